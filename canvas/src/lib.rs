@@ -6,8 +6,11 @@
 
 use std::path::Path;
 
-use ab_glyph::{Font as _, FontRef, ScaleFont as _};
+use ab_glyph_rasterizer::{Point, Rasterizer, point};
 use anyhow::Context;
+use skrifa::instance::{LocationRef, Size};
+use skrifa::outline::{DrawSettings, OutlinePen};
+use skrifa::{FontRef, MetadataProvider as _};
 
 /// 8-bit sRGB: red, green, blue.
 pub type Colour = [u8; 3];
@@ -38,7 +41,7 @@ impl Canvas {
     /// Panics if the built-in font cannot be parsed, which a test rules out.
     #[must_use]
     pub fn new(width: usize, height: usize, colour: Colour) -> Self {
-        let font = FontRef::try_from_slice(epaint_default_fonts::UBUNTU_LIGHT).expect("the built-in font is valid");
+        let font = FontRef::new(epaint_default_fonts::UBUNTU_LIGHT).expect("the built-in font is valid");
         Self { width, height, pixels: vec![colour; width * height], font }
     }
 
@@ -104,14 +107,15 @@ impl Canvas {
     /// Draws one line of text with its baseline at `y`; `size` is the font height in pixels.
     pub fn text(&mut self, text: &str, [x, y]: [f32; 2], size: f32, align: Align, colour: Colour) {
         let font = self.font.clone();
-        let scaled = font.as_scaled(size);
+        let (charmap, outlines) = (font.charmap(), font.outline_glyphs());
+        let design = font.metrics(Size::unscaled(), LocationRef::default());
+        let em = Size::new(size * f32::from(design.units_per_em) / (design.ascent - design.descent));
+        let metrics = font.glyph_metrics(em, LocationRef::default());
         let mut glyphs = Vec::new();
-        let (mut width, mut last) = (0.0, None);
-        for id in text.chars().map(|character| font.glyph_id(character)) {
-            width += last.map_or(0.0, |last| scaled.kern(last, id));
+        let mut width = 0.0;
+        for id in text.chars().map(|character| charmap.map(character).unwrap_or_default()) {
             glyphs.push((id, width));
-            width += scaled.h_advance(id);
-            last = Some(id);
+            width += metrics.advance_width(id).unwrap_or_default();
         }
         let left = match align {
             Align::Left => x,
@@ -119,12 +123,22 @@ impl Canvas {
             Align::Right => x - width,
         };
         for (id, offset) in glyphs {
-            let glyph = id.with_scale_and_position(size, ab_glyph::point(left + offset, y));
-            let Some(outline) = font.outline_glyph(glyph) else { continue };
-            let corner = outline.px_bounds().min;
-            outline.draw(|column, row, coverage| {
-                self.blend(corner.x as isize + column as isize, corner.y as isize + row as isize, colour, coverage);
-            });
+            let (Some(outline), Some(bounds)) = (outlines.get(id), metrics.bounds(id)) else { continue };
+            let origin = point(left + offset, y);
+            let corner = [(origin.x + bounds.x_min).floor(), (origin.y - bounds.y_max).floor()];
+            let opposite = [(origin.x + bounds.x_max).ceil(), (origin.y - bounds.y_min).ceil()];
+            let size = [0, 1].map(|axis| (opposite[axis] - corner[axis]) as usize + 1);
+            let mut pen = GlyphPen::new(size, point(origin.x - corner[0], origin.y - corner[1]));
+            if outline.draw(DrawSettings::unhinted(em, LocationRef::default()), &mut pen).is_ok() {
+                pen.rasteriser.for_each_pixel_2d(|column, row, coverage| {
+                    self.blend(
+                        corner[0] as isize + column as isize,
+                        corner[1] as isize + row as isize,
+                        colour,
+                        coverage,
+                    );
+                });
+            }
         }
     }
 
@@ -147,6 +161,60 @@ impl Canvas {
         encoder.set_source_srgb(png::SrgbRenderingIntent::Perceptual);
         encoder.write_header()?.write_image_data(self.pixels.as_flattened())?;
         Ok(bytes)
+    }
+}
+
+/// Draws an outline, whose y points up, into a box of pixels.
+struct GlyphPen {
+    rasteriser: Rasterizer,
+    /// Origin of the glyph in the box.
+    origin: Point,
+    start: Point,
+    last: Point,
+}
+
+impl GlyphPen {
+    fn new([width, height]: [usize; 2], origin: Point) -> Self {
+        Self { rasteriser: Rasterizer::new(width, height), origin, start: origin, last: origin }
+    }
+
+    fn at(&self, x: f32, y: f32) -> Point {
+        point(self.origin.x + x, self.origin.y - y)
+    }
+
+    /// Moves to a point; returns the last one and this one.
+    fn advance(&mut self, x: f32, y: f32) -> [Point; 2] {
+        let to = self.at(x, y);
+        [std::mem::replace(&mut self.last, to), to]
+    }
+}
+
+impl OutlinePen for GlyphPen {
+    fn move_to(&mut self, x: f32, y: f32) {
+        let [_, to] = self.advance(x, y);
+        self.start = to;
+    }
+
+    fn line_to(&mut self, x: f32, y: f32) {
+        let [from, to] = self.advance(x, y);
+        self.rasteriser.draw_line(from, to);
+    }
+
+    fn quad_to(&mut self, control_x: f32, control_y: f32, x: f32, y: f32) {
+        let control = self.at(control_x, control_y);
+        let [from, to] = self.advance(x, y);
+        self.rasteriser.draw_quad(from, control, to);
+    }
+
+    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
+        let controls = [self.at(x1, y1), self.at(x2, y2)];
+        let [from, to] = self.advance(x, y);
+        self.rasteriser.draw_cubic(from, controls[0], controls[1], to);
+    }
+
+    fn close(&mut self) {
+        self.rasteriser.draw_line(self.last, self.start);
+        self.last = self.start;
     }
 }
 

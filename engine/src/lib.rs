@@ -11,7 +11,7 @@
 //! - [`pipeline`]: combines these into a playable model at the host's sample rate.
 //! - [`realtime`]: plays a pipeline in an audio callback or on a worker thread, and swaps models without a gap.
 //! - [`chain`]: tone controls, cabinet and delay before and after a captured amplifier.
-//! - [`media`]: reads and writes audio files.
+//! - [`media`]: reads and writes audio files; [`files`] any files.
 //!
 //! To render a file, start with [`pipeline::Pipeline`]; to play live, with [`realtime::SessionController`].
 
@@ -20,10 +20,12 @@
 pub mod chain;
 pub mod dsp;
 pub mod executor;
+pub mod files;
 pub mod instrument;
 pub mod media;
 pub mod model;
 pub mod native;
+pub mod panics;
 pub mod pipeline;
 pub mod random;
 pub mod realtime;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nice_plug::prelude::*;
+use ondes_engine::panics::contain;
 use ondes_engine::pipeline::{ControlSource, InputChannels};
 use ondes_engine::realtime::{Driven, Driver, Setup};
 use ondes_processor::instance::InstanceHandle;
@@ -77,9 +78,16 @@ impl PluginCore {
     }
 
     /// Prepares playback; `has_stereo_input` says that the input has two channels. Returns the latency in host samples;
-    /// `None` if the engine refuses the host's sample rate or block size.
+    /// `None` if the engine refuses the host's sample rate or block size, or after a panic, which is a bug.
     pub fn activate(&mut self, config: &BufferConfig, source: ControlSource, has_stereo_input: bool) -> Option<u32> {
         self.player = None;
+        contain(|| self.start(config, source, has_stereo_input)).unwrap_or_else(|reason| {
+            self.instance.report_playback_failure(reason);
+            None
+        })
+    }
+
+    fn start(&mut self, config: &BufferConfig, source: ControlSource, has_stereo_input: bool) -> Option<u32> {
         let sample_rate = config.sample_rate.round() as u32;
         let setup = Setup { sample_rate, max_block: config.max_buffer_size as usize };
         (self.driver, self.source, self.restart_requested) = (self.parameters.driver(), source, false);
@@ -120,11 +128,12 @@ impl PluginCore {
     pub fn reset(&mut self) {
         let parameters = self.parameters.player_parameters();
         if let Some(player) = &mut self.player {
-            player.reset(&parameters);
+            player.contain(|player| player.reset(&parameters));
         }
     }
 
-    /// Plays a block. `feed_input` passes the input to the player before `output` is filled.
+    /// Plays a block. `feed_input` passes the input to the player before `output` is filled. A panic, which is a bug,
+    /// silences the plugin; its window says so.
     pub fn process<P>(
         &mut self,
         context: &mut impl ProcessContext<P>,
@@ -136,20 +145,26 @@ impl PluginCore {
         P: Plugin<SysExMessage = ()>,
     {
         let Some(player) = &mut self.player else { return ProcessStatus::Error("not active") };
-        player.begin_block(&self.parameters.player_parameters());
-        if let Some(transport) = engine_transport(context.transport()) {
-            player.set_transport(transport);
-        }
-        let last = output.samples().saturating_sub(1);
-        while let Some(event) = context.next_event() {
-            // With audio as control source, notes are ignored.
-            if self.source == ControlSource::Notes {
-                let offset = (event.timing() as usize).min(last);
-                self.notes.decode(&event, |kind| player.handle_event(offset, kind));
+        player.contain(|player| {
+            player.begin_block(&self.parameters.player_parameters());
+            if let Some(transport) = engine_transport(context.transport()) {
+                player.set_transport(transport);
             }
+            let last = output.samples().saturating_sub(1);
+            while let Some(event) = context.next_event() {
+                // With audio as control source, notes are ignored.
+                if self.source == ControlSource::Notes {
+                    let offset = (event.timing() as usize).min(last);
+                    self.notes.decode(&event, |kind| player.handle_event(offset, kind));
+                }
+            }
+            feed_input(player, output);
+            player.process(output.as_slice());
+        });
+        if player.has_failed() {
+            output.as_slice().iter_mut().for_each(|channel| channel.fill(0.0));
+            return ProcessStatus::Normal;
         }
-        feed_input(player, output);
-        player.process(output.as_slice());
         let changed = player.latency_changed()
             || self.driver != self.parameters.driver()
             || self.source != source

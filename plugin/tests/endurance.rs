@@ -152,7 +152,8 @@ fn play_at_random(host: &mut Host, product: Product, random: &mut StdRng, second
 #[test]
 fn random_use_neither_fails_nor_leaks() {
     let minutes: f64 = std::env::var("ONDES_SOAK_MINUTES").map_or(1.0, |minutes| minutes.parse().unwrap());
-    let mut random = StdRng::seed_from_u64(4);
+    let seed = std::env::var("ONDES_SOAK_SEED").map_or(4, |seed| seed.parse().unwrap());
+    let mut random = StdRng::seed_from_u64(seed);
     let mut before = None;
     for part in 0..8 {
         let product = if part % 2 == 0 { Product::Instrument } else { Product::Effect };

@@ -81,7 +81,7 @@ pub fn to_base64(file: &ImpulseFile) -> Option<String> {
 pub fn find(reference: &FileReference) -> Result<FoundImpulse, MissingFile> {
     let named = BUNDLED.iter().find(|bundled| bundled.is_meant(reference));
     if reference.hash.is_empty() {
-        let missing = || MissingFile { name: reference.name.clone(), searched: vec!["the bundled cabinets".into()] };
+        let missing = || MissingFile::new(&reference.name, vec!["the bundled cabinets".into()]);
         return named.map(|bundled| (bundled.file(), None)).ok_or_else(missing);
     }
     let mut searched = Vec::new();
@@ -111,7 +111,7 @@ pub fn find(reference: &FileReference) -> Result<FoundImpulse, MissingFile> {
     if let Some(file) = file.filter(|file| file.hash == reference.hash) {
         return Ok((file.into(), reference.path.clone()));
     }
-    let missing = || MissingFile { name: reference.name.clone(), searched };
+    let missing = || MissingFile::new(&reference.name, searched);
     named.map(|bundled| (bundled.file(), None)).ok_or_else(missing)
 }
 

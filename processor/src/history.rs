@@ -1,10 +1,12 @@
 //! History of what the user changed in the window, for undo and redo. It outlives the window, but not the project: a
 //! loaded state clears it.
 
+use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::sync::lock;
 
@@ -16,7 +18,7 @@ use crate::snapshot::{SelectionSnapshot, SoundSnapshot};
 pub const STEPS: usize = 200;
 /// Number of steps kept that hold models, which may be large.
 pub const MODEL_STEPS: usize = 32;
-/// Changes of the same knobs within this time are one step, such as those of a repeated arrow key.
+/// Changes of the same settings within this time are one step, such as those of a repeated arrow key.
 const PAUSE: Duration = Duration::from_millis(700);
 
 /// A value before and after a change.
@@ -31,6 +33,9 @@ pub struct Change<T> {
 /// Active slot and both sounds, as in [`CompareSlots::get`](crate::compare_slots::CompareSlots::get).
 pub type Slots = (CompareSlot, [Option<SoundSnapshot>; 2]);
 
+/// Setting outside the instance, such as of the app's mixer, with its value.
+pub type OutsideSetting = Arc<dyn Any + Send + Sync>;
+
 /// Something that was changed.
 #[derive(Clone)]
 pub enum Edit {
@@ -44,8 +49,12 @@ pub enum Edit {
     Pad(Change<[String; 2]>),
     /// Requested executor.
     Executor(Change<ExecutorSelection>),
+    /// Method of rate conversion.
+    Resampling(Change<Resampling>),
     /// MIDI controllers by parameter.
     Midi(Change<BTreeMap<String, u8>>),
+    /// Setting outside the instance. The step's label tells which one.
+    Outside(Change<OutsideSetting>),
 }
 
 /// Changes that are undone together.
@@ -58,9 +67,15 @@ pub struct Step {
 }
 
 impl Step {
-    /// Returns the knobs that the step turned; `None` if it changed anything else.
-    fn knobs(&self) -> Option<Vec<ParameterId>> {
-        self.edits.iter().map(|edit| if let Edit::Knob(id, _) = edit { Some(*id) } else { None }).collect()
+    /// Returns whether a later step turns the same knobs, or changes the same setting outside the instance.
+    fn is_continued_by(&self, later: &Self) -> bool {
+        let same = |(one, other): (&Edit, &Edit)| match (one, other) {
+            (Edit::Knob(one, _), Edit::Knob(other, _)) => one == other,
+            (Edit::Outside(_), Edit::Outside(_)) => true,
+            _ => false,
+        };
+        let edits = || self.edits.iter().zip(&later.edits);
+        self.label == later.label && self.edits.len() == later.edits.len() && edits().all(same)
     }
 
     fn holds_models(&self) -> bool {
@@ -83,18 +98,19 @@ struct Steps {
 }
 
 impl History {
-    /// Adds a step that was made at `now`. Steps that were undone can no longer be redone. A step that turns the same
-    /// knobs as the previous one shortly after it becomes part of it.
+    /// Adds a step that was made at `now`. Steps that were undone can no longer be redone. A step that changes the same
+    /// knobs, or the same setting outside the instance, shortly after the previous one becomes part of it.
     pub fn push(&self, step: Step, now: Instant) {
         let mut steps = self.steps();
         steps.redo.clear();
         let soon = steps.changed.replace(now).is_some_and(|then| now.duration_since(then) < PAUSE);
-        let knobs = step.knobs().filter(|_| soon);
-        match steps.undo.back_mut().filter(|last| knobs.is_some() && last.knobs() == knobs) {
+        match steps.undo.back_mut().filter(|last| soon && last.is_continued_by(&step)) {
             Some(last) => {
                 for (edit, later) in last.edits.iter_mut().zip(step.edits) {
-                    if let (Edit::Knob(_, change), Edit::Knob(_, later)) = (edit, later) {
-                        change.after = later.after;
+                    match (edit, later) {
+                        (Edit::Knob(_, change), Edit::Knob(_, later)) => change.after = later.after,
+                        (Edit::Outside(change), Edit::Outside(later)) => change.after = later.after,
+                        _ => {}
                     }
                 }
             }
@@ -201,6 +217,27 @@ mod tests {
         assert_eq!(change(history.undo()), ("Attack".into(), 0.60, 0.61));
         assert_eq!(change(history.undo()), ("Attack".into(), 0.53, 0.60));
         assert_eq!(change(history.undo()), ("Attack".into(), 0.50, 0.53));
+    }
+
+    #[test]
+    fn a_setting_outside_that_is_dragged_is_one_step() {
+        let (history, then) = (History::default(), Instant::now());
+        let step = |label: &str, before: i32, after: i32| {
+            let change = Change { before: Arc::new(before) as OutsideSetting, after: Arc::new(after) as _ };
+            Step { label: label.into(), edits: vec![Edit::Outside(change)] }
+        };
+        history.push(step("Fader 1", 0, -1), then);
+        history.push(step("Fader 1", -1, -2), then);
+        history.push(step("Fader 2", 0, -3), then);
+        let undone = || {
+            let step = history.undo()?;
+            let Edit::Outside(change) = &step.edits[0] else { panic!("another edit") };
+            let value = |setting: &OutsideSetting| *setting.downcast_ref::<i32>().unwrap();
+            Some((step.label.clone(), value(&change.before), value(&change.after)))
+        };
+        assert_eq!(undone(), Some(("Fader 2".into(), 0, -3)));
+        assert_eq!(undone(), Some(("Fader 1".into(), 0, -2)));
+        assert_eq!(undone(), None);
     }
 
     #[test]

@@ -8,8 +8,8 @@
 //! for silence, [`monitor`] for meters and [`tuner`] for the input of a tuner. [`instance`] is what window, host and player
 //! share: the selection of a model ([`library`]) and a [`cabinet`], [`midi_bindings`] and [`compare_slots`]; a
 //! [`host_notifier`] tells a plugin's host of changes. [`state`] is what projects save and [`preset`] what presets
-//! save, with [`parameter_values`]; [`snapshot`] is the same in memory, and [`history`] undoes changes. [`atomic_file`]
-//! writes their files.
+//! save, with [`parameter_values`]; [`snapshot`] is the same in memory, and [`history`] undoes changes. Paths in
+//! their files are as [`saved_path`] says. [`trust`] remembers which TorchScript programs may run.
 //!
 //! # Playing an instance
 //! [`InstanceHandle::new`](instance::InstanceHandle::new) creates one, and
@@ -22,7 +22,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod atomic_file;
 pub mod cabinet;
 pub mod choice;
 pub mod compare_slots;
@@ -44,11 +43,13 @@ pub mod player;
 pub mod player_parameters;
 pub mod preset;
 pub mod product;
+pub mod saved_path;
 pub mod sleep_state;
 pub mod snapshot;
 pub mod state;
 pub mod tail_tracker;
 #[cfg(test)]
 mod test_model;
+pub mod trust;
 pub mod tuner;
 pub mod value_format;

@@ -15,6 +15,7 @@ use ondes_engine::torch;
 use serde::{Deserialize, Serialize};
 
 use crate::product::Product;
+use crate::trust;
 
 /// Largest model file that is embedded in a project, bytes.
 pub const LARGEST_EMBEDDED: usize = 16 << 20;
@@ -100,22 +101,26 @@ impl FileReference {
 
     /// Finds the model: at its path, among the bundled models, in the user's folders, or embedded in the project. A
     /// bundled model that has been retrained since is replaced by its newer version, which
-    /// [`FileReference::replacement_notice`] reports.
+    /// [`FileReference::replacement_notice`] reports. A TorchScript program runs only if the user has allowed it
+    /// ([`trust`]); the reference is no consent, even if it knows the hash.
     ///
     /// # Errors
-    /// Returns [`MissingFile`] with the places that were searched.
+    /// Returns [`MissingFile`] with the places that were searched, or with the program that may not run.
     pub fn find(&self) -> Result<FoundModel, MissingFile> {
         if self.hash.is_empty() {
             let named = BUNDLED.iter().find(|bundled| bundled.name == self.name);
-            let missing = || MissingFile { name: self.name.clone(), searched: vec!["the bundled models".into()] };
+            let missing = || MissingFile::new(&self.name, vec!["the bundled models".into()]);
             return named.map(|bundled| (bundled.model(), None)).ok_or_else(missing);
         }
         let mut searched = Vec::new();
         if let Some(path) = &self.path {
-            match torch::open_known(path, &self.hash).map(|opened| opened.model) {
-                Ok(model) if self.matches(&model) => return Ok((model.into(), Some(path.clone()))),
-                Ok(_) => searched.push(format!("{}: another model", path.display())),
-                Err(error) => searched.push(error.to_string()),
+            match open_if(path, |hash| hash == self.hash && trust::may_run(hash)) {
+                Ok(model) if self.matches(&model) => return Ok((model, Some(path.clone()))),
+                Err(LoadError::Untrusted(program)) if program.hash == self.hash => {
+                    return Err(MissingFile { program: Some(program), ..MissingFile::new(&self.name, Vec::new()) });
+                }
+                Ok(_) | Err(LoadError::Untrusted(_)) => searched.push(format!("{}: another model", path.display())),
+                Err(LoadError::Failed(reason)) => searched.push(reason),
             }
         }
         if let Some(model) = BUNDLED.iter().map(BundledModel::model).find(|model| self.matches(model)) {
@@ -137,7 +142,7 @@ impl FileReference {
         }
         // A reference with a path means the user's own file, whatever its name.
         let successor = BUNDLED.iter().find(|bundled| self.path.is_none() && bundled.name == self.name);
-        let missing = || MissingFile { name: self.name.clone(), searched };
+        let missing = || MissingFile::new(&self.name, searched);
         successor.map(|bundled| (bundled.model(), None)).ok_or_else(missing)
     }
 
@@ -158,18 +163,116 @@ impl FileReference {
 /// A model and the path that it was read from; no path if it is bundled or embedded.
 pub type FoundModel = (Arc<Model>, Option<PathBuf>);
 
-/// A file that was not found.
+/// A TorchScript program that the user has not allowed to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UntrustedProgram {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Hash of its content, as in [`FileReference::hash`].
+    pub hash: String,
+}
+
+impl fmt::Display for UntrustedProgram {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}: a TorchScript program, which you have not allowed to run", self.path.display())
+    }
+}
+
+/// A file that was not found, or may not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingFile {
     /// Name to show.
     pub name: String,
     /// Places that were searched, with the problem found there.
     pub searched: Vec<String>,
+    /// The file, if it is there but is a program that may not run.
+    pub program: Option<UntrustedProgram>,
+}
+
+impl MissingFile {
+    /// Creates the report of a file that was not found.
+    #[must_use]
+    pub fn new(name: &str, searched: Vec<String>) -> Self {
+        Self { name: name.to_owned(), searched, program: None }
+    }
+
+    /// Describes the missing file in one line; `kind` says what it is.
+    #[must_use]
+    pub fn describe(&self, kind: &str) -> String {
+        format!("the {kind} {:?} is missing; searched: {}", self.name, self.searched.join("; "))
+    }
 }
 
 impl fmt::Display for MissingFile {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "the model {:?} is missing; searched: {}", self.name, self.searched.join("; "))
+        match &self.program {
+            Some(program) => write!(to, "{program}"),
+            None => to.write_str(&self.describe("model")),
+        }
+    }
+}
+
+/// Reason why a model cannot be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadError {
+    /// The file is a program that may not run.
+    Untrusted(UntrustedProgram),
+    /// Another reason, one line.
+    Failed(String),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Untrusted(program) => write!(to, "{program}"),
+            Self::Failed(reason) => to.write_str(reason),
+        }
+    }
+}
+
+impl From<MissingFile> for LoadError {
+    fn from(missing: MissingFile) -> Self {
+        missing.program.clone().map_or_else(|| Self::Failed(missing.to_string()), Self::Untrusted)
+    }
+}
+
+impl From<String> for LoadError {
+    fn from(reason: String) -> Self {
+        Self::Failed(reason)
+    }
+}
+
+/// Opens a model file of any format. A TorchScript program runs only if the user has allowed it ([`trust`]).
+///
+/// # Errors
+/// Returns [`LoadError`] if the file is not a valid model, or a program that may not run.
+pub fn open(path: &Path) -> Result<Arc<Model>, LoadError> {
+    open_if(path, trust::may_run)
+}
+
+/// Returns the program that a file is, without running it.
+///
+/// # Errors
+/// Returns [`LoadError::Failed`] if the file cannot be read or is not a TorchScript program.
+pub fn program(path: &Path) -> Result<UntrustedProgram, LoadError> {
+    match open_if(path, |_| false) {
+        Err(LoadError::Untrusted(program)) => Ok(program),
+        Err(error) => Err(error),
+        Ok(_) => Err(LoadError::Failed(format!("{}: not a TorchScript program", path.display()))),
+    }
+}
+
+/// Opens a model; a program only if `may_run` returns true for its content hash.
+fn open_if(path: &Path, may_run: impl FnOnce(&str) -> bool) -> Result<Arc<Model>, LoadError> {
+    let mut refused = None;
+    let opened = torch::open_if(path, |hash| {
+        let runs = may_run(hash);
+        refused = (!runs).then(|| UntrustedProgram { path: path.to_owned(), hash: hash.to_owned() });
+        runs
+    });
+    match refused {
+        Some(program) => Err(LoadError::Untrusted(program)),
+        None => opened.map(|opened| opened.model.into()).map_err(|error| error.to_string().into()),
     }
 }
 
@@ -277,6 +380,33 @@ mod tests {
         let path = folder.path().join("b.json");
         let reference = FileReference::to(&file::read(&path).unwrap(), Some(path.clone()));
         assert_eq!(reference.find().unwrap().1, Some(path));
+    }
+
+    #[test]
+    fn a_reference_that_knows_the_hash_of_a_program_is_no_consent() {
+        trust::use_test_file();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("birds.ts");
+        // Damaged, which shows only once it is opened.
+        std::fs::write(&path, b"PK\x03\x04 birds of the library").unwrap();
+        let program = program(&path).unwrap();
+        assert_eq!(open(&path).unwrap_err(), LoadError::Untrusted(program.clone()));
+        let (hash, name) = (program.hash.clone(), "Birds".into());
+        let reference = FileReference { hash, name, path: Some(path.clone()), embedded: None };
+        let missing = reference.find().unwrap_err();
+        assert_eq!((missing.program.as_ref(), missing.searched.len()), (Some(&program), 0));
+        assert!(missing.to_string().contains("birds.ts: a TorchScript program, which you have not allowed to run"));
+        // Another content at the path is another model, even if that is allowed.
+        let other = FileReference { hash: "0".repeat(64), ..reference.clone() };
+        assert!(other.find().unwrap_err().searched[0].ends_with("birds.ts: another model"));
+        // A refusal stays one; with consent the file is opened, and found damaged or in need of libtorch.
+        trust::remember(&program, false).unwrap();
+        assert!(reference.find().unwrap_err().program.is_some());
+        trust::remember(&program, true).unwrap();
+        let missing = reference.find().unwrap_err();
+        assert!(missing.program.is_none() && missing.searched[0].contains("birds.ts: "), "{missing}");
+        assert!(matches!(open(&path), Err(LoadError::Failed(_))));
+        assert_eq!(other.find().unwrap_err().searched.len(), missing.searched.len());
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::parameter::{CHANNELS, PARAMETERS, Parameter, ParameterId, ParameterKind, ParameterScope};
 
@@ -13,11 +14,20 @@ pub enum ParameterValue {
     /// Value of a switch.
     Switch(bool),
     /// Number in the parameter's unit, such as -6.0 for dB.
-    Number(f32),
+    Number(#[serde(deserialize_with = "finite")] f32),
     /// Id of a choice's option.
     Choice(String),
     /// A value of a type that this version does not know.
     Unknown(serde_json::Value),
+}
+
+/// Deserialises a number; refuses those that only a wider type can hold, since infinity could not be saved again.
+///
+/// # Errors
+/// Returns the deserialiser's error if the input is not such a number.
+pub fn finite<'de, D: Deserializer<'de>>(from: D) -> Result<f32, D::Error> {
+    let value = f32::deserialize(from)?;
+    if value.is_finite() { Ok(value) } else { Err(D::Error::custom("a number beyond 3.4e38")) }
 }
 
 /// Parameter values by id.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use ondes_engine::chain::{Chain, ChainSettings};
-use ondes_engine::dsp::level::peak;
+use ondes_engine::dsp::level::{copy_limited, peak};
 use ondes_engine::dsp::ramp::Ramp;
 use ondes_engine::instrument::EventKind;
 use ondes_engine::model::card::Levels;
+use ondes_engine::panics::contain;
 use ondes_engine::pipeline::{Action, Transport};
 use ondes_engine::realtime::{BlockCommand, Session, Setup};
 
@@ -61,6 +62,8 @@ pub struct Player {
     /// Input opens the gate as well.
     opens_on_input: bool,
     sample_rate: u32,
+    /// A block has panicked.
+    has_failed: bool,
 }
 
 /// Delay of the dry signal. Allocates only on construction.
@@ -83,6 +86,7 @@ impl Player {
     pub fn new(session: Session, instance: Arc<InstanceHandle>, setup: Setup, parameters: &PlayerParameters) -> Self {
         let latency = session.latency_samples();
         instance.monitor.begin(setup.sample_rate);
+        instance.clear_playback_failure();
         let block = || vec![0.0; setup.max_block];
         let ramp = |value| Ramp::new(value, RAMP_S, setup.sample_rate);
         let (wet, dry) = gains(parameters);
@@ -122,10 +126,32 @@ impl Player {
             closed_samples: 0,
             opens_on_input: false,
             sample_rate: setup.sample_rate,
+            has_failed: false,
         };
         // The parameters may have changed since the model was loaded with them.
         player.apply_parameters(parameters, true);
         player
+    }
+
+    /// Runs the work of a block on this player. After a panic, which is a bug, it [has failed](Self::has_failed).
+    pub fn contain(&mut self, block: impl FnOnce(&mut Self)) {
+        if !self.has_failed
+            && let Err(reason) = contain(|| block(self))
+        {
+            self.fail(reason);
+        }
+    }
+
+    /// Ends this player after a panic; the instance's [status](InstanceHandle::status) has the reason.
+    pub fn fail(&mut self, reason: String) {
+        self.has_failed = true;
+        self.instance.report_playback_failure(reason);
+    }
+
+    /// Returns whether a block has panicked; the caller then outputs silence, and uses the player no more.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
     }
 
     /// Returns the delay of the dry signal in host samples: the session's latency at construction, or that of the last
@@ -288,16 +314,17 @@ impl Player {
         self.commands.push(BlockCommand { offset, action });
     }
 
-    /// Sets the block's input, one or two channels. Non-finite samples count as silence.
+    /// Sets the block's input, one or two channels, limited to [`SAMPLE_LIMIT`](ondes_engine::dsp::level::SAMPLE_LIMIT).
+    /// Non-finite samples count as silence.
     pub fn set_input(&mut self, channels: &[&mut [f32]]) {
         self.channels = channels.len().min(2);
-        copy_finite(channels, &mut self.input);
+        copy_channels(channels, &mut self.input);
     }
 
     /// Sets the block's dry signal, one or two channels, if the input is a side-chain.
     pub fn set_track(&mut self, channels: &[&mut [f32]]) {
         self.has_track = true;
-        copy_finite(channels, &mut self.track);
+        copy_channels(channels, &mut self.track);
         if let ([_], [left, right]) = (channels, &mut self.track) {
             right.copy_from_slice(left);
         }
@@ -374,13 +401,9 @@ impl Player {
     }
 }
 
-/// Copies channels; non-finite samples become silence.
-fn copy_finite(channels: &[&mut [f32]], to: &mut [Vec<f32>; 2]) {
-    for (stored, channel) in to.iter_mut().zip(channels) {
-        for (stored, sample) in stored.iter_mut().zip(channel.iter()) {
-            *stored = if sample.is_finite() { *sample } else { 0.0 };
-        }
-    }
+/// Copies channels, limited to the range of samples.
+fn copy_channels(channels: &[&mut [f32]], to: &mut [Vec<f32>; 2]) {
+    to.iter_mut().zip(channels).for_each(|(stored, channel)| copy_limited(channel, stored));
 }
 
 /// Returns the settings of the chain around a model with these levels.

@@ -1,6 +1,5 @@
 //! Snapshots of what is heard of an instance, in memory.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ondes_engine::chain::ImpulseFile;
@@ -21,19 +20,6 @@ pub struct SoundSnapshot {
     pub values: ParameterValues,
     /// Model, macro bindings, latent knobs and cabinet.
     pub selection: SelectionSnapshot,
-}
-
-/// Returns the state without the settings that belong to the project, not to the sound.
-fn sound_only(state: InstanceState) -> InstanceState {
-    InstanceState {
-        window: WindowSettings::default(),
-        pad: None,
-        executor: ExecutorSelection::default(),
-        resampling: Resampling::default(),
-        compare: None,
-        midi_controllers: BTreeMap::new(),
-        ..state
-    }
 }
 
 /// A selection with its loaded model, that can be restored.
@@ -66,7 +52,7 @@ impl SelectionSnapshot {
 
     /// Finds the model of a saved selection, if it is there; `known` is used if it is the same model.
     pub(crate) fn of(state: InstanceState, known: Option<&FoundModel>) -> Self {
-        let mut state = sound_only(state);
+        let mut state = state.sound_only();
         let known = known.filter(|(model, _)| state.model.matches(model));
         match known.map_or_else(|| state.model.find(), |known| Ok(known.clone())) {
             Ok((model, path)) => {
@@ -86,7 +72,7 @@ impl SelectionSnapshot {
     /// memory anyway; [`Self::to_state`] encodes them anew.
     #[must_use]
     pub fn for_history(mut self) -> Self {
-        self.state = sound_only(self.state);
+        self.state = self.state.sound_only();
         if self.model.is_some() {
             self.state.model.embedded = None;
         }

@@ -1,13 +1,14 @@
 //! State of an instance as saved in projects and presets, besides the values of a project's parameters.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{self, ExecutorSelection};
 use serde::{Deserialize, Serialize};
 
 use crate::library::FileReference;
-use crate::parameter_values::ParameterValues;
+use crate::parameter_values::{ParameterValues, finite};
 use crate::preset::list::PresetLocation;
 
 /// Version of the format. Later versions only add fields, so that older ones can read their files.
@@ -58,11 +59,43 @@ pub struct InstanceState {
     #[serde(rename = "controllers", skip_serializing_if = "BTreeMap::is_empty")]
     pub midi_controllers: BTreeMap<String, u8>,
     /// Scale and theme of the window.
-    #[serde(rename = "look", skip_serializing_if = "WindowSettings::is_default")]
+    #[serde(
+        rename = "look",
+        deserialize_with = "executor::value_or_default",
+        skip_serializing_if = "WindowSettings::is_default"
+    )]
     pub window: WindowSettings,
     /// Slots A and B; `None` if only slot A was ever used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compare: Option<CompareState>,
+}
+
+impl InstanceState {
+    /// Returns the state without the settings that belong to the project, not to the sound.
+    #[must_use]
+    pub fn sound_only(self) -> Self {
+        Self {
+            window: WindowSettings::default(),
+            pad: None,
+            executor: ExecutorSelection::default(),
+            resampling: Resampling::default(),
+            compare: None,
+            midi_controllers: BTreeMap::new(),
+            ..self
+        }
+    }
+
+    /// Replaces all paths, those in the other slot included.
+    pub fn map_paths(&mut self, map: &impl Fn(&Path) -> PathBuf) {
+        let files = std::iter::once(&mut self.model).chain(&mut self.cabinet);
+        files.filter_map(|file| file.path.as_mut()).for_each(|path| *path = map(path));
+        if let Some(PresetLocation::File(path)) = &mut self.preset {
+            *path = map(path);
+        }
+        if let Some(other) = self.compare.as_mut().and_then(|compare| compare.other.as_mut()) {
+            other.selection.map_paths(map);
+        }
+    }
 }
 
 /// Everything that is heard, as saved in presets and slots.
@@ -92,6 +125,7 @@ pub struct CompareState {
 #[serde(default)]
 pub struct WindowSettings {
     /// Scale of the contents; 1 is 100 %.
+    #[serde(deserialize_with = "finite")]
     pub scale: f32,
     /// Colour theme.
     pub theme: WindowTheme,
@@ -105,6 +139,7 @@ pub struct WindowSettings {
 #[serde(default)]
 pub struct TunerSettings {
     /// Frequency of A4, Hz.
+    #[serde(deserialize_with = "finite")]
     pub reference_hz: f32,
     /// True if the output is muted while the tuner is open.
     pub mute: bool,
@@ -202,6 +237,10 @@ mod tests {
         let text = serde_json::to_string(&saved).unwrap();
         assert_eq!(serde_json::from_str::<InstanceState>(&text).unwrap(), saved);
         assert!(!serde_json::to_string(&InstanceState::default()).unwrap().contains("look"));
+        // A scale beyond the range of its type gives the default, and does not lose the model.
+        let far: InstanceState =
+            serde_json::from_str(r#"{ "model": { "hash": "x" }, "look": { "scale": 1e39 } }"#).unwrap();
+        assert_eq!((far.model.hash.as_str(), far.window), ("x", WindowSettings::default()));
         let later: InstanceState = serde_json::from_str(r#"{ "look": { "theme": "plaid" } }"#).unwrap();
         assert_eq!(later.window, WindowSettings::default());
     }

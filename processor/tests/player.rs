@@ -11,7 +11,10 @@ use ondes_engine::pipeline::{
     Action, CommandQueueFull, Playable, ProcessRequest, SessionStart, TimedCommand, Transport,
 };
 use ondes_engine::realtime::{Driven, Driver, LoadError, LoadStatus, ModelFactory, SessionController, Setup};
+use ondes_processor::cabinet::bundled;
 use ondes_processor::instance::InstanceHandle;
+use ondes_processor::library::BUNDLED;
+use ondes_processor::parameter::Parameter;
 use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::parameter_store::ParameterStore;
 use ondes_processor::player::{DryDelay, Player};
@@ -280,4 +283,69 @@ fn a_player_falls_silent_when_its_input_is_disconnected() {
         stage.player.is_silent()
     });
     assert!(silent, "the last input must not count again");
+}
+
+#[test]
+fn hostile_input_is_limited_and_does_not_persist() {
+    let shared = InstanceHandle::new(Product::Effect, || {});
+    shared.session.set_driver(Driver::Inline);
+    shared.choose_bundled_cabinet(&bundled::BUNDLED[0]);
+    shared.wait_until_loaded(Duration::from_secs(20));
+    let store = ParameterStore::new(Product::Effect);
+    for (id, value) in [("gate", -60.0), ("bass", 12.0), ("middle", -12.0), ("treble", 12.0), ("mix", 0.5)] {
+        store.set_value(Parameter::find(id).unwrap(), value);
+    }
+    let setup = Setup { sample_rate: RATE, max_block: BLOCK };
+    let session = shared.session.activate(setup).unwrap();
+    let knobs = store.player_parameters();
+    let mut player = Player::new(session, shared.clone(), setup, &knobs);
+    let mut play = |sample: &dyn Fn(usize) -> f32| {
+        player.begin_block(&knobs);
+        let mut sound = [0, 1].map(|_| (0..BLOCK).map(sample).collect::<Vec<f32>>());
+        let [left, right] = &mut sound;
+        player.set_input(&[left, right]);
+        player.process(&mut [left, right]);
+        let largest = sound.iter().flatten().fold(0.0_f32, |largest, sample| largest.max(sample.abs()));
+        assert!(sound.iter().flatten().all(|sample| sample.is_finite()));
+        largest
+    };
+    let hostile = [1e38, f32::MAX, f32::MIN, f32::INFINITY, f32::NAN, -3e37];
+    for _ in 0..20 {
+        let largest = play(&|n| hostile[n % 29 % hostile.len()]);
+        assert!(largest < 1e7, "{largest}");
+    }
+    let tone = |n: usize| 0.2 * (n as f32 * 0.13).sin();
+    let settled = (0..500).map(|_| play(&tone)).skip(499).fold(0.0, f32::max);
+    assert!((0.01..10.0).contains(&settled), "{settled}");
+    assert_eq!(shared.status(), LoadStatus::Ready);
+}
+
+#[test]
+fn a_player_that_panics_is_reported_and_not_used_again() {
+    let (mut stage, _told) = recorded();
+    assert!(!stage.player.has_failed());
+    stage.player.contain(|_| panic!("a bug of {}", "ours"));
+    assert!(stage.player.has_failed());
+    stage.player.contain(|_| unreachable!("it is not used again"));
+    let LoadStatus::Failed(reason) = stage.shared.status() else { panic!("{:?}", stage.shared.status()) };
+    assert!(reason.starts_with("internal error: a bug of ours") && reason.lines().count() == 1, "{reason}");
+    // It stays known until a new player starts.
+    assert!(matches!(stage.shared.status(), LoadStatus::Failed(_)));
+    let setup = Setup { sample_rate: RATE, max_block: BLOCK };
+    let session = stage.shared.session.activate(setup).unwrap();
+    stage.player = Player::new(session, stage.shared.clone(), setup, &stage.knobs);
+    assert_eq!(stage.shared.status(), LoadStatus::Ready);
+    assert!(!stage.player.has_failed());
+}
+
+#[test]
+fn a_panic_of_a_loading_thread_is_reported() {
+    let instance = InstanceHandle::new(Product::Instrument, || {});
+    instance.load_model(false, || panic!("an importer's bug")).join().unwrap();
+    let LoadStatus::Failed(reason) = instance.status() else { panic!("{:?}", instance.status()) };
+    assert!(reason.contains("an importer's bug"), "{reason}");
+    // The next model loads as usual.
+    instance.load_model(false, || Ok((BUNDLED[1].model(), None))).join().unwrap();
+    instance.wait_until_loaded(Duration::from_secs(20));
+    assert_eq!(instance.status(), LoadStatus::Ready);
 }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use anyhow::anyhow;
+use ondes_engine::panics::contain;
 use ondes_engine::realtime::Setup;
 use ondes_engine::sync::lock;
 use ondes_processor::product::Product;
@@ -14,10 +16,9 @@ use ondes_processor::product::Product;
 use crate::devices::{Audio, AudioStatus, CallbackFactory, MidiInputs, MidiStatus, Opened};
 use crate::io::{AudioChoice, Callback, MidiChoice, Tap};
 use crate::rack::session_file::TrackInput;
-use crate::rack::strip_plan::StripPlan;
 use crate::rack::{Mixer, SessionFile, TRACKS};
 use crate::record::{self, Recorder, RecordingFormat};
-use crate::track_loader::{LoadOutcome, LoadRequest, PendingLoad, TrackLoader};
+use crate::track_loader::{LoadOutcome, LoadRequest, PendingLoad, SessionSource, TrackLoader};
 
 /// Length of the pre-roll that can be saved afterwards, seconds.
 pub const PREROLL_S: f64 = 30.0;
@@ -38,6 +39,7 @@ pub struct AudioApp {
 /// The recorder, created anew with each opening of devices, and the recording requested of it.
 #[derive(Default)]
 struct RecorderSlot {
+    scope: RecorderScope,
     recorder: Option<Recorder>,
     /// Recording under way; it continues in another file after devices were reopened.
     request: Option<RecordingRequest>,
@@ -67,10 +69,26 @@ fn unused_path(path: PathBuf) -> PathBuf {
     std::iter::once(path.clone()).chain(numbered).find(|path| !path.exists()).unwrap_or(path)
 }
 
-/// Creates a recorder for sixteen tracks and the master, all stereo.
-fn recorder(sample_rate: u32) -> Result<(Recorder, Vec<Tap>), record::RecordError> {
-    let setup = record::RecorderSetup { sample_rate, channels: vec![2; TRACKS + 1], preroll_s: PREROLL_S, ring_s: 4.0 };
-    Recorder::new(&setup)
+/// What a recorder can record.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum RecorderScope {
+    /// The master and sixteen tracks, and what was played before.
+    #[default]
+    Everything,
+    /// The master, from the start of the recording on.
+    Master,
+}
+
+impl RecorderScope {
+    /// Creates a recorder; all its taps are stereo.
+    fn recorder(self, sample_rate: u32) -> Result<(Recorder, Vec<Tap>), record::RecordError> {
+        let (tracks, preroll_s) = match self {
+            Self::Everything => (TRACKS, PREROLL_S),
+            Self::Master => (0, 0.0),
+        };
+        let channels = vec![2; 1 + tracks];
+        Recorder::new(&record::RecorderSetup { sample_rate, channels, preroll_s, ring_s: 4.0 })
+    }
 }
 
 impl AudioApp {
@@ -78,11 +96,11 @@ impl AudioApp {
     /// before the sound starts.
     #[must_use]
     pub fn new(mixer: Mixer, audio: AudioChoice, midi: MidiChoice, on_opened: OnOpened) -> Self {
-        Self::with_recording(mixer, audio, midi, on_opened, None)
+        Self::start(mixer, audio, midi, on_opened, RecorderSlot::default())
     }
 
-    /// Same as [`AudioApp::new`], and records the master in `file` from the first sample on. If the file cannot be
-    /// created, [`AudioApp::recording`] returns the error.
+    /// Same as [`AudioApp::new`], but records the master in `file`, if there is one, from the first sample on, and
+    /// nothing else. If the file cannot be created, [`AudioApp::recording`] returns the error.
     #[must_use]
     pub fn with_recording(
         mixer: Mixer,
@@ -91,13 +109,19 @@ impl AudioApp {
         on_opened: OnOpened,
         file: Option<(&Path, RecordingFormat)>,
     ) -> Self {
+        let request = file.map(|(path, format)| RecordingRequest { master: path.into(), tracks: Vec::new(), format });
+        let recorder = RecorderSlot { scope: RecorderScope::Master, request, ..RecorderSlot::default() };
+        Self::start(mixer, audio, midi, on_opened, recorder)
+    }
+
+    fn start(mixer: Mixer, audio: AudioChoice, midi: MidiChoice, on_opened: OnOpened, recorder: RecorderSlot) -> Self {
         let mixer = Arc::new(Mutex::new(mixer));
         let midi = Arc::new(MidiInputs::open(midi));
-        let request = file.map(|(path, format)| RecordingRequest { master: path.into(), tracks: Vec::new(), format });
-        let recorder = Arc::new(Mutex::new(RecorderSlot { request, ..RecorderSlot::default() }));
+        let recorder = Arc::new(Mutex::new(recorder));
         let callback_factory = callback_factory(mixer.clone(), midi.clone(), recorder.clone(), on_opened);
         let loader = TrackLoader::start(mixer.clone());
-        Self { audio: Audio::open(audio, callback_factory), midi, mixer, recorder, loader }
+        let audio = Audio::open_with_midi(audio, &midi, callback_factory);
+        Self { audio, midi, mixer, recorder, loader }
     }
 
     /// Adds a track and builds it in the background. Returns its slot.
@@ -123,7 +147,12 @@ impl AudioApp {
 
     /// Restores a session in the background; [`AudioApp::outcome`] reports the end.
     pub fn restore(&self, session: SessionFile) {
-        self.loader.request(LoadRequest::Restore(Box::new(session)));
+        self.loader.request(LoadRequest::Restore(SessionSource::Session(Box::new(session))));
+    }
+
+    /// Reads and restores a session in the background; [`AudioApp::outcome`] reports the end.
+    pub fn restore_file(&self, path: PathBuf) {
+        self.loader.request(LoadRequest::Restore(SessionSource::File(path)));
     }
 
     /// Returns what is being loaded for tracks and sessions, in order; models are reported by their tracks.
@@ -256,9 +285,12 @@ fn callback_factory(
 ) -> CallbackFactory {
     Box::new(move |opened: &Opened| {
         // Completes the files of the previous recorder before the mixer is locked.
-        let last = lock(&recording).recorder.take();
+        let (last, scope) = {
+            let mut recording = lock(&recording);
+            (recording.recorder.take(), recording.scope)
+        };
         drop(last);
-        let (mut recorder, taps) = recorder(opened.sample_rate).map_err(|error| error.to_string())?;
+        let (mut recorder, taps) = scope.recorder(opened.sample_rate).map_err(|error| error.to_string())?;
         let setup = Setup { sample_rate: opened.sample_rate, max_block: opened.max_block };
         let receiver = midi.receiver(opened.sample_rate, opened.max_block);
         let (mut rack, plans) = {
@@ -266,12 +298,16 @@ fn callback_factory(
             on_opened(&mut mixer, opened).map_err(|error| format!("{error:#}"))?;
             mixer.open_empty(setup, receiver, taps)
         };
-        // Built without the lock on the mixer, since models and recordings take time to load.
-        let built: anyhow::Result<Vec<_>> = plans.into_iter().map(StripPlan::build).collect();
-        let built = built.map_err(|error| format!("{error:#}"))?;
-        {
+        for plan in plans {
+            let slot = plan.slot();
+            // Built without the lock on the mixer, since models and recordings take time to load. A track that fails is
+            // silent; the others play.
+            let built = contain(|| plan.build()).unwrap_or_else(|panic| Err(anyhow!("loading failed: {panic}")));
             let mut mixer = lock(&mixer);
-            built.into_iter().flatten().for_each(|finished| mixer.insert(&mut rack, finished));
+            match built {
+                Ok(finished) => finished.into_iter().for_each(|finished| mixer.insert(&mut rack, finished)),
+                Err(error) => mixer.fail(slot, format!("{error:#}")),
+            }
         }
         // Started last, so that no file is created if nothing can be played.
         let mut recording = lock(&recording);

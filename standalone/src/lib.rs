@@ -2,8 +2,8 @@
 //!
 //! In reading order: [`render`] (MIDI files, recordings or sessions to WAV files), [`info`] (a model's card and cost),
 //! [`mod@bench`] (the load of a model in an audio callback), [`import`] (models of other programs to model files),
-//! [`rack`] (tracks and their mixer), [`io`] (what the mixer exchanges with devices), [`shell`] (completions and man
-//! pages); then what these share: [`argument_parsers`], [`executor_arguments`], [`open_model`], [`terminal`],
+//! [`rack`] (tracks and their mixer), [`io`] (what the mixer exchanges with devices), [`trust`] (programs that may run), [`shell`]
+//! (completions and man pages); then what these share: [`argument_parsers`], [`executor_arguments`], [`open_model`], [`terminal`],
 //! [`progress`], [`interrupt`] and [`memory`].
 //!
 //! With the feature `devices`: [`devices`] (sound cards and MIDI ports), [`record`] (the recorder), [`track_loader`]
@@ -41,5 +41,6 @@ pub mod shell;
 pub mod terminal;
 #[cfg(feature = "devices")]
 pub mod track_loader;
+pub mod trust;
 #[cfg(feature = "app")]
 pub mod window;

@@ -1,7 +1,7 @@
 //! `ondes`: plays neural instruments.
 //!
 //! Parses the command line and calls the library. Each error is one complete line, `PATH: reason`; the program prints
-//! it behind its own name and exits with code 2, or with 130 after an interrupt.
+//! it behind its own name and exits with code 2, or with 130 after Ctrl-C and 143 after SIGTERM.
 
 #![forbid(unsafe_code)]
 
@@ -11,9 +11,10 @@ use std::time::Instant;
 use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "download")]
 use ondes::setup_torch;
-use ondes::{bench, import, info, interrupt, render, shell, terminal};
+use ondes::{bench, import, info, interrupt, render, shell, terminal, trust};
 #[cfg(feature = "devices")]
 use ondes::{devices::command as devices, play};
+use ondes_engine::panics::install_hook;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,6 +46,7 @@ enum Command {
     Info(info::InfoArguments),
     Bench(bench::BenchArguments),
     Import(import::ImportArguments),
+    Trust(trust::TrustArguments),
     #[cfg(feature = "devices")]
     Devices(devices::DevicesArguments),
     #[cfg(feature = "download")]
@@ -58,7 +60,23 @@ const FAILURE: u8 = 2;
 
 fn main() -> ExitCode {
     let started = Instant::now();
-    let result = match Arguments::parse().command {
+    install_hook();
+    interrupt::listen();
+    let result = terminal::contain_panic(|| run(started));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // The reader closed the pipe: not an error.
+        Err(error) if terminal::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            terminal::print_error(&error);
+            ExitCode::from(if error.is::<interrupt::Interrupted>() { interrupt::exit_code() } else { FAILURE })
+        }
+    }
+}
+
+/// Runs the command; `started` is the start of the program.
+fn run(started: Instant) -> anyhow::Result<()> {
+    match Arguments::parse().command {
         None => open_window(),
         #[cfg(feature = "devices")]
         Some(Command::Play(arguments)) => play::run(&arguments),
@@ -66,21 +84,13 @@ fn main() -> ExitCode {
         Some(Command::Info(arguments)) => info::run(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Import(arguments)) => import::run(&arguments),
+        Some(Command::Trust(arguments)) => trust::run(&arguments),
         #[cfg(feature = "devices")]
         Some(Command::Devices(arguments)) => devices::run(&arguments),
         #[cfg(feature = "download")]
         Some(Command::SetupTorch(arguments)) => setup_torch::run(&arguments),
         Some(Command::Completions(arguments)) => shell::print_completions(&arguments, Arguments::command()),
         Some(Command::Man(arguments)) => shell::print_man_page(&arguments, Arguments::command()),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        // The reader closed the pipe: not an error.
-        Err(error) if terminal::is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            terminal::print_error(&error);
-            ExitCode::from(if error.is::<interrupt::Interrupted>() { interrupt::EXIT_CODE } else { FAILURE })
-        }
     }
 }
 

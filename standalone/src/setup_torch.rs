@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ondes_engine::files::{self, AtomicFile};
 use ondes_engine::torch::{self, Library};
 use ondes_libtorch::{Contents, Error, InstallOutcome, InstallProgress, InstallStep, Manifest, WheelSource};
 
@@ -35,7 +36,10 @@ pub struct SetupTorchArguments {
 /// # Errors
 /// Returns an error if a part cannot be downloaded, found or written.
 pub fn run(arguments: &SetupTorchArguments) -> anyhow::Result<()> {
-    terminal::print(&install_library()?)?;
+    let library = install_part(&torch::library_file(), &torch::libraries())?;
+    if cfg!(target_os = "linux") {
+        install_part(torch::PROGRAM_HOST_FILE, &torch::program_hosts(&library))?;
+    }
     terminal::print(&install_libtorch(arguments.from.as_deref())?)?;
     let library = Library::get()?;
     let gpus = match library.gpus {
@@ -46,10 +50,8 @@ pub fn run(arguments: &SetupTorchArguments) -> anyhow::Result<()> {
     terminal::print(&format!("TorchScript models can be played now, on {gpus}; `ondes info MODEL.ts` shows one"))
 }
 
-/// Copies the library that came with this program to where plugins also look for it.
-fn install_library() -> anyhow::Result<String> {
-    let file = torch::library_file();
-    let searched = torch::libraries();
+/// Copies a part that came with this program to where plugins also look for it. Returns the path where it was found.
+fn install_part(file: &str, searched: &[PathBuf]) -> anyhow::Result<PathBuf> {
     let Some(found) = searched.iter().find(|path| path.is_file()) else {
         let searched: Vec<String> = searched.iter().map(|path| path.display().to_string()).collect();
         bail!(
@@ -59,25 +61,26 @@ fn install_library() -> anyhow::Result<String> {
         )
     };
     let folder = torch::installed().context("no folder for user data: HOME is not set")?;
-    let target = folder.join(&file);
+    let target = folder.join(file);
     let same = |a: &Path, b: &Path| Some(std::fs::read(a).ok()? == std::fs::read(b).ok()?);
     if same(found, &target) == Some(true) {
-        return Ok(format!("{file}: already installed ({})", target.display()));
+        terminal::print(&format!("{file}: already installed ({})", target.display()))?;
+        return Ok(found.clone());
     }
     install_file(found, &target).with_context(|| target.display().to_string()).map_err(|error| anyhow!("{error:#}"))?;
-    Ok(format!("{file}: {}", target.display()))
+    terminal::print(&format!("{file}: {}", target.display()))?;
+    Ok(found.clone())
 }
 
 /// Replaces a file atomically; a process that has the old one open keeps it.
 fn install_file(from: &Path, to: &Path) -> anyhow::Result<()> {
     let folder = to.parent().unwrap_or(to);
     std::fs::create_dir_all(folder)?;
-    let mut copy = tempfile::NamedTempFile::new_in(folder)?;
-    std::io::copy(&mut std::fs::File::open(from)?, &mut copy)?;
-    copy.as_file().sync_all()?;
-    copy.as_file().set_permissions(std::fs::metadata(from)?.permissions())?;
-    copy.persist(to)?;
-    Ok(())
+    let mut copy = AtomicFile::create(to)?;
+    std::io::copy(&mut files::open(from)?, &mut copy)?;
+    // One of them is a program.
+    std::fs::set_permissions(copy.temporary_path(), std::fs::metadata(from)?.permissions())?;
+    Ok(copy.finish()?)
 }
 
 fn install_libtorch(from: Option<&Path>) -> anyhow::Result<String> {
@@ -155,10 +158,14 @@ mod tests {
     fn a_library_replaces_an_older_one() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("new.so"), folder.path().join("torch/lib.so"));
-        for content in ["first", "second"] {
+        for (content, mode) in [("first", 0o644), ("second", 0o755)] {
             std::fs::write(&from, content).unwrap();
+            #[cfg(unix)]
+            std::fs::set_permissions(&from, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
             install_file(&from, &to).unwrap();
             assert_eq!(std::fs::read_to_string(&to).unwrap(), content);
+            #[cfg(unix)]
+            assert_eq!(std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&to).unwrap()) & 0o777, mode);
         }
         assert_eq!(std::fs::read_dir(to.parent().unwrap()).unwrap().count(), 1);
     }

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use anyhow::anyhow;
+use ondes_engine::panics::contain;
+
 /// Prints lines on standard output.
 ///
 /// # Errors
@@ -28,6 +31,14 @@ pub fn warn(warning: &str) {
 /// Prints an error on standard error, in one line.
 pub fn print_error(error: &anyhow::Error) {
     print_message(format_args!("{error}"));
+}
+
+/// Runs work; a panic, which is a bug, becomes an error, so that other work goes on.
+///
+/// # Errors
+/// Returns the error of the work, or the reason of its panic.
+pub fn contain_panic<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    contain(work).unwrap_or_else(|reason| Err(anyhow!("internal error: {reason}; please report this")))
 }
 
 /// Returns whether an error only means that the reader of the output has gone away.

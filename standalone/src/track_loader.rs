@@ -1,17 +1,21 @@
-//! Changes tracks in the background: decodes recordings, loads models and builds strips on a thread of its own, and
-//! locks the mixer only to install the result.
+//! Changes tracks in the background: decodes recordings, reads sessions and builds strips on a thread of its own, and
+//! locks the mixer only to install the result. Models that program changes and the set list select are loaded on another
+//! thread, so that they do not wait for long recordings. A panic fails its request only.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use anyhow::anyhow;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded, unbounded};
+use ondes_engine::panics::contain;
+use ondes_engine::sync::lock;
 
 use crate::rack::mixer::LoadedSession;
 use crate::rack::session_file::TrackInput;
 use crate::rack::strip_plan::{self, StripPlan};
 use crate::rack::{Mixer, SessionFile, TRACKS};
-use ondes_engine::sync::lock;
 
 /// Interval of the checks for tracks that need another strip.
 const MONITOR_INTERVAL: Duration = Duration::from_millis(100);
@@ -23,7 +27,14 @@ pub(crate) enum LoadRequest {
     /// Change the input of the track in this slot.
     SetInput(usize, TrackInput),
     /// Restore a session.
-    Restore(Box<SessionFile>),
+    Restore(SessionSource),
+}
+
+/// Session to restore.
+pub(crate) enum SessionSource {
+    Session(Box<SessionFile>),
+    /// Read in the background as well, since the file may be on a disk that does not answer.
+    File(PathBuf),
 }
 
 impl LoadRequest {
@@ -45,6 +56,8 @@ impl LoadRequest {
 pub enum LoadOutcome {
     /// The session was restored; one line per problem.
     Restored(Vec<String>),
+    /// The session cannot be read or restored, for this one-line reason.
+    NotRestored(String),
     /// A request failed; one line.
     Failed(String),
 }
@@ -58,12 +71,12 @@ pub struct PendingLoad {
     pub name: String,
 }
 
-/// Handle on two threads: one handles requests, one monitors the tracks.
+/// Handle on three threads: one handles requests, one loads models, one monitors the tracks.
 pub(crate) struct TrackLoader {
     requests: Option<Sender<LoadRequest>>,
     outcomes: Receiver<LoadOutcome>,
     loading: Arc<Mutex<Vec<PendingLoad>>>,
-    /// Both threads end when this is dropped.
+    /// The threads end when this is dropped.
     shutdown: Option<Sender<()>>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -85,26 +98,38 @@ impl TrackLoader {
         let wake = lock(&mixer).waker();
         let worker = LoaderThread { mixer: mixer.clone(), outcomes: outcome_tx.clone(), loading: loading.clone() };
         let stop = shutdown_rx.clone();
+        // Nobody waits for the remaining requests.
+        let is_over = move || stop.try_recv() == Err(TryRecvError::Disconnected);
+        let (is_closing, waker) = (is_over.clone(), wake.clone());
         let loader = std::thread::Builder::new().name("ondes-tracks".into()).spawn(move || {
-            for request in incoming {
-                // Nobody waits for the remaining requests.
-                if stop.try_recv() == Err(crossbeam_channel::TryRecvError::Disconnected) {
-                    return;
-                }
+            for request in incoming.into_iter().take_while(|_| !is_closing()) {
                 worker.handle(request);
-                wake();
+                waker();
             }
         });
-        let renewals = requests.clone();
+        let (models_tx, models_rx) = bounded::<()>(1);
+        let (requested, failures) = (mixer.clone(), outcome_tx.clone());
+        let models = std::thread::Builder::new().name("ondes-models".into()).spawn(move || {
+            for () in models_rx {
+                let next = || lock(&requested).next_request().filter(|_| !is_over());
+                while let Some(request) = next() {
+                    report_panic(&failures, contain(|| request.load()));
+                    wake();
+                }
+            }
+        });
+        let (renewals, failures) = (requests.clone(), outcome_tx.clone());
         let monitor = std::thread::Builder::new().name("ondes-monitor".into()).spawn(move || {
             while shutdown_rx.recv_timeout(MONITOR_INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                let due = lock(&mixer).tracks_to_renew();
+                let due = report_panic(&failures, contain(|| lock(&mixer).tracks_to_renew())).unwrap_or_default();
                 // The loader's channel is open as long as this thread runs.
                 due.into_iter().for_each(|slot| drop(renewals.send(LoadRequest::Renew(slot))));
+                // If the channel is full, the models are being loaded.
+                let _full = models_tx.try_send(());
             }
         });
         let mut threads = Vec::new();
-        for thread in [loader, monitor] {
+        for thread in [loader, models, monitor] {
             match thread {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
@@ -138,7 +163,7 @@ impl Drop for TrackLoader {
     fn drop(&mut self) {
         drop((self.shutdown.take(), self.requests.take()));
         for thread in self.threads.drain(..) {
-            // A panic was reported by its thread.
+            // The threads contain their panics.
             drop(thread.join());
         }
     }
@@ -147,11 +172,20 @@ impl Drop for TrackLoader {
 impl LoaderThread {
     fn handle(&self, request: LoadRequest) {
         let pending = request.loading();
-        let outcome = match request {
+        let is_session = matches!(request, LoadRequest::Restore(_));
+        let outcome = contain(|| match request {
             LoadRequest::Renew(slot) => self.renew(slot).map(|()| None),
             LoadRequest::SetInput(slot, input) => self.set_input(slot, input).map(|()| None),
-            LoadRequest::Restore(session) => Ok(Some(self.restore(&session))),
-        };
+            LoadRequest::Restore(SessionSource::Session(session)) => Ok(Some(self.restore(&session))),
+            LoadRequest::Restore(SessionSource::File(path)) => Ok(Some(match SessionFile::read(&path) {
+                Ok(session) => self.restore(&session),
+                Err(error) => LoadOutcome::NotRestored(format!("{error:#}")),
+            })),
+        });
+        let outcome = outcome.unwrap_or_else(|panic| match is_session {
+            true => Ok(Some(LoadOutcome::NotRestored(format!("loading the session failed: {panic}")))),
+            false => Err(anyhow!("loading failed: {panic}")),
+        });
         if let Some(pending) = pending {
             let mut loading = lock(&self.loading);
             if let Some(done) = loading.iter().position(|other| *other == pending) {
@@ -191,18 +225,25 @@ impl LoaderThread {
         let mut problems = lock(&self.mixer).replace(restored);
         for slot in 0..TRACKS {
             problems.extend(self.renew(slot).err().map(|error| format!("{error:#}")));
-            problems.extend(lock(&self.mixer).track(slot).and_then(|track| Some(track.input_error()?.to_owned())));
+            problems.extend(lock(&self.mixer).track(slot).and_then(|track| Some(track.error()?.to_owned())));
         }
         LoadOutcome::Restored(problems)
     }
 }
 
-#[cfg(all(test, unix))]
+/// Reports a panic and returns the result otherwise.
+fn report_panic<T>(failures: &Sender<LoadOutcome>, result: Result<T, String>) -> Option<T> {
+    // The receiver is gone only at the end of the program.
+    let report = |panic: &String| drop(failures.send(LoadOutcome::Failed(format!("loading failed: {panic}"))));
+    result.inspect_err(report).ok()
+}
+
+#[cfg(test)]
 mod tests {
-    use std::io::Write;
     use std::time::Instant;
 
     use ondes_engine::realtime::Setup;
+    use ondes_processor::library::{BUNDLED, FileReference};
     use ondes_processor::product::Product;
 
     use super::*;
@@ -218,23 +259,35 @@ mod tests {
     #[test]
     fn the_mixer_stays_unlocked_while_a_recording_is_read() {
         let folder = tempfile::tempdir().unwrap();
-        // A named pipe: reading it blocks until somebody writes.
-        let path = folder.path().join("slow.wav");
-        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let path = folder.path().join("long.wav");
+        let spec = hound::WavSpec {
+            channels: 1,
+            sample_rate: 8_000,
+            bits_per_sample: 16,
+            sample_format: hound::SampleFormat::Int,
+        };
+        let mut writer = hound::WavWriter::create(&path, spec).unwrap();
+        (0..300 * 8_000).for_each(|n: i32| writer.write_sample((n % 100) as i16).unwrap());
+        writer.finalize().unwrap();
         let mut mixer = Mixer::new(|| {});
         mixer.add(Product::Effect).unwrap();
         let before = mixer.track(0).unwrap().input().clone();
         let _rack = mixer.open(Setup { sample_rate: 48_000, max_block: 64 }, None, Vec::new()).unwrap();
         let mixer = Arc::new(Mutex::new(mixer));
         let loader = TrackLoader::start(mixer.clone());
-        loader.request(LoadRequest::SetInput(0, TrackInput::File { path: path.clone(), looped: false }));
-        // Opening for writing blocks until the loader has opened it for reading.
-        let mut slow = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-        assert_eq!(loader.loading(), [PendingLoad { slot: Some(0), name: "slow.wav".into() }]);
+        let input = TrackInput::File { path: path.clone(), looped: false };
+        loader.request(LoadRequest::SetInput(0, input.clone()));
+        // Converting the recording takes a while.
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(lock(&mixer).track(0).unwrap().input(), &before);
         lock(&mixer).set_looped(0, true);
+        assert_eq!(loader.loading(), [PendingLoad { slot: Some(0), name: "long.wav".into() }]);
         assert_eq!(loader.outcome(), None);
-        slow.write_all(b"no sound at all").unwrap();
-        drop(slow);
+        wait_until("it is there", || loader.loading().is_empty());
+        assert_eq!((loader.outcome(), lock(&mixer).track(0).unwrap().input()), (None, &input));
+
+        std::fs::write(&path, b"no sound at all").unwrap();
+        loader.request(LoadRequest::SetInput(0, TrackInput::File { path: path.clone(), looped: true }));
         let mut outcome = None;
         wait_until("it is refused", || {
             outcome = outcome.take().or_else(|| loader.outcome());
@@ -244,7 +297,20 @@ mod tests {
             matches!(&outcome, Some(LoadOutcome::Failed(why)) if why.starts_with(&path.display().to_string())),
             "{outcome:?}"
         );
-        assert_eq!((loader.loading(), lock(&mixer).track(0).unwrap().input()), (Vec::new(), &before));
+        assert_eq!((loader.loading(), lock(&mixer).track(0).unwrap().input()), (Vec::new(), &input));
+    }
+
+    #[test]
+    fn the_last_selected_model_is_loaded() {
+        let mut mixer = Mixer::new(|| {});
+        mixer.add(Product::Instrument).unwrap();
+        let mixer = Arc::new(Mutex::new(mixer));
+        let loader = TrackLoader::start(mixer.clone());
+        for bundled in BUNDLED.iter().take(3).cycle().take(50) {
+            lock(&mixer).request_model(0, FileReference::to(&bundled.model(), None));
+        }
+        wait_until("the last one is there", || lock(&mixer).track(0).unwrap().title() == BUNDLED[49 % 3].name);
+        assert_eq!(loader.outcome(), None);
     }
 
     #[test]
@@ -261,7 +327,7 @@ mod tests {
         };
         let mixer = Arc::new(Mutex::new(mixer));
         let loader = TrackLoader::start(mixer.clone());
-        loader.request(LoadRequest::Restore(Box::new(session)));
+        loader.request(LoadRequest::Restore(SessionSource::Session(Box::new(session))));
         let mut outcome = None;
         wait_until("it is there", || {
             crate::io::Callback::process(&mut rack, &[], &mut [&mut [0.0; 64], &mut [0.0; 64]]);

@@ -46,6 +46,7 @@ impl Wave {
     }
 }
 
+type OnBuild = dyn Fn() + Send + Sync;
 type OnOpen = dyn Fn(&SessionStart) + Send + Sync;
 type OnCommand = dyn Fn(&TimedCommand) -> bool + Send + Sync;
 type OnOutput = dyn Fn(u64, &mut [f32]) + Send + Sync;
@@ -61,6 +62,7 @@ struct Script {
     wave: Wave,
     latency: usize,
     start: SessionStart,
+    on_build: Box<OnBuild>,
     on_open: Box<OnOpen>,
     on_command: Box<OnCommand>,
     on_output: Box<OnOutput>,
@@ -74,6 +76,7 @@ impl FakeModel {
             wave,
             latency: 0,
             start: SessionStart::default(),
+            on_build: Box::new(|| {}),
             on_open: Box::new(|_| {}),
             on_command: Box::new(|_| true),
             on_output: Box::new(|_, _| {}),
@@ -110,6 +113,12 @@ impl FakeModel {
         Self { live: live.clone(), ..self }
     }
 
+    /// Calls `work` whenever it is built.
+    #[must_use]
+    pub fn on_build(self, work: impl Fn() + Send + Sync + 'static) -> Self {
+        self.change(|script| script.on_build = Box::new(work))
+    }
+
     /// Calls `work` whenever a slot is opened.
     #[must_use]
     pub fn on_open(self, work: impl Fn(&SessionStart) + Send + Sync + 'static) -> Self {
@@ -131,6 +140,7 @@ impl FakeModel {
 
 impl ModelFactory for FakeModel {
     fn build(&self, _sample_rate: u32, sessions: usize) -> Result<Box<dyn Playable>, LoadError> {
+        (self.script.on_build)();
         self.live.fetch_add(1, Ordering::Relaxed);
         Ok(Box::new(Player { script: self.script.clone(), positions: vec![0; sessions], live: self.live.clone() }))
     }

@@ -4,6 +4,7 @@ pub mod allocation;
 pub mod audio_models;
 pub mod documentation;
 pub mod fake_model;
+pub mod fuzz;
 pub mod random_performance;
 pub mod rave;
 pub mod torchscript;

@@ -155,10 +155,10 @@ struct CardArguments {
     #[arg(long, default_value = "")]
     tone: String,
     /// Level at the device's input of a 1 kHz sine with full-scale peaks in the dry file, dBu.
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = value_parser::dbu)]
     input_dbu: Option<f64>,
     /// Level at the device's output of a 1 kHz sine with full-scale peaks in the recording, dBu.
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = value_parser::dbu)]
     output_dbu: Option<f64>,
 }
 

@@ -3,14 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use ondes_engine::files;
 use ondes_engine::instrument::Performance;
 use serde::{Deserialize, Serialize};
 
-use crate::instrument::DEFAULT_LOSS;
 use crate::loss::LossWeights;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
 use crate::trainer::{Clip, Length, Precision, RunFiles, TrainerOptions};
+
+/// Largest recipe, bytes; far above any real one.
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
 /// Configuration of a training run. Paths are relative to the file's folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -180,7 +183,7 @@ impl Config {
     /// range.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display();
-        let text = std::fs::read_to_string(path).with_context(|| format!("{name}: cannot be read"))?;
+        let text = files::read_to_string(path, MAX_BYTES).with_context(|| format!("{name}: cannot be read"))?;
         let mut config: Self = toml::from_str(&text).map_err(|error| {
             let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
             anyhow::anyhow!("{name}: line {line}: {}", error.message())
@@ -202,8 +205,10 @@ impl Config {
         let units = [network.input_units, network.recurrent_units, network.output_units];
         ensure!(units.iter().all(|units| (1..=4096).contains(units)), "units must be 1 to 4096");
         ensure!((0.001..=10.0).contains(&network.room_seconds), "network.room_seconds must be 0.001 to 10");
-        ensure!(training.steps > 0 && training.batch > 0, "training.steps and training.batch must be above 0");
+        ensure!(training.steps > 0, "training.steps must be above 0");
+        ensure!((1..=4096).contains(&training.batch), "training.batch must be 1 to 4096");
         ensure!((0.1..=60.0).contains(&training.clip_seconds), "training.clip_seconds must be 0.1 to 60");
+        ensure!((0..=1024).contains(&training.threads), "training.threads must be 0 to 1024");
         ensure!((0.0..=0.9).contains(&training.validation_share), "training.validation_share must be 0 to 0.9");
         ensure!(
             training.minutes.is_none_or(|minutes| minutes > 0.0 && minutes.is_finite()),
@@ -216,7 +221,7 @@ impl Config {
     /// Returns the terms of the loss.
     #[must_use]
     pub fn loss(&self) -> LossWeights {
-        self.loss.unwrap_or(DEFAULT_LOSS)
+        self.loss.unwrap_or(LossWeights { spectral: 1.0, ..LossWeights::default() })
     }
 
     /// Returns the settings of the trainer.

@@ -10,7 +10,7 @@ use tch::{Device, Tensor};
 use crate::config::Config;
 use crate::dataset::{CropBatch, Dataset, Features, Subset};
 use crate::instrument_teacher::InstrumentTeacher;
-use crate::loss::{Loss, LossWeights, WeightedLoss};
+use crate::loss::{Loss, WeightedLoss};
 use crate::network;
 use crate::trainer::options::device;
 use crate::trainer::task::{first_non_finite, model_hash};
@@ -22,22 +22,6 @@ const WARM_UP_SHARE: f64 = 0.15;
 const VALIDATION_BATCHES: u64 = 6;
 /// Training sound that the reference power of the losses is measured on, seconds.
 const REFERENCE_S: f64 = 120.0;
-
-/// Loss of instruments by default.
-pub const DEFAULT_LOSS: LossWeights = LossWeights {
-    spectral: 1.0,
-    esr: 0.0,
-    mse: 0.0,
-    l1: 0.0,
-    pre_emphasis: 0.0,
-    a_weighting: 0.0,
-    stft: 0.0,
-    band_stft: 0.0,
-    mel: 0.0,
-    loudness: 0.0,
-    dc: 0.0,
-    spectral_pre_emphasis: 0.0,
-};
 
 /// An instrument that learns from recordings.
 pub struct InstrumentTask {

@@ -63,7 +63,7 @@ enum Command {
         #[arg(long)]
         out: PathBuf,
         /// Length of the corpus, minutes.
-        #[arg(long, default_value_t = 12.0)]
+        #[arg(long, default_value_t = 12.0, value_parser = value_parser::corpus_minutes)]
         minutes: f64,
         /// Seed; equal seeds give equal corpora.
         #[arg(long, default_value_t = 1)]

@@ -35,3 +35,29 @@ pub fn crop_seconds(text: &str) -> Result<f64, String> {
 pub fn decay(text: &str) -> Result<f64, String> {
     in_range(text, |number| (0.0..1.0).contains(&number), "must be 0 to below 1")
 }
+
+/// Parses a level at an interface, dBu.
+pub fn dbu(text: &str) -> Result<f64, String> {
+    in_range(text, |level| (-60.0..=60.0).contains(&level), "must be -60 to 60 dBu")
+}
+
+/// Parses the length of a corpus, minutes.
+pub fn corpus_minutes(text: &str) -> Result<f64, String> {
+    in_range(text, |minutes| minutes > 0.0 && minutes <= 1440.0, "must be above 0, up to 1440 minutes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_not_finite_are_refused() {
+        let parsers = [positive, non_negative, fraction, ratio, crop_seconds, dbu, corpus_minutes];
+        for parse in parsers {
+            for text in ["nan", "-nan", "inf", "-inf", "1e999", "", "1 s"] {
+                assert!(parse(text).is_err(), "{text}");
+            }
+            assert_eq!(parse("0.5"), Ok(0.5));
+        }
+    }
+}

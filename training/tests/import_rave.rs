@@ -1,6 +1,6 @@
 //! Imported RAVE exports compute what libtorch computes, given the same noise.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use ondes_engine::Kernels;
@@ -129,14 +129,19 @@ fn check(label: &str, recipe: &Recipe, blocks: usize) {
         (recipe.bands, &without_ones(&recipe.ratios), recipe.capacity)
     );
     assert_eq!((found.causal, found.streaming), (recipe.causal, recipe.streaming), "{label}");
+    compare(label, &path, model, blocks);
+}
 
+/// Compares all methods of an imported streaming export with libtorch, in one step and in random steps.
+fn compare(label: &str, path: &Path, model: &Model, blocks: usize) {
     let noisy = with_noise_ports(model);
     let _no_gradients = tch::no_grad_guard();
     let mut random = seeded_rng(3);
-    for (method, channels, ratio) in [("encode", 1, 1), ("decode", recipe.seen, recipe.ratio()), ("forward", 1, 1)] {
+    for method in ["encode", "decode", "forward"] {
         // A module in its initial state.
-        let libtorch = CModule::load(&path).expect("libtorch reads it");
+        let libtorch = CModule::load(path).expect("libtorch reads it");
         let layout = model.method(method).expect("a method");
+        let Port { channels, ratio, .. } = layout.inputs[0];
         let count = blocks * layout.block / ratio;
         let input: Vec<f32> = (0..count * channels).map(|_| random.random_range(-1.0..1.0)).collect();
         let tensor = Tensor::from_slice(&input).view([1, count as i64, channels as i64]).transpose(1, 2).contiguous();
@@ -217,4 +222,30 @@ fn offline_exports_equal_libtorch_after_their_latency() {
             assert!(error <= 1e-4, "{label} offline, {method}: {error:e}");
         }
     }
+}
+
+/// Exports made by the published package, with what the import says of them.
+#[test]
+#[ignore = "needs exports of the published packages: cargo xtask test --exporters"]
+fn exports_of_the_package_equal_libtorch() {
+    let folder = PathBuf::from(std::env::var_os("ONDES_EXPORTS").expect("cargo xtask sets it")).join("rave");
+    let index = std::fs::read_to_string(folder.join("index.json")).expect("an index of the exports");
+    let names: Vec<String> = serde_json::from_str(&index).expect("a list of names");
+    let mut refused = Vec::new();
+    for name in &names {
+        let path = folder.join(name);
+        match import(&path, None) {
+            Ok(imported) if imported.configuration.streaming => {
+                println!("{name}: {}", imported.summary());
+                compare(name, &path, &imported.model, 6);
+            }
+            // Compared by `offline_exports_equal_libtorch_after_their_latency`, for exports of the same form.
+            Ok(imported) => println!("{name}: {}", imported.summary()),
+            Err(error) => {
+                assert!(error.to_string().contains("libtorch can play the file as a program"), "{error}");
+                refused.push(name.trim_end_matches("_streaming.ts"));
+            }
+        }
+    }
+    assert_eq!(refused, ["discrete", "spherical"]);
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use egui::ThemePreference;
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::Driver;
@@ -57,6 +58,10 @@ pub enum WindowCommand {
     Browse(FilePurpose),
     /// Try again what failed.
     Retry,
+    /// Ask whether the program of [`WindowView::untrusted`](crate::view::WindowView::untrusted) may run.
+    AskProgram,
+    /// Let that program run, now and whenever it is named, or never without another question.
+    AnswerProgram(bool),
     /// Dismiss the notice or the hint.
     Dismiss,
 
@@ -125,6 +130,8 @@ pub enum WindowCommand {
 
     /// Choose the thread that runs the model.
     SetDriver(Driver),
+    /// Choose the method of rate conversion.
+    SetResampling(Resampling),
     /// Choose the executor of the network.
     SetExecutor(ExecutorSelection),
     /// Search for the devices of libtorch.

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use egui::ThemePreference;
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{Device, ExecutorSelection};
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{Driver, Health, LoadStatus};
 use ondes_processor::compare_slots::CompareSlot;
-use ondes_processor::library::MissingFile;
+use ondes_processor::library::{MissingFile, UntrustedProgram};
 use ondes_processor::midi_bindings::MidiBinding;
 use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter::ParameterId;
@@ -36,6 +37,10 @@ pub struct WindowView<'a> {
     pub status: &'a LoadStatus,
     /// The project's model file, if it was not found; shown in place of the status.
     pub missing: Option<&'a MissingFile>,
+    /// A TorchScript program that was to be loaded but may not run; shown in place of the status.
+    pub untrusted: Option<&'a UntrustedProgram>,
+    /// True if the user is being asked whether it may run.
+    pub asks_for_consent: bool,
     /// Notice about the model, which plays nevertheless.
     pub notice: Option<&'a str>,
     /// Hint for a new user, until it is dismissed.
@@ -93,6 +98,8 @@ pub struct WindowView<'a> {
     pub sample_rate_hz: f32,
     /// Requested driver.
     pub driver: Driver,
+    /// Method of rate conversion, where the model's sample rate is not the host's.
+    pub resampling: Resampling,
     /// Requested executor; `None` without a model.
     pub executor: Option<ExecutorView<'a>>,
     /// Load, latency and errors of the session, while it plays.

@@ -16,7 +16,7 @@ use crate::panels::pad::PadState;
 use crate::panels::preset_menu::PresetMenu;
 use crate::panels::status_bar::{self, ProcessingMenu};
 use crate::panels::tuner::{self, Strobe};
-use crate::panels::{file_drop, header, message, play, scope};
+use crate::panels::{consent, file_drop, header, message, play, scope};
 use crate::view::ViewModel;
 use crate::{layout, scale, theme};
 
@@ -93,6 +93,8 @@ impl Window {
             layout::show(ui, area, |ui| play::show(ui, &mut frame, &mut self.keyboard));
         }
         layout::show(ui, areas.status, |ui| status_bar::show(ui, &mut frame, &mut self.processing_menu));
+
+        consent::show(ui, &mut frame);
 
         let moving = frame.view.moving;
         let mut commands = frame.commands;

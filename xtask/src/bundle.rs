@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use crate::process::{build, cargo, from_root, library, output, root};
-use crate::vst3_presets;
+use crate::process::{build, cargo, executable, from_root, library, output, root};
+use crate::{notices, vst3_presets};
 
 /// Names of the bundles.
 const BUNDLES: [&str; 2] = ["Ondes.clap", "Ondes.vst3"];
@@ -48,11 +48,16 @@ pub fn bundle() -> anyhow::Result<PathBuf> {
         if cfg!(target_os = "macos") {
             write_info_plist(&target)?;
         }
+        if let Some(contents) = target.ancestors().find(|above| above.ends_with("Contents")) {
+            notices::write(&["ondes-plugin"], &contents.join("Resources").join(notices::FILE))?;
+        }
     }
+    // A CLAP may be a single file.
+    notices::write(&["ondes-plugin"], &folder.join(notices::FILE))?;
     let presets = folder.join(PRESETS);
     remove(&presets)?;
     vst3_presets::write(&root().join("assets/presets"), &presets)?;
-    for name in BUNDLES.into_iter().chain([PRESETS]) {
+    for name in BUNDLES.into_iter().chain([PRESETS, notices::FILE]) {
         println!("bundled: {}", from_root(&folder.join(name)));
     }
     Ok(folder)
@@ -88,60 +93,64 @@ pub fn bundle_with_torch() -> anyhow::Result<()> {
     let folder = bundle()?;
     let app = build("ondes", "ondes", &["--release"])?;
     // Not a path of this machine: the engine opens libtorch before this library, by its full path.
-    let object = build_torch(Some("$ORIGIN"))?;
-    let file = torch_file_name();
+    let parts = build_torch(Some("$ORIGIN"))?;
     let [_, vst3] = library_paths(std::env::consts::OS, std::env::consts::ARCH);
-    let beside_vst3 = folder.join(vst3).with_file_name(&file);
-    let app_file = format!("ondes{}", std::env::consts::EXE_SUFFIX);
-    for (from, to) in [(&app, folder.join(app_file)), (&object, folder.join(file)), (&object, beside_vst3)] {
+    let vst3 = folder.join(vst3);
+    let beside_vst3 = vst3.parent().unwrap_or(&folder);
+    let mut copies = vec![(&app, folder.join(format!("ondes{}", std::env::consts::EXE_SUFFIX)))];
+    for part in &parts {
+        let name = part.file_name().unwrap_or_default();
+        copies.extend([folder.as_path(), beside_vst3].map(|folder| (part, folder.join(name))));
+    }
+    for (from, to) in copies {
         remove(&to)?;
         copy(from, &to)?;
         println!("bundled: {}", from_root(&to));
     }
-    Ok(())
+    notices::write(&["ondes-plugin", "ondes", "ondes-torch"], &folder.join(notices::FILE))
 }
 
-/// Builds the library around libtorch and returns its path. `rpath` is its search path for libtorch, by default the one
-/// that it was built with.
+/// Builds the library around libtorch, and on Linux the program in which TorchScript programs run; returns their paths in
+/// this order. `rpath` is the library's search path for libtorch, by default the one that it was built with.
 ///
 /// # Errors
 /// The build fails.
-pub fn build_torch(rpath: Option<&str>) -> anyhow::Result<PathBuf> {
+pub fn build_torch(rpath: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
     let mut build = cargo();
-    build.args(["build", "--release", "--package", "ondes-torch", "--lib"]);
+    build.args(["build", "--release", "--package", "ondes-torch", "--lib", "--bins"]);
     build.envs(rpath.map(|rpath| ("ONDES_TORCH_RPATH", rpath)));
     let messages = output(build.arg("--message-format=json-render-diagnostics"))?;
-    let object = library(&messages, "ondes_torch").context("cargo built the library without reporting its path")?;
-    Ok(object.into())
+    let host = cfg!(target_os = "linux").then(|| executable(&messages, PROGRAM_HOST_FILE));
+    let parts = std::iter::once(library(&messages, "ondes_torch")).chain(host);
+    let path = |part: Option<String>| part.map(PathBuf::from).context("cargo built a file without reporting its path");
+    parts.map(path).collect()
 }
 
-/// Builds the library around libtorch and installs it in this user's folder.
+/// Builds the library around libtorch and the program for TorchScript programs, and installs them in this user's folder.
 ///
 /// # Errors
 /// The build fails, or this user has no such folder.
 pub fn install_torch() -> anyhow::Result<()> {
-    let object = build_torch(None)?;
-    let Some(target) = installed_torch_library() else {
-        bail!("the folder for this user's data cannot be found; set HOME")
-    };
-    // Not overwritten but replaced: a program that has it open keeps the old file.
-    remove(&target)?;
-    copy(&object, &target)?;
-    println!("installed: {}", target.display());
+    let parts = build_torch(None)?;
+    let Some(folder) = installed_torch() else { bail!("the folder for this user's data cannot be found; set HOME") };
+    for part in parts {
+        let target = folder.join(part.file_name().unwrap_or_default());
+        // Not overwritten but replaced: a program that has it open keeps the old file.
+        remove(&target)?;
+        copy(&part, &target)?;
+        println!("installed: {}", target.display());
+    }
     Ok(())
 }
 
-/// Returns the file name of the library around libtorch.
-fn torch_file_name() -> String {
-    let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    format!("{prefix}ondes_torch{suffix}")
-}
+/// File name of the program in which TorchScript programs run.
+const PROGRAM_HOST_FILE: &str = "ondes-program-host";
 
-/// Returns the path at which the engine looks for this user's library around libtorch.
-fn installed_torch_library() -> Option<PathBuf> {
+/// Returns the folder in which the engine looks for this user's library around libtorch.
+fn installed_torch() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = variable("XDG_DATA_HOME").or_else(|| Some(variable("HOME")?.join(".local/share")))?;
-    Some(data.join("ondes/torch").join(torch_file_name()))
+    Some(data.join("ondes/torch"))
 }
 
 /// Returns this user's folders for CLAP and for VST3 plugins.
@@ -214,8 +223,8 @@ mod tests {
 
     #[test]
     fn the_library_is_installed_where_the_engine_looks() {
-        let looked = ondes_engine::torch::installed().map(|folder| folder.join(ondes_engine::torch::library_file()));
-        assert_eq!(installed_torch_library(), looked);
+        assert_eq!(installed_torch(), ondes_engine::torch::installed());
+        assert_eq!(PROGRAM_HOST_FILE, ondes_engine::torch::PROGRAM_HOST_FILE);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Context;
 
 use crate::markdown;
-use crate::process::{cargo, from_root, root, run, works};
+use crate::process::{cache, cargo, from_root, root, run, works};
 
 /// The release of mdBook that is installed where none is found.
 const MDBOOK_VERSION: &str = "0.5.4";
@@ -52,10 +52,7 @@ fn mdbook() -> anyhow::Result<PathBuf> {
     if works("mdbook", &["--version"]) {
         return Ok("mdbook".into());
     }
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let caches = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-    let caches = caches.context("mdbook is not installed, and there is no folder for it: HOME is not set")?;
-    let tools = caches.join(format!("ondes/mdbook-{MDBOOK_VERSION}"));
+    let tools = cache().context("mdbook is not installed")?.join(format!("mdbook-{MDBOOK_VERSION}"));
     let program = tools.join("bin").join(format!("mdbook{}", std::env::consts::EXE_SUFFIX));
     if !program.exists() {
         println!("mdBook {MDBOOK_VERSION}: building it, once");

@@ -13,9 +13,9 @@ pub fn check(device: &str, seconds: &str) -> anyhow::Result<()> {
         println!("gpu-check: no NVIDIA GPU found, nothing checked; --device cpu runs the same checks on the CPU");
         return Ok(());
     }
-    let library = build_torch(None)?;
+    let parts = build_torch(None)?;
     let mut example = cargo();
     example.args(["run", "--release", "--package", "ondes-tests", "--example", "gpu_check", "--"]);
     example.args(["--device", device, "--seconds", seconds, "--report"]).arg(root().join("target/gpu-check/report.md"));
-    run(example.env("ONDES_TORCH_LIBRARY", library))
+    run(example.env("ONDES_TORCH_LIBRARY", &parts[0]))
 }

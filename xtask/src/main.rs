@@ -2,18 +2,22 @@
 //!
 //! [`setup`] installs what building needs. [`demo`] renders the bundled session and draws it: [`sound`] reads the
 //! audio, [`picture`] draws it with [`ondes_canvas`], [`mel`] computes the spectrogram. [`bundle`] packs the plugin for
-//! DAWs, with [`vst3_presets`]. [`docs`] builds the book and checks every link with [`markdown`]. [`train`] makes the
-//! bundled models again, [`mod@test`] runs all tests, [`gpu`] checks libtorch on a GPU. All of them run other programs
-//! through [`process`].
+//! DAWs, with [`vst3_presets`] and the licences of what it contains ([`notices`]). [`docs`] builds the book and checks
+//! every link with [`markdown`]. [`train`] makes the bundled models again, [`mod@test`] runs all tests, [`exporters`]
+//! those with models of other projects' exporters, [`fuzz`] reads damaged files, [`gpu`] checks libtorch on a GPU. All
+//! of them run other programs through [`process`].
 
 #![forbid(unsafe_code)]
 
 mod bundle;
 mod demo;
 mod docs;
+mod exporters;
+mod fuzz;
 mod gpu;
 mod markdown;
 mod mel;
+mod notices;
 mod picture;
 mod process;
 mod setup;
@@ -64,7 +68,23 @@ enum Command {
         check: bool,
     },
     /// Runs all tests of all crates.
-    Test,
+    Test {
+        /// Instead plays models made by the published exporters of nn~, RAVE and Neutone against PyTorch. Downloads 3 GB
+        /// once and keeps 5 GB.
+        #[arg(long)]
+        exporters: bool,
+    },
+    /// Reads damaged and malicious files of all formats; `cargo test` reads the first thousands.
+    Fuzz(fuzz::Extent),
+    /// Plays the app's tracks and the plugins with everything at once, as fast as it goes; `cargo test` plays two minutes.
+    Soak {
+        /// Minutes of sound.
+        #[arg(long, value_name = "N", default_value_t = 60.0)]
+        minutes: f64,
+        /// Seed of the actions: another one gives others.
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+    },
     /// Checks and measures libtorch on a GPU, and writes `target/gpu-check/report.md`. Needs a libtorch with CUDA.
     GpuCheck {
         /// Device to check: cuda:N, or cpu for a trial run.
@@ -96,7 +116,10 @@ fn main() -> ExitCode {
         Command::Install { torch: false } => bundle::install(),
         Command::Docs { check: true } => docs::check(),
         Command::Docs { check: false } => docs::build(),
-        Command::Test => test::test(),
+        Command::Test { exporters: false } => test::test(),
+        Command::Test { exporters: true } => exporters::test(),
+        Command::Fuzz(extent) => fuzz::fuzz(&extent),
+        Command::Soak { minutes, seed } => test::soak(minutes, seed),
         Command::GpuCheck { device, seconds } => gpu::check(&device, &seconds),
         Command::Train { name, steps } => train::train(&name, steps),
     };

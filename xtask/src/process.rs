@@ -21,6 +21,16 @@ pub fn from_root(path: &Path) -> std::path::Display<'_> {
     path.strip_prefix(root()).unwrap_or(path).display()
 }
 
+/// Returns the folder in the user's cache for what survives a clean checkout.
+///
+/// # Errors
+/// Neither `XDG_CACHE_HOME` nor `HOME` is set.
+pub fn cache() -> anyhow::Result<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let caches = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+    Ok(caches.context("there is no folder for a cache: HOME is not set")?.join("ondes"))
+}
+
 /// Returns the cargo that runs this program, to be run in the checkout.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -82,7 +92,7 @@ pub fn library(messages: &str, name: &str) -> Option<String> {
 }
 
 /// Finds the path of an executable among cargo's messages, one JSON object per line.
-fn executable(messages: &str, binary: &str) -> Option<String> {
+pub fn executable(messages: &str, binary: &str) -> Option<String> {
     let message = |line| serde_json::from_str::<serde_json::Value>(line).ok();
     let mut ours = messages.lines().filter_map(message).filter(|message| message["target"]["name"] == binary);
     ours.find_map(|message| message["executable"].as_str().map(str::to_owned))

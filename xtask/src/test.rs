@@ -27,6 +27,23 @@ pub fn test() -> anyhow::Result<()> {
     check_interleavings()
 }
 
+/// Plays the tests of endurance for minutes of sound, in a release build.
+///
+/// # Errors
+/// A test fails.
+pub fn soak(minutes: f64, seed: u64) -> anyhow::Result<()> {
+    let tests = [
+        ("ondes", "play", "soak::eight_tracks_survive_everything_at_once"),
+        ("ondes-plugin", "endurance", "random_use_neither_fails_nor_leaks"),
+    ];
+    for (package, binary, name) in tests {
+        let mut test = cargo();
+        test.args(["test", "--release", "--package", package, "--test", binary, "--", "--exact", name, "--nocapture"]);
+        run(test.env("ONDES_SOAK_MINUTES", minutes.to_string()).env("ONDES_SOAK_SEED", seed.to_string()))?;
+    }
+    Ok(())
+}
+
 /// Virtual X display for the plugin's window; ends when dropped.
 struct VirtualDisplay {
     server: Child,

@@ -1,10 +1,10 @@
 //! Files of impulse responses.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use crate::dsp::cabinet::{MAX_RESPONSE_S, Response, ResponseError};
+use crate::files;
 use crate::media::{Decoder, MediaError, display_name};
 
 /// Largest file, bytes; more than 10 s of stereo at any common rate.
@@ -49,10 +49,7 @@ impl ImpulseFile {
             io::ErrorKind::NotFound => MediaError::Missing { file: name.clone() },
             _ => MediaError::Unreadable { file: name.clone(), source },
         };
-        let mut bytes = Vec::new();
-        let file = File::open(path).map_err(unreadable)?;
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        Self::parse(&name, bytes)
+        Self::parse(&name, files::read(path, MAX_BYTES).map_err(unreadable)?)
     }
 
     /// Decodes a file in memory; `name` is its name in errors.

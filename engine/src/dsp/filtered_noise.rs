@@ -61,18 +61,26 @@ impl NoiseFilter {
 }
 
 impl NoiseFilter {
-    /// Returns the matrix `[tap][band]` from magnitudes to the second half of the response, from its middle on; the
-    /// first half mirrors it. The last of `taps / 2 + 1` taps is omitted, as the window is 0 there.
+    /// Returns the taps of the impulse response within one frame: delays in samples, in ascending order, and the matrix
+    /// `[tap][band]` from magnitudes to taps. The response is cut to the frame if it is longer, and its first half wraps
+    /// to the end of the frame (RAVE's `amp_to_impulse_response`; acids-ircam/RAVE, `rave/core.py`). Taps where the window
+    /// is 0 are left out.
     #[must_use]
-    pub fn half_response(self) -> Vec<f32> {
-        let length = self.taps();
+    pub fn taps_in_frame(self) -> (Vec<usize>, Vec<f32>) {
+        let (length, hop) = (self.taps(), self.hop);
         let cosine = |n: usize| (std::f64::consts::TAU * (n % length) as f64 / length as f64).cos();
-        let value = |tap: usize, band: usize| {
+        let value = |from_middle: usize, band: usize| {
             let edge = band == 0 || band == self.bands - 1;
             let weight = if edge { 1.0 } else { 2.0 } / length as f64;
-            (weight * (0.5 + 0.5 * cosine(tap)) * cosine(band * tap)) as f32
+            (weight * (0.5 + 0.5 * cosine(from_middle)) * cosine(band * from_middle)) as f32
         };
-        (0..length / 2).flat_map(|tap| (0..self.bands).map(move |band| value(tap, band))).collect()
+        // The window is 0 at the first sample of the response. It is symmetric about its middle.
+        let mut taps: Vec<(usize, usize)> =
+            (1..length.min(hop)).map(|n| ((n + hop * length - length / 2) % hop, n.abs_diff(length / 2))).collect();
+        taps.sort_unstable();
+        let matrix =
+            taps.iter().flat_map(|&(_, from_middle)| (0..self.bands).map(move |band| value(from_middle, band)));
+        (taps.iter().map(|&(delay, _)| delay).collect(), matrix.collect())
     }
 }
 
@@ -91,19 +99,32 @@ mod tests {
     }
 
     #[test]
-    fn half_the_response_determines_the_spectrum() {
+    fn taps_in_a_frame_determine_the_spectrum() {
         let filter = NoiseFilter { bands: 5, hop: 16 };
-        let (half, fft) = (filter.half_response(), filter.fft());
+        let ((delays, matrix), fft) = (filter.taps_in_frame(), filter.fft());
+        assert_eq!(delays, [0, 1, 2, 3, 13, 14, 15]);
         for (bin, row) in filter.response().chunks_exact(5).enumerate() {
             for (band, &gain) in row.iter().enumerate() {
-                let term = |tap: usize| {
-                    let angle = std::f64::consts::TAU * (bin * tap) as f64 / fft as f64;
-                    f64::from(half[tap * 5 + band]) * angle.cos()
+                let term = |(&delay, row): (&usize, &[f32])| {
+                    // The last ones lie before the middle.
+                    let at = if delay > 8 { delay + fft - 16 } else { delay };
+                    f64::from(row[band]) * (std::f64::consts::TAU * (bin * at) as f64 / fft as f64).cos()
                 };
-                let sum = term(0) + 2.0 * (1..4).map(term).sum::<f64>();
+                let sum: f64 = delays.iter().zip(matrix.chunks_exact(5)).map(term).sum();
                 assert!((sum - f64::from(gain)).abs() < 1e-6, "bin {bin}, band {band}: {sum} against {gain}");
             }
         }
+    }
+
+    #[test]
+    fn longer_responses_are_cut_to_the_frame() {
+        // 62 samples, of which the first 8 remain; the middle would be at 31.
+        let (delays, matrix) = NoiseFilter { bands: 32, hop: 8 }.taps_in_frame();
+        assert_eq!(delays, [0, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(matrix.len(), 7 * 32);
+        let loudest = |row: &[f32]| row.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+        // Delay 0 is the last of the eight, where the window is widest.
+        assert!(matrix[32..].chunks_exact(32).all(|row| loudest(row) < loudest(&matrix[..32])));
     }
 
     #[test]

@@ -1,5 +1,27 @@
 //! Levels: decibels, amplitudes and peaks.
 
+/// Largest magnitude of a sample that enters any processing, +120 dBFS: far above any sound, also above 16-bit integers
+/// that were written as floats, and far below what overflows in a square or a sum.
+pub const SAMPLE_LIMIT: f32 = (1 << 20) as f32;
+
+/// Limits a sample to [`SAMPLE_LIMIT`]; NaN and infinity become 0.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::dsp::level::{SAMPLE_LIMIT, limit_sample};
+///
+/// assert_eq!([0.5, -1e38, f32::NAN, f32::INFINITY].map(limit_sample), [0.5, -SAMPLE_LIMIT, 0.0, 0.0]);
+/// ```
+#[must_use]
+pub fn limit_sample(sample: f32) -> f32 {
+    if sample.is_finite() { sample.clamp(-SAMPLE_LIMIT, SAMPLE_LIMIT) } else { 0.0 }
+}
+
+/// Copies samples through [`limit_sample`], up to the end of the shorter slice.
+pub fn copy_limited(from: &[f32], to: &mut [f32]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to = limit_sample(*from));
+}
+
 /// Converts decibels to an amplitude: 0 dB is 1, −6.02 dB is 0.5.
 ///
 /// # Examples

@@ -15,8 +15,13 @@ use serde::{Deserialize, Serialize};
 use block::BlockResampler;
 use polyphase::PolyphaseResampler;
 
+use super::level::copy_limited;
+
 /// Supported rates, Hz.
 const RATES_HZ: std::ops::RangeInclusive<u32> = 1_000..=1_000_000;
+
+/// Samples that pass unchanged at a time.
+const CHUNK: usize = 256;
 
 /// Method of a rate conversion.
 ///
@@ -69,7 +74,9 @@ pub enum ResampleError {
 ///
 /// With `r = rate_out / rate_in`, sample `n` of the input corresponds to sample `n * r + latency` of the output. Output
 /// is emitted as soon as its input is complete: sample by sample with low latency, in blocks of constant length with
-/// linear phase. Non-finite samples count as silence. With equal rates samples pass unchanged without latency.
+/// linear phase. With equal rates samples pass unchanged without latency. Samples are limited to
+/// [`SAMPLE_LIMIT`](super::level::SAMPLE_LIMIT), and non-finite ones count as silence, at any rates: what enters a
+/// pipeline enters here.
 ///
 /// # Examples
 /// ```
@@ -225,7 +232,13 @@ impl StreamResampler {
             emit(samples);
         };
         match &mut self.converter {
-            Converter::Identity { .. } => emit(input),
+            Converter::Identity { .. } => {
+                let mut limited = [0.0; CHUNK];
+                for chunk in input.chunks(CHUNK) {
+                    copy_limited(chunk, &mut limited);
+                    emit(&limited[..chunk.len()]);
+                }
+            }
             Converter::Polyphase(polyphase) => polyphase.push(input, emit),
             Converter::Block(block) => block.push(input, emit),
         }

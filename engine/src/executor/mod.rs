@@ -16,5 +16,5 @@ pub use selection::{
     Backend, Device, ExecutorSelection, ParseDeviceError, ParsePrecisionError, Precision, UnsupportedExecutor,
     value_or_default,
 };
-pub(crate) use warning::push_warning;
+pub(crate) use warning::{mark_program_lost, push_warning, take_program_lost};
 pub use warning::take_warning;

@@ -4,15 +4,14 @@ mod tempo;
 
 use super::event::{Event, EventKind, controller};
 use super::midi::MidiDecoder;
+use crate::files;
 use midly::{EventIter, MetaMessage, TrackEventKind};
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use tempo::{Division, TempoMap};
 use thiserror::Error;
 
 /// Limits of a file, which protect against excessive memory and time; real files are far below them.
-const MAX_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 32 << 20;
 const MAX_EVENTS: usize = 4_000_000;
 const MAX_HOURS: u32 = 24;
 const MAX_NAME_CHARS: usize = 128;
@@ -147,12 +146,7 @@ impl MidiFile {
     /// Returns [`MidiFileError`] if the file cannot be read or played.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, MidiFileError> {
         let path = path.as_ref();
-        let read = || {
-            let mut bytes = Vec::new();
-            // One extra byte detects files that are too large, whatever their metadata say.
-            File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-            Self::parse(&bytes)
-        };
+        let read = || Self::parse(&files::read(path, MAX_BYTES)?);
         read().map_err(|reason| MidiFileError { path: path.to_owned(), reason })
     }
 

@@ -140,6 +140,13 @@ pub enum PerformanceError {
 }
 
 impl Performance {
+    /// Returns whether no setting is a NaN or an infinity, such as a number in a file that overflows.
+    pub(crate) fn is_finite(&self) -> bool {
+        // JSON has null for these.
+        let settings = serde_json::to_value(self).ok().and_then(|settings| settings.as_object().cloned());
+        settings.is_some_and(|settings| settings.values().all(|value| !value.is_null()))
+    }
+
     /// Returns settings of a struck or plucked instrument: fast attack, natural decay, damped on release.
     pub fn plucked() -> Self {
         Self {

@@ -1,9 +1,12 @@
-//! Decoding of audio files with Symphonia: WAV, AIFF, FLAC, MP3, Ogg Vorbis, AAC and ALAC in MP4, CAF and more.
+//! Decoding of audio files with Symphonia: WAV, AIFF, FLAC, MP3, Ogg Vorbis, AAC and ALAC in MP4, CAF and more. Opus
+//! and further kinds of WAV are added here.
 //!
 //! Symphonia 0.6 panics on a few malformed headers, such as a WAV of 32 channels without loudspeakers in a build with
 //! overflow checks. Every call to it catches panics and turns them into errors.
 
-use std::fs::File;
+mod opus;
+mod wave_source;
+
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -15,17 +18,23 @@ use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
 use symphonia::core::io::{MediaSource, MediaSourceStream};
 use symphonia::core::meta::MetadataOptions;
 
-use super::{MediaError, check_limits, display_name};
+use self::opus::OpusHead;
+use super::{MediaError, check_limits, check_range, display_name};
+use crate::dsp::level::{SAMPLE_LIMIT, limit_sample};
+use crate::files;
 
 /// Lower-case extensions of files that [`Decoder`] can read, for finding files in a folder. The decoder itself ignores
 /// names and detects the format from the content.
-pub const FILE_EXTENSIONS: [&str; 23] = [
+pub const FILE_EXTENSIONS: [&str; 26] = [
     "aac", "aif", "aifc", "aiff", "caf", "flac", "m4a", "m4b", "m4r", "m4v", "mkv", "mov", "mp1", "mp2", "mp3", "mp4",
-    "oga", "ogg", "ogv", "ogx", "wav", "wave", "webm",
+    "oga", "ogg", "ogv", "ogx", "opus", "rf64", "w64", "wav", "wave", "webm",
 ];
 
 /// Most frames that [`read_mono`] allocates on the word of a header.
 const TRUSTED_FRAMES: u64 = 1 << 24;
+
+/// Most frames of a packet, for which decoders reserve memory; FLAC allows 65,535.
+const MAX_PACKET_FRAMES: u64 = 1 << 16;
 
 /// A gap of at least this length between time stamps is damage, seconds. No codec has shorter frames, so at least one
 /// is missing.
@@ -34,7 +43,8 @@ const GAP_S: f64 = 0.002;
 /// Decodes a file as blocks of `f32` samples in constant memory; integers become −1 to 1.
 ///
 /// Encoder delay and padding are removed if the file declares them. A file that ends early is read up to there; damage
-/// in the middle is an error. Samples that are not finite become 0 and are counted.
+/// in the middle is an error. Samples are limited to [`SAMPLE_LIMIT`], those that are not finite become 0, and both are
+/// counted.
 ///
 /// # Examples
 /// ```
@@ -95,16 +105,12 @@ impl Decoder {
             io::ErrorKind::NotFound => MediaError::Missing { file: name.clone() },
             _ => MediaError::Unreadable { file: name.clone(), source },
         };
-        let file = File::open(path).map_err(unreadable)?;
-        // On some systems a folder can be opened, but not read.
-        if file.metadata().map_err(unreadable)?.is_dir() {
-            return Err(unreadable(io::ErrorKind::IsADirectory.into()));
-        }
+        let file = files::open(path).map_err(unreadable)?;
         let mut hint = Hint::new();
         if let Some(extension) = path.extension().and_then(|extension| extension.to_str()) {
             hint.with_extension(extension);
         }
-        Self::begin(name, Box::new(file), &hint)
+        Self::begin(name, file, &hint)
     }
 
     /// Decodes a file in memory; `name` is its name in errors.
@@ -113,15 +119,18 @@ impl Decoder {
     ///
     /// See [`Decoder::open`].
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Self, MediaError> {
-        Self::begin(name.to_owned(), Box::new(io::Cursor::new(bytes)), &Hint::new())
+        Self::begin(name.to_owned(), io::Cursor::new(bytes), &Hint::new())
     }
 
-    fn begin(name: String, source: Box<dyn MediaSource>, hint: &Hint) -> Result<Self, MediaError> {
+    fn begin(name: String, source: impl MediaSource + 'static, hint: &Hint) -> Result<Self, MediaError> {
+        let unreadable = |source| MediaError::Unreadable { file: name.clone(), source };
+        let (source, frames) = wave_source::present(source).map_err(unreadable)?;
         let stream = MediaSourceStream::new(source, Default::default());
         let probe = symphonia::default::get_probe();
         let format = catch_panics(|| probe.probe(hint, stream, FormatOptions::default(), MetadataOptions::default()))
             .map_err(|error| not_audio(&name, error))?;
-        let track = default_track(&name, &*format)?;
+        let mut track = default_track(&name, &*format)?;
+        track.declared = frames.or(track.declared);
         let mut decoder = Self {
             file: name,
             format,
@@ -158,7 +167,7 @@ impl Decoder {
         self.track.declared
     }
 
-    /// Returns the number of samples replaced by 0 so far because they were not finite.
+    /// Returns the number of samples replaced so far because they were not finite or above [`SAMPLE_LIMIT`].
     pub fn replaced(&self) -> u64 {
         self.replaced
     }
@@ -237,8 +246,8 @@ impl Decoder {
             }
             decoded.copy_to_vecs_planar(block);
             self.decoded += block[0].len() as u64;
-            for sample in block.iter_mut().flatten().filter(|sample| !sample.is_finite()) {
-                *sample = 0.0;
+            for sample in block.iter_mut().flatten().filter(|sample| is_invalid(**sample)) {
+                *sample = limit_sample(*sample);
                 self.replaced += 1;
             }
             return Ok(true);
@@ -291,12 +300,23 @@ fn default_track(name: &str, format: &dyn FormatReader) -> Result<AudioTrack, Me
     let rate = parameters.sample_rate.map_or(48_000, u64::from);
     let channels = parameters.channels.as_ref().map_or(1, |channels| channels.count() as u64);
     check_limits(name, rate, channels)?;
+    let packet = parameters.max_frames_per_packet.unwrap_or(0);
+    check_range(name, "the number of frames in a packet", packet, 0..=MAX_PACKET_FRAMES)?;
     let options = AudioDecoderOptions::default().gapless(true);
-    let codec = catch_panics(|| symphonia::default::get_codecs().make_audio_decoder(parameters, &options))
+    let codec = catch_panics(|| opus::codecs().make_audio_decoder(parameters, &options))
         .map_err(|error| not_audio(name, error))?;
     let gap = track.time_base.filter(|base| u64::from(base.denom.get()) == rate * u64::from(base.numer.get()));
     let gap = gap.map(|_| (rate as f64 * GAP_S).ceil() as i64);
-    Ok(AudioTrack { id: track.id, codec, declared: track.num_frames, gap })
+    // Symphonia counts the frames that Opus decoders discard.
+    let head = parameters.extra_data.as_deref().and_then(OpusHead::parse);
+    let discarded = head.map_or(0, |head| head.pre_skip as u64);
+    let declared = track.num_frames.map(|frames| frames.saturating_sub(discarded));
+    Ok(AudioTrack { id: track.id, codec, declared, gap })
+}
+
+/// Returns whether a sample is beyond the range of samples.
+fn is_invalid(sample: f32) -> bool {
+    sample.is_nan() || sample.abs() > SAMPLE_LIMIT
 }
 
 /// Calls Symphonia and converts a panic into an error. [`Decoder`] ends after such an error, so broken state is not

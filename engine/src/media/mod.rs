@@ -13,7 +13,7 @@ use std::path::Path;
 
 pub use decode::{Decoder, FILE_EXTENSIONS, read_mono};
 pub use quantize::Quantizer;
-pub use wav::{GrowingWav, WavBits, WavWriter, remove_abandoned};
+pub use wav::{GrowingWav, WavBits, WavWriter};
 
 /// Error of an audio file, displayed as one line, `FILE: reason`.
 #[derive(Debug, thiserror::Error)]

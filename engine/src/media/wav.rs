@@ -8,19 +8,16 @@
 
 mod growing;
 mod header;
-mod partial_file;
 mod sample;
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use self::header::Header;
+use self::header::{Header, LARGEST_RIFF};
 use self::sample::SampleEncoder;
 use super::{MediaError, check_limits, display_name};
-use partial_file::PartialFile;
-
-pub use partial_file::remove_abandoned;
+use crate::files::AtomicFile;
 
 pub use growing::GrowingWav;
 
@@ -66,15 +63,25 @@ pub struct WavWriter {
     channels: usize,
     encoder: SampleEncoder,
     header: Header,
+    lengths: Lengths,
     frames: u64,
     declared: Option<u64>,
-    /// Most frames that the header can declare.
-    max_frames: u64,
     bytes: Vec<u8>,
 }
 
+/// Lengths in the header.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lengths {
+    /// 32 bits.
+    Short,
+    /// 32 bits, and 64 bits (RF64) if the file exceeds 4 GiB.
+    Long,
+    /// None: the sound reaches to the end of the stream.
+    Unknown,
+}
+
 enum Sink {
-    File(PartialFile),
+    File(BufWriter<AtomicFile>),
     Stream(Box<dyn Write + Send>),
 }
 
@@ -93,18 +100,50 @@ impl WavWriter {
         channels: usize,
         bits: WavBits,
     ) -> Result<Self, MediaError> {
-        let path = path.as_ref();
+        Self::create_file(path.as_ref(), sample_rate, channels, bits, Lengths::Short)
+    }
+
+    /// Creates a file as [`create`](Self::create) does, which may exceed 4 GiB: it is RF64 (EBU Tech 3306) then.
+    /// Otherwise it is a plain WAV whose header has unused room.
+    ///
+    /// # Errors
+    ///
+    /// See [`create`](Self::create).
+    pub fn create_long(
+        path: impl AsRef<Path>,
+        sample_rate: u32,
+        channels: usize,
+        bits: WavBits,
+    ) -> Result<Self, MediaError> {
+        Self::create_file(path.as_ref(), sample_rate, channels, bits, Lengths::Long)
+    }
+
+    fn create_file(
+        path: &Path,
+        sample_rate: u32,
+        channels: usize,
+        bits: WavBits,
+        lengths: Lengths,
+    ) -> Result<Self, MediaError> {
         let name = display_name(path);
         check_limits(&name, u64::from(sample_rate), channels as u64)?;
         let unwritable = |source| MediaError::Unwritable { file: name.clone(), source };
+        let header = Header { sample_rate, channels: channels as u16, bits };
         let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
-        let sink = if special {
+        if special {
             // Fails for a folder.
-            Sink::Stream(Box::new(OpenOptions::new().write(true).open(path).map_err(unwritable)?))
-        } else {
-            Sink::File(PartialFile::create(path).map_err(unwritable)?)
-        };
-        Self::start(name, sink, sample_rate, channels, bits, None)
+            let stream = OpenOptions::new().write(true).open(path).map_err(unwritable)?;
+            return Self::start(name, Sink::Stream(Box::new(stream)), header, Lengths::Unknown, None);
+        }
+        let file = AtomicFile::create(path).map_err(unwritable)?;
+        Self::start(name, Sink::File(BufWriter::new(file)), header, lengths, None)
+    }
+
+    /// Returns whether a file of `frames` frames exceeds what [`create`](Self::create) can write.
+    #[must_use]
+    pub fn is_long(frames: u64, channels: usize, bits: WavBits) -> bool {
+        let header = Header { sample_rate: 48_000, channels: channels as u16, bits };
+        frames > header.max_frames()
     }
 
     /// Writes a WAV stream to an output that cannot seek, such as standard output; `name` is its name in errors.
@@ -126,36 +165,44 @@ impl WavWriter {
     ) -> Result<Self, MediaError> {
         let name = display_name(Path::new(name));
         check_limits(&name, u64::from(sample_rate), channels as u64)?;
-        Self::start(name, Sink::Stream(Box::new(writer)), sample_rate, channels, bits, frames)
+        let header = Header { sample_rate, channels: channels as u16, bits };
+        let lengths = if frames.is_some() { Lengths::Short } else { Lengths::Unknown };
+        Self::start(name, Sink::Stream(Box::new(writer)), header, lengths, frames)
     }
 
     fn start(
         name: String,
         sink: Sink,
-        sample_rate: u32,
-        channels: usize,
-        bits: WavBits,
+        header: Header,
+        lengths: Lengths,
         declared: Option<u64>,
     ) -> Result<Self, MediaError> {
-        let header = Header { sample_rate, channels: channels as u16, bits };
-        let to_the_end = matches!(sink, Sink::Stream(_)) && declared.is_none();
-        let max_frames = if to_the_end { u64::MAX } else { header.max_frames() };
         let mut writer = Self {
             name,
             sink: Some(sink),
-            channels,
+            channels: usize::from(header.channels),
             // The rounding error of 24 bits is below the noise of any converter.
-            encoder: SampleEncoder::new(bits, bits == WavBits::Int16),
+            encoder: SampleEncoder::new(header.bits, header.bits == WavBits::Int16),
             header,
+            lengths,
             frames: 0,
             declared,
-            max_frames,
             bytes: Vec::new(),
         };
-        writer.check_length(declared.unwrap_or(0))?;
-        let header = if to_the_end { header.unknown_length() } else { header.with_frames(declared.unwrap_or(0)) };
+        let frames = declared.unwrap_or(0);
+        writer.check_length(frames)?;
+        let header = writer.header_bytes(frames);
         writer.write_bytes(&header)?;
         Ok(writer)
+    }
+
+    /// Encodes the header of a file of `frames` frames.
+    fn header_bytes(&self, frames: u64) -> Vec<u8> {
+        match self.lengths {
+            Lengths::Short => self.header.with_frames(frames),
+            Lengths::Long => self.header.growing(frames, LARGEST_RIFF),
+            Lengths::Unknown => self.header.unknown_length(),
+        }
     }
 
     /// Returns the number of frames written so far.
@@ -204,13 +251,14 @@ impl WavWriter {
         }
         // Chunks are padded to an even length that the header does not count. Nothing follows a stream of unlimited
         // length.
-        let odd = self.max_frames != u64::MAX && self.header.data_bytes(self.frames) % 2 == 1;
+        let odd = self.lengths != Lengths::Unknown && self.header.data_bytes(self.frames) % 2 == 1;
         let pad: &[u8] = if odd { &[0] } else { &[] };
         self.write_bytes(pad)?;
+        let header = self.header_bytes(self.frames);
         let result = match self.sink.take() {
             None => Err(closed()),
             Some(Sink::Stream(mut stream)) => stream.flush(),
-            Some(Sink::File(file)) => file.complete(&self.header.with_frames(self.frames)),
+            Some(Sink::File(file)) => complete(file, &header),
         };
         result.map_err(|source| MediaError::Unwritable { file: self.name.clone(), source })
     }
@@ -221,10 +269,11 @@ impl WavWriter {
             self.sink = None;
             return Err(MediaError::Length { file: self.name.clone(), declared, written: frames });
         }
-        if frames > self.max_frames {
+        let max_frames = self.header.max_frames();
+        if self.lengths == Lengths::Short && frames > max_frames {
             self.sink = None;
             let quantity = "the length of a WAV file in frames";
-            let supported = format!("0 to {} (4 GiB)", self.max_frames);
+            let supported = format!("0 to {max_frames} (4 GiB)");
             return Err(MediaError::Limit { file: self.name.clone(), quantity, found: frames, supported });
         }
         Ok(())
@@ -242,6 +291,13 @@ impl WavWriter {
             MediaError::Unwritable { file: self.name.clone(), source }
         })
     }
+}
+
+/// Replaces the header and gives the file its name.
+fn complete(mut file: BufWriter<AtomicFile>, header: &[u8]) -> io::Result<()> {
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(header)?;
+    file.into_inner()?.finish()
 }
 
 /// Error of a call after a failure.

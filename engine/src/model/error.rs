@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::files::shortened;
+
 /// Error in a model. Each message is one line without a file name; [`ModelFileError`] adds that.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
@@ -83,7 +85,7 @@ impl ModelError {
 
 /// Error in a model file: `PATH: reason`.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {error}", path.display())]
+#[error("{}: {}", path.display(), shortened(&error.to_string()))]
 pub struct ModelFileError {
     /// Path of the file.
     pub path: PathBuf,

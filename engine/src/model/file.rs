@@ -5,15 +5,15 @@
 //! [`crate::torch::open`]. Any safetensors reader can read the weights.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek};
 use std::path::Path;
 
-use memmap2::Mmap;
-use safetensors::SafeTensors;
-use safetensors::tensor::TensorView;
+use safetensors::tensor::{Metadata, TensorView};
 
 use super::import::{self, ImportedModel};
 use super::{FORMAT, FORMAT_COMPRESSED, Header, Model, ModelError, ModelFileError, Tensor, limits, tensors};
+use crate::files;
 
 /// Metadata key of the JSON header.
 const HEADER_KEY: &str = "ondes";
@@ -52,41 +52,61 @@ pub fn read(path: &Path) -> Result<Model, ModelFileError> {
 /// # Errors
 /// Returns [`ModelFileError`] if the file cannot be read or is invalid.
 pub fn open(path: &Path) -> Result<ImportedModel, ModelFileError> {
-    let at = ModelFileError::at(path);
-    let bytes = bytes(path)?;
-    if is_torchscript(&bytes) {
-        return Err(at(ModelError::Program));
-    }
-    if !looks_foreign(&bytes) {
-        return Ok(ImportedModel { model: parse(&bytes).map_err(at)?, notes: Vec::new() });
-    }
-    let ImportedModel { model, notes } = import::parse(&bytes).map_err(&at)?;
-    Ok(ImportedModel { model: named(model, path).map_err(at)?, notes })
+    open_or_run(path, |_| Err(ModelError::Program))
 }
 
-/// Maps the content of a file that may be a model.
+/// Reads and validates a model file or a capture, and passes a TorchScript program to `run`, which reads it with
+/// [`program_bytes`]. Files are read, never mapped: others may change them at any time.
 ///
 /// # Errors
-/// Returns [`ModelFileError`] if the file cannot be read, is empty or is too large.
-pub(crate) fn bytes(path: &Path) -> Result<Mmap, ModelFileError> {
-    let at = ModelFileError::at(path);
-    let file = std::fs::File::open(path).map_err(|error| at(error.into()))?;
-    let metadata = file.metadata().map_err(|error| at(error.into()))?;
-    if !metadata.is_file() {
-        return Err(at(ModelError::NotAModel("not a regular file".into())));
-    }
-    let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
-    ModelError::limit("the file's size", length, limits::FILE_BYTES).map_err(&at)?;
-    if length == 0 {
-        return Err(at(ModelError::NotAModel("the file is empty".into())));
-    }
-    map(&file).map_err(|error| at(error.into()))
+/// Returns [`ModelFileError`] if the file cannot be read or is invalid, or the error of `run`.
+pub(crate) fn open_or_run(
+    path: &Path,
+    run: impl FnOnce(&mut File) -> Result<ImportedModel, ModelError>,
+) -> Result<ImportedModel, ModelFileError> {
+    let open = || -> Result<ImportedModel, ModelError> {
+        let mut file = files::open(path)?;
+        let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+        ModelError::limit("the file's size", length, limits::FILE_BYTES)?;
+        let mut start = Vec::new();
+        (&file).take(START_BYTES).read_to_end(&mut start)?;
+        if start.is_empty() {
+            return Err(ModelError::NotAModel("the file is empty".into()));
+        }
+        if is_torchscript(&start) {
+            ModelError::limit("the program's size", length, limits::PROGRAM_BYTES)?;
+            return run(&mut file);
+        }
+        if !looks_foreign(&start) {
+            let mut reader = start.as_slice().chain(&mut file);
+            return Ok(ImportedModel { model: read_model(&mut reader, length)?, notes: Vec::new() });
+        }
+        let ImportedModel { model, notes } = import::parse(&whole(&mut file, import::FILE_BYTES)?)?;
+        Ok(ImportedModel { model: named(model, path)?, notes })
+    };
+    open().map_err(ModelFileError::at(path))
+}
+
+/// Number of bytes at the start of a file that tell its format.
+const START_BYTES: u64 = 64;
+
+/// Reads a program.
+///
+/// # Errors
+/// Returns [`ModelError`] if it cannot be read or is too large.
+pub(crate) fn program_bytes(file: &mut File) -> Result<Vec<u8>, ModelError> {
+    whole(file, limits::PROGRAM_BYTES)
+}
+
+/// Reads a file from its start.
+fn whole(file: &mut File, max_bytes: usize) -> Result<Vec<u8>, ModelError> {
+    file.rewind()?;
+    Ok(files::read_opened(file, max_bytes as u64)?)
 }
 
 /// Returns whether the bytes are a ZIP archive, as TorchScript programs are. Read as the length prefix of a model file,
 /// the signature would exceed any limit.
-#[must_use]
-pub(crate) fn is_torchscript(bytes: &[u8]) -> bool {
+fn is_torchscript(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04")
 }
 
@@ -108,41 +128,52 @@ fn named(model: Model, path: &Path) -> Result<Model, ModelError> {
     Model::new(header, model.weights)
 }
 
-/// Maps a file for reading.
-#[expect(unsafe_code)]
-fn map(file: &std::fs::File) -> std::io::Result<Mmap> {
-    // SAFETY: the map is read-only and lives only while the weights are copied out. If another process truncates the
-    // file meanwhile, the system ends this process with SIGBUS, as for every program that maps files. Every bit pattern
-    // is a valid byte, and the content is validated after it was copied.
-    unsafe { Mmap::map(file) }
-}
-
 /// Parses and validates a model from the bytes of a model file.
 ///
 /// # Errors
 /// Returns [`ModelError`] if the bytes are not a valid model.
 pub fn parse(bytes: &[u8]) -> Result<Model, ModelError> {
+    read_model(&mut &*bytes, bytes.len())
+}
+
+/// Reads and validates a model from a model file of `length` bytes.
+fn read_model(file: &mut impl Read, length: usize) -> Result<Model, ModelError> {
     let not_a_model = |reason: &dyn std::fmt::Display| ModelError::NotAModel(reason.to_string());
-    let Some(prefix) = bytes.first_chunk::<8>() else {
-        return Err(not_a_model(&"the file is shorter than a header"));
+    let cut_off = |error: std::io::Error| match error.kind() {
+        ErrorKind::UnexpectedEof => not_a_model(&"the file ends while it is read"),
+        _ => error.into(),
     };
-    let header_bytes = usize::try_from(u64::from_le_bytes(*prefix)).unwrap_or(usize::MAX);
-    if header_bytes > bytes.len() {
+    let mut prefix = [0; 8];
+    if length < prefix.len() {
+        return Err(not_a_model(&"the file is shorter than a header"));
+    }
+    file.read_exact(&mut prefix).map_err(cut_off)?;
+    let header_bytes = usize::try_from(u64::from_le_bytes(prefix)).unwrap_or(usize::MAX);
+    if header_bytes > length - prefix.len() {
         // Files of other formats usually end here.
         return Err(not_a_model(&"it does not begin with a safetensors header"));
     }
     ModelError::limit("the header's size", header_bytes, limits::HEADER_BYTES)?;
-    let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| not_a_model(&error))?;
+    let mut header = vec![0; header_bytes];
+    file.read_exact(&mut header).map_err(cut_off)?;
+    let metadata: Metadata = serde_json::from_slice(&header).map_err(|error| not_a_model(&error))?;
+    let data_bytes = metadata.tensors().values().map(|info| info.data_offsets.1).max().unwrap_or(0);
+    let expected = data_bytes.saturating_add(prefix.len() + header_bytes);
+    if expected != length {
+        return Err(not_a_model(&format!("it has {length} bytes, but its header describes {expected}")));
+    }
     let texts =
         metadata.metadata().as_ref().ok_or_else(|| not_a_model(&"a safetensors file without an Ondes header"))?;
     let json = texts.get(HEADER_KEY).ok_or_else(|| not_a_model(&"a safetensors file without an Ondes header"))?;
     check_version(json)?;
-    let tensors = SafeTensors::deserialize(bytes).map_err(|error| not_a_model(&error))?;
     let products = texts.get(PRODUCTS_KEY).map(|names| serde_json::from_str(names)).transpose();
     let products: BTreeSet<String> = products
         .map_err(|error| ModelError::Header(format!("the list of int8 products: {error}")))?
         .unwrap_or_default();
-    let weights = tensors::read(&tensors, &products)?;
+    let weights = tensors::read(&metadata, file, &products).map_err(|error| match error {
+        ModelError::Io(error) => cut_off(error),
+        other => other,
+    })?;
     let header: Header =
         serde_json::from_str(json).map_err(|error| ModelError::Header(format!("the header: {error}")))?;
     let model = Model::new(header, weights)?;
@@ -195,17 +226,8 @@ pub fn serialize(model: &Model) -> Result<Vec<u8>, ModelError> {
 /// # Errors
 /// Returns [`ModelFileError`] if the file cannot be written.
 pub fn write(model: &Model, path: &Path) -> Result<(), ModelFileError> {
-    let at = ModelFileError::at(path);
-    let bytes = serialize(model).map_err(&at)?;
-    let part = path.with_extension("ondes.part");
-    let written = std::fs::File::create(&part)
-        .and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&part, path));
-    written.map_err(|error| {
-        // Best effort: the original error is more important than a leftover file.
-        drop(std::fs::remove_file(&part));
-        at(error.into())
-    })
+    let written = serialize(model).and_then(|bytes| Ok(files::write(path, &bytes)?));
+    written.map_err(ModelFileError::at(path))
 }
 
 fn encode_header(header: &Header) -> Result<String, ModelError> {
@@ -231,13 +253,13 @@ pub(super) fn content_hash<'a>(
         if header.format != FORMAT {
             part(tensor.values().storage().name().as_bytes());
         }
-        part(&tensor.values().bytes());
+        part(tensor.values().bytes());
         if let Some(quantized) = tensor.quantized() {
             part(&extents(&quantized.scale_shape));
-            part(&quantized.scales.iter().flat_map(|scale| scale.to_le_bytes()).collect::<Vec<u8>>());
+            part(bytemuck::cast_slice(&quantized.scales));
             part(&[u8::from(quantized.int8_products)]);
             if !quantized.zero_points.is_empty() {
-                part(&quantized.zero_points.iter().map(|zero| zero.cast_unsigned()).collect::<Vec<_>>());
+                part(bytemuck::cast_slice(&quantized.zero_points));
             }
         }
     }

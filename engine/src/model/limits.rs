@@ -27,6 +27,8 @@ pub const LATENTS: usize = 1024;
 pub const BLOCK: usize = 65_536;
 /// Longest latency that a node may declare, samples: ten seconds at 192 kHz.
 pub const LATENCY: usize = 1_920_000;
+/// Largest number of magnitudes that shape a channel of noise.
+pub const NOISE_BANDS: usize = 2048;
 /// Longest impulse response, samples: ten seconds at 192 kHz.
 pub const TAPS: usize = 1_920_000;
 /// Most values in one stream of a method (histories, states and one block of every signal): 64 MiB, several times what

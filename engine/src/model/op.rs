@@ -128,8 +128,8 @@ pub enum Op {
     /// Noise through a filter that changes each frame, without tails into the next one. Inputs:
     /// `magnitudes [C · bands]`, per channel from 0 Hz to half the rate of the output, and `noise [C · hop]`, per
     /// channel the `hop` frames to be filtered. Output: `[C]`, `hop` frames per input frame. The impulse response is
-    /// the inverse Fourier transform of the magnitudes under a Hann window, whose first half wraps to the end of the
-    /// frame (RAVE's `NoiseGenerator`; Caillon & Esling, arXiv:2111.05011).
+    /// the inverse Fourier transform of the magnitudes under a Hann window, cut to `hop` frames if it is longer; its first
+    /// half wraps to the end of the frame (RAVE's `NoiseGenerator`; Caillon & Esling, arXiv:2111.05011).
     ShapedNoise {
         /// Magnitudes per channel.
         bands: usize,

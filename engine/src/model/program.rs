@@ -25,7 +25,7 @@ pub struct Program {
 }
 
 /// Call of a program's method.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
     /// Name of the method in the program.
     pub method: String,
@@ -58,12 +58,15 @@ pub enum Convention {
 }
 
 /// Attribute of a program that input ports set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attribute {
     /// Name of the attribute.
     pub name: String,
     /// Index of the input port that feeds each of its values.
     pub ports: Vec<usize>,
+    /// Range of which the program takes the share, from 0 to 1; `None` if it takes the values themselves.
+    #[serde(default)]
+    pub range: Option<[f32; 2]>,
 }
 
 impl Program {

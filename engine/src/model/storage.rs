@@ -6,6 +6,9 @@ use half::{bf16, f16};
 
 use super::ModelError;
 
+/// Files are little-endian; weights are read, hashed and written as they lie in memory.
+const _: () = assert!(cfg!(target_endian = "little"), "big-endian machines are not supported");
+
 /// Storage format of a weight, in a file and in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Storage {
@@ -84,13 +87,13 @@ impl Values {
         }
     }
 
-    /// Returns the values or codes as little-endian bytes, without scales.
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    /// Returns the values or codes as they are stored in files, without scales.
+    pub(super) fn bytes(&self) -> &[u8] {
         match self {
-            Self::F32(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-            Self::F16(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-            Self::Bf16(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-            Self::I8(quantized) => quantized.codes.iter().map(|code| code.cast_unsigned()).collect(),
+            Self::F32(values) => bytemuck::cast_slice(values),
+            Self::F16(values) => bytemuck::cast_slice(values),
+            Self::Bf16(values) => bytemuck::cast_slice(values),
+            Self::I8(quantized) => bytemuck::cast_slice(&quantized.codes),
         }
     }
 

@@ -19,12 +19,15 @@ pub(super) fn check_header(header: &Header) -> Result<(), ModelError> {
     ModelError::limit("the number of methods", header.methods.len(), limits::METHODS)?;
     ModelError::limit("the number of controls", header.controls.len(), limits::CONTROLS)?;
     ModelError::limit("the length of the description", header.card.description.len(), limits::TEXT_BYTES)?;
-    // JSON cannot represent NaN and infinity.
+    // JSON cannot represent NaN and infinity, but numbers that overflow.
     let measured = header.card.quality.iter().flat_map(|measure| [Some(measure.value), measure.baseline]).flatten();
     let levels = header.card.levels.iter().flat_map(|levels| levels.values());
     let trained = header.card.training.iter().flat_map(|training| [training.corpus_seconds, training.validation_loss]);
-    if !measured.chain(trained).chain(levels).all(f64::is_finite) {
-        return Err(ModelError::Header("the card contains a NaN or an infinity".into()));
+    if !measured.chain(trained).chain(levels).all(|value| (value as f32).is_finite()) {
+        return Err(ModelError::Header("the card contains a NaN, an infinity or a number beyond 32 bits".into()));
+    }
+    if header.performance.as_ref().is_some_and(|performance| !performance.is_finite()) {
+        return Err(ModelError::Header("the performance settings contain a NaN or an infinity".into()));
     }
     for (index, method) in header.methods.iter().enumerate() {
         if header.methods[..index].iter().any(|other| other.name == method.name) {

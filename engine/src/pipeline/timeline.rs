@@ -326,7 +326,8 @@ impl Timeline {
         self.hops += 1;
     }
 
-    /// Replaces non-finite output by silence and marks the session as failed.
+    /// Replaces non-finite output by silence and marks the session as failed. The conversion to the host's rate limits
+    /// the rest.
     pub fn check_sound(&mut self) {
         if !all_finite(&self.sound) {
             self.sound.fill(0.0);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Sender, unbounded};
 
-use super::guard::guard;
+use crate::panics::contain;
 
 /// Interval at which unfinished jobs run again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
@@ -29,10 +29,8 @@ pub(super) fn run_in_background(job: Job) {
                     Err(_) => {}
                 }
                 unfinished.retain_mut(|job| {
-                    let mut again = false;
-                    // A job that panics is dropped; the thread goes on.
-                    let result = guard(|| again = job());
-                    result.is_ok() && again
+                    // A job that panics is dropped; requests of a session have reported why.
+                    contain(job).unwrap_or(false)
                 });
             }
         };

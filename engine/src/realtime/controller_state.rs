@@ -11,11 +11,12 @@ use ringbuf::traits::{Consumer, Observer};
 
 use super::background_jobs::run_in_background;
 use super::driver::Driver;
-use super::guard::{Failure, guard_with_reason};
+use super::guard::guard_with_reason;
 use super::health::{Driven, InstanceMetrics};
 use super::loader::{InstanceInfo, InstanceRequest, NewInstance, build_first, build_successor};
 use super::model_factory::{LoadError, ModelFactory};
 use super::model_instance::ModelInstance;
+use super::program_watch::ProgramWatch;
 use super::quality::{LoadSample, Quality, QualityGovernor};
 use super::session_link::SessionLink;
 use crate::pipeline::ControlId;
@@ -58,6 +59,7 @@ pub(super) struct ControllerState {
     pub governor: QualityGovernor,
     /// A background job watches the load.
     pub is_governed: bool,
+    pub program_watch: ProgramWatch,
     pub status: LoadStatus,
     pub non_realtime: bool,
     pub host: Option<ActiveHost>,
@@ -112,12 +114,16 @@ impl ControllerState {
 
     /// Returns true if the load selects the variant.
     fn needs_governor(&self) -> bool {
-        let is_played = self.host.as_ref().is_some_and(|host| host.retired.write_is_held());
-        self.quality == Quality::Auto && self.factories.len() > 1 && !self.has_time() && is_played
+        self.quality == Quality::Auto && self.factories.len() > 1 && !self.has_time() && self.is_played()
+    }
+
+    /// Returns true while an audio thread has the session.
+    pub fn is_played(&self) -> bool {
+        self.host.as_ref().is_some_and(|host| host.retired.write_is_held())
     }
 
     /// Returns true if no block can be late.
-    fn has_time(&self) -> bool {
+    pub fn has_time(&self) -> bool {
         self.non_realtime || self.driver == Driver::Offline
     }
 
@@ -156,14 +162,13 @@ impl ActiveHost {
 
     /// Returns true if the newest instance's model has panicked. Older instances do not count, even if they are still
     /// heard.
-    fn has_failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         let (number, _) = self.newest;
         number > 0 && self.link.failed_instance.load(Ordering::Relaxed) == number
     }
 
-    fn failure_reason(&self) -> String {
-        let reason = self.newest_metrics().and_then(|metrics| metrics.failure().map(str::to_owned));
-        reason.unwrap_or_else(|| Failure::Panicked.to_string())
+    pub fn failure_reason(&self) -> String {
+        self.newest_metrics().and_then(InstanceMetrics::failure).unwrap_or("the model failed").to_owned()
     }
 
     /// Returns true if the newest instance has had enough time to be heard, and is not.
@@ -307,6 +312,7 @@ impl ControllerInner {
             }
             if plan.is_other_model {
                 state.governor = QualityGovernor::default();
+                state.program_watch.forget();
             }
             let ChangePlan { factories, controls, model, .. } = plan;
             (state.factories, state.controls, state.model, state.status) =
@@ -315,8 +321,13 @@ impl ControllerInner {
         }
     }
 
-    /// Starts watching the load, if it selects the variant.
-    pub fn start_governor(self: &Arc<Self>) {
+    /// Starts watching the load, if it selects the variant, and the process of a program.
+    pub fn start_watches(self: &Arc<Self>) {
+        self.start_governor();
+        self.start_program_watch();
+    }
+
+    fn start_governor(self: &Arc<Self>) {
         let mut state = self.state();
         if state.needs_governor() && !std::mem::replace(&mut state.is_governed, true) {
             let inner = Arc::downgrade(self);

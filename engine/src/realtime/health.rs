@@ -1,6 +1,7 @@
 //! Health of a session: counters that any thread may read.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub struct Health {
     pub dropouts: u64,
     /// Blocks with non-finite samples; they were replaced by silence, and the model was reset.
     pub invalid_blocks: u64,
+    /// The samples of these blocks; `None` without any.
+    pub invalid_output: Option<InvalidOutput>,
     /// Commands that were dropped because a queue was full.
     pub commands_lost: u64,
     /// Host samples that the worker has not returned yet.
@@ -44,17 +47,31 @@ pub struct Health {
     pub inference_time: Percentiles,
 }
 
+/// Output that was replaced by silence because the model computed NaN or infinity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidOutput {
+    /// Number of the first sample, counted from the start of the session.
+    pub first_sample: u64,
+    /// Number of samples in all.
+    pub samples: u64,
+}
+
 /// Counters of one instance; wait-free, except for the texts.
 #[derive(Debug, Default)]
 pub(super) struct InstanceMetrics {
     pub inference_time: Histogram,
+    /// The model has failed because the process of its program was lost.
+    pub is_program_lost: AtomicBool,
     load: AtomicU32,
     dropouts: AtomicU64,
     invalid_blocks: AtomicU64,
+    invalid_samples: AtomicU64,
+    /// Number of the first invalid sample, valid if there are any.
+    first_invalid: AtomicU64,
     queued: AtomicU64,
     is_on_slow_worker: AtomicBool,
     input_analysis: LastAnalysis,
-    /// Reason of a panic, and a warning. The audio thread touches neither.
+    /// Reason of a panic, set by the thread that steps the model, and a warning, which the audio thread never sets.
     failure: OnceLock<String>,
     warning: Mutex<Option<String>>,
     /// Bits of the latents; their number never changes.
@@ -90,12 +107,22 @@ impl InstanceMetrics {
         self.dropouts.load(Relaxed)
     }
 
-    pub fn count_invalid_block(&self) {
-        self.invalid_blocks.fetch_add(1, Relaxed);
+    /// Counts an invalid block of `samples` samples, the first of which has the number `at`.
+    pub fn count_invalid_block(&self, at: u64, samples: usize) {
+        if self.invalid_blocks.fetch_add(1, Relaxed) == 0 {
+            self.first_invalid.store(at, Relaxed);
+        }
+        // Released after the number of the first one.
+        self.invalid_samples.fetch_add(samples as u64, Release);
     }
 
     pub fn invalid_blocks(&self) -> u64 {
         self.invalid_blocks.load(Relaxed)
+    }
+
+    pub fn invalid_output(&self) -> Option<InvalidOutput> {
+        let samples = self.invalid_samples.load(Acquire);
+        (samples > 0).then(|| InvalidOutput { first_sample: self.first_invalid.load(Relaxed), samples })
     }
 
     pub fn set_queued(&self, samples: u64) {
@@ -128,9 +155,9 @@ impl InstanceMetrics {
     }
 
     /// Stores the reason of a panic; the first one counts.
-    pub fn set_failure(&self, reason: &str) {
+    pub fn set_failure(&self, reason: String) {
         // Fails if there is a reason already, from which this one follows.
-        let _ = self.failure.set(reason.to_owned());
+        let _ = self.failure.set(reason);
     }
 
     pub fn failure(&self) -> Option<&str> {

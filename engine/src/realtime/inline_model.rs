@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::guard::{Failure, duration_of, guard, guard_with_reason};
+use super::guard::{Failed, duration_of, guard};
 use super::health::InstanceMetrics;
 use super::session_input::{BlockInput, SessionHistory, first_samples};
 use crate::executor;
@@ -50,30 +50,24 @@ impl InlineModel {
         out: [&mut [f32]; 2],
         metrics: &InstanceMetrics,
         sample_rate: u32,
-    ) -> Result<Option<usize>, Failure> {
+    ) -> Result<Option<usize>, Failed> {
         let behind = block.at.saturating_sub(self.position);
         let length = out[0].len();
         // The callback has time for a model that takes a quarter of it: processing twice the block is safe.
         let max = 2 * length as u64;
         let completes = block.non_realtime || self.offline || behind + length as u64 <= max;
-        self.catch_up(if completes { behind } else { max }, block.history)?;
+        self.catch_up(if completes { behind } else { max }, block.history, metrics)?;
         if !completes {
             return Ok(None);
         }
         let input = block.input.channels(self.channels);
         let start = Instant::now();
-        if self.offline {
-            // Not on the audio thread: there is time for the reason.
-            let result = guard_with_reason(|| process(&mut *self.playable, input, out, metrics));
-            result.map_err(|reason| {
-                metrics.set_failure(&reason);
-                Failure::Panicked
-            })?;
-            if let Some(warning) = executor::take_warning() {
-                metrics.set_warning(&warning);
-            }
-        } else {
-            guard(|| process(&mut *self.playable, input, out, metrics))?;
+        guard(metrics, || process(&mut *self.playable, input, out, metrics))?;
+        // Only where this is not the audio thread.
+        if self.offline
+            && let Some(warning) = executor::take_warning()
+        {
+            metrics.set_warning(&warning);
         }
         self.position += length as u64;
         let (elapsed, sound) = (start.elapsed(), duration_of(length, sample_rate));
@@ -85,7 +79,12 @@ impl InlineModel {
     }
 
     /// Processes past input silently.
-    pub fn catch_up(&mut self, samples: u64, history: &SessionHistory) -> Result<(), Failure> {
+    pub fn catch_up(
+        &mut self,
+        samples: u64,
+        history: &SessionHistory,
+        metrics: &InstanceMetrics,
+    ) -> Result<(), Failed> {
         let target = self.position + samples;
         while self.position < target {
             let count = (target - self.position).min(CATCH_UP_CHUNK as u64) as usize;
@@ -93,23 +92,21 @@ impl InlineModel {
             history.read(self.channels, self.position, input, count);
             let input = input.each_ref().map(|side| &side[..count]);
             let output = first_samples(output, count);
-            guard(|| self.playable.process(&mut [ProcessRequest { slot: 0, input, output, mute: false }]))?;
+            guard(metrics, || self.playable.process(&mut [ProcessRequest { slot: 0, input, output, mute: false }]))?;
             self.position += count as u64;
         }
         Ok(())
     }
 
     /// Resets the model after non-finite output.
-    pub fn restart(&mut self) -> Result<(), Failure> {
+    pub fn restart(&mut self, metrics: &InstanceMetrics) -> Result<(), Failed> {
         let start = SessionStart { at: self.position, ..self.start };
-        guard(|| self.playable.open(0, &start))
+        guard(metrics, || self.playable.open(0, &start))
     }
 
     /// Returns true if there was room for the command.
-    pub fn handle(&mut self, command: TimedCommand) -> Result<bool, Failure> {
-        let mut accepted = false;
-        guard(|| accepted = self.playable.handle(0, command).is_ok())?;
-        Ok(accepted)
+    pub fn handle(&mut self, command: TimedCommand, metrics: &InstanceMetrics) -> Result<bool, Failed> {
+        guard(metrics, || self.playable.handle(0, command).is_ok())
     }
 }
 

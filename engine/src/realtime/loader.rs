@@ -9,7 +9,7 @@ use ringbuf::HeapRb;
 use ringbuf::traits::Split;
 
 use super::driver::{Driver, ResolvedDriver, resolve, resolve_without_trial};
-use super::guard::guard;
+use super::guard::{Failed, guard, guard_with_reason};
 use super::health::{Driven, InstanceMetrics};
 use super::inline_model::InlineModel;
 use super::model_factory::{LoadError, ModelFactory};
@@ -71,7 +71,17 @@ pub(super) fn build_first(request: &InstanceRequest<'_>, link: &SessionLink) -> 
     build_instance(request, link, None)
 }
 
+/// Builds an instance. A panic is an error, also on the thread of a host that activates a session.
 fn build_instance(
+    request: &InstanceRequest<'_>,
+    link: &SessionLink,
+    snapshot: Option<Box<SessionSnapshot>>,
+) -> Result<NewInstance, LoadError> {
+    guard_with_reason(|| try_build_instance(request, link, snapshot))
+        .unwrap_or_else(|reason| Err(LoadError::Panicked(reason)))
+}
+
+fn try_build_instance(
     request: &InstanceRequest<'_>,
     link: &SessionLink,
     snapshot: Option<Box<SessionSnapshot>>,
@@ -103,9 +113,10 @@ fn build_instance(
         ResolvedDriver::Inline | ResolvedDriver::Offline => {
             let offline = resolved == ResolvedDriver::Offline;
             let mut inline = InlineModel::new(playable, start, channels, offline);
-            guard(|| open_with(&mut *inline.playable, &start, past)).map_err(panicked)?;
+            let failed = |Failed| LoadError::Panicked(metrics.failure().unwrap_or_default().to_owned());
+            guard(&metrics, || open_with(&mut *inline.playable, &start, past)).map_err(failed)?;
             let next_command = match snapshot {
-                Some(_) => warm_up_inline(&mut inline, link, now, next_command)?,
+                Some(_) => warm_up_inline(&mut inline, link, now, next_command, &metrics).map_err(failed)?,
                 None => next_command,
             };
             let driven = if offline { Driven::Offline } else { Driven::Inline };
@@ -159,10 +170,6 @@ fn build_playable(
         playable = factory.build(setup.sample_rate, MAX_SESSIONS)?;
     }
     Ok((playable, resolved))
-}
-
-fn panicked(failure: impl ToString) -> LoadError {
-    LoadError::Panicked(failure.to_string())
 }
 
 /// Resets the first slot and sends it past commands.
@@ -224,10 +231,16 @@ fn transport_at((since, transport): (u64, Transport), at: u64, sample_rate: u32)
 
 /// Processes the input up to the present, in rounds, as the present advances meanwhile. Returns the number of the next
 /// command that the instance has not received.
-fn warm_up_inline(inline: &mut InlineModel, link: &SessionLink, now: u64, next_command: u64) -> Result<u64, LoadError> {
+fn warm_up_inline(
+    inline: &mut InlineModel,
+    link: &SessionLink,
+    now: u64,
+    next_command: u64,
+    metrics: &InstanceMetrics,
+) -> Result<u64, Failed> {
     let (mut until, mut next_command) = (now, next_command);
     for _ in 0..MAX_WARM_UP_ROUNDS {
-        inline.catch_up(until.saturating_sub(inline.position), &link.history).map_err(panicked)?;
+        inline.catch_up(until.saturating_sub(inline.position), &link.history, metrics)?;
         // The audio thread catches up with the rest within a few blocks.
         if link.now.load(Ordering::Acquire) <= until + 2 * link.setup.max_block as u64 {
             break;
@@ -235,10 +248,7 @@ fn warm_up_inline(inline: &mut InlineModel, link: &SessionLink, now: u64, next_c
         let Some(snapshot) = request_snapshot(link) else { break };
         for command in snapshot.commands_from(next_command) {
             // Commands beyond the queue's capacity are dropped.
-            guard(|| {
-                let _ = inline.playable.handle(0, *command);
-            })
-            .map_err(panicked)?;
+            inline.handle(*command, metrics)?;
         }
         (until, next_command) = (snapshot.now, snapshot.commands);
     }

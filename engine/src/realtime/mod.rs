@@ -14,7 +14,7 @@
 //! - [`quality`](Quality): chooses a variant of the model, fixed or by the load (`callback_load`);
 //! - [`session_controller`](SessionController) and `controller_state`: requests from other threads;
 //! - [`model_factory`](ModelFactory) and `loader`: build an instance on the thread of `background_jobs`, and bring it
-//!   into the session's present state (`snapshot`);
+//!   into the session's present state (`snapshot`); `program_watch` builds one anew whose program has crashed;
 //! - [`health`](Health), [`WorkerStats`], [`histogram`], [`trace`](trace::Trace): counters and traces;
 //! - [`audio_callback`], `guard`, [`history`], `session_input`, `session_link`, [`priority`]: what the others are built
 //!   on;
@@ -36,6 +36,7 @@ mod loader;
 mod model_factory;
 mod model_instance;
 pub mod priority;
+mod program_watch;
 mod quality;
 mod session;
 mod session_controller;
@@ -50,8 +51,7 @@ mod worker_link;
 pub use benchmark::{BenchmarkError, RealtimeBenchmark};
 pub use controller_state::LoadStatus;
 pub use driver::Driver;
-pub use guard::Failure;
-pub use health::{Driven, Health};
+pub use health::{Driven, Health, InvalidOutput};
 pub use model_factory::{LoadError, ModelFactory, PlayableModel};
 pub use quality::Quality;
 pub use session::{BlockCommand, Session};

@@ -80,6 +80,11 @@ pub trait ModelFactory: Send + Sync {
         1.0
     }
 
+    /// Returns true if the model is a program in a process of its own, which may be lost and is then started again.
+    fn is_program(&self) -> bool {
+        false
+    }
+
     /// Returns true if the model will probably need the worker, which wants slots for several sessions. A wrong guess
     /// costs a second build, or memory.
     fn expects_worker(&self) -> bool {
@@ -174,6 +179,10 @@ impl ModelFactory for PlayableModel {
             1
         };
         may_allocate || self.work() * voices as f64 > WORKER_LOAD
+    }
+
+    fn is_program(&self) -> bool {
+        self.model.program().is_some()
     }
 
     fn start(&self) -> SessionStart {

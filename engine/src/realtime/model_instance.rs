@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::dropout_fader::DropoutFader;
-use super::guard::Failure;
+use super::guard::Failed;
 use super::health::InstanceMetrics;
 use super::inline_model::{HostBlock, InlineModel};
 use super::worker_link::WorkerLink;
@@ -34,7 +34,8 @@ pub(super) struct ModelInstance {
     is_ready: bool,
     /// Samples for which the instance must still be in time before it is heard again.
     probation: usize,
-    pub failure: Option<Failure>,
+    /// The model's code has panicked; `metrics` have the reason.
+    pub has_failed: bool,
 }
 
 /// Thread on which an instance runs.
@@ -71,7 +72,7 @@ impl ModelInstance {
             sample_rate,
             is_ready: false,
             probation: 0,
-            failure: None,
+            has_failed: false,
         }
     }
 
@@ -96,12 +97,12 @@ impl ModelInstance {
 
     /// Passes a command on. Returns true if there was room for it.
     pub fn handle(&mut self, command: TimedCommand) -> bool {
-        if self.failure.is_some() {
+        if self.has_failed {
             return true;
         }
         match &mut self.placement {
-            Placement::Inline(inline) => inline.handle(command).unwrap_or_else(|failure| {
-                self.failure = Some(failure);
+            Placement::Inline(inline) => inline.handle(command, &self.metrics).unwrap_or_else(|Failed| {
+                self.has_failed = true;
                 true
             }),
             Placement::Worker(link) => link.handle(command),
@@ -124,12 +125,12 @@ impl ModelInstance {
         let length = out[0].len();
         let [left, right] = &mut out;
         let available = match &mut self.placement {
-            _ if self.failure.is_some() => Err(Failure::Panicked),
+            _ if self.has_failed => Err(Failed),
             Placement::Inline(inline) => inline.play(block, [left, right], &self.metrics, self.sample_rate),
             Placement::Worker(link) => link.play(block, [left, right], &self.metrics),
         };
-        let available = available.unwrap_or_else(|failure| {
-            self.failure = Some(failure);
+        let available = available.unwrap_or_else(|Failed| {
+            self.has_failed = true;
             Some(0)
         });
         let channels = &mut out[..count];
@@ -138,21 +139,21 @@ impl ModelInstance {
             return self.is_ready;
         };
         let in_time = available == length;
-        if !in_time && !self.is_ready && self.failure.is_none() {
+        if !in_time && !self.is_ready && !self.has_failed {
             // Its output will begin in the middle of a sound.
             self.faders.iter_mut().for_each(DropoutFader::shut);
             channels.iter_mut().for_each(|channel| channel.fill(0.0));
             return false;
         }
         self.is_ready = true;
-        if !in_time && self.failure.is_none() {
+        if !in_time && !self.has_failed {
             self.metrics.count_dropout();
         }
         let is_valid = channels.iter().all(|channel| all_finite(&channel[..available]));
         if !is_valid {
-            self.metrics.count_invalid_block();
+            self.metrics.count_invalid_block(block.at, length);
             if let Placement::Inline(inline) = &mut self.placement {
-                self.failure = inline.restart().err();
+                self.has_failed = inline.restart(&self.metrics).is_err();
             }
         }
         for (fader, channel) in self.faders.iter_mut().zip(channels) {

@@ -1,5 +1,6 @@
 //! Real-time priority for the worker thread.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use thread_priority::Error;
@@ -13,6 +14,10 @@ const REFUSED: u8 = 2;
 
 static OUTCOME: AtomicU8 = AtomicU8::new(UNKNOWN);
 
+thread_local! {
+    static IS_REAL_TIME: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Requests real-time priority for the calling thread, called `name` in the log. Returns true if it was granted; the
 /// first refusal in a process logs a remedy. May allocate. Threads that this one starts later inherit the priority.
 pub(super) fn raise(name: &str) -> bool {
@@ -24,7 +29,33 @@ pub(super) fn raise(name: &str) -> bool {
     {
         tracing::warn!(thread = name, %error, "no real-time priority: expect dropouts under load. {REMEDY}");
     }
+    IS_REAL_TIME.set(outcome.is_ok());
     outcome.is_ok()
+}
+
+/// Returns true if the calling thread has asked for real-time priority and got it.
+#[must_use]
+pub fn is_real_time() -> bool {
+    IS_REAL_TIME.get()
+}
+
+/// Gives the calling thread real-time priority where that is allowed, or ordinary priority, as another process has it
+/// for which this thread works.
+#[cfg(target_os = "linux")]
+pub fn follow(is_real_time: bool) {
+    use thread_priority::{
+        NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
+        thread_native_id,
+    };
+
+    let ordinary = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
+    let outcome = match is_real_time {
+        true => ask(),
+        false => set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, ordinary),
+    };
+    if let Err(error) = outcome {
+        tracing::debug!(%error, "the priority of a program's thread stays");
+    }
 }
 
 /// Returns true if all threads that asked for real-time priority got it; `None` before the first request.
@@ -82,10 +113,32 @@ mod tests {
                 let real_time = thread_schedule_policy() == Ok(ThreadSchedulePolicy::Realtime(Fifo));
                 assert_eq!(raised, real_time);
             }
+            assert_eq!(is_real_time(), raised);
             raised
         });
         // Other tests may ask too, but a refusal is final.
         let raised = raised.join().unwrap();
         assert!(granted().is_some_and(|all| raised || !all));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_follows_another_one_up_and_down() {
+        use thread_priority::{
+            NormalThreadSchedulePolicy::Other, RealtimeThreadSchedulePolicy::Fifo, ThreadSchedulePolicy,
+            thread_schedule_policy,
+        };
+        let policies = std::thread::spawn(|| {
+            let raised = raise("test");
+            let policies = [false, true, false].map(|is_real_time| {
+                follow(is_real_time);
+                thread_schedule_policy().unwrap()
+            });
+            (raised, policies)
+        });
+        let (raised, policies) = policies.join().unwrap();
+        let ordinary = ThreadSchedulePolicy::Normal(Other);
+        let high = if raised { ThreadSchedulePolicy::Realtime(Fifo) } else { ordinary };
+        assert_eq!(policies, [ordinary, high, ordinary]);
     }
 }

@@ -248,7 +248,7 @@ impl Session {
         if let Some((next, faded)) = &mut self.next {
             let [left, right] = &mut next_sound;
             let keeps_up = next.play(&block, [left, right]);
-            failed_unheard = next.failure.is_some() && *faded == 0;
+            failed_unheard = next.has_failed && *faded == 0;
             // A cross-fade that has begun goes on: a late instance fades itself out.
             if !failed_unheard && (keeps_up || *faded > 0) {
                 for (sound, next_sound) in sound.iter_mut().zip(&next_sound) {
@@ -281,7 +281,7 @@ impl Session {
             return;
         }
         let newest = self.next.as_ref().map(|(next, _)| next).or(self.current.as_ref());
-        if let Some(instance) = newest.filter(|instance| instance.failure.is_some()) {
+        if let Some(instance) = newest.filter(|instance| instance.has_failed) {
             self.link.failed_instance.store(instance.number, Ordering::Relaxed);
         }
     }

@@ -17,6 +17,8 @@ use super::session_link::{RETIRED, SessionLink};
 use super::setup::{Setup, SetupError};
 use crate::pipeline::{ControlId, InputAnalysis};
 
+/// Warning about non-finite output.
+const INVALID_OUTPUT: &str = "the model computes invalid numbers (NaN or infinity), which are replaced by silence";
 /// Maximum number of variants of one model.
 const MAX_VARIANTS: usize = 16;
 
@@ -94,7 +96,7 @@ impl SessionController {
         let first = instance.as_ref().map(|instance| instance.number).zip(info);
         state.host = Some(ActiveHost::new(&link, retired, state.driver, first));
         drop(state);
-        self.0.start_governor();
+        self.0.start_watches();
         Ok(Session::new(link, retired_in, instance).expect("the link is new"))
     }
 
@@ -111,7 +113,7 @@ impl SessionController {
                 Ok(factory) => inner.change(request, PendingChange::Model(variants(factory), controls.clone())),
                 Err(error) => inner.fail(request, error.to_string()),
             });
-            inner.start_governor();
+            inner.start_watches();
             inner.free_retired()
         }));
         request
@@ -160,7 +162,7 @@ impl SessionController {
             self.rebuild(state);
         } else {
             drop(state);
-            self.0.start_governor();
+            self.0.start_watches();
         }
     }
 
@@ -178,7 +180,7 @@ impl SessionController {
         run_in_background(Box::new(move || {
             if std::mem::take(&mut is_first_run) && inner.is_newest(request) {
                 inner.try_request(request, || inner.change(request, PendingChange::Rebuild));
-                inner.start_governor();
+                inner.start_watches();
             }
             inner.free_retired()
         }));
@@ -190,10 +192,13 @@ impl SessionController {
         self.0.state().current_status()
     }
 
-    /// Returns a warning about the model that was loaded last, one line, such as a device that failed and was replaced.
+    /// Returns a warning about the model that was loaded last, one line, such as a device that failed and was replaced,
+    /// or invalid output.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
-        self.0.state().host.as_ref()?.newest_metrics()?.warning()
+        let state = self.0.state();
+        let metrics = state.host.as_ref()?.newest_metrics()?;
+        metrics.warning().or_else(|| metrics.invalid_output().map(|_| INVALID_OUTPUT.to_owned()))
     }
 
     /// Returns counters of the model that is heard; `None` without one.
@@ -210,6 +215,7 @@ impl SessionController {
             load: metrics.load(),
             dropouts: metrics.dropouts(),
             invalid_blocks: metrics.invalid_blocks(),
+            invalid_output: metrics.invalid_output(),
             commands_lost: link.commands_lost.load(Ordering::Relaxed),
             queued_samples: metrics.queued(),
             inference_time: metrics.inference_time.percentiles(),

@@ -16,7 +16,7 @@ use ringbuf::traits::{Consumer, Observer, Producer};
 use ringbuf::{HeapCons, HeapProd};
 
 use super::background_jobs::run_in_background;
-use super::guard::{duration_of, guard, guard_with_reason};
+use super::guard::{duration_of, guard_with_reason};
 use super::health::InstanceMetrics;
 use super::priority;
 use super::session_input::{SessionHistory, first_samples};
@@ -191,11 +191,13 @@ impl WorkerLoop {
         loop {
             let start = Instant::now();
             while let Ok(message) = self.messages.try_recv() {
-                self.receive(message);
+                // The model's code is guarded within. A session that is lost here does not catch up, which it reports.
+                drop(guard_with_reason(|| self.receive(message)));
             }
             let mut has_worked = false;
             for group in &mut self.groups {
-                has_worked |= group.play_turn();
+                // The model's code is guarded within the turn; this is for all the rest.
+                has_worked |= guard_with_reason(|| group.play_turn()).unwrap_or_else(|reason| group.fail(&reason));
             }
             self.clean_up();
             busy += start.elapsed();
@@ -290,11 +292,16 @@ impl Group {
                 let _ = playable.handle(index, command);
             }
         });
-        if let Err(reason) = &opened {
-            slot.metrics.set_failure(reason);
+        if let Err(reason) = opened {
+            slot.fail(reason);
         }
-        slot.progress.has_failed.store(opened.is_err(), Ordering::Relaxed);
         self.slots[index] = Some(slot);
+    }
+
+    /// Ends all sessions of the group. Returns false: there is nothing more to play.
+    fn fail(&mut self, reason: &str) -> bool {
+        self.slots.iter().flatten().for_each(|slot| slot.fail(reason.to_owned()));
+        false
     }
 
     /// Plays a few milliseconds for all sessions with pending input. Returns false if there were none.
@@ -331,6 +338,7 @@ impl Group {
         let sound = duration_of(longest, *sample_rate);
         self.slow_turns = if elapsed > sound { self.slow_turns + 1 } else { 0 };
         let warning = executor::take_warning();
+        let is_program_lost = executor::take_program_lost();
         for turn in played {
             let Some(slot) = &mut self.slots[turn.slot] else { continue };
             slot.metrics.record_step(elapsed, sound);
@@ -341,9 +349,8 @@ impl Group {
             match &result {
                 Ok(()) => slot.deliver(&mut *self.playable, &turn),
                 Err(reason) => {
-                    // Before the session sees the failure and asks for the reason.
-                    slot.metrics.set_failure(reason);
-                    slot.progress.has_failed.store(true, Ordering::Relaxed);
+                    slot.metrics.is_program_lost.store(is_program_lost, Ordering::Relaxed);
+                    slot.fail(reason.clone());
                 }
             }
         }
@@ -352,6 +359,18 @@ impl Group {
 }
 
 impl WorkerSlot {
+    /// Ends the session: it falls silent and reports the reason.
+    fn fail(&self, reason: String) {
+        // Before the session sees the failure and asks for the reason.
+        self.metrics.set_failure(reason);
+        self.progress.has_failed.store(true, Ordering::Release);
+    }
+
+    /// Runs the model's code for this session; a panic ends it.
+    fn guard<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
+        guard_with_reason(work).map_err(|reason| self.fail(reason)).ok()
+    }
+
     /// Returns the request for the next turn; `None` without pending input, without room for output, or after a
     /// failure.
     fn next_request(
@@ -386,12 +405,7 @@ impl WorkerSlot {
     /// Hands pending commands to the model.
     fn forward_commands(&mut self, playable: &mut dyn Playable, index: usize) {
         while let Some(command) = self.deferred_command.take().or_else(|| self.commands.try_pop()) {
-            let mut result = Ok(());
-            if let Err(reason) = guard_with_reason(|| result = playable.handle(index, command)) {
-                self.metrics.set_failure(&reason);
-                self.progress.has_failed.store(true, Ordering::Relaxed);
-            }
-            if result.is_err() {
+            if let Some(Err(_)) = self.guard(|| playable.handle(index, command)) {
                 self.deferred_command = Some(command);
                 break;
             }
@@ -402,8 +416,7 @@ impl WorkerSlot {
     fn deliver(&mut self, playable: &mut dyn Playable, turn: &PlayedTurn) {
         let PlayedTurn { slot: index, samples, analysis } = *turn;
         self.metrics.set_input_analysis(analysis);
-        let shown = guard(|| self.metrics.set_latents(playable.latents(index)));
-        self.progress.has_failed.fetch_or(shown.is_err(), Ordering::Relaxed);
+        self.guard(|| self.metrics.set_latents(playable.latents(index)));
         self.position += samples as u64;
         let mut is_finite = true;
         for (output, side) in self.output.iter_mut().zip(&self.output_buffers) {
@@ -413,8 +426,7 @@ impl WorkerSlot {
         if !is_finite {
             // The session will not play this block; the next one starts from a reset.
             let start = SessionStart { at: self.position, ..self.start };
-            let opened = guard(|| playable.open(index, &start));
-            self.progress.has_failed.fetch_or(opened.is_err(), Ordering::Relaxed);
+            self.guard(|| playable.open(index, &start));
         }
         self.progress.output_end.store(self.position, Ordering::Release);
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use ringbuf::traits::{Consumer, Observer, Producer};
 use ringbuf::{HeapCons, HeapProd};
 
-use super::guard::Failure;
+use super::guard::Failed;
 use super::health::InstanceMetrics;
 use super::inline_model::HostBlock;
 use crate::pipeline::TimedCommand;
@@ -76,7 +76,7 @@ impl WorkerLink {
         block: &HostBlock<'_>,
         [out, right]: [&mut [f32]; 2],
         metrics: &InstanceMetrics,
-    ) -> Result<Option<usize>, Failure> {
+    ) -> Result<Option<usize>, Failed> {
         let end = block.at + out.len() as u64;
         self.progress.input_end.store(end, Ordering::Release);
         let delay = self.delay as u64;
@@ -90,16 +90,16 @@ impl WorkerLink {
             return Ok(None);
         }
         while block.non_realtime && self.progress.output_end.load(Ordering::Acquire) < end - delay {
-            if self.progress.has_failed.load(Ordering::Relaxed) {
-                return Err(Failure::Panicked);
+            if self.progress.has_failed.load(Ordering::Acquire) {
+                return Err(Failed);
             }
             if self.drop_stale(needed) {
                 self.wake_worker(metrics);
             }
             std::thread::sleep(POLL_INTERVAL);
         }
-        if self.progress.has_failed.load(Ordering::Relaxed) {
-            return Err(Failure::Panicked);
+        if self.progress.has_failed.load(Ordering::Acquire) {
+            return Err(Failed);
         }
         self.drop_stale(needed);
         let available = if self.next == needed { self.queued_samples().min(out.len() - lead) } else { 0 };

@@ -115,7 +115,7 @@ pub struct AttributeValue {
 }
 
 /// Type and range of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttributeKind {
     /// True or false.
@@ -124,6 +124,28 @@ pub enum AttributeKind {
     Int,
     /// A number.
     Float,
-    /// A number from 0 to 1.
-    Share,
+    /// A number in a range. The program takes its share of the range, from 0 to 1.
+    Continuous {
+        /// Least value.
+        min: f32,
+        /// Greatest value.
+        max: f32,
+    },
+    /// One of `count` choices, by number from 0. The program takes it as a share of the last number.
+    Choice {
+        /// Number of choices.
+        count: u16,
+    },
+}
+
+impl AttributeKind {
+    /// Returns the range of which the program takes the share; `None` if it takes the value itself.
+    #[must_use]
+    pub fn shared_range(self) -> Option<[f32; 2]> {
+        match self {
+            Self::Bool | Self::Int | Self::Float => None,
+            Self::Continuous { min, max } => Some([min, max]),
+            Self::Choice { count } => Some([0.0, f32::from(count.max(2)) - 1.0]),
+        }
+    }
 }

@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex};
 use super::description::{LibraryInfo, ProgramDescription};
 use super::interface::{Interface, InterfaceFn, Listener, SYMBOL, VERSION, append_text};
 use super::library_paths;
-use super::prepare_request::PrepareRequest;
+use super::prepare_request::{PrepareRequest, step_values};
+use super::prepared_method::PreparedMethod;
 use crate::executor::Device;
+use crate::model::Port;
 use crate::sync::lock;
 
 /// Error of libtorch or its library; one line.
@@ -40,9 +42,27 @@ pub enum TorchError {
         /// Version of its interface.
         found: u32,
     },
+    /// The program in which TorchScript programs run was not found.
+    #[error(
+        "{} runs TorchScript programs and was not found ({NO_LIBRARY}); searched {}",
+        library_paths::PROGRAM_HOST_FILE,
+        names(looked)
+    )]
+    NoProgramHost {
+        /// Files that were looked for.
+        looked: Vec<PathBuf>,
+    },
     /// The library reported an error.
     #[error("{0}")]
     Program(String),
+    /// The process of a TorchScript program crashed, ended or had to be stopped.
+    #[error("{name}: {reason}")]
+    Lost {
+        /// Name of the program.
+        name: String,
+        /// What happened.
+        reason: String,
+    },
 }
 
 /// Remedy for a missing library.
@@ -60,6 +80,7 @@ fn names(paths: &[PathBuf]) -> String {
 /// The opened library.
 pub struct Library {
     interface: &'static Interface,
+    path: PathBuf,
     /// Number of GPUs that libtorch can use.
     pub gpus: usize,
 }
@@ -81,6 +102,12 @@ impl Library {
         let library = Arc::new(Self::open(path)?);
         tracing::info!("libtorch: {} with {} GPUs", path.display(), library.gpus);
         Ok(opened.insert(library).clone())
+    }
+
+    /// Returns the file of the library.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Lists the available devices, starting with [`Device::Auto`].
@@ -126,7 +153,7 @@ impl Library {
             &*table
         };
         std::mem::forget(library);
-        let mut opened = Self { interface, gpus: 0 };
+        let mut opened = Self { interface, path: path.into(), gpus: 0 };
         // SAFETY: listener and context belong together.
         let info = opened.call(|listener, context| unsafe { (interface.about)(listener, context) })?;
         opened.gpus = parsed::<LibraryInfo>(&info)?.gpus;
@@ -159,11 +186,7 @@ impl Library {
     /// # Errors
     /// Returns [`TorchError::Program`] if the method cannot be prepared.
     #[expect(unsafe_code)]
-    pub(super) fn prepare(
-        self: &Arc<Self>,
-        request: &PrepareRequest,
-        bytes: &[u8],
-    ) -> Result<RemoteExecutor, TorchError> {
+    pub fn prepare(self: &Arc<Self>, request: &PrepareRequest, bytes: &[u8]) -> Result<LibraryExecutor, TorchError> {
         let text = serde_json::to_vec(request).map_err(|error| TorchError::Program(error.to_string()))?;
         let mut executor = std::ptr::null_mut();
         // SAFETY: all slices are valid during the call.
@@ -171,22 +194,23 @@ impl Library {
             let (request, bytes, length) = (text.as_ptr(), bytes.as_ptr(), bytes.len());
             (self.interface.prepare)(request, text.len(), bytes, length, &raw mut executor, listener, context)
         })?;
-        Ok(RemoteExecutor { library: self.clone(), executor })
+        Ok(LibraryExecutor { library: self.clone(), executor, request: request.clone() })
     }
 }
 
-/// A prepared method in the library.
-pub(super) struct RemoteExecutor {
+/// A prepared method in the library, in this process.
+pub struct LibraryExecutor {
     library: Arc<Library>,
     executor: *mut c_void,
+    request: PrepareRequest,
 }
 
 // SAFETY: one thread at a time uses the executor, and the library allows a different one each time.
 #[expect(unsafe_code)]
-unsafe impl Send for RemoteExecutor {}
+unsafe impl Send for LibraryExecutor {}
 
 #[expect(unsafe_code)]
-impl Drop for RemoteExecutor {
+impl Drop for LibraryExecutor {
     fn drop(&mut self) {
         // SAFETY: the handle comes from this library and is not used afterwards.
         unsafe { (self.library.interface.free)(self.executor) }
@@ -194,47 +218,51 @@ impl Drop for RemoteExecutor {
 }
 
 #[expect(unsafe_code)]
-impl RemoteExecutor {
-    /// Returns the device and precision.
-    pub fn device(&self) -> String {
-        let device = self.library.call(|listener, context| {
-            // SAFETY: the handle comes from this library.
-            unsafe { (self.library.interface.device)(self.executor, listener, context) };
-            true
-        });
-        device.unwrap_or_default()
-    }
-
-    /// Returns the bytes of weights and states.
-    pub fn bytes(&self) -> usize {
-        // SAFETY: the handle comes from this library.
-        unsafe { (self.library.interface.bytes)(self.executor) }
-    }
-
-    /// Resets a stream's state and sets the seed of its noise.
-    pub fn seed(&mut self, stream: usize, seed: u64) {
-        // SAFETY: the handle comes from this library.
-        unsafe { (self.library.interface.seed)(self.executor, stream, seed) }
-    }
-
-    /// Computes a step. Each port's values, `[stream][frame][channel]`, must be as long as the request says.
-    ///
-    /// # Errors
-    /// Returns [`TorchError::Program`] if the program or its device fails.
-    pub fn run(
+impl PreparedMethod for LibraryExecutor {
+    /// # Panics
+    /// Panics if a port has more or fewer values than this step, or a stream or the blocks exceed what was prepared.
+    fn run(
         &mut self,
         streams: &[usize],
         blocks: usize,
-        inputs: &[*const f32],
-        outputs: &[*mut f32],
+        inputs: &[&[f32]],
+        outputs: &mut [&mut [f32]],
     ) -> Result<(), TorchError> {
-        // SAFETY: the handle comes from this library, and the caller guarantees the lengths.
+        let PrepareRequest { method, streams: max_streams, blocks: max_blocks, .. } = &self.request;
+        assert!(streams.len() <= *max_streams && streams.iter().all(|stream| stream < max_streams), "unknown stream");
+        assert!(blocks <= *max_blocks, "too many blocks");
+        let values = |port: &Port| step_values(port, method.block, streams.len(), blocks);
+        assert!(method.inputs.iter().map(values).eq(inputs.iter().map(|port| port.len())), "other inputs");
+        assert!(method.outputs.iter().map(values).eq(outputs.iter().map(|port| port.len())), "other outputs");
+        let inputs: Vec<*const f32> = inputs.iter().map(|values| values.as_ptr()).collect();
+        let outputs: Vec<*mut f32> = outputs.iter_mut().map(|values| values.as_mut_ptr()).collect();
+        // SAFETY: the handle comes from this library, and all slices are as long as the request says.
         let run = |listener, context| unsafe {
             let (inputs, outputs) = (inputs.as_ptr(), outputs.as_ptr());
             let (count, streams) = (streams.len(), streams.as_ptr());
             (self.library.interface.run)(self.executor, streams, count, blocks, inputs, outputs, listener, context)
         };
         self.library.call(run).map(drop)
+    }
+
+    fn seed(&mut self, stream: usize, seed: u64) {
+        assert!(stream < self.request.streams, "unknown stream");
+        // SAFETY: the handle comes from this library.
+        unsafe { (self.library.interface.seed)(self.executor, stream, seed) }
+    }
+
+    fn bytes(&self) -> usize {
+        // SAFETY: the handle comes from this library.
+        unsafe { (self.library.interface.bytes)(self.executor) }
+    }
+
+    fn device(&self) -> String {
+        let device = self.library.call(|listener, context| {
+            // SAFETY: the handle comes from this library.
+            unsafe { (self.library.interface.device)(self.executor, listener, context) };
+            true
+        });
+        device.unwrap_or_default()
     }
 }
 

@@ -1,12 +1,16 @@
 //! Search paths of the library and of libtorch.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Version of libtorch that the library is built for.
 pub const LIBTORCH_VERSION: &str = "2.11.0";
 /// Environment variable for the library's file.
 pub const LIBRARY: &str = "ONDES_TORCH_LIBRARY";
+/// File name of the program in which TorchScript programs run.
+pub const PROGRAM_HOST_FILE: &str = "ondes-program-host";
+/// Environment variable for that program's file.
+pub const PROGRAM_HOST: &str = "ONDES_PROGRAM_HOST";
 /// Environment variable for libtorch's folder, also used for building.
 const LIBTORCH: &str = "LIBTORCH";
 
@@ -44,14 +48,36 @@ pub fn libraries() -> Vec<PathBuf> {
     if let Some(named) = variable(LIBRARY) {
         return vec![named.into()];
     }
+    in_folders(&own_folders(), &library_file())
+}
+
+/// Lists the candidates for the program in which TorchScript programs run: the one that the environment names, alone;
+/// else beside the library, then where the library is searched, too.
+#[must_use]
+pub fn program_hosts(library: &Path) -> Vec<PathBuf> {
+    if let Some(named) = variable(PROGRAM_HOST) {
+        return vec![named.into()];
+    }
+    // In cargo's folders, programs are in the folder above libraries.
+    let of_library = library.ancestors().skip(1).take(2).map(Path::to_path_buf);
+    in_folders(&of_library.chain(own_folders()).collect::<Vec<_>>(), PROGRAM_HOST_FILE)
+}
+
+/// Lists the program's folder, the plugin's, and the installation folder.
+fn own_folders() -> Vec<PathBuf> {
     let beside = |file: Option<PathBuf>| file.and_then(|file| Some(file.parent()?.to_owned()));
-    let mut folders = Vec::new();
-    for folder in [beside(std::env::current_exe().ok()), beside(this_object()), installed()].into_iter().flatten() {
-        if !folders.contains(&folder) {
-            folders.push(folder);
+    [beside(std::env::current_exe().ok()), beside(this_object()), installed()].into_iter().flatten().collect()
+}
+
+/// Lists the file in each of the folders, once.
+fn in_folders(folders: &[PathBuf], file: &str) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for path in folders.iter().map(|folder| folder.join(file)) {
+        if !files.contains(&path) {
+            files.push(path);
         }
     }
-    folders.into_iter().map(|folder| folder.join(library_file())).collect()
+    files
 }
 
 /// Returns the file that this code was loaded from: in a host, the plugin.

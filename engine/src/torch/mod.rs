@@ -5,7 +5,7 @@
 //! which [`open`] makes a model, and steps its methods ([`TorchExecutor`]) as a [`PrepareRequest`] says. If a GPU
 //! fails, another executor takes over.
 //!
-//! A TorchScript file contains code. Only [`open`] and [`open_known`] run it.
+//! A TorchScript file contains code. Only [`open`] and [`open_if`] run it; on Linux in a `process` of its own.
 
 pub mod description;
 mod fallback;
@@ -14,11 +14,18 @@ pub mod library;
 mod library_paths;
 mod model;
 mod prepare_request;
+mod prepared_method;
+#[cfg(target_os = "linux")]
+pub mod process;
 mod runner;
 
 pub(crate) use fallback::FallbackExecutor;
-pub use library::{Library, TorchError};
-pub use library_paths::{LIBTORCH_VERSION, installed, libraries, library_file, libtorch_folder, libtorch_found};
-pub use model::{open, open_known};
-pub use prepare_request::{MethodSource, PrepareRequest};
+pub use library::{Library, LibraryExecutor, TorchError};
+pub use library_paths::{
+    LIBTORCH_VERSION, PROGRAM_HOST_FILE, installed, libraries, library_file, libtorch_folder, libtorch_found,
+    program_hosts,
+};
+pub use model::{open, open_if};
+pub use prepare_request::{MethodSource, PrepareRequest, step_values};
+pub use prepared_method::PreparedMethod;
 pub use runner::TorchExecutor;

@@ -7,10 +7,12 @@ use super::description::{
     AttributeDescription, AttributeKind, AttributeValue, MethodDescription, PortDescription, ProgramDescription,
 };
 use super::library::Library;
+use super::prepared_method::describe;
+use crate::model::file;
 use crate::model::import::ImportedModel;
 use crate::model::program::{Attribute, Call};
 use crate::model::{
-    Card, Control, Curve, FORMAT, Header, Kind, Method, Model, ModelError, ModelFileError, Port, Program, file, limits,
+    Card, Control, Curve, FORMAT, Header, Kind, Method, Model, ModelError, ModelFileError, Port, Program,
 };
 
 /// Sample rate in Hz of programs that state none: the default of the trainers of such programs.
@@ -18,6 +20,8 @@ const SAMPLE_RATE: u32 = 44_100;
 /// Half of the range of an attribute, which programs do not state; at least twice the initial value.
 const FLOAT_RANGE: f32 = 4.0;
 const INT_RANGE: f32 = 127.0;
+/// Least temperature of a prior. At 0 a prior would divide by it.
+const MIN_TEMPERATURE: f32 = 0.05;
 
 /// Reads and checks a model of any format, as [`file::open`] does, and runs TorchScript programs to describe them.
 ///
@@ -27,29 +31,21 @@ pub fn open(path: &Path) -> Result<ImportedModel, ModelFileError> {
     open_if(path, |_| true)
 }
 
-/// Reads a model as [`open`] does, but runs a program only if its content has this hash.
+/// Reads a model as [`open`] does, but runs a program only if `may_run` returns true for its content hash.
 ///
 /// # Errors
-/// Returns [`ModelFileError`] as [`open`] does; with [`ModelError::Program`] if the hash differs.
-pub fn open_known(path: &Path, hash: &str) -> Result<ImportedModel, ModelFileError> {
-    open_if(path, |bytes| *blake3::hash(bytes).to_hex() == *hash)
-}
-
-fn open_if(path: &Path, may_run: impl Fn(&[u8]) -> bool) -> Result<ImportedModel, ModelFileError> {
-    let at = ModelFileError::at(path);
-    let bytes = file::bytes(path)?;
-    if !file::is_torchscript(&bytes) {
-        return file::open(path);
-    }
-    ModelError::limit("the program's size", bytes.len(), limits::PROGRAM_BYTES).map_err(&at)?;
-    if !may_run(&bytes) {
-        return Err(at(ModelError::Program));
-    }
-    let described = Library::get().and_then(|library| library.describe(&bytes));
-    let description = described.map_err(|error| at(error.into()))?;
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let model = build(&description, &bytes, &stem).map_err(at)?;
-    Ok(ImportedModel { model, notes: description.notes })
+/// Returns [`ModelFileError`] as [`open`] does; with [`ModelError::Program`] if the program may not run.
+pub fn open_if(path: &Path, may_run: impl FnOnce(&str) -> bool) -> Result<ImportedModel, ModelFileError> {
+    file::open_or_run(path, |program| {
+        let bytes = file::program_bytes(program)?;
+        if !may_run(&blake3::hash(&bytes).to_hex()) {
+            return Err(ModelError::Program);
+        }
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let description = Library::get().and_then(|library| describe(&library, &stem, &bytes))?;
+        let model = build(&description, &bytes, &stem)?;
+        Ok(ImportedModel { model, notes: description.notes })
+    })
 }
 
 /// Builds the model of a program; `name` is for programs without one.
@@ -169,11 +165,11 @@ fn temperature(description: &ProgramDescription, controls: &[Control]) -> Option
     Some(Control {
         name: unused_name("temperature", controls),
         unit: String::new(),
-        min: 0.0,
+        min: MIN_TEMPERATURE,
         max: FLOAT_RANGE,
         default: 1.0,
         curve: Curve::Linear,
-        description: "Randomness of the prior: 0 takes the likeliest latents.".into(),
+        description: "Randomness of the prior: 1 as it was trained, less for likelier latents.".into(),
     })
 }
 
@@ -192,9 +188,12 @@ fn controls(attribute: &AttributeDescription) -> Vec<Control> {
     let control = |(name, value): (String, &AttributeValue)| {
         let half_range = |minimum: f32| minimum.max(2.0 * value.value.abs());
         let (min, max) = match value.kind {
-            AttributeKind::Bool | AttributeKind::Share => (0.0, 1.0),
+            AttributeKind::Bool => (0.0, 1.0),
             AttributeKind::Int => (-half_range(INT_RANGE), half_range(INT_RANGE)),
             AttributeKind::Float => (-half_range(FLOAT_RANGE), half_range(FLOAT_RANGE)),
+            AttributeKind::Continuous { .. } | AttributeKind::Choice { .. } => {
+                value.kind.shared_range().map_or((0.0, 1.0), |[min, max]| (min, max))
+            }
         };
         let default = value.value.clamp(min, max);
         let description = value.description.clone();
@@ -209,6 +208,7 @@ fn attributes(described: &[AttributeDescription], inputs: &[Port]) -> Vec<Attrib
     let attribute = |attribute: &AttributeDescription| Attribute {
         name: attribute.name.clone(),
         ports: names(attribute).iter().filter_map(port).collect(),
+        range: attribute.values.first().and_then(|value| value.kind.shared_range()),
     };
     described.iter().map(attribute).collect()
 }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::executor::{Device, Precision};
-use crate::model::Method;
 use crate::model::program::Call;
+use crate::model::{Method, Port};
 
 /// A method to prepare.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,4 +36,10 @@ pub enum MethodSource {
     Program(Call),
     /// A graph in a model file.
     Graph,
+}
+
+/// Returns the number of values that a port has in a step; saturates.
+#[must_use]
+pub fn step_values(port: &Port, block: usize, streams: usize, blocks: usize) -> usize {
+    (block / port.ratio).saturating_mul(port.channels).saturating_mul(streams).saturating_mul(blocks)
 }

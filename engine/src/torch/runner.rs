@@ -2,14 +2,15 @@
 
 use std::panic::resume_unwind;
 
-use super::library::{Library, RemoteExecutor, TorchError};
-use super::prepare_request::{MethodSource, PrepareRequest};
-use crate::executor::{Device, Execute, Precision};
+use super::library::{Library, TorchError};
+use super::prepare_request::{MethodSource, PrepareRequest, step_values};
+use super::prepared_method::{PreparedMethod, prepare};
+use crate::executor::{Device, Execute, Precision, mark_program_lost};
 use crate::model::{Method, Model, ModelError, Port, file, limits};
 
 /// A method of a program or of a graph, prepared in libtorch.
 pub struct TorchExecutor {
-    remote: RemoteExecutor,
+    prepared: Box<dyn PreparedMethod>,
     method: Method,
     device: String,
     /// `[port]`: buffers for the largest step.
@@ -37,8 +38,7 @@ impl TorchExecutor {
         streams: usize,
         blocks: usize,
     ) -> Result<Self, ModelError> {
-        let values =
-            |port: &Port| port.channels.saturating_mul(method.block / port.ratio).saturating_mul(streams * blocks);
+        let values = |port: &Port| step_values(port, method.block, streams, blocks);
         let all = method.inputs.iter().chain(&method.outputs).map(values).fold(0, usize::saturating_add);
         ModelError::limit(format!("what method {:?} holds", method.name), all, limits::EXECUTOR_VALUES)?;
         let library = Library::get()?;
@@ -60,17 +60,19 @@ impl TorchExecutor {
             precision,
         };
         let call = |program: &crate::model::Program| program.calls.get(&method.name).cloned();
-        let remote = match model.program() {
+        let prepared: Box<dyn PreparedMethod> = match model.program() {
             Some(program) => {
                 let call = call(program).ok_or_else(|| ModelError::Method(method.name.clone()))?;
-                library.prepare(&request(MethodSource::Program(call)), &program.bytes)?
+                let request = request(MethodSource::Program(call));
+                prepare(&library, &model.header().card.name, &request, &program.bytes)?
             }
-            None => library.prepare(&request(MethodSource::Graph), &file::serialize(model)?)?,
+            // A graph of ours contains no code.
+            None => Box::new(library.prepare(&request(MethodSource::Graph), &file::serialize(model)?)?),
         };
         let buffers = |ports: &[Port]| ports.iter().map(|port| vec![0.0; values(port)]).collect();
         Ok(Self {
-            device: remote.device(),
-            remote,
+            device: prepared.device(),
+            prepared,
             inputs: buffers(&method.inputs),
             outputs: buffers(&method.outputs),
             method: method.clone(),
@@ -86,15 +88,18 @@ impl TorchExecutor {
     /// # Errors
     /// Returns [`TorchError`] if the program or its device fails; the inputs are unchanged.
     pub fn try_run(&mut self) -> Result<(), TorchError> {
-        // Allocation is fine here: the library allocates as well.
-        let inputs: Vec<*const f32> = self.inputs.iter().map(|values| values.as_ptr()).collect();
-        let outputs: Vec<*mut f32> = self.outputs.iter_mut().map(|values| values.as_mut_ptr()).collect();
-        self.remote.run(&self.active, self.blocks, &inputs, &outputs)
+        let values = |port: &Port| step_values(port, self.method.block, self.active.len(), self.blocks);
+        // Allocation is fine here: libtorch allocates as well.
+        let inputs = self.inputs.iter().zip(&self.method.inputs);
+        let inputs: Vec<&[f32]> = inputs.map(|(buffer, port)| &buffer[..values(port)]).collect();
+        let outputs = self.outputs.iter_mut().zip(&self.method.outputs);
+        let mut outputs: Vec<&mut [f32]> = outputs.map(|(buffer, port)| &mut buffer[..values(port)]).collect();
+        self.prepared.run(&self.active, self.blocks, &inputs, &mut outputs)
     }
 
     /// Returns the number of values of a port in this step.
     fn values(&self, port: &Port) -> usize {
-        port.channels * (self.method.block / port.ratio) * self.blocks * self.active.len()
+        step_values(port, self.method.block, self.active.len(), self.blocks)
     }
 }
 
@@ -115,6 +120,9 @@ impl Execute for TorchExecutor {
 
     fn run(&mut self) {
         if let Err(error) = self.try_run() {
+            if matches!(error, TorchError::Lost { .. }) {
+                mark_program_lost();
+            }
             // Unwinds without a panic message: the program has failed, not this code.
             resume_unwind(Box::new(error.to_string()));
         }
@@ -125,12 +133,12 @@ impl Execute for TorchExecutor {
     }
 
     fn seed(&mut self, stream: usize, seed: u64) {
-        self.remote.seed(stream, seed);
+        self.prepared.seed(stream, seed);
     }
 
     fn bytes(&self) -> usize {
         let buffers: usize = self.inputs.iter().chain(&self.outputs).map(Vec::len).sum();
-        self.remote.bytes() + buffers * size_of::<f32>()
+        self.prepared.bytes() + buffers * size_of::<f32>()
     }
 
     fn name(&self) -> String {

@@ -1,18 +1,85 @@
-//! Measures steps of TorchScript programs by number of sessions in a batch: the table in
-//! `docs/src/rave-and-torchscript.md`.
+//! Measures steps of TorchScript programs by number of sessions in a batch, and what a process of their own adds: the
+//! tables in `docs/src/rave-and-torchscript.md`.
 //!
-//! Times are CPU times of the computing thread: the 10 % quantile of steps, taken in turn for all batch sizes.
+//! Times of the first are CPU times of the computing thread: the 10 % quantile of steps, taken in turn for all batch
+//! sizes. Those of the second are times on the clock, taken in turn.
+
+use std::time::Instant;
 
 use ondes_engine::executor::ExecutorSelection;
+use ondes_engine::executor::{Device, Precision};
 use ondes_engine::executor::{ExecutorOptions, MethodExecutor};
 use ondes_engine::model::Model;
-use ondes_engine::torch;
+use ondes_engine::torch::{self, Library, MethodSource, PrepareRequest, PreparedMethod, process};
+use ondes_tests::torchscript::Class;
 use ondes_tests::torchscript::models::{counter, streaming};
 
 const SESSIONS: [usize; 4] = [1, 2, 8, 32];
 const ROUNDS: usize = 200;
 
+/// Blocks in samples and steps of each for the comparison of processes.
+const BLOCKS: [usize; 6] = [64, 128, 256, 512, 1_024, 2_048];
+const STEPS: usize = 2_000;
+
 fn main() {
+    // Steps are then computed on this thread, whose CPU time is taken.
+    // SAFETY: there are no other threads yet.
+    unsafe { std::env::set_var("ONDES_PROGRAM_HOST", "none") };
+    measure_batches();
+    // SAFETY: as above.
+    unsafe { std::env::remove_var("ONDES_PROGRAM_HOST") };
+    compare_processes();
+}
+
+/// Compares the steps of a trivial program in this process with those in a process of its own.
+fn compare_processes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("program.ts");
+    let class = Class::default().nn("forward", [1, 1, 1, 1], &["return torch.mul(x, 0.5)"]);
+    std::fs::write(&path, class.bytes()).expect("it can be written");
+    let model = torch::open(&path).expect("it runs").model;
+    let program = model.program().expect("it is one");
+    let library = Library::get().expect("it is there");
+    for block in BLOCKS {
+        let mut method = model.method("forward").expect("an effect").clone();
+        method.block = block;
+        let request = PrepareRequest {
+            hash: model.content_hash().into(),
+            method,
+            source: MethodSource::Program(program.calls["forward"].clone()),
+            sample_rate: model.header().sample_rate,
+            streams: 1,
+            blocks: 1,
+            device: Device::Cpu,
+            precision: Precision::F32,
+        };
+        let mut here = library.prepare(&request, &program.bytes).expect("it runs");
+        let mut there = process::prepare(&library, "program", &request, &program.bytes).expect("it runs");
+        let (input, mut output) = (vec![0.25; block], vec![0.0; block]);
+        let mut step = |method: &mut dyn PreparedMethod| {
+            let begun = Instant::now();
+            method.run(&[0], 1, &[&input], &mut [&mut output]).expect("it runs");
+            assert_eq!(output[block - 1], 0.125);
+            1e6 * begun.elapsed().as_secs_f64()
+        };
+        let times: Vec<(f64, f64)> = (0..STEPS).map(|_| (step(&mut here), step(&mut there))).collect();
+        let (here, there): (Vec<f64>, Vec<f64>) = times.into_iter().unzip();
+        let at = |share: f64, times: &[f64]| {
+            let mut times = times.to_vec();
+            times.sort_by(f64::total_cmp);
+            times[(share * (STEPS - 1) as f64) as usize]
+        };
+        println!(
+            "block {block:4}: in this process {:.0} µs (99 %: {:.0}), in its own {:.0} µs (99 %: {:.0})",
+            at(0.5, &here),
+            at(0.99, &here),
+            at(0.5, &there),
+            at(0.99, &there)
+        );
+    }
+}
+
+fn measure_batches() {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, class) in [
         ("convolutions, 16 channels", streaming(16, 1)),

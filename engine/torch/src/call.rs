@@ -28,6 +28,11 @@ impl Caller {
         self.call.convention == Convention::NnTilde
     }
 
+    /// Returns true if the input is the temperature of a prior.
+    fn is_prior(&self) -> bool {
+        self.call.method == "prior" && self.ports.0.channels == 1
+    }
+
     /// Returns the number of input channels.
     #[must_use]
     pub fn channels_in(&self) -> i64 {
@@ -55,12 +60,11 @@ impl Caller {
     /// Returns the reason in one line if the program fails or returns another shape.
     pub fn run(&self, script: &mut Script, stream: &StreamCall, input: &Tensor) -> Result<Tensor, String> {
         let output = match self.call.convention {
-            Convention::NnTilde => script.run(&self.call.method, &[input], stream.seed)?,
-            Convention::Neutone => {
-                let numbers: Vec<usize> =
-                    self.call.attributes.iter().map(|attribute| neutone::parameter_number(&attribute.name)).collect();
-                neutone::run(script, stream, &numbers, input)?
+            Convention::NnTilde if self.is_prior() => {
+                script.run(&self.call.method, &[&for_softplus(input)], stream.seed)?
             }
+            Convention::NnTilde => script.run(&self.call.method, &[input], stream.seed)?,
+            Convention::Neutone => neutone::run(script, stream, &self.call.attributes, input)?,
         };
         let (streams, _, frames) = input.size3().map_err(|error| error.to_string())?;
         let samples = frames * self.call.ratio_in as i64;
@@ -70,4 +74,10 @@ impl Caller {
         }
         Err(format!("method {:?} returned a tensor {:?}; expected {expected:?}", self.call.method, output.size()))
     }
+}
+
+/// Returns the input with which a prior computes this temperature: it takes `softplus(input) / ln 2` (acids-ircam/RAVE,
+/// `scripts/export.py`).
+fn for_softplus(temperature: &Tensor) -> Tensor {
+    (temperature * std::f64::consts::LN_2).expm1().clamp_min(1e-12).log()
 }

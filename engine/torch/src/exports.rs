@@ -23,7 +23,10 @@ struct Prepared {
     request: PrepareRequest,
 }
 
-/// Returns the table of functions.
+/// Returns the table of functions. Each of them requires of its caller, the engine, what [`Interface`] says of its
+/// arguments: slices are valid, a listener accepts the context beside it, and a handle comes from `prepare`, was not
+/// freed, and is used by one thread at a time.
+// SAFETY: no other library that a process loads has a symbol of this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn ondes_torch_interface() -> *const Interface {
     static TABLE: Interface =

@@ -1,8 +1,8 @@
 //! Convention of Neutone's models: `forward(audio [channels, samples], parameters [4, samples])`, a method that takes
-//! the host's sample rate and block size, and a file `metadata.json` with names, authors and up to four parameters from
-//! 0 to 1.
+//! the host's sample rate and block size, and a file `metadata.json` with names, authors and up to four parameters. The
+//! program takes them from 0 to 1; since version 1.5 of the SDK they state a range of their own or a list of choices.
 
-use ondes_engine::model::program::Convention;
+use ondes_engine::model::program::{Attribute, Convention};
 use ondes_engine::torch::description::{
     AttributeDescription, AttributeKind, AttributeValue, MethodDescription, PortDescription, ProgramDescription,
 };
@@ -15,6 +15,8 @@ use crate::script::{Script, StreamCall};
 const PARAMETERS: usize = 4;
 /// Method that identifies such models.
 const SET_UP: &str = "set_daw_sample_rate_and_buffer_size";
+/// Method of models that need the whole sound at once.
+const NOT_IN_REAL_TIME: &str = "forward_non_realtime";
 /// Sample rate in Hz of models that state none.
 const SAMPLE_RATE: u32 = 48_000;
 /// Block in samples of models that state none.
@@ -51,6 +53,9 @@ pub fn prepare(script: &mut Script, sample_rate: u32, block: usize) -> Result<()
 pub fn describe(script: &mut Script, metadata: &str) -> Result<ProgramDescription, String> {
     let metadata: Value = serde_json::from_str(metadata).map_err(|error| format!("metadata.json: {error}"))?;
     let methods = script.methods()?;
+    if methods.iter().any(|method| method == NOT_IN_REAL_TIME) {
+        return Err("it is a non-realtime Neutone model, which needs the whole sound at once".into());
+    }
     let call = |script: &mut Script, name: &str| -> Option<Value> {
         if methods.iter().any(|method| method == name) { script.call(name, &[]).ok() } else { None }
     };
@@ -71,20 +76,30 @@ pub fn describe(script: &mut Script, metadata: &str) -> Result<ProgramDescriptio
     }
     let (inputs, outputs) = channels(script, block)?;
     let port = |channels| PortDescription { channels, ratio: 1, labels: Vec::new() };
-    let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (mut attributes, mut notes, mut row) = (Vec::new(), Vec::new(), 0);
+    for (name, parameter) in parameters(&metadata) {
+        match parameter {
+            Ok(value) => {
+                row += 1;
+                attributes
+                    .extend(value.map(|value| AttributeDescription { name: format!("p{row}"), values: vec![value] }));
+            }
+            Err(kind) => notes.push(format!("parameter {name:?} cannot be set: its type is {kind}")),
+        }
+    }
     let authors = metadata.get("model_authors").and_then(Value::as_array).into_iter().flatten();
     Ok(ProgramDescription {
         convention: Convention::Neutone,
-        name: text("model_name"),
-        description: text("model_short_description"),
+        name: text(&metadata, "model_name"),
+        description: text(&metadata, "model_short_description"),
         author: authors.filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
         sample_rate: Some(sample_rate),
         block,
         delay,
         parameters: script.parameters()?,
         methods: vec![MethodDescription { name: "forward".into(), input: port(inputs), output: port(outputs) }],
-        attributes: (1..=PARAMETERS).filter_map(|number| parameter(&metadata, number)).collect(),
-        notes: Vec::new(),
+        attributes,
+        notes,
     })
 }
 
@@ -107,37 +122,57 @@ fn channels(script: &mut Script, block: usize) -> Result<(usize, usize), String>
     Err(format!("method \"forward\" fails: {failure}"))
 }
 
-/// Returns a parameter, if it is used. Its default is a number, or a text with a number in older files.
-fn parameter(metadata: &Value, number: usize) -> Option<AttributeDescription> {
-    let name = format!("p{number}");
-    let entry = metadata.get("neutone_parameters")?.get(&name)?;
-    let flag = |value: &Value| value.as_bool().or_else(|| value.as_str().map(|text| text.eq_ignore_ascii_case("true")));
-    if entry.get("used").and_then(flag) != Some(true) {
-        return None;
-    }
-    let value = entry.get("default_value");
-    let value = value.and_then(|value| value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())).unwrap_or(0.0);
-    let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
-    let value = AttributeValue {
-        name: text("name"),
-        description: text("description"),
-        kind: AttributeKind::Share,
-        value: (value as f32).clamp(0.0, 1.0),
-    };
-    Some(AttributeDescription { name, values: vec![value] })
+/// Returns the names of the parameters with their numbers, in order: `None` for one that is not used; the type of one that
+/// is no number.
+fn parameters(metadata: &Value) -> Vec<(String, Result<Option<AttributeValue>, String>)> {
+    let entries = metadata.get("neutone_parameters");
+    let entries = (1..).map_while(|number: usize| entries?.get(format!("p{number}")));
+    entries.map(|entry| (text(entry, "name"), parameter(entry))).collect()
 }
 
-/// Runs one stream; `input` and the output are `[1, channel, frame]`, and `numbers` are those of the parameters, from
-/// 1.
+fn text(entry: &Value, name: &str) -> String {
+    entry.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned()
+}
+
+/// Returns a parameter, if it is used; its type if that is no number. Numbers are texts in older files.
+fn parameter(entry: &Value) -> Result<Option<AttributeValue>, String> {
+    let number = |name: &str| {
+        let value = entry.get(name)?;
+        Some(value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())? as f32).filter(|value| value.is_finite())
+    };
+    let mut description = text(entry, "description");
+    let kind = match text(entry, "type").as_str() {
+        kind @ ("text" | "tokens") => return Err(kind.to_owned()),
+        "categorical" => {
+            let count = number("n_values").unwrap_or(2.0).clamp(2.0, f32::from(u16::MAX));
+            let labels = entry.get("labels").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+            let labels: Vec<String> = labels.enumerate().map(|(index, label)| format!("{index} {label}")).collect();
+            description = [description, labels.join(", ")].join(" ").trim().to_owned();
+            AttributeKind::Choice { count: count as u16 }
+        }
+        _ => match (number("min_value"), number("max_value")) {
+            (Some(min), Some(max)) if min < max => AttributeKind::Continuous { min, max },
+            _ => AttributeKind::Continuous { min: 0.0, max: 1.0 },
+        },
+    };
+    let flag = |value: &Value| value.as_bool().or_else(|| value.as_str().map(|text| text.eq_ignore_ascii_case("true")));
+    let value = number("default_value").unwrap_or(0.0);
+    let is_used = entry.get("used").and_then(flag) == Some(true);
+    Ok(is_used.then(|| AttributeValue { name: text(entry, "name"), description, kind, value }))
+}
+
+/// Runs one stream; `input` and the output are `[1, channel, frame]`.
 ///
 /// # Errors
 /// Returns the reason in one line if the model fails.
-pub fn run(script: &mut Script, call: &StreamCall, numbers: &[usize], input: &Tensor) -> Result<Tensor, String> {
+pub fn run(script: &mut Script, call: &StreamCall, attributes: &[Attribute], input: &Tensor) -> Result<Tensor, String> {
     let samples = input.size()[2];
     let mut rows = [0.0_f32; PARAMETERS];
-    for (number, values) in numbers.iter().zip(&call.values) {
+    for (attribute, values) in attributes.iter().zip(&call.values) {
+        let [min, max] = attribute.range.unwrap_or([0.0, 1.0]);
+        let number = attribute.name.strip_prefix('p').and_then(|number| number.parse::<usize>().ok()).unwrap_or(0);
         if let (Some(row), Some(value)) = (rows.get_mut(number.wrapping_sub(1)), values.first()) {
-            *row = *value;
+            *row = ((value - min) / (max - min)).clamp(0.0, 1.0);
         }
     }
     let parameters = Tensor::from_slice(&rows)
@@ -146,10 +181,4 @@ pub fn run(script: &mut Script, call: &StreamCall, numbers: &[usize], input: &Te
         .view([-1, 1])
         .expand([-1, samples], false);
     Ok(script.run("forward", &[&input.squeeze_dim(0), &parameters.contiguous()], call.seed)?.unsqueeze(0))
-}
-
-/// Returns the number of a parameter from its name: 1 for `p1`; 0 for other names.
-#[must_use]
-pub fn parameter_number(name: &str) -> usize {
-    name.strip_prefix('p').and_then(|number| number.parse().ok()).unwrap_or(0)
 }

@@ -147,6 +147,8 @@ fn noise_agrees() {
     shaped(3, 5, 64);
     shaped(16, 5, 8);
     shaped(1, 2, 2);
+    // A response longer than the frame.
+    shaped(2, 32, 8);
 }
 
 #[test]

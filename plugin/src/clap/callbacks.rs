@@ -11,7 +11,9 @@ use std::sync::{Arc, mpsc};
 use clap_sys::ext::note_ports::CLAP_EXT_NOTE_PORTS;
 use clap_sys::ext::params::{CLAP_EXT_PARAMS, clap_param_info, clap_plugin_params};
 use clap_sys::ext::state::CLAP_EXT_STATE;
+use clap_sys::ext::state_context::CLAP_EXT_STATE_CONTEXT;
 use clap_sys::ext::tail::{CLAP_EXT_TAIL, clap_plugin_tail};
+use clap_sys::ext::timer_support::CLAP_EXT_TIMER_SUPPORT;
 use clap_sys::ext::voice_info::CLAP_EXT_VOICE_INFO;
 use clap_sys::host::clap_host;
 use clap_sys::id::clap_id;
@@ -27,6 +29,7 @@ use super::converted_events::ConvertedEvents;
 use super::deferred_rescan::DeferredRescan;
 use super::host_notices::HostNotices;
 use super::inactive_changes::InactiveChanges;
+use super::main_thread_timer::{self, MainThreadTimer};
 use super::midi_learn_events::{AutomatableParameter, MidiLearnEvents};
 use super::parameter_list::{HostScale, ParameterList};
 use super::plugin_wrapper::{PluginWrapper, RequestInstance, framework_params};
@@ -66,6 +69,7 @@ pub unsafe fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(host: *con
     let caller = HostCaller(host);
     instance.host_notifier.set_request_call(Some(Box::new(move || caller.request_callback())));
     let plugin = clap_plugin {
+        init: Some(init),
         destroy: Some(destroy),
         activate: Some(activate),
         deactivate: Some(deactivate),
@@ -89,6 +93,7 @@ pub unsafe fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(host: *con
         names_follow,
         notices,
         inactive_changes: InactiveChanges::default(),
+        timer: MainThreadTimer::default(),
         learn_events,
         deferred_rescan,
     };
@@ -173,8 +178,14 @@ unsafe extern "C" fn get_extension(plugin: *const clap_plugin, id: *const c_char
     if name == CLAP_EXT_STATE {
         return state_as_preset::extension();
     }
+    if name == CLAP_EXT_STATE_CONTEXT {
+        return state_as_preset::context_extension();
+    }
     if name == CLAP_EXT_TAIL {
         return from_ref(&TAIL).cast();
+    }
+    if name == CLAP_EXT_TIMER_SUPPORT {
+        return main_thread_timer::extension();
     }
     if name == CLAP_EXT_PARAMS {
         return params_extension::extension();
@@ -189,6 +200,20 @@ unsafe extern "C" fn get_extension(plugin: *const clap_plugin, id: *const c_char
     }
     // SAFETY: the framework uses only `plugin_data`, which is its own.
     wrapper.inner.get_extension.map_or(null(), |get| unsafe { get(plugin, id) })
+}
+
+unsafe extern "C" fn init(plugin: *const clap_plugin) -> bool {
+    // SAFETY: the host passes the pointer that `create` returned.
+    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else { return false };
+    let Some(init) = wrapper.inner.init else { return false };
+    // SAFETY: the framework uses only `plugin_data`, which is its own.
+    let is_ready = unsafe { init(plugin) };
+    // The VST3 wrapper calls back by a timer of its own.
+    // SAFETY: the host is valid.
+    if is_ready && !unsafe { is_vst3(wrapper.host) } {
+        wrapper.start_timer();
+    }
+    is_ready
 }
 
 unsafe extern "C" fn activate(
@@ -287,6 +312,7 @@ unsafe extern "C" fn destroy(plugin: *const clap_plugin) {
     let remove_calls = || {
         wrapper.instance.sleep_state.set_host_wake(None);
         wrapper.instance.host_notifier.set_request_call(None);
+        wrapper.stop_timer();
     };
     let _ = catch_unwind(AssertUnwindSafe(remove_calls));
     if let Some(destroy) = wrapper.inner.destroy {

@@ -13,6 +13,7 @@ use clap_sys::version::CLAP_VERSION;
 use nice_plug::prelude::ClapPlugin;
 use nice_plug::wrapper::clap::PluginDescriptor;
 use nice_plug::wrapper::setup_logger;
+use ondes_engine::panics::install_hook;
 
 use super::callbacks;
 use super::plugin_wrapper::RequestInstance;
@@ -20,7 +21,9 @@ use crate::effect::OndesFx;
 use crate::instrument::Ondes;
 use crate::preset::discovery;
 
-/// The symbol that CLAP hosts look up.
+/// The symbol that CLAP hosts look up. Its functions require of a host what CLAP does: strings end with NUL, and a host
+/// outlives its plugins.
+// SAFETY: hosts look the symbol up in this library alone, and its type is the one that CLAP prescribes.
 #[unsafe(no_mangle)]
 #[used]
 #[allow(non_upper_case_globals, reason = "the CLAP specification gives the name")]
@@ -40,6 +43,10 @@ static FACTORY: clap_plugin_factory = clap_plugin_factory {
 /// Descriptor and constructor of one plugin.
 struct FactoryEntry {
     descriptor: PluginDescriptor,
+    /// Creates the plugin.
+    ///
+    /// # Safety
+    /// The host must be valid for as long as the plugin lives.
     create: unsafe fn(*const clap_host) -> *const clap_plugin,
 }
 
@@ -58,6 +65,8 @@ unsafe extern "C" fn init(_path: *const c_char) -> bool {
     catch_unwind(|| {
         setup_logger::<Ondes>();
         setup_logger::<OndesFx>();
+        // After the logger, which logs panics of audio threads, too.
+        install_hook();
     })
     .is_ok()
 }

@@ -1,9 +1,10 @@
 //! Tells the host what it cannot know: other names of macros, another number of voices, a changed project.
 
 use std::cell::RefCell;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use clap_sys::ext::log::{CLAP_EXT_LOG, CLAP_LOG_WARNING, clap_host_log};
 use clap_sys::ext::params::{CLAP_EXT_PARAMS, CLAP_PARAM_RESCAN_INFO, CLAP_PARAM_RESCAN_TEXT, clap_host_params};
 use clap_sys::ext::state::{CLAP_EXT_STATE, clap_host_state};
 use clap_sys::ext::voice_info::{CLAP_EXT_VOICE_INFO, clap_host_voice_info};
@@ -80,6 +81,19 @@ impl PluginWrapper {
             if let Some(rescan) = self.host_extension::<clap_host_params>(CLAP_EXT_PARAMS).and_then(|host| host.rescan)
             {
                 rescan(self.host, CLAP_PARAM_RESCAN_INFO | CLAP_PARAM_RESCAN_TEXT);
+            }
+        }
+    }
+
+    /// Reports a program that may not run to the host's log, as the window may be closed. On the main thread.
+    pub(crate) fn log_untrusted(&self) {
+        let Some(program) = self.instance.untrusted_program() else { return };
+        let text = format!("{program}; open the window to decide").replace('\0', " ");
+        let Ok(text) = CString::new(text) else { return };
+        // SAFETY: for this id a host returns that type, or null; it outlives this, and copies the text.
+        unsafe {
+            if let Some(log) = self.host_extension::<clap_host_log>(CLAP_EXT_LOG).and_then(|host| host.log) {
+                log(self.host, CLAP_LOG_WARNING, text.as_ptr());
             }
         }
     }

@@ -3,7 +3,8 @@
 //! The framework creates a plugin; a host gets a [`plugin_wrapper`] around it. The wrapper adds MIDI learn (its
 //! parameter events come from [`midi_learn_events`]), parameters in their units ([`params_extension`]),
 //! [`note_extensions`], [`host_notices`] of changes, the sleep status, preset loading and a workaround for hosts that
-//! deadlock when parameters are rescanned during a state load ([`deferred_rescan`]). [`callbacks`] are the wrapper's
+//! deadlock when parameters are rescanned during a state load ([`deferred_rescan`]), and a timer for hosts that do not
+//! call back ([`main_thread_timer`]). [`callbacks`] are the wrapper's
 //! own CLAP functions, [`inactive_changes`] keeps the window working without audio, [`entry`] is the factory, and
 //! [`vst3`] exports the VST3 that wraps all of it.
 
@@ -13,6 +14,7 @@ pub mod deferred_rescan;
 pub mod entry;
 pub mod host_notices;
 pub mod inactive_changes;
+pub mod main_thread_timer;
 pub mod midi_learn_events;
 pub mod note_extensions;
 pub mod parameter_list;

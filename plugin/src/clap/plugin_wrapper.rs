@@ -17,6 +17,7 @@ use ondes_processor::instance::InstanceHandle;
 use super::deferred_rescan::DeferredRescan;
 use super::host_notices::HostNotices;
 use super::inactive_changes::InactiveChanges;
+use super::main_thread_timer::MainThreadTimer;
 use super::midi_learn_events::MidiLearnEvents;
 use super::parameter_list::ParameterList;
 
@@ -55,6 +56,8 @@ pub struct PluginWrapper {
     pub(super) notices: HostNotices,
     /// Applies changes by the window while the plugin is inactive.
     pub(super) inactive_changes: InactiveChanges,
+    /// Used by the main thread only.
+    pub(super) timer: MainThreadTimer,
     /// Used by the audio thread only.
     pub(super) learn_events: UnsafeCell<MidiLearnEvents>,
     /// Set for hosts that deadlock on a parameter rescan during a state load. The framework holds it as its host.

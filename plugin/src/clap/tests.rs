@@ -155,6 +155,19 @@ fn changes_in_the_window_mark_the_project_as_changed() {
     }
 }
 
+/// Qtractor's `request_callback` does nothing.
+#[test]
+fn a_host_that_ignores_requests_for_a_call_is_notified_by_timer() {
+    let (mut host, instance) = open(INSTRUMENT);
+    instance.bind_macro(7, Some("attack"));
+    assert!(!host.instance.access_handler(|main| main.dirty.get()));
+    host.tick();
+    assert!(host.instance.access_handler(|main| main.dirty.take()));
+    assert_eq!(host.name("Macro 8"), "Attack");
+    host.tick();
+    assert!(!host.instance.access_handler(|main| main.dirty.get()), "once for each change");
+}
+
 #[test]
 fn a_macro_bound_in_the_window_has_its_name_in_the_host() {
     let (mut host, instance) = open(INSTRUMENT);

@@ -7,6 +7,7 @@ use baseview::dpi::PhysicalPosition;
 use baseview::{DropData, Event, MouseButton, MouseEvent, ScrollDelta, WindowEvent};
 use egui::{HoveredFile, Modifiers, MouseWheelUnit, PointerButton, Pos2, RawInput, pos2, vec2};
 use keyboard_types::{Key, KeyState, KeyboardEvent};
+use ondes_engine::files;
 
 /// Input collected since the last frame, and the state that persists between frames.
 pub struct InputEvents {
@@ -201,6 +202,9 @@ fn files(data: &DropData) -> &[PathBuf] {
     }
 }
 
+/// Largest dropped file, bytes.
+const MAX_DROPPED_BYTES: u64 = 256 << 20;
+
 /// A dropped file, read on demand.
 #[derive(Debug)]
 struct DroppedPath(PathBuf);
@@ -211,7 +215,7 @@ impl egui::DroppedFile for DroppedPath {
     }
 
     fn bytes(&self) -> Result<Vec<u8>, String> {
-        std::fs::read(&self.0).map_err(|error| error.to_string())
+        files::read(&self.0, MAX_DROPPED_BYTES).map_err(|error| error.to_string())
     }
 }
 

@@ -3,7 +3,7 @@
 //! The framework's own crate for this (egui-baseview, up to 0.9.0) does not pass dragged files to egui and has no hook
 //! for other events.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use baseview::dpi::{LogicalSize, Size};
@@ -29,6 +29,8 @@ pub struct EditorWindow {
     egui: egui::Context,
     redraw: RedrawFlag,
     opened: Instant,
+    /// The first frame is drawn.
+    drawn: Cell<bool>,
     /// Ticks until it is dropped.
     _timer: TimerHandle,
     /// Borrowed while a frame is drawn. Events that arrive during that time are ignored.
@@ -76,11 +78,20 @@ impl EditorWindow {
         let events = InputEvents::new(scale * size.scale_factor as f32);
         let (clipboard, cursor) = (Clipboard::default(), MouseCursor::Default);
         let inner = RefCell::new(Inner { app, painter, events, clipboard, cursor, scale });
-        Ok(Self { window, egui, redraw, opened: Instant::now(), _timer: timer, inner })
+        Ok(Self { window, egui, redraw, opened: Instant::now(), drawn: Cell::new(false), _timer: timer, inner })
     }
 
     fn poll_redraw(&self) {
         if self.redraw.take() {
+            self.request_redraw();
+        }
+    }
+
+    /// Requests a frame, except before the first, which the window draws by itself once it is shown: baseview 0.4.2
+    /// would wait for ever for the answer to a request by a window that is not shown. Ardour shows it long after it has
+    /// created it.
+    fn request_redraw(&self) {
+        if self.drawn.get() {
             self.window.request_redraw();
         }
     }
@@ -126,6 +137,7 @@ impl Inner {
 
 impl WindowHandler for EditorWindow {
     fn draw(&self) -> Result<(), HandlerError> {
+        self.drawn.set(true);
         let Ok(mut inner) = self.inner.try_borrow_mut() else { return Ok(()) };
         let requests = inner.draw(&self.egui, self.window.size(), self.opened.elapsed())?;
         // Some systems call back during the calls below.
@@ -170,7 +182,7 @@ impl WindowHandler for EditorWindow {
         }
         drop(inner);
         if outcome != EventOutcome::Ignored {
-            self.window.request_redraw();
+            self.request_redraw();
         }
         match event {
             // Keys go to the host unless a text field is active: the space bar should start its transport.

@@ -71,6 +71,10 @@ pub unsafe fn load(
     catch_panic(false, || {
         // SAFETY: guaranteed by the caller.
         let result = unsafe { find_and_apply(plugin, kind, location, key) };
+        if result.is_ok() {
+            // SAFETY: guaranteed by the caller.
+            unsafe { PluginWrapper::of(plugin) }.into_iter().for_each(PluginWrapper::log_untrusted);
+        }
         // SAFETY: guaranteed by the caller; a host's extension is valid once it has returned it.
         unsafe {
             let Some(host_extension) = host_extension(host) else { return result.is_ok() };
@@ -127,7 +131,8 @@ unsafe fn find_and_apply(
     }
 }
 
-/// Loads a preset: saves the plugin's state, merges the preset into it, and loads the result.
+/// Loads a preset: saves the plugin's state, merges the preset into it, and loads the result. A program that may not run
+/// yet is no error: the window asks.
 ///
 /// # Errors
 /// Returns [`LoadError`] if the preset is for the other plugin, its model is missing, or the plugin refuses the state.
@@ -145,7 +150,11 @@ pub unsafe fn apply(
     if id.and_then(|id| id.to_str().ok()) != Some(preset.product.id()) {
         return Err(format!("{}: {}", preset.name, PresetError::WrongProduct(preset.product)).into());
     }
-    preset.sound.selection.model.find().map_err(|missing| format!("{}: {missing}", preset.name))?;
+    if let Err(missing) = preset.sound.selection.model.find()
+        && missing.program.is_none()
+    {
+        return Err(format!("{}: {missing}", preset.name).into());
+    }
     // SAFETY: guaranteed by the caller.
     let saved = unsafe { streams::save(plugin, functions) }.ok_or_else(|| refusal(preset))?;
     let bytes = state::with_preset(&saved, preset).map_err(|error| format!("{}: {error}", preset.name))?;
@@ -162,9 +171,17 @@ mod tests {
     use std::cell::RefCell;
 
     use clap_sys::entry::clap_plugin_entry;
+    use clap_sys::ext::log::{CLAP_EXT_LOG, clap_host_log, clap_log_severity};
     use clap_sys::ext::state::CLAP_EXT_STATE;
+    use clap_sys::ext::state_context::{
+        CLAP_EXT_STATE_CONTEXT, CLAP_STATE_CONTEXT_FOR_DUPLICATE, CLAP_STATE_CONTEXT_FOR_PRESET,
+        CLAP_STATE_CONTEXT_FOR_PROJECT, clap_plugin_state_context,
+    };
     use clap_sys::factory::plugin_factory::{CLAP_PLUGIN_FACTORY_ID, clap_plugin_factory};
+    use clap_sys::stream::{clap_istream, clap_ostream};
     use clap_sys::version::CLAP_VERSION;
+    use ondes_engine::dsp::resample::Resampling;
+    use ondes_processor::library::{self, FileReference};
     use ondes_processor::preset::{file, store};
     use ondes_processor::product::Product;
 
@@ -204,8 +221,25 @@ mod tests {
     unsafe extern "C" fn nothing(_: *const clap_host) {}
     unsafe extern "C" fn get_extension(_: *const clap_host, id: *const c_char) -> *const c_void {
         // SAFETY: ids are NUL-terminated strings.
-        let known = unsafe { CStr::from_ptr(id) } == CLAP_EXT_PRESET_LOAD_COMPAT;
-        if known { ptr::from_ref(&HOST_EXTENSION).cast() } else { ptr::null() }
+        let id = unsafe { CStr::from_ptr(id) };
+        if id == CLAP_EXT_PRESET_LOAD_COMPAT {
+            ptr::from_ref(&HOST_EXTENSION).cast()
+        } else if id == CLAP_EXT_LOG {
+            ptr::from_ref(&HOST_LOG).cast()
+        } else {
+            ptr::null()
+        }
+    }
+    static HOST_LOG: clap_host_log = clap_host_log { log: Some(log_message) };
+    unsafe extern "C" fn log_message(host: *const clap_host, severity: clap_log_severity, text: *const c_char) {
+        // SAFETY: as above; the text is NUL-terminated.
+        unsafe {
+            let text = CStr::from_ptr(text).to_str().unwrap();
+            // The framework logs as well.
+            if text.contains("program") {
+                log_line(host, format!("log {severity} {text}"));
+            }
+        }
     }
     unsafe fn log_line(host: *const clap_host, line: String) {
         // SAFETY: as above.
@@ -333,6 +367,123 @@ mod tests {
         let path = store::save(folder.path(), &lost, true).unwrap();
         refused(file, path.to_str(), None, "is missing");
         assert_eq!(instance.state(), state, "a refused preset changes nothing");
+    }
+
+    #[test]
+    fn a_host_saves_and_loads_presets_without_the_project() {
+        let pad = ["mix", "tune"].map(str::to_owned);
+        let saved = |instance: &Instance, context| {
+            // SAFETY: the plugin is alive and has this extension.
+            let functions = unsafe {
+                let get = (*instance.plugin).get_extension.unwrap();
+                &*get(instance.plugin, CLAP_EXT_STATE_CONTEXT.as_ptr()).cast::<clap_plugin_state_context>()
+            };
+            let mut bytes: Vec<u8> = Vec::new();
+            let stream = clap_ostream { ctx: ptr::from_mut(&mut bytes).cast(), write: Some(write_slowly) };
+            // SAFETY: the stream lives longer than the call.
+            assert!(unsafe { functions.save.unwrap()(instance.plugin, &raw const stream, context) });
+            (functions, bytes)
+        };
+        let source = Instance::new(Product::Instrument);
+        assert!(source.load(CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN, None, Some("breathy-solo")).0);
+        // SAFETY: the plugin is alive.
+        let handle = |instance: &Instance| unsafe { PluginWrapper::of(instance.plugin) }.unwrap().instance.clone();
+        handle(&source).set_pad(pad.clone());
+        handle(&source).set_resampling(Resampling::LinearPhase);
+
+        let (functions, preset) = saved(&source, CLAP_STATE_CONTEXT_FOR_PRESET);
+        let selection = file::parse(&preset).unwrap().sound.selection;
+        assert_eq!(
+            (selection.model.name.as_str(), selection.pad, selection.resampling),
+            ("Wind", None, Resampling::LowLatency)
+        );
+        let [duplicate, project] = [CLAP_STATE_CONTEXT_FOR_DUPLICATE, CLAP_STATE_CONTEXT_FOR_PROJECT];
+        let whole = saved(&source, project).1;
+        assert_eq!(saved(&source, duplicate).1, whole);
+
+        // What the host may mix, according to CLAP: `None` is the state extension.
+        for (bytes, context, is_project) in [
+            (&preset, Some(CLAP_STATE_CONTEXT_FOR_PRESET), false),
+            (&preset, None, false),
+            (&whole, Some(CLAP_STATE_CONTEXT_FOR_PRESET), false),
+            (&whole, Some(duplicate), true),
+            (&whole, None, true),
+        ] {
+            let instance = Instance::new(Product::Instrument);
+            let mut left = bytes.as_slice();
+            let stream = clap_istream { ctx: ptr::from_mut(&mut left).cast(), read: Some(read_slowly) };
+            // SAFETY: plugin and stream are alive.
+            assert!(unsafe {
+                match context {
+                    Some(context) => functions.load.unwrap()(instance.plugin, &raw const stream, context),
+                    None => instance.state_extension().load.unwrap()(instance.plugin, &raw const stream),
+                }
+            });
+            let fields = &instance.state()["fields"];
+            let found = (fields["model"]["name"] == "Wind", fields["pad"] == serde_json::json!(pad));
+            assert_eq!(
+                (found, handle(&instance).resampling() == Resampling::LinearPhase),
+                ((true, is_project), is_project)
+            );
+            let mut left: &[u8] = b"nothing";
+            let stream = clap_istream { ctx: ptr::from_mut(&mut left).cast(), read: Some(read_slowly) };
+            // SAFETY: as above.
+            assert!(!unsafe {
+                functions.load.unwrap()(instance.plugin, &raw const stream, CLAP_STATE_CONTEXT_FOR_PRESET)
+            });
+        }
+    }
+
+    /// Takes seven bytes at a time.
+    unsafe extern "C" fn write_slowly(stream: *const clap_ostream, from: *const c_void, size: u64) -> i64 {
+        let length = size.min(7) as usize;
+        // SAFETY: the stream above is around a vector, and there are that many bytes.
+        unsafe {
+            (*(*stream).ctx.cast::<Vec<u8>>()).extend(std::slice::from_raw_parts(from.cast::<u8>(), length));
+        }
+        length as i64
+    }
+
+    /// Returns seven bytes at a time.
+    unsafe extern "C" fn read_slowly(stream: *const clap_istream, to: *mut c_void, size: u64) -> i64 {
+        // SAFETY: the stream above is around a slice, and there is room for that many bytes.
+        unsafe {
+            let rest = &mut *(*stream).ctx.cast::<&[u8]>();
+            let (taken, left) = rest.split_at(rest.len().min(size.min(7) as usize));
+            ptr::copy_nonoverlapping(taken.as_ptr(), to.cast(), taken.len());
+            *rest = left;
+            taken.len() as i64
+        }
+    }
+
+    #[test]
+    fn a_program_waits_for_the_window_and_the_host_is_told() {
+        let instance = Instance::new(Product::Effect);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("birds.ts");
+        std::fs::write(&path, b"PK\x03\x04 birds of the plugin").unwrap();
+        let program = library::program(&path).unwrap();
+        let mut preset = PresetLocation::Factory("shadow-bow".into()).read().unwrap();
+        preset.name = "Birds".into();
+        preset.sound.selection.model = FileReference {
+            hash: program.hash.clone(),
+            name: "Birds".into(),
+            path: Some(path.clone()),
+            embedded: None,
+        };
+        let at = store::save(folder.path(), &preset, false).unwrap();
+        let (ok, log) = instance.load(CLAP_PRESET_DISCOVERY_LOCATION_FILE, at.to_str(), None);
+        assert!(ok && log.len() == 2 && log[1] == "loaded 0", "{log:?}");
+        assert!(log[0].starts_with("log 2 ") && log[0].contains("birds.ts: a TorchScript program"), "{log:?}");
+        let state = instance.state();
+        assert_eq!(state["fields"]["model"]["hash"], program.hash);
+        // A project that is restored says so as well, and still names the program when it is saved.
+        // SAFETY: the plugin is alive.
+        let saved = unsafe { streams::save(instance.plugin, instance.state_extension()) }.unwrap();
+        let again = Instance::new(Product::Effect);
+        assert!(again.restore(&saved));
+        assert!(again.host.log.take()[0].contains("open the window to decide"));
+        assert_eq!(again.state(), state);
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use nice_plug::plugin::{ParamValue, PluginState};
 use ondes_processor::parameter::{self, Parameter, ParameterKind};
-use ondes_processor::parameter_values::{ParameterValue, sound_parameters, value_before};
+use ondes_processor::parameter_values::{ParameterValue, complete_values, sound_parameters, value_before};
 use ondes_processor::preset::Preset;
-use ondes_processor::state::InstanceState;
+use ondes_processor::product::Product;
+use ondes_processor::state::{InstanceState, SoundState};
 
 use crate::parameters::STATE_KEY;
 
@@ -42,6 +43,27 @@ fn param_value(parameter: &Parameter, value: f32) -> Option<ParamValue> {
         ParameterValue::Choice(id) => ParamValue::String(id),
         ParameterValue::Unknown(_) => return None,
     })
+}
+
+/// Returns the sound of a saved state as a preset, which is named after the product; `None` if `state` is not valid.
+#[must_use]
+pub fn sound_as_preset(state: &[u8], product: Product) -> Option<Preset> {
+    let mut state: PluginState = serde_json::from_slice(state.get(PREFIX_BYTES..)?).ok()?;
+    clamp_values(&mut state);
+    let value = |parameter: &Parameter| {
+        let value = match state.params.get(parameter.id)? {
+            ParamValue::F32(number) => ParameterValue::Number(*number),
+            ParamValue::I32(number) => ParameterValue::Number(*number as f32),
+            ParamValue::Bool(on) => ParameterValue::Switch(*on),
+            ParamValue::String(id) => ParameterValue::Choice(id.clone()),
+        };
+        Some((parameter.id.to_owned(), value))
+    };
+    let parameters = complete_values(&sound_parameters().filter_map(value).collect()).ok()?;
+    let selection: InstanceState = serde_json::from_str(state.fields.get(STATE_KEY)?).ok()?;
+    let sound = SoundState { parameters, selection: InstanceState { preset: None, ..selection.sound_only() }.into() };
+    let (name, author) = (product.name().to_owned(), String::new());
+    Some(Preset { name, product, author, comment: String::new(), tags: Vec::new(), sound })
 }
 
 /// Returns a saved state with a preset's sound. Everything that is not part of the sound stays: bypass, driver, control

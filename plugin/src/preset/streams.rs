@@ -33,6 +33,24 @@ pub unsafe fn load(plugin: *const clap_plugin, functions: &clap_plugin_state, mu
     functions.load.is_some_and(|load| unsafe { load(plugin, &raw const stream) })
 }
 
+/// Writes all bytes to a host's stream; returns false if it does not take them.
+///
+/// # Safety
+/// The stream is null or a host's, valid during the call.
+pub unsafe fn write_all(stream: *const clap_ostream, mut bytes: &[u8]) -> bool {
+    // SAFETY: guaranteed by the caller.
+    let Some(write) = unsafe { stream.as_ref() }.and_then(|stream| stream.write) else { return false };
+    while !bytes.is_empty() {
+        // SAFETY: there are that many bytes.
+        let count = unsafe { write(stream, bytes.as_ptr().cast(), bytes.len() as u64) };
+        match usize::try_from(count).ok().and_then(|count| bytes.get(count..)).filter(|_| count > 0) {
+            Some(rest) => bytes = rest,
+            None => return false,
+        }
+    }
+    true
+}
+
 /// Reads a host's stream to its end; `None` beyond [`MAX_STATE_BYTES`]. An error counts as the end, since some hosts
 /// return one there; a truncated state fails to parse.
 ///

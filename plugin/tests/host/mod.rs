@@ -18,6 +18,7 @@ use clack_extensions::params::{
 use clack_extensions::render::{PluginRender, RenderMode};
 use clack_extensions::state::{HostState, HostStateImpl, PluginState};
 use clack_extensions::tail::PluginTail;
+use clack_extensions::timer::{HostTimer, HostTimerImpl, PluginTimer, TimerId};
 use clack_extensions::voice_info::{HostVoiceInfo, HostVoiceInfoImpl, PluginVoiceInfo};
 use clack_host::events::event_types::{
     MidiEvent, NoteExpressionEvent, NoteExpressionType, NoteOffEvent, NoteOnEvent, ParamModEvent, ParamValueEvent,
@@ -97,6 +98,7 @@ pub struct Main {
     /// Flags of all parameter rescans.
     pub rescans: Cell<u32>,
     pub dirty: Cell<bool>,
+    timer: Cell<Option<TimerId>>,
 }
 
 impl MainThreadHandler<'_> for Main {}
@@ -120,6 +122,17 @@ impl HostStateImpl for Main {
     }
 }
 
+impl HostTimerImpl for Main {
+    fn register_timer(&self, _: u32) -> Result<TimerId, HostError> {
+        assert_eq!(self.timer.replace(Some(TimerId(5))), None, "one timer per instance");
+        Ok(TimerId(5))
+    }
+    fn unregister_timer(&self, timer: TimerId) -> Result<(), HostError> {
+        assert_eq!(self.timer.take(), Some(timer));
+        Ok(())
+    }
+}
+
 impl HostVoiceInfoImpl for Main {
     fn changed(&self) {
         self.voice_changes.set(self.voice_changes.get() + 1);
@@ -135,7 +148,7 @@ impl HostHandlers for Handlers {
 
     fn declare_extensions(builder: &mut HostExtensions<Self>, _: &Self::Shared<'_>) {
         builder.register::<HostGui>().register::<HostLatency>().register::<HostParams>();
-        builder.register::<HostState>().register::<HostVoiceInfo>();
+        builder.register::<HostState>().register::<HostTimer>().register::<HostVoiceInfo>();
     }
 }
 
@@ -314,6 +327,13 @@ impl Host {
             self.instance.call_on_main_thread_callback();
         }
         requested
+    }
+
+    /// Calls the plugin by its timer, as a host does that ignores requests for a call.
+    pub fn tick(&mut self) {
+        let timer = self.instance.access_handler(|main| main.timer.get()).expect("the plugin has a timer");
+        let plugin = self.instance.plugin_handle();
+        plugin.get_extension::<PluginTimer>().unwrap().on_timer(&plugin, timer);
     }
 
     /// Returns a parameter's name for the host, by its label in the table.

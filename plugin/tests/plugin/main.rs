@@ -4,6 +4,7 @@
 mod ardour;
 mod behaviour;
 mod codec;
+mod fuzz;
 mod host_parameters;
 mod midi_learn;
 mod model_size;

@@ -6,7 +6,7 @@ use vst3::{ComPtr, ComWrapper};
 
 use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, sine, state, state_content};
 use crate::vst3_module::instance::Instance;
-use crate::vst3_module::objects::{Handler, note_on};
+use crate::vst3_module::objects::{Handler, ParameterQueue, note_on, volume};
 use crate::vst3_module::{classes, factory};
 
 /// Result of [`play`].
@@ -40,6 +40,8 @@ fn play(
         let mapping: ComPtr<IMidiMapping> = instance.component.cast().expect("it listens to MIDI");
         let mut parameter = 0;
         assert_eq!(mapping.getMidiControllerAssignment(0, 0, 20, &mut parameter), kResultOk);
+        let units: ComPtr<IUnitInfo> = instance.component.cast().expect("its parameters are in groups");
+        assert_eq!(units.getProgramListCount(), 0, "hosts list programs among the presets");
     }
     instance.set_handler(Some(&ComWrapper::new(Handler::default())));
     assert!(instance.load(state));
@@ -65,13 +67,14 @@ fn play(
 /// Loads preset files as states, which is how VST3 hosts load presets.
 fn check_presets(factory: &ComPtr<IPluginFactory>, classes: &[(String, TUID)]) {
     let presets = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/presets/");
-    for ((_, class), (preset, model)) in classes.iter().zip([("harp", "Plucked"), ("singing-diodes", "Overdrive")]) {
-        let preset = std::fs::read(format!("{presets}{preset}.ondes-preset")).unwrap();
+    for ((_, class), (key, model)) in classes.iter().zip([("harp", "Plucked"), ("singing-diodes", "Overdrive")]) {
+        let preset = std::fs::read(format!("{presets}{key}.ondes-preset")).unwrap();
         let said: serde_json::Value = serde_json::from_slice(&preset).unwrap();
         let played = play(factory, class, &preset, &vec![0.1; 24_000], 512, ("Macro 2", 9_001, 0.9));
         assert!(energy(&played.sound) > 1e-7);
         let state = state_content(&played.state);
         assert_eq!(state["fields"]["ondes"]["model"]["name"], model);
+        assert_eq!(state["fields"]["ondes"]["preset"]["factory"], key, "the window names the preset");
         let (gain, expected) = (&state["params"]["output_gain"]["f32"], &said["parameters"]["output_gain"]);
         assert!((gain.as_f64().unwrap() - expected.as_f64().unwrap_or(0.0)).abs() < 1e-6, "{gain}, not {expected}");
     }
@@ -115,4 +118,55 @@ fn vst3_audio_and_states_equal_the_clap() {
         }
     }
     check_presets(&factory, &classes);
+}
+
+#[test]
+fn the_volume_of_a_note_has_the_range_of_vst3() {
+    let factory = factory();
+    let classes = classes(&factory);
+    let level = |value: Option<f64>| {
+        let mut instance = Instance::new(&factory, &classes[0].1);
+        instance.set_handler(Some(&ComWrapper::new(Handler::default())));
+        assert!(instance.activate(48_000.0, 512));
+        instance.set_processing(true);
+        let mut sound = instance.process(&[0.0; 512], vec![note_on(0, 60, 0.8)], None);
+        let mut events: Vec<_> = value.map(|value| volume(0, 60, value)).into_iter().collect();
+        for _ in 0..50 {
+            sound.extend(instance.process(&[0.0; 512], std::mem::take(&mut events), None));
+        }
+        instance.set_processing(false);
+        instance.set_active(false);
+        10.0 * energy(&sound[12_000..]).log10()
+    };
+    let [plain, same, half] = [None, Some(0.25), Some(0.125)].map(level);
+    assert!((same - plain).abs() < 0.1, "{same} dB at 0 dB, {plain} dB without");
+    assert!((half - plain + 6.0).abs() < 1.5, "{half} dB at -6 dB, {plain} dB without");
+}
+
+#[test]
+fn all_points_of_a_block_take_effect() {
+    let factory = factory();
+    let classes = classes(&factory);
+    let mut instance = Instance::new(&factory, &classes[0].1);
+    instance.set_handler(Some(&ComWrapper::new(Handler::default())));
+    assert!(instance.activate(48_000.0, 4_800));
+    instance.set_processing(true);
+    let silence = [0.0; 4_800];
+    let id = instance.id("Output gain");
+    instance.process(&silence, vec![note_on(0, 60, 0.8)], None);
+    let points = |points: &[(i32, f64)]| {
+        let queue = ParameterQueue { id, points: points.to_vec() };
+        let [left, _] = instance.process_queue([&silence; 2], 1, Vec::new(), Some(queue));
+        left
+    };
+    points(&[(0, 5.0 / 7.0)]);
+    let sound = points(&[(0, 0.0), (4_000, 5.0 / 7.0)]);
+    let (quiet, loud) = (energy(&sound[2_000..3_900]), energy(&sound[4_500..]));
+    assert!(loud > 100.0 * quiet, "the first point mutes until the second: {quiet}, {loud}");
+    // Ardour also sends the value at the end of the block.
+    points(&[(0, 0.5), (4_800, 0.5)]);
+    let saved = json(&instance.save())["params"]["output_gain"]["f32"].as_f64().unwrap();
+    assert!((saved + 18.0).abs() < 0.01, "{saved} dB");
+    instance.set_processing(false);
+    instance.set_active(false);
 }

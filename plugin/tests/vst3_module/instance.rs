@@ -170,11 +170,21 @@ impl Instance {
         events: Vec<Event>,
         change: Option<Change>,
     ) -> [Vec<f32>; N] {
+        let queue = change.map(|(id, offset, value)| ParameterQueue { id, points: vec![(offset, value)] });
+        self.process_queue(input, buses, events, queue)
+    }
+
+    /// As [`process_channels`](Self::process_channels), with any points of one parameter.
+    pub fn process_queue<const N: usize>(
+        &self,
+        input: [&[f32]; N],
+        buses: i32,
+        events: Vec<Event>,
+        queue: Option<ParameterQueue>,
+    ) -> [Vec<f32>; N] {
         let frames = input[0].len();
         let events = ComWrapper::new(Events(RefCell::new(events))).to_com_ptr::<IEventList>().unwrap();
-        let queue = change.map(|(id, offset, value)| {
-            ComWrapper::new(ParameterQueue { id, points: vec![(offset, value)] }).to_com_ptr().unwrap()
-        });
+        let queue = queue.map(|queue| ComWrapper::new(queue).to_com_ptr().unwrap());
         let changes = ComWrapper::new(Changes(queue)).to_com_ptr::<IParameterChanges>().unwrap();
         let mut inputs = input.map(<[f32]>::to_vec);
         let mut side_chain = input.map(|_| vec![0.0; frames]);

@@ -39,15 +39,19 @@ impl IEventListTrait for Events {
 }
 
 pub fn note_on(offset: i32, key: i16, velocity: f32) -> Event {
-    let note = NoteOnEvent { channel: 0, pitch: key, tuning: 0.0, velocity, length: 0, noteId: -1 };
-    Event {
-        busIndex: 0,
-        sampleOffset: offset,
-        ppqPosition: 0.0,
-        flags: 0,
-        r#type: Event_::EventTypes_::kNoteOnEvent as u16,
-        __field0: Event__type0 { noteOn: note },
-    }
+    let note = NoteOnEvent { channel: 0, pitch: key, tuning: 0.0, velocity, length: 0, noteId: i32::from(key) };
+    event(offset, Event_::EventTypes_::kNoteOnEvent, Event__type0 { noteOn: note })
+}
+
+/// Returns a note expression of volume for the note of [`note_on`]; a value of 0.25 is 0 dB.
+pub fn volume(offset: i32, key: i16, value: f64) -> Event {
+    let expression =
+        NoteExpressionValueEvent { typeId: NoteExpressionTypeIDs_::kVolumeTypeID as u32, noteId: key.into(), value };
+    event(offset, Event_::EventTypes_::kNoteExpressionValueEvent, Event__type0 { noteExpressionValue: expression })
+}
+
+fn event(offset: i32, kind: Event_::EventTypes, content: Event__type0) -> Event {
+    Event { busIndex: 0, sampleOffset: offset, ppqPosition: 0.0, flags: 0, r#type: kind as u16, __field0: content }
 }
 
 /// Automation points of one parameter in one block: sample and normalised value.

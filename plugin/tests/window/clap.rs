@@ -46,6 +46,10 @@ fn the_window_opens_draws_and_closes_repeatedly() {
             gui.create(&plugin, how).expect("the window is created");
             let size_hint = gui.get_size(&plugin).expect("the window has a size");
             assert_eq!([size_hint.width, size_hint.height], size.map(u32::from));
+            // Ardour shows a window long after it has created it.
+            host.block(BLOCK, &[(0, HostEvent::SetParameter("Mix", 0.5))], None);
+            play(&mut host, 100, &sine);
+            let plugin = host.instance.plugin_handle();
             // SAFETY: the parent window outlives the plugin's.
             unsafe { gui.set_parent(&plugin, Window::from_x11_handle(frame.id.into())) }
                 .expect("the window is embedded");

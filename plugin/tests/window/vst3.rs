@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use vst3::Steinberg::Linux::*;
 use vst3::Steinberg::Vst::*;
 use vst3::Steinberg::*;
-use vst3::{Class, ComPtr, ComWrapper, Interface};
+use vst3::{Class, ComPtr, ComWrapper};
 
 use crate::parent_window::{ParentWindow, display};
-use crate::vst3_module::{Application, classes, factory};
+use crate::vst3_module::instance::Instance;
+use crate::vst3_module::{classes, factory};
 
 /// The host's run loop, and the size that the window requested.
 #[derive(Default)]
@@ -92,19 +93,13 @@ fn the_window_opens_draws_resizes_and_closes() {
     let size = [980, 600];
     let frame = ParentWindow::new(connection, screen, size);
     for (name, class) in classes(&factory) {
+        let instance = Instance::new(&factory, &class);
         // SAFETY: the calls follow VST3's order, on one thread; the parent window outlives the view.
         unsafe {
-            let mut object = null_mut();
-            let interface = IComponent::IID;
-            assert_eq!(factory.createInstance(class.as_ptr(), interface.as_ptr().cast(), &mut object), kResultOk);
-            let component = ComPtr::<IComponent>::from_raw(object.cast()).unwrap();
-            let application = ComWrapper::new(Application).to_com_ptr::<FUnknown>().unwrap();
-            assert_eq!(component.initialize(application.as_ptr()), kResultOk);
-            let controller: ComPtr<IEditController> = component.cast().expect("one object for both");
             // More than once, as a user does.
             for _ in 0..2 {
                 let host_frame = ComWrapper::new(HostFrame::default());
-                let view = ComPtr::from_raw(controller.createView(ViewType::kEditor)).expect("a window");
+                let view = ComPtr::from_raw(instance.controller.createView(ViewType::kEditor)).expect("a window");
                 assert_eq!(view.setFrame(host_frame.as_com_ref::<IPlugFrame>().unwrap().as_ptr()), kResultOk);
                 let mut rect = ViewRect { left: 0, top: 0, right: 0, bottom: 0 };
                 assert_eq!(view.getSize(&mut rect), kResultOk);
@@ -133,7 +128,6 @@ fn the_window_opens_draws_resizes_and_closes() {
                 host_frame.run_until(|| frame.children().is_empty());
                 frame.resize(size);
             }
-            component.terminate();
         }
     }
 }

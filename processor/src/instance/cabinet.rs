@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use ondes_engine::chain::ImpulseFile;
+use ondes_engine::panics::contain;
 
 use super::{Inner, InstanceHandle};
 use crate::cabinet;
@@ -22,7 +23,8 @@ impl InstanceHandle {
         };
         let instance = self.clone();
         std::thread::spawn(move || {
-            let found = ImpulseFile::read(&path);
+            let read = || ImpulseFile::read(&path).map_err(|error| error.to_string());
+            let found = contain(read).unwrap_or_else(|reason| Err(format!("the cabinet cannot be read: {reason}")));
             let mut inner = instance.inner();
             if inner.cabinet_requests != request {
                 return;
@@ -35,9 +37,9 @@ impl InstanceHandle {
                     instance.cabinet_handover.send(Some(file));
                     instance.host_notifier.mark_state_changed();
                 }
-                Err(error) => {
+                Err(reason) => {
                     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                    inner.missing_cabinet = Some(MissingFile { name, searched: vec![error.to_string()] });
+                    inner.missing_cabinet = Some(MissingFile::new(&name, vec![reason]));
                 }
             }
             instance.sleep_state.wake_host();

@@ -1,6 +1,7 @@
 //! An instance as all its parts share it: loaded model, macro bindings, cabinet, problems.
 
 mod cabinet;
+pub mod consent;
 mod control_mapping;
 pub mod host_view;
 mod selection;
@@ -24,7 +25,7 @@ use crate::cabinet::CabinetHandover;
 use crate::compare_slots::CompareSlots;
 use crate::history::History;
 use crate::host_notifier::HostNotifier;
-use crate::library::{BundledModel, FileReference, MissingFile};
+use crate::library::{BundledModel, FileReference, LoadError, MissingFile};
 use crate::macros::{ControlMapping, MACRO_CENTRE, RELEASE_CONTROL};
 use crate::midi_bindings::MidiBindings;
 use crate::model_controls::ModelControls;
@@ -82,6 +83,8 @@ pub struct InstanceHandle {
     channels: AtomicCell<InputChannels>,
     /// The input has two channels.
     has_stereo_input: AtomicBool,
+    /// Reason of a panic in the audio thread, until `Inner` has it.
+    playback_failure: AtomicCell<Option<Box<String>>>,
     /// The audio thread has seen a new size, quality or choice of channels, which the main thread has to apply.
     variant_requested: AtomicBool,
     /// The parameters.
@@ -114,7 +117,9 @@ struct Inner {
     /// True if the last request is still being read.
     reading: bool,
     /// Error of the last request; the previous model goes on playing.
-    load_error: Option<String>,
+    load_error: Option<LoadError>,
+    /// Reason of a panic in the audio thread, which is silent since.
+    playback_failure: Option<String>,
     /// Notice about the loaded model.
     notice: Option<String>,
     /// The executor notice that the user has dismissed.
@@ -163,6 +168,7 @@ impl InstanceHandle {
                 requests: 0,
                 reading: false,
                 load_error: None,
+                playback_failure: None,
                 notice: None,
                 dismissed_notice: None,
                 executor_problem: None,
@@ -178,11 +184,14 @@ impl InstanceHandle {
             quality: AtomicCell::default(),
             channels: AtomicCell::new(InputChannels::Stereo),
             has_stereo_input: AtomicBool::new(true),
+            playback_failure: AtomicCell::new(None),
             variant_requested: AtomicBool::default(),
             parameter_source: OnceLock::new(),
         };
         instance.load(&mut instance.inner());
-        instance.into()
+        let instance = instance.into();
+        consent::register(&instance);
+        instance
     }
 
     /// Sets where parameters are read from; only the first call has an effect.
@@ -394,12 +403,29 @@ impl InstanceHandle {
     /// Returns the state of the last request, files that are being read included.
     #[must_use]
     pub fn status(&self) -> LoadStatus {
-        let inner = self.inner();
+        let mut inner = self.inner();
+        if let Some(reason) = self.playback_failure.take() {
+            inner.playback_failure = Some(format!("internal error: {reason}; silent until Ondes is loaded again"));
+        }
+        if let Some(reason) = &inner.playback_failure {
+            return LoadStatus::Failed(reason.clone());
+        }
         match &inner.load_error {
-            Some(reason) => LoadStatus::Failed(reason.clone()),
+            Some(reason) => LoadStatus::Failed(reason.to_string()),
             None if inner.reading => LoadStatus::Loading,
             None => self.session.status(),
         }
+    }
+
+    /// Reports the reason of a panic, after which nothing is played. For any thread.
+    pub fn report_playback_failure(&self, reason: String) {
+        self.playback_failure.store(Some(Box::new(reason)));
+    }
+
+    /// For a player that starts anew: forgets the failure of the one before.
+    pub(crate) fn clear_playback_failure(&self) {
+        drop(self.playback_failure.take());
+        self.inner().playback_failure = None;
     }
 
     /// Returns the notice about the loaded model, until it is dismissed.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use ondes_engine::chain::ImpulseFile;
+use ondes_engine::panics::contain;
 
 use super::{Inner, InstanceHandle};
 use crate::compare_slots::CompareSlot;
-use crate::library::{FileReference, FoundModel, MissingFile};
+use crate::library::{FileReference, FoundModel, LoadError, MissingFile};
 use crate::macros::MACRO_COUNT;
 use crate::snapshot::{SelectionSnapshot, SoundSnapshot};
 use crate::state::{CompareState, InstanceState};
@@ -20,35 +21,42 @@ impl InstanceHandle {
     pub fn load_model(
         self: &Arc<Self>,
         audition: bool,
-        find: impl FnOnce() -> Result<FoundModel, String> + Send + 'static,
+        find: impl FnOnce() -> Result<FoundModel, LoadError> + Send + 'static,
     ) -> JoinHandle<()> {
         let request = self.begin_request();
         let instance = self.clone();
-        std::thread::spawn(move || {
-            let found = find();
-            let mut inner = instance.inner();
-            if inner.requests != request {
-                return;
-            }
-            inner.reading = false;
-            match found {
-                Ok(found) => {
-                    let now = inner.snapshot(instance.cabinet_handover.file());
-                    let same = now.model.as_ref().is_some_and(|now| now.content_hash() == found.0.content_hash());
-                    let before = inner.before_audition.take().or(Some(now)).filter(|_| audition);
-                    instance.put_model(&mut inner, Ok(found));
-                    if !same {
-                        inner.state.preset = None;
-                    }
-                    inner.before_audition = before;
-                    instance.select_automatic_cabinet(&mut inner);
-                    if !audition {
-                        instance.host_notifier.mark_state_changed();
-                    }
+        std::thread::spawn(move || instance.load_requested(request, audition, find))
+    }
+
+    /// Loads the model that `find` returns for a request, on this thread; `find` is not called if the request is not the
+    /// last one any more. See [`InstanceHandle::load_model`].
+    pub fn load_requested(&self, request: u64, audition: bool, find: impl FnOnce() -> Result<FoundModel, LoadError>) {
+        if !self.is_current(request) {
+            return;
+        }
+        let found = contain(find).unwrap_or_else(|reason| Err(format!("the model cannot be read: {reason}").into()));
+        let mut inner = self.inner();
+        if inner.requests != request {
+            return;
+        }
+        inner.reading = false;
+        match found {
+            Ok(found) => {
+                let now = inner.snapshot(self.cabinet_handover.file());
+                let same = now.model.as_ref().is_some_and(|now| now.content_hash() == found.0.content_hash());
+                let before = inner.before_audition.take().or(Some(now)).filter(|_| audition);
+                self.put_model(&mut inner, Ok(found));
+                if !same {
+                    inner.state.preset = None;
                 }
-                Err(reason) => inner.load_error = Some(reason),
+                inner.before_audition = before;
+                self.select_automatic_cabinet(&mut inner);
+                if !audition {
+                    self.host_notifier.mark_state_changed();
+                }
             }
-        })
+            Err(reason) => inner.load_error = Some(reason),
+        }
     }
 
     /// Begins a request for something to be played. Returns its number, for [`InstanceHandle::is_current`].
@@ -67,7 +75,7 @@ impl InstanceHandle {
 
     /// Ends a request without a result; `reason` is shown to the user. The previous model goes on playing; an audition
     /// ends.
-    pub fn fail_request(&self, request: u64, reason: Option<String>) {
+    pub fn fail_request(&self, request: u64, reason: Option<LoadError>) {
         let mut inner = self.inner();
         if inner.requests != request {
             return;
@@ -180,8 +188,14 @@ impl InstanceHandle {
         };
         let found = reference.find();
         let is_found = found.is_ok();
-        if is_found {
-            self.adopt_model(found);
+        match found {
+            Ok(found) => self.adopt_model(Ok(found)),
+            // The reason may be another one by now.
+            Err(missing) => {
+                if let Some(before) = &mut self.inner().missing_model {
+                    *before = missing;
+                }
+            }
         }
         is_found
     }

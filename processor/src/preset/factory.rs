@@ -56,6 +56,12 @@ impl FactoryPreset {
     pub fn of(key: &str) -> Option<&'static Self> {
         FACTORY.iter().find(|factory| factory.key == key)
     }
+
+    /// Returns the factory preset that equals this one.
+    #[must_use]
+    pub fn equal_to(preset: &Preset) -> Option<&'static Self> {
+        FACTORY.iter().find(|factory| factory.preset().is_ok_and(|factory| factory == *preset))
+    }
 }
 
 #[cfg(test)]

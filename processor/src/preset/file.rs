@@ -1,15 +1,17 @@
 //! Preset files: readable JSON.
 
 use std::fmt;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use ondes_engine::executor::ExecutorSelection;
+use ondes_engine::files;
 use serde::{Deserialize, Serialize};
 
 use super::Preset;
 use crate::parameter_values::complete_values;
 use crate::product::Product;
+use crate::saved_path;
 use crate::state::{InstanceState, SoundState, WindowSettings};
 
 /// Extension of preset files.
@@ -70,7 +72,7 @@ impl fmt::Display for PresetError {
         match self {
             Self::Io(error) => write!(to, "{error}"),
             Self::TooLarge => write!(to, "the file is larger than {} MB", LARGEST >> 20),
-            Self::InvalidJson(error) => write!(to, "not a preset: {error}"),
+            Self::InvalidJson(error) => write!(to, "not a preset: {}", files::shortened(&error.to_string())),
             Self::WrongFormat => write!(to, "not a preset: \"format\" must be {FORMAT:?} and \"version\" at least 1"),
             Self::InvalidName => write!(to, "the name must have 1 to 256 bytes and no control characters"),
             Self::InvalidParameter(id) => write!(to, "the value of parameter {id} has the wrong type"),
@@ -157,28 +159,23 @@ pub fn serialize(preset: &Preset) -> Result<Vec<u8>, PresetError> {
     if bytes.len() as u64 > LARGEST { Err(PresetError::TooLarge) } else { Ok(bytes) }
 }
 
-/// Reads a preset file.
+/// Reads a preset file. Relative paths in it become absolute ([`saved_path`]).
 ///
 /// # Errors
 /// Returns a [`PresetFileError`] if the file cannot be read or is not a valid preset.
 pub fn read(path: &Path) -> Result<Preset, PresetFileError> {
-    let bytes = read_bytes(path).and_then(|bytes| parse(&bytes));
-    bytes.map_err(|error| PresetFileError { path: path.into(), error })
+    let preset = read_bytes(path).and_then(|bytes| parse(&bytes));
+    let mut preset = preset.map_err(|error| PresetFileError { path: path.into(), error })?;
+    let folder = saved_path::folder(path);
+    preset.sound.selection.map_paths(&|path| saved_path::from_saved(path, &folder));
+    Ok(preset)
 }
 
 fn read_bytes(path: &Path) -> Result<Vec<u8>, PresetError> {
-    let metadata = std::fs::metadata(path).map_err(PresetError::Io)?;
-    // Opening a pipe would block until its other end is opened.
-    if !metadata.is_file() {
-        return Err(PresetError::Io(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file")));
-    }
-    if metadata.len() > LARGEST {
-        return Err(PresetError::TooLarge);
-    }
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(PresetError::Io)?;
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(PresetError::Io)?;
-    Ok(bytes)
+    files::read(path, LARGEST).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => PresetError::TooLarge,
+        _ => PresetError::Io(error),
+    })
 }
 
 fn is_name(name: &str) -> bool {

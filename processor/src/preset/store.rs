@@ -3,9 +3,11 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use ondes_engine::files;
+
 use super::Preset;
 use super::file::{EXTENSION, PresetError, PresetFileError, serialize};
-use crate::atomic_file;
+use crate::saved_path;
 
 /// Environment variable with the folders of presets, in the form of `PATH`; presets are saved to the first.
 const FOLDERS: &str = "ONDES_PRESETS";
@@ -56,20 +58,24 @@ pub fn file_name(name: &str) -> String {
 }
 
 /// Writes a preset into a folder, which is created if necessary, and returns the path. The write is atomic; an existing
-/// file is replaced only with `overwrite`.
+/// file is replaced only with `overwrite`. Files below the folder are named relative to it ([`saved_path`]).
 ///
 /// # Errors
 /// Returns a [`PresetFileError`] if the preset is invalid, exists already or cannot be written.
 pub fn save(folder: &Path, preset: &Preset, overwrite: bool) -> Result<PathBuf, PresetFileError> {
     let path = folder.join(file_name(&preset.name));
-    let saved = serialize(preset).and_then(|bytes| put(folder, &path, &bytes, overwrite));
+    let mut written = preset.clone();
+    let base = saved_path::folder(&path);
+    written.sound.selection.map_paths(&|path| saved_path::to_saved(path, &base));
+    let saved = serialize(&written).and_then(|bytes| put(folder, &path, &bytes, overwrite));
     saved.map_err(|error| PresetFileError { path: path.clone(), error })?;
     Ok(path)
 }
 
 fn put(folder: &Path, path: &Path, bytes: &[u8], overwrite: bool) -> Result<(), PresetError> {
     std::fs::create_dir_all(folder).map_err(PresetError::Io)?;
-    atomic_file::write(path, bytes, overwrite).map_err(|error| match error.kind() {
+    let written = if overwrite { files::write(path, bytes) } else { files::write_new(path, bytes) };
+    written.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists if !overwrite => PresetError::AlreadyExists,
         _ => PresetError::Io(error),
     })
@@ -96,6 +102,20 @@ mod tests {
 
     fn preset(name: &str) -> Preset {
         Preset { name: name.into(), ..FACTORY[0].preset().unwrap() }
+    }
+
+    #[test]
+    fn a_model_beside_its_preset_moves_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (here, there) = (folder.path().join("here"), folder.path().join("there"));
+        let mut written = preset("Mine");
+        written.sound.selection.model.path = Some(here.join("models/mine.ondes"));
+        let path = save(&here, &written, false).unwrap();
+        assert_eq!(read(&path).unwrap(), written);
+        assert!(std::fs::read_to_string(&path).unwrap().contains("\"path\": \"models/mine.ondes\""));
+        std::fs::rename(&here, &there).unwrap();
+        let moved = read(&there.join(path.file_name().unwrap())).unwrap();
+        assert_eq!(moved.sound.selection.model.path, Some(there.join("models/mine.ondes")));
     }
 
     #[test]

@@ -216,7 +216,6 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
 
 /// Plays `seconds` of sound, at least one block, and returns the time of each block in seconds.
 fn play_blocks(benchmark: &mut RealtimeBenchmark, seconds: f64) -> anyhow::Result<Vec<f64>> {
-    interrupt::listen();
     let (warm, measured) = (benchmark.blocks(WARM_UP_S), benchmark.blocks(seconds));
     let mut blocks_s = Vec::with_capacity(measured);
     for block in 0..warm + measured {

@@ -6,6 +6,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::callback_slot::StreamStats;
+use super::midi::MidiInputs;
+use super::midi_link::MidiLink;
 use super::status::{AudioStatus, AudioStatusCell, CallbackFactory, Drift};
 use super::supervisor::Supervisor;
 use crate::io::AudioChoice;
@@ -21,10 +23,19 @@ pub struct Audio {
 impl Audio {
     /// Starts to open the chosen devices and returns at once; see [`settled`](Self::settled).
     pub fn open(choice: AudioChoice, factory: CallbackFactory) -> Self {
+        Self::start(choice, None, factory)
+    }
+
+    /// Same as [`Audio::open`]; on JACK the client of the devices also receives MIDI.
+    pub fn open_with_midi(choice: AudioChoice, midi: &MidiInputs, factory: CallbackFactory) -> Self {
+        Self::start(choice, Some(midi.link().clone()), factory)
+    }
+
+    fn start(choice: AudioChoice, midi: Option<Arc<MidiLink>>, factory: CallbackFactory) -> Self {
         let status_cell = Arc::<AudioStatusCell>::default();
         let stats = Arc::new(StreamStats::default());
         let (choices, inbox) = mpsc::channel();
-        let supervisor = Supervisor { inbox, status_cell: status_cell.clone(), stats: stats.clone(), factory };
+        let supervisor = Supervisor { inbox, status_cell: status_cell.clone(), stats: stats.clone(), midi, factory };
         let thread = std::thread::Builder::new().name("ondes-audio".into());
         let thread = match thread.spawn(move || supervisor.run(choice)) {
             Ok(thread) => Some(thread),
@@ -68,7 +79,7 @@ impl Drop for Audio {
         self.choices = None;
         self.stats.stop();
         if let Some(thread) = self.thread.take() {
-            // A panic was reported by its thread.
+            // The thread contains its panics.
             drop(thread.join());
         }
     }

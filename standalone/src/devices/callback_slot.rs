@@ -11,6 +11,7 @@ use ringbuf::{HeapCons, HeapProd, HeapRb};
 
 use super::status::Drift;
 use crate::io::Callback;
+use ondes_engine::panics;
 
 /// Largest number of channels in one direction: a MADI interface.
 pub(super) const MAX_CHANNELS: usize = 64;
@@ -159,12 +160,9 @@ impl CallbackOwner {
         debug_assert!(seated.is_ok());
     }
 
-    /// Returns the panic message of the callback, if it has panicked.
+    /// Returns the panic message of the callback in one line, if it has panicked.
     pub fn panic(&mut self) -> Option<String> {
-        let panic = self.returned.try_pop()?.panic?;
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Some(text.unwrap_or_else(|| "without a message".into()))
+        Some(panics::message(&*self.returned.try_pop()?.panic?))
     }
 }
 

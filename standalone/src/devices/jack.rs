@@ -1,19 +1,16 @@
-//! JACK client for sound: input and output run in one cycle and need no bridge.
+//! Sound through JACK: input and output run in one cycle and need no bridge. The client receives MIDI as well.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use arrayvec::ArrayVec;
-use jack::{
-    AudioIn, AudioOut, Client, ClientOptions, ClientStatus, Control, Frames, LatencyType, NotificationHandler, Port,
-    PortFlags, ProcessHandler, ProcessScope,
-};
-use ondes_engine::sync::lock;
+use jack::{AudioIn, AudioOut, Client, LatencyType, Port, PortFlags, ProcessScope};
 
 use super::callback_slot::{CallbackSlot, MAX_BLOCK, MAX_CHANNELS, StreamStats};
 use super::device_info::{self, AudioDevice, DirectionInfo};
+use super::jack_client::{ActiveClient, NO_LIBRARY, NO_SERVER, connect};
+use super::jack_midi::{MidiClient, MidiInput};
+use super::midi_link::{JackMidi, MidiLink};
 use super::opened_stream::{DeviceStream, OpenedStream};
 use super::status::Opened;
 use crate::io::AudioChoice;
@@ -33,39 +30,9 @@ const AUDIO: &str = "32 bit float mono audio";
 /// Default number of channels.
 const CHANNELS: u16 = 2;
 
-/// Connection attempts to a server that refuses. It may be busy, or a client of the same name on another server of this
-/// machine blocks the socket for a moment.
-const ATTEMPTS: usize = 4;
-
-/// Time between attempts.
-const PAUSE: Duration = Duration::from_millis(30);
-
-/// Error if no server is running.
-const NO_SERVER: &str = "no JACK server is running";
-/// Error if JACK is not installed.
-const NO_LIBRARY: &str = "JACK's library is not installed";
-
-/// Connects to the running server; does not start one.
-pub(super) fn client(name: &str) -> Result<Client, String> {
-    // Parallel connections, for a device list and for the sound, disturb each other: the server would seem to be
-    // missing.
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = lock(&TURN);
-    for attempt in 1..=ATTEMPTS {
-        match Client::new(name, ClientOptions::NO_START_SERVER) {
-            Ok((client, _)) => return Ok(client),
-            Err(jack::Error::LibraryError(_)) => return Err(NO_LIBRARY.into()),
-            Err(jack::Error::ClientError(status)) if status.contains(ClientStatus::SERVER_FAILED) => break,
-            Err(_) if attempt == ATTEMPTS => return Err("the JACK server refuses the connection".into()),
-            Err(_) => std::thread::sleep(PAUSE),
-        }
-    }
-    Err(NO_SERVER.into())
-}
-
 /// Returns whether a server is running; one that refuses for the moment occupies the sound card all the same.
 pub(super) fn is_running() -> bool {
-    match client(QUERY_CLIENT) {
+    match connect(QUERY_CLIENT) {
         Ok(_) => true,
         Err(reason) => reason != NO_SERVER && reason != NO_LIBRARY,
     }
@@ -73,7 +40,7 @@ pub(super) fn is_running() -> bool {
 
 /// Lists the clients that stand for hardware.
 pub(super) fn devices() -> Result<Vec<AudioDevice>, String> {
-    let client = client(QUERY_CLIENT)?;
+    let client = connect(QUERY_CLIENT)?;
     let side = |ports: &BTreeMap<String, Vec<String>>, name: &String, default: &Option<String>| {
         let ports = ports.get(name)?;
         let channels = ports.len().try_into().unwrap_or(u16::MAX);
@@ -117,9 +84,13 @@ fn default_of(clients: &BTreeMap<String, Vec<String>>) -> Option<String> {
 }
 
 /// Opens the chosen devices; plays silence until a callback is installed. Also works on a server without hardware,
-/// whose ports are connected by others.
-pub(super) fn open(choice: &AudioChoice, stats: &Arc<StreamStats>) -> Result<OpenedStream, String> {
-    let client = client(CLIENT)?;
+/// whose ports are connected by others. With `midi` the client receives MIDI.
+pub(super) fn open(
+    choice: &AudioChoice,
+    stats: &Arc<StreamStats>,
+    midi: Option<&Arc<MidiLink>>,
+) -> Result<OpenedStream, String> {
+    let client = connect(CLIENT)?;
     let sample_rate = client.sample_rate();
     if let Some(wanted) = choice.sample_rate.filter(|&wanted| wanted != sample_rate) {
         return Err(format!("the JACK server runs at {sample_rate} Hz, not at {wanted} Hz"));
@@ -135,7 +106,7 @@ pub(super) fn open(choice: &AudioChoice, stats: &Arc<StreamStats>) -> Result<Ope
     let failed = |error: jack::Error| format!("JACK: {error}");
     let max_block = (client.buffer_size() as usize).min(MAX_BLOCK);
     let (slot, owner) = CallbackSlot::new(max_block, stats.clone());
-    let process = AudioProcess {
+    let mut audio = AudioPorts {
         inputs: (1..=inputs)
             .map(|number| client.register_port(&format!("in_{number}"), AudioIn::default()))
             .collect::<Result<_, _>>()
@@ -147,14 +118,23 @@ pub(super) fn open(choice: &AudioChoice, stats: &Arc<StreamStats>) -> Result<Ope
         slot,
         stats: stats.clone(),
     };
-    let ours_out: Vec<String> = process.outputs.iter().filter_map(|port| port.name().ok()).collect();
-    let ours_in: Vec<String> = process.inputs.iter().filter_map(|port| port.name().ok()).collect();
-    let state = Arc::new(ServerState::at(sample_rate));
-    let notifications = ServerNotifications { state: state.clone(), stats: Some(stats.clone()) };
-    let client = client.activate_async(notifications, process).map_err(failed)?;
+    let ours_out: Vec<String> = audio.outputs.iter().filter_map(|port| port.name().ok()).collect();
+    let ours_in: Vec<String> = audio.inputs.iter().filter_map(|port| port.name().ok()).collect();
+    let mut midi_input = midi.map(|link| MidiInput::register(&client, &link.queues)).transpose()?;
+    let midi_port = midi_input.as_ref().map(MidiInput::name).transpose()?;
+    let handler = move |client: &Client, scope: &ProcessScope| {
+        if let Some(midi) = &mut midi_input {
+            midi.receive(client, scope);
+        }
+        audio.process(scope);
+    };
+    let client = Arc::new(ActiveClient::activate(client, Box::new(handler), Some(stats.clone()))?);
     let connections = ours_out.iter().zip(&playback).chain(capture.iter().zip(&ours_in));
     for (from, to) in connections {
-        client.as_client().connect_ports_by_name(from, to).map_err(failed)?;
+        client.client().connect_ports_by_name(from, to).map_err(failed)?;
+    }
+    if let Some((link, port)) = midi.zip(midi_port) {
+        link.set(JackMidi::Shared(MidiClient::new(client.clone(), port)));
     }
     let opened = Opened {
         host: HOST.into(),
@@ -168,7 +148,7 @@ pub(super) fn open(choice: &AudioChoice, stats: &Arc<StreamStats>) -> Result<Ope
         input_latency_frames: 0,
         bridge_frames: 0,
     };
-    Ok(OpenedStream { opened, stream: Box::new(JackStream { _client: client, state }), owner })
+    Ok(OpenedStream { opened, stream: Box::new(JackStream { client, midi: midi.cloned() }), owner })
 }
 
 /// Returns the requested device and its ports.
@@ -197,16 +177,16 @@ fn channels(wanted: Option<u16>) -> Result<usize, String> {
     }
 }
 
-/// Handler of JACK's process cycle.
-struct AudioProcess {
+/// Audio ports and their callback.
+struct AudioPorts {
     inputs: Vec<Port<AudioIn>>,
     outputs: Vec<Port<AudioOut>>,
     slot: CallbackSlot,
     stats: Arc<StreamStats>,
 }
 
-impl ProcessHandler for AudioProcess {
-    fn process(&mut self, _: &Client, scope: &ProcessScope) -> Control {
+impl AudioPorts {
+    fn process(&mut self, scope: &ProcessScope) {
         // The library caches these values; no request to the server.
         let playback = self.outputs.iter().map(|port| port.get_latency_range(LatencyType::Playback).1).max();
         let capture = self.inputs.iter().map(|port| port.get_latency_range(LatencyType::Capture).1).max();
@@ -216,71 +196,25 @@ impl ProcessHandler for AudioProcess {
         let mut output: ArrayVec<&mut [f32], MAX_CHANNELS> =
             self.outputs.iter_mut().map(|port| port.as_mut_slice(scope)).collect();
         self.slot.play(&input, &mut output);
-        Control::Continue
-    }
-}
-
-/// Handler of the server's notifications.
-pub(super) struct ServerNotifications {
-    pub state: Arc<ServerState>,
-    /// Counter of underruns.
-    pub stats: Option<Arc<StreamStats>>,
-}
-
-/// State reported by the server.
-#[derive(Default)]
-pub(super) struct ServerState {
-    gone: AtomicBool,
-    changed_rate: AtomicBool,
-    sample_rate: AtomicU32,
-}
-
-impl ServerState {
-    /// Initial state for a server at a sample rate in Hz.
-    pub fn at(sample_rate: u32) -> Self {
-        Self { sample_rate: AtomicU32::new(sample_rate), ..Self::default() }
-    }
-
-    /// Returns the reason if the client has become useless.
-    pub fn failure(&self) -> Option<String> {
-        if self.gone.load(Relaxed) {
-            return Some("the JACK server has stopped".into());
-        }
-        let rate = self.sample_rate.load(Relaxed);
-        self.changed_rate.load(Relaxed).then(|| format!("the JACK server has switched to {rate} Hz"))
-    }
-}
-
-impl NotificationHandler for ServerNotifications {
-    // Only the call is unsafe: it may interrupt anything. Setting a flag is allowed.
-    #[allow(unsafe_code)]
-    unsafe fn shutdown(&mut self, _: ClientStatus, _: &str) {
-        self.state.gone.store(true, Relaxed);
-    }
-
-    fn sample_rate(&mut self, _: &Client, sample_rate: Frames) -> Control {
-        // The server also reports its rate to each new client.
-        if self.state.sample_rate.swap(sample_rate, Relaxed) != sample_rate {
-            self.state.changed_rate.store(true, Relaxed);
-        }
-        Control::Continue
-    }
-
-    fn xrun(&mut self, _: &Client) -> Control {
-        if let Some(stats) = &self.stats {
-            stats.count_xrun();
-        }
-        Control::Continue
     }
 }
 
 struct JackStream {
-    _client: jack::AsyncClient<ServerNotifications, AudioProcess>,
-    state: Arc<ServerState>,
+    client: Arc<ActiveClient>,
+    midi: Option<Arc<MidiLink>>,
 }
 
 impl DeviceStream for JackStream {
     fn failure(&mut self) -> Option<String> {
-        self.state.failure()
+        self.client.failure()
+    }
+}
+
+impl Drop for JackStream {
+    fn drop(&mut self) {
+        // Leaves the last reference here, so that the callback is back when the stream is gone.
+        if let Some(midi) = &self.midi {
+            midi.set(JackMidi::Opening);
+        }
     }
 }

@@ -1,78 +1,87 @@
-//! JACK client for MIDI, with one input port that others can connect to.
+//! MIDI from JACK: an input port that others can connect to, in the client of the audio device, or in a client of its
+//! own if that is not on JACK.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jack::{AsyncClient, Client, Control, MidiIn, Port, PortFlags, ProcessHandler, ProcessScope};
+use jack::{Client, MidiIn, Port, PortFlags, ProcessScope};
 
-use super::jack::{ServerNotifications, ServerState, client};
+use super::jack::CLIENT;
+use super::jack_client::{ActiveClient, connect};
+use super::midi_link::{JackMidi, MidiLink};
 use crate::io::midi_queues::{PortQueues, PortSender};
 use crate::io::{MidiChoice, MidiPorts};
 
-/// Name of the client.
-const CLIENT: &str = "Ondes-MIDI";
+/// Name of a client for MIDI only.
+const MIDI_CLIENT: &str = "Ondes-MIDI";
 
-/// Name of its input port.
-const PORT: &str = "in";
+/// Name of the input port.
+const PORT: &str = "midi_in";
 
 /// JACK's type of MIDI ports.
 const MIDI: &str = "8 bit raw midi";
 
-/// The client, while a server is running.
-#[derive(Default)]
-pub(super) struct JackMidiInput(Option<MidiClient>);
+/// Input port at work in a process cycle.
+pub(super) struct MidiInput {
+    port: Port<MidiIn>,
+    sender: PortSender,
+    sample_rate: f64,
+}
 
-struct MidiClient {
-    client: AsyncClient<ServerNotifications, MidiProcess>,
-    state: Arc<ServerState>,
+impl MidiInput {
+    /// Registers the port with a client that is not active yet.
+    pub fn register(client: &Client, queues: &Arc<PortQueues>) -> Result<Self, String> {
+        let port = client.register_port(PORT, MidiIn::default()).map_err(|error| format!("JACK: {error}"))?;
+        let sender = queues.sender().ok_or("JACK: too many MIDI ports are connected")?;
+        Ok(Self { port, sender, sample_rate: f64::from(client.sample_rate()) })
+    }
+
+    /// Returns the full name of the port.
+    pub fn name(&self) -> Result<String, String> {
+        self.port.name().map_err(|error| format!("JACK: {error}"))
+    }
+
+    /// Sends the messages of this cycle to the callback.
+    pub fn receive(&mut self, client: &Client, scope: &ProcessScope) {
+        // Start of this cycle by JACK's smooth clock rather than by the time of this call.
+        let since = scope.cycle_times().map_or(0, |times| client.time().saturating_sub(times.current_usecs));
+        let now = Instant::now();
+        let start = now.checked_sub(Duration::from_micros(since)).unwrap_or(now);
+        for message in self.port.iter(scope) {
+            let offset = Duration::from_secs_f64(f64::from(message.time) / self.sample_rate);
+            self.sender.send(start + offset, message.bytes);
+        }
+    }
+}
+
+/// Active client with a MIDI port.
+pub(super) struct MidiClient {
+    client: Arc<ActiveClient>,
     /// Full name of the input port.
-    name: String,
+    port: String,
     /// Ports that were handled: each is connected when it appears, then left to the user.
     handled: BTreeSet<String>,
 }
 
-impl JackMidiInput {
-    /// Returns whether the server is gone; drop the client then.
-    pub fn is_gone(&self) -> bool {
-        self.0.as_ref().is_some_and(|client| client.state.failure().is_some())
-    }
-
-    /// Connects new ports and returns the names of all connected ones. With `mirrored` the system's MIDI is connected
-    /// directly, and "all ports" excludes JACK's mirrors of hardware ports.
-    pub fn update_connections(
-        &mut self,
-        choice: &MidiChoice,
-        queues: &Arc<PortQueues>,
-        mirrored: bool,
-    ) -> Result<Vec<String>, String> {
-        let client = match &mut self.0 {
-            Some(client) => client,
-            none => none.insert(MidiClient::open(choice, queues)?),
-        };
-        Ok(client.update_connections(choice, mirrored))
-    }
-}
-
 impl MidiClient {
-    fn open(choice: &MidiChoice, queues: &Arc<PortQueues>) -> Result<Self, String> {
-        let client = client(CLIENT)?;
-        let failed = |error: jack::Error| format!("JACK: {error}");
-        let port = client.register_port(PORT, MidiIn::default()).map_err(failed)?;
-        let name = port.name().map_err(failed)?;
-        let sender = queues.sender(choice.channels).ok_or("JACK: too many MIDI ports are connected")?;
-        let state = Arc::new(ServerState::at(client.sample_rate()));
-        let process = MidiProcess { port, sender, sample_rate: f64::from(client.sample_rate()) };
-        let client = client
-            .activate_async(ServerNotifications { state: state.clone(), stats: None }, process)
-            .map_err(failed)?;
-        Ok(Self { client, state, name, handled: BTreeSet::new() })
+    pub fn new(client: Arc<ActiveClient>, port: String) -> Self {
+        Self { client, port, handled: BTreeSet::new() }
     }
 
+    fn open_separate(queues: &Arc<PortQueues>) -> Result<Self, String> {
+        let client = connect(MIDI_CLIENT)?;
+        let mut input = MidiInput::register(&client, queues)?;
+        let port = input.name()?;
+        let handler = move |client: &Client, scope: &ProcessScope| input.receive(client, scope);
+        Ok(Self::new(Arc::new(ActiveClient::activate(client, Box::new(handler), None)?), port))
+    }
+
+    /// Connects new ports and returns the names of all connected ones.
     fn update_connections(&mut self, choice: &MidiChoice, mirrored: bool) -> Vec<String> {
-        let client = self.client.as_client();
+        let client = self.client.client();
         let available: BTreeSet<String> = client.ports(None, Some(MIDI), PortFlags::IS_OUTPUT).into_iter().collect();
-        let own = client.port_by_name(&self.name);
+        let own = client.port_by_name(&self.port);
         let is_connected = |port: &str| own.as_ref().is_some_and(|own| own.is_connected_to(port).unwrap_or(false));
         self.handled.retain(|port| available.contains(port));
         for port in available {
@@ -83,35 +92,77 @@ impl MidiClient {
             let twice = choice.ports == MidiPorts::All && mirrored && hardware;
             let wanted = choice.ports.includes(&port) && !twice;
             // A port whose client is not ready refuses; it is tried again next time.
-            if !wanted || is_connected(&port) || client.connect_ports_by_name(&port, &self.name).is_ok() {
+            if !wanted || is_connected(&port) || client.connect_ports_by_name(&port, &self.port).is_ok() {
                 self.handled.insert(port);
             }
         }
         own.map(|own| own.get_connections()).unwrap_or_default()
     }
+
+    /// Removes all connections; those that are wanted are made again.
+    fn disconnect(&mut self) {
+        let client = self.client.client();
+        let connected = client.port_by_name(&self.port).map(|port| port.get_connections()).unwrap_or_default();
+        for port in connected {
+            // The other port may have disappeared.
+            drop(client.disconnect_ports_by_name(&port, &self.port));
+        }
+        self.handled.clear();
+    }
+}
+
+/// MIDI from JACK as the thread sees it that connects ports.
+#[derive(Default)]
+pub(super) struct JackMidiInput {
+    /// Client for MIDI only.
+    separate: Option<MidiClient>,
+}
+
+impl JackMidiInput {
+    /// Closes a client of its own if the server is gone: while a client of the old server exists, JACK's library does not
+    /// find a new server.
+    pub fn close_if_gone(&mut self) {
+        self.separate.take_if(|midi| midi.client.failure().is_some());
+    }
+
+    /// Removes all connections, for another choice of ports.
+    pub fn disconnect(&mut self, link: &MidiLink) {
+        self.separate = None;
+        if let JackMidi::Shared(midi) = &mut *link.jack() {
+            midi.disconnect();
+        }
+    }
+
+    /// Connects new ports and returns the names of all connected ones. With `mirrored` the system's MIDI is connected
+    /// directly, and "all ports" excludes JACK's mirrors of hardware ports.
+    pub fn update_connections(
+        &mut self,
+        choice: &MidiChoice,
+        link: &MidiLink,
+        mirrored: bool,
+    ) -> Result<Vec<String>, String> {
+        let mut jack = link.jack();
+        if !matches!(*jack, JackMidi::Separate) {
+            self.separate = None;
+        }
+        match &mut *jack {
+            JackMidi::Opening => Ok(Vec::new()),
+            JackMidi::Failed(reason) => Err(reason.clone()),
+            JackMidi::Shared(midi) => Ok(midi.update_connections(choice, mirrored)),
+            JackMidi::Separate => {
+                // The audio devices may be switched meanwhile.
+                drop(jack);
+                let midi = match &mut self.separate {
+                    Some(midi) => midi,
+                    none => none.insert(MidiClient::open_separate(&link.queues)?),
+                };
+                Ok(midi.update_connections(choice, mirrored))
+            }
+        }
+    }
 }
 
 /// Returns the names of all ports.
 pub(super) fn ports() -> Result<Vec<String>, String> {
-    Ok(client(CLIENT)?.ports(None, Some(MIDI), PortFlags::IS_OUTPUT))
-}
-
-struct MidiProcess {
-    port: Port<MidiIn>,
-    sender: PortSender,
-    sample_rate: f64,
-}
-
-impl ProcessHandler for MidiProcess {
-    fn process(&mut self, client: &Client, scope: &ProcessScope) -> Control {
-        // Start of this cycle by JACK's smooth clock rather than by the time of this call.
-        let since = scope.cycle_times().map_or(0, |times| client.time().saturating_sub(times.current_usecs));
-        let now = Instant::now();
-        let start = now.checked_sub(Duration::from_micros(since)).unwrap_or(now);
-        for message in self.port.iter(scope) {
-            let offset = Duration::from_secs_f64(f64::from(message.time) / self.sample_rate);
-            self.sender.send(start + offset, message.bytes);
-        }
-        Control::Continue
-    }
+    Ok(connect(CLIENT)?.ports(None, Some(MIDI), PortFlags::IS_OUTPUT))
 }

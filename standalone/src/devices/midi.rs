@@ -11,10 +11,12 @@ use serde::Serialize;
 use super::alsa_errors;
 #[cfg(target_os = "linux")]
 use super::jack_midi::JackMidiInput;
+use super::midi_link::MidiLink;
 use super::system_midi::SystemMidi;
 use crate::io::midi_choice::has;
 use crate::io::midi_queues::PortQueues;
 use crate::io::{MidiChoice, MidiPorts, MidiReceiver};
+use ondes_engine::panics;
 
 /// Interval at which ports are listed.
 const SCAN_INTERVAL: Duration = Duration::from_secs(1);
@@ -36,18 +38,19 @@ pub struct MidiStatus {
 /// MIDI inputs, open until dropped.
 pub struct MidiInputs {
     orders: Option<Sender<MidiChoice>>,
-    queues: Arc<PortQueues>,
+    link: Arc<MidiLink>,
     status: Arc<Mutex<MidiStatus>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl MidiInputs {
-    /// Starts to connect ports. If the system allows it, creates an input port "Ondes" for other programs.
+    /// Starts to connect ports. If the system allows it, creates an input port "Ondes" for other programs. Ports of JACK
+    /// are connected once [`Audio::open_with_midi`](super::Audio::open_with_midi) has opened the audio devices.
     pub fn open(choice: MidiChoice) -> Self {
         let (orders, inbox) = mpsc::channel();
-        let queues = PortQueues::new();
+        let link = Arc::new(MidiLink::new(PortQueues::new()));
         let status = Arc::<Mutex<MidiStatus>>::default();
-        let watcher = PortWatcher { inbox, queues: queues.clone(), status: status.clone() };
+        let watcher = PortWatcher { inbox, link: link.clone(), status: status.clone() };
         let thread = match std::thread::Builder::new().name("ondes-midi".into()).spawn(move || watcher.run(choice)) {
             Ok(thread) => Some(thread),
             Err(error) => {
@@ -55,7 +58,7 @@ impl MidiInputs {
                 None
             }
         };
-        Self { orders: Some(orders), queues, status, thread }
+        Self { orders: Some(orders), link, status, thread }
     }
 
     /// Switches to other ports or channels.
@@ -67,7 +70,12 @@ impl MidiInputs {
     /// Returns the audio thread's end, for blocks of at most `max_block` frames at `sample_rate` Hz; `None` while
     /// another one is in use. Must not be dropped on the audio thread. Messages from before are dropped.
     pub fn receiver(&self, sample_rate: u32, max_block: usize) -> Option<MidiReceiver> {
-        self.queues.receiver(sample_rate, max_block)
+        self.link.queues.receiver(sample_rate, max_block)
+    }
+
+    /// Returns the link to the audio devices.
+    pub(super) fn link(&self) -> &Arc<MidiLink> {
+        &self.link
     }
 
     /// Returns the status of the ports.
@@ -77,7 +85,7 @@ impl MidiInputs {
 
     /// Returns the number of messages dropped because the audio thread was too slow.
     pub fn dropped_messages(&self) -> u64 {
-        self.queues.dropped_messages()
+        self.link.queues.dropped_messages()
     }
 }
 
@@ -121,60 +129,88 @@ pub fn ports() -> (Vec<MidiPort>, Vec<String>) {
 /// Thread that connects ports.
 struct PortWatcher {
     inbox: Receiver<MidiChoice>,
-    queues: Arc<PortQueues>,
+    link: Arc<MidiLink>,
     status: Arc<Mutex<MidiStatus>>,
 }
+
+/// The handle was dropped.
+struct OwnerDropped;
 
 impl PortWatcher {
     fn run(self, mut choice: MidiChoice) {
         alsa_errors::silence();
+        loop {
+            let Err(panic) = panics::contain(|| self.watch(&mut choice)) else { return };
+            let errors = vec![format!("MIDI failed and is opened again: {panic}")];
+            *lock(&self.status) = MidiStatus { errors, ..MidiStatus::default() };
+            match self.inbox.recv_timeout(SCAN_INTERVAL) {
+                Ok(other) => choice = other,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Connects ports until the handle is dropped.
+    fn watch(&self, choice: &mut MidiChoice) {
         let mut sequencer = SystemMidi::default();
         #[cfg(target_os = "linux")]
         let mut jack = JackMidiInput::default();
+        self.link.queues.select_channels(choice.channels);
         loop {
-            let mut connected = Vec::new();
-            let mut errors = Vec::new();
-            let mut gather = |found: Result<Vec<String>, String>| match found {
-                Ok(names) => connected.extend(names),
-                Err(error) => errors.push(error),
-            };
-            let of_system = sequencer.update_connections(&choice, &self.queues);
+            let of_system = sequencer.update_connections(choice, &self.link.queues);
             #[cfg(target_os = "linux")]
-            let of_jack = jack.update_connections(&choice, &self.queues, of_system.is_ok());
-            gather(of_system);
-            #[cfg(target_os = "linux")]
-            gather(of_jack);
-            let missing = match &choice.ports {
-                MidiPorts::All => Vec::new(),
-                MidiPorts::Names(names) => {
-                    let there = |wanted: &String| connected.iter().any(|name| has(name, wanted));
-                    names.iter().filter(|wanted| !there(wanted)).cloned().collect()
-                }
-            };
-            *lock(&self.status) = MidiStatus { connected, missing, errors };
-
-            let looked = Instant::now();
-            while looked.elapsed() < SCAN_INTERVAL {
-                match self.inbox.recv_timeout(CHECK_INTERVAL) {
-                    Ok(other) => {
-                        choice = self.inbox.try_iter().last().unwrap_or(other);
-                        // Senders hold the channel selection, so all ports are reconnected.
-                        sequencer = SystemMidi::default();
-                        #[cfg(target_os = "linux")]
-                        {
-                            jack = JackMidiInput::default();
-                        }
-                        break;
-                    }
-                    Err(RecvTimeoutError::Disconnected) => return,
-                    Err(RecvTimeoutError::Timeout) => {}
-                }
-                // Dropped at once: while a client of the old server exists, JACK's library does not find a new server.
+            let of_jack = jack.update_connections(choice, &self.link, of_system.is_ok());
+            #[cfg(not(target_os = "linux"))]
+            let of_jack = Ok(Vec::new());
+            self.report(choice, [of_system, of_jack]);
+            let check = || {
                 #[cfg(target_os = "linux")]
-                if jack.is_gone() {
-                    jack = JackMidiInput::default();
+                jack.close_if_gone();
+            };
+            match self.wait(check) {
+                Ok(None) => {}
+                Ok(Some(other)) => {
+                    *choice = other;
+                    sequencer = SystemMidi::default();
+                    #[cfg(target_os = "linux")]
+                    jack.disconnect(&self.link);
+                    self.link.queues.select_channels(choice.channels);
                 }
+                Err(OwnerDropped) => return,
             }
         }
+    }
+
+    /// Publishes the connected ports of all systems.
+    fn report<const SYSTEMS: usize>(&self, choice: &MidiChoice, systems: [Result<Vec<String>, String>; SYSTEMS]) {
+        let (mut connected, mut errors) = (Vec::new(), Vec::new());
+        for found in systems {
+            match found {
+                Ok(names) => connected.extend(names),
+                Err(error) => errors.push(error),
+            }
+        }
+        let missing = match &choice.ports {
+            MidiPorts::All => Vec::new(),
+            MidiPorts::Names(names) => {
+                let there = |wanted: &String| connected.iter().any(|name| has(name, wanted));
+                names.iter().filter(|wanted| !there(wanted)).cloned().collect()
+            }
+        };
+        *lock(&self.status) = MidiStatus { connected, missing, errors };
+    }
+
+    /// Waits until ports are to be listed again, and returns another choice if there is one. Calls `check` meanwhile.
+    fn wait(&self, mut check: impl FnMut()) -> Result<Option<MidiChoice>, OwnerDropped> {
+        let since = Instant::now();
+        while since.elapsed() < SCAN_INTERVAL && !self.link.take_changed() {
+            match self.inbox.recv_timeout(CHECK_INTERVAL) {
+                Ok(choice) => return Ok(Some(self.inbox.try_iter().last().unwrap_or(choice))),
+                Err(RecvTimeoutError::Timeout) => check(),
+                Err(RecvTimeoutError::Disconnected) => return Err(OwnerDropped),
+            }
+        }
+        Ok(None)
     }
 }

@@ -7,12 +7,14 @@
 //! - [`catalogue`] and [`device_info`]: available sound systems and devices;
 //! - `supervisor`: the thread that opens, watches and reopens devices;
 //! - `callback_slot`: the audio thread;
-//! - `system` (the sound systems of cpal, with `sample_format` and `bridge`) and `jack`: the [`opened_stream`]s.
+//! - `system` (the sound systems of cpal, with `sample_format` and `bridge`) and `jack` (with `jack_client`): the
+//!   [`opened_stream`]s.
 //!
 //! MIDI:
 //!
 //! - [`midi`]: ports that are connected when they appear;
-//! - `system_midi` (the system's ports, with `timestamps`) and `jack_midi`: the sources of messages.
+//! - `system_midi` (the system's ports, with `timestamps`) and `jack_midi`: the sources of messages;
+//! - `midi_link`: which client of JACK receives MIDI.
 //!
 //! [`command`] is `ondes devices`.
 
@@ -26,8 +28,11 @@ pub mod device_info;
 #[cfg(target_os = "linux")]
 mod jack;
 #[cfg(target_os = "linux")]
+mod jack_client;
+#[cfg(target_os = "linux")]
 mod jack_midi;
 pub mod midi;
+mod midi_link;
 mod opened_stream;
 mod sample_format;
 pub mod status;

@@ -43,7 +43,7 @@ pub enum AudioStatus {
     Opening,
     /// The devices are running.
     Playing(Opened),
-    /// A running device has disappeared; it is tried again every second.
+    /// A running device has disappeared or its callback failed; it is tried again every second.
     Lost {
         /// Name of the device.
         device: String,
@@ -53,7 +53,7 @@ pub enum AudioStatus {
         since: Instant,
     },
     /// The chosen devices cannot be used, for this one-line reason. They are tried again every second, unless the
-    /// callback failed or could not be created.
+    /// callback could not be created or has failed three times in a row.
     Failed(String),
 }
 

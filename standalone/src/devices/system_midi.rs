@@ -47,7 +47,7 @@ impl SystemMidi {
     ) -> Result<Vec<String>, String> {
         if self.lister.is_none() {
             self.lister = Some(client()?);
-            self._virtual_port = virtual_port(queues.sender(choice.channels));
+            self._virtual_port = virtual_port(queues.sender());
         }
         let Some(lister) = &self.lister else { return Ok(Vec::new()) };
         let there: Vec<_> = lister.ports().into_iter().map(|port| (port.id(), port)).collect();
@@ -58,7 +58,7 @@ impl SystemMidi {
             if !choice.ports.includes(&name) || self.connected.iter().any(|connected| connected.id == id) {
                 continue;
             }
-            let (Some(sender), Ok(client)) = (queues.sender(choice.channels), client()) else { continue };
+            let (Some(sender), Ok(client)) = (queues.sender(), client()) else { continue };
             // A port that cannot be connected is tried again next time.
             if let Ok(connection) = client.connect(&port, NAME, on_message, (sender, TimestampMapper::default())) {
                 self.connected.push(ConnectedPort { id, name, _connection: connection });

@@ -10,6 +10,7 @@ mod model_info;
 use std::path::PathBuf;
 
 use clap::Args;
+use ondes_engine::panics::contain;
 
 use crate::{open_model, terminal};
 
@@ -39,7 +40,11 @@ pub fn run(arguments: &InfoArguments) -> anyhow::Result<()> {
     let model = open_model::open(path)?;
     let with_path = |error: &dyn std::fmt::Display| anyhow::anyhow!("{}: {error}", path.display());
     let file_bytes = std::fs::metadata(path).map_err(|error| with_path(&error))?.len();
-    let info = model_info::gather(&model, path, file_bytes).map_err(|error| with_path(&error))?;
+    // A TorchScript model may fail while it is measured.
+    let gathered = contain(|| model_info::gather(&model, path, file_bytes));
+    let info = gathered
+        .map_err(|reason| with_path(&format!("the model failed: {reason}")))?
+        .map_err(|error| with_path(&error))?;
     if arguments.json {
         terminal::print(&serde_json::to_string(&info)?)
     } else {

@@ -1,6 +1,6 @@
 //! Queues from MIDI ports to the audio thread.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -57,6 +57,8 @@ impl Drop for MidiReceiver {
 pub(crate) struct PortQueues {
     idle_senders: Mutex<Vec<HeapProd<MidiMessage>>>,
     idle_receivers: Mutex<Option<Vec<HeapCons<MidiMessage>>>>,
+    /// Selected channels, one bit each.
+    channels: AtomicU16,
     dropped_messages: AtomicU64,
 }
 
@@ -67,6 +69,7 @@ impl PortQueues {
         Arc::new(Self {
             idle_senders: Mutex::new(senders),
             idle_receivers: Mutex::new(Some(receivers)),
+            channels: AtomicU16::new(u16::MAX),
             dropped_messages: AtomicU64::new(0),
         })
     }
@@ -87,16 +90,20 @@ impl PortQueues {
     }
 
     /// Returns a sender for a port; `None` if all are in use.
-    pub fn sender(self: &Arc<Self>, channels: u16) -> Option<PortSender> {
+    pub fn sender(self: &Arc<Self>) -> Option<PortSender> {
         let ring = lock(&self.idle_senders).pop()?;
-        Some(PortSender { ring: Some(ring), channels, queues: self.clone() })
+        Some(PortSender { ring: Some(ring), queues: self.clone() })
+    }
+
+    /// Selects the channels that all ports send, one bit each, channel 1 the lowest.
+    pub fn select_channels(&self, channels: u16) {
+        self.channels.store(channels, Relaxed);
     }
 }
 
 /// A port's end of a queue; returned to the pool when dropped.
 pub(crate) struct PortSender {
     ring: Option<HeapProd<MidiMessage>>,
-    channels: u16,
     queues: Arc<PortQueues>,
 }
 
@@ -104,7 +111,8 @@ impl PortSender {
     /// Sends a message that arrived `at`, if its channel is selected. Neither waits nor allocates.
     pub fn send(&mut self, at: Instant, message: &[u8]) {
         let Some(message) = MidiMessage::new(at, message) else { return };
-        let selected = message.channel().is_none_or(|channel| self.channels & (1 << channel) != 0);
+        let channels = self.queues.channels.load(Relaxed);
+        let selected = message.channel().is_none_or(|channel| channels & (1 << channel) != 0);
         let Some(ring) = self.ring.as_mut().filter(|_| selected) else { return };
         if ring.try_push(message).is_err() {
             self.queues.dropped_messages.fetch_add(1, Relaxed);
@@ -134,7 +142,7 @@ mod tests {
     fn ports_are_merged_in_order_of_time() {
         let queues = PortQueues::new();
         let mut receiver = receiver(&queues);
-        let (mut a, mut b) = (queues.sender(u16::MAX).unwrap(), queues.sender(u16::MAX).unwrap());
+        let (mut a, mut b) = (queues.sender().unwrap(), queues.sender().unwrap());
         let origin = Instant::now();
         let ms = |ms| origin + Duration::from_millis(ms);
         for at in [1, 4, 12] {
@@ -154,7 +162,8 @@ mod tests {
     fn unselected_channels_and_invalid_messages_are_not_sent() {
         let queues = PortQueues::new();
         let mut receiver = receiver(&queues);
-        let mut sender = queues.sender(0b101).unwrap();
+        let mut sender = queues.sender().unwrap();
+        queues.select_channels(0b101);
         let now = Instant::now();
         let sent: [&[u8]; 9] = [
             &[0x90, 1, 1],
@@ -181,10 +190,10 @@ mod tests {
     #[test]
     fn senders_and_receiver_are_reusable_and_overflow_is_counted() {
         let queues = PortQueues::new();
-        let receivers: Vec<_> = std::iter::from_fn(|| queues.sender(1)).collect();
+        let receivers: Vec<_> = std::iter::from_fn(|| queues.sender()).collect();
         assert_eq!(receivers.len(), MAX_PORTS);
         drop(receivers);
-        let mut sender = queues.sender(1).unwrap();
+        let mut sender = queues.sender().unwrap();
         for _ in 0..PORT_CAPACITY + 3 {
             sender.send(Instant::now(), &[0xF8]);
         }

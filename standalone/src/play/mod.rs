@@ -21,7 +21,7 @@ use ondes_processor::parameter::{DRIVER, Parameter, ParameterId, TRANSPOSE, TUNE
 use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::product::Product;
 
-use crate::argument_parsers::{TRANSPOSE as TRANSPOSE_RANGE, number_in, parse_seconds};
+use crate::argument_parsers::{SECONDS, TRANSPOSE as TRANSPOSE_RANGE, number_in};
 use crate::audio_app::{AudioApp, OnOpened};
 use crate::devices::{AudioStatus, Opened};
 use crate::executor_arguments::{ExecutorArguments, ResamplingArgument};
@@ -32,6 +32,7 @@ use crate::rack::{MasterMeter, Mixer, SessionFile, Track, clip};
 use crate::record::RecordingFormat;
 use crate::render::midi_score::MidiScore;
 use crate::terminal;
+use crate::trust::refuse_untrusted;
 use crate::{interrupt, open_model};
 use played_time::PlayedTime;
 use status_line::StatusLine;
@@ -46,6 +47,8 @@ Examples:
 
 /// Longest wait for the devices.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(15);
+/// Longest time to complete a recording after an interrupt.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval at which the status is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Level below which the output counts as silent, and the length of silence after the last note that ends playing,
@@ -64,6 +67,9 @@ pub struct PlayArguments {
     /// Model file, name of a bundled model (bowed, plucked, wind), or session
     #[arg(value_name = "MODEL|SESSION")]
     model: PathBuf,
+    /// Run the TorchScript programs that the session names, this time only; a program can do what any program can
+    #[arg(long)]
+    trust: bool,
     /// Audio input for the model to follow or process: an input device, or a recording
     #[arg(long, value_name = "DEVICE|FILE")]
     input: Option<String>,
@@ -113,8 +119,8 @@ pub struct PlayArguments {
     /// Executor of the network.
     #[command(flatten)]
     executor: ExecutorArguments,
-    /// Stop after this many seconds [default: play until Ctrl-C, or to the end of a file]
-    #[arg(long, value_name = "S", value_parser = parse_seconds)]
+    /// Stop after this many seconds, up to a day [default: play until Ctrl-C, or to the end of a file]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = number_in(SECONDS))]
     seconds: Option<f64>,
 }
 
@@ -161,7 +167,6 @@ pub fn run(arguments: &PlayArguments) -> anyhow::Result<()> {
 }
 
 fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
-    interrupt::listen();
     let record = arguments.record.as_deref().map(|path| Ok::<_, anyhow::Error>((path, format(path)?))).transpose()?;
     let Prepared { mixer, audio, midi, playback } = prepare(arguments)?;
     let meter = mixer.meter.clone();
@@ -169,18 +174,29 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     let on_opened = on_opened(playback.clone(), meter.clone(), played.clone());
     let app = AudioApp::with_recording(mixer, audio, midi, on_opened, record);
     let opened = wait_for_devices(&app)?;
+    if !is_session(&arguments.model) {
+        // The status line warns of the tracks of a session.
+        let error = app.mixer().tracks().find_map(|(_, track)| track.error().map(str::to_owned));
+        error.map_or(Ok(()), |error| bail!("{error}"))?;
+    }
+    // From here on interrupts are noticed at once, and the recording is completed.
+    interrupt::allow(FINISH_TIMEOUT);
     app.mixer().notices().iter().for_each(|notice| terminal::warn(notice));
     let shown_warnings = app.mixer().tracks().filter_map(|(_, track)| track.instance.notice()).collect();
     let mut line = StatusLine::new(&opened, shown_warnings);
     let failure = play_until_over(arguments.seconds, &app, playback.as_ref(), &meter, &played, &mut line);
-    drop(line);
+    let shown_recording_error = line.finish();
     match app.dropouts() {
         0 => {}
         dropouts => terminal::warn(&format!("{dropouts} dropouts; a larger --block helps")),
     }
     let status = app.stop();
-    if let Some(reason) = failure.or(status.error) {
-        bail!("{reason}");
+    match (failure, status.error) {
+        (Some(failure), _) => bail!("{failure}"),
+        // It was printed when it happened.
+        (None, Some(error)) if shown_recording_error.as_ref() == Some(&error) => bail!("the recording is incomplete"),
+        (None, Some(error)) => bail!("{error}"),
+        (None, None) => {}
     }
     if status.dropped > 0 {
         terminal::warn(&format!("the disk was too slow: {} frames of the recording are silence", status.dropped));
@@ -200,10 +216,15 @@ fn prepare(arguments: &PlayArguments) -> anyhow::Result<Prepared> {
     };
     let mut midi = MidiChoice::default();
     let mut playback = None;
-    if arguments.model.extension().is_some_and(|extension| extension == session_file::EXTENSION) {
+    if is_session(&arguments.model) {
         check_session_options(arguments)?;
         let session = SessionFile::read(&arguments.model)?;
-        mixer.restore(&session).iter().for_each(|problem| terminal::warn(problem));
+        if arguments.trust {
+            session.allow_programs();
+        }
+        let problems = mixer.restore(&session);
+        refuse_untrusted(&mixer, &arguments.model)?;
+        problems.iter().for_each(|problem| terminal::warn(problem));
         (audio, midi) = (with_session_defaults(audio, &session.audio), session.midi);
     } else {
         playback = add_model_track(&mut mixer, arguments, &mut audio)?;
@@ -220,6 +241,10 @@ fn prepare(arguments: &PlayArguments) -> anyhow::Result<Prepared> {
         None => {}
     }
     Ok(Prepared { mixer, audio, midi, playback })
+}
+
+fn is_session(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == session_file::EXTENSION)
 }
 
 /// Refuses options that a session sets for each of its tracks.
@@ -242,7 +267,7 @@ fn check_session_options(arguments: &PlayArguments) -> anyhow::Result<()> {
     }
 }
 
-/// Waits until the devices are open and all tracks and the recording are ready.
+/// Waits until the devices are open and the recording is ready.
 fn wait_for_devices(app: &AudioApp) -> anyhow::Result<Opened> {
     let opened = match app.settled(OPEN_TIMEOUT) {
         AudioStatus::Playing(opened) => opened,
@@ -250,8 +275,7 @@ fn wait_for_devices(app: &AudioApp) -> anyhow::Result<Opened> {
         AudioStatus::Lost { device, reason, .. } => bail!("{device}: {reason}"),
         AudioStatus::Opening => bail!("the sound system does not answer"),
     };
-    let input_error = app.mixer().tracks().find_map(|(_, track)| track.input_error().map(str::to_owned));
-    match input_error.or(app.recording().error) {
+    match app.recording().error {
         Some(error) => bail!("{error}"),
         None => Ok(opened),
     }
@@ -431,7 +455,11 @@ fn is_over(playback: &Playback, app: &AudioApp, played_s: f64) -> bool {
     }
 }
 
+/// Returns the format of a recording by its extension.
 fn format(path: &Path) -> anyhow::Result<RecordingFormat> {
+    // A regular file is kept, and the recording gets a number.
+    let is_special = path.metadata().is_ok_and(|metadata| !metadata.is_file());
+    ensure!(!is_special, "{}: not a regular file; choose another --record", path.display());
     if has_extension(path, &["flac"]) {
         return Ok(RecordingFormat::Flac);
     }

@@ -18,8 +18,10 @@ pub struct StatusLine {
     head: String,
     /// The device was lost at the last update.
     lost: bool,
-    /// Warnings of models that were printed already.
+    /// Warnings of tracks that were printed already.
     shown_warnings: Vec<String>,
+    /// Error of the recording that was printed already.
+    shown_recording_error: Option<String>,
 }
 
 impl StatusLine {
@@ -38,6 +40,7 @@ impl StatusLine {
             head: format!("{host} {output}, {sample_rate} Hz, {max_block} frames"),
             lost: false,
             shown_warnings,
+            shown_recording_error: None,
         }
     }
 
@@ -48,17 +51,26 @@ impl StatusLine {
         if std::mem::replace(&mut self.lost, lost) != lost {
             self.bar.suspend(|| match status {
                 AudioStatus::Lost { device, reason, .. } => {
-                    terminal::warn(&format!("{device} is gone: {reason}; waiting for it to come back"));
+                    terminal::warn(&format!("no sound from {device}: {reason}; trying again"));
                 }
                 _ => terminal::warn("the device is back"),
             });
         }
+        let recording = app.recording();
+        if recording.error.is_some() && recording.error != self.shown_recording_error {
+            self.shown_recording_error = recording.error;
+            self.bar.suspend(|| {
+                let error = self.shown_recording_error.as_deref().unwrap_or_default();
+                terminal::warn(&format!("{error}; the recording ends there, and playing goes on"));
+            });
+        }
         for (_, track) in app.mixer().tracks() {
-            let failed = match track.instance.session.status() {
+            let failed = match track.instance.status() {
                 realtime::LoadStatus::Failed(reason) => Some(reason),
                 _ => None,
             };
-            for news in failed.into_iter().chain(track.instance.session.warning()) {
+            let error = track.error().map(str::to_owned);
+            for news in error.into_iter().chain(failed).chain(track.instance.session.warning()) {
                 if !self.shown_warnings.contains(&news) {
                     self.bar.suspend(|| terminal::warn(&format!("{}: {news}", track.title())));
                     self.shown_warnings.push(news);
@@ -76,17 +88,22 @@ impl StatusLine {
                 let sizes =
                     app.mixer().tracks().filter_map(|(_, track)| track.instance.session.variant()).collect::<Vec<_>>();
                 let sizes = if sizes.is_empty() { String::new() } else { format!("  size {}", sizes.join(", ")) };
-                let recorded = app.recording().recording.map(|_| "  recording").unwrap_or_default();
+                let recorded = recording.recording.map(|_| "  recording").unwrap_or_default();
                 format!(
                     "{}  load {:.0} %  dropouts {dropouts}  latency {latency_ms:.1} ms  {level_db:.1} dB{sizes}{recorded}",
                     self.head,
                     100.0 * load
                 )
             }
-            AudioStatus::Lost { device, .. } => format!("{device} is gone"),
+            AudioStatus::Lost { device, .. } => format!("no sound from {device}"),
             AudioStatus::Failed(reason) => reason.clone(),
         };
         self.bar.set_message(text);
+    }
+
+    /// Removes the line and returns the error of the recording that was printed, if any.
+    pub fn finish(mut self) -> Option<String> {
+        self.shown_recording_error.take()
     }
 }
 

@@ -4,24 +4,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use anyhow::ensure;
+use anyhow::{anyhow, ensure};
 use ondes_engine::dsp::level::peak;
-use ondes_engine::dsp::resample::StreamResampler;
+use ondes_engine::dsp::resample::{ResampleError, StreamResampler};
 use ondes_engine::media::Decoder;
+pub use ondes_engine::media::FILE_EXTENSIONS as EXTENSIONS;
+
+use crate::memory::Reservation;
 
 /// Length of the longest recording, seconds; a recording is held in memory.
 const MAX_LENGTH_S: u64 = 3600;
-/// File name extensions of recordings.
-pub const EXTENSIONS: [&str; 8] = ["wav", "aif", "aiff", "flac", "mp3", "ogg", "m4a", "caf"];
 /// Points of a waveform overview.
 const WAVEFORM_POINTS: usize = 512;
 
 /// Recording in memory, at the sample rate of playback, with its play position.
 pub struct Clip {
     path: PathBuf,
-    /// `[channel][frame]`.
-    channels: [Vec<f32>; 2],
-    is_stereo: bool,
+    sound: Sound,
     waveform: Arc<[f32]>,
     sample_rate: u32,
     position: AtomicU64,
@@ -35,16 +34,11 @@ impl Clip {
     /// # Errors
     /// Returns an error if the file cannot be read or lasts longer than an hour.
     pub fn read(path: &Path, sample_rate: u32) -> anyhow::Result<Self> {
-        let mut channels = decode(path, sample_rate, 2)?.into_iter();
-        let left = channels.next().unwrap_or_default();
-        let right = channels.next();
-        let is_stereo = right.is_some();
-        let right = right.unwrap_or_else(|| left.clone());
+        let sound = decode(path, sample_rate, 2)?;
         Ok(Self {
             path: path.into(),
-            waveform: waveform(&left, &right),
-            channels: [left, right],
-            is_stereo,
+            waveform: waveform(sound.left(), sound.right()),
+            sound,
             sample_rate,
             position: AtomicU64::new(0),
             playing: AtomicBool::new(true),
@@ -61,7 +55,7 @@ impl Clip {
     /// Returns whether the recording has two channels; one is played on both sides.
     #[must_use]
     pub fn is_stereo(&self) -> bool {
-        self.is_stereo
+        self.sound.channels.len() == 2
     }
 
     /// Returns the sample rate of playback, Hz.
@@ -86,7 +80,7 @@ impl Clip {
     /// Returns the length in frames.
     #[must_use]
     pub fn frames(&self) -> usize {
-        self.channels[0].len()
+        self.sound.frames()
     }
 
     /// Returns the next frame to play.
@@ -133,8 +127,8 @@ impl Clip {
         let (mut position, mut done) = (start, 0);
         while done < frames && self.is_playing() {
             let count = (frames - done).min(self.frames().saturating_sub(position));
-            left[done..done + count].copy_from_slice(&self.channels[0][position..position + count]);
-            right[done..done + count].copy_from_slice(&self.channels[1][position..position + count]);
+            left[done..done + count].copy_from_slice(&self.sound.left()[position..position + count]);
+            right[done..done + count].copy_from_slice(&self.sound.right()[position..position + count]);
             (position, done) = (position + count, done + count);
             if position == self.frames() {
                 match self.is_looped() {
@@ -156,46 +150,124 @@ fn waveform(left: &[f32], right: &[f32]) -> Arc<[f32]> {
     parts.map(|(left, right)| peak(left).max(peak(right)).min(1.0)).collect()
 }
 
-/// Decodes a whole recording to `[channel][frame]` at `sample_rate` Hz: its first channels, at most `max_channels`, at
-/// least one, all of the same length.
+/// Decoded recording.
+#[derive(Debug)]
+pub struct Sound {
+    /// `[channel][frame]`, at least one channel, all of the same length.
+    pub channels: Vec<Vec<f32>>,
+    _memory: Reservation,
+}
+
+impl Sound {
+    fn left(&self) -> &[f32] {
+        &self.channels[0]
+    }
+
+    /// Returns the second channel, or the only one.
+    fn right(&self) -> &[f32] {
+        self.channels.get(1).unwrap_or(&self.channels[0])
+    }
+
+    /// Returns the length in frames.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.channels[0].len()
+    }
+}
+
+/// Decodes a whole recording at `sample_rate` Hz: its first channels, at most `max_channels`.
 ///
 /// # Errors
-/// Returns an error if the file cannot be read or lasts longer than an hour.
-pub fn decode(path: &Path, sample_rate: u32, max_channels: usize) -> anyhow::Result<Vec<Vec<f32>>> {
+/// Returns an error if the file cannot be read, lasts longer than an hour or does not fit into the memory for sound.
+pub fn decode(path: &Path, sample_rate: u32, max_channels: usize) -> anyhow::Result<Sound> {
+    let name = path.display();
     let mut decoder = Decoder::open(path)?;
     let rate = decoder.sample_rate();
-    let name = path.display();
-    let mut converters: Vec<(StreamResampler, usize, Vec<f32>)> = Vec::new();
+    let too_long = || anyhow!("{name}: longer than an hour, the limit for recordings in memory");
+    let max_frames = MAX_LENGTH_S * u64::from(rate);
+    let declared = decoder.frames().unwrap_or(0);
+    ensure!(declared <= max_frames, too_long());
+    let mut sound = GrowingSound::new(rate, sample_rate, decoder.channels().min(max_channels))
+        .map_err(|error| anyhow!("{name}: {error}"))?;
+    let at = |error| anyhow!("{name}: {error}");
+    // Refuses what is too large before it is decoded. What a file only claims is given back at the end.
+    sound.make_room(declared).map_err(at)?;
     let mut decoded = Vec::new();
     let mut frames = 0;
     while decoder.next(&mut decoded)? {
-        frames += decoded.first().map_or(0, Vec::len) as u64;
-        ensure!(
-            frames <= MAX_LENGTH_S * u64::from(rate),
-            "{name}: longer than an hour, the limit for recordings in memory"
-        );
-        while converters.len() < decoded.len().min(max_channels) {
-            let resampler =
-                StreamResampler::new(rate, sample_rate).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
-            let ahead = resampler.latency();
-            converters.push((resampler, ahead, Vec::new()));
+        frames += decoded[0].len() as u64;
+        ensure!(frames <= max_frames, too_long());
+        sound.make_room(frames).map_err(at)?;
+        sound.push(&decoded);
+    }
+    sound.finish()
+}
+
+/// Recording while it is decoded.
+struct GrowingSound {
+    /// Sample rates of the file and of the sound, Hz.
+    rates: [u32; 2],
+    channels: Vec<GrowingChannel>,
+    /// Converted frames that there is room for.
+    capacity: usize,
+    memory: Reservation,
+}
+
+struct GrowingChannel {
+    resampler: StreamResampler,
+    /// Remaining latency of the resampler, to be skipped.
+    latency_left: usize,
+    sound: Vec<f32>,
+}
+
+impl GrowingSound {
+    fn new(rate: u32, sample_rate: u32, channels: usize) -> Result<Self, ResampleError> {
+        let channel = |_| {
+            let resampler = StreamResampler::new(rate, sample_rate)?;
+            Ok(GrowingChannel { latency_left: resampler.latency(), resampler, sound: Vec::new() })
+        };
+        let channels = (0..channels).map(channel).collect::<Result<_, _>>()?;
+        Ok(Self { rates: [rate, sample_rate], channels, capacity: 0, memory: Reservation::default() })
+    }
+
+    /// Makes room for `frames` of the file in total.
+    fn make_room(&mut self, frames: u64) -> anyhow::Result<()> {
+        let [from, to] = self.rates.map(u64::from);
+        let frames = (frames * to).div_ceil(from) as usize;
+        if frames <= self.capacity {
+            return Ok(());
         }
-        for (channel, (resampler, ahead, sound)) in decoded.iter().zip(&mut converters) {
-            resampler.push(channel, |samples| append_after_latency(samples, ahead, sound));
+        let capacity = frames.max(self.capacity + self.capacity / 2);
+        self.memory.resize((capacity * self.channels.len() * size_of::<f32>()) as u64)?;
+        for channel in &mut self.channels {
+            channel.sound.try_reserve_exact(capacity - channel.sound.len())?;
+        }
+        self.capacity = capacity;
+        Ok(())
+    }
+
+    fn push(&mut self, decoded: &[Vec<f32>]) {
+        for (GrowingChannel { resampler, latency_left, sound }, decoded) in self.channels.iter_mut().zip(decoded) {
+            resampler.push(decoded, |samples| append_after_latency(samples, latency_left, sound));
         }
     }
-    for (resampler, ahead, sound) in &mut converters {
-        resampler.finish(|samples| append_after_latency(samples, ahead, sound));
+
+    fn finish(mut self) -> anyhow::Result<Sound> {
+        let finish = |GrowingChannel { mut resampler, mut latency_left, mut sound }: GrowingChannel| {
+            resampler.finish(|samples| append_after_latency(samples, &mut latency_left, &mut sound));
+            sound.shrink_to_fit();
+            sound
+        };
+        let channels: Vec<Vec<f32>> = self.channels.into_iter().map(finish).collect();
+        self.memory.resize(channels.iter().map(|channel| size_of_val(channel.as_slice()) as u64).sum())?;
+        Ok(Sound { channels, _memory: self.memory })
     }
-    let channels: Vec<Vec<f32>> = converters.into_iter().map(|(.., sound)| sound).collect();
-    ensure!(channels.first().is_some_and(|sound| !sound.is_empty()), "{name}: contains no sound");
-    Ok(channels)
 }
 
 /// Appends samples without the latency at the start of the conversion.
-fn append_after_latency(samples: &[f32], ahead: &mut usize, sound: &mut Vec<f32>) {
-    let skipped = (*ahead).min(samples.len());
-    *ahead -= skipped;
+fn append_after_latency(samples: &[f32], latency_left: &mut usize, sound: &mut Vec<f32>) {
+    let skipped = (*latency_left).min(samples.len());
+    *latency_left -= skipped;
     sound.extend_from_slice(&samples[skipped..]);
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use ondes_engine::dsp::level::db_to_amplitude;
+use ondes_processor::parameter_values::finite;
 use serde::{Deserialize, Serialize};
 
 /// Level in dB at and below which a fader is silent.
@@ -15,8 +16,10 @@ pub const LOUDEST_DB: f32 = 12.0;
 #[serde(default)]
 pub struct FaderSettings {
     /// Level in dB, [`SILENT_DB`] to [`LOUDEST_DB`].
+    #[serde(deserialize_with = "finite")]
     pub level_db: f32,
     /// Position from −1 (left) to 1 (right).
+    #[serde(deserialize_with = "finite")]
     pub pan: f32,
     /// Silences the track.
     pub mute: bool,

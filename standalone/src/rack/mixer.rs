@@ -1,8 +1,8 @@
 //! The mixer: adds, loads, saves and removes tracks, on any thread but the audio thread.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
@@ -19,6 +19,7 @@ use super::clip::Clip;
 use super::fader::{Fader, FaderSettings};
 use super::master::Master;
 use super::meter::MasterMeter;
+use super::model_request::ModelRequest;
 use super::rack_callback::Rack;
 use super::session_file::{SessionFile, TrackInput};
 use super::strip_plan::{self, BuiltPart, BuiltPlan, StripConfig, StripPlan, latency_samples};
@@ -51,7 +52,8 @@ pub struct Mixer {
     /// Renders offline: models may take any time.
     offline: bool,
     wake: Arc<dyn Fn() + Send + Sync>,
-    background_jobs: Vec<JoinHandle<()>>,
+    /// Models to be loaded, the newest request of each track, the oldest first.
+    requests: VecDeque<ModelRequest>,
     /// Number of the last plan.
     plans: u64,
 }
@@ -69,7 +71,7 @@ impl Mixer {
             link: None,
             offline: false,
             wake: Arc::new(wake),
-            background_jobs: Vec::new(),
+            requests: VecDeque::new(),
             plans: 0,
         }
     }
@@ -126,6 +128,7 @@ impl Mixer {
     pub fn remove(&mut self, slot: usize) {
         if let Some(track) = self.tracks.get_mut(slot) {
             *track = None;
+            self.requests.retain(|request| request.slot() != slot);
             self.send(RackChange::Remove(slot));
         }
     }
@@ -143,7 +146,7 @@ impl Mixer {
     /// Stores an input whose recording was read already, for the next strip.
     pub(crate) fn store_input(&mut self, slot: usize, input: TrackInput, clip: Option<Arc<Clip>>) {
         if let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) {
-            (track.input, track.clip, track.input_error) = (input, clip, None);
+            (track.input, track.clip, track.error) = (input, clip, None);
         }
     }
 
@@ -249,13 +252,21 @@ impl Mixer {
         }
     }
 
+    /// Reports why the strip of a track cannot be built; the track is silent.
+    pub(crate) fn fail(&mut self, slot: usize, reason: String) {
+        if let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) {
+            (track.installed, track.error) = (None, Some(reason));
+            (self.wake)();
+        }
+    }
+
     fn accept(&mut self, finished: BuiltPlan) -> Option<(usize, BuiltPart)> {
         let BuiltPlan { slot, number, config, clip, input_error, part } = finished;
         let track = self.tracks.get_mut(slot).and_then(Option::as_mut)?;
         if track.latest_plan.load(Relaxed) != number {
             return None;
         }
-        (track.installed, track.clip, track.input_error) = (Some((config, Instant::now())), clip, input_error);
+        (track.installed, track.clip, track.error) = (Some((config, Instant::now())), clip, input_error);
         Some((slot, part))
     }
 
@@ -301,18 +312,21 @@ impl Mixer {
         }
     }
 
-    /// Does periodic work, best ten times a second, and rebuilds the tracks of [`Mixer::tracks_to_renew`].
+    /// Does periodic work, best ten times a second: rebuilds the tracks of [`Mixer::tracks_to_renew`] and loads the
+    /// models of [`Mixer::next_request`].
     pub fn tick(&mut self) {
         for slot in self.tracks_to_renew() {
             // A failing model reports it in its status; the old strip keeps playing.
             drop(self.renew(slot));
         }
+        while let Some(request) = self.next_request() {
+            request.load();
+        }
     }
 
-    /// Drops replaced parts, loads the models that MIDI program changes selected, and returns the slots of tracks whose
+    /// Drops replaced parts, requests the models that MIDI program changes selected, and returns the slots of tracks whose
     /// driver or latency has changed.
     pub fn tracks_to_renew(&mut self) -> Vec<usize> {
-        self.background_jobs.retain(|job| !job.is_finished());
         let mut programs = ArrayVec::<(u8, u8), QUEUE_CAPACITY>::new();
         let Some(link) = &mut self.link else { return Vec::new() };
         while link.retired.try_pop().is_some() {}
@@ -341,19 +355,27 @@ impl Mixer {
         tracks_to_renew
     }
 
-    /// Starts to load a model on a track; the track shows its name meanwhile.
-    pub fn load_model(&mut self, slot: usize, reference: FileReference) {
+    /// Requests another model for a track; see [`Mixer::next_request`].
+    pub fn request_model(&mut self, slot: usize, reference: FileReference) {
         let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) else { return };
-        let find = move || reference.find().map_err(|missing| missing.to_string());
-        self.background_jobs.push(track.instance.load_model(false, find));
+        let request = ModelRequest::new(slot, track.instance.clone(), reference);
+        match self.requests.iter_mut().find(|other| other.slot() == slot) {
+            Some(other) => *other = request,
+            None => self.requests.push_back(request),
+        }
     }
 
-    /// Loads a model of the set list on all tracks that receive the MIDI channel.
+    /// Returns the oldest request for a model. Of several requests for a track only the newest counts.
+    pub fn next_request(&mut self) -> Option<ModelRequest> {
+        self.requests.pop_front()
+    }
+
+    /// Requests a model of the set list on all tracks that receive the MIDI channel.
     fn handle_program_change(&mut self, channel: u8, program: usize) {
         let Some(reference) = self.set_list.get(program).cloned() else { return };
         let receives = |(_, track): &(usize, &Track)| track.midi_channels >> channel & 1 == 1;
         let slots: Vec<usize> = self.tracks().filter(receives).map(|(slot, _)| slot).collect();
-        slots.into_iter().for_each(|slot| self.load_model(slot, reference.clone()));
+        slots.into_iter().for_each(|slot| self.request_model(slot, reference.clone()));
     }
 
     /// Returns the session without its devices.
@@ -371,7 +393,7 @@ impl Mixer {
         let mut problems = self.replace(LoadedSession::read(session, &self.waker()));
         for slot in 0..TRACKS {
             problems.extend(self.renew(slot).err().map(|error| format!("{error:#}")));
-            problems.extend(self.track(slot).and_then(|track| track.input_error.clone()));
+            problems.extend(self.track(slot).and_then(|track| track.error.clone()));
         }
         problems
     }
@@ -412,8 +434,12 @@ impl LoadedSession {
     #[must_use]
     pub fn read(session: &SessionFile, wake: &Arc<dyn Fn() + Send + Sync>) -> Self {
         let tracks: Vec<Track> = session.tracks.iter().take(TRACKS).map(|saved| Track::restored(saved, wake)).collect();
+        // A program that may not run is no problem of the session: somebody is asked.
         let missing = tracks.iter().filter_map(|track| track.instance.missing_model());
+        let missing = missing.filter(|missing| missing.program.is_none());
         let mut problems: Vec<String> = missing.map(|missing| missing.to_string()).collect();
+        let cabinets = tracks.iter().filter_map(|track| track.instance.missing_cabinet());
+        problems.extend(cabinets.map(|missing| missing.describe("cabinet")));
         if session.tracks.len() > TRACKS {
             problems.push(format!("only the first {TRACKS} of {} tracks are played", session.tracks.len()));
         }
@@ -421,23 +447,32 @@ impl LoadedSession {
     }
 }
 
-impl Drop for Mixer {
-    fn drop(&mut self) {
-        for job in self.background_jobs.drain(..) {
-            // It has reported its result.
-            drop(job.join());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use ondes_engine::realtime::LoadStatus;
+    use ondes_processor::library::BUNDLED;
     use ondes_processor::parameter::DRIVER;
 
     use super::*;
     use crate::io::{Callback, MidiMessage};
     use ondes_engine::dsp::level::peak;
+
+    #[test]
+    fn only_the_newest_program_change_of_a_track_is_loaded() {
+        let mut mixer = Mixer::new(|| {});
+        (0..8).for_each(|slot| assert_eq!(mixer.add_silent(Product::Instrument).unwrap(), slot));
+        mixer.set_list = BUNDLED[..3].iter().map(|bundled| FileReference::to(&bundled.model(), None)).collect();
+        (0..375).for_each(|change| mixer.handle_program_change(change as u8 % 16, change % 3));
+        let superseded = ModelRequest::new(7, mixer.track(7).unwrap().instance.clone(), mixer.set_list[0].clone());
+        mixer.handle_program_change(9, 2);
+        mixer.remove(3);
+        let requests: Vec<_> = std::iter::from_fn(|| mixer.next_request()).collect();
+        assert_eq!(requests.iter().map(ModelRequest::slot).collect::<Vec<_>>(), [0, 1, 2, 4, 5, 6, 7]);
+        requests.into_iter().for_each(ModelRequest::load);
+        superseded.load();
+        assert!(mixer.tracks().all(|(_, track)| track.title() == BUNDLED[2].name));
+        assert!(mixer.tracks().all(|(_, track)| track.instance.status() != LoadStatus::Loading));
+    }
 
     #[test]
     fn a_track_is_rebuilt_once_per_change_and_keeps_playing() {

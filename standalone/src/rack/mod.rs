@@ -14,6 +14,7 @@ pub mod limiter;
 pub mod master;
 pub mod meter;
 pub mod mixer;
+pub mod model_request;
 pub mod rack_callback;
 pub mod remaining_events;
 pub mod session_file;

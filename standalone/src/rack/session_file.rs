@@ -1,14 +1,16 @@
 //! The session file: all tracks and the master, as readable JSON.
 
-use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
+use ondes_engine::files;
 use ondes_processor::library::FileReference;
 use ondes_processor::parameter_values::ParameterValues;
+use ondes_processor::preset;
 use ondes_processor::product::Product;
+use ondes_processor::saved_path;
 use ondes_processor::state::InstanceState;
+use ondes_processor::trust;
 use serde::{Deserialize, Serialize};
 
 use super::fader::FaderSettings;
@@ -20,8 +22,8 @@ const FORMAT: &str = "ondes-session";
 pub const EXTENSION: &str = "ondes-session";
 /// Version that is written; older versions can be read.
 const VERSION: u32 = 1;
-/// Largest session file, bytes: more than sixteen embedded models of 16 MB in Base64.
-const MAX_BYTES: u64 = 512 << 20;
+/// Largest session file, bytes: more than the largest embedded model takes in Base64, as for presets.
+const MAX_BYTES: u64 = preset::file::LARGEST;
 
 /// Session as it is saved, JSON with the extension `.ondes-session`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -129,16 +131,17 @@ impl TrackInput {
 }
 
 impl SessionFile {
-    /// Reads a session.
+    /// Reads a session. Relative paths in it become absolute ([`saved_path`]).
     ///
     /// # Errors
     /// Returns an error that names the file and what is wrong with it.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display();
-        let length = fs::metadata(path).with_context(|| name.to_string())?.len();
-        ensure!(length <= MAX_BYTES, "{name}: {length} bytes; a session has at most {MAX_BYTES}");
-        let text = fs::read_to_string(path).with_context(|| name.to_string())?;
-        Self::parse(&text).with_context(|| name.to_string())
+        let text = files::read_to_string(path, MAX_BYTES).with_context(|| name.to_string())?;
+        let mut session = Self::parse(&text).with_context(|| name.to_string())?;
+        let folder = saved_path::folder(path);
+        session.map_paths(&|path| saved_path::from_saved(path, &folder));
+        Ok(session)
     }
 
     fn parse(text: &str) -> anyhow::Result<Self> {
@@ -151,22 +154,44 @@ impl SessionFile {
         let Ok(head) = serde_json::from_str::<Head>(text) else { bail!("not an Ondes session") };
         ensure!(head.format == FORMAT, "not an Ondes session");
         ensure!(head.version <= VERSION, "session version {}; this Ondes reads up to version {VERSION}", head.version);
-        Ok(serde_json::from_str(text)?)
+        serde_json::from_str(text).map_err(|error| anyhow!("{}", files::shortened(&error.to_string())))
     }
 
-    /// Writes the session; replaces an existing file only when it is complete.
+    fn map_paths(&mut self, map: &impl Fn(&Path) -> PathBuf) {
+        for track in &mut self.tracks {
+            track.selection.map_paths(map);
+            if let TrackInput::File { path, .. } = &mut track.input {
+                *path = map(path);
+            }
+        }
+        self.set_list.iter_mut().filter_map(|model| model.path.as_mut()).for_each(|path| *path = map(path));
+    }
+
+    /// Lets the TorchScript programs of the tracks and of the set list run until this process ends.
+    pub fn allow_programs(&self) {
+        let models = self.tracks.iter().map(|track| &track.selection.model).chain(&self.set_list);
+        models.for_each(|model| trust::allow_for_this_process(&model.hash));
+    }
+
+    /// Writes the session; replaces an existing file only when it is complete. Files below its folder are named relative
+    /// to it ([`saved_path`]).
     ///
     /// # Errors
-    /// Returns an error that names the file and the reason.
+    /// Returns an error that names the file and the reason; also if the session would be too large to be read.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         let write = || -> anyhow::Result<()> {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
-            serde_json::to_writer_pretty(&mut file, self)?;
-            file.write_all(b"\n")?;
-            file.as_file().sync_all()?;
-            file.persist(path)?;
-            Ok(())
+            let base = saved_path::folder(path);
+            let mut session = self.clone();
+            session.map_paths(&|path| saved_path::to_saved(path, &base));
+            let mut text = serde_json::to_vec_pretty(&session)?;
+            text.push(b'\n');
+            let (megabytes, most) = (text.len() as u64 >> 20, MAX_BYTES >> 20);
+            ensure!(
+                text.len() as u64 <= MAX_BYTES,
+                "the session has {megabytes} MB with its models, at most {most} MB are supported; do not save large \
+                 models with the project"
+            );
+            Ok(files::write(path, &text)?)
         };
         write().with_context(|| path.display().to_string())
     }
@@ -186,14 +211,17 @@ mod tests {
             parameters: ParameterValues::new(),
             selection: InstanceState::default(),
             fader: FaderSettings { level_db: -3.0, pan: 0.25, ..FaderSettings::default() },
-            input: TrackInput::File { path: "a.wav".into(), looped: true },
+            input: TrackInput::File { path: folder.path().join("takes/a.wav"), looped: true },
             midi_channels: 1,
         };
-        let session = SessionFile { tracks: vec![track], ..SessionFile::default() };
+        let model = FileReference { path: Some(folder.path().join("b.ondes")), ..FileReference::default() };
+        let session = SessionFile { tracks: vec![track], set_list: vec![model], ..SessionFile::default() };
         session.write(&path).unwrap();
         session.write(&path).unwrap();
         assert_eq!(SessionFile::read(&path).unwrap(), session);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left over");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(r#""path": "takes/a.wav""#) && text.contains(r#""path": "b.ondes""#), "{text}");
         for (text, reason) in [
             ("{", "not an Ondes session"),
             (r#"{"format":"song","version":1}"#, "not an Ondes session"),
@@ -205,5 +233,19 @@ mod tests {
             assert!(error.starts_with(&path.display().to_string()) && error.contains(reason), "{error}");
             assert!(!error.contains('\n'));
         }
+    }
+
+    #[test]
+    fn sessions_have_a_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ondes-session");
+        let model = FileReference { embedded: Some("A".repeat(MAX_BYTES as usize)), ..FileReference::default() };
+        let session = SessionFile { set_list: vec![model], ..SessionFile::default() };
+        let error = format!("{:#}", session.write(&path).unwrap_err());
+        assert!(error.contains("a.ondes-session: the session has 32 MB with its models"), "{error}");
+        assert!(!path.exists(), "what cannot be read is not written");
+        std::fs::File::create(&path).unwrap().set_len(MAX_BYTES + 1).unwrap();
+        let error = format!("{:#}", SessionFile::read(&path).unwrap_err());
+        assert!(error.contains("a.ondes-session: 33554433 bytes; at most 33554432"), "{error}");
     }
 }

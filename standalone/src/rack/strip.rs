@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ondes_engine::instrument::{EventKind, MidiDecoder, controller};
+use ondes_engine::panics::contain;
 use ondes_engine::pipeline::{ControlSource, Transport};
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::parameter_source::ParameterSource;
@@ -149,7 +150,8 @@ impl Strip {
     }
 
     /// Plays a block of `frames` that begins at sample `clock`, fader included: `input[channel][frame]` is the device's
-    /// input, `messages` are in order of their frames, `any_solo` tells that some track is solo.
+    /// input, `messages` are in order of their frames, `any_solo` tells that some track is solo. A panic, which is a
+    /// bug, silences this strip alone.
     pub fn play(
         &mut self,
         clock: u64,
@@ -158,6 +160,30 @@ impl Strip {
         messages: &[(usize, MidiMessage)],
         transport: Option<Transport>,
         any_solo: bool,
+    ) {
+        if !self.player.has_failed()
+            && let Err(reason) = contain(|| self.play_instance(clock, frames, input, messages, transport))
+        {
+            self.player.fail(reason);
+        }
+        if self.player.has_failed() {
+            self.sound.iter_mut().for_each(|channel| channel[..frames].fill(0.0));
+        }
+        self.delay.process(&mut self.sound, frames);
+        let target = self.fader.get().gains_heard(any_solo);
+        for ((channel, gain), target) in self.sound.iter_mut().zip(&mut self.gains).zip(target) {
+            ramp(&mut channel[..frames], gain, target);
+        }
+    }
+
+    /// Plays a block of the instance.
+    fn play_instance(
+        &mut self,
+        clock: u64,
+        frames: usize,
+        input: &[&[f32]],
+        messages: &[(usize, MidiMessage)],
+        transport: Option<Transport>,
     ) {
         self.player.begin_block(&self.parameters.player_parameters());
         if let Some(transport) = transport {
@@ -185,11 +211,6 @@ impl Strip {
         self.feed_input(frames, input);
         let [left, right] = &mut self.sound;
         self.player.process(&mut [&mut left[..frames], &mut right[..frames]]);
-        self.delay.process(&mut self.sound, frames);
-        let target = self.fader.get().gains_heard(any_solo);
-        for ((channel, gain), target) in self.sound.iter_mut().zip(&mut self.gains).zip(target) {
-            ramp(&mut channel[..frames], gain, target);
-        }
     }
 
     fn handle_midi(&mut self, frame: usize, message: &MidiMessage) {

@@ -41,8 +41,8 @@ pub struct Track {
     pub(super) build_lock: Arc<Mutex<()>>,
     /// Configuration of the installed strip and when it was installed; `None` without a strip.
     pub(super) installed: Option<(StripConfig, Instant)>,
-    /// Error of its recording, if it cannot be played.
-    pub(super) input_error: Option<String>,
+    /// Reason why it is silent: its recording cannot be played, or its strip cannot be built.
+    pub(super) error: Option<String>,
 }
 
 impl Track {
@@ -68,7 +68,7 @@ impl Track {
             latest_plan: Arc::default(),
             build_lock: Arc::default(),
             installed: None,
-            input_error: None,
+            error: None,
         }
     }
 
@@ -101,10 +101,10 @@ impl Track {
         self.midi_channels
     }
 
-    /// Returns the error of its recording, if it cannot be played, in one line.
+    /// Returns the reason why it is silent, in one line: its recording or its model cannot be played.
     #[must_use]
-    pub fn input_error(&self) -> Option<&str> {
-        self.input_error.as_deref()
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
     }
 
     /// Returns the name to show.

@@ -23,6 +23,9 @@ pub enum RecordError {
     /// The thread cannot be started.
     #[error("the recorder cannot be started: {0}")]
     Thread(io::Error),
+    /// The thread has failed.
+    #[error("the recorder has failed; open the audio device again")]
+    Failed,
     /// No file was given.
     #[error("no file to record to")]
     NoFile,

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
+use bytemuck::allocation::try_zeroed_slice_box;
+
 use super::error::RecordError;
 
 /// Ring buffer of interleaved frames; frame `n` is at index `n` modulo the capacity.
 pub(super) struct SampleHistory {
-    samples: Vec<f32>,
+    samples: Box<[f32]>,
     channels: usize,
     /// Capacity, frames.
     capacity: u64,
@@ -15,10 +17,9 @@ pub(super) struct SampleHistory {
 
 impl SampleHistory {
     pub fn new(channels: usize, frames: usize) -> Result<Self, RecordError> {
-        let mut samples = Vec::new();
         let length = frames.checked_mul(channels).ok_or(RecordError::Memory)?;
-        samples.try_reserve_exact(length).map_err(|_| RecordError::Memory)?;
-        samples.resize(length, 0.0);
+        // Zeroed by the system: a track that plays nothing takes no memory.
+        let samples = try_zeroed_slice_box(length).map_err(|()| RecordError::Memory)?;
         Ok(Self { samples, channels, capacity: frames as u64, held: None })
     }
 

@@ -138,8 +138,8 @@ impl Recorder {
         let id = self.number();
         self.dropped_before = self.dropped();
         let mut state = self.shared.lock();
+        self.send(WriterCommand::Begin { id, tracks, now, preroll })?;
         (state.current, state.frames, state.error) = (Some(id), 0, None);
-        self.send(WriterCommand::Begin { id, tracks, now, preroll });
         Ok(())
     }
 
@@ -147,9 +147,10 @@ impl Recorder {
     /// [`RecordingStatus::finishing`] and [`wait`](Self::wait).
     pub fn stop(&mut self) {
         let mut state = self.shared.lock();
-        if let Some(id) = state.current.take() {
+        if let Some(id) = state.current.take()
+            && self.send(WriterCommand::End { id, now: self.now() }).is_ok()
+        {
             state.finishing += 1;
-            self.send(WriterCommand::End { id, now: self.now() });
         }
     }
 
@@ -166,9 +167,9 @@ impl Recorder {
         let tracks = self.create(files, format)?;
         let id = self.number();
         let mut state = self.shared.lock();
+        self.send(WriterCommand::Save { id, tracks, now })?;
         state.finishing += 1;
         state.error = None;
-        self.send(WriterCommand::Save { id, tracks, now });
         Ok(())
     }
 
@@ -232,12 +233,11 @@ impl Recorder {
         self.next
     }
 
-    /// Sends a command. An end is sent under the lock of the shared state, so that the thread cannot write beyond it.
-    fn send(&self, command: WriterCommand) {
-        if let Some(commands) = &self.commands {
-            // The thread receives as long as there is a sender.
-            drop(commands.send(command));
-        }
+    /// Sends a command, under the lock of the shared state, so that the thread cannot write beyond an end. Fails only if
+    /// the thread has failed.
+    fn send(&self, command: WriterCommand) -> Result<(), RecordError> {
+        let sent = self.commands.as_ref().is_some_and(|commands| commands.send(command).is_ok());
+        if sent { Ok(()) } else { Err(RecordError::Failed) }
     }
 }
 
@@ -246,7 +246,7 @@ impl Drop for Recorder {
         self.stop();
         drop(self.commands.take());
         if let Some(thread) = self.thread.take() {
-            // If it panicked, nothing more can be done for the files.
+            // The thread contains its panics.
             drop(thread.join());
         }
     }
@@ -257,4 +257,43 @@ fn check(what: &'static str, found: f64, range: RangeInclusive<f64>) -> Result<(
         return Ok(());
     }
     Err(RecordError::Limit { what, found, supported: format!("{} to {}", range.start(), range.end()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_the_recording_with_its_files_and_the_next_one_starts() {
+        let folder = tempfile::tempdir().unwrap();
+        let setup = RecorderSetup { channels: vec![1], preroll_s: 0.0, ..RecorderSetup::default() };
+        let (mut recorder, mut taps) = Recorder::new(&setup).unwrap();
+        taps[0].push(0, &[&[0.5; 100]]);
+        let start = |recorder: &mut Recorder, name: &str| {
+            recorder.start([(0, folder.path().join(name))], RecordingFormat::Float32, false)
+        };
+        start(&mut recorder, "first.wav").unwrap();
+        // Its tap does not exist, which is a bug.
+        let path = folder.path().join("bug.wav");
+        let file = SoundFile::create(&path, RecordingFormat::Float32, 48_000, 1).unwrap();
+        let tracks = vec![TakeTrack::new(7, path, file)];
+        recorder.send(WriterCommand::Save { id: 99, tracks, now: 100 }).unwrap();
+        let since = Instant::now();
+        while recorder.status().error.is_none() {
+            assert!(since.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let status = recorder.wait();
+        let error = status.error.unwrap();
+        assert!(error.starts_with("the recording failed: index out of bounds"), "{error}");
+        assert_eq!((status.recording, status.finishing), (None, 0));
+        assert!(hound::WavReader::open(folder.path().join("first.wav")).is_ok());
+        start(&mut recorder, "second.wav").unwrap();
+        taps[0].push(100, &[&[0.25; 100]]);
+        recorder.stop();
+        assert_eq!(recorder.wait().error, None);
+        assert!(hound::WavReader::open(folder.path().join("second.wav")).unwrap().duration() > 0);
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
+use ondes_engine::panics::contain;
 use ondes_engine::sync::{lock, recover};
 
 use super::disk_sync::DiskSync;
@@ -77,32 +78,50 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Runs until the recorder is dropped and all takes are complete.
+    /// Runs until the recorder is dropped and all takes are complete. A panic ends the takes, whose files are complete
+    /// up to there.
     pub fn run(mut self) {
         let mut pending = VecDeque::new();
         let mut closing = false;
         while !closing || !pending.is_empty() || !self.takes.is_empty() {
-            // So that a command finds all frames that were pushed before it.
-            while self.drain_and_receive(&mut pending) {}
-            // A take that starts after a clock reset must not contain frames from before it.
-            if !self.readers.iter().any(TapReader::at_jump) {
-                pending.drain(..).for_each(|command| self.execute(command));
-            }
-            self.handle_clock_jumps();
-            let more = self.write();
-            let wait = if more { Duration::ZERO } else { POLL };
-            if closing || !pending.is_empty() {
-                std::thread::sleep(wait);
-                continue;
-            }
-            match self.commands.recv_timeout(wait) {
-                Ok(command) => pending.push_back(command),
-                Err(RecvTimeoutError::Timeout) => (),
-                Err(RecvTimeoutError::Disconnected) => closing = true,
+            let Err(panic) = contain(|| self.step(&mut pending, &mut closing)) else { continue };
+            pending.clear();
+            let was_idle = self.takes.is_empty();
+            self.takes.clear();
+            let mut state = self.shared.lock();
+            (state.current, state.finishing) = (None, 0);
+            state.error = Some(format!("the recording failed: {panic}"));
+            drop(state);
+            self.shared.changed.notify_all();
+            if was_idle {
+                // No take was the cause, so it would fail for ever.
+                return;
             }
         }
         let failures = self.disk.finish();
         self.report_error(failures.first().map(ToString::to_string));
+    }
+
+    /// Executes commands, writes what is due and waits for a while. Sets `closing` when the recorder is dropped.
+    fn step(&mut self, pending: &mut VecDeque<WriterCommand>, closing: &mut bool) {
+        // So that a command finds all frames that were pushed before it.
+        while self.drain_and_receive(pending) {}
+        // A take that starts after a clock reset must not contain frames from before it.
+        if !self.readers.iter().any(TapReader::at_jump) {
+            pending.drain(..).for_each(|command| self.execute(command));
+        }
+        self.handle_clock_jumps();
+        let more = self.write();
+        let wait = if more { Duration::ZERO } else { POLL };
+        if *closing || !pending.is_empty() {
+            std::thread::sleep(wait);
+            return;
+        }
+        match self.commands.recv_timeout(wait) {
+            Ok(command) => pending.push_back(command),
+            Err(RecvTimeoutError::Timeout) => (),
+            Err(RecvTimeoutError::Disconnected) => *closing = true,
+        }
     }
 
     /// Reads the rings, then the commands. Returns whether there were any.

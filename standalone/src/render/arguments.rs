@@ -13,8 +13,9 @@ use ondes_processor::parameter::{BLOCK_DC, CHANNELS, GATE, OUTPUT_LEVEL, OVERSAM
 
 use super::parameter_arguments::ParameterArguments;
 use super::shard::Shard;
-use crate::argument_parsers::{TRANSPOSE, number_in, parse_seconds};
+use crate::argument_parsers::{SECONDS, TRANSPOSE, number_in, parse_control};
 use crate::executor_arguments::{ExecutorArguments, ResamplingArgument};
+use crate::memory;
 use crate::rack::session_file;
 
 const EXAMPLES: &str = "\
@@ -69,6 +70,9 @@ pub struct RenderArguments {
     /// executed), or NAME.ondes-session
     #[arg(value_name = "MODEL|SESSION")]
     pub model: PathBuf,
+    /// Run the TorchScript programs that the session names, this time only; a program can do what any program can
+    #[arg(long)]
+    pub trust: bool,
     /// More files and folders for the option before, --midi or --input; MODEL must come before it
     pub more: Vec<PathBuf>,
     /// MIDI file to play on an instrument, or a folder of them
@@ -135,7 +139,7 @@ pub struct RenderArguments {
     pub stems: bool,
     /// Length in seconds, up to a day: of a session [default: until everything has faded out], or of what a model with
     /// a prior generates
-    #[arg(long, value_name = "S", value_parser = parse_seconds)]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = number_in(SECONDS))]
     pub seconds: Option<f64>,
     /// Files of a batch, or tracks of a session, to render in parallel [default: one per core]
     #[arg(long, value_name = "N")]
@@ -146,6 +150,10 @@ pub struct RenderArguments {
     /// Render files of a batch again that are up to date; needed when only options have changed
     #[arg(long)]
     pub force: bool,
+    /// Most memory for decoded sound, such as 512M or 4G: the recordings of a session's tracks and its --input, which
+    /// are held whole; other sources are streamed [default: half of the machine's memory]
+    #[arg(long, value_name = "SIZE", value_parser = memory::parse_size)]
+    pub memory: Option<u64>,
     /// Print one JSON object, with --out - on standard error; for a batch one line per file and a summary
     #[arg(long)]
     pub json: bool,
@@ -291,10 +299,4 @@ impl BitDepth {
             Self::Float32 => WavBits::Float32,
         }
     }
-}
-
-fn parse_control(text: &str) -> Result<(String, f32), String> {
-    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
-    let value: f32 = value.trim().parse().map_err(|_| format!("{value:?} is not a number"))?;
-    Ok((name.trim().to_owned(), value))
 }

@@ -27,7 +27,7 @@ pub use arguments::RenderArguments;
 pub use midi_score::note_name;
 
 use crate::progress::RenderProgress;
-use crate::{interrupt, open_model, terminal};
+use crate::{memory, open_model, terminal};
 use model_renderer::ModelRenderer;
 use output_target::OutputTarget;
 
@@ -36,7 +36,7 @@ use output_target::OutputTarget;
 /// # Errors
 /// Returns an error that names the file and what is wrong with it. A failed render leaves no output.
 pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> {
-    interrupt::listen();
+    memory::set_limit(arguments.memory.unwrap_or_else(memory::usual_limit));
     if arguments.is_session() {
         return session::run(arguments);
     }

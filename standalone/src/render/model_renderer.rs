@@ -84,8 +84,9 @@ impl<'a> ModelRenderer<'a> {
 
         let latency = pipeline.latency_samples();
         let rest = (latency + pipeline.tail_samples() + chain.tail_samples()) as u64;
-        let output = WavOutput::create(&target, sample_rate, output_channels, arguments, latency)?;
-        progress.expect(source_reader.length(sample_rate).map(|length| length + rest), sample_rate);
+        let expected = source_reader.length(sample_rate).map(|length| length + rest);
+        let output = WavOutput::create(&target, sample_rate, output_channels, arguments, latency, expected)?;
+        progress.expect(expected, sample_rate);
         let render = PipelineRender::new(pipeline, chain, output, progress, sample_rate, arguments.block as usize);
         let started_at = Instant::now();
         let played = match &mut source_reader {
@@ -93,7 +94,7 @@ impl<'a> ModelRenderer<'a> {
             RenderSource::Recording(recording) => render.play_recording(recording)?,
             RenderSource::Generated(seconds) => render.generate((*seconds * f64::from(sample_rate)).ceil() as u64)?,
         };
-        let FinishedRender { pipeline, output, in_pipeline, first_sample } = played;
+        let FinishedRender { pipeline, output, in_pipeline, first_sample, invalid_output } = played;
         let elapsed = started_at.elapsed();
         let (notes_dropped, samples_missing) = (pipeline.notes_dropped(), pipeline.samples_missing());
         let (executor, memory_bytes) = (pipeline.executor(), pipeline.bytes());
@@ -101,6 +102,8 @@ impl<'a> ModelRenderer<'a> {
         if let Some(notice) = executor::take_warning() {
             warnings.push(format!("{}: {notice}", arguments.model.display()));
         }
+        let invalid = invalid_output.map(|invalid| format!("{}: {}", arguments.model.display(), invalid.warning()));
+        warnings.extend(invalid);
         if let RenderSource::Recording(recording) = &source_reader {
             let name = source.display();
             warnings.extend(recording.warnings().into_iter().map(|warning| format!("{name}: {warning}")));
@@ -143,6 +146,7 @@ impl<'a> ModelRenderer<'a> {
                 notes,
                 notes_outside,
                 notes_dropped,
+                invalid_output,
                 start_ms: first_sample.map(|first| 1e3 * (first - started).as_secs_f64()),
                 memory_bytes,
                 peak_memory_bytes: memory::peak_resident_bytes(),

@@ -2,16 +2,16 @@
 //!
 //! The end of a render does not depend on the block length.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use ondes_engine::chain::Chain;
 use ondes_engine::instrument::Event;
+use ondes_engine::panics::contain;
 use ondes_engine::pipeline::Pipeline;
 
 use super::recording_reader::RecordingReader;
+use super::report::InvalidOutput;
 use super::wav_output::WavOutput;
 use crate::interrupt;
 use crate::progress::RenderProgress;
@@ -36,6 +36,8 @@ pub struct PipelineRender<'a> {
     position: u64,
     in_pipeline: Duration,
     first_sample: Option<Instant>,
+    /// Numbers of the first invalid sample and of the sample after the last one.
+    invalid: Option<(u64, u64)>,
 }
 
 /// Result of a render.
@@ -48,6 +50,8 @@ pub struct FinishedRender {
     pub in_pipeline: Duration,
     /// Time of the first audible sample.
     pub first_sample: Option<Instant>,
+    /// Output that the model could not compute.
+    pub invalid_output: Option<InvalidOutput>,
 }
 
 impl<'a> PipelineRender<'a> {
@@ -71,6 +75,7 @@ impl<'a> PipelineRender<'a> {
             position: 0,
             in_pipeline: Duration::ZERO,
             first_sample: None,
+            invalid: None,
         }
     }
 
@@ -176,7 +181,13 @@ impl<'a> PipelineRender<'a> {
             false => self.pipeline.process(driven[0], left),
         };
         // A TorchScript model reports an error by a panic with a message.
-        catch_unwind(AssertUnwindSafe(process)).map_err(processing_error)?;
+        contain(process).map_err(|reason| anyhow!("the model failed: {reason}"))?;
+        // The pipeline outputs NaN from the first invalid sample on.
+        if let Some(first) = (0..length).find(|frame| left[*frame].is_nan() || is_stereo && right[*frame].is_nan()) {
+            [&mut *left, &mut *right].into_iter().for_each(|side| side[first..].fill(0.0));
+            let (first, _) = self.invalid.unwrap_or((self.position + first as u64, 0));
+            self.invalid = Some((first, self.position + length as u64));
+        }
         if !is_stereo {
             right.copy_from_slice(left);
         }
@@ -193,15 +204,15 @@ impl<'a> PipelineRender<'a> {
     }
 
     fn finish(self) -> FinishedRender {
+        let latency = self.pipeline.latency_samples() as u64;
+        let invalid_output = self.invalid.map(|(first, end)| {
+            let first = first.saturating_sub(latency);
+            InvalidOutput {
+                first_second: first as f64 / f64::from(self.sample_rate),
+                samples: end.saturating_sub(latency).saturating_sub(first),
+            }
+        });
         let Self { pipeline, output, in_pipeline, first_sample, .. } = self;
-        FinishedRender { pipeline, output, in_pipeline, first_sample }
-    }
-}
-
-/// Returns the model's message; other panics continue.
-fn processing_error(reason: Box<dyn Any + Send>) -> anyhow::Error {
-    match reason.downcast::<String>() {
-        Ok(reason) => anyhow!("the model failed: {reason}"),
-        Err(reason) => resume_unwind(reason),
+        FinishedRender { pipeline, output, in_pipeline, first_sample, invalid_output }
     }
 }

@@ -91,7 +91,7 @@ impl RecordingReader {
     pub fn warnings(&self) -> Vec<&'static str> {
         let truncated = self.decoder.truncated().then_some("is truncated; played up to its end");
         let replaced =
-            (self.decoder.replaced() > 0).then_some("contains NaN or infinite samples; they were replaced by 0");
+            (self.decoder.replaced() > 0).then_some("contains samples that are NaN, infinite or above +120 dBFS; limited");
         truncated.into_iter().chain(replaced).collect()
     }
 

@@ -46,6 +46,8 @@ pub struct RenderReport {
     pub notes_outside: usize,
     /// Notes that found no voice, even by stealing.
     pub notes_dropped: u64,
+    /// Output that is silent because the model computed NaN or infinity; null without any.
+    pub invalid_output: Option<InvalidOutput>,
     /// Time from the start of the program, or of this file in a batch, to the first audible sample, ms.
     pub start_ms: Option<f64>,
     /// Memory of the pipeline's weights, states and buffers, bytes.
@@ -54,6 +56,22 @@ pub struct RenderReport {
     pub peak_memory_bytes: Option<u64>,
     /// Warnings, also printed on standard error.
     pub warnings: Vec<String>,
+}
+
+/// Output that is silent because the model computed NaN or infinity.
+#[derive(Clone, Copy, Serialize)]
+pub struct InvalidOutput {
+    /// Time of the first sample, s.
+    pub first_second: f64,
+    /// Number of samples in all.
+    pub samples: u64,
+}
+
+impl InvalidOutput {
+    /// Returns the warning about it.
+    pub fn warning(&self) -> String {
+        format!("computes invalid numbers (NaN or infinity); silent from {:.2} s", self.first_second)
+    }
 }
 
 impl RenderReport {

@@ -15,13 +15,15 @@ use serde::Serialize;
 use super::arguments::RenderArguments;
 use super::midi_score::MidiScore;
 use super::output_target::{OutputTarget, check_not_input};
-use super::report::amplitude_db;
+use super::report::{InvalidOutput, amplitude_db};
 use super::wav_output::WavOutput;
 use crate::executor_arguments::ResamplingArgument;
 use crate::progress::RenderProgress;
 use crate::rack::bounce::{Bounce, BouncedTrack, CHUNK, MAX_INPUTS};
+use crate::rack::clip::Sound;
 use crate::rack::session_file::TrackInput;
 use crate::rack::{Mixer, SessionFile, Track, clip};
+use crate::trust::refuse_untrusted;
 use crate::{interrupt, memory, terminal};
 
 /// Sample rate if neither the command line nor the session gives one, Hz.
@@ -81,6 +83,8 @@ struct TrackReport {
     peak_db: Option<f64>,
     /// Latency of the model, samples.
     latency_samples: usize,
+    /// Blocks that are silent because the model computed NaN or infinity; null without any.
+    invalid_output: Option<InvalidOutput>,
 }
 
 impl SessionReport {
@@ -114,6 +118,9 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
     let name = arguments.model.display();
     let session = SessionFile::read(&arguments.model).map_err(with_causes)?;
     ensure!(!session.tracks.is_empty(), "{name}: the session has no tracks");
+    if arguments.trust {
+        session.allow_programs();
+    }
     let recordings = session.tracks.iter().filter_map(|track| track.input.file());
     let read: Vec<&Path> =
         [arguments.model.as_path()].into_iter().chain(arguments.sources()).chain(recordings).collect();
@@ -122,32 +129,41 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
     let sample_rate = arguments.sample_rate.or(session.audio.sample_rate).unwrap_or(DEFAULT_RATE);
 
     let mut mixer = Mixer::offline();
-    if let Some(problem) = mixer.restore(&session).first() {
+    let problems = mixer.restore(&session);
+    refuse_untrusted(&mixer, &arguments.model)?;
+    if let Some(problem) = problems.first() {
         bail!("{name}: {problem}");
     }
     let Material { input, length } = Material::load(arguments, &mut mixer, sample_rate)?;
     let setup = Setup { sample_rate, max_block: arguments.block as usize };
     let rack = mixer.open(setup, None, Vec::new()).map_err(|error| anyhow!("{name}: {error:#}"))?;
-    if let Some(error) = mixer.tracks().find_map(|(_, track)| track.input_error()) {
+    if let Some(error) = mixer.tracks().find_map(|(_, track)| track.error()) {
         bail!("{name}: {error}");
     }
     let length = session_length(arguments, &mixer, length, sample_rate)?;
     let stems = if arguments.stems { stem_targets(arguments, &target, &mixer, &read)? } else { Vec::new() };
     let progress = RenderProgress::of_sound();
     let mut warnings = mixer.notices();
-    warnings.extend(unused_inputs(arguments, &mixer, input.len()));
+    warnings.extend(unused_inputs(arguments, &mixer, input.as_ref().map_or(0, |input| input.channels.len())));
     warnings.iter().for_each(|warning| progress.warn(warning));
     let already_shown = warnings.len();
 
     let started_at = Instant::now();
-    let mut render =
-        SessionRender::create(arguments, Bounce::new(rack), input, sample_rate, &target, &stems, &progress)?;
+    let mut render = SessionRender::create(
+        arguments,
+        Bounce::new(rack),
+        Material { input, length },
+        sample_rate,
+        &target,
+        &stems,
+        &progress,
+    )?;
     let mut tracks = render.track_reports(&mixer);
     let latency_samples = render.bounce.latency_samples();
     render.render_all(length, arguments.seconds.is_none())?;
     let elapsed = started_at.elapsed();
     let SessionRender { mix, stems: files, peaks, jobs, .. } = render;
-    add_track_warnings(arguments, &mixer, &mut warnings)?;
+    add_track_warnings(arguments, &mixer, sample_rate, &mut tracks, &mut warnings)?;
     for (track, peak) in tracks.iter_mut().zip(peaks) {
         track.peak_db = amplitude_db(peak);
     }
@@ -198,8 +214,7 @@ fn with_causes(error: anyhow::Error) -> anyhow::Error {
 
 /// Sound in place of the device's input, and the length of the material of the command line.
 struct Material {
-    /// `[channel][frame]`.
-    input: Vec<Vec<f32>>,
+    input: Option<Sound>,
     /// Length of the input or of the MIDI file, whichever is longer, frames.
     length: u64,
 }
@@ -216,10 +231,10 @@ impl Material {
             slots.into_iter().for_each(|slot| mixer.set_score(slot, events.clone()));
         }
         let input = match arguments.input.first() {
-            Some(input) => clip::decode(input, sample_rate, MAX_INPUTS).map_err(with_causes)?,
-            None => Vec::new(),
+            Some(input) => Some(clip::decode(input, sample_rate, MAX_INPUTS).map_err(with_causes)?),
+            None => None,
         };
-        let length = length.max(input.first().map_or(0, Vec::len) as u64);
+        let length = length.max(input.as_ref().map_or(0, Sound::frames) as u64);
         Ok(Self { input, length })
     }
 }
@@ -241,23 +256,34 @@ fn session_length(
     Ok(length)
 }
 
-/// Adds warnings about tracks after the render.
+/// Adds warnings about tracks after the render, and their invalid output to their reports.
 ///
 /// # Errors
-/// Returns an error if the model of a track has failed.
-fn add_track_warnings(arguments: &RenderArguments, mixer: &Mixer, warnings: &mut Vec<String>) -> anyhow::Result<()> {
+/// Returns an error if a track has failed.
+fn add_track_warnings(
+    arguments: &RenderArguments,
+    mixer: &Mixer,
+    sample_rate: u32,
+    reports: &mut [TrackReport],
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<()> {
     let name = arguments.model.display();
-    for (slot, track) in mixer.tracks() {
+    for ((slot, track), report) in mixer.tracks().zip(reports) {
         let number = slot + 1;
-        if let Some(health) = track.instance.session.health().filter(|health| health.invalid_blocks > 0) {
-            warnings.push(format!("{name}: track {number}: {} blocks with invalid samples", health.invalid_blocks));
-        }
-        let warning = track.instance.session.warning();
-        if let Some(warning) = warning.filter(|warning| !warnings.iter().any(|shown| shown.ends_with(warning))) {
-            warnings.push(format!("{name}: track {number}: {warning}"));
-        }
-        if let LoadStatus::Failed(reason) = track.instance.session.status() {
+        if let LoadStatus::Failed(reason) = track.instance.status() {
             bail!("{name}: track {number}: {reason}");
+        }
+        let session = &track.instance.session;
+        if let Some(invalid) = session.health().and_then(|health| health.invalid_output) {
+            let first = invalid.first_sample.saturating_sub(report.latency_samples as u64);
+            let first_second = first as f64 / f64::from(sample_rate);
+            let invalid = InvalidOutput { first_second, samples: invalid.samples };
+            warnings.push(format!("{name}: track {number}: {}", invalid.warning()));
+            report.invalid_output = Some(invalid);
+        } else if let Some(warning) = session.warning()
+            && !warnings.iter().any(|shown| shown.ends_with(&warning))
+        {
+            warnings.push(format!("{name}: track {number}: {warning}"));
         }
     }
     Ok(())
@@ -367,8 +393,8 @@ fn unused_inputs(arguments: &RenderArguments, mixer: &Mixer, inputs: usize) -> V
 /// Offline render of a session and its outputs.
 struct SessionRender<'a> {
     bounce: Bounce,
-    /// `[channel][frame]`: sound in place of the device's input.
-    input: Vec<Vec<f32>>,
+    /// Sound in place of the device's input.
+    input: Option<Sound>,
     /// Frames rendered so far, latency included.
     position: u64,
     jobs: usize,
@@ -381,17 +407,18 @@ struct SessionRender<'a> {
 }
 
 impl<'a> SessionRender<'a> {
-    /// Creates the output files.
+    /// Creates the output files; `length` of the material is that of the render, without tail.
     fn create(
         arguments: &RenderArguments,
         bounce: Bounce,
-        input: Vec<Vec<f32>>,
+        Material { input, length }: Material,
         sample_rate: u32,
         target: &OutputTarget,
         stems: &[OutputTarget],
         progress: &'a RenderProgress,
     ) -> anyhow::Result<Self> {
-        let create = |target, latency| WavOutput::create(target, sample_rate, CHANNELS, arguments, latency);
+        let frames = Some(length + bounce.tail_samples() as u64);
+        let create = |target, latency| WavOutput::create(target, sample_rate, CHANNELS, arguments, latency, frames);
         let mix = create(target, bounce.latency_samples())?;
         let stems = stems.iter().map(|stem| create(stem, bounce.tracks_latency_samples()));
         let stems = stems.collect::<anyhow::Result<Vec<_>>>()?;
@@ -404,7 +431,13 @@ impl<'a> SessionRender<'a> {
     fn track_reports(&self, mixer: &Mixer) -> Vec<TrackReport> {
         let report = |bounced: &BouncedTrack| {
             let name = mixer.track(bounced.slot).map(Track::title).unwrap_or_default();
-            TrackReport { name, out: None, peak_db: None, latency_samples: bounced.latency_samples() }
+            TrackReport {
+                name,
+                out: None,
+                peak_db: None,
+                latency_samples: bounced.latency_samples(),
+                invalid_output: None,
+            }
         };
         self.bounce.tracks().iter().map(report).collect()
     }
@@ -422,15 +455,16 @@ impl<'a> SessionRender<'a> {
     fn advance(&mut self, target: u64, end: Option<u64>) -> anyhow::Result<()> {
         // Silence follows the recording.
         let silence = [0.0; CHUNK];
-        let input = std::mem::take(&mut self.input);
-        let length = input.first().map_or(0, Vec::len) as u64;
+        let input = self.input.take();
+        let channels = input.as_ref().map_or([].as_slice(), |input| &input.channels);
+        let length = input.as_ref().map_or(0, Sound::frames) as u64;
         while self.position < target {
             interrupt::check()?;
             let start = self.position;
             let until = if start < length { target.min(length) } else { target };
             let frames = (until - start).min(CHUNK as u64) as usize;
             let range = start as usize..start as usize + frames;
-            let block = input.iter().map(|channel| channel.get(range.clone()).unwrap_or(&silence[..frames]));
+            let block = channels.iter().map(|channel| channel.get(range.clone()).unwrap_or(&silence[..frames]));
             let block: Vec<&[f32]> = block.collect();
             self.play(frames, &block, end)?;
         }

@@ -10,6 +10,8 @@ use super::loudness::{Loudness, MAX_TRUE_PEAK_DB, Normalizer};
 use super::output_target::OutputTarget;
 use super::report::amplitude_db;
 
+/// Longest time by which an output exceeds its expected length, seconds: voices may ring for a minute.
+const MARGIN_S: u64 = 120;
 /// Mono or stereo.
 const MAX_CHANNELS: usize = 2;
 
@@ -59,7 +61,7 @@ impl WrittenWav {
 }
 
 impl WavOutput {
-    /// Creates a mono or stereo WAV whose first `latency` frames are skipped.
+    /// Creates a mono or stereo WAV of about `frames` frames, if that is known, whose first `latency` frames are skipped.
     ///
     /// # Errors
     /// Returns an error if the file cannot be created or the loudness cannot be measured at that rate.
@@ -69,12 +71,17 @@ impl WavOutput {
         channels: usize,
         arguments: &RenderArguments,
         latency: usize,
+        frames: Option<u64>,
     ) -> anyhow::Result<Self> {
         let to_standard_output = *target == OutputTarget::StandardOutput;
         let bits = arguments.bits.wav();
         let normalizer =
             arguments.normalize.map(|lufs| Normalizer::new(lufs, sample_rate, channels, target)).transpose()?;
+        let frames = frames.map(|frames| frames + MARGIN_S * u64::from(sample_rate));
         let writer = match target {
+            OutputTarget::File(path) if frames.is_none_or(|frames| WavWriter::is_long(frames, channels, bits)) => {
+                WavWriter::create_long(path, sample_rate, channels, bits)
+            }
             OutputTarget::File(path) => WavWriter::create(path, sample_rate, channels, bits),
             OutputTarget::StandardOutput => {
                 let stream = BufWriter::with_capacity(1 << 16, io::stdout());

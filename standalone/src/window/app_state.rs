@@ -1,34 +1,39 @@
 //! State of the app behind its window: mixer, devices, session and settings.
 
+mod recordings;
+mod sessions;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use ondes_engine::dsp::level::amplitude_to_db;
 use ondes_engine::realtime::LoadStatus;
+use ondes_processor::history::Change;
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::library::FileReference;
 use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter_store::ParameterStore;
 use ondes_processor::product::Product;
-use ondes_processor::state::WindowSettings;
 use ondes_ui::view_model::model_list::{ModelList, marks_file};
 use ondes_ui::view_model::{self, InstanceViewModel};
 use ondes_ui::{ViewModel, WindowCommand, file_dialog};
 
+use self::sessions::{PendingSession, session_name, session_path};
 use super::autosave::Autosave;
 use super::device_scan::DeviceScan;
 use super::dropped_files::DroppedKind;
 use super::file_dialog::{DialogPurpose, OpenDialog};
-use super::recording_settings::{RecordingFiles, RecordingSettings};
+use super::mixer_history::{MixerChange, MixerSetting};
+use super::recording_settings::RecordingSettings;
 use super::settings::AppSettings;
 use super::view::{AppCommand, AppView, ClipView, Prompt, TrackView};
 use crate::audio_app::AudioApp;
 use crate::io::AudioChoice;
 use crate::rack::clip::Clip;
-use crate::rack::session_file::{self, TrackInput};
+use crate::rack::session_file::TrackInput;
 use crate::rack::{MasterMeter, Mixer, SessionFile};
 use crate::track_loader::LoadOutcome;
 
@@ -74,15 +79,6 @@ pub(super) struct AppState {
 struct DismissedErrors {
     error: Option<String>,
     dropped: u64,
-}
-
-/// Session that is being loaded.
-struct PendingSession {
-    path: Option<PathBuf>,
-    /// Recovered from the autosave: it counts as changed until it is saved.
-    recovered: bool,
-    /// Adds an instrument when it is loaded.
-    add_instrument: bool,
 }
 
 /// Selected track with its panels.
@@ -136,16 +132,14 @@ impl AppState {
             finishing_notice: None,
             dismissed: DismissedErrors::default(),
         };
-        let last = app_state.settings.session.clone();
-        match last.as_deref().map(SessionFile::read) {
-            Some(Ok(session)) => {
-                app_state.restore(session, PendingSession { path: last, recovered: false, add_instrument: false })
+        match app_state.settings.session.clone() {
+            // Read in the background: the window opens whatever it is.
+            Some(path) => {
+                app_state.app.restore_file(path.clone());
+                app_state.pending_session =
+                    Some(PendingSession { path: Some(path), recovered: false, add_instrument: false });
             }
-            failed => {
-                app_state.problems.extend(failed.and_then(Result::err).map(|error| format!("{error:#}")));
-                app_state.settings.session = None;
-                app_state.handle(AppCommand::AddTrack(Product::Instrument));
-            }
+            None => app_state.handle(AppCommand::AddTrack(Product::Instrument)),
         }
         app_state.rescan();
         app_state
@@ -157,6 +151,7 @@ impl AppState {
         while let Some(outcome) = self.app.outcome() {
             match outcome {
                 LoadOutcome::Restored(problems) => self.finish_restore(problems),
+                LoadOutcome::NotRestored(problem) => self.start_without_session(problem),
                 LoadOutcome::Failed(problem) => self.problems.push(problem),
             }
         }
@@ -172,44 +167,6 @@ impl AppState {
         if self.last_autosave.elapsed() >= AUTOSAVE_INTERVAL && self.prompt != Some(Prompt::RecoverAutosave) {
             self.write_autosave();
         }
-    }
-
-    /// Compares the session with the saved one.
-    fn update_changed(&mut self) {
-        self.last_comparison = Instant::now();
-        if self.pending_session.is_some() || !self.app.loading().is_empty() {
-            return;
-        }
-        let mixer = self.app.mixer();
-        let loading = mixer.tracks().any(|(_, track)| track.instance.status() == LoadStatus::Loading);
-        if loading {
-            return;
-        }
-        let now = comparable_session(&mixer);
-        drop(mixer);
-        match &self.baseline {
-            Some(baseline) => self.changed = *baseline != now,
-            None => self.baseline = Some(now),
-        }
-    }
-
-    fn write_autosave(&mut self) {
-        self.last_autosave = Instant::now();
-        self.update_changed();
-        let session = self.session();
-        let Some(autosave) = &mut self.autosave else { return };
-        if self.changed {
-            self.problems.extend(autosave.write(session, self.settings.session.clone()));
-        } else if autosave.is_there() {
-            autosave.clear();
-        }
-    }
-
-    /// Returns the session with its devices.
-    fn session(&self) -> SessionFile {
-        let mut session = comparable_session(&self.app.mixer());
-        (session.audio, session.midi) = (self.settings.audio.clone(), self.settings.midi.clone());
-        session
     }
 
     /// Returns everything to draw.
@@ -241,7 +198,7 @@ impl AppState {
             let missing = track.instance.missing_model().map(|missing| missing.to_string());
             let error = missing.or(match progress {
                 LoadStatus::Failed(reason) => Some(reason),
-                _ => track.input_error().map(str::to_owned),
+                _ => track.error().map(str::to_owned),
             });
             tracks.push(TrackView {
                 slot,
@@ -298,6 +255,8 @@ impl AppState {
     pub fn show(&mut self, ui: &mut egui::Ui) {
         let Some(selected) = &mut self.selected else { return };
         view_model::show(&mut selected.view_model, &mut selected.window, ui, &*selected.parameters);
+        self.apply_restored();
+        let Some(selected) = &mut self.selected else { return };
         let window = selected.instance.window_settings();
         if window != self.settings.window {
             self.settings.window = window;
@@ -312,8 +271,31 @@ impl AppState {
 
     /// Handles a command of the user.
     pub fn handle(&mut self, command: AppCommand) {
+        let change = MixerChange::begin(&command, &self.app.mixer());
+        self.handle_unrecorded(command);
+        if let (Some(change), Some(selected)) = (change, &self.selected)
+            && let Some(after) = change.after(&self.app.mixer())
+        {
+            let change_of_setting = Change { before: Arc::new(change.before) as _, after: Arc::new(after) as _ };
+            selected.view_model.record_outside(change.label, change_of_setting);
+        }
+    }
+
+    fn handle_unrecorded(&mut self, command: AppCommand) {
         if let Err(error) = self.try_handle(command) {
             self.problems.push(format!("{error:#}"));
+        }
+    }
+
+    /// Restores what undo and redo in the panels want of the mixer.
+    fn apply_restored(&mut self) {
+        let restored = self.selected.as_mut().map(|selected| selected.view_model.take_restored());
+        for setting in restored.into_iter().flatten() {
+            let setting = setting.downcast_ref::<MixerSetting>();
+            let command = setting.and_then(|setting| setting.restore(&mut self.app.mixer()));
+            if let Some(command) = command {
+                self.handle_unrecorded(command);
+            }
         }
     }
 
@@ -406,29 +388,6 @@ impl AppState {
         Ok(())
     }
 
-    /// Continues with the command behind the prompt; unsaved changes are lost.
-    fn discard(&mut self) -> anyhow::Result<()> {
-        let prompt = self.prompt.take();
-        if prompt == Some(Prompt::RecoverAutosave)
-            && let Some(autosave) = &mut self.autosave
-        {
-            autosave.clear();
-        }
-        match self.pending.take() {
-            Some(command) => self.start_session(command),
-            None => Ok(()),
-        }
-    }
-
-    /// Restores the autosaved session.
-    fn recover(&mut self) -> anyhow::Result<()> {
-        self.prompt = None;
-        let autosave = self.autosave.as_ref().context("another Ondes window holds the autosave")?;
-        let (session, path) = autosave.read()?;
-        self.restore(session, PendingSession { path, recovered: true, add_instrument: false });
-        Ok(())
-    }
-
     /// Hides errors and notice.
     fn dismiss(&mut self) {
         self.problems.clear();
@@ -458,7 +417,7 @@ impl AppState {
     fn play_from_set_list(&mut self, index: usize) {
         let reference = self.app.mixer().set_list.get(index).cloned();
         if let Some((reference, selected)) = reference.zip(self.selected.as_ref()) {
-            self.app.mixer().load_model(selected.slot, reference);
+            self.app.mixer().request_model(selected.slot, reference);
         }
     }
 
@@ -468,23 +427,6 @@ impl AppState {
         if let Some(other) = other.filter(|other| index.max(*other) < list.len()) {
             list.swap(other, index);
         }
-    }
-
-    /// Starts a recording of the master, and of the tracks if that is enabled.
-    fn start_recording(&mut self) -> anyhow::Result<()> {
-        let RecordingFiles { master, tracks } = self.recording_files()?;
-        self.app.record(&master, tracks, self.settings.recording_settings.format, false)?;
-        (self.recording, self.notice, self.dismissed) = (Some(master), None, DismissedErrors::default());
-        Ok(())
-    }
-
-    /// Saves the last 30 s of the master, and of the tracks if that is enabled.
-    fn save_preroll(&mut self) -> anyhow::Result<()> {
-        let RecordingFiles { master, tracks } = self.recording_files()?;
-        self.app.save_preroll(&master, tracks, self.settings.recording_settings.format)?;
-        self.dismissed.error = None;
-        self.finishing_notice = Some(format!("Saved the last 30 s to {}", master.display()));
-        Ok(())
     }
 
     /// Switches to other audio devices; those of another sound system are listed first.
@@ -519,77 +461,6 @@ impl AppState {
             }
         };
         self.handle(command);
-    }
-
-    /// Replaces the session, or asks first if it has unsaved changes.
-    fn replace_session(&mut self, to: AppCommand) -> anyhow::Result<()> {
-        self.update_changed();
-        if !self.changed {
-            return self.start_session(to);
-        }
-        (self.prompt, self.pending) = (Some(Prompt::UnsavedChanges), Some(to));
-        Ok(())
-    }
-
-    fn start_session(&mut self, command: AppCommand) -> anyhow::Result<()> {
-        match command {
-            AppCommand::Open(path) => {
-                let path = session_path(&path);
-                let session = SessionFile::read(&path)?;
-                self.restore(session, PendingSession { path: Some(path), recovered: false, add_instrument: false });
-            }
-            _ => self
-                .restore(SessionFile::default(), PendingSession { path: None, recovered: false, add_instrument: true }),
-        }
-        if let Some(autosave) = &mut self.autosave {
-            autosave.clear();
-        }
-        Ok(())
-    }
-
-    /// Loads a session in the background. The devices stay, since it may come from another machine.
-    fn restore(&mut self, session: SessionFile, pending_session: PendingSession) {
-        self.deselect();
-        self.pending_session = Some(pending_session);
-        self.app.restore(session);
-    }
-
-    /// Shows a session that has been loaded.
-    fn finish_restore(&mut self, problems: Vec<String>) {
-        let Some(PendingSession { path, recovered, add_instrument }) = self.pending_session.take() else { return };
-        self.deselect();
-        self.problems.extend(problems);
-        (self.baseline, self.changed) = (recovered.then(SessionFile::default), recovered);
-        if self.settings.session != path || path.is_none() {
-            self.settings.opened(path.as_deref());
-            self.write_settings();
-        }
-        self.enable_metering();
-        let first = self.app.mixer().tracks().next().map(|(slot, _)| slot);
-        self.select(first);
-        if add_instrument {
-            self.handle(AppCommand::AddTrack(Product::Instrument));
-        }
-    }
-
-    fn save(&mut self, path: &Path) -> anyhow::Result<()> {
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        }
-        self.session().write(path)?;
-        (self.baseline, self.changed) = (Some(comparable_session(&self.app.mixer())), false);
-        self.settings.opened(Some(path));
-        self.write_settings();
-        if let Some(autosave) = &mut self.autosave {
-            autosave.clear();
-        }
-        if self.prompt == Some(Prompt::UnsavedChanges) {
-            self.prompt = None;
-            if let Some(command) = self.pending.take() {
-                self.start_session(command)?;
-            }
-        }
-        Ok(())
     }
 
     fn set_input(&mut self, slot: usize, input: TrackInput) -> anyhow::Result<()> {
@@ -632,27 +503,11 @@ impl AppState {
         let Some(selected) = &mut self.selected else { return Ok(()) };
         if kind == DroppedKind::Sound {
             let slot = selected.slot;
-            return self.set_input(slot, TrackInput::File { path, looped: false });
+            self.handle(AppCommand::SetInput(slot, TrackInput::File { path, looped: false }));
+            return Ok(());
         }
         selected.view_model.handle_command(&*selected.parameters, WindowCommand::Open(path));
         Ok(())
-    }
-
-    /// Announces a completed recording, and stops a failed one.
-    fn update_recording(&mut self) {
-        if self.recording.is_none() && self.finishing_notice.is_none() {
-            return;
-        }
-        let status = self.app.recording();
-        if self.recording.is_some() && status.recording.is_none() && status.error.is_some() {
-            self.app.stop_in_background();
-            self.recording = None;
-        }
-        if status.finishing == 0
-            && let Some(notice) = self.finishing_notice.take()
-        {
-            self.notice = Some(notice).filter(|_| status.error.is_none());
-        }
     }
 
     fn clip(&self, slot: usize) -> Option<Arc<Clip>> {
@@ -698,13 +553,6 @@ impl AppState {
             self.problems.extend(self.settings.write(folder).err().map(|error| format!("{error:#}")));
         }
     }
-
-    /// Returns the files of a recording that starts now.
-    fn recording_files(&self) -> anyhow::Result<RecordingFiles> {
-        let title = self.settings.session.as_deref().map_or("Ondes".into(), session_name);
-        let tracks: Vec<_> = self.app.mixer().tracks().map(|(slot, track)| (slot, track.title())).collect();
-        self.settings.recording_settings.files(&title, &tracks)
-    }
 }
 
 impl Drop for AppState {
@@ -719,33 +567,9 @@ impl Drop for AppState {
     }
 }
 
-/// Returns the session without window settings, for comparison.
-fn comparable_session(mixer: &Mixer) -> SessionFile {
-    let mut session = mixer.saved();
-    session.tracks.iter_mut().for_each(|track| track.selection.window = WindowSettings::default());
-    session
-}
-
 fn waker(wake: &Arc<dyn Fn() + Send + Sync>) -> impl FnOnce() + Send + 'static {
     let wake = wake.clone();
     move || wake()
-}
-
-/// Returns the name of a session.
-fn session_name(path: &Path) -> String {
-    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// Completes a typed path: adds the extension, and the documents folder if it is relative.
-fn session_path(typed: &Path) -> PathBuf {
-    let mut path = typed.to_owned();
-    if path.extension().is_none_or(|ending| ending != session_file::EXTENSION) {
-        path.as_mut_os_string().push(format!(".{}", session_file::EXTENSION));
-    }
-    match dirs::document_dir().or_else(dirs::home_dir) {
-        Some(documents) if path.is_relative() => documents.join("Ondes").join(path),
-        _ => path,
-    }
 }
 
 fn max_peak_db(levels: &[MeterLevel]) -> f32 {

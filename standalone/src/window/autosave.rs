@@ -4,9 +4,14 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
+use ondes_engine::files;
+use ondes_engine::panics::contain;
 use serde::{Deserialize, Serialize};
 
 use crate::rack::SessionFile;
+
+/// Largest file with the origin of the session, bytes: a path.
+const MAX_ORIGIN_BYTES: u64 = 1 << 20;
 
 /// Autosaved session in the app's folder.
 pub(super) struct Autosave {
@@ -48,7 +53,7 @@ impl Autosave {
     pub fn read(&self) -> anyhow::Result<(SessionFile, Option<PathBuf>)> {
         let session = SessionFile::read(&self.copy())?;
         let origin: Option<AutosaveOrigin> =
-            fs::read(self.origin()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            files::read(&self.origin(), MAX_ORIGIN_BYTES).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         Ok((session, origin.unwrap_or_default().session))
     }
 
@@ -61,9 +66,10 @@ impl Autosave {
         let (copy, origin) = (self.copy(), self.origin());
         let write = move || {
             let origin_text = serde_json::to_vec(&AutosaveOrigin { session: path }).ok()?;
-            let written = fs::write(origin, origin_text).map_err(anyhow::Error::from);
+            let written = files::write(&origin, &origin_text).map_err(anyhow::Error::from);
             written.and_then(|()| session.write(&copy)).err().map(|error| format!("{error:#}"))
         };
+        let write = move || contain(write).unwrap_or_else(|panic| Some(format!("the autosave failed: {panic}")));
         match std::thread::Builder::new().name("ondes-autosave".into()).spawn(write) {
             Ok(thread) => self.writing = Some(thread),
             Err(error) => return Some(format!("the session cannot be autosaved: {error}")),

@@ -2,6 +2,8 @@
 
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
+use ondes_engine::panics::contain;
+
 use crate::devices::catalogue;
 use crate::devices::device_info::{AudioDevice, AudioHost};
 use crate::devices::midi::{self, MidiPort};
@@ -33,14 +35,12 @@ impl DeviceScan {
     pub fn begin(&mut self, host: Option<String>, wake: impl FnOnce() + Send + 'static) {
         let (sender, receiver) = channel();
         let look = move || {
-            let hosts = catalogue::hosts();
-            let (ports, mut errors) = midi::ports();
-            let devices = catalogue::devices(host.as_deref()).unwrap_or_else(|error| {
-                errors.insert(0, error);
-                Vec::new()
+            let found = contain(|| look(host.as_deref())).unwrap_or_else(|panic| AvailableDevices {
+                errors: vec![format!("the device scan failed: {panic}")],
+                ..AvailableDevices::default()
             });
             // The receiver is gone if the window was closed or another scan was started.
-            drop(sender.send(AvailableDevices { hosts, devices, ports, errors, scanning: false }));
+            drop(sender.send(found));
             wake();
         };
         let started = std::thread::Builder::new().name("ondes-devices".into()).spawn(look);
@@ -53,6 +53,7 @@ impl DeviceScan {
         };
     }
 
+    /// Takes over the result of the scan when there is one.
     pub fn poll(&mut self) {
         match self.coming.as_ref().map(Receiver::try_recv) {
             Some(Ok(found)) => (self.found, self.coming) = (found, None),
@@ -60,4 +61,15 @@ impl DeviceScan {
             Some(Err(TryRecvError::Empty)) | None => {}
         }
     }
+}
+
+/// Lists the devices of a sound system, and all ports.
+fn look(host: Option<&str>) -> AvailableDevices {
+    let hosts = catalogue::hosts();
+    let (ports, mut errors) = midi::ports();
+    let devices = catalogue::devices(host).unwrap_or_else(|error| {
+        errors.insert(0, error);
+        Vec::new()
+    });
+    AvailableDevices { hosts, devices, ports, errors, scanning: false }
 }

@@ -376,9 +376,9 @@ fn messages(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>, path: &
         message(ui, "loading", calm, |_| format!("Loading {name} …"));
     }
     let lost = match &view.sound {
-        AudioStatus::Lost { device, reason, .. } => {
-            Some(format!("{device} is gone ({reason}). Playing resumes when it is back, or choose another device"))
-        }
+        AudioStatus::Lost { device, reason, .. } => Some(format!(
+            "No sound from {device} ({reason}). Playing resumes when it is back, or choose another device"
+        )),
         AudioStatus::Failed(reason) => Some(format!("No sound: {reason}")),
         AudioStatus::Opening | AudioStatus::Playing(_) => None,
     };

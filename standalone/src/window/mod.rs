@@ -3,7 +3,7 @@
 //! [`view`] is the interface between window and app: plain data to draw, and commands of the user. [`MainWindow`]
 //! draws, with `track_panel`, `device_panel` and `widgets`, and knows nothing else. `app_state` holds mixer, devices
 //! and session and handles the commands, with [`settings`], [`recording_settings`], `dropped_files`, the system's
-//! `file_dialog`, `autosave` and a [`device_scan`].
+//! `file_dialog`, `autosave`, `mixer_history` and a [`device_scan`].
 
 mod app_state;
 mod autosave;
@@ -12,6 +12,7 @@ pub mod device_scan;
 mod dropped_files;
 mod file_dialog;
 mod main_window;
+mod mixer_history;
 pub mod recording_settings;
 pub mod settings;
 mod track_panel;
@@ -41,6 +42,8 @@ const FRAME: Duration = Duration::from_millis(16);
 const REST: Duration = Duration::from_millis(250);
 /// Time between frames while the window is hidden, for the autosave.
 const HIDDEN: Duration = Duration::from_secs(5);
+/// Longest time to close devices, and to complete recordings and the autosave.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Peaks below this are silence, dB.
 const SILENCE_DB: f32 = -100.0;
 
@@ -68,7 +71,9 @@ impl Ondes {
     fn new(context: &CreationContext<'_>) -> Self {
         let context = context.egui_ctx.clone();
         let asked = context.clone();
-        interrupt::listen_and_wake(move || asked.request_repaint());
+        interrupt::wake_with(move || asked.request_repaint());
+        // From here on interrupts are noticed at once, and recordings are completed.
+        interrupt::allow(FINISH_TIMEOUT);
         Self {
             app_state: AppState::open(settings::folder(), Arc::new(move || context.request_repaint())),
             window: MainWindow::new(),
@@ -84,6 +89,10 @@ impl App for Ondes {
         }
         let hidden = context.input(|input| input.viewport().visible() == Some(false));
         context.request_repaint_after(if hidden { HIDDEN } else { REST });
+    }
+
+    fn on_exit(&mut self, _: Option<&eframe::glow::Context>) {
+        interrupt::end_after(FINISH_TIMEOUT);
     }
 
     fn ui(&mut self, ui: &mut Ui, _: &mut eframe::Frame) {

@@ -1,16 +1,18 @@
 //! Settings of the app: `app.json` in the user's configuration folder, or in the folder of `ONDES_CONFIG`.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use ondes_engine::files;
 use ondes_processor::state::WindowSettings;
 use serde::{Deserialize, Serialize};
 
 use super::recording_settings::RecordingSettings;
 use crate::io::{AudioChoice, MidiChoice};
 
+/// Largest file of settings, bytes; far above any real one.
+const MAX_BYTES: u64 = 1 << 20;
 /// Number of recent sessions.
 const RECENT: usize = 8;
 
@@ -45,7 +47,8 @@ impl AppSettings {
     /// Reads the settings in a folder; returns the defaults if there are none or they are invalid.
     #[must_use]
     pub fn read(folder: &Path) -> Self {
-        fs::read(folder.join("app.json")).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+        let content = files::read(&folder.join("app.json"), MAX_BYTES);
+        content.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
     /// Writes the settings to a folder, which is created if necessary.
@@ -56,10 +59,7 @@ impl AppSettings {
         let path = folder.join("app.json");
         let write = || -> anyhow::Result<()> {
             fs::create_dir_all(folder)?;
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
-            file.write_all(&serde_json::to_vec_pretty(self)?)?;
-            file.persist(&path)?;
-            Ok(())
+            Ok(files::write(&path, &serde_json::to_vec_pretty(self)?)?)
         };
         write().with_context(|| path.display().to_string())
     }

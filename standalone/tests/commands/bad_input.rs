@@ -98,6 +98,65 @@ fn missing_files_are_reported() {
     folder.refuses(&["render", "small.ondes", "--input", "."], &[".: "]);
 }
 
+/// Nothing waits for a pipe or reads a device without end, whatever names it.
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_refused() {
+    let folder = with_score();
+    let pipe = |name: &str| {
+        let made = std::process::Command::new("mkfifo").arg(folder.path(name)).status();
+        assert!(made.expect("mkfifo is there").success());
+    };
+    pipe("pipe");
+    for (path, kind) in [("pipe", "a pipe"), ("/dev/zero", "a device"), ("/dev/stdin", "a device")] {
+        let reason = format!("not a regular file, but {kind}");
+        let words = [path, reason.as_str()];
+        for arguments in [
+            &["info", path][..],
+            &["bench", path],
+            &["import", path],
+            &["render", path, "--midi", "song.mid"],
+            &["render", "small.ondes", "--midi", path],
+            &["render", "small.ondes", "--input", path],
+            &["render", "small.ondes", "--midi", "song.mid", "--cabinet", path],
+        ] {
+            folder.refuses(arguments, &words);
+        }
+        folder.write_session(path);
+        folder.refuses(&["render", "a.ondes-session", "--out", "x.wav"], &words);
+    }
+    pipe("pipe.ondes-session");
+    folder.refuses(&["render", "pipe.ondes-session", "--seconds", "1"], &["a pipe"]);
+    // In a batch it is a file that fails.
+    std::fs::create_dir(folder.path("songs")).expect("a folder is made");
+    std::fs::copy(folder.path("song.mid"), folder.path("songs/a.mid")).expect("the file is copied");
+    pipe("songs/b.mid");
+    let output = folder.run(&["render", "small.ondes", "--midi", "songs", "--out", "out"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && errors.contains("b.mid: not a regular file, but a pipe"), "{errors}");
+    assert_eq!(folder.files_in("out"), ["a.wav"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn models_are_not_written_over_devices_and_links_stay() {
+    use std::os::unix::fs::FileTypeExt;
+    let folder = Folder::new();
+    std::fs::write(folder.path("wire.json"), WIRE).expect("the file is written");
+    folder.refuses(&["import", "wire.json", "-o", "/dev/full"], &["/dev/full: not a regular file, but a device"]);
+    assert!(std::fs::metadata("/dev/full").expect("it is there").file_type().is_char_device());
+    std::fs::write(folder.path("target.ondes"), "before").expect("the file is written");
+    std::os::unix::fs::symlink("target.ondes", folder.path("link.ondes")).expect("a link is made");
+    assert!(folder.run(&["import", "wire.json", "-o", "link.ondes"]).status.success());
+    assert!(std::fs::symlink_metadata(folder.path("link.ondes")).expect("it is there").is_symlink());
+    assert!(file::read(&folder.path("target.ondes")).is_ok());
+    assert_eq!(folder.files(), ["link.ondes", "small.ondes", "target.ondes", "wire.json"]);
+}
+
+/// A capture of one dense layer.
+const WIRE: &str = r#"{ "in_shape": [null, null, 1], "layers": [
+    { "type": "dense", "activation": "", "shape": [null, null, 1], "weights": [[[1.0]], [0.0]] }] }"#;
+
 #[test]
 fn text_is_refused_as_midi_and_audio() {
     let folder = Folder::new();
@@ -147,6 +206,27 @@ fn invalid_command_lines_are_refused() {
         &["render", "small.ondes", "--midi", "song.mid", "--block", "0"],
         &["render", "small.ondes", "--midi", "song.mid", "--sample-rate", "10"],
         &["render", "small.ondes", "--midi", "song.mid", "--transpose", "NaN"],
+        &["render", "small.ondes", "--midi", "song.mid", "--transpose", "inf"],
+        &["render", "small.ondes", "--midi", "song.mid", "--control", "noise=NaN"],
+        &["render", "small.ondes", "--midi", "song.mid", "--control", "noise=1e39"],
+        &["render", "small.ondes", "--midi", "song.mid", "--normalize", "nan"],
+        &["render", "small.ondes", "--midi", "song.mid", "--normalize", "-inf"],
+        &["render", "small.ondes", "--midi", "song.mid", "--treble", "nan"],
+        &["render", "small.ondes", "--midi", "song.mid", "--interface-dbu", "inf"],
+        &["render", "small.ondes", "--seconds", "nan"],
+        &["render", "small.ondes", "--seconds", "inf"],
+        &["bench", "small.ondes", "--seconds", "nan"],
+        &["bench", "small.ondes", "--size", "inf"],
+        #[cfg(feature = "devices")]
+        &["play", "wind", "--seconds", "nan"],
+        #[cfg(feature = "devices")]
+        &["play", "wind", "--seconds", "inf"],
+        #[cfg(feature = "devices")]
+        &["play", "wind", "--seconds", "-1"],
+        #[cfg(feature = "devices")]
+        &["play", "wind", "--seconds", "0"],
+        #[cfg(feature = "devices")]
+        &["play", "wind", "--transpose", "nan"],
         &["render", "small.ondes", "--midi", "song.mid", "--channel", "17"],
         &["render", "small.ondes", "--midi", "song.mid", "--voices", "0"],
         &["render", "small.ondes", "--input", "song.mid", "--track", "1"],

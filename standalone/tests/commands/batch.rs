@@ -233,6 +233,20 @@ fn bad_files_do_not_stop_a_batch() {
     assert!(contents(&folder.path("out")) == good);
 }
 
+/// A link back to a folder above is not followed; other links are.
+#[cfg(unix)]
+#[test]
+fn loops_of_links_end() {
+    let folder = with_takes();
+    std::os::unix::fs::symlink("..", folder.path("takes/deep/loop")).expect("a link is made");
+    std::fs::create_dir(folder.path("more")).expect("a folder is made");
+    write_wav(&folder.path("more/z.wav"), 48_000, 1, tone(300.0, 0.1, 48_000));
+    std::os::unix::fs::symlink("../more", folder.path("takes/linked")).expect("a link is made");
+    let (lines, _) = folder.batch(&BATCH);
+    assert_eq!(lines.len(), TAKES.len() + 1);
+    assert_eq!(folder.files_in("out/linked"), ["z.wav"]);
+}
+
 #[test]
 fn two_files_of_one_name_are_refused() {
     let folder = with_takes();

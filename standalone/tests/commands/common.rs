@@ -7,7 +7,8 @@ use ondes_engine::instrument::Performance;
 use ondes_engine::model::{
     Activation, Card, Control, Curve, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights, file,
 };
-use serde_json::Value;
+use ondes_processor::library::FileReference;
+use serde_json::{Value, json};
 
 /// Harmonics and noise bands of the small instrument.
 const HARMONICS: usize = 8;
@@ -69,6 +70,17 @@ impl Folder {
         assert_eq!(self.files(), before, "{arguments:?} left files behind");
     }
 
+    /// Writes `a.ondes-session`: one track, which sends a recording through an effect, `half.ondes`.
+    pub fn write_session(&self, recording: &str) {
+        file::write(&effect(), &self.path("half.ondes")).expect("the model is written");
+        let model = FileReference::to(&effect(), Some(self.path("half.ondes")));
+        let track = json!({
+            "product": "org.ondes.effect", "selection": { "model": model }, "input": { "file": { "path": recording } },
+        });
+        let session = json!({ "format": "ondes-session", "version": 1, "tracks": [track] });
+        std::fs::write(self.path("a.ondes-session"), session.to_string()).expect("the file is written");
+    }
+
     /// Returns the names of all files.
     pub fn files(&self) -> Vec<String> {
         self.files_in(".")
@@ -105,11 +117,12 @@ pub fn assert_refused(output: &Output, words: &[&str]) {
     }
 }
 
-/// Returns the torch library if cargo has built it; `None` if only packages without libtorch are tested.
+/// Returns the torch library if cargo has built it, with the program host beside the program; `None` if only packages
+/// without libtorch are tested.
 pub fn library() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_BIN_EXE_ondes")).parent().expect("it is in a folder").join("deps");
-    let path = folder.join("libondes_torch.so");
-    if !path.is_file() {
+    let folder = Path::new(env!("CARGO_BIN_EXE_ondes")).parent().expect("it is in a folder");
+    let path = folder.join("deps/libondes_torch.so");
+    if !path.is_file() || !folder.join("ondes-program-host").is_file() {
         println!("the library around libtorch is not built here, and so nothing plays");
         return None;
     }
@@ -228,6 +241,33 @@ pub fn effect() -> Model {
         performance: None,
         card: Card { name: "Half".into(), ..Default::default() },
     };
+    Model::new(header, weights).expect("the model is sound")
+}
+
+/// Returns a model whose output is multiplied by 1e60: infinite unless it is 0.
+pub fn overflowing(model: &Model) -> Model {
+    let mut header = model.header().clone();
+    let first = &mut header.methods[0];
+    let output = first.outputs[0].name.clone();
+    for name in ["loud", "louder"] {
+        let input = first.nodes.last().expect("there are nodes").name.clone();
+        let op = Op::Affine { scale: 1e30, offset: 0.0 };
+        first.nodes.push(Node { name: name.into(), inputs: vec![input], op });
+    }
+    let produced = first.nodes.iter_mut().find(|node| node.name == output).expect("an output");
+    produced.name = "finite".into();
+    first.nodes.iter_mut().flat_map(|node| &mut node.inputs).filter(|input| **input == output).for_each(|input| {
+        *input = "finite".into();
+    });
+    first.nodes.last_mut().expect("there are nodes").name.clone_from(&output);
+    let renamed = |name: &str| match name.split_once('.') {
+        Some((node, weight)) if node == output => format!("finite.{weight}"),
+        _ => name.to_owned(),
+    };
+    let mut weights = Weights::default();
+    for (name, tensor) in model.weights().iter() {
+        weights.insert(renamed(name), Tensor::clone(tensor));
+    }
     Model::new(header, weights).expect("the model is sound")
 }
 

@@ -117,6 +117,13 @@ fn bad_sessions_are_refused() {
     let mut missing = sound.clone();
     missing["tracks"][0]["selection"]["model"]["hash"] = "0".repeat(64).into();
     refuses(&missing.to_string(), &["the model \"Small\" is missing", "small.ondes"]);
+    let mut no_cabinet = sound.clone();
+    let path = folder.path("box.wav");
+    no_cabinet["tracks"][0]["selection"]["cabinet"] = json!({ "name": "Box", "hash": "0".repeat(64), "path": path });
+    refuses(&no_cabinet.to_string(), &["the cabinet \"Box\" is missing", "box.wav: no such file"]);
+    std::fs::write(&path, "no sound").expect("the file is written");
+    refuses(&no_cabinet.to_string(), &["the cabinet \"Box\" is missing", "box.wav: is not audio"]);
+    std::fs::remove_file(&path).expect("the file is removed");
     let mut mute = sound.clone();
     mute["tracks"][0]["input"] = json!({ "file": { "path": "gone.wav" } });
     refuses(&mute.to_string(), &["gone.wav: no such file"]);

@@ -10,7 +10,8 @@ fn command(folder: &Folder, arguments: &[&str]) -> Command {
     let mut command = folder.command(arguments);
     command.env_remove("LIBTORCH").env("HTTPS_PROXY", "http://127.0.0.1:1");
     command.env("XDG_DATA_HOME", folder.path("data")).env("XDG_CACHE_HOME", folder.path("cache"));
-    command.env("ONDES_TORCH_LIBRARY", folder.path("library.so"));
+    command.env("ONDES_TORCH_LIBRARY", folder.path("libondes_torch.so"));
+    command.env("ONDES_PROGRAM_HOST", folder.path("ondes-program-host"));
     command
 }
 
@@ -22,22 +23,28 @@ fn run(mut command: Command) -> Output {
 fn without_the_library_nothing_is_downloaded() {
     let folder = Folder::new();
     let refused = run(command(&folder, &["setup-torch"]));
-    assert_refused(&refused, &["is not beside this program", "cargo xtask install --torch", "library.so"]);
+    assert_refused(&refused, &["is not beside this program", "cargo xtask install --torch", "libondes_torch.so"]);
     assert!(!folder.path("data").exists());
 }
 
 #[test]
 fn failed_installs_are_reported_and_leave_nothing() {
     let folder = Folder::new();
-    std::fs::write(folder.path("library.so"), "a library").expect("it can be written");
+    std::fs::write(folder.path("libondes_torch.so"), "a library").expect("it can be written");
+    let without_host = run(command(&folder, &["setup-torch"]));
+    let said = String::from_utf8_lossy(&without_host.stderr).into_owned();
+    assert!(said.contains("ondes-program-host is not beside this program") && said.lines().count() == 1, "{said}");
+    std::fs::write(folder.path("ondes-program-host"), "a program").expect("it can be written");
     let without_network = run(command(&folder, &["setup-torch"]));
     let said = String::from_utf8_lossy(&without_network.stderr).into_owned();
     assert_eq!(without_network.status.code(), Some(2), "{said}");
     assert!(said.contains("https://") && said.contains("torch-2.11.0") && said.contains("--from"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
-    // The library is copied to where plugins look for it, once.
-    let file = folder.path("data/ondes/torch").join(ondes_engine::torch::library_file());
-    assert_eq!(std::fs::read_to_string(file).expect("it was copied"), "a library");
+    // Both parts are copied to where plugins look for them, once.
+    for (file, content) in [("libondes_torch.so", "a library"), ("ondes-program-host", "a program")] {
+        let file = folder.path("data/ondes/torch").join(file);
+        assert_eq!(std::fs::read_to_string(file).expect("it was copied"), content);
+    }
 
     let wheels = folder.path("wheels");
     std::fs::create_dir(&wheels).expect("it can be made");
@@ -65,7 +72,7 @@ fn an_existing_install_is_kept() {
     let folder = Folder::new();
     let mut command = command(&folder, &["setup-torch"]);
     let done = run({
-        command.env("ONDES_TORCH_LIBRARY", library).env("LIBTORCH", libtorch);
+        command.env("ONDES_TORCH_LIBRARY", library).env("LIBTORCH", libtorch).env_remove("ONDES_PROGRAM_HOST");
         command
     });
     let said = String::from_utf8_lossy(&done.stdout);
@@ -74,5 +81,7 @@ fn an_existing_install_is_kept() {
         said.contains("libtorch 2.11.0: already installed") && said.contains("can be played now, on the CPU"),
         "{said}"
     );
-    assert!(folder.path("data/ondes/torch").join(ondes_engine::torch::library_file()).is_file());
+    for file in ["libondes_torch.so", "ondes-program-host"] {
+        assert!(folder.path("data/ondes/torch").join(file).is_file(), "{file}");
+    }
 }

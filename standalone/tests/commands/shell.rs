@@ -47,7 +47,7 @@ fn man_pages_have_options_and_examples() {
 #[test]
 fn every_help_has_examples() {
     let folder = Folder::new();
-    for command in [&[][..], &["render"], &["info"], &["bench"], &["import"], &["play"], &["completions"], &["man"]] {
+    for command in [&[][..], &["render"], &["info"], &["bench"], &["import"], &["play"], &["trust"], &["completions"], &["man"]] {
         let help = printed(&folder, &[command, &["--help"]].concat());
         assert!(help.contains("Examples:\n"), "{command:?}");
     }

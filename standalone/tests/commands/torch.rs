@@ -192,3 +192,53 @@ fn a_failing_model_reports_the_reason() {
     assert_refused(&played, &["the model failed: RuntimeError"]);
     assert!(!folder.path("out.wav").exists());
 }
+
+#[test]
+fn every_command_survives_a_program_that_raises_crashes_or_is_damaged() {
+    let Some(library) = library() else { return };
+    let effect = |body: &[&str]| Class::default().with("sr", Value::Int(44_100)).nn("forward", [1, 1, 1, 1], body);
+    let loud = "if bool(x.abs().max() > 0.1):";
+    let raises = effect(&[loud, "  return x.view([7])", "return x"]);
+    let crashes = effect(&[
+        loud,
+        "  rows = torch.mul(torch.add(torch.arange(2), 1), 1099511627776)",
+        "  x = torch.add(x, torch.max(torch._convert_indices_from_csr_to_coo(rows, rows)))",
+        "return x",
+    ]);
+    let folder = with_program(&raises);
+    std::fs::write(folder.path("crash.ts"), crashes.bytes()).expect("the file is written");
+    let whole = raises.bytes();
+    std::fs::write(folder.path("damaged.ts"), &whole[..whole.len() - 30]).expect("the file is written");
+    write_wav(&folder.path("in.wav"), 44_100, 1, std::iter::repeat_n(0.9, 4_410));
+    let refused = |arguments: &[&str], words: &[&str]| {
+        let mut command = folder.command(arguments);
+        let output = command.env("ONDES_TORCH_LIBRARY", &library).output().expect("the program starts");
+        assert_refused(&output, words);
+    };
+    for (file, reason) in [
+        ("program.ts", "the model failed: RuntimeError: shape '[7]' is invalid"),
+        ("crash.ts", "crash: the program crashed (signal 11, invalid memory access)"),
+        ("damaged.ts", "damaged.ts: the TorchScript archive is damaged, or of a newer PyTorch"),
+    ] {
+        refused(&["info", file], &[file, reason]);
+        refused(&["info", file, "--json"], &[file, reason]);
+        refused(&["bench", file, "--seconds", "0.1"], &[reason]);
+        refused(&["render", file, "--input", "in.wav", "--out", "out.wav"], &[reason]);
+    }
+    assert!(!folder.path("out.wav").exists());
+}
+
+#[test]
+fn programs_run_in_a_process_of_their_own_unless_told_otherwise() {
+    let Some(library) = library() else { return };
+    let folder = with_program(&streaming(2, 1));
+    let info = |host: &str| {
+        let mut command = folder.command(&["info", "program.ts"]);
+        command.env("ONDES_TORCH_LIBRARY", &library).env("ONDES_PROGRAM_HOST", host).output().expect("it starts")
+    };
+    let advice = ["program.ts: ", "ondes-program-host", "/nowhere/host", "ondes setup-torch"];
+    assert_refused(&info("/nowhere/host"), &advice);
+    // A program that ends at once is no host.
+    assert_refused(&info("/bin/true"), &["program.ts: program: the program ended its process (exit code 0)"]);
+    assert!(info("none").status.success());
+}

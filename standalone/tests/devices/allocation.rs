@@ -79,7 +79,7 @@ fn allocations(choice: AudioChoice) -> u64 {
         let witness = Witness { receiver, block: 0, before: 0, told: told.clone() };
         Ok(Box::new(witness) as Box<dyn Callback>)
     };
-    let audio = Audio::open(choice, Box::new(factory));
+    let audio = Audio::open_with_midi(choice, &midi, Box::new(factory));
     let (_keyboard, queue) = Peer::keyboard("keyboard");
     queue.lock().unwrap().extend((0..20_000).map(|_| vec![0x90, 60, 1]));
     let heard = hear.recv_timeout(PATIENCE);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ondes::devices::{Audio, AudioStatus, Opened};
 use ondes::io::{AudioChoice, Callback};
@@ -219,15 +219,98 @@ fn failing_callbacks_are_reported() {
         struct Bomb;
         impl Callback for Bomb {
             fn process(&mut self, _: &[&[f32]], _: &mut [&mut [f32]]) {
-                panic!("out of\ntune");
+                panic!("out of tune");
             }
         }
         let _server = Server::start();
         let audio = Audio::open(jack(), Box::new(|_| Ok(Box::new(Bomb))));
-        wait_until("it is told", || matches!(audio.status(), AudioStatus::Failed(_)));
+        wait_until("it is told", || matches!(audio.status(), AudioStatus::Lost { .. }));
+        let AudioStatus::Lost { device, reason, .. } = audio.status() else { panic!() };
+        assert_eq!((device.as_str(), reason.as_str()), ("system", "the audio callback failed: out of tune"));
+        // It fails each time.
+        wait_until("it is given up", || matches!(audio.status(), AudioStatus::Failed(_)));
         assert_eq!(audio.status(), AudioStatus::Failed("the audio callback failed: out of tune".into()));
+        audio.choose(AudioChoice { output_channels: Some(1), ..jack() });
+        wait_until("another choice is tried", || matches!(audio.status(), AudioStatus::Lost { .. }));
         let audio = Audio::open(jack(), Box::new(|opened| Err(format!("no model for {} Hz", opened.sample_rate))));
         assert_eq!(audio.settled(PATIENCE), AudioStatus::Failed("no model for 48000 Hz".into()));
+    });
+}
+
+#[test]
+fn a_device_is_opened_again_after_a_panic() {
+    alone("audio::a_device_is_opened_again_after_a_panic", || {
+        struct Bomb;
+        impl Callback for Bomb {
+            fn process(&mut self, _: &[&[f32]], _: &mut [&mut [f32]]) {
+                panic!("out of tune");
+            }
+        }
+        let _server = Server::start();
+        let mut made = 0;
+        let factory = move |_: &Opened| {
+            made += 1;
+            assert_ne!(made, 2, "no callback");
+            Ok(if made == 1 { Box::new(Bomb) as Box<dyn Callback> } else { Box::new(Wire) })
+        };
+        let audio = Audio::open(AudioChoice { input_channels: Some(2), ..jack() }, Box::new(factory));
+        wait_until("it is told", || matches!(audio.status(), AudioStatus::Lost { .. }));
+        // The second callback cannot be created, the third one plays.
+        wait_until("it plays again", || matches!(audio.status(), AudioStatus::Playing(_)));
+    });
+}
+
+/// Plays silence, and takes its time for each block.
+struct Late {
+    pause: Duration,
+    blocks: Arc<AtomicUsize>,
+}
+
+impl Callback for Late {
+    fn process(&mut self, _: &[&[f32]], output: &mut [&mut [f32]]) {
+        output.iter_mut().for_each(|channel| channel.fill(0.0));
+        self.blocks.fetch_add(1, SeqCst);
+        std::thread::sleep(self.pause);
+    }
+}
+
+/// JACK cancels the thread of a client that is closed, also in the middle of a block.
+#[test]
+fn a_client_can_be_closed_in_the_middle_of_a_block() {
+    alone("audio::a_client_can_be_closed_in_the_middle_of_a_block", || {
+        let _server = Server::start_impatient();
+        for _ in 0..10 {
+            let blocks = Arc::<AtomicUsize>::default();
+            let counter = blocks.clone();
+            let late = move |_: &Opened| {
+                let late = Late { pause: Duration::from_millis(300), blocks: counter.clone() };
+                Ok(Box::new(late) as Box<dyn Callback>)
+            };
+            let audio = Audio::open(jack(), Box::new(late));
+            wait_until("a block is late", || blocks.load(SeqCst) > 0);
+            drop(audio);
+        }
+    });
+}
+
+#[test]
+fn a_client_that_does_not_answer_is_reported_and_reopened() {
+    alone("audio::a_client_that_does_not_answer_is_reported_and_reopened", || {
+        let _server = Server::start_impatient();
+        let blocks = Arc::<AtomicUsize>::default();
+        let counter = blocks.clone();
+        let mut pause = Duration::from_secs(3);
+        let factory = move |_: &Opened| {
+            let pause = std::mem::take(&mut pause);
+            Ok(Box::new(Late { pause, blocks: counter.clone() }) as Box<dyn Callback>)
+        };
+        let audio = Audio::open(jack(), Box::new(factory));
+        wait_until("it is told", || matches!(audio.status(), AudioStatus::Lost { .. }));
+        let AudioStatus::Lost { reason, .. } = audio.status() else { panic!() };
+        assert_eq!(reason, "it has stopped playing");
+        wait_until("it plays again", || matches!(audio.status(), AudioStatus::Playing(_)));
+        let before = blocks.load(SeqCst);
+        wait_until("blocks are played", || blocks.load(SeqCst) > before + 10);
     });
 }
 

@@ -32,12 +32,13 @@ impl Callback for Ear {
 
 fn listen(midi: &Arc<MidiInputs>) -> (Audio, Receiver<(usize, Vec<u8>)>) {
     let (heard, inbox) = channel();
-    let midi = midi.clone();
+    let lent = midi.clone();
     let choice = AudioChoice { host: Some("JACK".into()), ..AudioChoice::default() };
-    let audio = Audio::open(
+    let audio = Audio::open_with_midi(
         choice,
+        midi,
         Box::new(move |opened| {
-            let receiver = midi.receiver(opened.sample_rate, opened.max_block);
+            let receiver = lent.receiver(opened.sample_rate, opened.max_block);
             assert!(receiver.is_some(), "the one before has given it back");
             Ok(Box::new(Ear { receiver, frame: 0, heard: heard.clone() }))
         }),
@@ -66,13 +67,16 @@ fn messages_reach_the_callback_in_order() {
         let (audio, inbox) = listen(&midi);
         wait_until("sound is there", || matches!(audio.status(), AudioStatus::Playing(_)));
         // It appears after the inputs were opened.
-        let (_keyboard, queue) = Peer::keyboard("keyboard");
+        let (keyboard, queue) = Peer::keyboard("keyboard");
         wait_until("the keyboard is heard", || midi.status().connected.contains(&"keyboard:keys".into()));
         // System-exclusive messages are ignored.
         queue.lock().unwrap().push_back(vec![0xF0, 1, 2, 3, 0xF7]);
         queue.lock().unwrap().extend(tune());
         assert_tune_is_heard(&inbox);
         assert_eq!(midi.dropped_messages(), 0);
+        // One client plays and listens.
+        assert_eq!(keyboard.port_with("Ondes-MIDI"), None);
+        assert_eq!(keyboard.connections("keyboard:keys"), ["Ondes:midi_in"]);
     });
 }
 
@@ -109,7 +113,7 @@ fn ports_and_channels_are_selected() {
         wait_until("the right one is heard", || midi.status().connected == ["Keystep:keys"]);
         assert_eq!(midi.status().missing, ["Fader"]);
         // Other clients may connect ports themselves.
-        let port = keyboard.port_with("Ondes-MIDI").unwrap();
+        let port = keyboard.port_with("Ondes:midi_in").unwrap();
         assert_eq!(keyboard.connections(&port), ["Keystep:keys"]);
         pads.lock().unwrap().push_back(vec![0x91, 1, 1]);
         wait_until("the pad was hit", || pads.lock().unwrap().is_empty());

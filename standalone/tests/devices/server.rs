@@ -66,11 +66,21 @@ impl Server {
     }
 
     pub fn start_with(rate: u32, block: usize) -> Self {
+        // Synchronous: the server waits for late clients, so nothing is lost on a busy machine.
+        Self::launch(rate, block, &["-S"])
+    }
+
+    /// Starts a server that does not wait for late clients, with blocks of 64 frames.
+    pub fn start_impatient() -> Self {
+        Self::launch(RATE, 64, &[])
+    }
+
+    fn launch(rate: u32, block: usize, options: &[&str]) -> Self {
         let name = std::env::var(SERVER).unwrap();
         let mut command = Command::new("jackd");
-        // Without real-time priority, which test machines may refuse, and synchronous: the server waits for late
-        // clients, so nothing is lost on a busy machine.
-        command.args(["-n", &name, "-r", "-S", "-d", "dummy", "-r", &rate.to_string(), "-p", &block.to_string()]);
+        // Without real-time priority, which test machines may refuse.
+        command.args(["-n", &name, "-r"]).args(options);
+        command.args(["-d", "dummy", "-r", &rate.to_string(), "-p", &block.to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let started = command.spawn().expect("jackd (package jackd2; see `cargo xtask setup --torch`)");
         let mut server = Self(started);
@@ -79,6 +89,12 @@ impl Server {
             Client::new("probe", ClientOptions::NO_START_SERVER).is_ok()
         });
         server
+    }
+
+    /// Sends a signal by name.
+    #[allow(dead_code, reason = "it is for the tests of playing")]
+    pub fn signal(&self, name: &str) {
+        assert!(Command::new("kill").args([&format!("-{name}"), &self.0.id().to_string()]).status().unwrap().success());
     }
 
     /// Kills the server without notice to its clients.

@@ -2,7 +2,14 @@
 
 use std::path::Path;
 
-use crate::program::ondes;
+use ondes::rack::Mixer;
+use ondes::rack::session_file::TrackInput;
+use ondes_engine::model::file;
+use ondes_processor::library::FileReference;
+use ondes_processor::product::Product;
+
+use crate::common::{effect, overflowing};
+use crate::program::{Playing, ondes, tone};
 use crate::server::{Server, alone};
 
 /// Asserts exit code 2 and one line that starts with `start` and contains `reason`.
@@ -38,6 +45,8 @@ fn unsuitable_files_are_reported() {
     refuses(folder, &["empty.ondes-session", "--precision", "f16"], "--precision", "is for a model");
     refuses(folder, &["bowed", "--midi", "bad.mid"], "bad.mid: ", "");
     refuses(folder, &["bowed", "--record", "take.mp3"], "take.mp3: ", ".wav or .flac");
+    std::os::unix::fs::symlink("/dev/full", folder.join("full.wav")).unwrap();
+    refuses(folder, &["bowed", "--record", "full.wav"], "full.wav: ", "not a regular file");
     refuses(folder, &["bowed", "--control", "nonsense=1"], "--control nonsense=1: ", "room");
     refuses(folder, &["bowed", "--control", "gate=loud"], "--control gate=loud: ", "not a value");
     refuses(folder, &["bowed", "--cabinet", "box.wav"], "", "box.wav: no such file");
@@ -60,5 +69,31 @@ fn unusable_devices_are_reported() {
         refuses(folder, &jack(&["--record", "file/take.wav"]), "file/take.wav: ", "Not a directory");
         std::fs::write(folder.join("noise.wav"), "x").unwrap();
         refuses(folder, &jack(&["--input", "noise.wav"]), "noise.wav: ", "");
+    });
+}
+
+#[test]
+fn invalid_output_and_missing_files_are_reported_while_playing() {
+    alone("errors::invalid_output_and_missing_files_are_reported_while_playing", || {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        tone(folder, 0.2, 1.0);
+        let model = overflowing(&effect());
+        file::write(&model, &folder.join("loud.ondes")).unwrap();
+        let _server = Server::start();
+        let told =
+            Playing::start(folder, &["loud.ondes", "--input", "tone.wav", "--loop", "--seconds", "3"]).end_well();
+        assert!(told.contains("the model computes invalid numbers"), "{told}");
+
+        let mut mixer = Mixer::new(|| {});
+        mixer.add(Product::Instrument).unwrap();
+        let mut session = mixer.saved();
+        let cabinet = FileReference { name: "Box".into(), hash: "0".repeat(64), ..FileReference::default() };
+        session.tracks[0].selection.cabinet = Some(cabinet);
+        session.tracks[0].input = TrackInput::File { path: folder.join("missing.wav"), looped: false };
+        session.write(&folder.join("a.ondes-session")).unwrap();
+        let told = Playing::start(folder, &["a.ondes-session", "--seconds", "1"]).end_well();
+        assert!(told.contains("warning: the cabinet \"Box\" is missing"), "{told}");
+        assert!(told.contains("missing.wav: no such file"), "{told}");
     });
 }

@@ -13,10 +13,14 @@ mod losses;
 mod peer;
 mod program;
 mod rack;
+#[path = "../record/common.rs"]
+#[allow(dead_code, reason = "it is made for the tests of the recorder")]
+mod recording;
 mod rendered;
 mod same;
 #[path = "../devices/server.rs"]
 #[allow(dead_code, reason = "it is made for the tests of the devices")]
 mod server;
 mod session;
+mod soak;
 mod torch;

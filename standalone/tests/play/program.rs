@@ -1,5 +1,6 @@
 //! `ondes play` as another process, and a client that records its output.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -29,16 +30,45 @@ pub struct Playing(Option<Child>);
 impl Playing {
     /// Starts to play on JACK and waits for its ports.
     pub fn start(folder: &Path, arguments: &[&str]) -> Self {
-        let child = ondes(folder, &[&["play"], arguments, &["--host", "jack"]].concat()).spawn().unwrap();
-        let playing = Self(Some(child));
+        let playing = Self::run(ondes(folder, &[&["play"], arguments, &["--host", "jack"]].concat()));
         wait_for_ports();
         playing
+    }
+
+    /// Runs a command that plays.
+    pub fn run(mut command: Command) -> Self {
+        Self(Some(command.spawn().unwrap()))
+    }
+
+    /// Waits for a line on standard error that contains `words`, and returns it.
+    pub fn wait_for_line(&mut self, words: &str) -> String {
+        let errors = self.0.as_mut().unwrap().stderr.as_mut().unwrap();
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        while errors.read_exact(&mut byte).is_ok() {
+            if byte[0] != b'\n' {
+                line.push(byte[0]);
+                continue;
+            }
+            let text = String::from_utf8(std::mem::take(&mut line)).unwrap();
+            if text.contains(words) {
+                return text;
+            }
+        }
+        panic!("it has ended without {words:?}");
     }
 
     /// Sends a signal by name.
     pub fn signal(&self, name: &str) {
         let id = self.0.as_ref().unwrap().id().to_string();
         assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap().success());
+    }
+
+    /// Returns its resident memory in bytes, without files and memory that it shares with JACK.
+    pub fn private_bytes(&self) -> u64 {
+        let id = self.0.as_ref().unwrap().id();
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        1024 * line.trim().strip_suffix("kB").unwrap().trim().parse::<u64>().unwrap()
     }
 
     /// Waits until it exits by itself.

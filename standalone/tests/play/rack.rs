@@ -12,7 +12,7 @@ use ondes_engine::dsp::level::{db_to_amplitude, peak};
 use ondes_engine::instrument::{Event, EventKind};
 use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
-use ondes_engine::realtime::Setup;
+use ondes_engine::realtime::{LoadStatus, Setup};
 use ondes_processor::library::{BUNDLED, FileReference};
 use ondes_processor::parameter::{BYPASS, CHANNELS, DRIVER, Parameter, TRANSPOSE};
 use ondes_processor::parameter_source::ParameterSource;
@@ -379,4 +379,26 @@ fn effects_on_tracks_are_stereo() {
     let mono = through_an_effect(&both, 1.0);
     assert!(mono[0] == mono[1] && mono[0] != stereo[0]);
     assert!(through_an_effect(&both, 2.0) == alone_left);
+}
+
+#[test]
+fn a_panic_silences_its_track_alone() {
+    let mut hands = Hands::new(2);
+    hands.mixer.set_input(0, TrackInput::Channels { first: 0, count: 1 }).unwrap();
+    hands.open();
+    hands.rack().receive_midi(0, &message(&[0x90, 57, 100]));
+    hands.play(20);
+    assert_eq!(hands.mixer.track(0).unwrap().instance.status(), LoadStatus::Ready);
+    // A device whose input is shorter than its output would be a bug.
+    let mut output = [[0.0; BLOCK], [0.0; BLOCK]];
+    let [left, right] = &mut output;
+    hands.rack().process(&[&[0.5; 10]], &mut [left, right]);
+    let status = |track: usize| hands.mixer.track(track).unwrap().instance.status();
+    assert!(matches!(status(0), LoadStatus::Failed(reason) if reason.starts_with("internal error: ")));
+    assert_eq!(status(1), LoadStatus::Ready);
+    hands.set_fader(1, FaderSettings { mute: true, ..FaderSettings::default() });
+    hands.play(20);
+    assert!(peak(&hands.play(20)[0]) == 0.0, "the first track is silent");
+    hands.set_fader(1, FaderSettings::default());
+    assert!(peak(&hands.play(20)[0]) > 1e-3, "the second one plays on");
 }

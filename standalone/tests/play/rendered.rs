@@ -45,7 +45,7 @@ fn stage() -> tempfile::TempDir {
         let track = mixer.track(place).unwrap();
         track
             .instance
-            .load_model(false, move || reference.find().map_err(|missing| missing.to_string()))
+            .load_model(false, move || reference.find().map_err(Into::into))
             .join()
             .unwrap();
         track.fader.set(settings);

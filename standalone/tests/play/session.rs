@@ -18,11 +18,7 @@ fn eight(folder: &Path) {
         let model = BUNDLED[place % BUNDLED.len()].model();
         let reference = FileReference::to(&model, None);
         let track = mixer.track(place).unwrap();
-        track
-            .instance
-            .load_model(false, move || reference.find().map_err(|missing| missing.to_string()))
-            .join()
-            .unwrap();
+        track.instance.load_model(false, move || reference.find().map_err(Into::into)).join().unwrap();
         let mut settings = track.fader.get();
         (settings.level_db, settings.pan) = (-12.0, place as f32 / 7.0 - 0.5);
         track.fader.set(settings);
@@ -61,4 +57,22 @@ fn eight_tracks_play_until_they_are_interrupted() {
 #[test]
 fn eight_tracks_play_until_they_are_terminated() {
     alone("session::eight_tracks_play_until_they_are_terminated", || play("TERM", 1.0));
+}
+
+#[test]
+fn an_instrument_takes_little_memory() {
+    alone("session::an_instrument_takes_little_memory", || {
+        let folder = tempfile::tempdir().unwrap();
+        let _server = Server::start();
+        for more in [&[][..], &["--record", "take.wav"]] {
+            let playing = Playing::start(folder.path(), &[&["bowed", "--seconds", "2"], more].concat());
+            // By then everything is allocated.
+            let ears = Ears::open();
+            ears.listen(0.5);
+            let bytes = playing.private_bytes();
+            drop(ears);
+            assert!(bytes < 40 << 20, "{more:?}: {bytes} bytes");
+            print!("{}", playing.end_well());
+        }
+    });
 }

@@ -286,7 +286,7 @@ fn errors_are_shown() {
         AudioStatus::Lost { device: "Babyface".into(), reason: "it was unplugged".into(), since: Instant::now() };
     let problems = vec!["first".to_owned(), "/a.wav: no such file".to_owned()];
     let mut test = open(AppView { sound: lost, problems, ..playing() });
-    assert!(sees(&test, "Babyface is gone (it was unplugged)"));
+    assert!(sees(&test, "No sound from Babyface (it was unplugged)"));
     assert!(sees(&test, "/a.wav: no such file (and 1 more)"));
     test.state_mut().view.sound = AudioStatus::Failed("no JACK server is running".into());
     test.state_mut().view.tracks[1].error = Some("Old Bell is missing".into());

@@ -55,7 +55,8 @@ pub fn codec(latents: u32, ratio: u32, prior: bool) -> Class {
     }
     let turn = [
         "held = torch.slice(self.phase, 0, 0, torch.size(x, 0))",
-        "whole = torch.add(torch.cumsum(torch.mul(x, 0.1), 2), held)",
+        "temperature = torch.div(torch.softplus(x), 0.6931471805599453)",
+        "whole = torch.add(torch.cumsum(torch.mul(temperature, 0.1), 2), held)",
         "held = torch.copy_(held, torch.slice(whole, 2, -1))",
         &format!("return torch.expand(torch.sin(whole), [-1, {latents}, -1])"),
     ];
@@ -87,6 +88,8 @@ pub fn attributes() -> Class {
             "get_attributes() -> List[str]",
             &["return [\"none\", \"gain\", \"steps\", \"mute\", \"range\", \"name\", \"table\", \"source\"]"],
         )
+        // As nn-tilde 1.6 declares it.
+        .method("set_sample_rate(sample_rate: Optional[int]) -> None", &["return None"])
         .method("get_gain() -> Tuple[float]", &["return (self.gain,)"])
         .method("get_steps() -> List[int]", &["return [self.steps]"])
         .method("get_mute() -> Tuple[bool]", &["return (self.mute,)"])

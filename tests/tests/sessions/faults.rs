@@ -11,7 +11,7 @@ use ondes_engine::pipeline::{
     Action, ControlId, ControlSource, PERFORMANCE_CONTROLS, PipelineOptions, SessionStart, Transport,
 };
 use ondes_engine::realtime::{
-    BlockCommand, Driven, Driver, LoadStatus, PlayableModel, Session, SessionController, Setup,
+    BlockCommand, Driven, Driver, InvalidOutput, LoadStatus, PlayableModel, Session, SessionController, Setup,
 };
 use ondes_tests::audio_models::method;
 use ondes_tests::fake_model::{FakeModel, Gate, Host, INJECTED_PANIC, LOUDEST, Wave, load, peak, steepest, wait_until};
@@ -251,11 +251,17 @@ fn non_finite_output_is_silenced() {
         let mut host = Host::new(double, driver, BLOCK);
         host.play(100);
         assert!(host.output.iter().all(|sample| *sample == 0.0));
-        assert_eq!(host.health().invalid_blocks, (100 - latency / BLOCK) as u64);
+        let health = host.health();
+        assert_eq!(health.invalid_blocks, (100 - latency / BLOCK) as u64);
+        let (first_sample, samples) = (latency as u64, (100 * BLOCK - latency) as u64);
+        assert_eq!(health.invalid_output, Some(InvalidOutput { first_sample, samples }));
+        let warning = host.controller.warning();
+        assert!(warning.is_some_and(|warning| warning.contains("invalid numbers")), "{driver:?}");
         host.swap(FakeModel::new(OTHER));
         let fresh = host.output.len();
         host.play(10);
         assert!(host.output[fresh..] == undisturbed(OTHER, latency, host.output.len())[fresh..]);
+        assert_eq!(host.controller.warning(), None);
     }
 }
 
@@ -320,9 +326,7 @@ fn a_panicking_model_affects_no_other() {
             let LoadStatus::Failed(reason) = host.controller.status() else {
                 panic!("{driver:?}: {:?}", host.controller.status())
             };
-            // In the callback the message is not kept.
-            let why = if driver == WORKER { INJECTED_PANIC } else { "panicked" };
-            assert!(reason.contains(why), "{reason}");
+            assert!(reason.starts_with(&format!("the model failed: {INJECTED_PANIC}")), "{reason}");
             assert!(host.output[fallen..][BLOCK..].iter().all(|sample| *sample == 0.0), "{driver:?}, {site:?}");
             assert_smooth(&host.output, WAVE);
             // Every function of it is affected, until a model is loaded.
@@ -361,6 +365,37 @@ fn a_model_that_fails_to_start_is_refused() {
         let fresh = host.output.len();
         host.play(10);
         assert!(host.output[fresh..] == undisturbed(WAVE, latency, host.output.len())[fresh..], "{driver:?}");
+    }
+}
+
+#[test]
+fn a_model_that_panics_while_it_is_built_is_refused() {
+    let _exclusive = exclusive();
+    for driver in [Driver::Inline, WORKER, Driver::Auto] {
+        let broken = Arc::new(AtomicBool::new(true));
+        let model = || {
+            let broken = broken.clone();
+            FakeModel::new(WAVE).on_build(move || assert!(!broken.load(Ordering::Relaxed), "{INJECTED_PANIC}"))
+        };
+        let refused = |status| matches!(status, LoadStatus::Failed(reason) if reason.contains(INJECTED_PANIC));
+        // By the host's thread, which activates it.
+        let controller = SessionController::new();
+        controller.set_driver(driver);
+        load(&controller, model());
+        wait_until("it is known", || controller.status() != LoadStatus::Loading);
+        let mut session = controller.activate(Setup { sample_rate: SAMPLE_RATE, max_block: BLOCK }).expect("valid");
+        assert!(refused(controller.status()), "{driver:?}: {:?}", controller.status());
+        let mut block = [1.0; BLOCK];
+        session.process(&[], &[], &mut [&mut block]);
+        assert_eq!(block, [0.0; BLOCK]);
+        // By the loader, while another model plays.
+        let mut host = Host::new(FakeModel::new(OTHER), Driver::Inline, BLOCK);
+        host.controller.set_driver(driver);
+        load(&host.controller, model());
+        host.play_until("it is refused", |host| refused(host.controller.status()));
+        broken.store(false, Ordering::Relaxed);
+        host.swap(model());
+        assert_eq!(host.controller.status(), LoadStatus::Ready);
     }
 }
 

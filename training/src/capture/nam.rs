@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
+use ondes_engine::files;
 use ondes_engine::model::Model;
 use serde_json::{Value, json};
 
@@ -15,9 +16,7 @@ use super::architecture::Architecture;
 pub fn write(path: &Path, architecture: &Architecture, model: &Model) -> anyhow::Result<()> {
     let header = model.header();
     let file = architecture.nam_file(model.weights(), header.sample_rate, &metadata(model));
-    let temporary = path.with_extension("nam.part");
-    let written = std::fs::write(&temporary, file.to_string()).and_then(|()| std::fs::rename(&temporary, path));
-    written.with_context(|| format!("{}: cannot be written", path.display()))
+    files::write(path, file.to_string().as_bytes()).with_context(|| format!("{}: cannot be written", path.display()))
 }
 
 /// Returns the card in the notation of the format.

@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use memmap2::Mmap;
 use ondes_engine::dsp::analysis::analyse;
 use ondes_engine::dsp::resample::resample;
+use ondes_engine::files::{self, AtomicFile};
 use ondes_engine::media::read_mono;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
@@ -41,9 +42,10 @@ impl Features {
     /// # Errors
     /// Returns an error if the file cannot be read or the result cannot be written.
     pub fn open(path: &Path, cache: &Path, rate: FeatureRate) -> anyhow::Result<Self> {
-        let content = std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&content).update(format!("{VERSION} {} {}", rate.sample_rate, rate.hop).as_bytes());
+        let hashed = files::open(path).and_then(|file| hasher.update_reader(file).map(drop));
+        hashed.with_context(|| format!("{}: cannot be read", path.display()))?;
+        hasher.update(format!("{VERSION} {} {}", rate.sample_rate, rate.hop).as_bytes());
         let hash = hasher.finalize().to_hex().to_string();
         let cached = cache.join(format!("{hash}.safetensors"));
         if !cached.exists() {
@@ -54,9 +56,11 @@ impl Features {
     }
 
     fn map(path: &Path, rate: FeatureRate, hash: String) -> anyhow::Result<Self> {
-        let file = std::fs::File::open(path)?;
-        // SAFETY: the file was written under another name and then renamed, and is never changed afterwards; every bit
-        // pattern is a valid float.
+        let file = files::open(path)?;
+        // SAFETY: every bit pattern is a valid float. Nobody else names the file: it is in the work folder of the run,
+        // `analyse_file` gives it its name only when it is complete, and no part of the trainer changes it afterwards. If
+        // a user truncates it during the run, the system ends the trainer, which loses nothing but the steps since the
+        // last checkpoint; corpora of many hours would not fit into memory.
         #[expect(unsafe_code)]
         let map = unsafe { Mmap::map(&file)? };
         let tensors = SafeTensors::deserialize(&map)?;
@@ -66,6 +70,9 @@ impl Features {
         for (index, name) in ["audio", "pitch", "loudness", "voiced"].into_iter().enumerate() {
             let view = tensors.tensor(name)?;
             offsets[index] = view.data().as_ptr() as usize - start;
+            if view.dtype() != Dtype::F32 || !offsets[index].is_multiple_of(align_of::<f32>()) {
+                bail!("{name} is not a list of aligned 32-bit floats");
+            }
             lengths[index] = view.data().len() / size_of::<f32>();
         }
         let frames = lengths[1];
@@ -131,10 +138,12 @@ fn analyse_file(path: &Path, cached: &Path, rate: FeatureRate) -> anyhow::Result
         let view = TensorView::new(Dtype::F32, vec![values.len()], bytemuck::cast_slice(values));
         (name, view.expect("a flat tensor of its own length"))
     });
-    // Two files of equal content may be analysed at once: each writes its own temporary file, and the second rename has
-    // no effect.
-    let temporary = cached.with_extension(format!("{:?}.part", std::thread::current().id()));
-    let written = safetensors::serialize_to_file(views, None, &temporary).map_err(anyhow::Error::from);
-    let written = written.and_then(|()| Ok(std::fs::rename(&temporary, cached)?));
-    written.with_context(|| format!("{}: cannot be written", cached.display()))
+    // Two files of equal content may be analysed at once: each writes its own temporary file, and the second one
+    // replaces the first, which stays mapped.
+    let write = || -> anyhow::Result<()> {
+        let file = AtomicFile::create(cached)?;
+        safetensors::serialize_to_file(views, None, file.temporary_path())?;
+        Ok(file.finish()?)
+    };
+    write().with_context(|| format!("{}: cannot be written", cached.display()))
 }

@@ -2,11 +2,13 @@
 
 pub mod features;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use indicatif::ProgressBar;
+use ondes_engine::media::FILE_EXTENSIONS;
 use ondes_engine::random::GOLDEN_GAMMA;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -145,22 +147,26 @@ impl Dataset {
 /// # Errors
 /// Returns an error if the folder cannot be read or holds no audio.
 pub fn audio_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    const ENDINGS: [&str; 11] = ["wav", "wave", "flac", "mp3", "ogg", "oga", "aif", "aiff", "m4a", "mp4", "caf"];
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
+    let mut visited = BTreeSet::new();
     while let Some(folder) = folders.pop() {
+        // Links may lead back to a folder.
+        if !folder.canonicalize().is_ok_and(|folder| visited.insert(folder)) {
+            continue;
+        }
         for entry in std::fs::read_dir(&folder).with_context(|| format!("{}: cannot be read", folder.display()))? {
             let path = entry.with_context(|| format!("{}: cannot be read", folder.display()))?.path();
             let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_lowercase();
             if path.is_dir() {
                 folders.push(path);
-            } else if ENDINGS.contains(&ending.as_str()) {
+            } else if FILE_EXTENSIONS.contains(&ending.as_str()) {
                 found.push(path);
             }
         }
     }
     if found.is_empty() {
-        bail!("{}: holds no audio file ({})", folder.display(), ENDINGS.join(", "));
+        bail!("{}: holds no audio file ({})", folder.display(), FILE_EXTENSIONS.join(", "));
     }
     found.sort();
     Ok(found)

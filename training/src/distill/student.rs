@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
+use ondes_engine::files;
 use ondes_engine::model::{Kind, Model, Weights, file};
 use serde::Deserialize;
 
 use crate::capture::architecture::Architecture;
-use crate::config::{Config, NetworkConfig, TrainingConfig};
+use crate::config::{self, Config, NetworkConfig, TrainingConfig};
 use crate::network;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
@@ -50,7 +51,7 @@ pub fn student(description: &str, teacher: &Model, seed: u64) -> anyhow::Result<
 
 fn instrument(path: &Path, teacher: &Model, seed: u64) -> anyhow::Result<Model> {
     let name = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("{name}: cannot be read"))?;
+    let text = files::read_to_string(path, config::MAX_BYTES).with_context(|| format!("{name}: cannot be read"))?;
     let Recipe { network } =
         toml::from_str(&text).map_err(|error| anyhow::anyhow!("{name}: {}", error.message().replace('\n', " ")))?;
     let config = Config {

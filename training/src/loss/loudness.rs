@@ -3,6 +3,7 @@
 use tch::{Device, Kind, Tensor};
 
 use super::a_weighting::bin_gains;
+use super::power_spectrum::power_spectrum;
 
 /// Transform and hop, samples.
 const LENGTH: i64 = 1024;
@@ -34,10 +35,7 @@ impl LoudnessDistance {
 
     /// Returns the common logarithm of the weighted power, `[batch, frame]`.
     fn level(&self, sound: &Tensor) -> Tensor {
-        let missing = (LENGTH - sound.size()[1]).max(0);
-        let sound = if missing > 0 { sound.constant_pad_nd([0, missing]) } else { sound.shallow_clone() };
-        let spectrum = sound.stft(LENGTH, HOP, LENGTH, Some(&self.window), false, true, true, false);
-        let power = spectrum.view_as_real().square().sum_dim_intlist([-1_i64].as_slice(), false, Kind::Float);
+        let power = power_spectrum(sound, LENGTH, HOP, &self.window);
         ((power * &self.gains).sum_dim_intlist([1_i64].as_slice(), false, Kind::Float) + FLOOR).log10()
     }
 }

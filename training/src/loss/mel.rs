@@ -2,6 +2,8 @@
 
 use tch::{Device, Kind, Tensor};
 
+use super::power_spectrum::power_spectrum;
+
 /// Transform and hop, samples.
 const LENGTH: i64 = 2048;
 const HOP: i64 = 512;
@@ -34,10 +36,7 @@ impl MelDistance {
     }
 
     fn logarithm(&self, sound: &Tensor) -> Tensor {
-        let missing = (LENGTH - sound.size()[1]).max(0);
-        let sound = if missing > 0 { sound.constant_pad_nd([0, missing]) } else { sound.shallow_clone() };
-        let spectrum = sound.stft(LENGTH, HOP, LENGTH, Some(&self.window), false, true, true, false);
-        let power = spectrum.view_as_real().square().sum_dim_intlist([-1_i64].as_slice(), false, Kind::Float);
+        let power = power_spectrum(sound, LENGTH, HOP, &self.window);
         (self.bank.matmul(&(power + 1e-14).sqrt()) + FLOOR).log()
     }
 }

@@ -3,6 +3,7 @@
 mod a_weighting;
 mod loudness;
 mod mel;
+mod power_spectrum;
 mod spectral;
 mod stft;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use tch::{Device, Kind, Tensor};
 use a_weighting::AWeighting;
 use loudness::LoudnessDistance;
 use mel::MelDistance;
+pub(crate) use power_spectrum::power_spectrum;
 pub use spectral::SpectralDistance;
 use stft::MultiResolutionStft;
 use waveform::{mean_absolute, mean_offset, mean_square, pre_emphasised};

@@ -3,6 +3,8 @@
 
 use tch::{Device, Kind, Tensor};
 
+use super::power_spectrum::power_spectrum;
+
 /// Transform, hop and window, samples.
 const RESOLUTIONS: [(i64, i64, i64); 3] = [(1024, 120, 600), (2048, 240, 1200), (512, 50, 240)];
 /// The same on bands, whose rate is a quarter.
@@ -39,15 +41,8 @@ impl MultiResolutionStft {
 }
 
 fn distance(sound: &Tensor, target: &Tensor, resolutions: &[(i64, i64, i64)], windows: &[Tensor]) -> Tensor {
-    let terms = resolutions.iter().zip(windows).map(|(&(length, hop, window_length), window)| {
-        let magnitudes = |sound: &Tensor| {
-            // Short sounds are padded to a window.
-            let missing = (length - sound.size()[1]).max(0);
-            let sound = if missing > 0 { sound.constant_pad_nd([0, missing]) } else { sound.shallow_clone() };
-            let spectrum = sound.stft(length, hop, window_length, Some(window), false, true, true, false);
-            let power = spectrum.view_as_real().square().sum_dim_intlist([-1_i64].as_slice(), false, Kind::Float);
-            (power + FLOOR).sqrt()
-        };
+    let terms = resolutions.iter().zip(windows).map(|(&(length, hop, _), window)| {
+        let magnitudes = |sound: &Tensor| (power_spectrum(sound, length, hop, window) + FLOOR).sqrt();
         let target = tch::no_grad(|| magnitudes(target));
         let sound = magnitudes(sound);
         let convergence = (&target - &sound).norm() / target.norm();

@@ -26,7 +26,7 @@ impl Default for Cosine {
 
 impl Cosine {
     pub(super) fn check(self) -> anyhow::Result<()> {
-        anyhow::ensure!((1..=1_000).contains(&self.cycles), "schedule.cycles must be 1 to 1000");
+        anyhow::ensure!((1..=100).contains(&self.cycles), "schedule.cycles must be 1 to 100");
         anyhow::ensure!((0.1..=10.0).contains(&self.cycle_factor), "schedule.cycle_factor must be 0.1 to 10");
         check_share("last", self.last)
     }

@@ -1,10 +1,10 @@
 //! Checkpoints: the complete state of a run and its initial model, in a safetensors file.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use ondes_engine::files::{self, AtomicFile};
 use ondes_engine::model::{Model, Training, file};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
@@ -78,7 +78,7 @@ impl Checkpoint {
     /// # Errors
     /// Returns an error if the file is missing, damaged, or of another version.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let bytes = std::fs::read(path).context("no checkpoint to resume from")?;
+        let bytes = files::read(path, u64::MAX).context("no checkpoint to resume from")?;
         let (_, metadata) = SafeTensors::read_metadata(&bytes).context("the checkpoint is damaged")?;
         SafeTensors::deserialize(&bytes).context("the checkpoint is damaged")?;
         let progress = metadata.metadata().as_ref().and_then(|texts| texts.get(PROGRESS_KEY));
@@ -158,16 +158,10 @@ pub fn write(path: &Path, progress: &Progress, model: &Model, tensors: &[(String
         views.push((name, TensorView::new(Dtype::F32, shape.clone(), bytemuck::cast_slice(floats))?));
     }
     let texts = HashMap::from([(PROGRESS_KEY.to_owned(), serde_json::to_string(progress)?)]);
-    let temporary = path.with_extension("part");
     let written = || -> anyhow::Result<()> {
-        safetensors::serialize_to_file(views, Some(texts), &temporary)?;
-        File::open(&temporary)?.sync_all()?;
-        std::fs::rename(&temporary, path)?;
-        // The new name is on disk once its folder is.
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            File::open(folder)?.sync_all()?;
-        }
-        Ok(())
+        let file = AtomicFile::create(path)?;
+        safetensors::serialize_to_file(views, Some(texts), file.temporary_path())?;
+        Ok(file.finish()?)
     };
     written().with_context(|| format!("{}: cannot be written", path.display()))
 }

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ondes_engine::files;
+
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
 /// Exit code after an interruption, that of a shell.
@@ -14,6 +16,7 @@ pub const EXIT_CODE: u8 = 130;
 pub fn install() -> Result<(), ctrlc::Error> {
     ctrlc::set_handler(|| {
         if REQUESTED.swap(true, Ordering::Relaxed) {
+            files::remove_unfinished();
             std::process::exit(i32::from(EXIT_CODE));
         }
         eprintln!("stopping after this step; once more to stop at once");

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use ondes_engine::files;
 use serde::{Deserialize, Serialize};
 
 use super::callback::{Callback, StepReport, StopReason, ValidationReport};
@@ -85,7 +86,7 @@ impl MetricsLog {
 /// # Errors
 /// Returns an error if the file cannot be read or another line is damaged.
 pub fn read(path: &Path) -> anyhow::Result<Vec<Line>> {
-    let file = File::open(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+    let file = files::open(path).with_context(|| format!("{}: cannot be read", path.display()))?;
     let lines: Vec<String> = BufReader::new(file)
         .lines()
         .collect::<Result<_, _>>()

@@ -104,12 +104,11 @@ impl TrainerOptions {
     /// # Errors
     /// Returns an error that names the first setting out of range.
     pub fn check(&self) -> anyhow::Result<()> {
-        ensure!(self.learning_rate > 0.0 && self.learning_rate.is_finite(), "training.learning_rate must be above 0");
-        ensure!(self.weight_decay >= 0.0 && self.weight_decay.is_finite(), "training.weight_decay must be 0 or above");
-        ensure!(
-            self.clip.norm >= 0.0 && self.clip.value >= 0.0,
-            "training.gradient_norm and training.gradient_value must be 0 or above"
-        );
+        let is_rate = |rate: f64| rate > 0.0 && rate <= 1.0;
+        ensure!(is_rate(self.learning_rate), "training.learning_rate must be above 0, up to 1");
+        ensure!((0.0..=1.0).contains(&self.weight_decay), "training.weight_decay must be 0 to 1");
+        ensure!((0.0..=1e6).contains(&self.clip.norm), "training.gradient_norm must be 0 to 1e6");
+        ensure!((0.0..=1e6).contains(&self.clip.value), "training.gradient_value must be 0 to 1e6");
         ensure!(self.accumulate > 0, "training.accumulate must be above 0");
         ensure!((0.0..1.0).contains(&self.ema), "training.ema must be 0 to below 1");
         ensure!(self.validate_every != Some(0), "training.validate_every must be above 0");

@@ -11,6 +11,7 @@ use anyhow::Context;
 use tch::{Kind, Tensor};
 
 use super::callback::{Callback, StepReport, StopReason, ValidationReport};
+use crate::loss::power_spectrum;
 
 /// Lines of the log between two histograms.
 const LINES_PER_HISTOGRAM: u64 = 10;
@@ -200,10 +201,7 @@ fn image(tag: &str, above: &[f32], below: &[f32]) -> anyhow::Result<Message> {
     let window = Tensor::hann_window(TRANSFORM, (Kind::Float, tch::Device::Cpu));
     let levels = |sound: &[f32]| {
         let row = Tensor::from_slice(sound).view([1, -1]);
-        let row = row.constant_pad_nd([0, (TRANSFORM - row.size()[1]).max(0)]);
-        let spectrum = row.stft(TRANSFORM, HOP, TRANSFORM, Some(&window), false, true, true, false).get(0);
-        let power = spectrum.view_as_real().square().sum_dim_intlist([-1_i64].as_slice(), false, Kind::Float);
-        (power + 1e-12).log10() * 10.0
+        (power_spectrum(&row, TRANSFORM, HOP, &window).get(0) + 1e-12).log10() * 10.0
     };
     // Low frequencies at the bottom.
     let both = Tensor::cat(&[levels(above).flip([0]), levels(below).flip([0])], 0);

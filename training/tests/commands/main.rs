@@ -2,6 +2,7 @@
 
 mod common;
 mod documentation;
+mod fuzz;
 mod prune_and_distill;
 mod quantize;
 mod training;

@@ -10,7 +10,7 @@ use crate::view::{ExecutorDevices, ExecutorView};
 
 /// Widths of the menu and of the labels of its rows, points.
 const MENU: f32 = 300.0;
-const NAME: f32 = 62.0;
+const NAME: f32 = 74.0;
 
 /// Summarizes the executor; empty for the native one.
 pub(crate) fn summary(view: ExecutorView<'_>) -> String {
@@ -77,8 +77,8 @@ fn name(device: Device) -> String {
     }
 }
 
-/// Draws a row of choices.
-fn row(ui: &mut Ui, name: &str, choices: impl FnOnce(&mut Ui)) {
+/// Draws a row of choices in the processing menu.
+pub(crate) fn row(ui: &mut Ui, name: &str, choices: impl FnOnce(&mut Ui)) {
     ui.horizontal(|ui| {
         let at = ui.allocate_ui(vec2(NAME, ui.spacing().interact_size.y), |ui| ui.weak(name)).response.rect;
         ui.add_space((NAME - at.width()).max(0.0));

@@ -6,6 +6,7 @@ use ondes_processor::library::MissingFile;
 
 use crate::command::{FilePurpose, WindowCommand};
 use crate::frame::Frame;
+use crate::panels::consent;
 use crate::theme::Palette;
 use crate::view::WindowView;
 
@@ -13,6 +14,7 @@ use crate::view::WindowView;
 const DISMISS: f32 = 40.0;
 const LOCATE: f32 = 80.0;
 const RETRY: f32 = 52.0;
+const ASK: f32 = 52.0;
 
 /// A message to the user.
 pub(crate) struct Message {
@@ -29,10 +31,16 @@ enum MessageAction {
     Dismiss,
     Retry,
     LocateOrRetry,
+    AskProgram,
 }
 
 /// Returns the message to show, if any.
 pub(crate) fn of(view: &WindowView<'_>) -> Option<Message> {
+    if let Some(program) = view.untrusted {
+        let text = format!("“{}” is a program, which you have not allowed to run", consent::file_name(program));
+        let details = program.path.display().to_string();
+        return Some(Message { text, details, action: MessageAction::AskProgram });
+    }
     let message = match (view.missing, view.status) {
         (Some(missing), _) => {
             let text = format!("“{}” is missing; searched: {}", missing.name, searched(missing));
@@ -74,7 +82,8 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, message: Message) {
     let Message { text, details, action } = message;
     let palette = Palette::of(ui);
     let bar = ui.clip_rect();
-    let failed = matches!(action, MessageAction::Retry | MessageAction::LocateOrRetry);
+    let retries = matches!(action, MessageAction::Retry | MessageAction::LocateOrRetry);
+    let failed = retries || action == MessageAction::AskProgram;
     let edge = if failed { palette.error } else { palette.accent };
     if failed {
         ui.painter().rect_filled(bar, 0.0, palette.panel.lerp_to_gamma(palette.error, 0.16));
@@ -86,6 +95,7 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, message: Message) {
             MessageAction::Dismiss => DISMISS,
             MessageAction::Retry => RETRY,
             MessageAction::LocateOrRetry => LOCATE + RETRY,
+            MessageAction::AskProgram => ASK,
         };
         let width = (ui.available_width() - actions).max(60.0);
         ui.allocate_ui(vec2(width, 26.0), |ui| {
@@ -100,8 +110,13 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, message: Message) {
         {
             frame.push(WindowCommand::Browse(FilePurpose::MissingModel));
         }
-        if failed && ui.button("Retry").on_hover_text("Try again").clicked() {
+        if retries && ui.button("Retry").on_hover_text("Try again").clicked() {
             frame.push(WindowCommand::Retry);
+        }
+        if action == MessageAction::AskProgram
+            && ui.button("Run…").on_hover_text("Decide whether this program may run").clicked()
+        {
+            frame.push(WindowCommand::AskProgram);
         }
         if action == MessageAction::Dismiss && ui.button("OK").on_hover_text("Hide this message").clicked() {
             frame.push(WindowCommand::Dismiss);

@@ -3,12 +3,13 @@
 //! Top: `header` with `card`, `preset_menu` and `about`, and `message`. Left: `browser`. Middle: `knob_pages` with `latents`,
 //! `chain` and `pad`, and `scope`; or `tuner`. Right: `meters`. Bottom: `play` with `keyboard`, and `status_bar` with
 //! `executor_menu`.
-//! `file_drop` covers all of them while a file is dragged over the window.
+//! `file_drop` covers all of them while a file is dragged over the window, `consent` while it asks whether a program may run.
 
 pub(crate) mod about;
 pub(crate) mod browser;
 pub(crate) mod card;
 pub(crate) mod chain;
+pub(crate) mod consent;
 pub(crate) mod executor_menu;
 pub(crate) mod file_drop;
 pub(crate) mod header;

@@ -2,6 +2,7 @@
 
 use egui::accesskit::Role;
 use egui::{Align2, Button, ComboBox, PopupCloseBehavior, Rect, Sense, Ui, WidgetInfo, vec2};
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::realtime::{Driven, Driver, Health};
 use ondes_processor::choice::{self, DRIVERS};
 
@@ -56,6 +57,8 @@ fn processing(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
                 frame.push(WindowCommand::SetDriver(driver));
             }
         }
+        ui.separator();
+        executor_menu::row(ui, "Resampling", |ui| resampling(ui, frame));
         if let Some(executor) = view.executor {
             executor_menu::show(ui, frame, executor);
         }
@@ -70,6 +73,25 @@ fn processing(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
     // The text may be truncated.
     let chosen = if executor.is_some() { format!("{chosen}\n") } else { String::new() };
     response.on_hover_text(format!("{chosen}Thread and executor that run the model; the latency depends on them"));
+}
+
+/// Draws the choice of the rate conversion. The menu stays open, as there are more choices.
+fn resampling(ui: &mut Ui, frame: &mut Frame<'_>) {
+    let choices = [
+        (Resampling::LowLatency, "Low latency", "At most 1 ms where the model's sample rate is not the host's"),
+        (
+            Resampling::LinearPhase,
+            "Linear phase",
+            "Flat up to the edge of the band; adds 32 to 40 ms at other sample rates",
+        ),
+    ];
+    for (resampling, name, hint) in choices {
+        let response = ui.add(Button::selectable(resampling == frame.view.resampling, name)).on_hover_text(hint);
+        if response.clicked() && resampling != frame.view.resampling {
+            frame.push(WindowCommand::SetResampling(resampling));
+        }
+        response.accessible_name(format!("Resampling {name}"));
+    }
 }
 
 fn qualities(ui: &mut Ui, frame: &mut Frame<'_>) {

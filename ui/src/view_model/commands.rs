@@ -101,6 +101,7 @@ impl InstanceViewModel {
                 self.set_parameter(setter, CONTROL_INPUT, f32::from(u8::from(on)));
             }
             WindowCommand::SetQuality(index) => self.set_parameter(setter, QUALITY, index as f32),
+            WindowCommand::SetResampling(resampling) => self.instance.set_resampling(resampling),
             WindowCommand::SetExecutor(executor) => self.instance.set_executor(executor),
             WindowCommand::FindDevices => self.find_devices(),
             WindowCommand::Panic => self.instance.monitor.request_panic(),
@@ -145,6 +146,8 @@ impl InstanceViewModel {
             WindowCommand::Open(path) => self.open_file(path),
             WindowCommand::Browse(purpose) => self.open_dialog(purpose),
             WindowCommand::Retry => self.retry(),
+            WindowCommand::AskProgram => self.ask_for_consent(),
+            WindowCommand::AnswerProgram(run) => self.answer_question(run),
             WindowCommand::Dismiss if self.own_notice.is_some() => {
                 self.own_notice = None;
                 self.idle_host.end();

@@ -29,6 +29,7 @@ use ondes_processor::snapshot::SoundSnapshot;
 use ondes_processor::state::{WindowSettings, WindowTheme};
 
 use super::cabinet_list::CabinetList;
+use super::consent::ConsentQuestion;
 use super::device_search::DeviceSearch;
 use super::idle_host::IdleHost;
 use super::latent_rows::LatentRows;
@@ -91,7 +92,8 @@ pub struct InstanceViewModel {
     /// The model being loaded, which counts as recent once it has been read.
     pub(super) loading: Option<ModelLocation>,
     status: LoadStatus,
-    missing: Option<MissingFile>,
+    pub(super) missing: Option<MissingFile>,
+    pub(super) question: ConsentQuestion,
     notice: Option<String>,
     pub(super) model: Option<Arc<Model>>,
     macros: Vec<MacroKnob>,
@@ -168,6 +170,7 @@ impl InstanceViewModel {
             loading: None,
             status: LoadStatus::Empty,
             missing: None,
+            question: ConsentQuestion::default(),
             notice: None,
             model: None,
             macros: Vec::new(),
@@ -216,11 +219,15 @@ impl InstanceViewModel {
         }
         if self.background_jobs.is_empty()
             && let Some(location) = self.loading.take()
-            && !matches!(self.status, LoadStatus::Failed(_))
         {
-            self.models.set_recent(&location);
-            self.await_sound();
+            if matches!(self.status, LoadStatus::Failed(_)) {
+                self.ask_for_consent();
+            } else {
+                self.models.set_recent(&location);
+                self.await_sound();
+            }
         }
+        self.refresh_question();
         if let Some(location) = self.presets.saved.take() {
             self.instance.set_preset(Some(location));
         }
@@ -465,6 +472,8 @@ impl ViewModel for InstanceViewModel {
         WindowView {
             status: &self.status,
             missing: self.missing.as_ref(),
+            untrusted: self.question.program(),
+            asks_for_consent: self.question.is_asked(),
             notice: self.own_notice.or(self.notice.as_deref()),
             hint: Some(self.hint()).filter(|hint| !self.models.is_dismissed(hint.key)).map(|hint| hint.text),
             product: self.instance.product,
@@ -502,6 +511,7 @@ impl ViewModel for InstanceViewModel {
             slot: self.instance.compare_slots.active(),
             sample_rate_hz: self.instance.monitor.rate_hz(),
             driver: self.source.driver(),
+            resampling: self.instance.resampling(),
             executor: self.executor_view(),
             health: self.health,
             qualities: &self.qualities,

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use ondes_engine::torch;
-use ondes_processor::atomic_file;
-use ondes_processor::library::{self, BUNDLED, FoundModel, ModelSummary};
+use ondes_engine::files;
+use ondes_processor::library::{self, BUNDLED, FoundModel, LoadError, ModelSummary};
 use ondes_processor::product::Product;
 use serde::{Deserialize, Serialize};
 
@@ -48,19 +47,17 @@ impl ModelLocation {
     /// Reads the model; may take long.
     ///
     /// # Errors
-    /// Returns what is wrong with the file.
-    pub fn read(&self) -> Result<FoundModel, String> {
+    /// Returns what is wrong with the file, or the program that may not run.
+    pub fn read(&self) -> Result<FoundModel, LoadError> {
         match self {
-            Self::Bundled(index) => Ok((BUNDLED.get(*index).ok_or("no such model")?.model(), None)),
+            Self::Bundled(index) => Ok((BUNDLED.get(*index).ok_or_else(|| "no such model".to_owned())?.model(), None)),
             Self::File(path) => {
                 // Opening a pipe would block until its other end is opened.
                 if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
                     let what = if path.is_dir() { "a folder" } else { "no file" };
-                    return Err(format!("{}: {what}, not a model", path.display()));
+                    return Err(format!("{}: {what}, not a model", path.display()).into());
                 }
-                // The user has chosen the file, so a TorchScript program may run.
-                let opened = torch::open(path).map_err(|error| error.to_string())?;
-                Ok((opened.model.into(), Some(path.clone())))
+                Ok((library::open(path)?, Some(path.clone())))
             }
         }
     }
@@ -82,7 +79,7 @@ impl BrowserMarks {
     /// Reads the marks from a file; none if there is no valid file.
     #[must_use]
     pub fn read(path: &Path) -> Self {
-        std::fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+        files::read(path, MAX_BYTES).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
     /// Writes the marks atomically.
@@ -90,7 +87,8 @@ impl BrowserMarks {
     /// # Errors
     /// Returns an error if the file cannot be written.
     pub fn write(&self, path: &Path) -> std::io::Result<()> {
-        atomic_file::write(path, &serde_json::to_vec_pretty(self)?, true)
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        files::write(path, &serde_json::to_vec_pretty(self)?)
     }
 }
 
@@ -99,6 +97,9 @@ impl BrowserMarks {
 pub fn marks_file() -> Option<PathBuf> {
     dirs::config_dir().map(|settings| settings.join("ondes").join("browser.json"))
 }
+
+/// Largest file of the marks, bytes; far above any real one.
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Models with their summaries.
 type FoundModels = Vec<(ModelLocation, Arc<ModelSummary>)>;

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use ondes_engine::panics;
 use ondes_processor::instance::InstanceHandle;
+use ondes_processor::library::LoadError;
 use ondes_processor::parameter::Parameter;
 use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::parameter_values::ParameterValue;
@@ -52,7 +54,7 @@ pub(super) struct PendingPreset {
     pub request: u64,
     pub location: PresetLocation,
     /// Reads its name and its sound.
-    pub reader: JoinHandle<Result<(String, SoundSnapshot), String>>,
+    pub reader: JoinHandle<Result<(String, SoundSnapshot), LoadError>>,
 }
 
 impl PresetList {
@@ -102,7 +104,7 @@ impl PresetList {
             match job.join() {
                 Ok(Ok(location)) => self.saved = location.or(self.saved.take()),
                 Ok(Err(problem)) => self.problem = Some(problem),
-                Err(_) => {}
+                Err(panic) => self.problem = Some(format!("internal error: {}", panics::message(&*panic))),
             }
             self.rescan();
         }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ondes_processor::library::LoadError;
 use ondes_processor::parameter_source::ParameterSetter;
 use ondes_processor::parameter_values::complete_values;
 use ondes_processor::preset::Preset;
@@ -28,16 +29,16 @@ impl InstanceViewModel {
         self.read_preset(PresetLocation::File(path));
     }
 
-    fn read_preset(&mut self, location: PresetLocation) {
+    pub(super) fn read_preset(&mut self, location: PresetLocation) {
         (self.auditioned, self.loading) = (None, None);
         let (instance, request) = (self.instance.clone(), self.instance.begin_request());
         let (place, expected) = (location.clone(), self.presets.product);
         let reader = std::thread::spawn(move || {
             let Preset { sound, name, product, .. } = place.read().map_err(|error| error.to_string())?;
             if product != expected {
-                return Err(format!("{name}: {}", PresetError::WrongProduct(product)));
+                return Err(format!("{name}: {}", PresetError::WrongProduct(product)).into());
             }
-            let selection = SelectionSnapshot::find(*sound.selection).map_err(|missing| missing.to_string())?;
+            let selection = SelectionSnapshot::find(*sound.selection)?;
             Ok((name, SoundSnapshot { values: sound.parameters, selection }))
         });
         self.presets.pending.push(PendingPreset { instance, request, location, reader });
@@ -96,7 +97,8 @@ impl InstanceViewModel {
         let read: Vec<PendingPreset> =
             self.presets.pending.extract_if(.., |pending| pending.reader.is_finished()).collect();
         for PendingPreset { instance, request, location, reader } in read {
-            let sound = reader.join().unwrap_or_else(|_| Err("the preset could not be read".into()));
+            let unread = || LoadError::Failed("the preset could not be read".into());
+            let sound = reader.join().unwrap_or_else(|_| Err(unread()));
             match sound {
                 Ok((name, SoundSnapshot { values, selection })) if instance.is_current(request) => {
                     let (before, knobs) = (self.capture(), self.knob_edits(&values));
@@ -107,7 +109,13 @@ impl InstanceViewModel {
                     self.await_sound();
                 }
                 Ok(_) => {}
-                Err(reason) => instance.fail_request(request, Some(reason)),
+                Err(reason) => {
+                    let asks = matches!(reason, LoadError::Untrusted(_)) && instance.is_current(request);
+                    instance.fail_request(request, Some(reason));
+                    if asks {
+                        self.ask_for_consent_of_preset(location);
+                    }
+                }
             }
         }
     }

@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::ExecutorSelection;
 use ondes_processor::cabinet::bundled::BUNDLED;
-use ondes_processor::history::{Change, Edit, Slots, Step};
+use ondes_processor::history::{Change, Edit, OutsideSetting, Slots, Step};
 use ondes_processor::parameter::{Parameter, ParameterId, ParameterScope, all};
 use ondes_processor::parameter_source::ParameterSetter;
 use ondes_processor::parameter_values::ParameterValues;
@@ -24,6 +25,8 @@ pub(super) struct Recorder {
     /// Knobs of gestures that have ended while another one goes on, as on the pad.
     ended: Vec<KnobChange>,
     loading: Option<Loading>,
+    /// Settings outside the instance that undo or redo has restored.
+    restored: Vec<OutsideSetting>,
     /// MIDI bindings before one is learnt.
     learning: Option<BTreeMap<String, u8>>,
 }
@@ -56,6 +59,7 @@ pub(super) struct Captured {
     slots: Slots,
     pad: Option<[String; 2]>,
     executor: ExecutorSelection,
+    resampling: Resampling,
     midi: BTreeMap<String, u8>,
 }
 
@@ -68,6 +72,7 @@ pub(super) fn step_label(command: &WindowCommand) -> Option<String> {
         WindowCommand::SetPad(..) => Some("Knobs of the pad".into()),
         WindowCommand::StoreSlot(slot) => Some(format!("Copy to {}", slot.name())),
         WindowCommand::SetExecutor(_) => Some("Executor".into()),
+        WindowCommand::SetResampling(_) => Some("Resampling".into()),
         WindowCommand::Embed(_) => Some("Save model with project".into()),
         WindowCommand::Cabinet(None) => Some("No cabinet".into()),
         WindowCommand::BundledCabinet(index) => Some(BUNDLED.get(*index)?.name.into()),
@@ -90,6 +95,7 @@ impl InstanceViewModel {
             slots: (active, sounds),
             pad: self.saved_id(horizontal).zip(self.saved_id(vertical)).map(<[String; 2]>::from),
             executor: self.instance.executor(),
+            resampling: self.instance.resampling(),
             midi: self.instance.midi_bindings.bindings(),
         }
     }
@@ -110,6 +116,9 @@ impl InstanceViewModel {
         if before.executor != now.executor {
             edits.push(Edit::Executor(Change { before: before.executor, after: now.executor }));
         }
+        if before.resampling != now.resampling {
+            edits.push(Edit::Resampling(Change { before: before.resampling, after: now.resampling }));
+        }
         if before.midi != now.midi {
             edits.push(Edit::Midi(Change { before: before.midi, after: now.midi }));
         }
@@ -121,6 +130,17 @@ impl InstanceViewModel {
             self.instance.history.push(Step { label, edits }, Instant::now());
             self.instance.host_notifier.mark_state_changed();
         }
+    }
+
+    /// Adds a step that changes a setting outside the instance; [`InstanceViewModel::take_restored`] returns what undo
+    /// and redo restore of it.
+    pub fn record_outside(&self, label: String, change: Change<OutsideSetting>) {
+        self.record(label, vec![Edit::Outside(change)]);
+    }
+
+    /// Takes the settings outside the instance that undo or redo has restored, in order.
+    pub fn take_restored(&mut self) -> Vec<OutsideSetting> {
+        std::mem::take(&mut self.recorder.restored)
     }
 
     /// Returns the changes of knobs that these parameter values mean.
@@ -239,7 +259,9 @@ impl InstanceViewModel {
             Edit::Slots(change) => self.instance.compare_slots.set(side.of(*change)),
             Edit::Pad(change) => self.instance.set_pad(side.of(change)),
             Edit::Executor(change) => self.instance.set_executor(side.of(change)),
+            Edit::Resampling(change) => self.instance.set_resampling(side.of(change)),
             Edit::Midi(change) => self.instance.midi_bindings.restore(&side.of(change)),
+            Edit::Outside(change) => self.recorder.restored.push(side.of(change)),
         }
         self.instance.host_notifier.mark_state_changed();
     }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{Backend, ExecutorSelection};
 use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::realtime::{Driver, LoadStatus};
@@ -152,6 +153,7 @@ fn everything_is_undone_step_by_step_and_made_again() {
         (vec![WindowCommand::LoadPreset(preset)], "Preset Glass Pluck"),
         (vec![WindowCommand::SetPad(ParameterId(3), OUTPUT_GAIN)], "Knobs of the pad"),
         (vec![WindowCommand::SetExecutor(torch)], "Executor"),
+        (vec![WindowCommand::SetResampling(Resampling::LinearPhase)], "Resampling"),
         (vec![WindowCommand::StoreSlot(CompareSlot::B)], "Copy to B"),
         (vec![WindowCommand::Next], "Model Wind"),
         (vec![WindowCommand::RecallSlot(CompareSlot::B)], "Slot B"),

@@ -122,15 +122,14 @@ fn an_empty_folder_says_where_files_go() {
 #[test]
 fn a_missing_file_is_reported_and_searched_again() {
     let searched = vec!["/old/box.wav: no such file".to_owned(), CABINETS.to_owned()];
-    let mut test =
-        open(Fake { cabinet_missing: Some(MissingFile { name: "box".into(), searched }), ..Fake::amplifying() });
+    let mut test = open(Fake { cabinet_missing: Some(MissingFile::new("box", searched)), ..Fake::amplifying() });
     let text = "Cannot use the cabinet “box”: /old/box.wav: no such file and 1 more";
     assert!(test.query_by_label(text).is_some());
     click(&mut test, "Retry");
     assert_eq!(test.state_mut().commands(), [WindowCommand::Retry]);
     assert!(test.query_by_label(text).is_none());
     // A missing model takes precedence.
-    let missing = |name: &str| Some(MissingFile { name: name.to_owned(), searched: vec!["/old".to_owned()] });
+    let missing = |name: &str| Some(MissingFile::new(name, vec!["/old".to_owned()]));
     let test = open(Fake { missing: missing("Bell"), cabinet_missing: missing("box"), ..Fake::amplifying() });
     assert!(test.query_by_label("“Bell” is missing; searched: /old").is_some());
 }

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use egui::ThemePreference;
 use egui_kittest::Harness;
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{Device, ExecutorSelection};
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{Driver, Health, LoadStatus};
 use ondes_processor::cabinet::bundled::BUNDLED;
 use ondes_processor::compare_slots::CompareSlot;
-use ondes_processor::library::MissingFile;
+use ondes_processor::library::{MissingFile, UntrustedProgram};
 use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter::ParameterId;
 use ondes_processor::preset::list::PresetId;
@@ -32,6 +33,8 @@ pub const MIX: ParameterId = ParameterId(102);
 pub struct Fake {
     pub status: LoadStatus,
     pub missing: Option<MissingFile>,
+    pub untrusted: Option<UntrustedProgram>,
+    pub asks_for_consent: bool,
     pub notice: Option<String>,
     pub hint: Option<String>,
     pub product: Product,
@@ -49,6 +52,7 @@ pub struct Fake {
     pub bypass: bool,
     pub slot: CompareSlot,
     pub driver: Driver,
+    pub resampling: Resampling,
     pub executor: Option<ExecutorSelection>,
     pub native_supported: bool,
     /// Devices of libtorch, or why there are none, once searched for.
@@ -131,6 +135,7 @@ impl Fake {
             WindowCommand::RecallSlot(slot) => self.slot = *slot,
             WindowCommand::Bypass(on) => self.bypass = *on,
             WindowCommand::SetDriver(driver) => self.driver = *driver,
+            WindowCommand::SetResampling(resampling) => self.resampling = *resampling,
             WindowCommand::SetExecutor(executor) => self.executor = Some(*executor),
             WindowCommand::SetScale(scale) => self.scale = *scale,
             WindowCommand::SetTheme(theme) => self.theme = *theme,
@@ -141,6 +146,11 @@ impl Fake {
             WindowCommand::SetTunerReference(hz) => self.tuner.reference_hz = *hz,
             WindowCommand::Cabinet(path) => (self.cabinet, self.cabinet_missing) = (path.clone(), None),
             WindowCommand::Retry => (self.missing, self.cabinet_missing) = (None, None),
+            WindowCommand::AskProgram => self.asks_for_consent = true,
+            WindowCommand::AnswerProgram(run) => {
+                self.asks_for_consent = false;
+                self.untrusted = self.untrusted.take().filter(|_| !run);
+            }
             WindowCommand::Dismiss if self.notice.is_some() => self.notice = None,
             WindowCommand::Dismiss => self.hint = None,
             _ => {}
@@ -154,6 +164,8 @@ impl ViewModel for Fake {
         WindowView {
             status: &self.status,
             missing: self.missing.as_ref(),
+            untrusted: self.untrusted.as_ref(),
+            asks_for_consent: self.asks_for_consent,
             notice: self.notice.as_deref(),
             hint: self.hint.as_deref(),
             product: self.product,
@@ -199,6 +211,7 @@ impl ViewModel for Fake {
             slot: self.slot,
             sample_rate_hz: self.sample_rate_hz,
             driver: self.driver,
+            resampling: self.resampling,
             executor: self.executor.map(|selection| ExecutorView {
                 selection,
                 native_supported: self.native_supported,

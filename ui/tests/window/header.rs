@@ -3,6 +3,7 @@
 use egui::accesskit::Toggled;
 use egui::{Key, Modifiers, Role};
 use egui_kittest::kittest::{NodeT, Queryable};
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
 use ondes_engine::realtime::{Driver, LoadStatus};
 use ondes_processor::compare_slots::CompareSlot;
@@ -15,7 +16,7 @@ use super::hands::{choose, click, press, rows, settle, slider};
 #[test]
 fn a_missing_model_says_so_and_is_tried_again() {
     let searched = ["/models", "/songs"].map(str::to_owned).to_vec();
-    let mut test = open(Fake { missing: Some(MissingFile { name: "Old Bell".into(), searched }), ..Fake::playing() });
+    let mut test = open(Fake { missing: Some(MissingFile::new("Old Bell", searched)), ..Fake::playing() });
     assert!(test.query_by_label("“Old Bell” is missing; searched: /models and 1 more").is_some());
     click(&mut test, "Locate…");
     click(&mut test, "Retry");
@@ -25,7 +26,7 @@ fn a_missing_model_says_so_and_is_tried_again() {
 
 #[test]
 fn unavailable_actions_are_not_offered() {
-    let missing = Some(MissingFile { name: "Old Bell".into(), searched: vec!["/models".into()] });
+    let missing = Some(MissingFile::new("Old Bell", vec!["/models".into()]));
     let mut test = open(Fake { missing, able: false, ..Fake::playing() });
     assert!(test.query_by_label("Locate…").is_none());
     slider(&test, "Brightness").click_secondary();
@@ -133,6 +134,19 @@ fn the_executor_is_chosen() {
     assert!(!is_there(&test, "Executor Torch"), "the menu is closed");
     choose(&mut test, Role::ComboBox, "Processing");
     assert_eq!(test.state_mut().commands(), [WindowCommand::FindDevices], "libtorch may be there by now");
+}
+
+#[test]
+fn the_rate_conversion_is_chosen() {
+    let mut test = open(Fake::playing());
+    choose(&mut test, Role::ComboBox, "Processing");
+    for label in
+        ["Resampling Low latency", "Resampling Linear phase", "Resampling Linear phase", "Resampling Low latency"]
+    {
+        click(&mut test, label);
+    }
+    let chosen = [Resampling::LinearPhase, Resampling::LowLatency].map(WindowCommand::SetResampling);
+    assert_eq!(test.state_mut().commands(), chosen, "the menu stays, and what is chosen is not chosen again");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod browser;
 mod chain;
+mod consent;
 mod fake;
 mod hands;
 mod header;

@@ -7,6 +7,7 @@ use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
 use ondes_engine::realtime::LoadStatus;
 use ondes_processor::library::MissingFile;
 
+use super::consent;
 use super::fake::{Fake, Test, open};
 
 /// Compares with tolerance for another machine's sine, which may differ in the last bit.
@@ -59,8 +60,13 @@ fn nothing_is_loaded() {
 #[test]
 fn the_model_is_missing() {
     let searched = ["/home/ana/models", "/home/ana/songs/night"].map(str::to_owned).to_vec();
-    let missing = Some(MissingFile { name: "Old Bell".to_owned(), searched });
+    let missing = Some(MissingFile::new("Old Bell", searched));
     picture(&mut open(Fake { missing, card: None, moving: false, ..Fake::playing() }), "missing");
+}
+
+#[test]
+fn a_program_may_not_run_unasked() {
+    picture(&mut open(consent::asking()), "consent");
 }
 
 #[test]

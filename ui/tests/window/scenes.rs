@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use egui::ThemePreference;
+use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::model::{Card, Control, Curve, Kind, Measure};
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::histogram::Percentiles;
@@ -97,6 +98,8 @@ impl Fake {
         Self {
             status: LoadStatus::Empty,
             missing: None,
+            untrusted: None,
+            asks_for_consent: false,
             notice: None,
             hint: None,
             product: Product::Instrument,
@@ -114,6 +117,7 @@ impl Fake {
             bypass: false,
             slot: CompareSlot::A,
             driver: Driver::Auto,
+            resampling: Resampling::default(),
             executor: None,
             native_supported: true,
             devices: None,
@@ -198,6 +202,7 @@ impl Fake {
             load: 0.23,
             dropouts: 0,
             invalid_blocks: 0,
+            invalid_output: None,
             commands_lost: 0,
             queued_samples: 256,
             inference_time: Percentiles {

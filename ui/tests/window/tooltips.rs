@@ -50,7 +50,7 @@ fn every_control_on_every_page_has_a_tooltip() {
 
 #[test]
 fn messages_and_an_empty_window_have_tooltips() {
-    let missing = Some(MissingFile { name: "Old Bell".to_owned(), searched: vec!["/models".into()] });
+    let missing = Some(MissingFile::new("Old Bell", vec!["/models".into()]));
     check(&open(Fake { missing, ..Fake::playing() }), "missing");
     check(&open(Fake { status: LoadStatus::Failed("no".into()), ..Fake::playing() }), "failed");
     check(&open(Fake { hint: Some("Play".into()), ..Fake::playing() }), "hint");

@@ -40,7 +40,7 @@ fn tab_leads_through_everything_and_round() {
 #[test]
 fn everything_is_in_the_window_at_every_size() {
     for scale in SCALES {
-        let missing = Some(MissingFile { name: "Old Bell".to_owned(), searched: Vec::new() });
+        let missing = Some(MissingFile::new("Old Bell", Vec::new()));
         let test = open(Fake { scale, missing, ..Fake::playing() });
         assert_eq!(test.ctx.pixels_per_point(), scale);
         let all = test.ctx.content_rect();

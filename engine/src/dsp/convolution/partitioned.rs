@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ondes_kernels::Kernels;
 
 use crate::dsp::fourier::RealFft;
+use crate::dsp::level::copy_limited;
 
 /// Floats per vector of the kernels; spectra are padded to whole vectors.
 const VECTOR: usize = 16;
@@ -77,9 +78,7 @@ impl PartitionedConvolver {
     pub fn push_block(&mut self, input: &[f32]) {
         let (partition, spectrum) = (self.partition, self.spectrum);
         self.samples[..partition].copy_from_slice(&self.previous);
-        for (slot, &sample) in self.previous.iter_mut().zip(input) {
-            *slot = if sample.is_finite() { sample } else { 0.0 };
-        }
+        copy_limited(input, &mut self.previous);
         self.samples[partition..].copy_from_slice(&self.previous);
         self.newest = if self.newest == 0 { self.partitions() } else { self.newest } - 1;
         self.filled = (self.filled + 1).min(self.partitions());

@@ -3,6 +3,7 @@
 use ondes_kernels::Kernels;
 
 use super::Convolver;
+use crate::dsp::level::copy_limited;
 
 /// Samples of the response that are convolved directly, and samples per block of the rest.
 const BLOCK: usize = 64;
@@ -64,9 +65,7 @@ impl ZeroLatencyConvolver {
             let (piece, input_after) = input.split_at(length);
             let (out, output_after) = output.split_at_mut(length);
             let present = BLOCK + self.filled;
-            for (slot, &sample) in self.window[present..].iter_mut().zip(piece) {
-                *slot = if sample.is_finite() { sample } else { 0.0 };
-            }
+            copy_limited(piece, &mut self.window[present..]);
             out.copy_from_slice(&self.later[self.filled..][..length]);
             for (delay, &tap) in self.head.iter().enumerate() {
                 self.kernels.multiply_add(out, &self.window[present - delay..][..length], tap);

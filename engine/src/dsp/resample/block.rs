@@ -4,6 +4,7 @@ use rubato::audioadapter_buffers::direct::SequentialSlice;
 use rubato::{Fft, FixedSync, Resampler, WindowFunction};
 
 use super::greatest_common_divisor;
+use crate::dsp::level::copy_limited;
 
 /// Least samples per block at the lower rate. The anti-aliasing filter is as long as a block; at this length its edge
 /// is at 0.95 of the Nyquist frequency (20.9 kHz at 44.1 kHz).
@@ -61,9 +62,7 @@ impl BlockResampler {
     }
 
     fn fill(&mut self, samples: &[f32]) {
-        for (slot, &sample) in self.input[self.filled..].iter_mut().zip(samples) {
-            *slot = if sample.is_finite() { sample } else { 0.0 };
-        }
+        copy_limited(samples, &mut self.input[self.filled..]);
         self.filled += samples.len();
     }
 

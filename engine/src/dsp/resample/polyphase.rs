@@ -10,6 +10,7 @@ use ondes_kernels::{FilterPosition, Kernels};
 
 use super::greatest_common_divisor;
 use super::prototype::Prototype;
+use crate::dsp::level::copy_limited;
 
 /// Most taps of a table with all phases (1 MiB).
 const MAX_TAPS: usize = 1 << 18;
@@ -152,9 +153,7 @@ impl PolyphaseResampler {
                 self.discard_past();
             }
             let (chunk, after) = rest.split_at(rest.len().min(self.signal.len() - self.filled));
-            for (slot, &sample) in self.signal[self.filled..].iter_mut().zip(chunk) {
-                *slot = if sample.is_finite() { sample } else { 0.0 };
-            }
+            copy_limited(chunk, &mut self.signal[self.filled..]);
             self.filled += chunk.len();
             rest = after;
             while let count @ 1.. = self.collect_positions() {

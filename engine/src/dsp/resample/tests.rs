@@ -112,6 +112,25 @@ fn non_finite_samples_do_not_persist() {
     resampler.push(&[0.0; 4_000], |block| assert!(block.iter().all(|&sample| sample == 0.0)));
 }
 
+#[test]
+fn huge_samples_are_limited() {
+    let huge = [3e37, -1e38, f32::MAX, f32::MIN, f32::INFINITY, f32::NAN];
+    let hostile: Vec<f32> = (0..9_000).map(|n| huge[n % 31 % huge.len()]).collect();
+    for to in [44_100, 48_000, 96_000] {
+        let low_latency = StreamResampler::low_latency(48_000, to, Kernels::detect()).unwrap();
+        for mut resampler in [StreamResampler::new(48_000, to).unwrap(), low_latency] {
+            let mut found = Vec::new();
+            resampler.push(&hostile, |block| found.extend_from_slice(block));
+            let largest = found.iter().fold(0.0, |largest, sample: &f32| sample.abs().max(largest));
+            assert!(found.iter().all(|sample| sample.is_finite()) && largest > 1e3, "to {to} Hz");
+            assert!(largest < 4.0 * crate::dsp::level::SAMPLE_LIMIT, "{largest} to {to} Hz");
+            // Nothing of it stays.
+            resampler.push(&[0.0; 9_000], |_| ());
+            resampler.push(&[0.0; 4_000], |block| assert!(block.iter().all(|&sample| sample.abs() < 1e-30)));
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]

@@ -1,5 +1,7 @@
-//! The sines beside this file are 0.5 sin(2π 441 n / 22050) at 22 050 Hz, of 5000 frames (FLAC 12 000, AIFF 500),
-//! written with libsndfile 1.2.
+//! The sines beside this file are 0.5 sin(2π 441 n / 22050) at 22 050 Hz, of 5000 frames (FLAC 12 000, others than Ogg
+//! and MP3 500), written with libsndfile 1.2; RF64 and `stream.wav` (to a pipe) with ffmpeg 5.1, Wave64 with SoX 14.4.
+//! The Opus files are of opusenc 0.2: 10 000 frames of the sine at 48 kHz, a voice-like sound of 0.25 s with its decoded
+//! form by opusdec in FLAC, and three channels of the sine: left, none and half as loud, in the order of WAV.
 
 use std::f64::consts::TAU;
 use std::path::PathBuf;
@@ -7,11 +9,16 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::*;
+use crate::dsp::level::{max_difference, peak};
 use crate::random::SplitMix64;
 
 const FLAC: &[u8] = include_bytes!("sine.flac");
 const OGG: &[u8] = include_bytes!("sine.ogg");
 const MP3: &[u8] = include_bytes!("sine.mp3");
+const RF64: &[u8] = include_bytes!("sine.rf64");
+const WAVE64: &[u8] = include_bytes!("sine.w64");
+const STREAM: &[u8] = include_bytes!("stream.wav");
+const OPUS: &[u8] = include_bytes!("sine.opus");
 const AIFF: &[u8] = include_bytes!("sine.aiff");
 
 fn file(folder: &TempDir, name: &str, contents: &[u8]) -> PathBuf {
@@ -91,6 +98,9 @@ fn compressed_formats() {
     for (name, contents, frames, tolerance) in [
         ("a.flac", FLAC, 12_000, 2e-5),
         ("a.aiff", AIFF, 500, 1e-6),
+        ("a.rf64", RF64, 500, 2e-5),
+        ("a.w64", WAVE64, 500, 2e-5),
+        ("a.wav", STREAM, 500, 2e-5),
         ("a.ogg", OGG, 5_000, 0.02),
         ("a.mp3", MP3, 5_000, 0.05),
     ] {
@@ -101,6 +111,84 @@ fn compressed_formats() {
         // The format is detected from the content, not from the name.
         assert_eq!(read(&file(&folder, "b.dat", contents)).unwrap().0, all, "{name}");
     }
+}
+
+#[test]
+fn opus_is_what_its_own_decoder_makes_of_it() {
+    let folder = TempDir::new().unwrap();
+    let (all, decoder) = read(&file(&folder, "a.opus", OPUS)).unwrap();
+    assert_eq!((decoder.sample_rate(), decoder.frames(), all[0].len()), (48_000, Some(10_000), 10_000));
+    assert!(!decoder.truncated());
+    assert_sine(&all[0][500..9_500], 0.03);
+    let (voice, _) = read(&file(&folder, "b.opus", include_bytes!("voice.opus"))).unwrap();
+    let (expected, _) = read(&file(&folder, "b.flac", include_bytes!("voice.flac"))).unwrap();
+    assert_eq!(voice[0].len(), expected[0].len());
+    assert!(max_difference(&voice[0], &expected[0]) < 1e-3, "{}", max_difference(&voice[0], &expected[0]));
+    let (three, _) = read(&file(&folder, "c.opus", include_bytes!("three.opus"))).unwrap();
+    let levels: Vec<f32> = three.iter().map(|channel| peak(&channel[1_000..2_000])).collect();
+    assert!(
+        (levels[0] - 0.5).abs() < 0.1 && levels[1] < 0.1 && (levels[2] - 0.25).abs() < 0.1,
+        "left, right, centre: {levels:?}"
+    );
+}
+
+/// Files whose recorder crashed have lengths of 0, or those of an earlier moment, in their headers.
+#[test]
+fn lengths_that_were_not_written_are_measured() {
+    let folder = TempDir::new().unwrap();
+    let samples: Vec<f32> = (0..2_000).map(|n| (n % 100) as f32 / 128.0).collect();
+    let whole = std::fs::read(wav(&folder, "a.wav", spec(2, 16), &samples)).unwrap();
+    let frames = |riff: u32, data: u32, rest: &[u8]| {
+        let mut contents = whole.clone();
+        contents[4..8].copy_from_slice(&riff.to_le_bytes());
+        contents[40..44].copy_from_slice(&data.to_le_bytes());
+        contents.extend_from_slice(rest);
+        let (all, decoder) = read(&file(&folder, "b.wav", &contents)).map_err(|error| error.to_string())?;
+        assert!((0..all[0].len()).all(|frame| all[1][frame] == samples[2 * frame + 1]));
+        Ok::<_, String>((all[0].len(), decoder.truncated()))
+    };
+    let right = (whole.len() as u32 - 8, 4_000);
+    for (riff, data) in [(0, 0), (36, 0), (0, u32::MAX), (u32::MAX, 0), (u32::MAX, u32::MAX), (0, 4_000), (36, 4_000)] {
+        assert_eq!(frames(riff, data, &[]), Ok((1_000, false)), "{riff} {data}");
+    }
+    assert_eq!(frames(36 + 400, 400, &[]), Ok((100, false)), "what the header says");
+    assert_eq!(frames(right.0, right.1, b"LIST\x04\0\0\0INFO"), Ok((1_000, false)));
+    assert_eq!(frames(0, 8_000, &[]), Ok((1_000, true)));
+    // An empty file with another chunk after its sound is whole.
+    let mut empty = whole[..44].to_vec();
+    empty[40..44].fill(0);
+    empty.extend_from_slice(b"LIST\x04\0\0\0INFO");
+    let length = empty.len() as u32 - 8;
+    empty[4..8].copy_from_slice(&length.to_le_bytes());
+    assert_eq!(message(&file(&folder, "c.wav", &empty)), "contains no audio");
+}
+
+#[test]
+fn truncated_files_with_long_lengths_are_read_up_to_their_end() {
+    let folder = TempDir::new().unwrap();
+    for (name, contents, header) in [("a.rf64", RF64, 80), ("a.w64", WAVE64, 104)] {
+        let (all, decoder) = read(&file(&folder, name, &contents[..header + 500])).unwrap();
+        assert!(decoder.truncated(), "{name}");
+        assert!((250 - all[0].len()) < 2, "{name}: {}", all[0].len());
+        assert_sine(&all[0], 2e-5);
+        assert_eq!(decoder.frames(), Some(500));
+    }
+}
+
+/// A decoder would reserve 2.6 GB.
+#[test]
+fn packets_of_absurd_length_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let mut contents = b"caff\0\x01\0\0desc\0\0\0\0\0\0\0\x20".to_vec();
+    contents.extend_from_slice(&44_100.0_f64.to_be_bytes());
+    contents.extend_from_slice(b"lpcm\0\0\0\0");
+    for number in [4_u32, 650_000_000, 1, 16] {
+        contents.extend_from_slice(&number.to_be_bytes());
+    }
+    contents.extend_from_slice(b"data\0\0\0\0\0\0\0\x44\0\0\0\0");
+    contents.extend_from_slice(&[0; 64]);
+    let line = message(&file(&folder, "a.caf", &contents));
+    assert_eq!(line, "the number of frames in a packet is 650000000; supported: 0 to 65536");
 }
 
 #[test]
@@ -161,7 +249,7 @@ fn damaged_files_never_panic() {
     let wav = std::fs::read(wav(&folder, "a.wav", spec(3, 24), &samples)).unwrap();
     let mut generator = SplitMix64::new(1);
     let mut random = |below: usize| (generator.next_u64() >> 33) as usize % below;
-    for contents in [FLAC, OGG, MP3, AIFF, &wav] {
+    for contents in [FLAC, OGG, MP3, AIFF, RF64, WAVE64, OPUS, &wav] {
         for _ in 0..150 {
             let mut contents = contents.to_vec();
             for _ in 0..random(4) {
@@ -214,8 +302,9 @@ fn invalid_headers_are_refused() {
 #[test]
 fn non_finite_samples_are_replaced_and_counted() {
     let folder = TempDir::new().unwrap();
-    let path = wav(&folder, "a.wav", spec(1, 32), &[0.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -2.0]);
+    let samples = [0.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -2.0, 1e38, f32::MIN, SAMPLE_LIMIT];
+    let path = wav(&folder, "a.wav", spec(1, 32), &samples);
     let (all, decoder) = read(&path).unwrap();
-    assert_eq!(all, [[0.5, 0.0, 0.0, 0.0, -2.0]]);
-    assert_eq!(decoder.replaced(), 3);
+    assert_eq!(all, [[0.5, 0.0, 0.0, 0.0, -2.0, SAMPLE_LIMIT, -SAMPLE_LIMIT, SAMPLE_LIMIT]]);
+    assert_eq!(decoder.replaced(), 5);
 }

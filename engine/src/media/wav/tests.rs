@@ -297,7 +297,7 @@ fn lengths_do_not_wrap_around() {
     assert_eq!(line(1 << 30).as_deref(), Some(expected));
     assert!(line(u64::MAX).is_some());
     let mut writer = WavWriter::create(folder.path().join("a.wav"), 48_000, 2, WavBits::Int16).unwrap();
-    writer.frames = writer.max_frames - 1;
+    writer.frames = writer.header.max_frames() - 1;
     writer.write(&sound(2, 1)).unwrap();
     assert!(matches!(writer.write(&sound(2, 1)), Err(MediaError::Limit { .. })));
     assert!(names(&folder).is_empty());
@@ -316,23 +316,25 @@ fn invalid_formats_are_refused() {
 }
 
 #[test]
-fn only_files_without_a_writer_are_abandoned() {
+fn long_files_have_room_for_64_bit_lengths() {
     let folder = TempDir::new().unwrap();
-    let kept = ["b.wav", ".a.wav.part", ".a.wav.7.part", ".a.wav.7-x.part", ".other.wav.7-0.part", "a.wav.7-0.part"];
-    for name in kept.iter().chain(&[".a.wav.7-0.part", ".a.wav.4194304-12.part"]) {
-        fs::write(folder.path().join(name), "left").unwrap();
-    }
     let path = folder.path().join("a.wav");
-    let mut writer = WavWriter::create(&path, 48_000, 1, WavBits::Float32).unwrap();
-    writer.write(&[[0.5; 10]]).unwrap();
-    assert_eq!(remove_abandoned(folder.path(), |name| name == "a.wav").unwrap(), 2);
-    // The file that is being written still exists and can be completed.
-    assert_eq!(names(&folder).len(), kept.len() + 1);
+    let mut writer = WavWriter::create_long(&path, 48_000, 2, WavBits::Float32).unwrap();
+    writer.write(&sound(2, 1_000)).unwrap();
     writer.finish().unwrap();
-    let mut expected: Vec<String> = kept.iter().chain(&["a.wav"]).map(|&name| name.to_owned()).collect();
-    let mut found = names(&folder);
-    expected.sort();
-    found.sort();
-    assert_eq!(found, expected);
-    assert_eq!(decode(&path), [vec![0.5; 10]]);
+    assert_eq!(hound::WavReader::open(&path).unwrap().duration(), 1_000);
+    assert_eq!(decode(&path), sound(2, 1_000));
+    let bytes = fs::read(&path).unwrap();
+    assert_eq!((&bytes[..4], &bytes[12..16]), (b"RIFF".as_slice(), b"JUNK".as_slice()));
+    // As if 4 GiB preceded.
+    let mut writer = WavWriter::create_long(&path, 48_000, 2, WavBits::Float32).unwrap();
+    writer.frames = 1 << 29;
+    writer.write(&sound(2, 1_000)).unwrap();
+    writer.finish().unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let data = 8_u64 * ((1 << 29) + 1_000);
+    assert_eq!((&bytes[..8], &bytes[12..16]), (b"RF64\xff\xff\xff\xff".as_slice(), b"ds64".as_slice()));
+    assert_eq!(bytes[28..36], data.to_le_bytes());
+    // 4 GiB of 32-bit mono.
+    assert!(WavWriter::is_long(1 << 30, 1, WavBits::Float32) && !WavWriter::is_long(1 << 30, 1, WavBits::Int24));
 }

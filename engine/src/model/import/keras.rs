@@ -22,8 +22,13 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
     }
     let (ports, controls, mut value) = control_inputs::add_inputs(&mut builder, &dry, inputs)?;
     let mut channels = inputs;
-    for (index, layer) in root.need("layers")?.items()?.iter().enumerate() {
+    let layers = root.need("layers")?;
+    if layers.items()?.is_empty() {
+        return Err(layers.error("is empty"));
+    }
+    for (index, layer) in layers.items()?.iter().enumerate() {
         (value, channels) = add_layer(&mut builder, &format!("layer{index}"), layer, value, channels)?;
+        check_shape(layer, channels)?;
     }
     if root.find("in_skip").map_or(Ok(false), |skip| skip.flag())? {
         value = builder.node("skip", &[&value, &dry], Op::Add)?;
@@ -116,6 +121,17 @@ fn add_layer(
         }
         "activation" => Ok((activate(builder, name, layer, value)?, channels)),
         other => Err(kind.error(&format!("unknown layer type {other:?}"))),
+    }
+}
+
+/// Checks the shape of the output that a layer states, `[batch, time, channels]` with null for any.
+fn check_shape(layer: &Field<'_>, channels: usize) -> Result<(), ModelError> {
+    let Some(shape) = layer.find("shape") else { return Ok(()) };
+    match shape.items()?.pop().and_then(Field::present) {
+        Some(last) if last.count()? != channels => {
+            Err(last.error(&format!("is {}, but the weights have {channels} outputs", last.count()?)))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -21,7 +21,7 @@ use super::{Model, ModelError, limits};
 use field::Field;
 
 /// Largest file, bytes: a hundred times the largest known captures. Parsed JSON takes several times as much memory.
-const FILE_BYTES: usize = 64 << 20;
+pub(super) const FILE_BYTES: usize = 64 << 20;
 
 /// Samples per step of an imported method. These networks work sample by sample, so they can be stepped by any number
 /// of samples.

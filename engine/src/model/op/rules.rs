@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use super::WeightAxis::{Fixed, GatedOutputs, Inputs, Outputs};
 use super::{Activation, Op, WeightAxis, WeightSpec};
-use crate::model::Shape;
+use crate::model::{Shape, limits};
 
 /// Matches ops without weights that compute each frame from the same frame of their inputs.
 macro_rules! framewise_without_weights {
@@ -75,9 +75,8 @@ fn conv_transpose1d_shape(input: Shape, outputs: usize, kernel: usize, stride: u
 /// `noise` is the number of channels of the second input.
 fn shaped_noise_shape(magnitudes: Shape, noise: usize, bands: usize, hop: usize) -> Result<Shape, String> {
     let Shape { channels, ratio } = magnitudes;
-    let max_bands = hop / 2 + 1;
-    require((2..=max_bands).contains(&bands), || {
-        format!("has {bands} bands; allowed with a hop of {hop}: 2 to {max_bands}")
+    require(hop > 0 && (2..=limits::NOISE_BANDS).contains(&bands), || {
+        format!("has {bands} bands in {hop} frames; allowed: 2 to {} bands in 1 frame or more", limits::NOISE_BANDS)
     })?;
     require(channels.is_multiple_of(bands), || {
         format!("has {channels} magnitudes, which is no multiple of {bands} bands")
@@ -364,7 +363,7 @@ mod tests {
         };
         assert_eq!(shaped(5, 16, 10, 32), Ok(shape(2, 4)));
         for (bands, hop, magnitudes, noise) in
-            [(1, 16, 10, 32), (10, 16, 10, 32), (5, 16, 11, 32), (5, 16, 10, 31), (5, 48, 10, 96), (5, 0, 10, 0)]
+            [(1, 16, 10, 32), (5000, 16, 5000, 16), (5, 16, 11, 32), (5, 16, 10, 31), (5, 48, 10, 96), (5, 0, 10, 0)]
         {
             assert!(shaped(bands, hop, magnitudes, noise).is_err(), "{bands} bands, {hop} frames");
         }

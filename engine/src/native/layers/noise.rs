@@ -53,16 +53,18 @@ impl Layer for Noise {
 pub(super) struct ShapedNoise {
     bands: usize,
     hop: usize,
-    /// `[tap][band]`: the second half of the impulse response, with its middle.
-    response: Vec<f32>,
+    /// Delays of the taps in samples, ascending.
+    delays: Vec<usize>,
+    /// `[tap][band]`
+    matrix: Vec<f32>,
     /// `[tap]`
     taps: Vec<f32>,
 }
 
 impl ShapedNoise {
     pub fn new(bands: usize, hop: usize) -> Self {
-        let response = NoiseFilter { bands, hop }.half_response();
-        Self { bands, hop, taps: vec![0.0; response.len() / bands], response }
+        let (delays, matrix) = NoiseFilter { bands, hop }.taps_in_frame();
+        Self { bands, hop, taps: vec![0.0; delays.len()], delays, matrix }
     }
 }
 
@@ -73,17 +75,14 @@ impl Layer for ShapedNoise {
         let magnitudes = io.input(0).chunks_exact(bands);
         let frames = magnitudes.zip(io.input(1).chunks_exact(hop));
         for (index, (magnitudes, noise)) in frames.enumerate() {
-            for (tap, row) in self.taps.iter_mut().zip(self.response.chunks_exact(bands)) {
+            for (tap, row) in self.taps.iter_mut().zip(self.matrix.chunks_exact(bands)) {
                 *tap = row.iter().zip(magnitudes).map(|(weight, magnitude)| weight * magnitude).sum();
             }
             let (frame, channel) = (index / channels, index % channels);
             let output = &mut io.output[frame * hop * channels + channel..];
             for n in 0..hop {
-                let after: f32 = self.taps.iter().zip(noise[..=n].iter().rev()).map(|(tap, x)| tap * x).sum();
-                // The first half of the response wraps to the end of the frame.
-                let wrapped = self.taps.iter().skip(hop - n).zip(noise);
-                let before: f32 = wrapped.map(|(tap, x)| tap * x).sum();
-                output[n * channels] = after + before;
+                let reached = self.delays.iter().zip(&self.taps).take_while(|&(&delay, _)| delay <= n);
+                output[n * channels] = reached.map(|(delay, tap)| tap * noise[n - delay]).sum();
             }
         }
     }

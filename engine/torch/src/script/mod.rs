@@ -15,6 +15,11 @@ use tch::Tensor;
 
 use native::{RawScript, append_text, collect_tensor};
 
+/// Start of the error of an archive that cannot be loaded.
+const DAMAGED: &str = "the TorchScript archive is damaged, or of a newer PyTorch than 2.11";
+/// Start of PyTorch's own errors about archives, which says nothing to others.
+const ZIP_READER: &str = "PytorchStreamReader failed ";
+
 /// A module with its state.
 #[derive(Debug)]
 pub struct Script(NonNull<RawScript>);
@@ -52,10 +57,11 @@ impl Script {
     pub fn load(bytes: &[u8], gpu: Option<u8>) -> Result<Self, String> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the bytes are valid during the call.
-        call_native(|listener, context| unsafe {
+        let loaded = call_native(|listener, context| unsafe {
             let (data, cuda) = (bytes.as_ptr().cast(), gpu.map_or(-1, i32::from));
             native::ondes_script_load(data, bytes.len(), cuda, &raw mut raw, listener, context)
-        })?;
+        });
+        loaded.map_err(|reason| format!("{DAMAGED}: {}", reason.trim_start_matches(ZIP_READER)))?;
         NonNull::new(raw).map(Self).ok_or_else(|| "libtorch returned no module".into())
     }
 

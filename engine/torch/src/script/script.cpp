@@ -226,6 +226,21 @@ IValue argument(double value, const c10::TypePtr& type) {
       return static_cast<int64_t>(std::llround(value));
     case c10::TypeKind::TensorType:
       return at::tensor(value, at::kFloat);
+    // Optional and Union, such as the Optional[int] of nn-tilde 1.6.
+    case c10::TypeKind::OptionalType:
+    case c10::TypeKind::UnionType: {
+      const bool is_whole = value == std::floor(value);
+      const c10::TypeKind first = is_whole ? c10::TypeKind::IntType : c10::TypeKind::FloatType;
+      const c10::TypeKind second = is_whole ? c10::TypeKind::FloatType : c10::TypeKind::IntType;
+      for (const c10::TypeKind kind : {first, second, c10::TypeKind::BoolType, c10::TypeKind::TensorType}) {
+        for (const c10::TypePtr& contained : type->containedTypes()) {
+          if (contained->kind() == kind) {
+            return argument(value, contained);
+          }
+        }
+      }
+      return value;
+    }
     default:
       return value;
   }

@@ -6,7 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
-use ondes_engine::media::{FILE_EXTENSIONS, remove_abandoned};
+use ondes_engine::files::remove_abandoned;
+use ondes_engine::media::FILE_EXTENSIONS;
 use ondes_engine::pipeline::ControlSource;
 
 use crate::render::arguments::RenderArguments;
@@ -15,7 +16,7 @@ use crate::render::output_target::is_same_file;
 /// Extensions of MIDI files, in lower case.
 const MIDI_ENDINGS: [&str; 3] = ["mid", "midi", "smf"];
 
-/// Largest depth of nested folders; links can make it endless.
+/// Largest depth of nested folders.
 const MAX_DEPTH: usize = 64;
 
 /// File to render and the WAV to write.
@@ -56,7 +57,7 @@ impl BatchList {
                 if finder.is_out(source) && arguments.source() == ControlSource::AudioInput {
                     bail!("{}: input and output folder are the same; choose another --out", out.display());
                 }
-                finder.visit(source, Path::new(""), 0, &mut |source, name| {
+                finder.visit(source, Path::new(""), &mut Vec::new(), &mut |source, name| {
                     entries.push(BatchEntry { source, out: out.join(name).with_extension("wav") });
                 })?;
             } else {
@@ -136,18 +137,24 @@ impl FileFinder {
         self.out.is_some() && folder.canonicalize().ok() == self.out
     }
 
-    /// Passes each matching, visible file to `found`, with its name relative to the first folder.
+    /// Passes each matching, visible file to `found`, with its name relative to the first folder. A link that leads back
+    /// to one of the folders `above` it is not followed.
     fn visit(
         &self,
         folder: &Path,
         name: &Path,
-        depth: usize,
+        above: &mut Vec<PathBuf>,
         found: &mut impl FnMut(PathBuf, PathBuf),
     ) -> anyhow::Result<()> {
         let unreadable = |error: io::Error| anyhow!("{}: cannot be read: {error}", folder.display());
-        if depth > MAX_DEPTH {
+        if above.len() > MAX_DEPTH {
             bail!("{}: nested deeper than {MAX_DEPTH} folders", folder.display());
         }
+        let here = folder.canonicalize().map_err(unreadable)?;
+        if above.contains(&here) {
+            return Ok(());
+        }
+        above.push(here);
         for entry in fs::read_dir(folder).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             let (path, name) = (entry.path(), name.join(entry.file_name()));
@@ -156,12 +163,13 @@ impl FileFinder {
             }
             if path.is_dir() {
                 if !self.is_out(&path) {
-                    self.visit(&path, &name, depth + 1, found)?;
+                    self.visit(&path, &name, above, found)?;
                 }
             } else if self.matches_extension(&path) {
                 found(path, name);
             }
         }
+        above.pop();
         Ok(())
     }
 

@@ -142,10 +142,12 @@ impl Batch<'_> {
     fn play<'b>(&'b self, entry: &'b BatchEntry, idle: &mut IdlePipeline) -> Option<FinishFile<'b>> {
         interrupt::check().ok()?;
         let target = OutputTarget::File(entry.out.clone());
-        let played = create_parent(&entry.out)
-            .and_then(|()| self.player.play(&entry.source, target, &self.progress, Instant::now(), idle));
-        match played {
-            Ok(finish) => Some(Box::new(move || self.outcome(entry, finish()))),
+        let play = || {
+            create_parent(&entry.out)?;
+            self.player.play(&entry.source, target, &self.progress, Instant::now(), idle)
+        };
+        match terminal::contain_panic(play) {
+            Ok(finish) => Some(Box::new(move || self.outcome(entry, terminal::contain_panic(finish)))),
             Err(error) => {
                 self.outcome(entry, Err(error)).map(|failed| Box::new(move || Some(failed)) as FinishFile<'b>)
             }

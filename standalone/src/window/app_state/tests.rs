@@ -1,20 +1,31 @@
-use ondes_processor::library::BUNDLED;
+use std::path::Path;
+
+use ondes_processor::library::{self, BUNDLED};
 use ondes_processor::parameter::TRANSPOSE;
 use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::parameter_values::complete_values;
 use ondes_processor::preset::{Preset, file};
 use ondes_processor::state::SoundState;
+use ondes_processor::trust;
 
+use super::sessions::comparable_session;
 use super::*;
+use crate::rack::fader::FaderSettings;
+use crate::rack::session_file;
 
 /// Creates an app state without devices, with the folder of its settings.
 fn app_state() -> (tempfile::TempDir, AppState) {
     let folder = tempfile::tempdir().unwrap();
-    let mut settings = AppSettings::default();
-    settings.audio.host = Some("no such system".into());
-    settings.write(folder.path()).unwrap();
-    let app_state = AppState::open(Some(folder.path().into()), Arc::new(|| {}));
+    let app_state = open(folder.path(), None);
     (folder, app_state)
+}
+
+/// Opens an app state without devices; `session` was open last.
+fn open(folder: &Path, session: Option<PathBuf>) -> AppState {
+    let mut settings = AppSettings { session, ..AppSettings::default() };
+    settings.audio.host = Some("no such system".into());
+    settings.write(folder).unwrap();
+    AppState::open(Some(folder.into()), Arc::new(|| {}))
 }
 
 fn wait_until(app_state: &mut AppState, what: &str, mut there: impl FnMut(&AppView) -> bool) {
@@ -27,6 +38,81 @@ fn wait_until(app_state: &mut AppState, what: &str, mut there: impl FnMut(&AppVi
         }
         assert!(since.elapsed() < Duration::from_secs(30), "waited in vain until {what}: {:?}", view.problems);
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Opens an app state whose last session is `session`, and returns the problems that it shows when it is ready.
+fn problems_with(session: PathBuf, tracks: usize) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut app_state = open(folder.path(), Some(session));
+    wait_until(&mut app_state, "it is ready", |view| {
+        view.loading.is_none() && view.tracks.iter().all(|track| track.loading.is_none())
+    });
+    let view = app_state.view();
+    assert_eq!((view.tracks.len(), view.selected), (tracks, Some(0)), "{:?}", view.problems);
+    // It can be worked with.
+    app_state.handle(AppCommand::AddTrack(Product::Effect));
+    wait_until(&mut app_state, "there is another track", |view| view.tracks.len() == tracks + 1);
+    assert!(view.problems.iter().all(|problem| problem.lines().count() == 1), "{:?}", view.problems);
+    view.problems
+}
+
+#[cfg(unix)]
+fn make_pipe(path: &Path) {
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[cfg(unix)]
+#[test]
+fn the_window_opens_whatever_the_last_session_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("damaged.ondes-session"), r#"{"format":"ondes-session","version":1,"tracks":[{"#).unwrap();
+    fs::write(at("future.ondes-session"), r#"{"format":"ondes-session","version":99}"#).unwrap();
+    fs::write(at("binary.ondes-session"), [0xFF; 100]).unwrap();
+    fs::File::create(at("huge.ondes-session")).unwrap().set_len(1 << 40).unwrap();
+    make_pipe(&at("pipe.ondes-session"));
+    fs::create_dir(at("folder.ondes-session")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", at("device.ondes-session")).unwrap();
+    let names = ["missing", "damaged", "future", "binary", "huge", "pipe", "folder", "device"];
+    for name in names {
+        let path = at(name).with_extension(session_file::EXTENSION);
+        let problems = problems_with(path.clone(), 1);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].starts_with(&path.display().to_string()), "{problems:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_window_opens_whatever_the_last_session_names() {
+    let (folder, app_state) = app_state();
+    let at = |name: &str| folder.path().join(name);
+    make_pipe(&at("pipe"));
+    fs::write(at("program.ts"), "PK not a program").unwrap();
+    fs::write(at("damaged.ondes"), "x").unwrap();
+    fs::write(at("damaged.wav"), "RIFF").unwrap();
+    std::os::unix::fs::symlink("/dev/zero", at("endless.wav")).unwrap();
+    let mut session = comparable_session(&app_state.app.mixer());
+    let track = session.tracks.remove(0);
+    for model in ["missing.ondes", "pipe", "program.ts", "damaged.ondes", "/dev/zero"] {
+        let mut track = track.clone();
+        let reference =
+            FileReference { path: Some(at(model)), embedded: None, name: model.into(), hash: "0".repeat(64) };
+        track.selection.model = reference.clone();
+        track.selection.cabinet = Some(reference);
+        session.tracks.push(track);
+    }
+    for recording in ["missing.wav", "pipe", "damaged.wav", "endless.wav"] {
+        let input = TrackInput::File { path: at(recording), looped: false };
+        session.tracks.push(crate::rack::session_file::SavedTrack { input, ..track.clone() });
+    }
+    (session.audio.host, session.audio.output) = (Some("ALSA".into()), Some("unplugged".into()));
+    let path = at("bad.ondes-session");
+    session.write(&path).unwrap();
+    let problems = problems_with(path, 9);
+    for name in ["missing.ondes", "pipe", "program.ts", "damaged.ondes"] {
+        assert!(problems.iter().any(|problem| problem.contains(name)), "{name}: {problems:?}");
     }
 }
 
@@ -160,4 +246,85 @@ fn recording_settings_are_saved_and_a_bad_folder_is_reported() {
     app_state.handle(AppCommand::SetRecording(recording_settings));
     app_state.handle(AppCommand::SavePreroll);
     assert!(app_state.view().problems[0].contains("nothing was played yet"), "{:?}", app_state.view().problems);
+}
+
+#[test]
+fn the_mixer_is_part_of_undo() {
+    let (folder, mut app_state) = app_state();
+    app_state.handle(AppCommand::AddTrack(Product::Effect));
+    app_state.handle(AppCommand::SelectTrack(0));
+    let press = |app_state: &mut AppState, command: WindowCommand| {
+        let selected = app_state.selected.as_mut().unwrap();
+        selected.view_model.handle_command(&*selected.parameters, command);
+        app_state.apply_restored();
+    };
+    let fader = |level_db| FaderSettings { level_db, ..FaderSettings::default() };
+    // A drag is one step, whichever track is selected.
+    (1..9).for_each(|step| app_state.handle(AppCommand::SetFader(1, fader(-(step as f32)))));
+    app_state.handle(AppCommand::SetMaster(fader(-3.0)));
+    app_state.handle(AppCommand::AddToSetList);
+    app_state.handle(AppCommand::RenameTrack(0, "Lead".into()));
+    app_state.handle(AppCommand::SetMidiChannels(0, 1));
+    let sound = folder.path().join("voice.wav");
+    let input = TrackInput::File { path: sound.clone(), looped: false };
+    fs::write(&sound, "x").unwrap();
+    let before = app_state.view().tracks[1].input.clone();
+    app_state.handle(AppCommand::SetInput(1, input));
+    wait_until(&mut app_state, "it listens", |view| view.tracks[1].input.is_file(&sound));
+    let seen = |app_state: &mut AppState| {
+        let view = app_state.view();
+        let levels = (view.tracks[1].fader.level_db, view.master.level_db, view.set_list.len());
+        (levels, view.tracks[0].title.clone(), view.tracks[0].midi_channels)
+    };
+    assert_eq!(seen(&mut app_state), ((-8.0, -3.0, 1), "Lead".into(), 1));
+    press(&mut app_state, WindowCommand::Undo);
+    wait_until(&mut app_state, "it is as before", |view| view.tracks[1].input == before);
+    (0..4).for_each(|_| press(&mut app_state, WindowCommand::Undo));
+    assert_eq!(seen(&mut app_state), ((-8.0, 0.0, 0), BUNDLED[0].name.into(), u16::MAX));
+    let labels = app_state.selected.as_ref().unwrap().instance.history.labels();
+    let label = format!("Fader of track 2 ({})", app_state.view().tracks[1].title);
+    assert_eq!(labels, [Some(label), Some("Master level".into())]);
+    press(&mut app_state, WindowCommand::Undo);
+    assert_eq!(seen(&mut app_state).0, (0.0, 0.0, 0));
+    (0..2).for_each(|_| press(&mut app_state, WindowCommand::Redo));
+    assert_eq!(seen(&mut app_state).0, (-8.0, -3.0, 0));
+    // A track that was removed is not missed.
+    app_state.handle(AppCommand::SelectTrack(0));
+    app_state.app.mixer().remove(1);
+    (0..2).for_each(|_| press(&mut app_state, WindowCommand::Undo));
+    assert_eq!((app_state.view().master.level_db, app_state.view().tracks.len()), (0.0, 1));
+}
+
+#[test]
+fn a_session_with_a_program_shows_the_track_that_asks() {
+    let (folder, mut app_state) = app_state();
+    trust::set_file(folder.path().join("trusted.json"));
+    app_state.handle(AppCommand::AddTrack(Product::Effect));
+    let mut session = app_state.session();
+    // Damaged, which shows only once it is opened.
+    let path = folder.path().join("birds.ts");
+    fs::write(&path, b"PK\x03\x04 birds of the app").unwrap();
+    let program = library::program(&path).unwrap();
+    session.tracks[1].selection.model =
+        FileReference { hash: program.hash, name: "Birds".into(), path: Some(path.clone()), embedded: None };
+    let file = folder.path().join("a.ondes-session");
+    session.write(&file).unwrap();
+    app_state.changed = false;
+    app_state.handle(AppCommand::Open(file));
+    app_state.handle(AppCommand::Discard);
+    wait_until(&mut app_state, "it is there", |view| view.selected == Some(1) && view.loading.is_none());
+    assert_eq!(app_state.view().problems, Vec::<String>::new());
+    let asks = |app_state: &mut AppState| {
+        let view_model = &mut app_state.selected.as_mut().unwrap().view_model;
+        view_model.refresh();
+        view_model.view().asks_for_consent
+    };
+    assert!(asks(&mut app_state));
+    assert!(app_state.view().tracks[1].error.as_ref().unwrap().contains("birds.ts: a TorchScript program"));
+    let selected = app_state.selected.as_mut().unwrap();
+    selected.view_model.handle_command(&*selected.parameters, WindowCommand::AnswerProgram(true));
+    wait_until(&mut app_state, "it is opened", |view| {
+        view.tracks[1].error.as_ref().is_some_and(|error| error.contains("birds.ts: ") && !error.contains("allowed"))
+    });
+    assert!(!asks(&mut app_state));
 }

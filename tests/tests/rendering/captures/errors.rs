@@ -70,9 +70,41 @@ fn fields() {
     let mut keras = Generator::new(2).keras();
     keras["layers"][0]["type"] = json!("conv3d");
     assert_eq!(refused(&keras), "layers[0].type: unknown layer type \"conv3d\"");
+    keras["layers"] = json!([]);
+    assert_eq!(refused(&keras), "layers: is empty");
+    for seed in 0..20 {
+        let mut keras = Generator::new(seed).keras();
+        keras["layers"][0]["shape"] = json!([null, null, 777]);
+        let line = refused(&keras);
+        assert!(line.starts_with("layers[0].shape[2]: is 777, but the weights have "), "{line}");
+    }
+    let empty = json!({ "in_shape": [null, null, 1], "layers": [] });
+    assert_eq!(refused(&empty), "layers: is empty");
     let mut proteus = Generator::new(2).proteus();
     proteus["state_dict"]["lin.bias"] = json!([0.0, 1.0]);
     assert_eq!(refused(&proteus), "state_dict.lin.bias: expected 1 numbers");
+}
+
+/// Numbers that are finite, but not in 32 bits.
+#[test]
+fn numbers_that_overflow() {
+    for (pointer, reason) in
+        [("/weights/3", "NaN or an infinity"), ("/weights", "NaN or an infinity"), ("/sample_rate", "a sample rate")]
+    {
+        let mut file = plain();
+        match pointer {
+            "/weights" => *file["weights"].as_array_mut().expect("a list").last_mut().expect("a weight") = json!(1e39),
+            other => *file.pointer_mut(other).expect("it is there") = json!(1e39),
+        }
+        let line = refused(&file);
+        assert!(line.contains(reason) || line.contains("not finite"), "{pointer}: {line}");
+    }
+    let mut keras = Generator::new(2).keras();
+    keras["in_gain"] = json!(1e39);
+    assert!(refused(&keras).contains("not finite"));
+    let mut file = plain();
+    file["metadata"] = json!({ "loudness": 1e39 });
+    assert_eq!(refused(&file), "the card contains a NaN, an infinity or a number beyond 32 bits");
 }
 
 #[test]

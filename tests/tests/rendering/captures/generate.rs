@@ -1,8 +1,8 @@
 //! Random files of every format, with every field.
 
 use ondes_tests::seeded_rng;
+use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
-use rand::{Rng, RngExt};
 use serde_json::{Map, Value, json};
 
 /// Input size, channels, head size, and kernel and dilation of each layer.
@@ -424,71 +424,5 @@ impl Generator {
         }
         flat.push(0.02);
         Self::root("WaveNet", json!({ "layers": layers, "head": null, "head_scale": 0.02 }), &flat)
-    }
-
-    /// Returns the bytes of a file with random damage.
-    pub fn mutated(&mut self, clean: &[u8]) -> Vec<u8> {
-        let mut bytes = clean.to_vec();
-        for _ in 0..self.random.random_range(1..4) {
-            let place = self.random.random_range(0..bytes.len().max(1));
-            match self.random.random_range(0..6) {
-                _ if bytes.is_empty() => {}
-                0 => bytes[place] ^= 1 << self.random.random_range(0..8),
-                1 => bytes[place] = self.random.random(),
-                2 => bytes.truncate(place),
-                3 => bytes.insert(place, b"0123456789-.eE{}[],\"null"[self.random.random_range(0..24)]),
-                4 => drop(bytes.remove(place)),
-                _ => {
-                    let digits = bytes[place..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-                    bytes.splice(
-                        place..place + digits,
-                        b"99999999999"[..self.random.random_range(0..12)].iter().copied(),
-                    );
-                }
-            }
-        }
-        bytes
-    }
-
-    /// Replaces random values of a file by other JSON.
-    pub fn twisted(&mut self, clean: &Value) -> Value {
-        let mut value = clean.clone();
-        for _ in 0..self.random.random_range(1..4) {
-            self.twist(&mut value);
-        }
-        value
-    }
-
-    fn twist(&mut self, value: &mut Value) {
-        let inside = match value {
-            Value::Array(items) if !items.is_empty() => {
-                let place = self.random.random_range(0..items.len());
-                Some(&mut items[place])
-            }
-            Value::Object(fields) if !fields.is_empty() => {
-                let place = self.random.random_range(0..fields.len());
-                fields.values_mut().nth(place)
-            }
-            _ => None,
-        };
-        match inside {
-            Some(inside) if self.random.random_range(0..10) > 0 => self.twist(inside),
-            _ => {
-                let numbers = [0.0_f64, 1.0, 2.0, 3.0, -1.0, 0.5, 64.0, 65_537.0, 4e9, 9e18, 1e300, 1e-300];
-                *value = match self.random.random_range(0..10) {
-                    0 => Value::Null,
-                    1 => json!("Tanh"),
-                    2 => json!([]),
-                    3 => json!({}),
-                    4 => json!(self.random.next_u64()),
-                    5 => json!(self.random.random_range(0..9)),
-                    6 => json!(true),
-                    _ => {
-                        let number = self.among(&numbers);
-                        if number.fract() == 0.0 && number < 1e19 { json!(number as i64) } else { json!(number) }
-                    }
-                };
-            }
-        }
     }
 }

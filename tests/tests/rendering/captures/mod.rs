@@ -6,8 +6,7 @@
 mod accuracy;
 mod classics;
 mod errors;
-mod generate;
-mod hostile;
+pub mod generate;
 mod played;
 mod reference;
 mod trained;

@@ -2,14 +2,14 @@
 //! tensor values, `code/` the Python sources.
 
 use std::cell::RefCell;
-use std::fs::File;
-use std::io::{BufReader, Read as _};
+use std::io::{Cursor, Read as _};
 use std::path::Path;
 
 use zip::ZipArchive;
 
 use super::error::RaveError;
 use super::pickle::TensorLocation;
+use crate::files;
 use crate::model::{ModelError, limits};
 
 /// Values of a tensor, row-major. In contrast to [`crate::model::Tensor`] they can be changed.
@@ -35,7 +35,8 @@ const TEXT_BYTES: u64 = 16 << 20;
 
 /// Open TorchScript archive.
 pub(super) struct Archive {
-    zip: RefCell<ZipArchive<BufReader<File>>>,
+    /// In memory: the search for the directory of a damaged archive reads thousands of times.
+    zip: RefCell<ZipArchive<Cursor<Vec<u8>>>>,
     /// Folder that all records are in, with a slash at its end.
     folder: String,
     /// Size of the file. Tensor values are stored uncompressed, so no record of them is longer.
@@ -45,15 +46,12 @@ pub(super) struct Archive {
 impl Archive {
     /// Opens an archive.
     pub fn open(path: &Path) -> Result<Self, ModelError> {
-        let file = File::open(path)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(RaveError::archive("not a regular file"));
-        }
-        let zip = ZipArchive::new(BufReader::new(file)).map_err(RaveError::archive)?;
+        let content = files::read(path, limits::PROGRAM_BYTES as u64)?;
+        let bytes = content.len() as u64;
+        let zip = ZipArchive::new(Cursor::new(content)).map_err(RaveError::archive)?;
         let folder = zip.file_names().find_map(|name| name.strip_suffix("data.pkl").map(str::to_owned));
         let folder = folder.ok_or_else(|| RaveError::archive("it has no data.pkl"))?;
-        let archive = Self { zip: RefCell::new(zip), folder, bytes: metadata.len() };
+        let archive = Self { zip: RefCell::new(zip), folder, bytes };
         if !archive.has("constants.pkl") {
             return Err(RaveError::archive("it holds weights without code; export the model first"));
         }

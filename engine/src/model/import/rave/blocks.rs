@@ -14,7 +14,7 @@ impl CodecBuilder {
             "CachedConv1d" | "Conv1d" => self.convolution(module, input, None),
             "CachedConvTranspose1d" | "ConvTranspose1d" => self.transposed_convolution(module, input),
             "CachedSequential" | "Sequential" => self.sequence(&module.children(), input),
-            "VariationalEncoder" => self.module(&module.child("encoder")?, input),
+            "VariationalEncoder" | "WasserteinEncoder" => self.module(&module.child("encoder")?, input),
             "EncoderV2" | "Encoder" | "DilatedUnit" | "ResidualBlock" | "ResidualLayer" | "UpsampleLayer" => {
                 self.module(&module.child("net")?, input)
             }
@@ -174,7 +174,10 @@ impl CodecBuilder {
         let known = matches!(module.class(), "NoiseGenerator" | "NoiseGeneratorV2");
         module.ensure(known, "this kind of noise generator is not known")?;
         let path = module.path();
-        let channels = module.count("data_size")?;
+        let channels = match module.maybe_int("n_channels") {
+            Some(_) => module.count("data_size")?.saturating_mul(module.count("n_channels")?),
+            None => module.count("data_size")?,
+        };
         let hop = match module.tensor("target_size")?.values[..] {
             [hop] if hop >= 1.0 && hop.fract() == 0.0 => hop as usize,
             _ => return Err(module.error("its target_size is no positive integer")),
@@ -189,10 +192,6 @@ impl CodecBuilder {
             format_args!("it has {} magnitudes for {channels} bands", shape.channels),
         )?;
         let bands = shape.channels / channels;
-        module.ensure(
-            bands >= 2 && bands <= hop / 2 + 1,
-            format_args!("{bands} noise bands in {hop} frames are not supported"),
-        )?;
         // RAVE subtracts 5 before the sigmoid, so that an untrained network is nearly silent.
         let magnitudes = self.modulating_sigmoid(&format!("{path}.magnitudes"), &shape, -5.0)?;
         let number = self.noise_number();

@@ -43,7 +43,9 @@ impl RaveImport {
 pub struct Configuration {
     /// `RAVE v1`, `RAVE v2` or `RAVE v3`; BRAVE is a RAVE v1.
     pub architecture: &'static str,
-    /// Bands of its filter bank; 1 for none.
+    /// Channels of its sound.
+    pub channels: usize,
+    /// Bands of its filter bank for each channel; 1 for none.
     pub bands: usize,
     /// Strides of the encoder.
     pub ratios: Vec<usize>,
@@ -64,8 +66,9 @@ impl std::fmt::Display for Configuration {
         let ratios: Vec<String> = self.ratios.iter().map(usize::to_string).collect();
         write!(
             f,
-            "{}, {} bands, ratios {}, capacity {}, {} of {} latents, {} filters, {} export",
+            "{}, {}{} bands, ratios {}, capacity {}, {} of {} latents, {} filters, {} export",
             self.architecture,
+            if self.channels == 1 { String::new() } else { format!("{} channels of ", self.channels) },
             self.bands,
             ratios.join("\u{b7}"),
             self.capacity,
@@ -106,19 +109,20 @@ fn read(path: &Path, name: String) -> Result<RaveImport, ModelError> {
     };
     let mut builder = CodecBuilder::new(causal);
 
-    let input = Signal { name: "in".into(), channels: 1, ratio: 1, latency: 0 };
-    let (latents, bands) = builder.encode(&root, bank.as_ref(), &input)?;
+    let channels = channels(&root)?;
+    let input = Signal { name: "in".into(), channels, ratio: 1, latency: 0 };
+    let coded = builder.encode(&root, bank.as_ref(), &input)?;
     let encode_nodes = builder.take_nodes();
-    let ratios = builder.strides.split_off(usize::from(bank.is_some()).min(builder.strides.len()));
-    let all_latents = root.tensor("latent_mean")?.values.len();
+    let (latents, all_latents) = (coded.latents, coded.all);
     let latent_input = Signal { latency: 0, ..latents.clone() };
-    let output = builder.decode(&root, bank.as_ref(), &latent_input, all_latents)?;
+    let output = builder.decode(&root, bank.as_ref(), &latent_input, all_latents, channels)?;
     let decode_nodes = builder.take_nodes();
 
     let configuration = Configuration {
         architecture: architecture(&encoder, &encode_nodes)?,
-        bands,
-        ratios,
+        channels,
+        bands: coded.bands,
+        ratios: coded.ratios,
         capacity: capacity(&encode_nodes),
         latents: latents.channels,
         all_latents,
@@ -126,7 +130,7 @@ fn read(path: &Path, name: String) -> Result<RaveImport, ModelError> {
         streaming,
     };
     // FlipOddBands needs an even number of frames per block.
-    let block = if latents.ratio.is_multiple_of(2 * bands) { latents.ratio } else { 2 * latents.ratio };
+    let block = if latents.ratio.is_multiple_of(2 * coded.band_ratio) { latents.ratio } else { 2 * latents.ratio };
     let port = |signal: &Signal| Port { name: signal.name.clone(), channels: signal.channels, ratio: signal.ratio };
     let method = |name: &str, from: &Signal, to: &Signal, nodes: Vec<Node>| Method {
         name: name.into(),
@@ -162,22 +166,29 @@ fn check_supported(root: &Module<'_>, notes: &mut Vec<String>) -> Result<(), Mod
             return Err(RaveError::NotRave(name).into());
         }
     }
-    for name in ["resampler", "spectrogram"] {
-        root.ensure(root.maybe_child(name).is_none(), format_args!("a {name} is not supported"))?;
-    }
+    root.ensure(root.maybe_child("spectrogram").is_none(), "a spectrogram is not supported")?;
     for name in ["input_mode", "output_mode"] {
         let mode = root.maybe_text(name).unwrap_or("pqmf");
         root.ensure(mode == "pqmf", format_args!("an {name} of {mode:?} is not supported"))?;
     }
     let channels = root.maybe_int("n_channels").unwrap_or(1);
-    root.ensure(channels == 1, format_args!("models of {channels} channels are not supported"))?;
-    if root.is_set("stereo") || root.maybe_int("target_channels").unwrap_or(1) > 1 {
-        notes.push("only one output channel is imported; the channels differ by noise only".into());
+    let written = root.maybe_int("target_channels").unwrap_or(channels);
+    root.ensure(written >= channels, format_args!("{written} of {channels} channels are not supported"))?;
+    if root.is_set("stereo") || written > channels {
+        notes.push("only the model's own channels are imported; the others differ by noise only".into());
     }
     if root.is_set("_has_prior") {
         notes.push("the prior is not imported".into());
     }
     Ok(())
+}
+
+/// Returns the number of channels of the sound.
+fn channels(root: &Module<'_>) -> Result<usize, ModelError> {
+    match root.maybe_int("n_channels").unwrap_or(1) {
+        channels @ 1..=2 => Ok(channels as usize),
+        channels => Err(root.error(format_args!("{channels} channels are not supported"))),
+    }
 }
 
 fn sample_rate(root: &Module<'_>, notes: &mut Vec<String>) -> Result<u32, ModelError> {
@@ -215,28 +226,67 @@ fn capacity(nodes: &[Node]) -> usize {
 
 fn description(path: &Path, configuration: &Configuration) -> Result<String, ModelError> {
     let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(std::fs::File::open(path)?)?;
+    hasher.update_reader(crate::files::open(path)?)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     Ok(format!("{configuration}; imported from {name}, BLAKE3 {}.", hasher.finalize().to_hex()))
 }
 
+/// Latents of an encoder, and what its parts are.
+struct Encoded {
+    latents: Signal,
+    /// Latents that the decoder takes; those beyond the ones above are noise.
+    all: usize,
+    /// Bands for each channel.
+    bands: usize,
+    /// Samples per frame of the bands.
+    band_ratio: usize,
+    /// Strides of the encoder.
+    ratios: Vec<usize>,
+}
+
 impl CodecBuilder {
-    /// Adds the way from sound to latents; returns the latents and the number of bands.
-    fn encode(
-        &mut self,
-        root: &Module<'_>,
-        bank: Option<&Module<'_>>,
-        input: &Signal,
-    ) -> Result<(Signal, usize), ModelError> {
+    /// Adds the way from sound to latents.
+    fn encode(&mut self, root: &Module<'_>, bank: Option<&Module<'_>>, input: &Signal) -> Result<Encoded, ModelError> {
+        let channels = input.channels;
         let mut signal = input.clone();
+        let unchanged = |_: &mut TensorData, _: &mut TensorData| Ok(());
+        if let Some(resampler) = root.maybe_child("resampler") {
+            signal = self.convolution_with(&resampler.child("downsample")?, &signal, channels, unchanged)?;
+        }
         if let Some(bank) = bank {
-            signal = self.convolution(&bank.child("forward_conv")?, &signal, None)?;
+            signal = self.convolution_with(&bank.child("forward_conv")?, &signal, channels, unchanged)?;
             signal = self.same_shape("pqmf.forward", &[&signal], Op::FlipOddBands)?;
         }
-        let bands = signal.channels;
+        let (bands, band_ratio) = (signal.channels / channels, signal.ratio);
+        root.ensure(channels == 1 || bands.is_multiple_of(2), format_args!("{bands} bands of {channels} channels"))?;
+        let strides_before = self.strides.len();
         let encoder = root.child("encoder")?;
-        encoder.ensure(encoder.class() == "VariationalEncoder", "this kind of encoder is not supported")?;
         let signal = self.module(&encoder, &signal)?;
+        let ratios = self.strides.split_off(strides_before);
+        let (components, all) = match encoder.class() {
+            "VariationalEncoder" => self.variational(root, &encoder, &signal)?,
+            // Latents as the encoder makes them (Tolstikhin et al., ICLR 2018), and noise for the decoder.
+            "WasserteinEncoder" => {
+                let noise = usize::try_from(encoder.maybe_int("noise_augmentation").unwrap_or(0));
+                let noise = noise.map_err(|_| encoder.error("its noise_augmentation is negative"))?;
+                (signal.clone(), signal.channels + noise)
+            }
+            _ => {
+                let reason = "this kind of encoder is not supported; libtorch can play the file as a program";
+                return Err(encoder.error(reason));
+            }
+        };
+        let latents = self.same_shape(LATENTS, &[&components], Op::Latency { samples: components.latency })?;
+        Ok(Encoded { latents, all, bands, band_ratio, ratios })
+    }
+
+    /// Adds the sampling of latents and their principal components; returns those that are kept, and the number of all.
+    fn variational(
+        &mut self,
+        root: &Module<'_>,
+        encoder: &Module<'_>,
+        signal: &Signal,
+    ) -> Result<(Signal, usize), ModelError> {
         let (pca, mean) = (root.tensor("latent_pca")?, root.tensor("latent_mean")?);
         let all = mean.values.len();
         root.ensure(
@@ -248,8 +298,8 @@ impl CodecBuilder {
             format_args!("it makes {} values for {all} latents", signal.channels),
         )?;
         // The encoder outputs means and scales, from which latents are sampled (Kingma & Welling, ICLR 2014).
-        let means = self.split("encoder.mean", &signal, 0, all)?;
-        let scale = self.split("encoder.scale", &signal, all, all)?;
+        let means = self.split("encoder.mean", signal, 0, all)?;
+        let scale = self.split("encoder.scale", signal, all, all)?;
         let scale = self.same_shape("encoder.scale.softplus", &[&scale], Op::Activation(Activation::Softplus))?;
         let deviation = self.same_shape("encoder.deviation", &[&scale], Op::Affine { scale: 1.0, offset: 1e-4 })?;
         let noise = self.normal_noise("encoder.noise", &means, all)?;
@@ -265,17 +315,17 @@ impl CodecBuilder {
         let components = self.with_channels("latent_pca", &sample, kept, Op::Linear { outputs: kept })?;
         self.weight("latent_pca", "weight", TensorData::new(&[kept, all], weight))?;
         self.weight("latent_pca", "bias", TensorData::new(&[kept], bias))?;
-        let latents = self.same_shape(LATENTS, &[&components], Op::Latency { samples: components.latency })?;
-        Ok((latents, bands))
+        Ok((components, all))
     }
 
-    /// Adds the way from latents to sound.
+    /// Adds the way from latents to sound of so many channels.
     fn decode(
         &mut self,
         root: &Module<'_>,
         bank: Option<&Module<'_>>,
         latents: &Signal,
         all: usize,
+        channels: usize,
     ) -> Result<Signal, ModelError> {
         let mut signal = latents.clone();
         if latents.channels < all {
@@ -284,17 +334,25 @@ impl CodecBuilder {
             self.node("decoder.all_latents", &[latents, &noise], Op::Concat)?;
             signal = Signal { name: "decoder.all_latents".into(), channels: all, ..signal };
         }
-        let (pca, mean) = (root.tensor("latent_pca")?, root.tensor("latent_mean")?);
-        let transposed = (0..all * all).map(|index| pca.values[index % all * all + index / all]).collect();
-        signal = self.with_channels("latent_pca.back", &signal, all, Op::Linear { outputs: all })?;
-        self.weight("latent_pca.back", "weight", TensorData::new(&[all, all], transposed))?;
-        self.weight("latent_pca.back", "bias", mean)?;
+        if root.child("encoder")?.class() == "VariationalEncoder" {
+            let (pca, mean) = (root.tensor("latent_pca")?, root.tensor("latent_mean")?);
+            let transposed = (0..all * all).map(|index| pca.values[index % all * all + index / all]).collect();
+            signal = self.with_channels("latent_pca.back", &signal, all, Op::Linear { outputs: all })?;
+            self.weight("latent_pca.back", "weight", TensorData::new(&[all, all], transposed))?;
+            self.weight("latent_pca.back", "bias", mean)?;
+        }
         signal = self.module(&root.child("decoder")?, &signal)?;
         if let Some(bank) = bank {
-            signal = self.synthesis(bank, &signal)?;
+            signal = self.synthesis(bank, &signal, channels)?;
+        }
+        if let Some(resampler) = root.maybe_child("resampler") {
+            let unchanged = |_: &mut TensorData, _: &mut TensorData| Ok(());
+            let filters = resampler.child("upsample")?;
+            let phases = self.convolution_with(&filters, &signal, channels, unchanged)?;
+            signal = self.interleaved("resampler.samples", &filters, &phases, channels)?;
         }
         root.ensure(
-            (signal.channels, signal.ratio) == (1, 1),
+            (signal.channels, signal.ratio) == (channels, 1),
             format_args!("it ends in {} channels, one frame for {} samples", signal.channels, signal.ratio),
         )?;
         self.same_shape("out", &[&signal], Op::Latency { samples: signal.latency })
@@ -305,12 +363,12 @@ impl CodecBuilder {
         self.with_channels(name, input, channels, Op::Noise { channels, distribution: Distribution::Normal, number })
     }
 
-    /// Adds the synthesis filter bank. Its filters output the samples of a frame in reverse order.
-    fn synthesis(&mut self, bank: &Module<'_>, input: &Signal) -> Result<Signal, ModelError> {
-        let factor = input.channels;
+    /// Adds the synthesis filter bank of each channel. Its filters output the samples of a frame in reverse order.
+    fn synthesis(&mut self, bank: &Module<'_>, input: &Signal, channels: usize) -> Result<Signal, ModelError> {
+        let factor = input.channels / channels;
         let flipped = self.same_shape("pqmf.inverse", &[input], Op::FlipOddBands)?;
         let filters = bank.child("inverse_conv")?;
-        let mut samples = self.convolution_with(&filters, &flipped, |weight, bias| {
+        let samples = self.convolution_with(&filters, &flipped, channels, |weight, bias| {
             let row = weight.values.len() / bias.values.len();
             let rows = weight.values.chunks_exact(row).rev().flatten();
             weight.values = rows.map(|value| value * factor as f32).collect();
@@ -318,12 +376,35 @@ impl CodecBuilder {
             bias.values.iter_mut().for_each(|value| *value *= factor as f32);
             Ok(())
         })?;
+        self.interleaved("pqmf.samples", &filters, &samples, channels)
+    }
+
+    /// Adds nodes that put the samples of each channel, which filters compute side by side, one after another.
+    fn interleaved(
+        &mut self,
+        name: &str,
+        filters: &Module<'_>,
+        samples: &Signal,
+        channels: usize,
+    ) -> Result<Signal, ModelError> {
+        let factor = samples.channels / channels;
         filters.ensure(
-            samples.channels == factor && samples.ratio.is_multiple_of(factor),
-            format_args!("it makes {} samples of {factor} bands", samples.channels),
+            factor * channels == samples.channels && factor > 0 && samples.ratio.is_multiple_of(factor),
+            format_args!("it makes {} samples of {channels} channels", samples.channels),
         )?;
-        self.node("pqmf.samples", &[&samples], Op::Interleave { factor })?;
-        samples.ratio /= factor;
-        Ok(Signal { name: "pqmf.samples".into(), channels: 1, ..samples })
+        let ratio = samples.ratio / factor;
+        if channels == 1 {
+            self.node(name, &[samples], Op::Interleave { factor })?;
+            return Ok(Signal { name: name.to_owned(), channels, ratio, ..samples.clone() });
+        }
+        let mut separate = Vec::new();
+        for channel in 0..channels {
+            let own = self.split(&format!("{name}.{channel}.phases"), samples, channel * factor, factor)?;
+            let name = format!("{name}.{channel}");
+            self.node(&name, &[&own], Op::Interleave { factor })?;
+            separate.push(Signal { name, channels: 1, ratio, ..own });
+        }
+        self.node(name, &separate.iter().collect::<Vec<_>>(), Op::Concat)?;
+        Ok(Signal { name: name.to_owned(), channels, ratio, ..samples.clone() })
     }
 }

@@ -27,14 +27,16 @@ impl CodecBuilder {
         input: &Signal,
         norm: Option<&Module<'_>>,
     ) -> Result<Signal, ModelError> {
-        self.convolution_with(module, input, |weight, bias| norm.map_or(Ok(()), |norm| fold(norm, weight, bias)))
+        self.convolution_with(module, input, 1, |weight, bias| norm.map_or(Ok(()), |norm| fold(norm, weight, bias)))
     }
 
-    /// Adds a convolution after changing its weight and bias.
+    /// Adds a convolution after changing its weight and bias. It is applied to each of `copies` equal parts of the
+    /// channels by itself.
     pub fn convolution_with(
         &mut self,
         module: &Module<'_>,
         input: &Signal,
+        copies: usize,
         change: impl FnOnce(&mut TensorData, &mut TensorData) -> Result<(), ModelError>,
     ) -> Result<Signal, ModelError> {
         let mut weight = module.tensor("weight")?;
@@ -46,14 +48,17 @@ impl CodecBuilder {
         let sizes = [outputs, kernel, stride, dilation, groups];
         module.ensure(!sizes.contains(&0), "it has no outputs, taps, stride, dilation or groups")?;
         module.ensure(
-            inputs.checked_mul(groups) == Some(input.channels),
-            format_args!("it takes {inputs} channels in {groups} groups and is given {}", input.channels),
+            inputs.checked_mul(groups).and_then(|all| all.checked_mul(copies)) == Some(input.channels),
+            format_args!("it takes {inputs} channels in {groups} groups and is given {}", input.channels / copies),
         )?;
         let ratio = input.ratio * stride;
         module.ensure(ratio <= limits::BLOCK, format_args!("one frame of it lasts {ratio} samples"))?;
         let mut bias = bias(module, outputs)?;
         module.ensure(bias.shape == [outputs], format_args!("its bias has the shape {:?}", bias.shape))?;
         change(&mut weight, &mut bias)?;
+        let (outputs, groups) = (outputs * copies, groups * copies);
+        let weight = TensorData::new(&[outputs, inputs, kernel], weight.values.repeat(copies));
+        let bias = TensorData::new(&[outputs], bias.values.repeat(copies));
 
         let reach = (kernel - 1) * dilation;
         let padding = self.padding(module, input, reach, stride)?;

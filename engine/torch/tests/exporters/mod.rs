@@ -1,0 +1,107 @@
+//! Archives made by the published packages against what PyTorch computes with them. `cargo xtask test --exporters` makes
+//! both; the scripts are beside this file.
+
+use std::path::{Path, PathBuf};
+
+use ondes_engine::dsp::level::{max_difference, peak};
+use ondes_engine::model::Model;
+use ondes_engine::pipeline::{InputChannels, Pipeline, PipelineOptions};
+use ondes_engine::torch;
+use serde_json::Value;
+
+use super::options;
+
+/// Largest difference, relative to the peak of what PyTorch computes.
+const TOLERANCE: f32 = 1e-5;
+
+/// Archive with its reference.
+struct Archive {
+    path: PathBuf,
+    /// `[channel][frame]`
+    input: Vec<Vec<f32>>,
+    output: Vec<Vec<f32>>,
+    /// Samples that PyTorch was given at a time.
+    block: usize,
+}
+
+/// Returns the archives of a package.
+fn archives(package: &str) -> Vec<Archive> {
+    let folder = PathBuf::from(std::env::var_os("ONDES_EXPORTS").expect("cargo xtask sets it")).join(package);
+    let index = std::fs::read_to_string(folder.join("index.json")).expect("an index of the archives");
+    let index: Vec<Value> = serde_json::from_str(&index).expect("a list of archives");
+    let archive = |entry: &Value| {
+        let text = |name: &str| entry[name].as_str().expect("a text").to_owned();
+        let count = |name: &str| entry[name].as_u64().expect("a count") as usize;
+        let samples = |side: &str, channels: usize| {
+            let bytes = std::fs::read(folder.join(format!("{}.{side}.f32", text("name")))).expect("samples");
+            let samples: Vec<f32> = bytes.as_chunks().0.iter().copied().map(f32::from_le_bytes).collect();
+            samples.chunks_exact(samples.len() / channels).map(<[f32]>::to_vec).collect()
+        };
+        Archive {
+            path: folder.join(text("file")),
+            input: samples("input", count("inputs")),
+            output: samples("output", count("outputs")),
+            block: count("block"),
+        }
+    };
+    index.iter().map(archive).collect()
+}
+
+/// Returns what Ondes plays with the defaults of an archive, at its own sample rate and without the latency.
+fn played(model: &Model, archive: &Archive) -> Vec<Vec<f32>> {
+    let channels = if archive.output.len() == 1 { InputChannels::Mono } else { InputChannels::Stereo };
+    let options = PipelineOptions { sample_rate: model.header().sample_rate, channels, ..options(1) };
+    let mut pipeline = Pipeline::new(model, &options).expect("it plays");
+    let latency = pipeline.latency_samples();
+    let frames = archive.output[0].len();
+    let mut output = vec![vec![0.0; frames + latency]; archive.output.len()];
+    let input: Vec<Vec<f32>> =
+        archive.input.iter().map(|channel| [channel.as_slice(), &vec![0.0; latency]].concat()).collect();
+    match &mut output[..] {
+        [mono] => pipeline.process(&input[0], mono),
+        [left, right] => pipeline.process_stereo([&input[0], &input[1]], [left, right]),
+        _ => panic!("more than two channels"),
+    }
+    output.iter_mut().map(|channel| channel.split_off(latency)).collect()
+}
+
+fn check(package: &str) {
+    for archive in archives(package) {
+        let name = name(&archive.path);
+        let opened = torch::open(&archive.path).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(opened.model.header().methods[0].block, archive.block, "{name}");
+        let played = played(&opened.model, &archive);
+        for (ours, theirs) in played.iter().zip(&archive.output) {
+            let level = peak(theirs);
+            assert!(level > 1e-3, "{package}, {name}: the reference is silent");
+            let error = max_difference(ours, theirs) / level;
+            println!("{package}, {name}: {error:.1e}");
+            assert!(error <= TOLERANCE, "{package}, {name}: {error:e}");
+        }
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().expect("a name").to_string_lossy().into_owned()
+}
+
+#[test]
+#[ignore = "needs archives of the published packages: cargo xtask test --exporters"]
+fn archives_of_nn_tilde_1_5_equal_pytorch() {
+    check("nn-tilde-1.5.2");
+}
+
+#[test]
+#[ignore = "needs archives of the published packages: cargo xtask test --exporters"]
+fn archives_of_nn_tilde_1_6_equal_pytorch() {
+    check("nn-tilde-1.6.0");
+}
+
+#[test]
+#[ignore = "needs archives of the published packages: cargo xtask test --exporters"]
+fn archives_of_neutone_sdk_1_5_equal_pytorch() {
+    check("neutone-sdk-1.5.2");
+    let folder = PathBuf::from(std::env::var_os("ONDES_EXPORTS").expect("cargo xtask sets it"));
+    let error = torch::open(&folder.join("neutone-sdk-1.5.2/whole_sound.nm")).err().expect("it is refused");
+    assert!(error.to_string().contains("non-realtime"), "{error}");
+}

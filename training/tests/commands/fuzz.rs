@@ -1,0 +1,78 @@
+//! Mutated files of the formats that training reads give an error or are used.
+
+use ondes_engine::media::{WavBits, WavWriter};
+use ondes_tests::allocation::CountingAllocator;
+use ondes_tests::documentation::checkout;
+use ondes_tests::fuzz::{Format, Syntax, files, run};
+use ondes_tests::untrained_instrument;
+use ondes_torch::TorchWeights;
+use ondes_training::config::Config;
+use ondes_training::dataset::{FeatureRate, Features};
+use ondes_training::trainer::{Checkpoint, Progress, checkpoint};
+use tch::Device;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// Files of each format that a normal run reads.
+const INPUTS: u64 = 1_500;
+
+#[test]
+fn mutated_files_give_an_error_or_are_used() {
+    run(vec![recipe(), features(), checkpoints()], INPUTS);
+}
+
+/// Recipes of `ondes-train fit`.
+fn recipe() -> Format<'static> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let seeds = files(&checkout().join("training/recipes"), ".toml");
+    Format::new("fit", Syntax::Text, seeds, move |bytes| {
+        let path = folder.path().join("a.toml");
+        std::fs::write(&path, bytes).expect("the file is written");
+        let config = Config::read(&path).map_err(|error| format!("{error:#}"))?;
+        assert!(config.trainer_options().check().is_ok() && config.clip_frames() > 0);
+        Ok(())
+    })
+}
+
+/// Analysed recordings in the work folder.
+fn features() -> Format<'static> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, cache) = (folder.path().join("a.wav"), folder.path().join("cache"));
+    std::fs::create_dir(&cache).expect("a folder");
+    let mut writer = WavWriter::create(&path, 16_000, 1, WavBits::Int16).expect("a file");
+    writer.write(&[(0..3_200).map(|n| (n as f32 * 0.1).sin()).collect::<Vec<f32>>()]).expect("it is written");
+    writer.finish().expect("it is written");
+    let rate = FeatureRate { sample_rate: 16_000, hop: 160 };
+    Features::open(&path, &cache, rate).expect("it is analysed");
+    let seeds = files(&cache, "");
+    let cached = std::fs::read_dir(&cache).expect("a folder").next().expect("a file").expect("a file").path();
+    Format::new("features", Syntax::Binary, seeds, move |bytes| {
+        // The file before may be mapped still.
+        let _kept = &folder;
+        std::fs::remove_file(&cached).expect("it is there");
+        std::fs::write(&cached, bytes).expect("the file is written");
+        let features = Features::open(&path, &cache, rate).map_err(|error| format!("{error:#}"))?;
+        let (frames, values) = (features.frames(), [features.pitch(), features.loudness(), features.voiced()]);
+        assert!(values.iter().all(|values| values.len() == frames) && features.audio().len() == frames * rate.hop);
+        Ok(())
+    })
+}
+
+/// Checkpoints that a run resumes from.
+fn checkpoints() -> Format<'static> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("checkpoint.safetensors");
+    let model = untrained_instrument(1);
+    let weights = TorchWeights::new(model.weights(), Device::Cpu).0;
+    let tensors: Vec<_> = weights.into_iter().map(|(name, tensor)| (format!("best/{name}"), tensor)).collect();
+    let progress = Progress { step: 3, steps: 9, best: Some((0.5, 2)), ..Progress::default() };
+    checkpoint::write(&path, &progress, &model, &tensors).expect("it is written");
+    let seeds = vec![std::fs::read(&path).expect("it was written")];
+    Format::new("checkpoint", Syntax::Binary, seeds, move |bytes| {
+        let _kept = &folder;
+        std::fs::write(&path, bytes).expect("the file is written");
+        let read = Checkpoint::read(&path).and_then(|checkpoint| checkpoint.best_model());
+        read.map(drop).map_err(|error| format!("{error:#}"))
+    })
+}
