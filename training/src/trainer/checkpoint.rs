@@ -40,7 +40,7 @@ pub struct Progress {
     pub skipped: u64,
     /// Everything that the mathematics of the run depends on, by name.
     pub identity: Vec<(String, String)>,
-    /// Training part of the card of the best weights.
+    /// Training part of the card of the best weights; `None` before the first validation.
     pub card: Option<Training>,
 }
 

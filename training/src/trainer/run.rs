@@ -200,8 +200,7 @@ impl<T: Task> Trainer<T> {
             }
         }
         tensors.extend(self.task.state().into_iter().map(|(name, tensor)| (format!("task/{name}"), tensor)));
-        let (loss, steps) = self.progress.best.unwrap_or((f64::MAX, self.progress.step));
-        self.progress.card = Some(self.task.card(steps, loss));
+        self.progress.card = self.progress.best.map(|(loss, steps)| self.task.card(steps, loss));
         checkpoint::write(&self.options.files.checkpoint, &self.progress, self.task.initial(), &tensors)
     }
 
