@@ -169,7 +169,6 @@ impl Parameters {
     }
 
     /// Returns the Euclidean norm of each weight's part of a flat tensor, in f64.
-    #[must_use]
     pub fn norms(&self, flat: &Tensor) -> Tensor {
         tch::no_grad(|| {
             let squares = flat.to_kind(Kind::Double).square();
@@ -179,7 +178,6 @@ impl Parameters {
     }
 
     /// Expands a value per weight to all of its elements.
-    #[must_use]
     pub fn expanded(&self, per_weight: &Tensor) -> Tensor {
         tch::no_grad(|| {
             per_weight.to_kind(self.values.kind()).repeat_interleave_self_tensor(
@@ -209,7 +207,6 @@ impl Parameters {
     }
 
     /// Returns the flat tensor `decay · weight` for matrices and 0 for others: the gradient of an L2 penalty.
-    #[must_use]
     pub fn penalty_gradient(&self, decay: f64) -> Tensor {
         tch::no_grad(|| &self.values * &self.decayed * decay)
     }
@@ -261,7 +258,6 @@ impl Parameters {
     }
 
     /// Returns a flat tensor of zeros.
-    #[must_use]
     pub fn zeros(&self) -> Tensor {
         tch::no_grad(|| self.values.zeros_like())
     }
