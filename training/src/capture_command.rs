@@ -12,10 +12,12 @@ use ondes_training::capture::architecture::{Architecture, names};
 use ondes_training::capture::measure::{Comparison, compare, loudness_db};
 use ondes_training::capture::network_source::NetworkSource;
 use ondes_training::capture::pair::Pair;
-use ondes_training::capture::trainer::{CaptureOptions, CaptureTrainer, Length};
+use ondes_training::capture::task::{CaptureOptions, CaptureTask};
 use ondes_training::capture::{nam, signal};
+use ondes_training::trainer::{Length, Outcome, RunFiles, Trainer, interrupt};
 use ondes_training::variants;
 
+use crate::trainer_arguments::{ScheduleArgument, TrainerArguments};
 use crate::value_parser;
 
 /// Network if neither `--size` nor `--from` is given.
@@ -116,12 +118,10 @@ pub struct CaptureArguments {
     /// Seed of initial weights and windows.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Threads of libtorch; 0 for one per core.
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=256))]
-    threads: i32,
-    /// Device; auto selects CUDA if available.
-    #[arg(long, default_value = "auto", value_parser = ["auto", "cpu", "cuda"])]
-    device: String,
+    #[command(flatten)]
+    trainer: TrainerArguments,
+    #[command(flatten)]
+    schedule: ScheduleArgument,
     #[command(flatten)]
     card: CardArguments,
 }
@@ -192,8 +192,27 @@ pub fn make_cabinet(options: &CabinetArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Trains a capture and writes it.
-pub fn capture(options: &CaptureArguments) -> anyhow::Result<()> {
+/// Returns the settings of a run.
+fn capture_options(options: &CaptureArguments, network: NetworkSource, out: &Path) -> anyhow::Result<CaptureOptions> {
+    let files = RunFiles {
+        checkpoint: out.with_extension("checkpoint"),
+        metrics: out.with_extension("metrics.jsonl"),
+        tensorboard: None,
+    };
+    let mut training = CaptureOptions::new(network, files);
+    training.seed = options.seed;
+    training.loss.spectral_pre_emphasis = options.spectral;
+    training.batch = options.batch.map_or(training.batch, usize::from);
+    training.window = options.window.map_or(training.window, |window| window as usize);
+    training.trainer.length = options.minutes.map_or(Length::Epochs(options.epochs), Length::Minutes);
+    training.trainer.learning_rate = options.learning_rate.unwrap_or(training.trainer.learning_rate);
+    options.trainer.apply(&mut training.trainer)?;
+    options.schedule.apply(&mut training.trainer.schedule)?;
+    Ok(training)
+}
+
+/// Trains a capture and writes it. Returns `Interrupted` if it was stopped; the best model so far is written then, too.
+pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
     let out = options.out.clone().unwrap_or_else(|| options.wet.with_extension("ondes"));
     for path in [Some(&out), options.nam.as_ref()].into_iter().flatten() {
         create_parent(path)?;
@@ -211,21 +230,15 @@ pub fn capture(options: &CaptureArguments) -> anyhow::Result<()> {
     if options.flip {
         pair.flip();
     }
-    let checkpoint = out.with_extension("checkpoint");
-    let mut training = CaptureOptions::new(network.clone(), checkpoint.clone());
-    training.length = options.minutes.map_or(Length::Epochs(options.epochs), Length::Minutes);
-    training.seed = options.seed;
-    training.spectral = options.spectral;
-    training.threads = options.threads;
-    training.device.clone_from(&options.device);
-    training.learning_rate = options.learning_rate.unwrap_or(training.learning_rate);
-    training.batch = options.batch.map_or(training.batch, usize::from);
-    training.window = options.window.map_or(training.window, |window| window as usize);
-    let mut trainer = CaptureTrainer::new(training, &pair, base.as_ref())?;
+    let training = capture_options(options, network.clone(), &out)?;
+    let trainer_options = training.trainer.clone();
+    let checkpoint = trainer_options.files.checkpoint.clone();
+    let mut trainer = Trainer::new(CaptureTask::new(training, &pair, base.as_ref())?, trainer_options)?;
     if options.resume {
         trainer.resume()?;
     }
-    trainer.run()?;
+    interrupt::install()?;
+    let outcome = trainer.run()?;
     let model = with_card(&trainer.model()?, &options.card, &options.wet)?;
     let comparison = compare(&model, &pair)?;
     print_comparison(&comparison);
@@ -238,7 +251,10 @@ pub fn capture(options: &CaptureArguments) -> anyhow::Result<()> {
         nam::write(path, architecture, &model)?;
         println!("{}: written", path.display());
     }
-    std::fs::remove_file(&checkpoint).with_context(|| format!("{}: cannot be removed", checkpoint.display()))
+    if outcome == Outcome::Finished {
+        std::fs::remove_file(&checkpoint).with_context(|| format!("{}: cannot be removed", checkpoint.display()))?;
+    }
+    Ok(outcome)
 }
 
 /// Measures a capture on a pair.

@@ -8,6 +8,11 @@ use ondes_engine::files::shortened;
 use ondes_engine::instrument::Performance;
 use serde::{Deserialize, Serialize};
 
+use crate::loss::LossWeights;
+use crate::optimizer::OptimizerConfig;
+use crate::schedule::ScheduleConfig;
+use crate::trainer::{Clip, Length, Precision, RunFiles, TrainerOptions};
+
 /// Largest recipe, bytes; far above any real one.
 pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
@@ -44,6 +49,15 @@ pub struct Config {
     /// Length and pace of training.
     #[serde(default)]
     pub training: TrainingConfig,
+    /// Optimiser.
+    #[serde(default)]
+    pub optimizer: OptimizerConfig,
+    /// Schedule of the learning rate.
+    #[serde(default)]
+    pub schedule: ScheduleConfig,
+    /// Terms of the loss; by default the multi-scale spectral distance.
+    #[serde(default)]
+    pub loss: Option<LossWeights>,
     /// Mapping of notes to pitch and loudness.
     #[serde(default)]
     pub performance: Performance,
@@ -92,27 +106,45 @@ impl Default for NetworkConfig {
 pub struct TrainingConfig {
     /// Optimiser steps.
     pub steps: u64,
+    /// Trains for about this time instead of a number of steps.
+    pub minutes: Option<f64>,
     /// Crops per step.
     pub batch: usize,
     /// Length of a crop, seconds.
     pub clip_seconds: f64,
     /// Highest learning rate.
     pub learning_rate: f64,
-    /// Steps from zero to the highest learning rate; it then decays along a cosine to a hundredth.
+    /// Steps from zero to the highest learning rate; the schedule follows.
     pub warmup_steps: u64,
-    /// Decoupled weight decay of matrices.
+    /// Weight decay of matrices.
     pub weight_decay: f64,
-    /// Largest Euclidean norm of the gradient over all weights; longer gradients are clipped.
+    /// Largest Euclidean norm of the gradient over all weights; longer gradients are clipped. 0 for no limit.
     pub gradient_norm: f64,
+    /// Largest magnitude of an element of the gradient. 0 for no limit.
+    pub gradient_value: f64,
+    /// Parts that a batch is computed in, one after the other, to need less memory.
+    pub accumulate: usize,
+    /// Decay rate of the mean of the weights that is validated and kept, such as 0.999; 0 for the weights themselves.
+    pub ema: f64,
+    /// Precision of the forward pass: `f32`, `bf16` or `f16`.
+    pub precision: Precision,
     /// Share of the files used for validation.
     pub validation_share: f64,
     /// Steps between validations.
     pub validate_every: u64,
     /// Steps between checkpoints.
     pub checkpoint_every: u64,
+    /// Steps between lines of the log.
+    pub log_every: u64,
+    /// Validations without progress after which training stops.
+    pub patience: Option<u64>,
+    /// Validation loss at which training stops.
+    pub stop_at: Option<f64>,
+    /// Writes TensorBoard event files to the work folder.
+    pub tensorboard: bool,
     /// Threads of libtorch; 0 for one per core.
     pub threads: i32,
-    /// `cpu`, `cuda` or `auto`.
+    /// `cpu`, `cuda`, `cuda:N`, or `auto`.
     pub device: String,
 }
 
@@ -120,15 +152,24 @@ impl Default for TrainingConfig {
     fn default() -> Self {
         Self {
             steps: 6_000,
+            minutes: None,
             batch: 8,
             clip_seconds: 1.0,
             learning_rate: 2e-3,
             warmup_steps: 200,
             weight_decay: 1e-4,
             gradient_norm: 3.0,
+            gradient_value: 0.0,
+            accumulate: 1,
+            ema: 0.0,
+            precision: Precision::default(),
             validation_share: 0.1,
             validate_every: 250,
             checkpoint_every: 250,
+            log_every: 10,
+            patience: None,
+            stop_at: None,
+            tensorboard: false,
             threads: 0,
             device: "auto".into(),
         }
@@ -168,33 +209,50 @@ impl Config {
         ensure!(training.steps > 0, "training.steps must be above 0");
         ensure!((1..=4096).contains(&training.batch), "training.batch must be 1 to 4096");
         ensure!((0.1..=60.0).contains(&training.clip_seconds), "training.clip_seconds must be 0.1 to 60");
-        let is_rate = |rate: f64| rate > 0.0 && rate <= 1.0;
-        ensure!(is_rate(training.learning_rate), "training.learning_rate must be above 0, up to 1");
-        ensure!((0.0..=1.0).contains(&training.weight_decay), "training.weight_decay must be 0 to 1");
-        ensure!((1e-6..=1e6).contains(&training.gradient_norm), "training.gradient_norm must be 1e-6 to 1e6");
         ensure!((0..=1024).contains(&training.threads), "training.threads must be 0 to 1024");
         ensure!((0.0..=0.9).contains(&training.validation_share), "training.validation_share must be 0 to 0.9");
         ensure!(
-            training.validate_every > 0 && training.checkpoint_every > 0,
-            "training.validate_every and training.checkpoint_every must be above 0"
+            training.minutes.is_none_or(|minutes| minutes > 0.0 && minutes.is_finite()),
+            "training.minutes must be above 0"
         );
-        Ok(())
+        self.loss().check()?;
+        self.trainer_options().check()
     }
 
-    /// Returns everything that the weights depend on, as TOML; a checkpoint can be resumed only if it is equal.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be written as TOML.
-    pub fn identity(&self) -> anyhow::Result<String> {
-        #[derive(Serialize)]
-        struct Identity<'a> {
-            seed: u64,
-            data: &'a Path,
-            network: &'a NetworkConfig,
-            training: &'a TrainingConfig,
+    /// Returns the terms of the loss.
+    #[must_use]
+    pub fn loss(&self) -> LossWeights {
+        self.loss.unwrap_or(LossWeights { spectral: 1.0, ..LossWeights::default() })
+    }
+
+    /// Returns the settings of the trainer.
+    #[must_use]
+    pub fn trainer_options(&self) -> TrainerOptions {
+        let training = &self.training;
+        let files = RunFiles {
+            checkpoint: self.work.join("checkpoint.safetensors"),
+            metrics: self.work.join("metrics.jsonl"),
+            tensorboard: training.tensorboard.then(|| self.work.join("tensorboard")),
+        };
+        let length = training.minutes.map_or(Length::Steps(training.steps), Length::Minutes);
+        TrainerOptions {
+            warmup_steps: training.warmup_steps,
+            weight_decay: training.weight_decay,
+            clip: Clip { norm: training.gradient_norm, value: training.gradient_value },
+            accumulate: training.accumulate,
+            ema: training.ema,
+            precision: training.precision,
+            optimizer: self.optimizer.clone(),
+            schedule: self.schedule.clone(),
+            validate_every: Some(training.validate_every),
+            checkpoint_every: Some(training.checkpoint_every),
+            log_every: training.log_every,
+            patience: training.patience,
+            stop_at: training.stop_at,
+            threads: training.threads,
+            device: training.device.clone(),
+            ..TrainerOptions::new(length, training.learning_rate, files)
         }
-        let Self { seed, data, network, training, .. } = self;
-        Ok(toml::to_string(&Identity { seed: *seed, data, network, training })?)
     }
 
     /// Returns the number of frames of a crop.

@@ -22,7 +22,6 @@ const MIN_VARIANCE: f64 = 1e-8;
 pub struct FeatureMatching {
     graph: TorchGraph,
     weights: TorchWeights,
-    memory: RecurrentState,
     features: Vec<Feature>,
     /// Weight of the loss.
     share: f64,
@@ -61,7 +60,6 @@ impl FeatureMatching {
                 teacher.header().sample_rate,
             )?,
             weights: TorchWeights::new(teacher.weights(), device),
-            memory: RecurrentState::default(),
             features,
             share,
         }))
@@ -92,16 +90,16 @@ impl FeatureMatching {
             .collect()
     }
 
-    /// Resets the teacher's state at the start of an unrelated sequence.
-    pub fn reset(&mut self) {
-        self.memory = RecurrentState::default();
-    }
-
     /// Returns the mean squared difference between the student's and the teacher's features, relative to the variance
-    /// of the teacher's.
-    pub fn loss(&mut self, weights: &TorchWeights, inputs: &[Tensor], student: &[Tensor]) -> Tensor {
-        let Self { graph, weights: own, memory, .. } = self;
-        let teacher = tch::no_grad(|| graph.run_with_state(own, inputs, 0, memory));
+    /// of the teacher's. `memory` is the teacher's state before and after the inputs.
+    pub fn loss(
+        &self,
+        weights: &TorchWeights,
+        inputs: &[Tensor],
+        student: &[Tensor],
+        memory: &mut RecurrentState,
+    ) -> Tensor {
+        let teacher = tch::no_grad(|| self.graph.run_with_state(&self.weights, inputs, 0, memory));
         let centred = |feature: &Tensor| feature - feature.mean_dim([0_i64, 2].as_slice(), true, Kind::Float);
         let terms = self.features.iter().zip(student.iter().zip(&teacher)).map(|(feature, (student, teacher))| {
             let (student, teacher) = (centred(student), centred(teacher));

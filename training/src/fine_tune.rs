@@ -7,15 +7,16 @@ use tch::{Device, Tensor};
 use crate::capture::measure::compare;
 use crate::capture::network_source::NetworkSource;
 use crate::capture::pair::Pair;
-use crate::capture::trainer::{CaptureOptions, CaptureTrainer};
+use crate::capture::task::{CaptureOptions, CaptureTask};
 use crate::capture::windows::Split;
 use crate::config::Config;
 use crate::dataset::{Dataset, Subset, load_features};
 use crate::evaluate::{evaluate, feature_rate};
 use crate::fake_quantization::QuantizationGrids;
 use crate::feature_matching::FeatureMatching;
+use crate::instrument::InstrumentTask;
 use crate::instrument_teacher::InstrumentTeacher;
-use crate::trainer::{InstrumentTrainer, device};
+use crate::trainer::{Outcome, Task, Trainer, device};
 
 /// Batches of [`FineTuneJob::play_training_sound`], and crops or windows per batch.
 const LISTENING_BATCHES: u64 = 8;
@@ -52,45 +53,30 @@ impl FineTuneJob<'_> {
     pub fn run(&self, model: &Model, mode: FineTuneMode<'_>) -> anyhow::Result<Model> {
         match self {
             Self::Instrument(config) => {
-                let mut trainer = InstrumentTrainer::from_model(model.clone(), Config::clone(config))?;
+                let mut task = InstrumentTask::from_model(model.clone(), Config::clone(config))?;
+                let options = config.trainer_options();
+                let device = device(&options.device)?;
                 if let Some((teacher, share)) = mode.teacher {
-                    trainer.set_teacher(InstrumentTeacher::new(
-                        teacher,
-                        model,
-                        share,
-                        device(&config.training.device)?,
-                    )?)?;
+                    task.set_teacher(InstrumentTeacher::new(teacher, model, share, device)?)?;
                 }
-                if mode.keep_zeros {
-                    trainer.keep_zeros();
-                }
-                if let Some(stored) = mode.quantized {
-                    trainer.round_to(QuantizationGrids::new(stored, device(&config.training.device)?));
-                }
-                trainer.run()?;
-                trainer.model()
+                train(Trainer::new(task, options)?, mode, device)
             }
             Self::Capture(options, pair) => {
                 let network = NetworkSource::Given(Box::new(model.clone()));
                 let options = CaptureOptions { network, ..CaptureOptions::clone(options) };
-                let device = device(&options.device)?;
-                let checkpoint = options.checkpoint.clone();
-                let mut trainer = CaptureTrainer::new(options, pair, None)?;
+                let trainer_options = options.trainer.clone();
+                let device = device(&trainer_options.device)?;
+                let mut task = CaptureTask::new(options, pair, None)?;
                 if let Some((teacher, share)) = mode.teacher
                     && let Some(features) = FeatureMatching::new(teacher, model, "forward", share, device)?
                 {
-                    trainer.set_feature_matching(features)?;
+                    task.set_feature_matching(features)?;
                 }
-                if mode.keep_zeros {
-                    trainer.keep_zeros();
-                }
-                if let Some(stored) = mode.quantized {
-                    trainer.round_to(QuantizationGrids::new(stored, device));
-                }
-                trainer.run()?;
+                let checkpoint = trainer_options.files.checkpoint.clone();
+                let trained = train(Trainer::new(task, trainer_options)?, mode, device)?;
                 std::fs::remove_file(&checkpoint)
                     .with_context(|| format!("{}: cannot be removed", checkpoint.display()))?;
-                trainer.model()
+                Ok(trained)
             }
         }
     }
@@ -132,7 +118,7 @@ impl FineTuneJob<'_> {
                 let synth = model.header().methods.iter().position(|method| method.name == "synth");
                 let synth = synth.context("the model has no method \"synth\"")?;
                 for step in 0..LISTENING_BATCHES {
-                    let batch = dataset.batch(Subset::Training, step, LISTENING_ROWS, device);
+                    let batch = dataset.batch(Subset::Training, step, 0..LISTENING_ROWS, device);
                     listener(synth, &batch.controls(), LISTENING_WARM_UP);
                 }
                 Ok(())
@@ -148,9 +134,22 @@ impl FineTuneJob<'_> {
     pub fn device(&self) -> anyhow::Result<Device> {
         device(match self {
             Self::Instrument(config) => &config.training.device,
-            Self::Capture(options, _) => &options.device,
+            Self::Capture(options, _) => &options.trainer.device,
         })
     }
+}
+
+/// Runs a training with its constraints.
+fn train<T: Task>(mut trainer: Trainer<T>, mode: FineTuneMode<'_>, device: Device) -> anyhow::Result<Model> {
+    if mode.keep_zeros {
+        trainer.keep_zeros();
+    }
+    if let Some(stored) = mode.quantized {
+        trainer.round_to(QuantizationGrids::new(stored, device));
+    }
+    // A model that has been made smaller but not trained to its end is of no use.
+    anyhow::ensure!(trainer.run()? == Outcome::Finished, "interrupted; nothing was written");
+    trainer.model()
 }
 
 /// Calls `listener` with windows spread over the training part of a pair, for `forward` and its variants.

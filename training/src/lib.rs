@@ -1,8 +1,9 @@
 //! Training of Ondes models.
 //!
+//! - [`trainer`]: one loop for everything that learns, with [`optimizer`]s, [`schedule`]s and [`loss`] terms; [`report`]
+//!   draws its logs. Its tasks:
 //! - Instruments: [`ondes_corpus`] generates recordings, [`dataset`] analyses a folder of audio, [`network`] builds the
-//!   graph, [`trainer`] trains it with [`loss`] and [`optimiser`], [`checkpoint`] makes runs resumable, and
-//!   [`evaluate`] measures quality on held-out recordings.
+//!   graph, [`instrument`] trains it, and [`evaluate`] measures quality on held-out recordings.
 //! - Captures of amplifiers and pedals: [`capture`], with simulated [circuits](ondes_corpus::circuits) to try it on.
 //! - Compression: [`quantize`], [`prune`] and [`distill`], with further training by [`fine_tune`],
 //!   [`fake_quantization`], [`feature_matching`] and [`instrument_teacher`]; [`compare`] measures models side by side,
@@ -10,8 +11,8 @@
 
 #![deny(unsafe_code)]
 
+mod axis;
 pub mod capture;
-pub mod checkpoint;
 pub mod compare;
 pub mod config;
 pub mod dataset;
@@ -20,11 +21,14 @@ pub mod evaluate;
 pub mod fake_quantization;
 pub mod feature_matching;
 pub mod fine_tune;
+pub mod instrument;
 pub mod instrument_teacher;
 pub mod loss;
 pub mod network;
-pub mod optimiser;
+pub mod optimizer;
 pub mod prune;
 pub mod quantize;
+pub mod report;
+pub mod schedule;
 pub mod trainer;
 pub mod variants;

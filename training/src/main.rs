@@ -8,20 +8,24 @@ mod output_options;
 mod prune_command;
 mod quantize_command;
 mod sound_options;
+mod trainer_arguments;
 mod value_parser;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use ondes_engine::model::{Model, file};
 use ondes_training::config::Config;
 use ondes_training::dataset::load_features;
 use ondes_training::evaluate::{Evaluation, evaluate, feature_rate};
-use ondes_training::trainer::InstrumentTrainer;
+use ondes_training::instrument::InstrumentTask;
+use ondes_training::report::{self, Run};
+use ondes_training::trainer::{Checkpoint, Outcome, Trainer, interrupt};
 use sound_options::{SoundOptions, default_cache};
+use trainer_arguments::{ScheduleArgument, TrainerArguments};
 
 /// Trains instruments and captures, compresses and compares models.
 #[derive(Parser)]
@@ -29,6 +33,23 @@ use sound_options::{SoundOptions, default_cache};
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+}
+
+/// Options of `fit`.
+#[derive(Args)]
+struct FitArguments {
+    /// TOML file with data, network and training; examples are in `training/recipes`.
+    config: PathBuf,
+    /// Resumes from the last checkpoint of this configuration.
+    #[arg(long)]
+    resume: bool,
+    /// Trains for about this time instead of the configured number of steps.
+    #[arg(long, value_parser = value_parser::positive)]
+    minutes: Option<f64>,
+    #[command(flatten)]
+    trainer: TrainerArguments,
+    #[command(flatten)]
+    schedule: ScheduleArgument,
 }
 
 #[derive(Subcommand)]
@@ -49,12 +70,23 @@ enum Command {
         seed: u64,
     },
     /// Trains an instrument from a folder of audio.
-    Fit {
-        /// TOML file with data, network and training; examples are in `training/recipes`.
-        config: PathBuf,
-        /// Resumes from the last checkpoint of this configuration.
+    Fit(Box<FitArguments>),
+    /// Writes the best model of a checkpoint.
+    Export {
+        /// Checkpoint of an interrupted or running training.
+        checkpoint: PathBuf,
+        /// Model file to write [default: the checkpoint with the ending .ondes].
         #[arg(long)]
-        resume: bool,
+        out: Option<PathBuf>,
+    },
+    /// Draws loss, validation, learning rate and speed of training runs, and prints a table.
+    Report {
+        /// Logs: `metrics.jsonl` files, or folders that contain one.
+        #[arg(required = true)]
+        runs: Vec<PathBuf>,
+        /// PNG file to draw.
+        #[arg(long, value_name = "PNG")]
+        chart: Option<PathBuf>,
     },
     /// Generates the signal to play through a device before a capture.
     CaptureSignal(capture_command::SignalArguments),
@@ -94,7 +126,8 @@ enum Command {
 fn main() -> ExitCode {
     keep_memory();
     match run(Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(Outcome::Finished) => ExitCode::SUCCESS,
+        Ok(Outcome::Interrupted) => ExitCode::from(interrupt::EXIT_CODE),
         Err(error) => {
             eprintln!("ondes-train: {error:#}");
             ExitCode::from(2)
@@ -114,14 +147,34 @@ fn keep_memory() {
     }
 }
 
-fn run(arguments: Arguments) -> anyhow::Result<()> {
+/// Runs a command. Only training can be interrupted.
+fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
     match arguments.command {
+        Command::Fit(options) => return fit(&options),
+        Command::Capture(options) => return capture_command::capture(&options),
+        other => run_whole(other)?,
+    }
+    Ok(Outcome::Finished)
+}
+
+/// Runs a command that is not interrupted.
+fn run_whole(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Fit(_) | Command::Capture(_) => unreachable!("they can be interrupted"),
+        Command::Export { checkpoint, out } => export(&checkpoint, out),
+        Command::Report { runs, chart } => {
+            let runs = runs.iter().map(|path| Run::read(path)).collect::<Result<Vec<_>, _>>()?;
+            println!("{}", report::table(&runs));
+            if let Some(path) = chart {
+                report::draw(&runs).write_png(&path)?;
+                println!("{}: written", path.display());
+            }
+            Ok(())
+        }
         Command::Corpus { name, out, minutes, seed } => make_corpus(name, &out, minutes, seed),
-        Command::Fit { config, resume } => fit(&config, resume),
         Command::CaptureSignal(options) => capture_command::make_signal(&options),
         Command::Circuit(options) => capture_command::play_circuit(&options),
         Command::Cabinet(options) => capture_command::make_cabinet(&options),
-        Command::Capture(options) => capture_command::capture(&options),
         Command::Quantize(options) => quantize_command::run(&options),
         Command::ImportRave(options) => import_rave_command::run(&options),
         Command::Compare(options) => compare_command::run(&options),
@@ -157,19 +210,36 @@ fn make_corpus(name: String, out: &Path, minutes: f64, seed: u64) -> anyhow::Res
     Ok(())
 }
 
-fn fit(path: &Path, resume: bool) -> anyhow::Result<()> {
-    let config = Config::read(path)?;
-    let mut trainer = InstrumentTrainer::new(config.clone())?;
-    if resume {
+/// Writes the best model of a checkpoint.
+fn export(path: &Path, out: Option<PathBuf>) -> anyhow::Result<()> {
+    let checkpoint = Checkpoint::read(path).with_context(|| path.display().to_string())?;
+    let model = checkpoint.best_model().with_context(|| path.display().to_string())?;
+    let out = out.unwrap_or_else(|| path.with_extension("ondes"));
+    file::write(&model, &out)?;
+    match checkpoint.progress.best {
+        Some((loss, step)) => println!("{}: written, step {step}, validation loss {loss:.5}", out.display()),
+        None => println!("{}: written, step {}, not validated yet", out.display(), checkpoint.progress.step),
+    }
+    Ok(())
+}
+
+fn fit(options: &FitArguments) -> anyhow::Result<Outcome> {
+    let mut config = Config::read(&options.config)?;
+    options.trainer.apply_to_config(&mut config)?;
+    options.schedule.apply(&mut config.schedule)?;
+    config.training.minutes = options.minutes.or(config.training.minutes);
+    let mut trainer = Trainer::new(InstrumentTask::new(config.clone())?, config.trainer_options())?;
+    if options.resume {
         trainer.resume()?;
     }
-    trainer.run()?;
+    interrupt::install()?;
+    let outcome = trainer.run()?;
     let model = trainer.model()?;
     let evaluation = match &config.held_out {
         Some(folder) => {
             evaluate(&model, &load_features(folder, &config.work.join("features"), feature_rate(&model)?)?)?
         }
-        None => evaluate(&model, trainer.validation_files())?,
+        None => evaluate(&model, trainer.task().validation_files())?,
     };
     print_evaluation(&evaluation);
     let mut header = model.header().clone();
@@ -180,7 +250,7 @@ fn fit(path: &Path, resume: bool) -> anyhow::Result<()> {
     }
     file::write(&model, &config.out)?;
     println!("{}: written", config.out.display());
-    Ok(())
+    Ok(outcome)
 }
 
 fn print_evaluation(evaluation: &Evaluation) {

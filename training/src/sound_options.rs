@@ -7,12 +7,16 @@ use clap::Args;
 use ondes_engine::model::{Kind, Model};
 use ondes_training::capture::network_source::NetworkSource;
 use ondes_training::capture::pair::Pair;
-use ondes_training::capture::trainer::{CaptureOptions, Length};
+use ondes_training::capture::task::CaptureOptions;
 use ondes_training::compare::HeldOut;
 use ondes_training::config::{Config, NetworkConfig, TrainingConfig};
 use ondes_training::evaluate::feature_rate;
 use ondes_training::fine_tune::FineTuneJob;
+use ondes_training::optimizer::OptimizerConfig;
+use ondes_training::schedule::ScheduleConfig;
+use ondes_training::trainer::{Length, RunFiles};
 
+use crate::trainer_arguments::TrainerArguments;
 use crate::value_parser;
 
 /// Options for sound.
@@ -79,12 +83,8 @@ pub struct FineTuneOptions {
     /// Seed of crops and windows.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Threads of libtorch; 0 for one per core.
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=256))]
-    threads: i32,
-    /// Device; auto selects CUDA if available.
-    #[arg(long, default_value = "auto", value_parser = ["auto", "cpu", "cuda"])]
-    device: String,
+    #[command(flatten)]
+    trainer: TrainerArguments,
     /// Folder for analysed audio and checkpoints [default: beside the output file].
     #[arg(long)]
     work: Option<PathBuf>,
@@ -121,12 +121,10 @@ impl FineTuneOptions {
                     warmup_steps: default.warmup_steps.min(self.steps / 10),
                     validate_every: every,
                     checkpoint_every: every,
-                    threads: self.threads,
-                    device: self.device.clone(),
                     ..default
                 };
                 let card = &model.header().card;
-                Ok(FineTuneJob::Instrument(Box::new(Config {
+                let mut config = Config {
                     name: card.name.clone(),
                     description: card.description.clone(),
                     author: card.author.clone(),
@@ -138,8 +136,13 @@ impl FineTuneOptions {
                     seed: self.seed,
                     network: NetworkConfig { sample_rate: rate.sample_rate, hop: rate.hop, ..NetworkConfig::default() },
                     training,
+                    optimizer: OptimizerConfig::default(),
+                    schedule: ScheduleConfig::default(),
+                    loss: None,
                     performance: model.header().performance.unwrap_or_default(),
-                })))
+                };
+                self.trainer.apply_to_config(&mut config)?;
+                Ok(FineTuneJob::Instrument(Box::new(config)))
             }
             Kind::Effect => {
                 let pair = pair.context("a capture is trained on a pair; use --dry and --wet")?;
@@ -152,17 +155,16 @@ impl FineTuneOptions {
                     let context = || format!("{}: cannot create the folder", folder.display());
                     std::fs::create_dir_all(folder).with_context(context)?;
                 }
-                let default = CaptureOptions::new(network, checkpoint);
-                let options = CaptureOptions {
-                    length: Length::Epochs(self.epochs),
-                    seed: self.seed,
-                    batch: self.batch.map_or(default.batch, usize::from),
-                    window: self.window.map_or(default.window, |window| window as usize),
-                    learning_rate: self.learning_rate.unwrap_or(share * default.learning_rate),
-                    threads: self.threads,
-                    device: self.device.clone(),
-                    ..default
-                };
+                let files =
+                    RunFiles { metrics: checkpoint.with_extension("metrics.jsonl"), checkpoint, tensorboard: None };
+                let mut options = CaptureOptions::new(network, files);
+                options.seed = self.seed;
+                options.batch = self.batch.map_or(options.batch, usize::from);
+                options.window = self.window.map_or(options.window, |window| window as usize);
+                let trainer = &mut options.trainer;
+                trainer.length = Length::Epochs(self.epochs);
+                trainer.learning_rate = self.learning_rate.unwrap_or(share * trainer.learning_rate);
+                self.trainer.apply(trainer)?;
                 Ok(FineTuneJob::Capture(Box::new(options), pair))
             }
             kind => bail!("a model of the kind {:?} cannot be trained; only instruments and captures can", kind.name()),

@@ -31,6 +31,11 @@ pub fn crop_seconds(text: &str) -> Result<f64, String> {
     in_range(text, |seconds| (0.1..=60.0).contains(&seconds), "must be 0.1 to 60 seconds")
 }
 
+/// Parses a decay rate, 0 to below 1.
+pub fn decay(text: &str) -> Result<f64, String> {
+    in_range(text, |number| (0.0..1.0).contains(&number), "must be 0 to below 1")
+}
+
 /// Parses a level at an interface, dBu.
 pub fn dbu(text: &str) -> Result<f64, String> {
     in_range(text, |level| (-60.0..=60.0).contains(&level), "must be -60 to 60 dBu")

@@ -24,7 +24,7 @@ pub struct TorchGraph {
 
 /// States of recurrent nodes after a sequence, by node name.
 #[derive(Debug, Default)]
-pub struct RecurrentState(HashMap<String, Vec<Tensor>>);
+pub struct RecurrentState(pub(crate) HashMap<String, Vec<Tensor>>);
 
 impl RecurrentState {
     /// Detaches the states, so that gradients end here.

@@ -24,6 +24,7 @@ mod neutone;
 mod nn_tilde;
 mod precision;
 mod program;
+mod recurrent_state;
 #[expect(unsafe_code, reason = "calls C++")]
 mod script;
 mod step;

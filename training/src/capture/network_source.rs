@@ -68,7 +68,7 @@ impl NetworkSource {
     pub fn identity(&self) -> String {
         match self {
             Self::New(architecture) => format!("{architecture:?}"),
-            Self::Given(model) => model.content_hash().to_owned(),
+            Self::Given(model) => crate::trainer::task::model_hash(model),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Delayed, inverted and damaged pairs, and networks of other players.
 
 use ondes_engine::dsp::level::peak;
-use ondes_engine::model::import;
+use ondes_engine::model::{Model, import};
 use ondes_engine::random::Lcg;
 use serde_json::Value;
 
@@ -11,7 +11,8 @@ use super::check::Severity;
 use super::measure::{compare, loudness_db, play};
 use super::pair::Pair;
 use super::signal::{self, signal};
-use super::trainer::{CaptureOptions, CaptureTrainer, Length};
+use super::task::{CaptureOptions, CaptureTask};
+use crate::trainer::{Length, RunFiles, Trainer};
 use ondes_corpus::circuits::circuit;
 
 const RATE: u32 = 48_000;
@@ -190,15 +191,22 @@ fn short_nano() -> Architecture {
 }
 
 fn quick(architecture: Architecture, epochs: u64, folder: &std::path::Path) -> CaptureOptions {
-    let default = CaptureOptions::new(architecture, folder.join("checkpoint"));
-    CaptureOptions {
-        length: Length::Epochs(epochs),
-        batch: 8,
-        window: 1_024,
-        learning_rate: 1e-2,
-        threads: 1,
-        ..default
-    }
+    let files =
+        RunFiles { checkpoint: folder.join("checkpoint"), metrics: folder.join("metrics.jsonl"), tensorboard: None };
+    let mut options = CaptureOptions { batch: 8, window: 1_024, ..CaptureOptions::new(architecture, files) };
+    options.trainer.length = Length::Epochs(epochs);
+    options.trainer.learning_rate = 1e-2;
+    options.trainer.threads = 1;
+    options
+}
+
+fn trainer<'a>(
+    options: CaptureOptions,
+    pair: &'a Pair,
+    base: Option<&Model>,
+) -> anyhow::Result<Trainer<CaptureTask<'a>>> {
+    let trainer_options = options.trainer.clone();
+    Trainer::new(CaptureTask::new(options, pair, base)?, trainer_options)
 }
 
 #[test]
@@ -206,10 +214,9 @@ fn a_small_network_learns_the_overdrive_from_four_seconds() {
     let folder = tempfile::tempdir().expect("a folder");
     let pair = overdriven();
     assert!(stops(&pair).is_empty(), "{:?}", stops(&pair));
-    let mut trainer =
-        CaptureTrainer::new(quick(short_nano(), 20, folder.path()), &pair, None).expect("it can be trained");
-    trainer.run().expect("it trains");
-    let model = trainer.model().expect("finite weights");
+    let mut run = trainer(quick(short_nano(), 20, folder.path()), &pair, None).expect("it can be trained");
+    run.run().expect("it trains");
+    let model = run.model().expect("finite weights");
     let found = compare(&model, &pair).expect("a capture");
     assert!(found.held_out.value < 0.1 && found.all.value < 0.1, "{found:?}");
     assert!(found.held_out.baseline.is_some_and(|baseline| baseline > 0.2), "{found:?}");
@@ -218,13 +225,14 @@ fn a_small_network_learns_the_overdrive_from_four_seconds() {
     assert!(training.steps > 0 && training.validation_loss < 0.1 && training.corpus_seconds > 2.0, "{training:?}");
 
     // Further training from its weights does no harm; another shape is refused.
-    let options = CaptureOptions { learning_rate: 1e-3, ..quick(short_nano(), 1, folder.path()) };
-    let mut further = CaptureTrainer::new(options, &pair, Some(&model)).expect("the same shape");
+    let mut options = quick(short_nano(), 1, folder.path());
+    options.trainer.learning_rate = 1e-3;
+    let mut further = trainer(options, &pair, Some(&model)).expect("the same shape");
     further.run().expect("it trains");
     let further = compare(&further.model().expect("finite weights"), &pair).expect("a capture");
     assert!(further.all.value < 1.5 * found.all.value, "{further:?} after {found:?}");
     let other = Architecture::named("feather").expect("a size");
-    let other = CaptureTrainer::new(quick(other, 1, folder.path()), &pair, Some(&model));
+    let other = trainer(quick(other, 1, folder.path()), &pair, Some(&model));
     assert!(other.err().is_some_and(|error| error.to_string().contains("another shape")));
 }
 
@@ -234,9 +242,9 @@ fn a_recurrent_network_learns_by_streams() {
     let pair = overdriven();
     let lstm = Architecture::named("lstm-8").expect("a size");
     let options = CaptureOptions { window: 512, batch: 16, ..quick(lstm, 20, folder.path()) };
-    let mut trainer = CaptureTrainer::new(options, &pair, None).expect("it can be trained");
-    trainer.run().expect("it trains");
-    let found = compare(&trainer.model().expect("finite weights"), &pair).expect("a capture");
+    let mut run = trainer(options, &pair, None).expect("it can be trained");
+    run.run().expect("it trains");
+    let found = compare(&run.model().expect("finite weights"), &pair).expect("a capture");
     assert!(found.all.value < 0.25 && found.held_out.value < 0.25, "{found:?}");
 }
 
@@ -246,14 +254,14 @@ fn checkpoints_belong_to_one_pair_and_its_options() {
     let mut pair = overdriven();
     let options = quick(short_nano(), 1, folder.path());
     let refused = |options: &CaptureOptions, pair: &Pair| {
-        let mut trainer = CaptureTrainer::new(options.clone(), pair, None).expect("it can be trained");
-        trainer.resume().err().map(|error| error.to_string())
+        let mut run = trainer(options.clone(), pair, None).expect("it can be trained");
+        run.resume().err().map(|error| format!("{error:#}"))
     };
     assert!(refused(&options, &pair).is_some_and(|error| error.contains("no checkpoint")));
-    CaptureTrainer::new(options.clone(), &pair, None).and_then(|mut trainer| trainer.run()).expect("it trains");
+    trainer(options.clone(), &pair, None).and_then(|mut run| run.run()).expect("it trains");
     assert_eq!(refused(&options, &pair), None);
     let other = CaptureOptions { seed: 1, ..options.clone() };
-    assert!(refused(&other, &pair).is_some_and(|error| error.contains("another configuration")));
+    assert!(refused(&other, &pair).is_some_and(|error| error.contains("seed is 0 in the checkpoint and 1 now")));
     pair.flip();
-    assert!(refused(&options, &pair).is_some_and(|error| error.contains("another configuration")));
+    assert!(refused(&options, &pair).is_some_and(|error| error.contains("sound has changed")));
 }

@@ -1,5 +1,7 @@
 //! Split of a pair into training, validation and held-out parts, and windows of the training part.
 
+use std::ops::Range;
+
 use ondes_engine::random::GOLDEN_GAMMA;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
@@ -60,14 +62,15 @@ impl Windows {
     }
 
     /// Returns the number of windows per epoch; the random offset of the first leaves out less than one.
-    fn count(&self) -> usize {
-        (self.wet.len() - self.length) / self.length
+    #[must_use]
+    pub fn count(&self) -> usize {
+        ((self.wet.len() - self.length) / self.length).max(1)
     }
 
     /// Returns the number of batches per epoch.
     #[must_use]
     pub fn batches(&self) -> u64 {
-        self.count().div_ceil(self.batch).max(1) as u64
+        self.count().div_ceil(self.batch) as u64
     }
 
     /// Returns the start of each window of an epoch, in random order.
@@ -75,7 +78,7 @@ impl Windows {
     pub fn starts(&self, epoch: u64) -> Vec<usize> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (epoch + 1).wrapping_mul(GOLDEN_GAMMA));
         let offset = random.random_range(0..self.length);
-        let mut starts: Vec<usize> = (0..self.count().max(1)).map(|window| offset + window * self.length).collect();
+        let mut starts: Vec<usize> = (0..self.count()).map(|window| offset + window * self.length).collect();
         starts.shuffle(&mut random);
         starts
     }
@@ -92,36 +95,28 @@ impl Windows {
         WindowBatch { dry: dry.to_device(device), wet: wet.to_device(device) }
     }
 
-    /// Returns the batches of an epoch.
-    pub fn epoch(&self, epoch: u64, device: Device) -> impl Iterator<Item = WindowBatch> + '_ {
-        let starts = self.starts(epoch);
-        let batch = self.batch;
-        (0..starts.len().div_ceil(batch)).map(move |index| {
-            let from = index * batch;
-            self.cut(&starts[from..(from + batch).min(starts.len())], device)
-        })
-    }
-
-    /// Returns the training part as `batch` parallel streams, cut along time, for recurrent networks. Streams start at
-    /// a random offset in each epoch and wrap around at the end.
-    pub fn streams(&self, epoch: u64, device: Device) -> impl Iterator<Item = WindowBatch> + '_ {
+    /// Returns some of the parallel streams at a chunk of an epoch. The training part is `batch` streams, cut along
+    /// time, for recurrent networks; they start at a random offset in each epoch and wrap around at the end.
+    #[must_use]
+    pub fn chunk(&self, epoch: u64, chunk: u64, streams: Range<usize>, device: Device) -> WindowBatch {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (epoch + 1).wrapping_mul(GOLDEN_GAMMA));
         let offset = random.random_range(0..self.wet.len());
         let apart = self.wet.len() / self.batch;
-        let dry = &self.dry[self.lead..];
-        (0..self.chunks()).map(move |chunk| {
-            let gather = |sound: &[f32]| -> Vec<f32> {
-                let sample = |stream: usize, at: usize| {
-                    sound[(offset + stream * apart + chunk as usize * self.length + at) % sound.len()]
-                };
-                (0..self.batch).flat_map(|stream| (0..self.length).map(move |at| sample(stream, at))).collect()
-            };
-            let rows = self.batch as i64;
-            WindowBatch {
-                dry: Tensor::from_slice(&gather(dry)).view([rows, 1, -1]).to_device(device),
-                wet: Tensor::from_slice(&gather(&self.wet)).view([rows, -1]).to_device(device),
+        let gather = |sound: &[f32]| -> Vec<f32> {
+            let mut gathered = Vec::with_capacity(streams.len() * self.length);
+            for stream in streams.clone() {
+                let start = (offset + stream * apart + chunk as usize * self.length) % sound.len();
+                let first = self.length.min(sound.len() - start);
+                gathered.extend_from_slice(&sound[start..start + first]);
+                gathered.extend_from_slice(&sound[..self.length - first]);
             }
-        })
+            gathered
+        };
+        let rows = streams.len() as i64;
+        WindowBatch {
+            dry: Tensor::from_slice(&gather(&self.dry[self.lead..])).view([rows, 1, -1]).to_device(device),
+            wet: Tensor::from_slice(&gather(&self.wet)).view([rows, -1]).to_device(device),
+        }
     }
 
     /// Returns the number of batches per epoch of streams.

@@ -29,6 +29,8 @@ pub struct Features {
     frames: usize,
     /// Rates of the analysis.
     pub rate: FeatureRate,
+    /// BLAKE3 hash of the file's content and the analysis.
+    pub hash: String,
     /// Offsets of the values in the map, bytes: audio, pitch, loudness, voicing.
     offsets: [usize; 4],
 }
@@ -44,15 +46,16 @@ impl Features {
         let hashed = files::open(path).and_then(|file| hasher.update_reader(file).map(drop));
         hashed.with_context(|| format!("{}: cannot be read", path.display()))?;
         hasher.update(format!("{VERSION} {} {}", rate.sample_rate, rate.hop).as_bytes());
-        let cached = cache.join(format!("{}.safetensors", hasher.finalize().to_hex()));
+        let hash = hasher.finalize().to_hex().to_string();
+        let cached = cache.join(format!("{hash}.safetensors"));
         if !cached.exists() {
             analyse_file(path, &cached, rate)?;
         }
-        Self::map(&cached, rate)
+        Self::map(&cached, rate, hash)
             .with_context(|| format!("{}: delete this file to repeat the analysis", cached.display()))
     }
 
-    fn map(path: &Path, rate: FeatureRate) -> anyhow::Result<Self> {
+    fn map(path: &Path, rate: FeatureRate, hash: String) -> anyhow::Result<Self> {
         let file = files::open(path)?;
         // SAFETY: every bit pattern is a valid float. Nobody else names the file: it is in the work folder of the run,
         // `analyse_file` gives it its name only when it is complete, and no part of the trainer changes it afterwards. If
@@ -76,7 +79,7 @@ impl Features {
         if lengths != [frames * rate.hop, frames, frames, frames] {
             bail!("the lengths of its values do not match");
         }
-        Ok(Self { map, frames, rate, offsets })
+        Ok(Self { map, frames, rate, hash, offsets })
     }
 
     fn values(&self, index: usize, count: usize) -> &[f32] {

@@ -3,6 +3,7 @@
 pub mod features;
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -94,14 +95,24 @@ impl Dataset {
         }
     }
 
-    /// Returns the crops of a step, which depend on the seed and the step only.
+    /// Returns a hash of the contents of all files.
     #[must_use]
-    pub fn batch(&self, part: Subset, step: u64, size: usize, device: Device) -> CropBatch {
+    pub fn hash(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for file in self.training.iter().chain(&self.validation) {
+            hasher.update(file.hash.as_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
+    /// Returns some of the crops of a step, which depend on the seed, the step and the row only.
+    #[must_use]
+    pub fn batch(&self, part: Subset, step: u64, rows: Range<usize>, device: Device) -> CropBatch {
         let files = self.files(part);
         let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ step.wrapping_mul(GOLDEN_GAMMA) ^ part as u64);
         let total: usize = files.iter().map(|file| file.frames() - self.frames).sum();
         let (mut pitch, mut loudness, mut audio) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..size {
+        for row in 0..rows.end {
             let mut position = random.random_range(0..total);
             let file = files.iter().find(|file| {
                 let positions = file.frames() - self.frames;
@@ -112,13 +123,16 @@ impl Dataset {
                 found
             });
             let file = file.expect("the position is within the files");
+            if row < rows.start {
+                continue;
+            }
             // The sound of a frame precedes it, so a crop never starts at frame 0.
             let first = position + 1;
             pitch.extend_from_slice(&file.pitch()[first..][..self.frames]);
             loudness.extend_from_slice(&file.loudness()[first..][..self.frames]);
             audio.extend_from_slice(&file.audio()[(first - 1) * file.rate.hop..][..self.frames * file.rate.hop]);
         }
-        let size = size as i64;
+        let size = rows.len() as i64;
         let control = |values: &[f32]| Tensor::from_slice(values).view([size, 1, -1]).to_device(device);
         CropBatch {
             pitch: control(&pitch),

@@ -10,6 +10,8 @@ use serde::Deserialize;
 use crate::capture::architecture::Architecture;
 use crate::config::{self, Config, NetworkConfig, TrainingConfig};
 use crate::network;
+use crate::optimizer::OptimizerConfig;
+use crate::schedule::ScheduleConfig;
 
 /// Part of a `fit` recipe that a student needs.
 #[derive(Deserialize)]
@@ -64,6 +66,9 @@ fn instrument(path: &Path, teacher: &Model, seed: u64) -> anyhow::Result<Model> 
         seed,
         network,
         training: TrainingConfig::default(),
+        optimizer: OptimizerConfig::default(),
+        schedule: ScheduleConfig::default(),
+        loss: None,
         performance: teacher.header().performance.unwrap_or_default(),
     };
     config.check().with_context(|| name.to_string())?;

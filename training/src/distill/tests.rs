@@ -1,6 +1,6 @@
 //! Students learn their teacher's features and sound.
 
-use ondes_torch::{TorchGraph, TorchWeights};
+use ondes_torch::{RecurrentState, TorchGraph, TorchWeights};
 use tch::{Device, Kind, Tensor};
 
 use super::{distillation_pair, inherit, student};
@@ -19,7 +19,7 @@ fn features_match_the_teacher_itself_and_projections_are_learnt() {
     let teacher = capture("lstm-6", 1);
     let input = || vec![Tensor::from_slice(&signal(30.0)[200_000..201_000]).view([1, 1, -1])];
     let same = FeatureMatching::new(&teacher, &teacher, "forward", 1.0, Device::Cpu).expect("it has the method");
-    let mut same = same.expect("they have a layer in common");
+    let same = same.expect("they have a layer in common");
     assert_eq!(same.names().collect::<Vec<_>>(), ["layer0"]);
     let shown = |matching: &FeatureMatching, model: &ondes_engine::model::Model, weights: &TorchWeights| {
         let mut method = matching.with_feature_outputs(model.method("forward").expect("a method"));
@@ -28,12 +28,12 @@ fn features_match_the_teacher_itself_and_projections_are_learnt() {
     };
     let weights = TorchWeights::new(teacher.weights(), Device::Cpu);
     let features = shown(&same, &teacher, &weights);
-    let loss = same.loss(&weights, &input(), &features).double_value(&[]);
+    let loss = same.loss(&weights, &input(), &features, &mut RecurrentState::default()).double_value(&[]);
     assert!(loss.abs() < 1e-9, "{loss}");
 
     // The projection of a narrower student is learnt.
     let narrow = capture("lstm-3", 2);
-    let mut matching =
+    let matching =
         FeatureMatching::new(&teacher, &narrow, "forward", 1.0, Device::Cpu).unwrap().expect("a layer in common");
     let mut weights = TorchWeights::new(narrow.weights(), Device::Cpu);
     weights.0.extend(matching.projections(3, Device::Cpu));
@@ -44,8 +44,7 @@ fn features_match_the_teacher_itself_and_projections_are_learnt() {
     let mut losses = Vec::new();
     for _ in 0..60 {
         weights.0.insert(name.clone(), matrix.shallow_clone());
-        matching.reset();
-        let loss = matching.loss(&weights, &input(), &features);
+        let loss = matching.loss(&weights, &input(), &features, &mut RecurrentState::default());
         losses.push(loss.double_value(&[]));
         loss.backward();
         tch::no_grad(|| {

@@ -6,10 +6,9 @@ use ondes_tests::documentation::checkout;
 use ondes_tests::fuzz::{Format, Syntax, files, run};
 use ondes_tests::untrained_instrument;
 use ondes_torch::TorchWeights;
-use ondes_training::checkpoint::{Progress, TrainingState};
-use ondes_training::config::{Config, TrainingConfig};
+use ondes_training::config::Config;
 use ondes_training::dataset::{FeatureRate, Features};
-use ondes_training::optimiser::AdamW;
+use ondes_training::trainer::{Checkpoint, Progress, checkpoint};
 use tch::Device;
 
 #[global_allocator]
@@ -20,7 +19,7 @@ const INPUTS: u64 = 1_500;
 
 #[test]
 fn mutated_files_give_an_error_or_are_used() {
-    run(vec![recipe(), features(), checkpoint()], INPUTS);
+    run(vec![recipe(), features(), checkpoints()], INPUTS);
 }
 
 /// Recipes of `ondes-train fit`.
@@ -31,7 +30,7 @@ fn recipe() -> Format<'static> {
         let path = folder.path().join("a.toml");
         std::fs::write(&path, bytes).expect("the file is written");
         let config = Config::read(&path).map_err(|error| format!("{error:#}"))?;
-        assert!(config.identity().is_ok() && config.clip_frames() > 0);
+        assert!(config.trainer_options().check().is_ok() && config.clip_frames() > 0);
         Ok(())
     })
 }
@@ -61,22 +60,19 @@ fn features() -> Format<'static> {
 }
 
 /// Checkpoints that a run resumes from.
-fn checkpoint() -> Format<'static> {
+fn checkpoints() -> Format<'static> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("checkpoint.safetensors");
     let model = untrained_instrument(1);
-    let start = move || {
-        let weights = TorchWeights::new(model.weights(), Device::Cpu);
-        let progress = Progress { step: 3, steps: 9, best: Some((0.5, 2)), identity: "seed = 1".into() };
-        let optimiser = AdamW::new(&weights, &TrainingConfig::default());
-        TrainingState { progress, best: weights.shallow_clone(), weights, optimiser }
-    };
-    start().save(&path).expect("it is written");
+    let weights = TorchWeights::new(model.weights(), Device::Cpu).0;
+    let tensors: Vec<_> = weights.into_iter().map(|(name, tensor)| (format!("best/{name}"), tensor)).collect();
+    let progress = Progress { step: 3, steps: 9, best: Some((0.5, 2)), ..Progress::default() };
+    checkpoint::write(&path, &progress, &model, &tensors).expect("it is written");
     let seeds = vec![std::fs::read(&path).expect("it was written")];
-    let mut state = start();
     Format::new("checkpoint", Syntax::Binary, seeds, move |bytes| {
         let _kept = &folder;
         std::fs::write(&path, bytes).expect("the file is written");
-        state.load(&path, Device::Cpu).map_err(|error| format!("{error:#}"))
+        let read = Checkpoint::read(&path).and_then(|checkpoint| checkpoint.best_model());
+        read.map(drop).map_err(|error| format!("{error:#}"))
     })
 }

@@ -16,6 +16,12 @@ fn a_killed_run_goes_on_to_the_same_weights() {
     let table = succeed(&["fit", &original]);
     assert!(table.contains("multi-scale spectral distance"), "{table}");
 
+    let log = std::fs::read_to_string(folder.join("original/metrics.jsonl")).expect("a log");
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).expect("one JSON object per line")).collect();
+    assert!(lines.iter().filter(|line| line["loss"].is_f64()).count() == 6, "{log}");
+    assert!(lines.iter().filter(|line| line["validation"].is_f64()).count() == 9, "{log}");
+
     let killed = write_config(folder, "killed");
     let mut child =
         train().args(["fit", &killed]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
@@ -79,7 +85,7 @@ fn a_capture_is_made_stopped_resumed_and_measured() {
     assert!(!folder.join("killed.ondes").exists(), "it was killed too late");
     let output = run(&[&arguments[..], &["--resume"]].concat());
     let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("resumed after epoch"), "{text}");
+    assert!(output.status.success() && text.contains("after epoch"), "{text}");
     assert!(!checkpoint.exists(), "what is done needs no checkpoint");
 
     let read = |name: &str| file::read(&folder.join(name)).expect("a model");
@@ -174,4 +180,184 @@ fn mistakes_are_told_in_one_line() {
     let output = run(&["fit", &config, "--resume"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no checkpoint"));
+}
+
+/// Waits until a file exists and returns how long that took.
+#[cfg(unix)]
+fn wait_for(path: &Path, child: &mut std::process::Child) {
+    let started = Instant::now();
+    while !path.exists() {
+        assert!(started.elapsed() < Duration::from_secs(300), "{} did not appear", path.display());
+        assert!(child.try_wait().expect("a process").is_none(), "it ended before {}", path.display());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[cfg(unix)]
+fn signal(child: &std::process::Child, name: &str) {
+    let kill = std::process::Command::new("kill").args([name, &child.id().to_string()]).status();
+    assert!(kill.expect("kill starts").success());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_leaves_checkpoint_and_model_and_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let (dry, wet) = make_pair(folder);
+    let path = |name: &str| folder.join(name).display().to_string();
+    let base = ["capture", "--dry", &dry, "--wet", &wet, "--size", "lstm-4", "--epochs", "4", "--optimizer", "sam"];
+    let arguments =
+        |out: &str| -> Vec<String> { base.iter().copied().chain(["--out", out]).map(str::to_owned).collect() };
+    let whole = path("whole.ondes");
+    let output = train().args(arguments(&whole)).output().expect("it starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    for name in ["-INT", "-TERM"] {
+        let out = path(&format!("stopped{name}.ondes"));
+        let mut child =
+            train().args(arguments(&out)).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        wait_for(&Path::new(&out).with_extension("checkpoint"), &mut child);
+        signal(&child, name);
+        let output = child.wait_with_output().expect("it ends");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(130), "{text}");
+        assert!(text.contains("--resume goes on"), "{text}");
+        let stopped = file::read(Path::new(&out)).expect("the best model so far");
+        let exported = path("exported.ondes");
+        let checkpoint = Path::new(&out).with_extension("checkpoint").display().to_string();
+        let line = succeed(&["export", &checkpoint, "--out", &exported]);
+        assert!(line.contains("validation loss"), "{line}");
+        assert_eq!(file::read(Path::new(&exported)).expect("a model").weights(), stopped.weights());
+        let resumed = train().args(arguments(&out)).arg("--resume").output().expect("it starts");
+        assert!(resumed.status.success(), "{}", String::from_utf8_lossy(&resumed.stderr));
+        let (resumed, whole) = (file::read(Path::new(&out)), file::read(Path::new(&whole)));
+        assert_eq!(resumed.expect("a model").weights(), whole.expect("a model").weights(), "{name}");
+    }
+    // The log has each step once, and the report draws it.
+    let chart = path("chart.png");
+    let table =
+        succeed(&["report", &path("whole.metrics.jsonl"), &path("stopped-INT.metrics.jsonl"), "--chart", &chart]);
+    assert!(table.contains("whole") && table.contains("stopped-INT"), "{table}");
+    let rows: Vec<&str> =
+        table.lines().skip(1).take(2).map(|line| line.split_whitespace().nth(2).unwrap_or("")).collect();
+    assert_eq!(rows[0], rows[1], "the same loss: {table}");
+    assert!(std::fs::read(&chart).expect("a chart").starts_with(b"\x89PNG"));
+    refuse(&[
+        (vec!["report", &path("missing")], "missing"),
+        (vec!["export", &dry], "damaged"),
+        (vec!["capture", "--dry", &dry, "--wet", &wet, "--device", "cuda:99"], "cuda:99"),
+        (vec!["capture", "--dry", &dry, "--wet", &wet, "--device", "tpu"], "cuda:N"),
+    ]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_kill_at_any_moment_leaves_a_checkpoint_that_can_be_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    make_corpus(folder);
+    let config = write_config(folder, "killed");
+    // A checkpoint after each step makes it likely that one is being written.
+    let text = std::fs::read_to_string(&config).expect("a file");
+    let text = text.replace("checkpoint_every = 5", "checkpoint_every = 1").replace("steps = 60", "steps = 100000");
+    std::fs::write(&config, text).expect("it can be written");
+    let checkpoint = folder.join("killed/checkpoint.safetensors");
+    for round in 0..8_u64 {
+        let mut command = train();
+        command.args(["fit", &config]).stdout(Stdio::null()).stderr(Stdio::null());
+        if round > 0 {
+            command.arg("--resume");
+        }
+        let mut child = command.spawn().expect("it starts");
+        wait_for(&checkpoint, &mut child);
+        let before = std::fs::metadata(&checkpoint).and_then(|file| file.modified()).expect("a time");
+        let started = Instant::now();
+        while std::fs::metadata(&checkpoint).and_then(|file| file.modified()).expect("a time") == before {
+            assert!(started.elapsed() < Duration::from_secs(300), "no further checkpoint came");
+        }
+        std::thread::sleep(Duration::from_micros(700 * round));
+        child.kill().expect("it can be killed");
+        child.wait().expect("it ends");
+        let out = folder.join("exported.ondes").display().to_string();
+        succeed(&["export", &checkpoint.display().to_string(), "--out", &out]);
+        file::read(Path::new(&out)).expect("a model");
+    }
+}
+
+#[test]
+fn every_wrong_field_of_a_configuration_is_named_in_one_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let config = write_config(folder, "wrong");
+    let base = std::fs::read_to_string(&config).expect("a file");
+    let (top, training) = base.split_once("[training]").expect("a table");
+    let network = top.split_once("[network]").expect("a table").0;
+    let cases = [
+        ("network", "sample_rate = 10"),
+        ("network", "hop = 1"),
+        ("network", "harmonics = 0"),
+        ("network", "noise_bands = 1"),
+        ("network", "room_seconds = 99.0"),
+        ("training", "steps = 0"),
+        ("training", "minutes = -1.0"),
+        ("training", "batch = 0"),
+        ("training", "clip_seconds = 0.0"),
+        ("training", "learning_rate = 0.0"),
+        ("training", "warmup_steps = -1"),
+        ("training", "weight_decay = -1.0"),
+        ("training", "gradient_norm = -1.0"),
+        ("training", "gradient_value = -1.0"),
+        ("training", "accumulate = 0"),
+        ("training", "ema = 1.0"),
+        ("training", "validation_share = 2.0"),
+        ("training", "validate_every = 0"),
+        ("training", "checkpoint_every = 0"),
+        ("training", "log_every = 0"),
+        ("training", "patience = 0"),
+        ("training", "device = \"tpu\""),
+        ("optimizer", "name = \"newton\""),
+        ("optimizer", "name = \"adam\"\nbeta1 = 2.0"),
+        ("schedule", "name = \"steep\""),
+        ("schedule", "name = \"cosine\"\ncycles = 0"),
+        ("loss", "mel = -1.0"),
+        ("loss", "colour = 1.0"),
+    ];
+    make_corpus(folder);
+    for (table, line) in cases {
+        let text = match table {
+            "network" => format!("{network}[network]\n{line}\n[training]{training}"),
+            "training" => format!("{top}[training]\n{line}\n"),
+            _ => format!("{base}\n[{table}]\n{line}\n"),
+        };
+        std::fs::write(&config, text).expect("it can be written");
+        let field = line.lines().last().and_then(|line| line.split(" = ").next()).expect("a field");
+        let named = match line {
+            "name = \"newton\"" => "newton",
+            "name = \"steep\"" => "steep",
+            "device = \"tpu\"" => "tpu",
+            // A negative number is none of steps: the line is named.
+            "warmup_steps = -1" => "line",
+            _ => field,
+        };
+        refuse(&[(vec!["fit", &config], named)]);
+    }
+}
+
+#[test]
+fn progress_is_printed_without_a_terminal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    make_corpus(folder);
+    let config = write_config(folder, "slow");
+    let text = std::fs::read_to_string(&config).expect("a file");
+    // No validation before the end.
+    let text = text.replace("validate_every = 7", "validate_every = 100000").replace("steps = 60", "minutes = 0.25");
+    std::fs::write(&config, text).expect("it can be written");
+    let output = run(&["fit", &config, "--tensorboard", "--patience", "5"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("step") && line.contains("s/step")), "{text}");
+    let events = std::fs::read_dir(folder.join("slow/tensorboard")).expect("a folder").count();
+    assert_eq!(events, 1);
 }

@@ -1,0 +1,226 @@
+//! Training of instruments, as a task of the trainer.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use ondes_engine::model::{Model, Training};
+use ondes_torch::{RecurrentState, TorchGraph, TorchWeights};
+use tch::{Device, Tensor};
+
+use crate::config::Config;
+use crate::dataset::{CropBatch, Dataset, Features, Subset};
+use crate::instrument_teacher::InstrumentTeacher;
+use crate::loss::{Loss, WeightedLoss};
+use crate::network;
+use crate::trainer::options::device;
+use crate::trainer::task::{first_non_finite, model_hash};
+use crate::trainer::{Phase, Task, Validation};
+
+/// Share of a crop that only warms up: recurrent state and room start from silence, unlike the recording.
+const WARM_UP_SHARE: f64 = 0.15;
+/// Batches per validation.
+const VALIDATION_BATCHES: u64 = 6;
+/// Training sound that the reference power of the losses is measured on, seconds.
+const REFERENCE_S: f64 = 120.0;
+
+/// An instrument that learns from recordings.
+pub struct InstrumentTask {
+    config: Config,
+    dataset: Dataset,
+    /// Model at the start of the run.
+    initial: Model,
+    synth: TorchGraph,
+    room: TorchGraph,
+    loss: WeightedLoss,
+    teacher: Option<InstrumentTeacher>,
+    /// Projections of the teacher's features.
+    further: BTreeMap<String, Tensor>,
+}
+
+/// Crops of a step.
+pub struct InstrumentBatch {
+    crops: CropBatch,
+    /// Seed of the noise.
+    noise_seed: u64,
+}
+
+impl InstrumentTask {
+    /// Analyses the data and makes an untrained instrument.
+    ///
+    /// # Errors
+    /// Returns an error if the configuration, the data or the device cannot be used.
+    pub fn new(config: Config) -> anyhow::Result<Self> {
+        let untrained = network::untrained(&config)?;
+        Self::from_model(untrained, config)
+    }
+
+    /// Analyses the data and starts from a model. Of the configuration's network, only sample rate and hop are used,
+    /// and must equal the model's.
+    ///
+    /// # Errors
+    /// As [`InstrumentTask::new`].
+    pub fn from_model(initial: Model, config: Config) -> anyhow::Result<Self> {
+        let dataset = Dataset::open(&config)?;
+        let header = initial.header();
+        let graph = |name: &str| {
+            let graph = TorchGraph::new(initial.method(name)?, header.sample_rate);
+            graph.map(|graph| graph.with_defaults(&header.controls))
+        };
+        let (synth, room) = (graph("synth")?, graph("room")?);
+        let mut left = (REFERENCE_S * f64::from(header.sample_rate)) as usize;
+        let reference: Vec<&[f32]> = dataset
+            .files(Subset::Training)
+            .iter()
+            .map(|file| {
+                let part = &file.audio()[..file.audio().len().min(left)];
+                left -= part.len();
+                part
+            })
+            .collect();
+        let loss = WeightedLoss::new(config.loss(), header.sample_rate, &reference, device(&config.training.device)?);
+        Ok(Self { loss, config, dataset, initial, synth, room, teacher: None, further: BTreeMap::new() })
+    }
+
+    /// Returns the validation files; the training files if the validation share is 0.
+    #[must_use]
+    pub fn validation_files(&self) -> &[Features] {
+        self.dataset.files(Subset::Validation)
+    }
+
+    /// Adds a teacher.
+    ///
+    /// # Errors
+    /// Returns an error if the network lacks a layer that the teacher's features need.
+    pub fn set_teacher(&mut self, teacher: InstrumentTeacher) -> anyhow::Result<()> {
+        if let Some(features) = &teacher.features {
+            let header = self.initial.header();
+            let showing = features.with_feature_outputs(self.initial.method("synth")?);
+            self.synth = TorchGraph::new(&showing, header.sample_rate)?.with_defaults(&header.controls);
+            self.further = features.projections(self.config.seed, Device::Cpu).into_iter().collect();
+        }
+        self.teacher = Some(teacher);
+        Ok(())
+    }
+
+    /// Returns the loss of a dry sound, with the room added, against a target.
+    fn loss_to(&self, weights: &TorchWeights, dry: &Tensor, target: &Tensor, noise_seed: u64) -> Loss {
+        let wet = dry + self.room.run(weights, &[dry.shallow_clone()], noise_seed).remove(0);
+        let samples = target.size()[1];
+        let warm_up = (WARM_UP_SHARE * samples as f64) as i64;
+        let after_warm_up = |sound: &Tensor| sound.narrow(1, warm_up, samples - warm_up);
+        self.loss.between(&after_warm_up(&wet.squeeze_dim(1)), &after_warm_up(target))
+    }
+}
+
+impl Task for InstrumentTask {
+    type Batch = InstrumentBatch;
+
+    fn initial(&self) -> &Model {
+        &self.initial
+    }
+
+    fn further_weights(&self) -> BTreeMap<String, Tensor> {
+        self.further.iter().map(|(name, weight)| (name.clone(), weight.shallow_clone())).collect()
+    }
+
+    fn phases(&self) -> Vec<Phase> {
+        let own = self.initial.weights().iter().map(|(name, _)| name.to_owned());
+        vec![Phase { name: "instrument", trained: own.chain(self.further.keys().cloned()).collect() }]
+    }
+
+    fn describe(&self) -> String {
+        self.config.name.clone()
+    }
+
+    fn seconds(&self) -> f64 {
+        self.dataset.seconds()
+    }
+
+    fn sample_rate(&self) -> u32 {
+        self.initial.header().sample_rate
+    }
+
+    fn epoch_steps(&self) -> Option<u64> {
+        None
+    }
+
+    fn rows(&self, _step: u64) -> usize {
+        self.config.training.batch
+    }
+
+    /// Draws the crops of a step; with a teacher, every other batch is augmented and rendered by the teacher.
+    fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> InstrumentBatch {
+        let crops = self.dataset.batch(Subset::Training, step, rows.clone(), device);
+        let crops = match &self.teacher {
+            Some(teacher) if step % 2 == 1 => teacher.augmented_batch(crops, step),
+            _ => crops,
+        };
+        // Parts of a batch have noise of their own.
+        InstrumentBatch { crops, noise_seed: step ^ (rows.start as u64) << 40 }
+    }
+
+    fn loss(&mut self, _phase: usize, weights: &TorchWeights, batch: &InstrumentBatch, _step: u64) -> Loss {
+        let InstrumentBatch { crops, noise_seed } = batch;
+        let controls = crops.controls();
+        let mut outputs = self.synth.run(weights, &controls, *noise_seed);
+        let dry = outputs.remove(0);
+        let mut loss = self.loss_to(weights, &dry, &crops.audio, *noise_seed);
+        if let Some(features) = self.teacher.as_ref().and_then(|teacher| teacher.features.as_ref()) {
+            loss.add("features", features.loss(weights, &controls, &outputs, &mut RecurrentState::default()));
+        }
+        loss
+    }
+
+    /// Returns the mean loss over fixed crops of the validation files.
+    fn validate(&mut self, weights: &TorchWeights, device: Device) -> anyhow::Result<Validation> {
+        let mut sum = 0.0;
+        let mut sounds = None;
+        for step in 0..VALIDATION_BATCHES {
+            let crops = self.dataset.batch(Subset::Validation, step, 0..self.config.training.batch, device);
+            let dry = self.synth.run(weights, &crops.controls(), step).remove(0);
+            sum += self.loss_to(weights, &dry, &crops.audio, step).total.double_value(&[]);
+            if step == 0 {
+                let wet = &dry + self.room.run(weights, &[dry.shallow_clone()], step).remove(0);
+                let first = |sound: &Tensor| Vec::<f32>::try_from(sound.get(0).view(-1).to_device(Device::Cpu));
+                sounds = Some([first(&crops.audio)?, first(&wet)?]);
+            }
+        }
+        Ok(Validation { loss: sum / VALIDATION_BATCHES as f64, measure: "validation", sounds })
+    }
+
+    fn first_non_finite(&self, weights: &TorchWeights, batch: &InstrumentBatch) -> Option<String> {
+        let method = self.initial.method("synth").ok()?;
+        first_non_finite(method, self.sample_rate(), weights, &batch.crops.controls())
+    }
+
+    fn identity(&self) -> Vec<(String, String)> {
+        let Config { seed, network, training, .. } = &self.config;
+        let text = |name: &str, value: &dyn std::fmt::Debug| (name.to_owned(), format!("{value:?}"));
+        let network = toml::Table::try_from(network).unwrap_or_default();
+        let mut identity: Vec<_> =
+            network.iter().map(|(name, value)| (format!("network.{name}"), value.to_string())).collect();
+        identity.extend([
+            text("seed", seed),
+            ("initial weights".to_owned(), model_hash(&self.initial)),
+            ("data".to_owned(), self.dataset.hash()),
+            text("training.batch", &training.batch),
+            text("training.clip_seconds", &training.clip_seconds),
+            text("training.validation_share", &training.validation_share),
+            ("loss".to_owned(), format!("{:?}", self.config.loss().terms().collect::<Vec<_>>())),
+            text("teacher", &self.teacher.as_ref().map(|_| self.further.keys().collect::<Vec<_>>())),
+        ]);
+        identity
+    }
+
+    fn card(&self, steps: u64, validation_loss: f64) -> Training {
+        let corpus = self.config.data.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        Training {
+            tool: format!("ondes-train {}", env!("CARGO_PKG_VERSION")),
+            corpus,
+            corpus_seconds: self.dataset.seconds().round(),
+            steps,
+            seed: self.config.seed,
+            validation_loss,
+        }
+    }
+}

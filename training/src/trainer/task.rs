@@ -1,0 +1,151 @@
+//! The interface of everything that learns.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use ondes_engine::model::{Method, Model, Training, Weights};
+use ondes_torch::{TorchGraph, TorchWeights};
+use tch::{Device, Tensor};
+
+use crate::loss::Loss;
+
+/// Weights that one optimiser moves by one loss. A task with an adversary has two phases; each step runs all in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Phase {
+    /// Name of the phase, such as "generator".
+    pub name: &'static str,
+    /// Names of its weights.
+    pub trained: Vec<String>,
+}
+
+/// Result of a validation.
+pub struct Validation {
+    /// Loss that selects the best weights; lower is better.
+    pub loss: f64,
+    /// Name of the loss.
+    pub measure: &'static str,
+    /// Beginning of the validation sound: target, then the model's. Only for logs.
+    pub sounds: Option<[Vec<f32>; 2]>,
+}
+
+/// Something that learns: its batches, its loss and its validation. It knows nothing of optimisers, precision or files.
+///
+/// A step calls [`Task::batch`], then [`Task::loss`] for each phase and as often as the optimiser needs gradients, then
+/// [`Task::finish_step`]. Batches and noise depend on the step and the seed only, so that a run can be resumed.
+pub trait Task {
+    /// Data of a step.
+    type Batch;
+
+    /// Returns the model before training; its weights are those to start from.
+    fn initial(&self) -> &Model;
+
+    /// Returns weights that are trained but not part of the model, such as a discriminator's.
+    fn further_weights(&self) -> BTreeMap<String, Tensor> {
+        BTreeMap::new()
+    }
+
+    /// Returns the phases of a step.
+    fn phases(&self) -> Vec<Phase>;
+
+    /// Returns the length of the training sound and what else is worth saying, in a few words.
+    fn describe(&self) -> String;
+
+    /// Returns the length of the training sound, seconds.
+    fn seconds(&self) -> f64;
+
+    /// Returns the sample rate, Hz.
+    fn sample_rate(&self) -> u32;
+
+    /// Returns the number of steps of a pass through the data; `None` if crops are drawn at random.
+    fn epoch_steps(&self) -> Option<u64>;
+
+    /// Returns the number of rows in the batch of a step.
+    fn rows(&self, step: u64) -> usize;
+
+    /// Returns rows of the batch of a step.
+    fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> Self::Batch;
+
+    /// Tells whether a step moves the weights; others only bring recurrent state up to date.
+    fn learns(&self, _step: u64) -> bool {
+        true
+    }
+
+    /// Returns the loss of a batch in a phase.
+    fn loss(&mut self, phase: usize, weights: &TorchWeights, batch: &Self::Batch, step: u64) -> Loss;
+
+    /// Ends a step: the state after its batch becomes that before the next.
+    fn finish_step(&mut self) {}
+
+    /// Returns the state between steps by name, for checkpoints.
+    fn state(&self) -> Vec<(String, Tensor)> {
+        Vec::new()
+    }
+
+    /// Replaces the state between steps.
+    fn set_state(&mut self, _state: Vec<(String, Tensor)>) {}
+
+    /// Measures weights on the validation sound.
+    ///
+    /// # Errors
+    /// Returns an error if the weights are not finite.
+    fn validate(&mut self, weights: &TorchWeights, device: Device) -> anyhow::Result<Validation>;
+
+    /// Returns the node at which the values of a batch first stop being finite, if any.
+    fn first_non_finite(&self, weights: &TorchWeights, batch: &Self::Batch) -> Option<String>;
+
+    /// Returns everything that the weights depend on besides the settings of the trainer, by name. A checkpoint is
+    /// resumed only if all are equal.
+    fn identity(&self) -> Vec<(String, String)>;
+
+    /// Returns the training part of the card; `steps` and `validation_loss` are those of the weights.
+    fn card(&self, steps: u64, validation_loss: f64) -> Training;
+}
+
+/// Returns the first node of a method whose output is not finite, as "NODE".
+pub fn first_non_finite(
+    method: &Method,
+    sample_rate: u32,
+    weights: &TorchWeights,
+    inputs: &[Tensor],
+) -> Option<String> {
+    let shapes = method.infer().ok()?;
+    let mut observed = method.clone();
+    observed.outputs.clear();
+    for (index, node) in method.nodes.iter().enumerate() {
+        let shape = shapes.values[method.inputs.len() + index];
+        observed.outputs.push(ondes_engine::model::Port {
+            name: node.name.clone(),
+            channels: shape.channels,
+            ratio: shape.ratio,
+        });
+    }
+    let graph = TorchGraph::new(&observed, sample_rate).ok()?;
+    let values = tch::no_grad(|| graph.run(weights, inputs, 0));
+    let finite = |value: &Tensor| value.isfinite().all().int64_value(&[]) == 1;
+    method.nodes.iter().zip(&values).find(|(_, value)| !finite(value)).map(|(node, _)| node.name.clone())
+}
+
+/// Selects the weights of a model from trained ones.
+///
+/// # Errors
+/// Returns an error if one is missing.
+pub fn model_weights(model: &Model, trained: &TorchWeights) -> anyhow::Result<Weights> {
+    let mut weights = Weights::default();
+    for (name, _) in model.weights().iter() {
+        let tensor = trained.0.get(name);
+        let tensor = anyhow::Context::with_context(tensor, || format!("the model has no weight {name:?}"))?;
+        weights.insert(name, ondes_torch::weights::to_plain(tensor)?);
+    }
+    Ok(weights)
+}
+
+/// Returns a hash of a model's methods and weights; what else is on its card does not matter.
+#[must_use]
+pub fn model_hash(model: &Model) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(format!("{:?}", model.header().methods).as_bytes());
+    for (name, weight) in model.weights().iter() {
+        hasher.update(name.as_bytes()).update(bytemuck::cast_slice(&weight.floats()));
+    }
+    hasher.finalize().to_hex().to_string()
+}

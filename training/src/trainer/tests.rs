@@ -1,0 +1,377 @@
+//! Runs resume to the same weights, stop when they should, and refuse what changes their mathematics.
+
+use std::path::Path;
+
+use ondes_torch::TorchWeights;
+use tch::{Device, Tensor};
+
+use super::checkpoint::Checkpoint;
+use super::task::first_non_finite;
+use super::{Length, Outcome, Precision, RunFiles, Task, Trainer, metrics};
+use crate::capture::architecture::Architecture;
+use crate::capture::pair::Pair;
+use crate::capture::task::{CaptureOptions, CaptureTask};
+use crate::optimizer::{OptimizerConfig, SgdConfig};
+use crate::schedule::{Plateau, ScheduleConfig};
+
+/// Returns half a second of noise through a curve.
+fn pair() -> Pair {
+    let mut random = ondes_engine::random::Lcg::new(7);
+    let dry: Vec<f32> = (0..24_000).map(|_| 0.5 * random.next_signed() as f32).collect();
+    let mut low = 0.0;
+    let wet = dry.iter().map(|x| {
+        low += 0.3 * (x - low);
+        (2.0_f32 * low).tanh()
+    });
+    let wet = wet.collect();
+    Pair::new(dry, wet, 48_000, "curve".into())
+}
+
+fn options(size: &str, steps: u64, folder: &Path) -> CaptureOptions {
+    let files =
+        RunFiles { checkpoint: folder.join("checkpoint"), metrics: folder.join("metrics.jsonl"), tensorboard: None };
+    let network = Architecture::named(size).expect("a size");
+    let mut options = CaptureOptions { batch: 4, window: 64, ..CaptureOptions::new(network, files) };
+    options.trainer.length = Length::Steps(steps);
+    options.trainer.validate_every = Some(50);
+    options.trainer.threads = 1;
+    options.trainer.device = "cpu".into();
+    options
+}
+
+fn trainer<'a>(options: &CaptureOptions, pair: &'a Pair) -> Trainer<CaptureTask<'a>> {
+    let task = CaptureTask::new(options.clone(), pair, None).expect("a task");
+    Trainer::new(task, options.trainer.clone()).expect("it can be trained")
+}
+
+fn run(options: &CaptureOptions, pair: &Pair) -> Trainer<CaptureTask<'static>> {
+    let pair: &'static Pair = Box::leak(Box::new(pair.clone()));
+    let mut trainer = trainer(options, pair);
+    assert_eq!(trainer.run().expect("it trains"), Outcome::Finished);
+    trainer
+}
+
+/// Returns all tensors of a checkpoint.
+fn tensors(path: &Path) -> Vec<(String, Vec<f32>)> {
+    let checkpoint = Checkpoint::read(path).expect("a checkpoint");
+    let mut names = checkpoint.names("").expect("names");
+    names.sort();
+    let numbers = names.into_iter().filter(|name| name != "model");
+    numbers
+        .map(|name| {
+            let tensor = checkpoint.tensor(&name).expect("a tensor");
+            (name, Vec::<f32>::try_from(tensor.contiguous().view(-1)).expect("numbers"))
+        })
+        .collect()
+}
+
+#[test]
+fn a_resumed_run_equals_an_uninterrupted_one_with_every_optimizer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    // The epoch of the recurrent network has 79 steps, so the run stops within the second.
+    for (size, names) in [("lstm-2", &OptimizerConfig::NAMES[..]), ("nano", &["adamw", "sam"][..])] {
+        for name in names {
+            let case = folder.path().join(format!("{size}-{name}"));
+            let mut whole = options(size, if size == "nano" { 30 } else { 130 }, &case.join("whole"));
+            whole.trainer.optimizer = OptimizerConfig::named(name).expect("an optimizer");
+            whole.trainer.learning_rate = 1e-3;
+            whole.trainer.ema = 0.9;
+            whole.trainer.validate_every = Some(if size == "nano" { 10 } else { 100 });
+            let expected = run(&whole, &pair).model().expect("a model");
+
+            let mut parts = whole.clone();
+            parts.trainer.files.checkpoint = case.join("parts/checkpoint");
+            parts.trainer.files.metrics = case.join("parts/metrics.jsonl");
+            let mut first = parts.clone();
+            first.trainer.stop_at = Some(1e9);
+            let stopped = run(&first, &pair);
+            assert!(stopped.progress().step < stopped.progress().steps, "{name}");
+            let mut second = trainer(&parts, &pair);
+            second.resume().expect("it goes on");
+            second.run().expect("it trains");
+            let model = second.model().expect("a model");
+            assert_eq!(model.weights(), expected.weights(), "{size}, {name}");
+            assert_eq!(model.header(), expected.header(), "{size}, {name}");
+            assert_eq!(
+                tensors(&parts.trainer.files.checkpoint),
+                tensors(&whole.trainer.files.checkpoint),
+                "{size}, {name}"
+            );
+            let steps = |options: &CaptureOptions| -> Vec<(u64, Option<f64>)> {
+                let lines = metrics::read(&options.trainer.files.metrics).expect("a log");
+                lines.iter().map(|line| (line.step, line.loss)).collect()
+            };
+            assert_eq!(steps(&parts), steps(&whole), "no line twice");
+        }
+    }
+}
+
+#[test]
+fn what_changes_the_mathematics_is_refused_by_name_and_other_changes_are_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    let base = options("lstm-2", 60, folder.path());
+    run(&base, &pair);
+    let resumed = |change: &dyn Fn(&mut CaptureOptions)| {
+        let mut changed = base.clone();
+        change(&mut changed);
+        let mut trainer = trainer(&changed, &pair);
+        trainer.resume().map(|()| trainer.progress().steps).map_err(|error| format!("{error:#}"))
+    };
+    assert_eq!(resumed(&|_| ()), Ok(60));
+    assert_eq!(resumed(&|options| options.trainer.length = Length::Steps(90)), Ok(90));
+    assert_eq!(resumed(&|options| options.trainer.checkpoint_every = Some(7)), Ok(60));
+    assert_eq!(resumed(&|options| options.trainer.patience = Some(3)), Ok(60));
+    assert_eq!(resumed(&|options| options.trainer.accumulate = 2), Ok(60));
+    for (named, change) in [
+        (
+            "batch is 4 in the checkpoint and 8 now",
+            (&|o: &mut CaptureOptions| o.batch = 8) as &dyn Fn(&mut CaptureOptions),
+        ),
+        ("window is 64", &|o| o.window = 128),
+        ("seed is 0", &|o| o.seed = 1),
+        ("network is Lstm { hidden: 2 } in the checkpoint", &|o| {
+            o.network = Architecture::named("lstm-3").expect("a size").into()
+        }),
+        ("loss is", &|o| o.loss.mse = 1.0),
+        ("training.learning_rate is", &|o| o.trainer.learning_rate = 0.5),
+        ("training.warmup_steps is", &|o| o.trainer.warmup_steps = 5),
+        ("training.weight_decay is", &|o| o.trainer.weight_decay = 0.5),
+        ("training.gradient_norm is", &|o| o.trainer.clip.norm = 0.5),
+        ("training.gradient_value is", &|o| o.trainer.clip.value = 0.5),
+        ("training.ema is", &|o| o.trainer.ema = 0.5),
+        ("optimizer", &|o| o.trainer.optimizer = OptimizerConfig::named("lamb").expect("one")),
+        ("schedule", &|o| o.trainer.schedule = ScheduleConfig::Constant),
+    ] {
+        let error = resumed(change).expect_err(named);
+        assert!(error.contains(named) && error.contains("checkpoint"), "{error}");
+    }
+    let mut other = pair.clone();
+    other.flip();
+    let error = trainer(&base, &other).resume().expect_err("other sound");
+    assert!(format!("{error:#}").contains("sound"), "{error:#}");
+}
+
+#[test]
+fn accumulated_parts_equal_the_whole_batch() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    for size in ["lstm-2", "nano"] {
+        let weights = |accumulate: usize| {
+            let mut options = CaptureOptions { batch: 32, ..options(size, 3, folder.path()) };
+            options.trainer.accumulate = accumulate;
+            options.trainer.optimizer = OptimizerConfig::Sgd(SgdConfig { momentum: 0.9, nesterov: false });
+            options.trainer.learning_rate = 0.1;
+            options.trainer.warmup_steps = 0;
+            run(&options, &pair).model().expect("a model").weights().clone()
+        };
+        let (whole, parts) = (weights(1), weights(4));
+        assert_ne!(&whole, Architecture::named(size).unwrap().untrained(0, 48_000).unwrap().weights(), "it learns");
+        for ((name, whole), (_, parts)) in whole.iter().zip(parts.iter()) {
+            let largest = whole.floats().iter().zip(&*parts.floats()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(largest <= 1e-6, "{size}, {name}: {largest}");
+        }
+    }
+}
+
+#[test]
+fn runs_stop_when_they_should() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    let base = options("lstm-2", 100, folder.path());
+    // A learning rate of nearly nothing brings no progress after the first validation.
+    let mut still = base.clone();
+    still.trainer.validate_every = Some(10);
+    still.trainer.patience = Some(3);
+    still.trainer.learning_rate = 1e-30;
+    assert_eq!(run(&still, &pair).progress().step, 40);
+    let mut good = base.clone();
+    good.trainer.validate_every = Some(10);
+    good.trainer.stop_at = Some(1e3);
+    assert_eq!(run(&good, &pair).progress().step, 10);
+    // The rate of a plateau falls.
+    let mut plateau = still.clone();
+    plateau.trainer.patience = None;
+    plateau.trainer.warmup_steps = 0;
+    plateau.trainer.schedule =
+        ScheduleConfig::Plateau(Plateau { factor: 0.1, patience: 2, threshold: 0.0, last: 1e-3 });
+    run(&plateau, &pair);
+    let rates: Vec<f64> = metrics::read(&plateau.trainer.files.metrics)
+        .expect("a log")
+        .iter()
+        .filter(|line| line.loss.is_some())
+        .filter_map(|line| line.rate)
+        .collect();
+    let near = |at: usize, share: f64| assert!((rates[at] / 1e-30 - share).abs() < 1e-9, "{rates:?}");
+    near(0, 1.0);
+    near(3, 0.1);
+    near(9, 1e-3);
+
+    let mut minutes = base;
+    minutes.trainer.length = Length::Minutes(1e-9);
+    assert_eq!(run(&minutes, &pair).progress().step, 79, "one epoch at least");
+}
+
+#[test]
+fn mixed_precision_learns_and_an_overflow_skips_a_step() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    let loss = |precision: Precision| {
+        let mut options = options("nano", 60, folder.path());
+        options.trainer.precision = precision;
+        options.trainer.validate_every = Some(10);
+        let trainer = run(&options, &pair);
+        let scale = trainer.progress().loss_scale.factor;
+        (trainer.progress().best.expect("a validation").0, scale)
+    };
+    let (exact, _) = loss(Precision::F32);
+    for precision in [Precision::Bf16, Precision::F16] {
+        let (mixed, _) = loss(precision);
+        assert!((mixed / exact - 1.0).abs() < 0.1, "{precision:?}: {mixed}, {exact} in f32");
+    }
+    // A loss that overflows in f16 at the first factors: the weights wait until it fits.
+    let mut loud = options("nano", 60, folder.path());
+    loud.trainer.precision = Precision::F16;
+    loud.loss.esr = 1e4;
+    loud.trainer.validate_every = Some(10);
+    let trainer = run(&loud, &pair);
+    assert!(trainer.progress().loss_scale.factor < 65_536.0, "{:?}", trainer.progress());
+    assert!((trainer.progress().best.expect("a validation").0 / exact - 1.0).abs() < 0.5);
+}
+
+#[test]
+fn timing_changes_no_weights() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    let mut epoch = options("lstm-2", 79, folder.path());
+    let expected = run(&epoch, &pair).model().expect("a model");
+    epoch.trainer.length = Length::Minutes(1e-9);
+    let model = run(&epoch, &pair).model().expect("a model");
+    assert_eq!(model.weights(), expected.weights());
+}
+
+#[test]
+fn divergence_names_the_layer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    let mut wild = options("nano", 100, folder.path());
+    // The first gradient of such a loss makes weights whose products overflow.
+    wild.loss.esr = 1e15;
+    wild.trainer.optimizer = OptimizerConfig::named("sgd").expect("an optimizer");
+    wild.trainer.clip.norm = 0.0;
+    wild.trainer.learning_rate = 1.0;
+    wild.trainer.warmup_steps = 0;
+    let error = trainer(&wild, &pair).run().expect_err("it diverges").to_string();
+    assert!(error.contains("training diverged at step") && error.contains("in the layer"), "{error}");
+    assert_eq!(error.lines().count(), 1);
+
+    let model = Architecture::named("lstm-2").unwrap().untrained(0, 48_000).expect("a model");
+    let mut method = model.method("forward").expect("a method").clone();
+    method.warm_up = 0;
+    let mut weights = TorchWeights::new(model.weights(), Device::Cpu);
+    let input = [Tensor::zeros([1, 1, 8], (tch::Kind::Float, Device::Cpu))];
+    assert_eq!(first_non_finite(&method, 48_000, &weights, &input), None);
+    let name = weights.0.keys().find(|name| name.starts_with("head")).expect("a head").clone();
+    let broken = weights.0[&name].full_like(f64::NAN);
+    weights.0.insert(name, broken);
+    assert_eq!(first_non_finite(&method, 48_000, &weights, &input).as_deref(), Some("head"));
+}
+
+#[test]
+fn checkpoints_hold_a_model_and_damaged_ones_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    let base = options("lstm-2", 60, folder.path());
+    let mut trained = run(&base, &pair);
+    let checkpoint = Checkpoint::read(&base.trainer.files.checkpoint).expect("a checkpoint");
+    let (exported, model) = (checkpoint.best_model().expect("a model"), trained.model().expect("a model"));
+    assert_eq!(exported.weights(), model.weights());
+    assert_eq!(exported.header(), model.header());
+    let bytes = std::fs::read(&base.trainer.files.checkpoint).expect("a file");
+    let cut = folder.path().join("cut");
+    for length in [0, 7, 100, bytes.len() / 2, bytes.len() - 1] {
+        std::fs::write(&cut, &bytes[..length]).expect("a file");
+        let error = Checkpoint::read(&cut).err().expect("it is damaged");
+        assert!(error.to_string().contains("damaged"), "{error:#}");
+    }
+}
+
+#[test]
+fn a_task_with_an_adversary_trains_both_sides() {
+    /// Two weights that pull on each other: `g` wants `g · d` small, `d` wants it large.
+    struct Adversaries(ondes_engine::model::Model);
+    impl Task for Adversaries {
+        type Batch = ();
+        fn initial(&self) -> &ondes_engine::model::Model {
+            &self.0
+        }
+        fn further_weights(&self) -> std::collections::BTreeMap<String, Tensor> {
+            ["g", "d"].map(|name| (name.to_owned(), Tensor::from_slice(&[1.0_f32]))).into()
+        }
+        fn phases(&self) -> Vec<super::Phase> {
+            let phase = |name, weight: &str| super::Phase { name, trained: vec![weight.to_owned()] };
+            vec![phase("discriminator", "d"), phase("generator", "g")]
+        }
+        fn describe(&self) -> String {
+            "adversaries".into()
+        }
+        fn seconds(&self) -> f64 {
+            0.0
+        }
+        fn sample_rate(&self) -> u32 {
+            48_000
+        }
+        fn epoch_steps(&self) -> Option<u64> {
+            None
+        }
+        fn rows(&self, _step: u64) -> usize {
+            1
+        }
+        fn batch(&mut self, _step: u64, _rows: std::ops::Range<usize>, _device: Device) {}
+        fn loss(&mut self, phase: usize, weights: &TorchWeights, _batch: &(), _step: u64) -> crate::loss::Loss {
+            let product = (&weights.0["g"] * &weights.0["d"]).sum(tch::Kind::Float);
+            let total = if phase == 0 { -product } else { product };
+            crate::loss::Loss { terms: Vec::new(), total }
+        }
+        fn validate(&mut self, weights: &TorchWeights, _device: Device) -> anyhow::Result<super::Validation> {
+            // Steps of 0.1: d += g, then g -= d.
+            let value = |name: &str| weights.0[name].double_value(&[0]);
+            let (mut g, mut d) = (1.0, 1.0);
+            for _ in 0..3 {
+                d += 0.1 * g;
+                g -= 0.1 * d;
+            }
+            assert!((value("g") - g).abs() < 1e-6 && (value("d") - d).abs() < 1e-6, "{} {}", value("g"), value("d"));
+            Ok(super::Validation { loss: 0.0, measure: "none", sounds: None })
+        }
+        fn first_non_finite(&self, _weights: &TorchWeights, _batch: &()) -> Option<String> {
+            None
+        }
+        fn identity(&self) -> Vec<(String, String)> {
+            Vec::new()
+        }
+        fn card(&self, steps: u64, validation_loss: f64) -> ondes_engine::model::Training {
+            let tool = String::new();
+            ondes_engine::model::Training {
+                corpus: tool.clone(),
+                tool,
+                corpus_seconds: 0.0,
+                steps,
+                seed: 0,
+                validation_loss,
+            }
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut settings = options("lstm-2", 3, folder.path()).trainer;
+    settings.optimizer = OptimizerConfig::Sgd(SgdConfig { momentum: 0.0, nesterov: false });
+    settings.schedule = ScheduleConfig::Constant;
+    settings.warmup_steps = 0;
+    settings.learning_rate = 0.1;
+    settings.clip.norm = 0.0;
+    let model = Architecture::named("lstm-2").unwrap().untrained(0, 48_000).expect("a model");
+    let mut trainer = Trainer::new(Adversaries(model), settings).expect("it can be trained");
+    trainer.run().expect("it trains");
+    assert_eq!(trainer.progress().best.map(|(_, step)| step), Some(3));
+}

@@ -1,0 +1,105 @@
+//! Options of every command that trains.
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use ondes_training::config::Config;
+use ondes_training::optimizer::OptimizerConfig;
+use ondes_training::schedule::ScheduleConfig;
+use ondes_training::trainer::{Precision, TrainerOptions};
+
+use crate::value_parser;
+
+/// Options of the trainer. Those that are absent leave the configuration as it is.
+#[derive(Args)]
+#[command(next_help_heading = "Trainer")]
+pub struct TrainerArguments {
+    /// Optimiser, with its default settings [default: adamw].
+    #[arg(long, value_parser = PossibleValuesParser::new(OptimizerConfig::NAMES))]
+    optimizer: Option<String>,
+    /// Computes each batch in this many parts, one after the other, to need less memory.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    accumulate: Option<u16>,
+    /// Precision of the forward pass [default: f32].
+    #[arg(long, value_parser = PossibleValuesParser::new(Precision::NAMES))]
+    precision: Option<String>,
+    /// Decay rate of the mean of the weights that is validated and kept, such as 0.999.
+    #[arg(long, value_parser = value_parser::decay)]
+    ema: Option<f64>,
+    /// Stops after this many validations without progress.
+    #[arg(long, value_name = "VALIDATIONS", value_parser = clap::value_parser!(u64).range(1..))]
+    patience: Option<u64>,
+    /// Stops at this validation loss.
+    #[arg(long, value_name = "LOSS", value_parser = value_parser::positive)]
+    stop_at: Option<f64>,
+    /// Writes TensorBoard event files: scalars, histograms, spectrograms and sound.
+    #[arg(long)]
+    tensorboard: bool,
+    /// Threads of libtorch; 0 for one with recurrent captures, otherwise one per core.
+    #[arg(long, value_parser = clap::value_parser!(i32).range(0..=256))]
+    threads: Option<i32>,
+    /// Device: auto, cpu, cuda or cuda:N; auto selects CUDA if available.
+    #[arg(long)]
+    device: Option<String>,
+}
+
+/// Schedule of the learning rate.
+#[derive(Args)]
+#[command(next_help_heading = "Trainer")]
+pub struct ScheduleArgument {
+    /// Schedule of the learning rate, with its default settings [default: cosine].
+    #[arg(long, value_parser = PossibleValuesParser::new(ScheduleConfig::NAMES))]
+    schedule: Option<String>,
+}
+
+impl ScheduleArgument {
+    /// Changes a schedule.
+    pub fn apply(&self, schedule: &mut ScheduleConfig) -> anyhow::Result<()> {
+        if let Some(name) = &self.schedule {
+            *schedule = ScheduleConfig::named(name)?;
+        }
+        Ok(())
+    }
+}
+
+impl TrainerArguments {
+    fn precision(&self) -> Option<Precision> {
+        self.precision.as_deref().and_then(Precision::named)
+    }
+
+    /// Changes a configuration.
+    pub fn apply_to_config(&self, config: &mut Config) -> anyhow::Result<()> {
+        if let Some(name) = &self.optimizer {
+            config.optimizer = OptimizerConfig::named(name)?;
+        }
+        let training = &mut config.training;
+        training.accumulate = self.accumulate.map_or(training.accumulate, usize::from);
+        training.precision = self.precision().unwrap_or(training.precision);
+        training.ema = self.ema.unwrap_or(training.ema);
+        training.patience = self.patience.or(training.patience);
+        training.stop_at = self.stop_at.or(training.stop_at);
+        training.tensorboard |= self.tensorboard;
+        training.threads = self.threads.unwrap_or(training.threads);
+        if let Some(device) = &self.device {
+            training.device.clone_from(device);
+        }
+        Ok(())
+    }
+
+    /// Changes the settings of a run.
+    pub fn apply(&self, options: &mut TrainerOptions) -> anyhow::Result<()> {
+        if let Some(name) = &self.optimizer {
+            options.optimizer = OptimizerConfig::named(name)?;
+        }
+        options.accumulate = self.accumulate.map_or(options.accumulate, usize::from);
+        options.precision = self.precision().unwrap_or(options.precision);
+        options.ema = self.ema.unwrap_or(options.ema);
+        options.patience = self.patience.or(options.patience);
+        options.stop_at = self.stop_at.or(options.stop_at);
+        options.files.tensorboard = self.tensorboard.then(|| options.files.metrics.with_file_name("tensorboard"));
+        options.threads = self.threads.filter(|threads| *threads > 0).unwrap_or(options.threads);
+        if let Some(device) = &self.device {
+            options.device.clone_from(device);
+        }
+        Ok(())
+    }
+}
