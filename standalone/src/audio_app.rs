@@ -69,7 +69,7 @@ fn unused_path(path: PathBuf) -> PathBuf {
     std::iter::once(path.clone()).chain(numbered).find(|path| !path.exists()).unwrap_or(path)
 }
 
-/// What a recorder can record.
+/// Signals that a recorder can record.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum RecorderScope {
     /// The master and sixteen tracks, and what was played before.

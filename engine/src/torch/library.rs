@@ -60,7 +60,7 @@ pub enum TorchError {
     Lost {
         /// Name of the program.
         name: String,
-        /// What happened.
+        /// Cause, in one line.
         reason: String,
     },
 }

@@ -57,7 +57,7 @@ enum WatchEnd {
     OwnerDropped,
 }
 
-/// What to do next.
+/// Next step of the supervisor.
 enum Next {
     /// Open these devices.
     Open(AudioChoice),

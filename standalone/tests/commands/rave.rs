@@ -73,7 +73,7 @@ fn unsupported_exports_are_refused_with_the_module() {
         assert!(error.contains(expected), "{error:?} has no {expected:?}");
     };
     refused(&|root| root.with("pqmf", None), "no module \"pqmf\"");
-    refused(&|root| root.with("n_channels", Some(Attribute::Int(2))), "models of 2 channels");
+    refused(&|root| root.with("n_channels", Some(Attribute::Int(2))), "1 of 2 channels");
     refused(&|root| root.with("input_mode", Some(Attribute::Text("mel"))), "an input_mode of \"mel\"");
     refused(&|root| root.with("encode_params", Some(Attribute::Counts(vec![1, 1, 99, 2048]))), "99 of 12 latents");
     refused(&|root| root.with("latent_mean", Some(Attribute::None)), "no tensor \"latent_mean\"");

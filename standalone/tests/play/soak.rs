@@ -103,7 +103,7 @@ struct Take {
     format: RecordingFormat,
     /// Frames of pre-roll.
     before: usize,
-    /// What the master has played since the start, interleaved.
+    /// Samples that the master has played since the start, interleaved.
     master: Vec<f32>,
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use zip::write::FileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-/// What is known of a format's structure.
+/// Structure of a format, as far as mutations use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
     /// Bytes, with lengths and offsets as integers.

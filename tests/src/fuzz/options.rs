@@ -1,4 +1,4 @@
-//! What `cargo xtask fuzz` asks of the tests, in environment variables.
+//! Options of `cargo xtask fuzz`, passed to the tests in environment variables.
 
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What happens beside the arithmetic of a run.
+//! Work beside the arithmetic of a run: logs, checkpoints, stopping.
 
 use super::parameters::Parameters;
 use super::task::Validation;

@@ -20,7 +20,7 @@ use seccompiler::{
 const MAX_DATA: u64 = 8 << 30;
 /// Version of Landlock whose rights are given up; an older kernel has some of them.
 const LANDLOCK: ABI = ABI::V6;
-/// What libtorch reads while it computes: libraries that it opens late, properties of processor and system, and seeds.
+/// Files that libtorch reads while it computes: libraries that it opens late, properties of processor and system, and seeds.
 const READABLE: [&str; 9] =
     ["/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/proc", "/sys", "/dev/null", "/dev/random", "/dev/urandom"];
 
