@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use ondes_engine::dsp::level::peak;
 use ondes_engine::media::Decoder;
 
 use crate::peer::{Peer, Tape};
@@ -145,9 +146,11 @@ pub fn decode(path: &Path) -> Vec<Vec<f32>> {
     all
 }
 
-/// Returns the offset of `part` in `whole`, found by its first loud sample, and the number of equal samples.
+/// Returns the offset of `part` in `whole`, found by its first loud sample, and the number of equal samples. The hum of an
+/// amplifier is not loud: other clients may connect after its beginning.
 pub fn place(part: &[f32], whole: &[f32]) -> (isize, usize) {
-    let loud = part.iter().position(|sample| sample.abs() > 1e-3).expect("it is not silent");
+    let threshold = 0.1 * peak(part);
+    let loud = part.iter().position(|sample| sample.abs() > threshold).expect("it is not silent");
     let window = &part[loud..loud + 64];
     let at = whole.windows(64).position(|there| there == window).expect("it is not in it");
     let shift = at as isize - loud as isize;

@@ -23,7 +23,7 @@ fn latency(model: &Path, play: &[&str]) -> usize {
 }
 
 /// Attempts on a busy machine.
-const ATTEMPTS: usize = 5;
+const ATTEMPTS: usize = 10;
 
 /// Plays with `play` until it exits; asserts that what was heard and recorded equals a render with `arguments`.
 fn assert_same(play: &[&str], arguments: &[&str], folder: &Path) {
