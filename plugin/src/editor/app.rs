@@ -98,7 +98,9 @@ impl EditorApp {
         self.extent.set(Some(size), true);
         self.with_setter(|view_model, window, setter| view_model::show(view_model, window, ui, setter));
     }
+}
 
+impl EditorApp {
     fn with_setter(&mut self, run: impl FnOnce(&mut InstanceViewModel, &mut Window, &HostSetter<'_>)) {
         let Self { instance, parameters, view_model, window, context, activity, applied, .. } = self;
         let is_idle = activity.is_idle(instance.monitor.recorded_samples());
@@ -143,7 +145,6 @@ impl ParameterSetter for HostSetter<'_> {
                 parameter.apply_position(position);
                 self.applied.borrow_mut().insert(id, position);
             } else {
-                self.applied.borrow_mut().remove(&id);
                 parameter.set_position(&self.context.param_setter(), position);
             }
             self.instance.host_notifier.mark_values_changed();
