@@ -41,8 +41,7 @@ impl PluginWrapper {
 
     /// Lets the host read the values that were changed without it. On the main thread.
     pub(super) fn report_inactive_changes(&self) {
-        let is_applied = self.instance.host_notifier.take_values_applied();
-        if self.inactive_changes.unreported.swap(false, Relaxed) || is_applied {
+        if self.inactive_changes.unreported.swap(false, Relaxed) {
             // SAFETY: for this id a host returns that type, or null; it outlives this.
             unsafe {
                 let params = self.host_extension::<clap_host_params>(CLAP_EXT_PARAMS);
