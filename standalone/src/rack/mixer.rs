@@ -471,6 +471,8 @@ mod tests {
         requests.into_iter().for_each(ModelRequest::load);
         superseded.load();
         assert!(mixer.tracks().all(|(_, track)| track.title() == BUNDLED[2].name));
+        // The session builds its network on a thread of its own.
+        mixer.tracks().for_each(|(_, track)| track.instance.wait_until_loaded(Duration::from_secs(20)));
         assert!(mixer.tracks().all(|(_, track)| track.instance.status() != LoadStatus::Loading));
     }
 
