@@ -67,7 +67,7 @@ pub struct PlayArguments {
     /// Model file, name of a bundled model (bowed, plucked, wind), or session
     #[arg(value_name = "MODEL|SESSION")]
     model: PathBuf,
-    /// Run the TorchScript programs that the session names, this time only; a program can do what any program can
+    /// Run the TorchScript programs that the session names, this time only; run only what you trust
     #[arg(long)]
     trust: bool,
     /// Audio input for the model to follow or process: an input device, or a recording

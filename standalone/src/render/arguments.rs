@@ -70,7 +70,7 @@ pub struct RenderArguments {
     /// executed), or NAME.ondes-session
     #[arg(value_name = "MODEL|SESSION")]
     pub model: PathBuf,
-    /// Run the TorchScript programs that the session names, this time only; a program can do what any program can
+    /// Run the TorchScript programs that the session names, this time only; run only what you trust
     #[arg(long)]
     pub trust: bool,
     /// More files and folders for the option before, --midi or --input; MODEL must come before it
