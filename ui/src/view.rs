@@ -210,8 +210,8 @@ pub struct ModelEntry {
     pub origin: EntryOrigin,
     /// True if the user marked it.
     pub favourite: bool,
-    /// True if it was loaded recently.
-    pub recent: bool,
+    /// Place among the models loaded recently, 0 for the last one.
+    pub recent: Option<usize>,
     /// Description in a sentence; may be empty.
     pub about: String,
     /// Summary of its quality, such as that of [`quality_line`](crate::quality_line); may be empty.
