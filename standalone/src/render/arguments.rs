@@ -16,6 +16,7 @@ use super::shard::Shard;
 use crate::argument_parsers::{SECONDS, TRANSPOSE, number_in, parse_control};
 use crate::executor_arguments::{ExecutorArguments, ResamplingArgument};
 use crate::memory;
+use crate::program_arguments::ProgramArguments;
 use crate::rack::session_file;
 
 const EXAMPLES: &str = "\
@@ -107,6 +108,9 @@ pub struct RenderArguments {
     /// Parameters of the plugin and the app.
     #[command(flatten)]
     pub parameters: ParameterArguments,
+    /// Method and settings of a TorchScript model.
+    #[command(flatten)]
+    pub program: ProgramArguments,
     /// Executor of the network.
     #[command(flatten)]
     pub executor_arguments: ExecutorArguments,
