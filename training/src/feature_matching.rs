@@ -167,6 +167,8 @@ fn is_feature(op: &Op) -> bool {
         | Op::FlipOddBands
         | Op::Noise { .. }
         | Op::ShapedNoise { .. }
+        | Op::NearestCodes { .. }
+        | Op::CodeSum { .. }
         | Op::Harmonic
         | Op::FilteredNoise
         | Op::Convolve { .. } => false,

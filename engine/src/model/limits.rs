@@ -38,6 +38,8 @@ pub const STREAM_VALUES: usize = 16 << 20;
 pub const WARM_UP_MULTIPLY_ADDS: usize = 20_000_000_000;
 /// Most values in all streams of an executor: 1 GiB.
 pub const EXECUTOR_VALUES: usize = 256 << 20;
+/// Entries of a codebook: an index is exact in `f32`.
+pub const CODES: usize = 1 << 16;
 /// Samples of all channels of a sound that a program takes: more than 40 s of mono at 48 kHz.
 pub const SOUND_VALUES: usize = 2 << 20;
 /// Supported sample rates, Hz.
@@ -62,6 +64,8 @@ pub(crate) fn executor_values(method: &Method, shapes: &Shapes, streams: usize, 
             | Op::Snake
             | Op::Latency { .. }
             | Op::ShapedNoise { .. }
+            | Op::NearestCodes { .. }
+            | Op::CodeSum { .. }
             | Op::Harmonic
             | Op::FilteredNoise => 1,
         };

@@ -136,6 +136,23 @@ pub enum Op {
         /// Frames of output per frame of input.
         hop: usize,
     },
+    /// Residual vector quantization of `x [C]`: for each codebook in turn, the index of the entry with the least Euclidean
+    /// distance to what those before it leave, `codebook [codebooks][codes][C]` (Zeghidour et al., SoundStream,
+    /// arXiv:2107.03312). In `bf16`, indices above 256 are rounded.
+    NearestCodes {
+        /// Codebooks: channels of the output.
+        codebooks: usize,
+        /// Entries of a codebook.
+        codes: usize,
+    },
+    /// Sum of one entry of each codebook, `codebook [channels of the input][codes][channels]`. The indices are rounded
+    /// towards zero and limited to those that exist. Reverses [`Op::NearestCodes`].
+    CodeSum {
+        /// Entries of a codebook.
+        codes: usize,
+        /// Channels of the output.
+        channels: usize,
+    },
     /// `scale · x + offset` with fixed numbers, such as to normalise an input port.
     Affine {
         /// Factor.

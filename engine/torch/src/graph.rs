@@ -7,6 +7,7 @@ use ondes_engine::model::{Activation, Control, Method, ModelError, Op, graph::Sh
 use tch::{Kind, Tensor};
 
 use crate::TorchWeights;
+use crate::codes;
 use crate::precision::in_f32;
 use crate::synthesis::{self, Noise};
 
@@ -193,6 +194,10 @@ impl TorchGraph {
             Op::ShapedNoise { bands, hop } => {
                 in_f32([x, inputs[1]], |[x, noise]| synthesis::shaped_noise(&x, &noise, bands, hop))
             }
+            Op::NearestCodes { .. } => {
+                in_f32([x, weight("codebook")], |[x, codebook]| codes::nearest_codes(&x, &codebook))
+            }
+            Op::CodeSum { .. } => in_f32([x, weight("codebook")], |[x, codebook]| codes::code_sum(&x, &codebook)),
             Op::Harmonic => synthesis::harmonic(x, inputs[1], inputs[2], hop, self.sample_rate),
             Op::FilteredNoise => synthesis::filtered_noise(x, hop, Noise { seed: noise_seed }),
             Op::Convolve { .. } => in_f32([x, weight("impulse")], |[x, impulse]| synthesis::convolve(&x, &impulse)),

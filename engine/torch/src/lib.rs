@@ -13,6 +13,7 @@
 #![deny(unsafe_code)]
 
 mod call;
+mod codes;
 mod device;
 #[expect(unsafe_code, reason = "a C interface")]
 mod exports;

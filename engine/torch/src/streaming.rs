@@ -202,6 +202,8 @@ fn memory(op: &Op) -> Option<NodeMemory> {
         | Op::Latency { .. }
         | Op::Interleave { .. }
         | Op::FlipOddBands
-        | Op::ShapedNoise { .. } => NodeMemory::Nothing,
+        | Op::ShapedNoise { .. }
+        | Op::NearestCodes { .. }
+        | Op::CodeSum { .. } => NodeMemory::Nothing,
     })
 }

@@ -152,6 +152,13 @@ fn noise_agrees() {
 }
 
 #[test]
+fn codes_agree() {
+    check(Op::NearestCodes { codebooks: 3, codes: 17 }, &[port("x", 6, 8)], 8, -1.0..1.0);
+    // Beyond both ends of the codes.
+    check(Op::CodeSum { codes: 5, channels: 7 }, &[port("x", 3, 8)], 8, -2.0..8.0);
+}
+
+#[test]
 fn synthesis_agrees() {
     let hop = 192;
     let bank = [port("pitch", 1, hop), port("amplitude", 1, hop), port("distribution", 80, hop)];

@@ -113,7 +113,11 @@ fn a_method_and_settings_are_chosen() {
     let refused = |arguments: &[&str], words: &[&str]| {
         assert_refused(&run(&[&["render", "--input", "in.wav"], arguments].concat()), words);
     };
-    refused(&["program.ts", "--set", "name=loud"], &["program.ts: ", "\"name\"", "refuses this value"]);
+    let loud = run(&["render", "--input", "in.wav", "program.ts", "--set", "name=loud"]);
+    let errors = String::from_utf8_lossy(&loud.stderr);
+    assert_eq!(loud.status.code(), Some(2), "{errors}");
+    // After the remarks on the program.
+    assert!(errors.ends_with("ondes: program.ts: setting \"name\": the program refuses this value\n"), "{errors}");
     refused(&["program.ts", "--set", "nome=x"], &["program.ts: unknown setting \"nome\"; available: name, source"]);
     refused(&["program.ts", "--set", "gain=2"], &["program.ts: gain is a control; use --control gain=2"]);
     refused(&["program.ts", "--set", "source=none.wav"], &["program.ts: ", "none.wav"]);

@@ -129,6 +129,8 @@ fn every_layer_streams() {
         (Op::Multiply, two(5, 1)),
         (Op::Concat, two(5, 2)),
         (Op::Split { start: 1, channels: 2 }, x(5, 1)),
+        (Op::NearestCodes { codebooks: 3, codes: 9 }, x(5, 1)),
+        (Op::CodeSum { codes: 9, channels: 4 }, x(3, 1)),
     ] {
         check_layer(op, &inputs, 8);
     }

@@ -162,10 +162,13 @@ impl ChannelClasses {
             Op::Split { start, channels } => {
                 self.join_all(out.clone(), x.start + start..x.start + start + channels);
             }
-            // The index of a harmonic or band determines its frequency, that of a phase its time.
+            // The index of a harmonic or band determines its frequency, that of a phase its time; codes were learnt for
+            // all channels.
             Op::Harmonic
             | Op::FilteredNoise
             | Op::ShapedNoise { .. }
+            | Op::NearestCodes { .. }
+            | Op::CodeSum { .. }
             | Op::Noise { .. }
             | Op::Interleave { .. }
             | Op::FlipOddBands

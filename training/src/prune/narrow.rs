@@ -112,6 +112,8 @@ fn narrow_node(method: &mut Method, index: usize, cut: &NodeCut<'_>) {
         | Op::FlipOddBands
         | Op::Noise { .. }
         | Op::ShapedNoise { .. }
+        | Op::NearestCodes { .. }
+        | Op::CodeSum { .. }
         | Op::Harmonic
         | Op::FilteredNoise
         | Op::Convolve { .. } => {}

@@ -73,6 +73,12 @@ fn conv_transpose1d_shape(input: Shape, outputs: usize, kernel: usize, stride: u
     Ok(Shape { channels: outputs, ratio: ratio / stride })
 }
 
+fn require_codes(codes: usize) -> Result<(), String> {
+    require((1..=limits::CODES).contains(&codes), || {
+        format!("has {codes} entries in a codebook; allowed: 1 to {}", limits::CODES)
+    })
+}
+
 /// `noise` is the number of channels of the second input.
 fn shaped_noise_shape(magnitudes: Shape, noise: usize, bands: usize, hop: usize) -> Result<Shape, String> {
     let Shape { channels, ratio } = magnitudes;
@@ -113,6 +119,8 @@ impl Op {
             | Self::Interleave { .. }
             | Self::FlipOddBands
             | Self::Noise { .. }
+            | Self::NearestCodes { .. }
+            | Self::CodeSum { .. }
             | Self::Affine { .. }
             | Self::FilteredNoise
             | Self::Convolve { .. }
@@ -191,6 +199,16 @@ impl Op {
                 return Ok(with_channels(channels));
             }
             Self::ShapedNoise { bands, hop } => return shaped_noise_shape(inputs[0], second, bands, hop),
+            Self::NearestCodes { codebooks, codes } => {
+                require_codes(codes)?;
+                require_positive(&[codebooks])?;
+                return Ok(with_channels(codebooks));
+            }
+            Self::CodeSum { codes, channels } => {
+                require_codes(codes)?;
+                require_positive(&[channels])?;
+                return Ok(with_channels(channels));
+            }
             Self::Harmonic => {
                 require(channels == 1 && second == 1 && ratio > 1, || {
                     format!(
@@ -251,6 +269,12 @@ impl Op {
             Self::Prelu { slopes } => vec![spec("weight", &[Outputs], &[slopes])],
             Self::LayerNorm => vec![spec("weight", &[Outputs], &[channels]), bias(channels)],
             Self::Snake => vec![spec("alpha", &[Outputs], &[channels])],
+            Self::NearestCodes { codebooks, codes } => {
+                vec![spec("codebook", &[Outputs, Fixed, Inputs], &[codebooks, codes, channels])]
+            }
+            Self::CodeSum { codes, channels: outputs } => {
+                vec![spec("codebook", &[Inputs, Fixed, Outputs], &[channels, codes, outputs])]
+            }
             Self::Convolve { taps } => vec![spec("impulse", &[Fixed], &[taps])],
             framewise_without_weights!()
             | Self::Delay { .. }
@@ -278,6 +302,8 @@ impl Op {
             | Self::Snake
             | Self::Delay { .. }
             | Self::ShapedNoise { .. }
+            | Self::NearestCodes { .. }
+            | Self::CodeSum { .. }
             | Self::Convolve { .. } => 0,
         }
     }
@@ -300,7 +326,9 @@ impl Op {
             | Self::Prelu { .. }
             | Self::Snake
             | Self::Latency { .. }
-            | Self::ShapedNoise { .. } => 0,
+            | Self::ShapedNoise { .. }
+            | Self::NearestCodes { .. }
+            | Self::CodeSum { .. } => 0,
         }
     }
 
@@ -316,6 +344,8 @@ impl Op {
                 .sum(),
             // Each input frame is multiplied by every weight once; its cost is spread over its output frames.
             Self::ConvTranspose1d { outputs, kernel, stride } => inputs[0].channels * outputs * kernel / stride,
+            Self::NearestCodes { codebooks, codes } => codebooks * codes * inputs[0].channels,
+            Self::CodeSum { channels, .. } => inputs[0].channels * channels,
             Self::Harmonic => 6 * inputs[2].channels,
             Self::ShapedNoise { bands, .. } => 2 * bands * output.channels,
             // A forward and an inverse Fourier transform, by the usual count of 2.5 n log2 n for real input.
@@ -367,6 +397,19 @@ mod tests {
             [(1, 16, 10, 32), (5000, 16, 5000, 16), (5, 16, 11, 32), (5, 16, 10, 31), (5, 48, 10, 96), (5, 0, 10, 0)]
         {
             assert!(shaped(bands, hop, magnitudes, noise).is_err(), "{bands} bands, {hop} frames");
+        }
+    }
+
+    #[test]
+    fn codes_check_their_shapes() {
+        let nearest = |codebooks, codes| Op::NearestCodes { codebooks, codes };
+        assert_eq!(nearest(4, 32).infer(&[shape(6, 8)], 64), Ok(shape(4, 8)));
+        assert_eq!(nearest(4, 32).weights(&[shape(6, 8)])[0].shape, [4, 32, 6]);
+        let sum = |codes, channels| Op::CodeSum { codes, channels };
+        assert_eq!(sum(32, 6).infer(&[shape(4, 8)], 64), Ok(shape(6, 8)));
+        assert_eq!(sum(32, 6).weights(&[shape(4, 8)])[0].shape, [4, 32, 6]);
+        for op in [nearest(0, 32), nearest(4, 0), nearest(4, limits::CODES + 1), sum(0, 6), sum(32, 0)] {
+            assert!(op.infer(&[shape(6, 8)], 64).is_err(), "{op:?}");
         }
     }
 

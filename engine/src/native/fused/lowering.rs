@@ -114,6 +114,8 @@ pub fn lower<'a>(method: &'a Method, shapes: &Shapes, weights: &'a Weights) -> O
             | Op::FlipOddBands
             | Op::Noise { .. }
             | Op::ShapedNoise { .. }
+            | Op::NearestCodes { .. }
+            | Op::CodeSum { .. }
             | Op::Harmonic
             | Op::FilteredNoise
             | Op::Convolve { .. } => return None,

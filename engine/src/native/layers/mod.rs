@@ -2,6 +2,7 @@
 //! and frame histories that several families share.
 
 mod cells;
+mod codes;
 mod conv;
 mod elementwise;
 mod history;
@@ -56,6 +57,8 @@ pub(super) fn build(op: &Op, context: &LayerContext<'_>) -> Box<dyn Layer> {
             Box::new(noise::Noise::new(context, channels, distribution, number))
         }
         Op::ShapedNoise { bands, hop } => Box::new(noise::ShapedNoise::new(bands, hop)),
+        Op::NearestCodes { codes, .. } => Box::new(codes::NearestCodes::new(context, codes)),
+        Op::CodeSum { codes, .. } => Box::new(codes::CodeSum::new(context, codes)),
         Op::Harmonic => Box::new(synthesis::Harmonic::new(context)),
         Op::FilteredNoise => Box::new(synthesis::FilteredNoise::new(context)),
         Op::Convolve { .. } => Box::new(synthesis::Convolve::new(context)),

@@ -14,7 +14,9 @@ impl CodecBuilder {
             "CachedConv1d" | "Conv1d" => self.convolution(module, input, None),
             "CachedConvTranspose1d" | "ConvTranspose1d" => self.transposed_convolution(module, input),
             "CachedSequential" | "Sequential" => self.sequence(&module.children(), input),
-            "VariationalEncoder" | "WasserteinEncoder" => self.module(&module.child("encoder")?, input),
+            "VariationalEncoder" | "WasserteinEncoder" | "DiscreteEncoder" => {
+                self.module(&module.child("encoder")?, input)
+            }
             "EncoderV2" | "Encoder" | "DilatedUnit" | "ResidualBlock" | "ResidualLayer" | "UpsampleLayer" => {
                 self.module(&module.child("net")?, input)
             }

@@ -8,6 +8,7 @@ use super::error::RaveError;
 use super::module::{Module, TorchFile};
 use crate::model::{
     Activation, Card, Distribution, FORMAT, Header, Kind, Method, Model, ModelError, ModelFileError, Node, Op, Port,
+    limits,
 };
 
 /// Sample rate of RAVE's configurations, assumed for exports that do not state theirs, Hz.
@@ -166,6 +167,11 @@ fn check_supported(root: &Module<'_>, notes: &mut Vec<String>) -> Result<(), Mod
             return Err(RaveError::NotRave(name).into());
         }
     }
+    let encoder = root.child("encoder")?;
+    encoder.ensure(
+        ["VariationalEncoder", "WasserteinEncoder", "DiscreteEncoder"].contains(&encoder.class()),
+        "this kind of encoder is not supported; libtorch can play the file as a program",
+    )?;
     root.ensure(root.maybe_child("spectrogram").is_none(), "a spectrogram is not supported")?;
     for name in ["input_mode", "output_mode"] {
         let mode = root.maybe_text(name).unwrap_or("pqmf");
@@ -204,6 +210,40 @@ fn filter_bank<'a>(root: &Module<'a>) -> Result<Option<Module<'a>>, ModelError> 
     let bank = root.child("pqmf")?;
     bank.ensure(bank.class() == "CachedPQMF", "this kind of filter bank is not known")?;
     Ok((bank.maybe_int("n_band") != Some(1)).then_some(bank))
+}
+
+/// Returns the channels of noise that an encoder adds for the decoder.
+fn noise_channels(encoder: &Module<'_>) -> Result<usize, ModelError> {
+    let noise = usize::try_from(encoder.maybe_int("noise_augmentation").unwrap_or(0));
+    noise.map_err(|_| encoder.error("its noise_augmentation is negative"))
+}
+
+/// Returns the codebooks of a discrete encoder, `[codebook][code][channel]`.
+fn codebook(encoder: &Module<'_>) -> Result<TensorData, ModelError> {
+    let quantizer = encoder.child("rvq")?;
+    let layers = quantizer.child("layers")?.children();
+    let mut shape = Vec::new();
+    let mut values = Vec::new();
+    for layer in &layers {
+        for name in ["project_in", "project_out"] {
+            let is_identity = layer.maybe_child(name).is_none_or(|module| module.class() == "Identity");
+            layer.ensure(is_identity, format_args!("its {name} is not supported"))?;
+        }
+        let entries = layer.child("_codebook")?.tensor("embed")?;
+        layer.ensure(
+            entries.shape.len() == 2 && (shape.is_empty() || shape == entries.shape),
+            format_args!("its codebook has the shape {:?}", entries.shape),
+        )?;
+        ModelError::limit(
+            "the number of weights",
+            values.len() + entries.values.len(),
+            limits::FILE_BYTES / size_of::<f32>(),
+        )?;
+        shape = entries.shape;
+        values.extend(entries.values);
+    }
+    quantizer.ensure(!layers.is_empty(), "it has no codebooks")?;
+    Ok(TensorData::new(&[layers.len(), shape[0], shape[1]], values))
 }
 
 fn architecture(encoder: &Module<'_>, nodes: &[Node]) -> Result<&'static str, ModelError> {
@@ -265,16 +305,9 @@ impl CodecBuilder {
         let ratios = self.strides.split_off(strides_before);
         let (components, all) = match encoder.class() {
             "VariationalEncoder" => self.variational(root, &encoder, &signal)?,
+            "DiscreteEncoder" => (self.nearest_codes(&encoder, &signal)?, signal.channels + noise_channels(&encoder)?),
             // Latents as the encoder makes them (Tolstikhin et al., ICLR 2018), and noise for the decoder.
-            "WasserteinEncoder" => {
-                let noise = usize::try_from(encoder.maybe_int("noise_augmentation").unwrap_or(0));
-                let noise = noise.map_err(|_| encoder.error("its noise_augmentation is negative"))?;
-                (signal.clone(), signal.channels + noise)
-            }
-            _ => {
-                let reason = "this kind of encoder is not supported; libtorch can play the file as a program";
-                return Err(encoder.error(reason));
-            }
+            _ => (signal.clone(), signal.channels + noise_channels(&encoder)?),
         };
         let latents = self.same_shape(LATENTS, &[&components], Op::Latency { samples: components.latency })?;
         Ok(Encoded { latents, all, bands, band_ratio, ratios })
@@ -318,6 +351,28 @@ impl CodecBuilder {
         Ok((components, all))
     }
 
+    /// Adds the residual vector quantization of a discrete encoder; returns the codes.
+    fn nearest_codes(&mut self, encoder: &Module<'_>, signal: &Signal) -> Result<Signal, ModelError> {
+        let codebook = codebook(encoder)?;
+        let [codebooks, codes, channels] = codebook.shape[..] else { unreachable!("a codebook has three dimensions") };
+        encoder.ensure(
+            channels == signal.channels,
+            format_args!("its codes have {channels} channels, its values {}", signal.channels),
+        )?;
+        let nearest = self.with_channels("encoder.codes", signal, codebooks, Op::NearestCodes { codebooks, codes })?;
+        self.weight("encoder.codes", "codebook", codebook)?;
+        Ok(nearest)
+    }
+
+    /// Adds the sum of the entries that codes name.
+    fn code_sum(&mut self, encoder: &Module<'_>, signal: &Signal) -> Result<Signal, ModelError> {
+        let codebook = codebook(encoder)?;
+        let [_, codes, channels] = codebook.shape[..] else { unreachable!("a codebook has three dimensions") };
+        let sum = self.with_channels("decoder.codes", signal, channels, Op::CodeSum { codes, channels })?;
+        self.weight("decoder.codes", "codebook", codebook)?;
+        Ok(sum)
+    }
+
     /// Adds the way from latents to sound of so many channels.
     fn decode(
         &mut self,
@@ -328,13 +383,16 @@ impl CodecBuilder {
         channels: usize,
     ) -> Result<Signal, ModelError> {
         let mut signal = latents.clone();
-        if latents.channels < all {
-            let missing = all - latents.channels;
-            let noise = self.normal_noise("decoder.noise", latents, missing)?;
-            self.node("decoder.all_latents", &[latents, &noise], Op::Concat)?;
+        let encoder = root.child("encoder")?;
+        if encoder.class() == "DiscreteEncoder" {
+            signal = self.code_sum(&encoder, &signal)?;
+        }
+        if signal.channels < all {
+            let noise = self.normal_noise("decoder.noise", &signal, all - signal.channels)?;
+            self.node("decoder.all_latents", &[&signal, &noise], Op::Concat)?;
             signal = Signal { name: "decoder.all_latents".into(), channels: all, ..signal };
         }
-        if root.child("encoder")?.class() == "VariationalEncoder" {
+        if encoder.class() == "VariationalEncoder" {
             let (pca, mean) = (root.tensor("latent_pca")?, root.tensor("latent_mean")?);
             let transposed = (0..all * all).map(|index| pca.values[index % all * all + index / all]).collect();
             signal = self.with_channels("latent_pca.back", &signal, all, Op::Linear { outputs: all })?;
