@@ -97,7 +97,7 @@ fn brave() {
             time(1, &mut || input.chunks(own).for_each(|input| step(&mut single, input, own)));
             time(2, &mut || step(&mut halves, &input, own));
             time(3, &mut || {
-                black_box(libtorch.forward_ts(&[tensor.shallow_clone()]).expect("it runs"));
+                drop(black_box(libtorch.forward_ts(&[tensor.shallow_clone()]).expect("it runs")));
             });
         }
         println!("BRAVE, blocks of {block}, {:.1} MB", 1e-6 * whole.bytes() as f64);
@@ -110,7 +110,11 @@ fn brave() {
         for (name, times) in names.iter().zip(&times) {
             let (fastest, median) = (times[0], times[times.len() / 2]);
             let ratio = theirs / fastest;
-            println!("{name:30} {:8.3} ms fastest, {:8.3} ms median: {ratio:6.2} x libtorch", fastest * 1e3, median * 1e3);
+            println!(
+                "{name:30} {:8.3} ms fastest, {:8.3} ms median: {ratio:6.2} x libtorch",
+                fastest * 1e3,
+                median * 1e3
+            );
         }
     }
 }
