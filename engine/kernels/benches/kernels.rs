@@ -5,6 +5,7 @@ use std::hint::black_box;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use half::f16;
 use ondes_kernels::{
     Activation, Columns, HarmonicFrame, Int8Columns, Int8Matrix, Kernels, PackedMatrix, int8_frame_width,
 };
@@ -76,6 +77,17 @@ fn matmul(criterion: &mut Criterion) {
             let columns = Columns { data: black_box(&data), count: columns, stride, tap_stride };
             kernels.matmul(&packed, columns, black_box(&mut y), outputs);
         });
+        // The same with weights in half precision.
+        let half = |o: usize, t: usize, i: usize| f16::from_f32(weights[o * depth + t * inputs + i]);
+        let packed = PackedMatrix::new_f16(outputs, taps, inputs, half, Some(&bias));
+        for kernels in Kernels::available() {
+            group.bench_function(format!("f16 {}", kernels.name()), |bencher| {
+                bencher.iter(|| {
+                    let columns = Columns { data: black_box(&data), count: columns, stride, tap_stride };
+                    kernels.matmul(&packed, columns, black_box(&mut y), outputs);
+                });
+            });
+        }
         // The same in eight bits, with the quantization of the frames.
         let (scales, width) = (vec![0.01; outputs], int8_frame_width(inputs));
         let byte = |o: usize, t: usize, i: usize| (100.0 * weights[o * depth + t * inputs + i]) as i8;

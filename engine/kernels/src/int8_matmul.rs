@@ -21,6 +21,14 @@ impl Int8Kernel for Int8Matmul<'_> {
     #[inline(always)]
     fn run<B: Int8Simd>(mut self, b: B) {
         let panels = self.w.panels();
+        if B::Float::SMALL_TILES {
+            for column in 0..self.x.count {
+                for panel in 0..panels {
+                    self.block::<B, 1, 1>(b, panel, column);
+                }
+            }
+            return;
+        }
         if self.x.count == 1 {
             return self.one_column(b, panels);
         }

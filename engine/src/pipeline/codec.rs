@@ -11,11 +11,12 @@ use super::control_ports::{ControlBinding, ControlPorts};
 use super::controls::{PRIOR_SHARE, PRIOR_TEMPO, controls, latent_controls, prior_controls};
 use super::effect_stream::{EffectStream, EffectStreamConfig};
 use super::method_ports::{ChannelLayout, control_inputs, fits, has_prior, inputs, output, require_audio};
-use super::method_runner::{MethodRunner, RunnerSize, select_active};
+use super::method_runner::{MethodRunner, RunnerSize, select_active, take_equally_long};
 use super::options::{PipelineError, PipelineOptions};
 use super::prior::Prior;
-use super::timeline::gcd;
+use super::timeline::{CHUNK, gcd};
 use crate::dsp::noise::stream_seed;
+use crate::executor::Backend;
 use crate::model::{Header, Kind, Method, Model, ModelError, Port, limits};
 
 /// The methods of a codec or a generator, checked against each other.
@@ -66,6 +67,24 @@ impl<'a> Methods<'a> {
         Ok(Self { encode, prior, decode, latents, hop, audio_inputs, audio_outputs, port_names })
     }
 
+    /// Returns how many hops one step may process. Steps of a program and of a prior are single hops, on whose number
+    /// their noise and their controls depend.
+    fn hops(&self, model: &Model, options: &PipelineOptions, streams: usize) -> Result<usize, ModelError> {
+        let is_torch = model.program().is_some() || options.executor.backend == Backend::Torch;
+        if is_torch || self.prior.is_some() {
+            return Ok(1);
+        }
+        let mut hops = (MAX_STEP / self.hop).max(1);
+        for method in self.encode.into_iter().chain([self.decode]) {
+            let shapes = method.infer()?;
+            let values = |hops| limits::executor_values(method, &shapes, streams, hops * self.hop / method.block);
+            while hops > 1 && values(hops) > limits::EXECUTOR_VALUES {
+                hops -= 1;
+            }
+        }
+        Ok(hops)
+    }
+
     fn port(&self, name: &str) -> Option<usize> {
         self.port_names.iter().position(|port| port == name)
     }
@@ -103,11 +122,19 @@ pub(super) struct CodecNetwork {
     prior_latents: Vec<f32>,
     /// Latents of one stream before the transform, `[frame][latent]`.
     latents: Vec<f32>,
+    /// Values of these per hop.
+    hop_latents: usize,
     transform: LatentTransform,
     decode: MethodRunner,
     /// States that are not muted in this hop, by their first streams.
     active: Vec<usize>,
+    /// Those of them whose pieces are equally long.
+    group: Vec<usize>,
 }
+
+/// Most samples of several hops that one step processes: a model with short blocks reads its weights once for all of
+/// them where host blocks are long.
+const MAX_STEP: usize = CHUNK;
 
 /// Makes a codec or a generator playable.
 ///
@@ -122,18 +149,20 @@ pub(super) fn build(
     let Methods { encode, prior, decode, latents, hop, .. } = methods;
     let layout = ChannelLayout::new(options.channels, methods.audio_inputs, methods.audio_outputs);
     let count = options.sessions * layout.channels;
+    let hops = methods.hops(model, options, count)?;
     let first = encode.or(prior).map_or(0, |method| model.latency_samples(method));
     let config = EffectStreamConfig {
         sample_rate: header.sample_rate,
         block: hop,
         hop,
+        hops,
         delay: first + model.latency_samples(decode),
         port_names: &methods.port_names,
         bindings: &ControlBinding::all(&controls(header), &methods.port_names),
     };
     let streams = EffectStream::several(&config, options, count)?;
-    let runner = |method: &Method, hop| {
-        let size = RunnerSize { streams: count, joined: layout.joined, hop, oversampling: 1 };
+    let runner = |method: &Method, step| {
+        let size = RunnerSize { streams: count, joined: layout.joined, step, oversampling: 1 };
         MethodRunner::new(model, method, &methods.port_names, options.executor_options(), size)
     };
     let hop_latents = hop / latents.ratio * latents.channels;
@@ -143,15 +172,17 @@ pub(super) fn build(
         Ok::<_, ModelError>(Prior::new(runner, tempo_port, latents, method.block, count))
     });
     let network = CodecNetwork {
-        encode: encode.map(|method| runner(method, hop)).transpose()?,
+        encode: encode.map(|method| runner(method, hops * hop)).transpose()?,
         prior_latents: vec![0.0; if prior.is_some() { hop_latents * count } else { 0 }],
         prior: prior_runner.transpose()?,
         share_port: if encode.is_some() && prior.is_some() { methods.port(PRIOR_SHARE) } else { None },
         prior_slots: Vec::with_capacity(count),
-        latents: vec![0.0; hop_latents],
+        latents: vec![0.0; hops * hop_latents],
+        hop_latents,
         transform: LatentTransform::new(latents.channels, count),
-        decode: runner(decode, hop)?,
+        decode: runner(decode, hops * hop)?,
         active: Vec::with_capacity(count),
+        group: Vec::with_capacity(count),
     };
     let tail = encode.map_or(0, |encode| model.tail_samples(encode)) + model.tail_samples(decode);
     let tail = streams[0].tail_samples(tail);
@@ -171,11 +202,37 @@ impl BatchNetwork<EffectStream> for CodecNetwork {
     }
 
     fn process_hop(&mut self, streams: &mut [EffectStream], ready: &[usize]) {
-        let Self { encode, prior, share_port, prior_slots, prior_latents, latents, transform, decode, active } = self;
-        select_active(streams, ready, decode.joined(), active);
-        if active.is_empty() {
-            return;
+        select_active(streams, ready, self.decode.joined(), &mut self.active);
+        while !self.active.is_empty() {
+            take_equally_long(streams, &mut self.active, &mut self.group);
+            self.process_group(streams);
         }
+    }
+
+    fn name(&self) -> String {
+        self.decode.name()
+    }
+
+    fn bytes(&self) -> usize {
+        let encode = self.encode.as_ref().map_or(0, MethodRunner::bytes);
+        encode + self.prior.as_ref().map_or(0, Prior::bytes) + self.decode.bytes()
+    }
+
+    fn may_allocate(&self) -> bool {
+        self.decode.may_allocate()
+    }
+
+    fn latents(&self, stream: usize) -> &[f32] {
+        self.transform.latents(stream)
+    }
+}
+
+impl CodecNetwork {
+    /// Computes the pieces of the streams in `group`.
+    fn process_group(&mut self, streams: &mut [EffectStream]) {
+        let Self { encode, prior, share_port, prior_slots, prior_latents, transform, decode, group: active, .. } = self;
+        let (piece, hop) = (streams[active[0]].piece.len(), streams[active[0]].hop);
+        let latents = &mut self.latents[..piece / hop * self.hop_latents];
         if let Some(encode) = encode.as_mut() {
             encode.begin(streams, active);
             encode.copy_input(streams, active);
@@ -207,27 +264,10 @@ impl BatchNetwork<EffectStream> for CodecNetwork {
                 }
                 (None, None) => latents.fill(0.0),
             }
-            transform.run(slot, &stream.ports, latents, transformed);
+            transform.run(slot, &stream.ports, latents, transformed, self.hop_latents);
         }
         decode.run();
         decode.copy_output(streams, active);
-    }
-
-    fn name(&self) -> String {
-        self.decode.name()
-    }
-
-    fn bytes(&self) -> usize {
-        let encode = self.encode.as_ref().map_or(0, MethodRunner::bytes);
-        encode + self.prior.as_ref().map_or(0, Prior::bytes) + self.decode.bytes()
-    }
-
-    fn may_allocate(&self) -> bool {
-        self.decode.may_allocate()
-    }
-
-    fn latents(&self, stream: usize) -> &[f32] {
-        self.transform.latents(stream)
     }
 }
 
@@ -258,9 +298,9 @@ impl LatentTransform {
         &self.last[slot * self.count..][..self.count]
     }
 
-    /// Transforms the latents of a hop, `[frame][latent]`.
-    fn run(&mut self, slot: usize, ports: &ControlPorts, latents: &[f32], transformed: &mut [f32]) {
-        let frames = latents.len() / self.count;
+    /// Transforms the latents of a piece, `[frame][latent]`, of which a hop has `per_hop`.
+    fn run(&mut self, slot: usize, ports: &ControlPorts, latents: &[f32], transformed: &mut [f32], per_hop: usize) {
+        let frames = per_hop / self.count;
         let held = &mut self.held[slot * self.count..][..self.count];
         let rows = latents.chunks_exact(self.count).zip(transformed.chunks_exact_mut(self.count));
         for (frame, (latents, transformed)) in rows.enumerate() {

@@ -75,8 +75,10 @@ impl Smoothed {
 pub(super) struct ControlPorts {
     bindings: Arc<[ControlBinding]>,
     values: Vec<Smoothed>,
-    /// `[port]`: values at the start and at the end of the hop.
+    /// `[hop][port]`: values at the start and at the end of each hop of the step.
     spans: Vec<(f32, f32)>,
+    /// Hop of the step that was prepared last.
+    hop: usize,
     /// Factor by which the distance to a target shrinks per hop.
     remaining: f32,
     /// Last transport and its time in samples at the model's rate.
@@ -86,12 +88,14 @@ pub(super) struct ControlPorts {
 }
 
 impl ControlPorts {
-    /// `names` are those of the ports, in the order of [`ControlBinding::port`]; a hop lasts `hop_s` seconds.
-    pub fn new(bindings: &Arc<[ControlBinding]>, names: &[String], hop_s: f64) -> Self {
+    /// `names` are those of the ports, in the order of [`ControlBinding::port`]; a hop lasts `hop_s` seconds, and up to
+    /// `hops` are processed in one step.
+    pub fn new(bindings: &Arc<[ControlBinding]>, names: &[String], hop_s: f64, hops: usize) -> Self {
         Self {
             bindings: bindings.clone(),
             values: vec![Smoothed::new(0.0); names.len()],
-            spans: vec![(0.0, 0.0); names.len()],
+            spans: vec![(0.0, 0.0); hops * names.len()],
+            hop: 0,
             remaining: remaining_after(hop_s),
             transport: None,
             tempo_port: names.iter().position(|name| name == "tempo"),
@@ -107,6 +111,7 @@ impl ControlPorts {
     /// Resets all controls to their defaults and forgets the transport.
     pub fn reset(&mut self) {
         self.transport = None;
+        self.hop = 0;
         for ControlBinding { control, port, .. } in &*self.bindings {
             if let Some(port) = *port {
                 self.values[port].set(control.default, true);
@@ -124,7 +129,8 @@ impl ControlPorts {
         if let Some(port) = *port {
             self.values[port].set(value, at_once);
             if at_once {
-                self.spans[port].1 = value;
+                let span = self.hop * self.values.len() + port;
+                self.spans[span].1 = value;
             }
         }
         Some((index, value))
@@ -140,37 +146,41 @@ impl ControlPorts {
         }
     }
 
-    /// Advances to the end of the hop at time `at`; `seconds` converts samples at the model's rate. Returns true if a
-    /// value has changed.
-    pub fn step(&mut self, at: u64, seconds: impl Fn(u64) -> f64) -> bool {
+    /// Advances to the end of the hop at time `at`, which is number `hop` of the step; `seconds` converts samples at the
+    /// model's rate. Returns true if a value has changed.
+    pub fn step(&mut self, hop: usize, at: u64, seconds: impl Fn(u64) -> f64) -> bool {
         let position = self.position_port.zip(self.transport).map(|(port, (since, transport))| {
             let elapsed = seconds(at.saturating_sub(since));
             let beats = if transport.playing { elapsed * f64::from(transport.tempo) / 60.0 } else { 0.0 };
             (port, self.clamp(port, (transport.position + beats) as f32))
         });
         let mut changed = false;
-        for (port, (span, value)) in self.spans.iter_mut().zip(&mut self.values).enumerate() {
-            let before = span.1;
+        let ports = self.values.len();
+        for (port, value) in self.values.iter_mut().enumerate() {
+            let before = self.spans[self.hop * ports + port].1;
             let step = value.step(self.remaining);
-            *span = match position.filter(|(position_port, _)| *position_port == port) {
+            let span = match position.filter(|(position_port, _)| *position_port == port) {
                 // The position may jump; there are no values in between.
                 Some((_, beats)) => (beats, beats),
                 None => (before, step),
             };
             changed |= span.1.to_bits() != before.to_bits();
+            self.spans[hop * ports + port] = span;
         }
+        self.hop = hop;
         changed
     }
 
-    /// Returns the value of a port at the end of the hop.
+    /// Returns the value of a port at the end of the last hop.
     pub fn end(&self, port: usize) -> f32 {
-        self.spans[port].1
+        self.spans[self.hop * self.values.len() + port].1
     }
 
-    /// Returns the value of a port at the end of frame `frame` of `frames` in the hop, interpolated linearly.
+    /// Returns the value of a port at the end of frame `frame` of the step, whose hops have `frames` each, interpolated
+    /// linearly.
     pub fn at(&self, port: usize, frame: usize, frames: usize) -> f32 {
-        let (start, end) = self.spans[port];
-        start + (end - start) * ((frame + 1) as f32 / frames as f32)
+        let (start, end) = self.spans[frame / frames * self.values.len() + port];
+        start + (end - start) * ((frame % frames + 1) as f32 / frames as f32)
     }
 
     /// Clamps a value to the range of the control that feeds a port.

@@ -13,7 +13,7 @@ use super::batch::{BatchNetwork, SessionBatch};
 use super::control_ports::ControlBinding;
 use super::effect_stream::{EffectStream, EffectStreamConfig};
 use super::method_ports::{ChannelLayout, inputs, output, require_audio};
-use super::method_runner::{MethodRunner, RunnerSize, select_active};
+use super::method_runner::{MethodRunner, RunnerSize, select_active, take_equally_long};
 use super::options::{PipelineError, PipelineOptions};
 use crate::dsp::noise::stream_seed;
 use crate::model::{Method, Model};
@@ -62,12 +62,13 @@ pub(super) fn build(
     let (method, port_names, layout) = check(model, options)?;
     let hop = MIN_HOP.next_multiple_of(method.block);
     let streams = options.sessions * layout.channels;
-    let size = RunnerSize { streams, joined: layout.joined, hop, oversampling: options.oversampling };
+    let size = RunnerSize { streams, joined: layout.joined, step: hop, oversampling: options.oversampling };
     let runner = MethodRunner::new(model, method, &port_names, options.executor_options(), size)?;
     let config = EffectStreamConfig {
         sample_rate: header.sample_rate,
         block: method.block,
         hop,
+        hops: 1,
         delay: model.latency_samples(method) + runner.oversampling_latency(),
         port_names: &port_names,
         bindings: &ControlBinding::all(&header.controls, &port_names),
@@ -88,16 +89,8 @@ impl BatchNetwork<EffectStream> for ForwardNetwork {
     fn process_hop(&mut self, streams: &mut [EffectStream], ready: &[usize]) {
         let Self { runner, active, group } = self;
         select_active(streams, ready, runner.joined(), active);
-        while let Some(&first) = active.first() {
-            let length = streams[first].piece.len();
-            group.clear();
-            active.retain(|&slot| {
-                let is_equal = streams[slot].piece.len() == length;
-                if is_equal {
-                    group.push(slot);
-                }
-                !is_equal
-            });
+        while !active.is_empty() {
+            take_equally_long(streams, active, group);
             runner.begin(streams, group);
             runner.copy_input(streams, group);
             runner.run();

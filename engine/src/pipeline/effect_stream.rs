@@ -16,10 +16,12 @@ pub(super) struct EffectStream {
     pub ports: ControlPorts,
     /// Input at the model's rate that belongs to no piece yet.
     pending: VecDeque<f32>,
-    /// One hop of input at the model's rate.
+    /// Input of a step at the model's rate.
     pub input: Vec<f32>,
-    /// Samples of the hop that are processed next: an integer number of blocks.
+    /// Samples that are processed next: several hops, one, or a part of one, which is an integer number of blocks.
     pub piece: Range<usize>,
+    /// Samples per hop.
+    pub hop: usize,
     block: usize,
     /// Skips the network.
     pub mute: bool,
@@ -33,6 +35,8 @@ pub(super) struct EffectStreamConfig<'a> {
     pub block: usize,
     /// Samples between two updates of the controls: an integer number of blocks.
     pub hop: usize,
+    /// Most hops that one step processes.
+    pub hops: usize,
     /// Delay from input to output, in samples at the model's rate.
     pub delay: usize,
     /// Names of the ports that controls feed.
@@ -52,16 +56,17 @@ impl EffectStream {
     }
 
     fn new(config: &EffectStreamConfig<'_>, options: &PipelineOptions) -> Result<Self, PipelineError> {
-        let EffectStreamConfig { sample_rate, block, hop, delay, port_names, bindings } = *config;
+        let EffectStreamConfig { sample_rate, block, hop, hops, delay, port_names, bindings } = *config;
         // The first sample of a block waits for the last one.
         let delays = ModelDelays { lookahead: block - 1, delay };
-        let timeline = Timeline::new(options, sample_rate, delays, true, hop, 1)?;
+        let timeline = Timeline::new(options, sample_rate, delays, true, (hop, hops), 1)?;
         let mut stream = Self {
-            ports: ControlPorts::new(bindings, port_names, hop as f64 / f64::from(sample_rate)),
+            ports: ControlPorts::new(bindings, port_names, hop as f64 / f64::from(sample_rate), hops),
             pending: VecDeque::with_capacity(hop + timeline.max_model_samples()),
             timeline,
-            input: vec![0.0; hop],
+            input: vec![0.0; hops * hop],
             piece: 0..0,
+            hop,
             block,
             mute: false,
         };
@@ -113,10 +118,15 @@ impl SessionStream for EffectStream {
     }
 
     fn next_hop(&mut self) -> bool {
-        let hop = self.input.len();
+        let hop = self.hop;
         let start = self.piece.end % hop;
         let available = self.pending.len();
-        let length = (available - available % self.block).min(hop - start);
+        let whole_hops = available / hop;
+        let length = if start == 0 && whole_hops > 0 {
+            (whole_hops * hop).min(self.input.len())
+        } else {
+            (available - available % self.block).min(hop - start)
+        };
         if length == 0 {
             return false;
         }
@@ -127,20 +137,22 @@ impl SessionStream for EffectStream {
         if start > 0 {
             return true;
         }
-        while let Some((when, action)) = self.timeline.next_due() {
-            match action {
-                Action::Play(_) => {}
-                Action::Control { id, value } => drop(self.ports.set(id, value, self.timeline.is_fresh())),
-                Action::Transport(transport) => self.ports.set_transport(when, transport),
+        for index in 0..length.div_ceil(hop) {
+            while let Some((when, action)) = self.timeline.next_due() {
+                match action {
+                    Action::Play(_) => {}
+                    Action::Control { id, value } => drop(self.ports.set(id, value, self.timeline.is_fresh())),
+                    Action::Transport(transport) => self.ports.set_transport(when, transport),
+                }
             }
+            self.ports.step(index, self.timeline.hop_start(), |samples| self.timeline.seconds(samples));
+            self.timeline.step();
         }
-        self.ports.step(self.timeline.hop_start(), |samples| self.timeline.seconds(samples));
-        self.timeline.step();
         true
     }
 
     fn deliver(&mut self) {
-        self.timeline.check_sound();
+        self.timeline.check_sound(self.piece.len());
         self.timeline.deliver(self.piece.len());
     }
 }

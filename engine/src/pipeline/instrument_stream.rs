@@ -85,7 +85,7 @@ impl InstrumentStream {
         let analysis = with_input.then(|| Box::new(Analysis::low_latency(sample_rate, hop)));
         let lookahead = analysis.as_ref().map_or(0, |analysis| analysis.latency());
         let delays = ModelDelays { lookahead, delay: synth.latency_samples() };
-        let timeline = Timeline::new(options, header.sample_rate, delays, with_input, hop, outputs)?;
+        let timeline = Timeline::new(options, header.sample_rate, delays, with_input, (hop, 1), outputs)?;
         let (input, voice_count) = match analysis {
             None => (FrameSource::Notes, voices.slots()),
             Some(analysis) => {
@@ -97,7 +97,7 @@ impl InstrumentStream {
         let hop_s = hop as f64 / sample_rate;
         let mut stream = Self {
             timeline,
-            ports: ControlPorts::new(bindings, port_names, hop_s),
+            ports: ControlPorts::new(bindings, port_names, hop_s, 1),
             performance,
             input,
             voices,
@@ -267,7 +267,7 @@ impl SessionStream for InstrumentStream {
         let brightness = self.brightness.step(self.remaining);
         let before = std::mem::replace(&mut self.controls.brightness, brightness);
         let mut changed = brightness.to_bits() != before.to_bits();
-        changed |= self.ports.step(at, |samples| self.timeline.seconds(samples));
+        changed |= self.ports.step(0, at, |samples| self.timeline.seconds(samples));
         self.fill_frames(frame, transposition, changed);
         let room_start = self.room.value();
         self.controls.room = (room_start, self.room.step(self.remaining));
@@ -276,7 +276,7 @@ impl SessionStream for InstrumentStream {
     }
 
     fn deliver(&mut self) {
-        self.timeline.check_sound();
+        self.timeline.check_sound(self.timeline.sound.len());
         if let FrameSource::AudioInput { silence, .. } = &mut self.input {
             silence.record((!self.controls.mute).then_some(&self.timeline.sound));
         }

@@ -29,7 +29,7 @@ pub(super) struct MethodRunner {
     states: Vec<usize>,
     /// `[stream]`; empty without oversampling.
     oversamplers: Vec<Oversampler>,
-    /// `[channel]`: a hop of one stream at the higher rate.
+    /// `[channel]`: a step of one stream at the higher rate.
     oversampled: [Vec<f32>; 2],
 }
 
@@ -47,8 +47,8 @@ pub(super) struct RunnerSize {
     pub streams: usize,
     /// Streams that share a state of the network: 1, or 2 for both channels of stereo sessions.
     pub joined: usize,
-    /// Samples per hop, a multiple of the method's block.
-    pub hop: usize,
+    /// Most samples per step, a multiple of the method's block.
+    pub step: usize,
     /// Factor of oversampling: 1, 2 or 4.
     pub oversampling: usize,
 }
@@ -65,7 +65,7 @@ impl MethodRunner {
         options: ExecutorOptions,
         size: RunnerSize,
     ) -> Result<Self, ModelError> {
-        let RunnerSize { streams, joined, hop, oversampling: phases } = size;
+        let RunnerSize { streams, joined, step, oversampling: phases } = size;
         let states = phases * streams / joined;
         let main_input = method.inputs.iter().position(|port| !port_names.contains(&port.name)).unwrap_or_default();
         let control_inputs = method.inputs.iter().enumerate().filter_map(|(input, port)| {
@@ -73,7 +73,7 @@ impl MethodRunner {
             Some(ControlInput { input, port: index, ratio: port.ratio })
         });
         Ok(Self {
-            executor: options.prepare(model, method, states, hop / method.block)?,
+            executor: options.prepare(model, method, states, step / method.block)?,
             main_input,
             control_inputs: control_inputs.collect(),
             block: method.block,
@@ -85,9 +85,9 @@ impl MethodRunner {
             oversamplers: if phases == 1 {
                 Vec::new()
             } else {
-                (0..streams).map(|_| Oversampler::new(phases, hop, options.kernels)).collect()
+                (0..streams).map(|_| Oversampler::new(phases, step, options.kernels)).collect()
             },
-            oversampled: [1, 2].map(|channel| vec![0.0; if channel <= joined { phases * hop } else { 0 }]),
+            oversampled: [1, 2].map(|channel| vec![0.0; if channel <= joined { phases * step } else { 0 }]),
         })
     }
 
@@ -155,11 +155,12 @@ impl MethodRunner {
             let rows = self.executor.input(input).chunks_exact_mut(length / ratio);
             let states = active.iter().flat_map(|stream| std::iter::repeat_n(*stream, self.phases));
             for (row, stream) in rows.zip(states) {
-                let EffectStream { ports, input: hop, .. } = &streams[stream];
-                let frames = hop.len() / ratio;
+                let EffectStream { ports, hop, piece, .. } = &streams[stream];
+                let frames = hop / ratio;
+                // A block may begin near the end of the hop.
+                let last = piece.end.next_multiple_of(*hop) / ratio - 1;
                 for (frame, value) in row.iter_mut().enumerate() {
-                    // A block may begin near the end of the hop.
-                    *value = ports.at(port, (at / ratio + frame).min(frames - 1), frames);
+                    *value = ports.at(port, (at / ratio + frame).min(last), frames);
                 }
             }
         }
@@ -246,6 +247,20 @@ impl MethodRunner {
             }
         }
     }
+}
+
+/// Moves the streams of `active` whose pieces are as long as that of the first to `group`.
+pub(super) fn take_equally_long(streams: &[EffectStream], active: &mut Vec<usize>, group: &mut Vec<usize>) {
+    group.clear();
+    let Some(&first) = active.first() else { return };
+    let length = streams[first].piece.len();
+    active.retain(|&stream| {
+        let is_equal = streams[stream].piece.len() == length;
+        if is_equal {
+            group.push(stream);
+        }
+        !is_equal
+    });
 }
 
 /// Fills a frame of two channels or more.

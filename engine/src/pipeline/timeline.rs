@@ -88,7 +88,7 @@ pub(super) struct Timeline {
     /// Set after non-finite output; the session then outputs NaN until it is reset, since non-finite input would
     /// corrupt the resampler.
     has_failed: bool,
-    /// `[channel][frame]`: one hop of output at the model's rate.
+    /// `[channel][frame]`: output of a step at the model's rate.
     pub sound: Vec<f32>,
 }
 
@@ -161,7 +161,7 @@ impl RateConversion {
 
 impl Timeline {
     /// Creates a timeline for a model's rate in Hz; `with_input` says whether the model processes audio input, `hop` is
-    /// in samples at the model's rate, and `outputs` is the number of output channels.
+    /// in samples at the model's rate, a step has up to `hops` of them, and `outputs` is the number of output channels.
     ///
     /// # Errors
     /// Returns [`ResampleError`] if the rates cannot be converted.
@@ -170,7 +170,7 @@ impl Timeline {
         model: u32,
         delays: ModelDelays,
         with_input: bool,
-        hop: usize,
+        (hop, hops): (usize, usize),
         outputs: usize,
     ) -> Result<Self, ResampleError> {
         let rates = SampleRates { host: options.sample_rate.into(), model: model.into() };
@@ -179,8 +179,8 @@ impl Timeline {
             Resampling::LinearPhase => RateConversion::linear_phase(rates, delays, with_input),
         };
         let RateConversion { to_model, to_host: resampler, latency, initial_silence, dropped_at_start } = convert()?;
-        // At most the silence, two hops and what the resampler makes of them are queued at the same time.
-        let capacity = initial_silence + 2 * resampler.max_output(2 * hop) + CHUNK;
+        // At most the silence, two steps and what the resampler makes of them are queued at the same time.
+        let capacity = initial_silence + 2 * resampler.max_output(2 * hop * hops) + CHUNK;
         let in_tail = if with_input { rates.to_host(to_model.tail()) } else { 0 };
         let output = |resampler| HostOutput {
             resampler,
@@ -209,7 +209,7 @@ impl Timeline {
             is_fresh: true,
             samples_missing: 0,
             has_failed: false,
-            sound: vec![0.0; outputs * hop],
+            sound: vec![0.0; outputs * hops * hop],
         };
         let (period, longest) = (timeline.period(), MAX_PAST_S * rates.host);
         timeline.past = if period <= longest { longest.next_multiple_of(period) } else { 0 };
@@ -333,11 +333,12 @@ impl Timeline {
         self.hops += 1;
     }
 
-    /// Replaces non-finite output by silence and marks the session as failed. The conversion to the host's rate limits
-    /// the rest.
-    pub fn check_sound(&mut self) {
-        if !all_finite(&self.sound) {
-            self.sound.fill(0.0);
+    /// Replaces non-finite output in the first `length` samples of [`Timeline::sound`] by silence and marks the session
+    /// as failed. The conversion to the host's rate limits the rest.
+    pub fn check_sound(&mut self, length: usize) {
+        let sound = &mut self.sound[..length];
+        if !all_finite(sound) {
+            sound.fill(0.0);
             self.has_failed = true;
         }
     }
@@ -355,7 +356,8 @@ impl Timeline {
     /// Queues the first `length` samples of each channel of [`Timeline::sound`] for the host, after
     /// [`Timeline::check_sound`].
     pub fn deliver(&mut self, length: usize) {
-        for (output, sound) in self.to_host.iter_mut().zip(self.sound.chunks_exact(self.hop)) {
+        let step = self.sound.len() / self.to_host.len();
+        for (output, sound) in self.to_host.iter_mut().zip(self.sound.chunks_exact(step)) {
             output.push(&sound[..length]);
         }
     }

@@ -1,6 +1,9 @@
 //! Compares a RAVE v2 with 31.5 million random weights on the native executor and on libtorch: `forward` with blocks of
 //! 2048, on one thread, one block of each in turn. Also runs the graph with compressed weights and with half of the
 //! channels. Prints the fastest and the median block of each; `-- --nodes` adds the native time of each layer.
+//!
+//! Then compares BRAVE, whose own blocks have 128 samples, in blocks of 128 to 2048 samples; the native executor runs
+//! each as one step, as single blocks, and with weights in half precision.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -60,6 +63,72 @@ impl Native {
 }
 
 fn main() {
+    tch::set_num_threads(1);
+    tch::set_num_interop_threads(1);
+    let _no_gradients = tch::no_grad_guard();
+    let _flush = FlushToZero::on();
+    v2();
+    brave();
+}
+
+/// Compares BRAVE in blocks of several lengths.
+fn brave() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("brave.ts");
+    Recipe::brave().export(1).0.save(&path);
+    let model = import(&path, Some("BRAVE")).expect("it is understood").model;
+    let halves = model.compressed(Scaling::default(), |_| WeightPrecision::F16).expect("its weights are small");
+    let libtorch = CModule::load(&path).expect("libtorch reads it");
+    let own = model.method("forward").expect("it is there").block;
+    for block in [128, 512, 1024, 2048] {
+        let executor = |model| Executor::new(model, "forward", Kernels::detect(), 1, block / own).expect("it fits");
+        let [mut whole, mut halves] = [&model, &halves].map(executor);
+        let mut single = executor(&model);
+        let input: Vec<f32> = (0..block).map(|n| 0.3 * (n as f32 * 0.07).sin()).collect();
+        let tensor = Tensor::from_slice(&input).view([1, 1, block as i64]);
+        let mut times = [const { Vec::new() }; 4];
+        for _ in 0..WARM_UP + BLOCKS {
+            let mut time = |which: usize, work: &mut dyn FnMut()| {
+                let started = Instant::now();
+                work();
+                times[which].push(started.elapsed().as_secs_f64());
+            };
+            time(0, &mut || step(&mut whole, &input, own));
+            time(1, &mut || input.chunks(own).for_each(|input| step(&mut single, input, own)));
+            time(2, &mut || step(&mut halves, &input, own));
+            time(3, &mut || {
+                drop(black_box(libtorch.forward_ts(&[tensor.shallow_clone()]).expect("it runs")));
+            });
+        }
+        println!("BRAVE, blocks of {block}, {:.1} MB", 1e-6 * whole.bytes() as f64);
+        let names = ["one step", "single blocks", "one step, f16", "libtorch TorchScript"];
+        let [_, _, _, theirs] = times.each_mut().map(|times| {
+            times.drain(..WARM_UP);
+            times.sort_by(f64::total_cmp);
+            times[0]
+        });
+        for (name, times) in names.iter().zip(&times) {
+            let (fastest, median) = (times[0], times[times.len() / 2]);
+            let ratio = theirs / fastest;
+            println!(
+                "{name:30} {:8.3} ms fastest, {:8.3} ms median: {ratio:6.2} x libtorch",
+                fastest * 1e3,
+                median * 1e3
+            );
+        }
+    }
+}
+
+/// Runs whole blocks of `own` samples as one step.
+fn step(executor: &mut Executor, input: &[f32], own: usize) {
+    executor.begin(&[0], input.len() / own);
+    executor.input(0).copy_from_slice(input);
+    executor.run();
+    black_box(executor.output(0));
+}
+
+/// Compares RAVE v2.
+fn v2() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("v2.ts");
     Recipe::v2().export(1).0.save(&path);
@@ -75,10 +144,6 @@ fn main() {
         Native::new("native, int8", &compressed(WeightPrecision::Computed8), true),
         Native::new("native, half of the channels", &narrow, false),
     ];
-    tch::set_num_threads(1);
-    tch::set_num_interop_threads(1);
-    let _no_gradients = tch::no_grad_guard();
-    let _flush = FlushToZero::on();
     let libtorch = CModule::load(&path).expect("libtorch reads it");
     let mut random = seeded_rng(1);
     let mut theirs = Vec::new();

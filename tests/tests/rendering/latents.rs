@@ -158,6 +158,62 @@ fn latent_controls_move_without_a_step() {
     }
 }
 
+/// Returns commands that keep most controls of the latents moving.
+fn moving_latents(length: usize) -> Vec<TimedCommand> {
+    let at = |index: usize| 37 + 401 * index;
+    let command = |index: usize| {
+        let (latent, value) = (1 + index % LATENTS, (index as f32).sin());
+        let what = ["scale", "offset", "hold"][index % 3];
+        latent_command(at(index), latent, what, if what == "hold" { value.abs() } else { value })
+    };
+    (0..).take_while(|index| at(*index) < length).map(command).collect()
+}
+
+#[test]
+fn several_hops_in_a_step_equal_single_hops() {
+    let model = untrained_codec(1);
+    let length = 300 * HOP;
+    let (input, commands) = (sound(length, SAMPLE_RATE), moving_latents(length));
+    let (single, _) = play(&model, &input, &commands);
+    for longest in [length, 8192, 1000, 3 * HOP] {
+        let mut playable = build_playable(&model, &PipelineOptions::default()).expect("it plays");
+        commands.iter().for_each(|command| playable.handle(0, *command).expect("there is room"));
+        let mut heard = vec![0.0; length];
+        let (mut input, mut output) = (&input[..], &mut heard[..]);
+        for part in random_splits(4, length, longest) {
+            let (piece, made);
+            (piece, input) = input.split_at(part);
+            (made, output) = output.split_at_mut(part);
+            playable.process(&mut [ProcessRequest::mono(0, piece, made)]);
+        }
+        assert!(heard[playable.latency_samples()..] == single, "blocks of up to {longest}");
+    }
+}
+
+#[test]
+fn sessions_of_a_batch_may_have_several_hops_each() {
+    let model = untrained_codec(1);
+    let lengths = [40 * HOP, 13 * HOP];
+    let input = sound(lengths[0], SAMPLE_RATE);
+    let alone = lengths.map(|length| play(&model, &input[..length], &moving_latents(length)).0);
+    let options = PipelineOptions { sessions: 2, ..PipelineOptions::default() };
+    let mut playable = build_playable(&model, &options).expect("it plays");
+    let mut heard = lengths.map(|length| vec![0.0; length]);
+    for (slot, length) in lengths.into_iter().enumerate() {
+        moving_latents(length).into_iter().for_each(|command| playable.handle(slot, command).expect("there is room"));
+    }
+    let mut requests: Vec<_> = heard
+        .iter_mut()
+        .zip(lengths)
+        .enumerate()
+        .map(|(slot, (output, length))| ProcessRequest::mono(slot, &input[..length], output))
+        .collect();
+    playable.process(&mut requests);
+    for (heard, alone) in heard.iter().zip(alone) {
+        assert!(heard[playable.latency_samples()..] == alone);
+    }
+}
+
 #[test]
 fn every_driver_reports_and_transforms_latents() {
     let wave = Wave { frequency: 0.01, peak: 0.4 };

@@ -2,7 +2,10 @@
 
 use ondes_engine::Kernels;
 use ondes_engine::instrument::Event;
-use ondes_engine::model::{Activation, Distribution, Kind, Method, Model, Op, Port, file};
+use ondes_engine::model::compression::{Scaling, WeightPrecision};
+use ondes_engine::model::{
+    Activation, Distribution, FORMAT, Header, Kind, Method, Model, Op, Port, Tensor, Weights, file,
+};
 use ondes_engine::native::Executor;
 use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
 use ondes_tests::audio_models::{sound, untrained_codec, untrained_effect};
@@ -160,6 +163,40 @@ fn every_int8_layer_streams() {
             };
             assert_eq!((on_bytes(&floats), on_bytes(&bytes)), (0, 1), "{label}");
             check_model(&label, &bytes);
+        }
+    }
+}
+
+#[test]
+fn half_precision_stays_in_memory_and_changes_no_bit() {
+    // At audio rate, fused networks and cells run such layers; they keep their weights in f32.
+    for (op, inputs) in [
+        (Op::Linear { outputs: 201 }, x(199, 2)),
+        (Op::Conv1d { outputs: 120, kernel: 3, stride: 1, dilation: 2, groups: 2 }, x(190, 2)),
+        (Op::ConvTranspose1d { outputs: 67, kernel: 8, stride: 4 }, x(65, 4)),
+        (Op::Gru { hidden: 130, initial_state: false }, x(110, 2)),
+    ] {
+        let label = format!("{op:?} in half precision");
+        let floats = model(Kind::Effect, vec![single_node_method(op, &inputs, 8)], 5);
+        let halves = floats.compressed(Scaling::default(), |_| WeightPrecision::F16).expect("no weight is too large");
+        check_model(&label, &halves);
+        let mut rounded = Weights::default();
+        for (name, tensor) in halves.weights().iter() {
+            rounded.insert(name, Tensor::new(tensor.shape(), tensor.floats().into_owned()));
+        }
+        let header = Header { format: FORMAT, ..halves.header().clone() };
+        let rounded = Model::new(header, rounded).expect("it has the same shapes");
+        for kernels in Kernels::available() {
+            let [halves, rounded] = [&halves, &rounded].map(|model| {
+                let mut executor = Executor::new(model, "forward", kernels, 1, 20).expect("it is there");
+                executor.begin(&[0], 20);
+                let input = executor.input(0);
+                input.iter_mut().enumerate().for_each(|(n, value)| *value = (n as f32 * 0.37).sin());
+                executor.run();
+                (executor.output(0).to_vec(), executor.bytes())
+            });
+            assert!(halves.0 == rounded.0, "{label} with {}", kernels.name());
+            assert!(halves.1 + 60_000 < rounded.1, "{label}: {} and {} bytes", halves.1, rounded.1);
         }
     }
 }

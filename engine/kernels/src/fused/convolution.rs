@@ -155,7 +155,7 @@ impl ConvolutionGroup {
             inputs == weights.inputs && views.views[*output].channels() == weights.outputs()
         }));
         // As many vectors of frames at a time as there are registers for the sums of the widest group.
-        let most = [4, 2].into_iter().find(|vectors| vectors * self.widest <= sums_at_once::<S>()).unwrap_or(1);
+        let most = [4, 2].into_iter().find(|vectors| fits::<S>(vectors * self.widest, *vectors)).unwrap_or(1);
         let (mut at, mut left) = (0, frames.div_ceil(LANES));
         while left > 0 {
             let vectors = if left >= most { most } else { left.min(2) };
@@ -178,6 +178,10 @@ impl ConvolutionGroup {
     /// Computes F vectors of all convolutions from frame `at` on.
     #[inline(always)]
     fn all<S: Simd, const F: usize>(&self, s: S, views: ViewsAt<'_>, signals: &mut [f32], at: usize) {
+        // Unreachable instantiation; returning lets the compiler drop it.
+        if !fits::<S>(F, F) {
+            return;
+        }
         for convolution in &self.convolutions {
             let all = &convolution.weights;
             let mut packed = 0;
@@ -249,7 +253,7 @@ impl<'a> Tile<'a> {
     #[inline(always)]
     fn sum<S: Simd, const W: usize, const O: usize, const F: usize>(&self, s: S, skip: usize) {
         // Unreachable instantiation; returning lets the compiler drop it.
-        if O * F > sums_at_once::<S>() {
+        if !fits::<S>(O * F, F) {
             return;
         }
         let Self { convolution: Convolution { weights: all, taps, .. }, views, signals, at, first, weights } = *self;
@@ -350,9 +354,9 @@ impl<'a> Tile<'a> {
     }
 }
 
-/// Returns how many vectors of sums fit into the registers beside their operands.
-pub(super) fn sums_at_once<S: Simd>() -> usize {
-    if S::MANY_REGISTERS { 16 } else { 4 }
+/// Returns whether so many sums, of `vectors` vectors of frames, fit into the registers beside their operands.
+pub(super) fn fits<S: Simd>(sums: usize, vectors: usize) -> bool {
+    sums <= if S::MANY_REGISTERS { 16 } else { 4 } && (vectors == 1 || !S::SMALL_TILES)
 }
 
 /// Adds all channels of a signal at some delays to all sums of a tile; weights of a group begin at `skip`.

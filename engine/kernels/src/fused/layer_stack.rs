@@ -4,7 +4,7 @@
 //! in a function of their own, which has all registers for itself.
 
 use super::buffer_view::BufferView;
-use super::convolution::{Convolution, Taps, add_taps, multiply_add, sums_at_once};
+use super::convolution::{Convolution, Taps, add_taps, fits, multiply_add};
 use super::elementwise::Unary;
 use super::passes::StreamSignals;
 use super::window::{SignalMemory, SignalWindow};
@@ -169,10 +169,10 @@ impl<const W: usize, const O: usize> Kernel for RunLayers<'_, '_, W, O> {
                 let mut at = 0;
                 while at < frames {
                     let left = frames - at;
-                    if 4 * O <= sums_at_once::<S>() && left > 3 * LANES {
+                    if fits::<S>(4 * O, 4) && left > 3 * LANES {
                         tile.compute::<S, 4>(s, at);
                         at += 4 * LANES;
-                    } else if 2 * O <= sums_at_once::<S>() && left > LANES {
+                    } else if fits::<S>(2 * O, 2) && left > LANES {
                         tile.compute::<S, 2>(s, at);
                         at += 2 * LANES;
                     } else {
@@ -237,7 +237,7 @@ impl<'a, const W: usize, const O: usize> LayerTile<'a, W, O> {
     #[inline(always)]
     fn compute<S: Simd, const F: usize>(&self, s: S, at: usize) {
         // Unreachable instantiation; returning lets the compiler drop it.
-        if O * F > sums_at_once::<S>() {
+        if !fits::<S>(O * F, F) {
             return;
         }
         let low = self.intermediate::<S, F>(s, at, 0);

@@ -6,12 +6,14 @@
 
 mod narrow;
 
-use crate::matrix::CacheLine;
+use crate::matrix::{Rows, WeightLine};
 use crate::simd::{Kernel, LANES, Simd};
 use crate::{Columns, Kernels, PackedMatrix};
 
-struct Matmul<'a> {
+struct Matmul<'a, L> {
     w: &'a PackedMatrix,
+    /// `[panel][tap][input]`
+    rows: &'a [L],
     x: Columns<'a>,
     y: &'a mut [f32],
     y_stride: usize,
@@ -23,11 +25,19 @@ struct Matmul<'a> {
 /// Panels per group: their weights stay in the nearest caches while all columns are multiplied.
 const GROUP: usize = 4;
 
-impl Kernel for Matmul<'_> {
+impl<L: WeightLine> Kernel for Matmul<'_, L> {
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
         let done = self.narrow(s);
         let panels = self.w.panels();
+        if S::SMALL_TILES {
+            for column in done..self.x.count {
+                for panel in 0..panels {
+                    self.block::<S, 1, 1>(s, panel, column);
+                }
+            }
+            return;
+        }
         if self.x.count - done == 1 {
             return self.one_column(s, panels, done);
         }
@@ -59,7 +69,14 @@ impl Kernel for Matmul<'_> {
     }
 }
 
-impl Matmul<'_> {
+impl<L: WeightLine> Matmul<'_, L> {
+    /// Returns the weights of one panel: `[tap][input]`.
+    #[inline(always)]
+    fn panel(&self, panel: usize) -> &[L] {
+        let depth = self.taps * self.inputs;
+        &self.rows[panel * depth..][..depth]
+    }
+
     /// Multiplies a single column in blocks of many, about equally many panels: each weight is used once, so only
     /// independent chains hide the latency.
     #[inline(always)]
@@ -110,9 +127,9 @@ impl Matmul<'_> {
     #[inline(always)]
     fn block<S: Simd, const P: usize, const C: usize>(&mut self, s: S, panel: usize, column: usize) {
         let mut sums = [[s.splat(0.0); P]; C];
-        let mut weights: [&[CacheLine]; P] = [&[]; P];
+        let mut weights: [&[L]; P] = [&[]; P];
         for p in 0..P {
-            weights[p] = self.w.panel(panel + p);
+            weights[p] = self.panel(panel + p);
             let bias = s.load(self.w.bias_of(panel + p));
             for c in 0..C {
                 sums[c][p] = bias;
@@ -120,7 +137,7 @@ impl Matmul<'_> {
         }
         let inputs = self.inputs;
         for tap in 0..self.taps {
-            let mut rows: [&[CacheLine]; P] = [&[]; P];
+            let mut rows: [&[L]; P] = [&[]; P];
             for p in 0..P {
                 rows[p] = &weights[p][tap * inputs..][..inputs];
             }
@@ -131,7 +148,7 @@ impl Matmul<'_> {
             for input in 0..inputs {
                 let mut row = [s.splat(0.0); P];
                 for p in 0..P {
-                    row[p] = s.load(&rows[p][input].0);
+                    row[p] = rows[p][input].load(s);
                 }
                 for c in 0..C {
                     let value = s.splat(x[c][input]);
@@ -192,7 +209,10 @@ impl Kernels {
         } else {
             (taps, inputs)
         };
-        self.run(Matmul { w, x, y, y_stride, taps, inputs });
+        match w.rows() {
+            Rows::F32(rows) => self.run(Matmul { w, rows, x, y, y_stride, taps, inputs }),
+            Rows::F16(rows) => self.run(Matmul { w, rows, x, y, y_stride, taps, inputs }),
+        }
     }
 }
 

@@ -4,9 +4,10 @@
 //! chain as in other products.
 
 use super::Matmul;
+use crate::matrix::WeightLine;
 use crate::simd::{LANES, Simd};
 
-impl Matmul<'_> {
+impl<L: WeightLine> Matmul<'_, L> {
     /// Multiplies columns in groups of 16 if outputs are few. Returns the number of columns done.
     #[inline(always)]
     pub(super) fn narrow<S: Simd>(&mut self, s: S) -> usize {
@@ -32,7 +33,7 @@ impl Matmul<'_> {
                 sums[o] = s.splat(self.w.bias_of(0)[o]);
             }
             for tap in 0..self.taps {
-                let weights = &self.w.panel(0)[tap * self.inputs..][..self.inputs];
+                let weights = &self.panel(0)[tap * self.inputs..][..self.inputs];
                 for (part, weights) in weights.chunks(LANES).enumerate() {
                     let mut rows = [s.splat(0.0); LANES];
                     for c in 0..LANES {
@@ -47,7 +48,7 @@ impl Matmul<'_> {
                     for k in 0..LANES {
                         let Some(weight) = weights.get(k) else { break };
                         for o in 0..O {
-                            sums[o] = s.fma(s.splat(weight.0[o]), inputs[k], sums[o]);
+                            sums[o] = s.fma(s.splat(weight.lane(o)), inputs[k], sums[o]);
                         }
                     }
                 }

@@ -1,22 +1,25 @@
-//! AVX2 with FMA: a vector is two registers.
+//! AVX2 with FMA and F16C: a vector is two registers.
 
 use std::arch::x86_64::*;
+
+use half::f16;
 
 use super::int8::{Int8Kernel, Int8Simd, PanelSums, QUAD, WeightQuads, ZERO_POINT};
 use super::vector::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
 
-/// Proof of AVX2 and FMA: [`Avx2::detect`] is the only way to one.
+/// Proof of AVX2, FMA and F16C, which all CPUs with AVX2 and FMA have: [`Avx2::detect`] is the only way to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Avx2(());
 
 impl Avx2 {
     pub(crate) fn detect() -> Option<Avx2> {
-        (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(Avx2(()))
+        let all = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c");
+        all.then_some(Avx2(()))
     }
 
     #[inline]
     pub(crate) fn run<K: Kernel>(self, kernel: K) {
-        #[target_feature(enable = "avx2,fma")]
+        #[target_feature(enable = "avx2,fma,f16c")]
         fn with_features<K: Kernel>(token: Avx2, kernel: K) {
             kernel.run(token);
         }
@@ -26,7 +29,7 @@ impl Avx2 {
 
     #[inline]
     pub(crate) fn run_int8<K: Int8Kernel>(self, kernel: K) {
-        #[target_feature(enable = "avx2,fma")]
+        #[target_feature(enable = "avx2,fma,f16c")]
         fn with_features<K: Int8Kernel>(token: Avx2, kernel: K) {
             kernel.run(token);
         }
@@ -74,6 +77,13 @@ impl Simd for Avx2 {
             _mm256_storeu_ps(to, v[0]);
             _mm256_storeu_ps(to.add(8), v[1]);
         }
+    }
+
+    #[inline(always)]
+    fn load_f16(self, from: &[f16; LANES]) -> [__m256; 2] {
+        let from = from.as_ptr().cast::<__m128i>();
+        // SAFETY: the token proves that the CPU has F16C, and the array is the 32 bytes the two unaligned loads read.
+        unsafe { [_mm256_cvtph_ps(_mm_loadu_si128(from)), _mm256_cvtph_ps(_mm_loadu_si128(from.add(1)))] }
     }
 
     #[inline(always)]

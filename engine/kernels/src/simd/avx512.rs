@@ -3,6 +3,8 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
+use half::f16;
+
 use super::int8::ZERO_POINT;
 use super::vector::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
 
@@ -124,6 +126,12 @@ impl Simd for Avx512 {
     fn store(self, v: __m512, to: &mut Array) {
         // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an unaligned store writes.
         unsafe { _mm512_storeu_ps(to.as_mut_ptr(), v) }
+    }
+
+    #[inline(always)]
+    fn load_f16(self, from: &[f16; LANES]) -> __m512 {
+        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 32 bytes an unaligned load reads.
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.as_ptr().cast())) }
     }
 
     #[inline(always)]

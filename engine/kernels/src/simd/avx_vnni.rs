@@ -19,7 +19,7 @@ impl AvxVnni {
 
     #[inline]
     pub(crate) fn run_int8<K: Int8Kernel>(self, kernel: K) {
-        #[target_feature(enable = "avx2,fma,avxvnni")]
+        #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
         fn with_features<K: Int8Kernel>(token: AvxVnni, kernel: K) {
             kernel.run(token);
         }

@@ -1,6 +1,9 @@
 //! NEON: a vector is four registers.
 
 use std::arch::aarch64::*;
+use std::arch::asm;
+
+use half::f16;
 
 use super::int8::{Int8Kernel, Int8Simd, PanelSums, QUAD, WeightQuads, ZERO_POINT};
 use super::vector::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
@@ -68,6 +71,23 @@ macro_rules! operations {
     )*};
 }
 
+/// Widens four values. Inline assembly, since the intrinsic is not stable.
+#[target_feature(enable = "neon")]
+#[inline]
+fn widen(halves: uint16x4_t) -> float32x4_t {
+    let out;
+    // SAFETY: the function's feature is what the instruction needs; it changes nothing but its first register.
+    unsafe {
+        asm!(
+            "fcvtl {out:v}.4s, {halves:v}.4h",
+            out = lateout(vreg) out,
+            halves = in(vreg) halves,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    out
+}
+
 impl Simd for Neon {
     type V = [float32x4_t; 4];
 
@@ -95,6 +115,20 @@ impl Simd for Neon {
             vst1q_f32(to.add(4), v[1]);
             vst1q_f32(to.add(8), v[2]);
             vst1q_f32(to.add(12), v[3]);
+        }
+    }
+
+    #[inline(always)]
+    fn load_f16(self, from: &[f16; LANES]) -> [float32x4_t; 4] {
+        let from = from.as_ptr().cast::<u16>();
+        // SAFETY: the token proves that the CPU has NEON, and the array is the 32 bytes the four loads read.
+        unsafe {
+            [
+                widen(vld1_u16(from)),
+                widen(vld1_u16(from.add(4))),
+                widen(vld1_u16(from.add(8))),
+                widen(vld1_u16(from.add(12))),
+            ]
         }
     }
 

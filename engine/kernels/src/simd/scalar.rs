@@ -1,5 +1,7 @@
 //! Reference implementation: 16 lanes one after the other, with the operations of `f32`.
 
+use half::f16;
+
 use super::int8::{Int8Simd, PanelSums, QUAD, WeightQuads, ZERO_POINT};
 use super::vector::{Array, EXPONENT_SHIFT, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
 
@@ -27,6 +29,7 @@ impl Simd for Scalar {
     type V = Array;
 
     const MANY_REGISTERS: bool = false;
+    const SMALL_TILES: bool = true;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Array {
@@ -41,6 +44,11 @@ impl Simd for Scalar {
     #[inline(always)]
     fn store(self, v: Array, to: &mut Array) {
         *to = v;
+    }
+
+    #[inline(never)]
+    fn load_f16(self, from: &[f16; LANES]) -> Array {
+        from.map(f16::to_f32)
     }
 
     lane_by_lane! {

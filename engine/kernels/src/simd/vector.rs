@@ -1,5 +1,7 @@
 //! The vector operations that each CPU variant implements, and the kernels written against them.
 
+use half::f16;
+
 /// Lanes of a vector, in every variant: one AVX-512 register, two of AVX2, four of NEON.
 pub(crate) const LANES: usize = 16;
 
@@ -16,9 +18,14 @@ pub(crate) trait Simd: Copy {
     /// `true` if 24 vectors and their operands fit into the registers, `false` if 6 to 8 do.
     const MANY_REGISTERS: bool;
 
+    /// `true` if larger tiles are no faster, and would only take time to compile.
+    const SMALL_TILES: bool = false;
+
     fn splat(self, x: f32) -> Self::V;
     fn load(self, from: &Array) -> Self::V;
     fn store(self, v: Self::V, to: &mut Array);
+    /// Loads finite values in half precision and widens them, which is exact.
+    fn load_f16(self, from: &[f16; LANES]) -> Self::V;
 
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;

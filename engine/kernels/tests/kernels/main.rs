@@ -40,6 +40,7 @@ macro_rules! suite {
                 harmonics silence;
                 matmul against_reference;
                 matmul one_chain_to_the_bit;
+                matmul half_precision_to_the_bit;
                 matmul columns_are_independent;
                 matmul empty_products;
                 sound white_noise;

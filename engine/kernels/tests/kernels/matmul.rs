@@ -1,5 +1,6 @@
 //! Matrix products.
 
+use half::f16;
 use ondes_kernels::{Columns, Kernels, PackedMatrix};
 use proptest::prelude::*;
 
@@ -125,6 +126,31 @@ fn is_one_chain(kernels: Kernels, shape: Shape) {
     let chain = product.fold(|sum: f32, w, x| w.mul_add(x, sum));
     let expected: Vec<f32> = chain.into_iter().map(|sum| sum.unwrap_or(-7.0)).collect();
     assert_same_bits(&product.run(kernels), &expected);
+}
+
+/// Weights in half precision give the bits of the same weights in `f32`, also with the smallest and largest values.
+pub fn half_precision_to_the_bit(kernels: Kernels) {
+    let is_same = |shape: Shape| {
+        let mut product = Product::new(shape);
+        let extremes = [f16::from_bits(1), f16::from_bits(0x83ff), f16::MIN_POSITIVE, f16::MAX, f16::NEG_ZERO];
+        let halves: Vec<f16> = product.weights.iter().map(|weight| f16::from_f32(*weight)).collect();
+        let halves: Vec<f16> = extremes.into_iter().chain(halves).take(product.weights.len()).collect();
+        product.weights = halves.iter().map(|half| half.to_f32()).collect();
+        let Shape { outputs, taps, inputs, .. } = shape;
+        let half = |o: usize, t: usize, i: usize| halves[(o * taps + t) * inputs + i];
+        let packed = PackedMatrix::new_f16(outputs, taps, inputs, half, Some(&product.bias));
+        let mut y = product.untouched();
+        kernels.matmul(&packed, product.columns(), &mut y, shape.y_stride);
+        assert_same_bits(&y, &product.run(kernels));
+        assert_eq!(2 * packed.bytes(), product.packed().bytes() + outputs.div_ceil(16) * 64);
+    };
+    check(shapes(), is_same);
+    for outputs in (1..300).step_by(9) {
+        for count in [1, 2, 5, 8, 17] {
+            let (stride, tap_stride, y_stride) = (5, 5, outputs);
+            is_same(Shape { outputs, taps: 1, inputs: 5, count, stride, tap_stride, y_stride, seed: 3 });
+        }
+    }
 }
 
 pub fn columns_are_independent(kernels: Kernels) {

@@ -1,5 +1,8 @@
 //! Matrix products in `f32` or in eight bits.
 //!
+//! Large weights that are stored as F16 stay so in memory and are widened where they are multiplied, which gives the
+//! same bits: a large model is bound by the memory that it reads.
+//!
 //! A weight stored in eight bits may be multiplied in eight bits too
 //! ([`crate::model::storage::QuantizedValues::int8_products`]). Frames are then quantized with a scale each, so that
 //! the output of a frame depends on that frame alone. The choice depends on shapes only, so a model sounds the
@@ -7,15 +10,21 @@
 
 use std::borrow::Cow;
 
+use half::f16;
 use ondes_kernels::{Columns, Int8Columns, Int8Matrix, Kernels, PackedMatrix, int8_frame_width};
 
 use crate::model::Tensor;
+use crate::model::storage::Values;
 
 /// Minimum number of inputs per tap for which products in eight bits repay the quantization of the frames.
 const MIN_INT8_INPUTS: usize = 64;
 /// Minimum number of rows, times taps, that share one quantization: 96 rows of 64 inputs are a tenth faster in eight
 /// bits.
 const MIN_INT8_ROWS: usize = 96;
+
+/// Minimum number of values that stay in half precision: smaller weights are read from a nearby cache, where
+/// widening costs more than it saves.
+const MIN_F16_VALUES: usize = 1 << 15;
 
 /// Dimensions of a matrix.
 #[derive(Clone, Copy)]
@@ -32,6 +41,7 @@ pub(super) struct WeightRows<'a> {
 
 enum RowValues<'a> {
     F32(Cow<'a, [f32]>),
+    F16(&'a [f16]),
     Int8 {
         codes: &'a [i8],
         /// `[row]`, of all matrices.
@@ -52,7 +62,10 @@ impl<'a> WeightRows<'a> {
             Some((codes, scales)) => {
                 RowValues::Int8 { codes, scales: scales.repeat(groups * extents.outputs / outputs) }
             }
-            None => RowValues::F32(tensor.floats()),
+            None => match tensor.values() {
+                Values::F16(halves) if halves.len() >= MIN_F16_VALUES => RowValues::F16(halves),
+                _ => RowValues::F32(tensor.floats()),
+            },
         };
         Self { values }
     }
@@ -74,6 +87,9 @@ impl<'a> WeightRows<'a> {
             RowValues::F32(floats) => {
                 Matrix::F32(PackedMatrix::new(outputs, taps, inputs, |o, t, i| floats[at(o, t, i)], Some(bias)))
             }
+            RowValues::F16(halves) => {
+                Matrix::F32(PackedMatrix::new_f16(outputs, taps, inputs, |o, t, i| halves[at(o, t, i)], Some(bias)))
+            }
             RowValues::Int8 { codes, scales } => {
                 let scales = &scales[first..][..outputs];
                 Matrix::Int8(Int8Matrix::new(outputs, taps, inputs, |o, t, i| codes[at(o, t, i)], scales, bias))
@@ -84,6 +100,7 @@ impl<'a> WeightRows<'a> {
 
 /// Packed matrix.
 pub(super) enum Matrix {
+    /// Multiplied in `f32`; the weights may be in half precision.
     F32(PackedMatrix),
     Int8(Int8Matrix),
 }
