@@ -12,6 +12,7 @@ use crate::dataset::{CropBatch, Dataset, Features, Subset};
 use crate::instrument_teacher::InstrumentTeacher;
 use crate::loss::{Loss, WeightedLoss};
 use crate::network;
+use crate::trainer::memory;
 use crate::trainer::options::device;
 use crate::trainer::task::{first_non_finite, model_hash};
 use crate::trainer::{Phase, Task, Validation};
@@ -146,6 +147,14 @@ impl Task for InstrumentTask {
 
     fn rows(&self, _step: u64) -> usize {
         self.config.training.batch
+    }
+
+    fn set_batch(&mut self, rows: usize) {
+        self.config.training.batch = rows;
+    }
+
+    fn checkpoint_activations(&mut self) {
+        self.synth = self.synth.clone().with_checkpoint(memory::checkpoint);
     }
 
     /// Draws the crops of a step; with a teacher, every other batch is augmented and rendered by the teacher.

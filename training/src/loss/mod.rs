@@ -102,6 +102,16 @@ impl Loss {
         self.total = &self.total + &term;
         self.terms.push((name, term));
     }
+
+    /// Returns a sum of losses with this one added by a weight.
+    pub(crate) fn added_to(self, sum: Option<Self>, weight: f64) -> Self {
+        let own = Self {
+            total: self.total * weight,
+            terms: self.terms.into_iter().map(|(name, term)| (name, term * weight)).collect(),
+        };
+        let Some(sum) = sum else { return own };
+        Self { total: sum.total + own.total, terms: sum.terms.into_iter().chain(own.terms).collect() }
+    }
 }
 
 /// Prepared terms.
