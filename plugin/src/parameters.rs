@@ -95,6 +95,10 @@ pub(crate) trait HostParameter: Send + Sync {
     fn begin_gesture(&self, setter: &ParamSetter<'_>);
     /// Sets a knob position, 0 … 1, through the host; rounds to the nearest step.
     fn set_position(&self, setter: &ParamSetter<'_>, position: f32);
+    /// Sets a knob position, 0 … 1, without notifying the host; rounds to the nearest step.
+    fn apply_position(&self, position: f32);
+    /// Returns whether the user or the host has set this knob position, up to rounding.
+    fn has_position(&self, position: f32) -> bool;
     /// Notifies the host that the gesture ends.
     fn end_gesture(&self, setter: &ParamSetter<'_>);
 }
@@ -122,6 +126,17 @@ where
 
     fn set_position(&self, setter: &ParamSetter<'_>, position: f32) {
         setter.set_parameter(self, self.preview_plain(position));
+    }
+
+    fn apply_position(&self, position: f32) {
+        let position = self.preview_normalized(self.preview_plain(position));
+        // SAFETY: the pointer is to this parameter.
+        unsafe { self.as_ptr()._internal_set_normalized_value(position) };
+    }
+
+    fn has_position(&self, position: f32) -> bool {
+        let rounded = self.preview_normalized(self.preview_plain(position));
+        (self.unmodulated_normalized_value() - rounded).abs() < 1e-6
     }
 
     fn end_gesture(&self, setter: &ParamSetter<'_>) {

@@ -15,6 +15,7 @@ pub struct HostNotifier {
     state_changed: AtomicBool,
     names_changed: AtomicBool,
     values_changed: AtomicBool,
+    values_applied: AtomicBool,
     request_call: Mutex<Option<RequestCall>>,
 }
 
@@ -34,6 +35,11 @@ impl HostNotifier {
         self.mark(&self.values_changed);
     }
 
+    /// Notes that values of parameters were changed without the host. Not for the audio thread.
+    pub fn mark_values_applied(&self) {
+        self.mark(&self.values_applied);
+    }
+
     /// Returns whether [`mark_state_changed`](Self::mark_state_changed) was called since the last time.
     pub fn take_state_changed(&self) -> bool {
         self.state_changed.swap(false, Relaxed)
@@ -47,6 +53,11 @@ impl HostNotifier {
     /// Returns whether [`mark_values_changed`](Self::mark_values_changed) was called since the last time.
     pub fn take_values_changed(&self) -> bool {
         self.values_changed.swap(false, Relaxed)
+    }
+
+    /// Returns whether [`mark_values_applied`](Self::mark_values_applied) was called since the last time.
+    pub fn take_values_applied(&self) -> bool {
+        self.values_applied.swap(false, Relaxed)
     }
 
     /// Sets the function that asks the host for a call on its main thread, or removes it. It may be called on any

@@ -6,6 +6,7 @@ use ondes_engine::chain::ImpulseFile;
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::model::Model;
+use ondes_engine::model::program::ProgramOptions;
 
 use crate::cabinet;
 use crate::library::{self, FileReference, FoundModel, MissingFile};
@@ -60,9 +61,11 @@ impl SelectionSnapshot {
                 let embedded = state.model.embedded.take().filter(|_| notice.is_none());
                 if notice.is_some() {
                     state.latents.clear();
+                    state.program = ProgramOptions::default();
                 }
                 state.model = FileReference { embedded, ..FileReference::to(&model, path) };
-                Self { state, model: Some(model), missing_model: None, notice, cabinet: None }
+                let (model, problem) = state.with_program_options(model);
+                Self { state, model: Some(model), missing_model: None, notice: notice.or(problem), cabinet: None }
             }
             Err(missing) => Self { state, model: None, missing_model: Some(missing), notice: None, cabinet: None },
         }

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{self, ExecutorSelection};
+use ondes_engine::model::Model;
+use ondes_engine::model::program::ProgramOptions;
+use ondes_engine::torch;
 use serde::{Deserialize, Serialize};
 
 use crate::library::FileReference;
@@ -29,6 +33,9 @@ pub struct InstanceState {
     /// control's unit. They belong to the model and are cleared when another one is loaded.
     #[serde(skip_serializing_if = "ParameterValues::is_empty")]
     pub latents: ParameterValues,
+    /// Method and settings that were chosen of a TorchScript program.
+    #[serde(deserialize_with = "executor::value_or_default", skip_serializing_if = "ProgramOptions::is_default")]
+    pub program: ProgramOptions,
     /// The cabinet's impulse response, if any; its hash is that of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cabinet: Option<FileReference>,
@@ -85,8 +92,21 @@ impl InstanceState {
         }
     }
 
+    /// Returns the model as the program's options choose it. If they do not fit, such as without a sound file, returns
+    /// the model as it is with the reason.
+    pub(crate) fn with_program_options(&self, model: Arc<Model>) -> (Arc<Model>, Option<String>) {
+        if self.program.is_default() {
+            return (model, None);
+        }
+        match torch::with_options(&model, &self.program) {
+            Ok(chosen) => (chosen.into(), None),
+            Err(reason) => (model, Some(reason.to_string())),
+        }
+    }
+
     /// Replaces all paths, those in the other slot included.
     pub fn map_paths(&mut self, map: &impl Fn(&Path) -> PathBuf) {
+        self.program.sounds.values_mut().for_each(|path| *path = map(path));
         let files = std::iter::once(&mut self.model).chain(&mut self.cabinet);
         files.filter_map(|file| file.path.as_mut()).for_each(|path| *path = map(path));
         if let Some(PresetLocation::File(path)) = &mut self.preset {

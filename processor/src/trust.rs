@@ -1,7 +1,7 @@
 //! The user's answers to the question whether a TorchScript program may run, remembered on this machine by content hash.
 //!
-//! A program can do what any program can, so a project, preset, session or set list that names one is no consent: the
-//! user is asked once per file. Answers are never saved in projects, which come from other people.
+//! A program is code of other people, so a project, preset, session or set list that names one is no consent: the user is
+//! asked once per file. Answers are never saved in projects, which come from other people.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 //! In reading order: [`render`] (MIDI files, recordings or sessions to WAV files), [`info`] (a model's card and cost),
 //! [`mod@bench`] (the load of a model in an audio callback), [`import`] (models of other programs to model files),
 //! [`rack`] (tracks and their mixer), [`io`] (what the mixer exchanges with devices), [`trust`] (programs that may run), [`shell`]
-//! (completions and man pages); then what these share: [`argument_parsers`], [`executor_arguments`], [`open_model`], [`terminal`],
-//! [`progress`], [`interrupt`] and [`memory`].
+//! (completions and man pages); then what these share: [`argument_parsers`], [`executor_arguments`],
+//! [`program_arguments`], [`open_model`], [`terminal`], [`progress`], [`interrupt`] and [`memory`].
 //!
 //! With the feature `devices`: [`devices`] (sound cards and MIDI ports), [`record`] (the recorder), [`track_loader`]
 //! (loading in the background), [`audio_app`] (mixer, devices and recorder together) and [`play`]. With `app`:
@@ -30,6 +30,7 @@ mod memory;
 mod open_model;
 #[cfg(feature = "devices")]
 pub mod play;
+mod program_arguments;
 mod progress;
 pub mod rack;
 #[cfg(feature = "devices")]

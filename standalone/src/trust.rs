@@ -18,8 +18,8 @@ Examples:
 
 /// Lists and changes which TorchScript programs may run when a session, preset or project names them.
 ///
-/// A program can do what any program on this computer can do, so the window of app and plugin asks once per file. The
-/// answers are remembered by the content of the file.
+/// A program is code of other people, so the window of app and plugin asks once per file. The answers are remembered by
+/// the content of the file.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TrustArguments {

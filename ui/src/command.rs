@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use egui::ThemePreference;
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::ExecutorSelection;
+use ondes_engine::model::program::ProgramOptions;
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::Driver;
 use ondes_processor::compare_slots::CompareSlot;
@@ -22,6 +23,8 @@ pub enum FilePurpose {
     MissingModel,
     /// The impulse response of the cabinet.
     Cabinet,
+    /// The sound for a setting of a TorchScript program, by its index.
+    Sound(usize),
 }
 
 /// An action of the user.
@@ -134,6 +137,8 @@ pub enum WindowCommand {
     SetResampling(Resampling),
     /// Choose the executor of the network.
     SetExecutor(ExecutorSelection),
+    /// Choose the method and the settings of a TorchScript program.
+    SetProgram(ProgramOptions),
     /// Search for the devices of libtorch.
     FindDevices,
     /// Choose an option of [`WindowView::qualities`](crate::view::WindowView::qualities).

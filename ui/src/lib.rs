@@ -55,7 +55,7 @@ pub use format::quality_line;
 pub use scale::{SCALES, clamp_scale};
 pub use theme::install as install_style;
 pub use view::{
-    ChainView, EntryOrigin, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId,
-    ModelView, PresetEntry, SignalView, SoundingNote, TunerView, ViewModel, WindowView,
+    ChainView, EntryOrigin, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, MethodChoice, ModelEntry,
+    ModelEntryId, ModelView, PresetEntry, ProgramView, SignalView, SoundingNote, TunerView, ViewModel, WindowView,
 };
 pub use window::{SIZE, Window};

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use egui::ThemePreference;
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{Device, ExecutorSelection};
+use ondes_engine::model::program::{ProgramOptions, Setting};
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{Driver, Health, LoadStatus};
@@ -102,6 +103,8 @@ pub struct WindowView<'a> {
     pub resampling: Resampling,
     /// Requested executor; `None` without a model.
     pub executor: Option<ExecutorView<'a>>,
+    /// Methods and settings of a TorchScript program; `None` for other models.
+    pub program: Option<ProgramView<'a>>,
     /// Load, latency and errors of the session, while it plays.
     pub health: Option<Health>,
     /// Options for the quality of a model with variants; may be empty.
@@ -171,6 +174,26 @@ pub struct ExecutorView<'a> {
     pub devices: ExecutorDevices<'a>,
 }
 
+/// Methods and settings of a TorchScript program.
+#[derive(Clone, Copy)]
+pub struct ProgramView<'a> {
+    /// Methods to choose from.
+    pub methods: &'a [MethodChoice],
+    /// Settings that are no numbers.
+    pub settings: &'a [Setting],
+    /// What is chosen of both.
+    pub options: &'a ProgramOptions,
+}
+
+/// Method of a TorchScript program to choose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MethodChoice {
+    /// Name to show.
+    pub name: String,
+    /// Name for [`ProgramOptions::method`].
+    pub method: Option<String>,
+}
+
 /// Devices of libtorch. The library is loaded when the menu opens for the first time.
 #[derive(Clone, Copy)]
 pub enum ExecutorDevices<'a> {
@@ -210,8 +233,8 @@ pub struct ModelEntry {
     pub origin: EntryOrigin,
     /// True if the user marked it.
     pub favourite: bool,
-    /// True if it was loaded recently.
-    pub recent: bool,
+    /// Place among the models loaded recently, 0 for the last one.
+    pub recent: Option<usize>,
     /// Description in a sentence; may be empty.
     pub about: String,
     /// Summary of its quality, such as that of [`quality_line`](crate::quality_line); may be empty.

@@ -38,6 +38,8 @@ pub const STREAM_VALUES: usize = 16 << 20;
 pub const WARM_UP_MULTIPLY_ADDS: usize = 20_000_000_000;
 /// Most values in all streams of an executor: 1 GiB.
 pub const EXECUTOR_VALUES: usize = 256 << 20;
+/// Samples of all channels of a sound that a program takes: more than 40 s of mono at 48 kHz.
+pub const SOUND_VALUES: usize = 2 << 20;
 /// Supported sample rates, Hz.
 pub const SAMPLE_RATES: std::ops::RangeInclusive<u32> = 8_000..=384_000;
 

@@ -169,14 +169,16 @@ impl Model {
                 return Err(ModelError::Header(format!("method {:?} is not in the program", method.name)));
             }
         }
-        let content_hash = blake3::hash(&program.bytes).to_hex().to_string();
-        Ok(Self {
-            header,
-            weights: Weights::default(),
-            program: Some(Arc::new(program)),
-            content_hash,
-            base_hash: None,
-        })
+        let base_hash = program.original.as_ref().map(|original| original.content_hash.clone());
+        let hash = match &base_hash {
+            None => blake3::hash(&program.bytes),
+            Some(base) => {
+                let played = serde_json::to_vec(&(base, header.kind, &program.calls));
+                blake3::hash(&played.map_err(|error| ModelError::Header(error.to_string()))?)
+            }
+        };
+        let content_hash = hash.to_hex().to_string();
+        Ok(Self { header, weights: Weights::default(), program: Some(Arc::new(program)), content_hash, base_hash })
     }
 
     /// Returns the header.
@@ -197,15 +199,15 @@ impl Model {
         self.program.as_ref()
     }
 
-    /// Returns the content hash: BLAKE3 over header and weights, or over a program's file, as 64 hexadecimal digits.
-    /// Models with equal hashes sound equal.
+    /// Returns the content hash: BLAKE3 over header and weights, or over a program's file and what was chosen of it, as
+    /// 64 hexadecimal digits. Models with equal hashes sound equal.
     #[must_use]
     pub fn content_hash(&self) -> &str {
         &self.content_hash
     }
 
-    /// Returns the [content hash](Self::content_hash) of the model without its variants. It is equal for all files that
-    /// sound equal at full size, with or without variants.
+    /// Returns the [content hash](Self::content_hash) of the model without its variants, or without what was chosen of a
+    /// program. It is equal for all files that sound equal at full size, with or without variants.
     #[must_use]
     pub fn base_hash(&self) -> &str {
         self.base_hash.as_deref().unwrap_or(&self.content_hash)

@@ -1,9 +1,12 @@
 //! TorchScript programs as models; only libtorch can run them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+use super::Model;
 
 /// File extensions of programs, without the dot: those of nn~ and of Neutone.
 pub const EXTENSIONS: [&str; 2] = ["ts", "nm"];
@@ -22,6 +25,56 @@ pub struct Program {
     pub calls: BTreeMap<String, Call>,
     /// Remarks for the user, one line each.
     pub notes: Vec<String>,
+    /// Settings that are no controls, as they are no numbers.
+    pub settings: Vec<Setting>,
+    /// Method and settings that were chosen.
+    pub options: ProgramOptions,
+    /// The model without a choice; `None` for that model itself.
+    pub original: Option<Arc<Model>>,
+}
+
+/// Setting of a program that holds until the program is prepared anew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Name.
+    pub name: String,
+    /// Kind of value.
+    pub kind: SettingKind,
+    /// Value in the program itself; empty for sounds.
+    pub value: String,
+}
+
+/// Kind of value of a [`Setting`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SettingKind {
+    /// This many values, separated by commas if there are several.
+    Text(usize),
+    /// A sound file, for the program's buffer of this name.
+    Sound(String),
+}
+
+/// Method and settings that a user chooses for a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProgramOptions {
+    /// Method to play as an effect; `None` for what the program is made for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Texts, by the name of the setting.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub texts: BTreeMap<String, String>,
+    /// Sound files, by the name of the setting.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sounds: BTreeMap<String, PathBuf>,
+}
+
+impl ProgramOptions {
+    /// Returns true if nothing was chosen.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Call of a program's method.
@@ -45,6 +98,31 @@ pub struct Call {
     pub input_labels: Vec<String>,
     /// Names of the output channels, if the program declares them.
     pub output_labels: Vec<String>,
+    /// Settings that were chosen.
+    #[serde(default)]
+    pub settings: Vec<ChosenSetting>,
+}
+
+/// Setting as the program takes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChosenSetting {
+    /// Values of an attribute.
+    Text {
+        /// Name of the attribute.
+        attribute: String,
+        /// Its values; the program's types decide how they are read.
+        values: Vec<String>,
+    },
+    /// Sound of a buffer.
+    Sound {
+        /// Name of the buffer.
+        buffer: String,
+        /// Sample rate in Hz.
+        sample_rate: u32,
+        /// `[channel][frame]`
+        channels: Vec<Vec<f32>>,
+    },
 }
 
 /// Calling convention between programs and hosts.

@@ -7,7 +7,7 @@ use super::playable::{
 };
 use super::timeline::{CHUNK, Timeline};
 
-/// One channel of a session, and its part of a model: time, input and controls.
+/// A session, or one channel of a stereo effect's, and its part of a model: time, input and controls.
 ///
 /// The channels of a stereo session receive the same commands, so they always step together.
 pub(super) trait SessionStream: Send {
@@ -99,6 +99,11 @@ impl<S: SessionStream, N: BatchNetwork<S>> SessionBatch<S, N> {
         slot * self.channels..(slot + 1) * self.channels
     }
 
+    /// Returns the output channels of each stream.
+    fn outputs(&self) -> usize {
+        self.streams[0].timeline().outputs()
+    }
+
     #[cfg(test)]
     pub fn stream_mut(&mut self, slot: usize) -> &mut S {
         &mut self.streams[slot * self.channels]
@@ -111,6 +116,10 @@ impl<S: SessionStream, N: BatchNetwork<S>> Playable for SessionBatch<S, N> {
     }
 
     fn channels(&self) -> usize {
+        self.channels * self.outputs()
+    }
+
+    fn input_channels(&self) -> usize {
         self.channels
     }
 
@@ -165,8 +174,10 @@ impl<S: SessionStream, N: BatchNetwork<S>> Playable for SessionBatch<S, N> {
             for request in requests.iter_mut() {
                 let (chunk, streams) = (chunk(request), self.streams_of(request.slot));
                 if !chunk.is_empty() {
-                    for (stream, output) in streams.zip(&mut request.output) {
-                        self.streams[stream].timeline_mut().take_output(&mut output[chunk.clone()]);
+                    let outputs = self.outputs();
+                    let channels = streams.flat_map(|stream| (0..outputs).map(move |channel| (stream, channel)));
+                    for ((stream, channel), output) in channels.zip(&mut request.output) {
+                        self.streams[stream].timeline_mut().take_output(channel, &mut output[chunk.clone()]);
                     }
                 }
             }

@@ -1,8 +1,10 @@
 //! Effects: the method `forward`, or a variant of it, turns the input into the output.
 //!
-//! A mono session is one stream: all channels of the method's input receive the same samples, and the output is the
-//! mean of its channels. A stereo session is two streams, left and right. A method with two channels at its input or
-//! output has one state for both; any other method has a state for each, and both are computed in one step.
+//! A mono session is one stream: the first two channels of the method's input receive the same samples, further ones
+//! silence, and the output is the mean of its channels. A stereo session is two streams, left and right. A method with
+//! several channels at its input or output has one state for both: its first two inputs are left and right, further ones
+//! receive silence, and its outputs are left and right in turn, each side the mean of its channels. A method with one
+//! channel has a state for each stream, and both are computed in one step.
 //!
 //! Oversampled by 2, one state of the network processes the even samples of the input at twice the rate, and another
 //! state the odd ones. All delays of the network keep their duration in seconds.

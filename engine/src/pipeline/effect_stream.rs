@@ -55,7 +55,7 @@ impl EffectStream {
         let EffectStreamConfig { sample_rate, block, hop, delay, port_names, bindings } = *config;
         // The first sample of a block waits for the last one.
         let delays = ModelDelays { lookahead: block - 1, delay };
-        let timeline = Timeline::new(options, sample_rate, delays, true, hop)?;
+        let timeline = Timeline::new(options, sample_rate, delays, true, hop, 1)?;
         let mut stream = Self {
             ports: ControlPorts::new(bindings, port_names, hop as f64 / f64::from(sample_rate)),
             pending: VecDeque::with_capacity(hop + timeline.max_model_samples()),

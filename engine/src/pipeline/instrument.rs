@@ -1,6 +1,6 @@
 //! Instruments: the method `synth`, played by notes or by the audio input, and the method `room` around it.
 //!
-//! A variant replaces both methods.
+//! A room with two output channels makes the instrument stereo. A variant replaces both methods.
 
 use ondes_kernels::Kernels;
 
@@ -10,7 +10,7 @@ use super::instrument_stream::InstrumentStream;
 use super::method_ports::header_error;
 use super::options::{PipelineError, PipelineOptions};
 use crate::dsp::noise::stream_seed;
-use crate::model::{Method, Model, ModelError, Op};
+use crate::model::{Method, Model, ModelError, Port};
 use crate::native::Executor;
 
 /// Methods of an instrument, checked against each other.
@@ -35,16 +35,25 @@ impl<'a> Methods<'a> {
         let room = header.method(variant.and_then(|variant| variant.room.as_deref()).unwrap_or("room"));
         let port_names = control_port_names(synth);
         let inputs = SynthInputs::of(model, synth, &port_names)?;
-        let is_mono =
-            |method: &Method| method.outputs.first().is_some_and(|port| port.channels == 1 && port.ratio == 1);
-        if !is_mono(synth) {
+        let is_audio = |port: Option<&Port>, channels: &[usize]| {
+            port.is_some_and(|port| channels.contains(&port.channels) && port.ratio == 1)
+        };
+        if !is_audio(synth.outputs.first(), &[1]) {
             return Err(header_error(synth, "has no mono audio output").into());
         }
-        let fits = |room: &&Method| room.block == synth.block && room.inputs.len() == 1 && is_mono(room);
+        let fits = |room: &&Method| {
+            let is_input = room.inputs.len() == 1 && is_audio(room.inputs.first(), &[1]);
+            room.block == synth.block && is_input && is_audio(room.outputs.first(), &[1, 2])
+        };
         if let Some(room) = room.filter(|room| !fits(room)) {
             return Err(header_error(synth, &format!("does not fit method {:?}", room.name)).into());
         }
         Ok(Self { synth, room, inputs, port_names })
+    }
+
+    /// Returns the number of output channels.
+    fn outputs(&self) -> usize {
+        self.room.and_then(|room| room.outputs.first()).map_or(1, |port| port.channels)
     }
 }
 
@@ -59,14 +68,12 @@ pub(super) fn build(
     let header = model.header();
     let methods = Methods::of(model, options)?;
     let bindings = ControlBinding::all(&header.controls, &methods.port_names);
-    let stream = |_| InstrumentStream::new(header, methods.synth, &methods.port_names, &bindings, options);
+    let outputs = methods.outputs();
+    let stream = |_| InstrumentStream::new(header, methods.synth, &methods.port_names, &bindings, outputs, options);
     let streams: Vec<InstrumentStream> = (0..options.sessions).map(stream).collect::<Result<_, _>>()?;
-    let room_taps = methods.room.map_or(0, |room| {
-        let taps = room.nodes.iter().map(|node| if let Op::Convolve { taps } = node.op { taps } else { 0 });
-        taps.sum()
-    });
+    let room_tail = methods.room.map_or(0, |room| model.tail_samples(room) + 1);
     let network = InstrumentNetwork::new(model, methods, options, streams[0].voice_count())?;
-    let tail = streams[0].timeline.to_host_samples(room_taps);
+    let tail = streams[0].timeline.to_host_samples(room_tail);
     Ok(SessionBatch::new(streams, 1, network, options.seed, tail))
 }
 
@@ -89,6 +96,10 @@ pub(super) struct InstrumentNetwork {
     pending_restarts: Vec<bool>,
     /// Streams that sound in this hop.
     active: Vec<usize>,
+    /// Output channels.
+    outputs: usize,
+    /// One channel of a hop of reverberation.
+    side: Vec<f32>,
     kernels: Kernels,
     hop: usize,
 }
@@ -122,6 +133,7 @@ impl SynthInputs {
 impl InstrumentNetwork {
     /// Prepares the network and, if the model has one, the room, with `voices` voices for each session.
     fn new(model: &Model, methods: Methods<'_>, options: &PipelineOptions, voices: usize) -> Result<Self, ModelError> {
+        let outputs = methods.outputs();
         let Methods { synth, room, inputs, .. } = methods;
         let PipelineOptions { kernels, sessions, .. } = *options;
         let streams = sessions * voices;
@@ -133,6 +145,8 @@ impl InstrumentNetwork {
             gains: vec![0.0; streams],
             pending_restarts: vec![false; streams],
             active: Vec::with_capacity(streams),
+            outputs,
+            side: vec![0.0; synth.block],
             kernels,
             hop: synth.block,
         })
@@ -174,7 +188,7 @@ impl InstrumentNetwork {
         self.synth.run();
     }
 
-    /// Adds up the voices of each slot.
+    /// Adds up the voices of each slot, on all channels.
     fn mix_voices(&mut self, sessions: &mut [InstrumentStream], slots: &[usize]) {
         for &slot in slots {
             sessions[slot].timeline.sound.fill(0.0);
@@ -187,7 +201,11 @@ impl InstrumentNetwork {
             let frame = &controls.frames[stream % self.voices];
             let end = frame.gain * 10.0_f32.powf((controls.brightness + frame.brightness) / -20.0);
             let start = std::mem::replace(&mut self.gains[stream], end);
-            add_with_ramp(self.kernels, &mut timeline.sound, voice, start, end);
+            add_with_ramp(self.kernels, &mut timeline.sound[..self.hop], voice, start, end);
+        }
+        for &slot in slots {
+            let (first, others) = sessions[slot].timeline.sound.split_at_mut(self.hop);
+            others.chunks_exact_mut(self.hop).for_each(|other| other.copy_from_slice(first));
         }
     }
 
@@ -196,13 +214,19 @@ impl InstrumentNetwork {
         let Some(room) = &mut self.room else { return };
         room.begin(slots, 1);
         for (row, &slot) in slots.iter().enumerate() {
-            room.input(0)[row * self.hop..][..self.hop].copy_from_slice(&sessions[slot].timeline.sound);
+            room.input(0)[row * self.hop..][..self.hop].copy_from_slice(&sessions[slot].timeline.sound[..self.hop]);
         }
         room.run();
-        for (reverberation, &slot) in room.output(0).chunks_exact(self.hop).zip(slots) {
+        let channels = self.outputs;
+        for (reverberation, &slot) in room.output(0).chunks_exact(channels * self.hop).zip(slots) {
             let InstrumentStream { timeline, controls, .. } = &mut sessions[slot];
-            if !controls.mute {
-                add_with_ramp(self.kernels, &mut timeline.sound, reverberation, controls.room.0, controls.room.1);
+            if controls.mute {
+                continue;
+            }
+            for (channel, sound) in timeline.sound.chunks_exact_mut(self.hop).enumerate() {
+                let samples = reverberation[channel..].iter().step_by(channels);
+                self.side.iter_mut().zip(samples).for_each(|(side, sample)| *side = *sample);
+                add_with_ramp(self.kernels, sound, &self.side, controls.room.0, controls.room.1);
             }
         }
     }

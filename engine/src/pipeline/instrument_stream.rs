@@ -62,7 +62,8 @@ enum FrameSource {
 }
 
 impl InstrumentStream {
-    /// Creates a stream for the method `synth`; `port_names` are those of its inputs besides pitch and loudness.
+    /// Creates a stream for the method `synth` with `outputs` channels; `port_names` are those of its inputs besides pitch
+    /// and loudness.
     ///
     /// # Errors
     /// Returns [`PipelineError`] if the sample rates cannot be converted.
@@ -71,6 +72,7 @@ impl InstrumentStream {
         synth: &Method,
         port_names: &[String],
         bindings: &Arc<[ControlBinding]>,
+        outputs: usize,
         options: &PipelineOptions,
     ) -> Result<Self, PipelineError> {
         let performance = header.performance.unwrap_or_default();
@@ -83,7 +85,7 @@ impl InstrumentStream {
         let analysis = with_input.then(|| Box::new(Analysis::low_latency(sample_rate, hop)));
         let lookahead = analysis.as_ref().map_or(0, |analysis| analysis.latency());
         let delays = ModelDelays { lookahead, delay: synth.latency_samples() };
-        let timeline = Timeline::new(options, header.sample_rate, delays, with_input, hop)?;
+        let timeline = Timeline::new(options, header.sample_rate, delays, with_input, hop, outputs)?;
         let (input, voice_count) = match analysis {
             None => (FrameSource::Notes, voices.slots()),
             Some(analysis) => {
@@ -278,7 +280,7 @@ impl SessionStream for InstrumentStream {
         if let FrameSource::AudioInput { silence, .. } = &mut self.input {
             silence.record((!self.controls.mute).then_some(&self.timeline.sound));
         }
-        self.timeline.deliver(self.timeline.sound.len());
+        self.timeline.deliver(self.timeline.hop());
     }
 
     fn input_analysis(&self) -> Option<InputAnalysis> {

@@ -8,7 +8,7 @@ use crate::model::{Header, Method, ModelError, Port, limits};
 pub(super) struct ChannelLayout {
     /// Channels of a session, each a stream of its own: 1 or 2.
     pub channels: usize,
-    /// Streams that share a state of the network: 2 for both channels of a stereo session if the network has two
+    /// Streams that share a state of the network: 2 for both channels of a stereo session if the network has several
     /// channels, else 1.
     pub joined: usize,
 }
@@ -18,7 +18,7 @@ impl ChannelLayout {
     pub fn new(channels: InputChannels, inputs: usize, outputs: usize) -> Self {
         match channels {
             InputChannels::Mono | InputChannels::Left => Self { channels: 1, joined: 1 },
-            InputChannels::Stereo if inputs == 2 || outputs == 2 => Self { channels: 2, joined: 2 },
+            InputChannels::Stereo if inputs >= 2 || outputs >= 2 => Self { channels: 2, joined: 2 },
             // Without an input both channels would be equal.
             InputChannels::Stereo if inputs == 0 => Self { channels: 1, joined: 1 },
             InputChannels::Stereo => Self { channels: 2, joined: 1 },

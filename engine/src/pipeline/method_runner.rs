@@ -180,8 +180,8 @@ impl MethodRunner {
         self.executor.run();
     }
 
-    /// Copies the streams' input to the main input: a single stream to all channels; left and right to the channels in
-    /// turn, or their mean to a single channel.
+    /// Copies the streams' input to the main input: left and right, or a single stream as both, to the first two channels
+    /// and silence to further ones; the mean of left and right to a single channel.
     pub fn copy_input(&mut self, streams: &[EffectStream], active: &[usize]) {
         let Self { executor, main_input, channels_in, phases, joined, oversamplers, oversampled, .. } = self;
         let input = executor.input(*main_input);
@@ -205,14 +205,10 @@ impl MethodRunner {
                 let frames = row.chunks_exact_mut(*channels_in);
                 let [left, right] = sounds.map(|sound| sound.iter().skip(phase).step_by(*phases));
                 match (*joined, *channels_in) {
-                    (1, _) => frames.zip(left).for_each(|(frame, sample)| frame.fill(*sample)),
+                    (1, 1) => frames.zip(left).for_each(|(frame, sample)| frame[0] = *sample),
+                    (1, _) => frames.zip(left).for_each(|(frame, sample)| fill_frame(frame, *sample, *sample)),
                     (_, 1) => frames.zip(left.zip(right)).for_each(|(frame, (l, r))| frame[0] = 0.5 * l + 0.5 * r),
-                    _ => frames.zip(left.zip(right)).for_each(|(frame, (l, r))| {
-                        frame
-                            .iter_mut()
-                            .enumerate()
-                            .for_each(|(at, sample)| *sample = if at % 2 == 0 { *l } else { *r });
-                    }),
+                    _ => frames.zip(left.zip(right)).for_each(|(frame, (l, r))| fill_frame(frame, *l, *r)),
                 }
             }
         }
@@ -250,6 +246,12 @@ impl MethodRunner {
             }
         }
     }
+}
+
+/// Fills a frame of two channels or more.
+fn fill_frame(frame: &mut [f32], left: f32, right: f32) {
+    frame.fill(0.0);
+    (frame[0], frame[1]) = (left, right);
 }
 
 /// Collects in `active` the first stream of each state of the network, for the `ready` streams that are not muted;

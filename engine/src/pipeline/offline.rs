@@ -3,6 +3,7 @@
 use super::controls::controls;
 use super::options::{PipelineError, PipelineOptions};
 use super::playable::{Action, ControlId, Playable, ProcessRequest, SessionStart, TimedCommand};
+use super::timeline::CHUNK;
 use super::{codec, effect, instrument};
 use crate::instrument::{Event, QueueFull};
 use crate::model::{Control, Kind, Model};
@@ -63,6 +64,8 @@ pub struct Pipeline {
     controls: Vec<Control>,
     playable: Box<dyn Playable>,
     start: SessionStart,
+    /// Second channel, where it is mixed to mono.
+    right: Vec<f32>,
 }
 
 impl Pipeline {
@@ -73,7 +76,7 @@ impl Pipeline {
     pub fn new(model: &Model, options: &PipelineOptions) -> Result<Self, PipelineError> {
         let playable = build_playable(model, &PipelineOptions { sessions: 1, ..*options })?;
         let start = SessionStart { at: 0, seed: options.seed, transpose: options.transpose };
-        Ok(Self { controls: controls(model.header()), playable, start })
+        Ok(Self { controls: controls(model.header()), playable, start, right: vec![0.0; CHUNK] })
     }
 
     /// Resets everything, as if newly built, without allocating.
@@ -164,7 +167,8 @@ impl Pipeline {
         self.playable.handle(0, command).map_err(|_| QueueFull(event))
     }
 
-    /// Returns the number of channels: 2 for an effect or a codec with [`InputChannels::Stereo`], else 1.
+    /// Returns the number of output channels: 2 for an effect or a codec with [`InputChannels::Stereo`] and for an
+    /// instrument with a stereo room, else 1.
     ///
     /// [`InputChannels::Stereo`]: super::InputChannels::Stereo
     #[must_use]
@@ -172,15 +176,33 @@ impl Pipeline {
         self.playable.channels()
     }
 
-    /// Processes a block of any length of one channel. The input has the output's length, or is empty for instruments
-    /// that notes play and for silence.
+    /// Returns the number of input channels: 2 for an effect or a codec with [`InputChannels::Stereo`], else 1.
+    ///
+    /// [`InputChannels::Stereo`]: super::InputChannels::Stereo
+    #[must_use]
+    pub fn input_channels(&self) -> usize {
+        self.playable.input_channels()
+    }
+
+    /// Processes a block of any length of one channel; a stereo instrument is mixed to mono. The input has the output's
+    /// length, or is empty for instruments that notes play and for silence.
     ///
     /// # Panics
-    /// Panics if input and output differ in length, or the pipeline has two [channels](Pipeline::channels).
+    /// Panics if input and output differ in length, or the pipeline has two [input channels](Pipeline::input_channels).
     pub fn process(&mut self, input: &[f32], output: &mut [f32]) {
         assert!(input.is_empty() || input.len() == output.len(), "input and output must be equally long");
-        assert!(self.channels() == 1, "a stereo pipeline needs both channels");
-        self.playable.process(&mut [ProcessRequest::mono(0, input, output)]);
+        assert!(self.input_channels() == 1, "a stereo pipeline needs both channels");
+        if self.channels() == 1 {
+            return self.playable.process(&mut [ProcessRequest::mono(0, input, output)]);
+        }
+        for (index, left) in output.chunks_mut(CHUNK).enumerate() {
+            let right = &mut self.right[..left.len()];
+            let input = if input.is_empty() { input } else { &input[index * CHUNK..][..left.len()] };
+            let request =
+                ProcessRequest { slot: 0, input: [input, &[]], output: [&mut *left, &mut *right], mute: false };
+            self.playable.process(&mut [request]);
+            left.iter_mut().zip(right).for_each(|(left, right)| *left = 0.5 * (*left + *right));
+        }
     }
 
     /// Processes a block of any length of both channels, `[channel][frame]`. Input channels have the output's length,

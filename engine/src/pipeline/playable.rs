@@ -11,9 +11,14 @@ pub trait Playable: Send {
     /// Returns the number of slots.
     fn capacity(&self) -> usize;
 
-    /// Returns the channels of a session: 2 if input and output are stereo, else 1.
+    /// Returns the output channels of a session, 1 or 2.
     fn channels(&self) -> usize {
         1
+    }
+
+    /// Returns the input channels of a session, 1 or 2.
+    fn input_channels(&self) -> usize {
+        self.channels()
     }
 
     /// Returns the delay from a command or an input sample to its effect at the output, in host samples.
@@ -96,9 +101,10 @@ pub struct ProcessRequest<'a> {
     /// Slot of the session.
     pub slot: usize,
     /// `[channel][frame]`: input of the output's length, or empty for silence. The second channel is unused unless the
-    /// model is stereo.
+    /// session has two [input channels](Playable::input_channels).
     pub input: [&'a [f32]; 2],
-    /// `[channel][frame]`: output, to be filled. The second channel is left as it is unless the model is stereo.
+    /// `[channel][frame]`: output, to be filled. The second one is left as it is unless the session has two
+    /// [channels](Playable::channels).
     pub output: [&'a mut [f32]; 2],
     /// Skips the network: time and commands advance and the output is silent. Used for catching up.
     pub mute: bool,

@@ -66,7 +66,8 @@ pub fn latency_at(host: u32, model: u32, own: usize, with_input: bool) -> Result
 pub(super) struct Timeline {
     rates: SampleRates,
     to_model: StreamResampler,
-    to_host: HostOutput,
+    /// `[channel]`
+    to_host: Vec<HostOutput>,
     latency: usize,
     resampler_tail: usize,
     max_model_samples: usize,
@@ -87,11 +88,11 @@ pub(super) struct Timeline {
     /// Set after non-finite output; the session then outputs NaN until it is reset, since non-finite input would
     /// corrupt the resampler.
     has_failed: bool,
-    /// One hop of output at the model's rate.
+    /// `[channel][frame]`: one hop of output at the model's rate.
     pub sound: Vec<f32>,
 }
 
-/// Converts the model's output to the host's rate and queues it.
+/// Converts a channel of the model's output to the host's rate and queues it.
 struct HostOutput {
     resampler: StreamResampler,
     queue: VecDeque<f32>,
@@ -159,8 +160,8 @@ impl RateConversion {
 }
 
 impl Timeline {
-    /// Creates a timeline for a model's rate in Hz; `with_input` says whether the model processes audio input, and
-    /// `hop` is in samples at the model's rate.
+    /// Creates a timeline for a model's rate in Hz; `with_input` says whether the model processes audio input, `hop` is
+    /// in samples at the model's rate, and `outputs` is the number of output channels.
     ///
     /// # Errors
     /// Returns [`ResampleError`] if the rates cannot be converted.
@@ -170,29 +171,35 @@ impl Timeline {
         delays: ModelDelays,
         with_input: bool,
         hop: usize,
+        outputs: usize,
     ) -> Result<Self, ResampleError> {
         let rates = SampleRates { host: options.sample_rate.into(), model: model.into() };
-        let conversion = match options.resampling {
-            Resampling::LowLatency => RateConversion::low_latency(rates, delays, with_input, options.kernels)?,
-            Resampling::LinearPhase => RateConversion::linear_phase(rates, delays, with_input)?,
+        let convert = || match options.resampling {
+            Resampling::LowLatency => RateConversion::low_latency(rates, delays, with_input, options.kernels),
+            Resampling::LinearPhase => RateConversion::linear_phase(rates, delays, with_input),
         };
-        let RateConversion { to_model, to_host: resampler, latency, initial_silence, dropped_at_start } = conversion;
+        let RateConversion { to_model, to_host: resampler, latency, initial_silence, dropped_at_start } = convert()?;
         // At most the silence, two hops and what the resampler makes of them are queued at the same time.
         let capacity = initial_silence + 2 * resampler.max_output(2 * hop) + CHUNK;
         let in_tail = if with_input { rates.to_host(to_model.tail()) } else { 0 };
+        let output = |resampler| HostOutput {
+            resampler,
+            queue: VecDeque::with_capacity(capacity),
+            initial_silence,
+            dropped_at_start,
+            still_to_drop: 0,
+        };
+        let mut to_host = vec![output(resampler)];
+        for _ in 1..outputs {
+            to_host.push(output(convert()?.to_host));
+        }
         let mut timeline = Self {
             rates,
             latency,
-            resampler_tail: in_tail + resampler.tail(),
+            resampler_tail: in_tail + to_host[0].resampler.tail(),
             max_model_samples: to_model.max_output(CHUNK),
             to_model,
-            to_host: HostOutput {
-                resampler,
-                queue: VecDeque::with_capacity(capacity),
-                initial_silence,
-                dropped_at_start,
-                still_to_drop: 0,
-            },
+            to_host,
             hop,
             origin: 0,
             past: 0,
@@ -202,7 +209,7 @@ impl Timeline {
             is_fresh: true,
             samples_missing: 0,
             has_failed: false,
-            sound: vec![0.0; hop],
+            sound: vec![0.0; outputs * hop],
         };
         let (period, longest) = (timeline.period(), MAX_PAST_S * rates.host);
         timeline.past = if period <= longest { longest.next_multiple_of(period) } else { 0 };
@@ -213,7 +220,7 @@ impl Timeline {
     /// Returns the host samples after which all block boundaries coincide again.
     fn period(&self) -> u64 {
         let block_in = self.to_model.period().0 as u64;
-        let block_out = self.to_host.resampler.period().1 as u64;
+        let block_out = self.to_host[0].resampler.period().1 as u64;
         let hop_in_host_units = self.hop as u64 * self.rates.host;
         let hops = hop_in_host_units / gcd(hop_in_host_units, self.rates.model);
         [block_in, block_out, hops].into_iter().fold(1, |a, b| a / gcd(a, b) * b)
@@ -257,7 +264,7 @@ impl Timeline {
         self.origin = at.wrapping_sub(self.position);
         self.hops = self.position * self.rates.model / (self.rates.host * self.hop as u64);
         self.to_model.reset();
-        self.to_host.reset();
+        self.to_host.iter_mut().for_each(HostOutput::reset);
         self.pending.clear();
         (self.is_fresh, self.samples_missing, self.has_failed) = (true, 0, false);
     }
@@ -335,14 +342,30 @@ impl Timeline {
         }
     }
 
-    /// Queues the first `length` samples of [`Timeline::sound`] for the host, after [`Timeline::check_sound`].
-    pub fn deliver(&mut self, length: usize) {
-        self.to_host.push(&self.sound[..length]);
+    /// Returns the samples per hop, at the model's rate.
+    pub fn hop(&self) -> usize {
+        self.hop
     }
 
-    /// Fills `out` with the samples that are due at the host; NaN after non-finite output.
-    pub fn take_output(&mut self, out: &mut [f32]) {
-        self.samples_missing += self.to_host.pull(out) as u64;
+    /// Returns the number of output channels.
+    pub fn outputs(&self) -> usize {
+        self.to_host.len()
+    }
+
+    /// Queues the first `length` samples of each channel of [`Timeline::sound`] for the host, after
+    /// [`Timeline::check_sound`].
+    pub fn deliver(&mut self, length: usize) {
+        for (output, sound) in self.to_host.iter_mut().zip(self.sound.chunks_exact(self.hop)) {
+            output.push(&sound[..length]);
+        }
+    }
+
+    /// Fills `out` with the samples of a channel that are due at the host; NaN after non-finite output.
+    pub fn take_output(&mut self, channel: usize, out: &mut [f32]) {
+        let missing = self.to_host[channel].pull(out) as u64;
+        if channel == 0 {
+            self.samples_missing += missing;
+        }
         if self.has_failed {
             out.fill(f32::NAN);
         }

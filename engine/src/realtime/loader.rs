@@ -105,10 +105,11 @@ fn try_build_instance(
         snapshot.as_ref().map_or_else(|| link.commands.load(Ordering::Relaxed), |snapshot| snapshot.commands);
     let has_session_state = snapshot.is_some();
     let channels = match factory.channels() {
-        _ if playable.channels() == 2 => InputChannels::Stereo,
+        _ if playable.input_channels() == 2 => InputChannels::Stereo,
         InputChannels::Left => InputChannels::Left,
         InputChannels::Mono | InputChannels::Stereo => InputChannels::Mono,
     };
+    let is_stereo = playable.channels() == 2;
     let (placement, next_command, driven, latency_samples) = match resolved {
         ResolvedDriver::Inline | ResolvedDriver::Offline => {
             let offline = resolved == ResolvedDriver::Offline;
@@ -145,7 +146,7 @@ fn try_build_instance(
         has_session_state,
         next_command,
         sample_rate: setup.sample_rate,
-        is_stereo: channels == InputChannels::Stereo,
+        is_stereo,
     };
     Ok((Box::new(ModelInstance::new(placement, parts)), info))
 }

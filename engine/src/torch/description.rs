@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::program::Convention;
+use crate::model::program::{Convention, Setting};
 use crate::model::{ModelError, limits};
 
 /// Shortest block in samples of programs that take any number of frames: long enough that the overhead of a call is
@@ -39,6 +39,8 @@ pub struct ProgramDescription {
     pub methods: Vec<MethodDescription>,
     /// Attributes that can be set.
     pub attributes: Vec<AttributeDescription>,
+    /// Settings that are no numbers.
+    pub settings: Vec<Setting>,
     /// Further notes for the user, one line each.
     pub notes: Vec<String>,
 }

@@ -6,7 +6,7 @@
 use std::ffi::c_void;
 
 /// Version of this file, of [`super::PrepareRequest`] and of [`super::description::ProgramDescription`].
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Name of the symbol, of type [`InterfaceFn`], with a terminating 0.
 pub const SYMBOL: &[u8] = b"ondes_torch_interface\0";

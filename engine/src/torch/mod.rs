@@ -13,6 +13,7 @@ pub mod interface;
 pub mod library;
 mod library_paths;
 mod model;
+mod options;
 mod prepare_request;
 mod prepared_method;
 #[cfg(target_os = "linux")]
@@ -26,6 +27,7 @@ pub use library_paths::{
     program_hosts,
 };
 pub use model::{open, open_if};
+pub use options::{method_names, with_options};
 pub use prepare_request::{MethodSource, PrepareRequest, step_values};
 pub use prepared_method::PreparedMethod;
 pub use runner::TorchExecutor;

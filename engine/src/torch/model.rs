@@ -10,7 +10,7 @@ use super::library::Library;
 use super::prepared_method::describe;
 use crate::model::file;
 use crate::model::import::ImportedModel;
-use crate::model::program::{Attribute, Call};
+use crate::model::program::{Attribute, Call, ProgramOptions};
 use crate::model::{
     Card, Control, Curve, FORMAT, Header, Kind, Method, Model, ModelError, ModelFileError, Port, Program,
 };
@@ -49,7 +49,7 @@ pub fn open_if(path: &Path, may_run: impl FnOnce(&str) -> bool) -> Result<Import
 }
 
 /// Builds the model of a program; `name` is for programs without one.
-fn build(description: &ProgramDescription, bytes: &[u8], name: &str) -> Result<Model, ModelError> {
+pub(super) fn build(description: &ProgramDescription, bytes: &[u8], name: &str) -> Result<Model, ModelError> {
     let ProgramDescription { convention, delay, parameters, .. } = *description;
     let mut controls: Vec<Control> = description.attributes.iter().flat_map(controls).collect();
     let attribute_controls = controls.len();
@@ -89,6 +89,7 @@ fn build(description: &ProgramDescription, bytes: &[u8], name: &str) -> Result<M
             delay,
             input_labels: method.input.labels.clone(),
             output_labels: method.output.labels.clone(),
+            settings: Vec::new(),
         };
         calls.insert(name.clone(), call);
         let outputs = vec![port(&method.output, &out, ratios.1)];
@@ -110,7 +111,16 @@ fn build(description: &ProgramDescription, bytes: &[u8], name: &str) -> Result<M
             ..Card::default()
         },
     };
-    Model::from_program(header, Program { bytes: bytes.into(), parameters, calls, notes: description.notes.clone() })
+    let program = Program {
+        bytes: bytes.into(),
+        parameters,
+        calls,
+        notes: description.notes.clone(),
+        settings: description.settings.clone(),
+        options: ProgramOptions::default(),
+        original: None,
+    };
+    Model::from_program(header, program)
 }
 
 /// Derives the kind of model from a program's methods.
@@ -151,7 +161,7 @@ fn inputs(method: &MethodDescription, ratio: usize, block: usize, controls: &[Co
 }
 
 /// Appends underscores until no control has the name.
-fn unused_name(name: &str, controls: &[Control]) -> String {
+pub(super) fn unused_name(name: &str, controls: &[Control]) -> String {
     let mut name = name.to_owned();
     while controls.iter().any(|control| control.name == name) {
         name.push('_');
@@ -214,7 +224,7 @@ fn attributes(described: &[AttributeDescription], inputs: &[Port]) -> Vec<Attrib
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::model::program::Convention;
 
@@ -222,7 +232,7 @@ mod tests {
         PortDescription { channels, ratio, labels: Vec::new() }
     }
 
-    fn described(methods: &[(&str, [usize; 4])]) -> ProgramDescription {
+    pub(in crate::torch) fn described(methods: &[(&str, [usize; 4])]) -> ProgramDescription {
         let methods = methods.iter().map(|(name, [a, b, c, d])| MethodDescription {
             name: (*name).into(),
             input: flow(*a, *b),
@@ -239,6 +249,7 @@ mod tests {
             parameters: 7,
             methods: methods.collect(),
             attributes: Vec::new(),
+            settings: Vec::new(),
             notes: Vec::new(),
         }
     }

@@ -49,8 +49,8 @@ impl TorchExecutor {
                 TorchError::Program(format!("there is no {device}: libtorch sees {} GPUs", library.gpus)).into()
             );
         }
-        let request = |source| PrepareRequest {
-            hash: model.content_hash().into(),
+        let request = |hash: &str, source| PrepareRequest {
+            hash: hash.into(),
             method: method.clone(),
             source,
             sample_rate: model.header().sample_rate,
@@ -63,11 +63,15 @@ impl TorchExecutor {
         let prepared: Box<dyn PreparedMethod> = match model.program() {
             Some(program) => {
                 let call = call(program).ok_or_else(|| ModelError::Method(method.name.clone()))?;
-                let request = request(MethodSource::Program(call));
+                // What was chosen of a program is in the call; its process and its weights are the same.
+                let request = request(model.base_hash(), MethodSource::Program(call));
                 prepare(&library, &model.header().card.name, &request, &program.bytes)?
             }
             // A graph of ours contains no code.
-            None => Box::new(library.prepare(&request(MethodSource::Graph), &file::serialize(model)?)?),
+            None => {
+                let request = request(model.content_hash(), MethodSource::Graph);
+                Box::new(library.prepare(&request, &file::serialize(model)?)?)
+            }
         };
         let buffers = |ports: &[Port]| ports.iter().map(|port| vec![0.0; values(port)]).collect();
         Ok(Self {

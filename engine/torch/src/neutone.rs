@@ -99,6 +99,7 @@ pub fn describe(script: &mut Script, metadata: &str) -> Result<ProgramDescriptio
         parameters: script.parameters()?,
         methods: vec![MethodDescription { name: "forward".into(), input: port(inputs), output: port(outputs) }],
         attributes,
+        settings: Vec::new(),
         notes,
     })
 }

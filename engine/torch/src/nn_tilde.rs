@@ -1,13 +1,15 @@
 //! Convention of nn~'s models: their methods with channels and ratios, and their attributes.
 //!
 //! A method `m` has a buffer `m_params` with its channels and ratios; `get_methods` and `get_attributes` list names,
-//! `a_params` holds the types of an attribute's values, `get_a` returns them and `set_a` sets them.
+//! `a_params` holds the types of an attribute's values, `get_a` returns them and `set_a` sets them; the sounds of buffers
+//! are set by `set_buffer_attribute`, as `a#0`.
 
-use ondes_engine::model::program::Convention;
+use ondes_engine::model::program::{ChosenSetting, Convention, Setting, SettingKind};
 use ondes_engine::torch::description::{
     AttributeDescription, AttributeKind, AttributeValue, MethodDescription, PortDescription, ProgramDescription,
 };
 use serde_json::Value;
+use tch::{Device, Tensor};
 
 use crate::script::Script;
 
@@ -15,6 +17,9 @@ use crate::script::Script;
 const RATES: [&str; 3] = ["sampling_rate", "sample_rate", "sr"];
 /// Plausible sample rates, in Hz.
 const PLAUSIBLE_RATES: std::ops::RangeInclusive<u64> = 8_000..=384_000;
+/// Types of texts and of buffers.
+const STRING: usize = 3;
+const BUFFER: usize = 5;
 /// Names of the types of values, by number.
 const TYPES: [&str; 6] = ["bool", "int", "float", "string", "tensor", "buffer"];
 
@@ -63,10 +68,12 @@ pub fn describe(script: &mut Script) -> Result<ProgramDescription, String> {
         return Err("not a model for nn~: no method has a buffer of channels and ratios (NAME_params)".into());
     }
     let listed = if has("get_attributes") { texts(&script.call("get_attributes", &[])?) } else { Vec::new() };
-    let mut attributes = Vec::new();
+    let (mut attributes, mut settings) = (Vec::new(), Vec::new());
     for name in listed.into_iter().filter(|name| name != "none") {
-        match attribute(script, &name, has(&format!("set_{name}")))? {
-            Ok(attribute) => attributes.push(attribute),
+        let setters = Setters { own: has(&format!("set_{name}")), buffers: has("set_buffer_attribute") };
+        match attribute(script, &name, setters)? {
+            Ok(Described::Numbers(attribute)) => attributes.push(attribute),
+            Ok(Described::Settings(described)) => settings.extend(described),
             Err(reason) => notes.push(format!("attribute {name:?} cannot be set: {reason}")),
         }
     }
@@ -90,19 +97,37 @@ pub fn describe(script: &mut Script) -> Result<ProgramDescription, String> {
         parameters: script.parameters()?,
         methods,
         attributes,
+        settings,
         notes,
     })
 }
 
+/// Setters that a module has for an attribute.
+struct Setters {
+    /// That of the attribute itself.
+    own: bool,
+    /// That of all buffers.
+    buffers: bool,
+}
+
+/// An attribute that can be set.
+enum Described {
+    Numbers(AttributeDescription),
+    Settings(Vec<Setting>),
+}
+
 /// Describes an attribute. The inner error is the reason why it cannot be set; the outer one is libtorch's.
-fn attribute(
-    script: &mut Script,
-    name: &str,
-    is_settable: bool,
-) -> Result<Result<AttributeDescription, String>, String> {
+fn attribute(script: &mut Script, name: &str, setters: Setters) -> Result<Result<Described, String>, String> {
     let Some(codes) = integers(&script.attribute(&format!("{name}_params"))?) else {
         return Ok(Err("its type is not stated".into()));
     };
+    if setters.buffers && !codes.is_empty() && codes.iter().all(|&code| code == BUFFER) {
+        return Ok(Ok(Described::Settings(sounds(name, codes.len()))));
+    }
+    let is_text = codes.contains(&STRING) && codes.iter().all(|&code| code <= STRING);
+    if is_text && setters.own {
+        return Ok(text(script, name, codes.len()));
+    }
     let mut kinds = Vec::new();
     for code in codes {
         kinds.push(match code {
@@ -112,7 +137,7 @@ fn attribute(
             _ => return Ok(Err(format!("its type is {}", TYPES.get(code).unwrap_or(&"unknown")))),
         });
     }
-    if !is_settable {
+    if !setters.own {
         return Ok(Err("it has no setter".into()));
     }
     let current = match script.call(&format!("get_{name}"), &[]) {
@@ -129,7 +154,60 @@ fn attribute(
         value: value as f32,
     };
     let values = kinds.into_iter().zip(current).map(described).collect();
-    Ok(Ok(AttributeDescription { name: name.into(), values }))
+    Ok(Ok(Described::Numbers(AttributeDescription { name: name.into(), values })))
+}
+
+/// Describes an attribute of `count` values with a text among them.
+fn text(script: &mut Script, name: &str, count: usize) -> Result<Described, String> {
+    let current = script.call(&format!("get_{name}"), &[])?;
+    let written = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let values: Vec<String> = match &current {
+        Value::Array(values) => values.iter().map(written).collect(),
+        value => vec![written(value)],
+    };
+    if values.len() != count {
+        return Err(format!("it declares {count} values and returns {}", values.len()));
+    }
+    Ok(Described::Settings(vec![Setting {
+        name: name.into(),
+        kind: SettingKind::Text(count),
+        value: values.join(", "),
+    }]))
+}
+
+/// Describes an attribute of `count` buffers.
+fn sounds(name: &str, count: usize) -> Vec<Setting> {
+    let sound = |index| Setting {
+        name: if count == 1 { name.into() } else { format!("{name}.{}", index + 1) },
+        kind: SettingKind::Sound(format!("{name}#{index}")),
+        value: String::new(),
+    };
+    (0..count).map(sound).collect()
+}
+
+/// Sets what was chosen of a module on a device.
+///
+/// # Errors
+/// Returns the reason in one line if the module refuses a value or fails.
+pub fn choose(script: &mut Script, chosen: &[ChosenSetting], device: Device) -> Result<(), String> {
+    for setting in chosen {
+        let (name, result) = match setting {
+            ChosenSetting::Text { attribute, values } => {
+                (attribute, script.call_with_texts(&format!("set_{attribute}"), values))
+            }
+            ChosenSetting::Sound { buffer, sample_rate, channels } => {
+                let sound = Tensor::from_slice2(channels).to_device(device);
+                (buffer, script.set_sound(buffer, &sound, *sample_rate))
+            }
+        };
+        match result {
+            // 0 is success.
+            Ok(code) if code.as_i64().unwrap_or(0) == 0 => {}
+            Ok(_) => return Err(format!("setting {name:?}: the program refuses this value")),
+            Err(reason) => return Err(format!("setting {name:?}: {reason}")),
+        }
+    }
+    Ok(())
 }
 
 /// Returns the texts in a list.

@@ -77,7 +77,11 @@ impl ProgramStep {
         let caller = Caller { call, device, kind, block: request.method.block, ports };
         let frames = caller.block / caller.call.ratio_in * request.blocks;
         let prepared = match caller.call.convention {
-            Convention::NnTilde => with_sample_rate(&source, &request)?,
+            Convention::NnTilde => {
+                let mut source = with_sample_rate(&source, &request)?;
+                nn_tilde::choose(&mut source, &caller.call.settings, device)?;
+                source
+            }
             Convention::Neutone => {
                 let mut source = source.copy()?;
                 neutone::prepare(&mut source, request.sample_rate, caller.block)?;

@@ -11,10 +11,12 @@ use std::sync::Arc;
 use ondes_engine::dsp::level::max_difference;
 use ondes_engine::executor::Device;
 use ondes_engine::executor::ExecutorSelection;
+use ondes_engine::media::{WavBits, WavWriter};
+use ondes_engine::model::program::{ProgramOptions, Setting, SettingKind};
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{
-    Action, ControlId, ControlSource, Pipeline, PipelineOptions, ProcessRequest, SessionStart, TimedCommand,
-    build_playable,
+    Action, ControlId, ControlSource, InputChannels, Pipeline, PipelineOptions, ProcessRequest, SessionStart,
+    TimedCommand, build_playable,
 };
 use ondes_engine::realtime::{Driven, Driver, LoadStatus, ModelFactory, PlayableModel, SessionController, Setup};
 use ondes_engine::torch;
@@ -75,9 +77,14 @@ fn methods_become_ports_and_attributes_become_controls() {
     let call = &opened.model.program().expect("it is one").calls["forward"];
     assert_eq!((&call.input_labels[..], &call.output_labels[..]), (&["dry".to_owned()][..], &["wet".to_owned()][..]));
     let notes = opened.notes.join("\n");
-    for kind in ["\"name\" cannot be set: its type is string", "is tensor", "is buffer", "44100 Hz is assumed"] {
+    for kind in ["\"table\" cannot be set: its type is tensor", "44100 Hz is assumed"] {
         assert!(notes.contains(kind), "{kind} in {notes}");
     }
+    let setting = |name: &str, kind, value: &str| Setting { name: name.into(), kind, value: value.into() };
+    assert_eq!(
+        opened.model.program().expect("it is one").settings,
+        [setting("name", SettingKind::Text(1), "plain"), setting("source", SettingKind::Sound("source#0".into()), "")]
+    );
     // The hash depends on the content only.
     assert_eq!(opened.model.content_hash(), open(&class).content_hash());
 
@@ -86,6 +93,41 @@ fn methods_become_ports_and_attributes_become_controls() {
     assert_eq!((header.kind, header.sample_rate), (Kind::Codec, 48_000));
     let encode = header.method("encode").expect("it is there");
     assert_eq!((encode.block, encode.outputs[0].channels, encode.outputs[0].ratio), (512, 8, 512));
+}
+
+#[test]
+fn methods_texts_and_sounds_are_chosen() {
+    let input = sound(4_000, RATE);
+    let check = |model: &Model, expected: &dyn Fn(usize) -> f32| {
+        let rate = PipelineOptions { sample_rate: model.header().sample_rate, ..options(1) };
+        let output = play(model, &rate, &input, &[input.len()]);
+        for (n, sample) in output.iter().enumerate() {
+            assert!((sample - expected(n)).abs() < 1e-6, "sample {n}: {sample} {}", expected(n));
+        }
+    };
+    let text = |name: &str, text: &str| ProgramOptions {
+        texts: [(name.to_owned(), text.to_owned())].into(),
+        ..ProgramOptions::default()
+    };
+    let model = open(&attributes());
+    check(&model, &|n| input[n]);
+    check(&torch::with_options(&model, &text("name", "silent")).expect("it has a name"), &|_| 0.0);
+    let loud = torch::with_options(&model, &text("name", "loud")).expect("it has a name");
+    let refused = Pipeline::new(&loud, &options(1)).err().expect("the program refuses it").to_string();
+    assert!(refused.contains("setting \"name\": the program refuses this value"), "{refused}");
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("take.wav");
+    let mut wav = WavWriter::create(&path, 22_050, 2, WavBits::Float32).expect("it can be written");
+    wav.write(&[[0.5; 1_000], [0.25; 1_000]]).and_then(|()| wav.finish()).expect("it can be written");
+    let sounds = [("source".to_owned(), path)].into();
+    let options = ProgramOptions { sounds, ..ProgramOptions::default() };
+    check(&torch::with_options(&model, &options).expect("it has a buffer"), &|n| input[n] + 0.375);
+
+    // The first two of four latents receive the last sample of each frame.
+    let decode = ProgramOptions { method: Some("decode".into()), ..ProgramOptions::default() };
+    let decode = torch::with_options(&open(&codec(4, 64, false)), &decode).expect("it has the method");
+    check(&decode, &|n| 0.5 * input[n / 64 * 64 + 63]);
 }
 
 #[test]
@@ -120,13 +162,32 @@ fn every_ratio_is_converted() {
             assert_eq!(block, 256.max(ratio_in.max(ratio_out) as usize));
             let input = sound(3 * block, RATE);
             let output = play(&model, &options(1), &input, &[input.len()]);
+            // Further inputs than two are silent.
+            let level = inputs.min(2) as f32 / inputs as f32;
             // The last sample of each group is the input, and the output is repeated.
             let coarse = ratio_in.max(ratio_out) as usize;
             for (n, sample) in output.iter().enumerate() {
                 let heard = input[n / coarse * coarse + coarse - 1];
-                assert!((sample - heard).abs() < 1e-6, "{ratio_in} to {ratio_out}, sample {n}");
+                assert!((sample - level * heard).abs() < 1e-6, "{ratio_in} to {ratio_out}, sample {n}");
             }
         }
+    }
+}
+
+#[test]
+fn further_inputs_are_silent() {
+    // The mean of three inputs, to both outputs.
+    let model = open(&ratios(3, 1, 2, 1));
+    let input = [sound(4_000, RATE), sound(8_000, RATE).split_off(4_000)];
+    let stereo = PipelineOptions { channels: InputChannels::Stereo, ..options(1) };
+    let mut pipeline = Pipeline::new(&model, &stereo).expect("it plays");
+    let latency = pipeline.latency_samples();
+    let mut output = [vec![0.0; 4_000], vec![0.0; 4_000]];
+    let [left, right] = &mut output;
+    pipeline.process_stereo([&input[0], &input[1]], [left, right]);
+    let expected: Vec<f32> = input[0].iter().zip(&input[1]).map(|(left, right)| (left + right) / 3.0).collect();
+    for channel in output {
+        assert!(max_difference(&channel[latency..], &expected) < 1e-6);
     }
 }
 

@@ -41,7 +41,8 @@ impl PluginWrapper {
 
     /// Lets the host read the values that were changed without it. On the main thread.
     pub(super) fn report_inactive_changes(&self) {
-        if self.inactive_changes.unreported.swap(false, Relaxed) {
+        let is_applied = self.instance.host_notifier.take_values_applied();
+        if self.inactive_changes.unreported.swap(false, Relaxed) || is_applied {
             // SAFETY: for this id a host returns that type, or null; it outlives this.
             unsafe {
                 let params = self.host_extension::<clap_host_params>(CLAP_EXT_PARAMS);

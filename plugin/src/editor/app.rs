@@ -1,4 +1,4 @@
-//! Content of an open window, and its changes of host parameters.
+//! Content of an open window.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,12 +6,11 @@ use baseview::WindowSize;
 use nice_plug::context::gui::GuiContext;
 use ondes_engine::sync::lock;
 use ondes_processor::instance::InstanceHandle;
-use ondes_processor::parameter::ParameterId;
-use ondes_processor::parameter_source::ParameterSetter;
 use ondes_ui::Window;
 use ondes_ui::view_model::model_list::{ModelList, marks_file};
 use ondes_ui::view_model::{self, InstanceViewModel};
 
+use super::host_setter::{HostSetter, PATIENCE, PendingChanges};
 use crate::parameters::HostParameters;
 
 /// Last known size of the window, and whether it is open.
@@ -37,6 +36,7 @@ pub struct EditorApp {
     window: Window,
     context: GuiContext,
     extent: Arc<WindowExtent>,
+    pending: PendingChanges,
 }
 
 impl EditorApp {
@@ -52,7 +52,8 @@ impl EditorApp {
             parameters.clone(),
             ModelList::new(instance.product, marks_file()),
         );
-        Self { instance, parameters, view_model, window: Window::new(), context, extent }
+        let (window, pending) = (Window::new(), PendingChanges::default());
+        Self { instance, parameters, view_model, window, context, extent, pending }
     }
 
     /// Called once when the window is open.
@@ -63,9 +64,14 @@ impl EditorApp {
 
     /// Draws a frame.
     pub fn ui(&mut self, ui: &mut egui::Ui, size: WindowSize) {
-        let Self { instance, parameters, view_model, window, context, extent } = self;
+        let Self { instance, parameters, view_model, window, context, extent, pending } = self;
         extent.set(Some(size), true);
-        view_model::show(view_model, window, ui, &HostSetter { instance, context, parameters });
+        let setter = HostSetter { instance, context, parameters, pending };
+        setter.apply_ignored();
+        view_model::show(view_model, window, ui, &setter);
+        if pending.is_waiting() {
+            ui.ctx().request_repaint_after(PATIENCE);
+        }
     }
 }
 
@@ -73,36 +79,9 @@ impl Drop for EditorApp {
     fn drop(&mut self) {
         self.instance.monitor.set_open(false);
         self.extent.set(self.extent.get().0, false);
-        let Self { instance, parameters, view_model, window, context, .. } = self;
-        view_model::close(view_model, window, &HostSetter { instance, context, parameters });
-    }
-}
-
-/// Changes parameters through the host, which records and shows the change.
-struct HostSetter<'a> {
-    instance: &'a InstanceHandle,
-    context: &'a GuiContext,
-    parameters: &'a HostParameters,
-}
-
-impl ParameterSetter for HostSetter<'_> {
-    fn begin_gesture(&self, id: ParameterId) {
-        if let Some(parameter) = self.parameters.get(id) {
-            parameter.begin_gesture(&self.context.param_setter());
-        }
-    }
-
-    fn set_normalized(&self, id: ParameterId, position: f32) {
-        if let Some(parameter) = self.parameters.get(id) {
-            parameter.set_position(&self.context.param_setter(), position);
-            self.instance.host_notifier.mark_values_changed();
-        }
-    }
-
-    fn end_gesture(&self, id: ParameterId) {
-        if let Some(parameter) = self.parameters.get(id) {
-            parameter.end_gesture(&self.context.param_setter());
-            self.instance.host_notifier.mark_values_changed();
-        }
+        let Self { instance, parameters, view_model, window, context, pending, .. } = self;
+        let setter = HostSetter { instance, context, parameters, pending };
+        view_model::close(view_model, window, &setter);
+        setter.apply_all();
     }
 }

@@ -10,6 +10,7 @@ mod cursor;
 #[allow(unsafe_code, reason = "OpenGL calls require a current context; each block says why it is")]
 mod gl_painter;
 pub mod handle;
+mod host_setter;
 mod input_events;
 pub mod open_window;
 pub mod redraw;

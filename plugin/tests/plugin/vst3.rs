@@ -7,7 +7,7 @@ use vst3::{ComPtr, ComWrapper};
 use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, sine, state, state_content};
 use crate::vst3_module::instance::Instance;
 use crate::vst3_module::objects::{Handler, ParameterQueue, note_on, volume};
-use crate::vst3_module::{classes, factory};
+use crate::vst3_module::{classes, factory, vendor};
 
 /// Result of [`play`].
 struct Played {
@@ -90,6 +90,7 @@ fn vst3_audio_and_states_equal_the_clap() {
     let ids: Vec<String> =
         classes.iter().map(|(_, id)| id.iter().map(|byte| format!("{byte:02X}")).collect()).collect();
     assert_eq!(ids, ["D2832EC03E945937819AFEB1EEE27629", "1E84D1BD68105DC8AC482C228F2986D7"]);
+    assert_eq!(vendor(&factory), ["Ondes", ""]);
     let input = sine(24_000, 0.3);
     for ((_, class), id) in classes.iter().zip([INSTRUMENT, EFFECT]) {
         // The first round loads a state saved by the CLAP, the second one saved by the VST3.

@@ -29,6 +29,16 @@ pub fn factory() -> ComPtr<IPluginFactory> {
     }
 }
 
+/// Returns the vendor's name and e-mail address.
+pub fn vendor(factory: &ComPtr<IPluginFactory>) -> [String; 2] {
+    // SAFETY: the factory fills the structure that it gets with terminated texts.
+    unsafe {
+        let mut info: PFactoryInfo = std::mem::zeroed();
+        assert_eq!(factory.getFactoryInfo(&mut info), kResultOk);
+        [info.vendor.as_ptr(), info.email.as_ptr()].map(|text| CStr::from_ptr(text).to_str().unwrap().to_owned())
+    }
+}
+
 /// Returns name and id of the audio processor classes.
 pub fn classes(factory: &ComPtr<IPluginFactory>) -> Vec<(String, TUID)> {
     // SAFETY: the factory fills the structure that it gets.

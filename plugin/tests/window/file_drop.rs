@@ -243,12 +243,15 @@ fn a_model_is_loaded_and_shown_while_the_host_processes_nothing() {
         };
         open.until("the model is shown", |open| changed(open) > 2_000);
         assert_eq!(open.shows(ERROR), 0, "no error is shown");
+        // This host never calls `flush`.
+        open.host.instance.access_handler(|main| main.rescans.take());
+        open.drop(&preset);
+        open.until("the preset's values are shown", |open| (open.host.value("Output gain") - gain).abs() < 0.01);
+        let saved = json(&open.host.save())["params"]["output_gain"]["f32"].as_f64().unwrap();
+        assert!((saved - gain).abs() < 0.01, "{saved} dB, not {gain}");
+        let is_told = |open: &OpenInstrument| open.host.instance.access_handler(|main| main.rescans.get()) & 1 != 0;
+        open.until("the host reads the values again", |open| is_told(open));
         if !active {
-            // This host never calls `flush`.
-            open.drop(&preset);
-            open.until("the preset's values are shown", |open| (open.host.value("Output gain") - gain).abs() < 0.01);
-            let saved = json(&open.host.save())["params"]["output_gain"]["f32"].as_f64().unwrap();
-            assert!((saved - gain).abs() < 0.01, "{saved} dB, not {gain}");
             open.host.activate(48_000.0, 480);
         }
         let sound = open.host.play(24_000, 480, &[(0, HostEvent::NoteOn(60, 0.8))], None);

@@ -15,10 +15,12 @@ use std::time::{Duration, Instant};
 use crossbeam_utils::atomic::AtomicCell;
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::ExecutorSelection;
-use ondes_engine::model::{Kind, Model};
+use ondes_engine::model::program::ProgramOptions;
+use ondes_engine::model::{Kind, Model, ModelError};
 use ondes_engine::pipeline::{ControlId, ControlSource, InputChannels, PipelineOptions};
 use ondes_engine::realtime::{LoadStatus, PlayableModel, Quality, SessionController};
 use ondes_engine::sync::lock;
+use ondes_engine::torch;
 
 use self::host_view::ModelVoices;
 use crate::cabinet::CabinetHandover;
@@ -231,6 +233,27 @@ impl InstanceHandle {
     #[must_use]
     pub fn executor(&self) -> ExecutorSelection {
         self.inner().state.executor
+    }
+
+    /// Chooses the method and the settings of a TorchScript program and saves them with the sound. Reads sound files.
+    ///
+    /// # Errors
+    /// Returns the reason, which becomes a [notice](Self::notice), if they do not fit the program. It plays on as before.
+    pub fn set_program_options(&self, options: ProgramOptions) -> Result<(), ModelError> {
+        let Some(model) = self.model() else { return Ok(()) };
+        let chosen = torch::with_options(&model, &options);
+        let mut inner = self.inner();
+        // Another model may have been loaded meanwhile.
+        if !inner.model.as_ref().is_some_and(|now| Arc::ptr_eq(now, &model)) {
+            return Ok(());
+        }
+        let chosen = chosen.inspect_err(|reason| inner.notice = Some(reason.to_string()))?;
+        inner.state.program = options;
+        inner.notice = None;
+        inner.set_model(Some(chosen.into()));
+        self.load(&mut inner);
+        self.host_notifier.mark_state_changed();
+        Ok(())
     }
 
     /// Sets the method of rate conversion and saves it with the project.

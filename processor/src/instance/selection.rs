@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use ondes_engine::chain::ImpulseFile;
+use ondes_engine::model::program::ProgramOptions;
 use ondes_engine::panics::contain;
 
 use super::{Inner, InstanceHandle};
@@ -150,7 +151,7 @@ impl InstanceHandle {
         let mut inner = self.inner();
         let notice = found.as_ref().ok().and_then(|(model, _)| inner.state.model.replacement_notice(model));
         self.put_model(&mut inner, found);
-        inner.notice = notice;
+        inner.notice = notice.or(inner.notice.take());
     }
 
     fn put_model(&self, inner: &mut Inner, found: Result<FoundModel, MissingFile>) {
@@ -164,9 +165,12 @@ impl InstanceHandle {
                 // hash.
                 if !inner.state.model.hash.is_empty() && !inner.state.model.matches(&model) {
                     inner.state.latents.clear();
+                    inner.state.program = ProgramOptions::default();
                 }
                 inner.state.model = FileReference { embedded, ..FileReference::to(&model, path) };
                 inner.missing_model = None;
+                let (model, problem) = inner.state.with_program_options(model);
+                inner.notice = problem;
                 inner.set_model(Some(model));
             }
             Err(missing) => {

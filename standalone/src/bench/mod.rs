@@ -4,6 +4,7 @@
 
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{anyhow, ensure};
 use clap::Args;
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 use crate::argument_parsers::{SIZE, number_in};
 use crate::executor_arguments::ExecutorArguments;
+use crate::program_arguments::ProgramArguments;
 use crate::terminal;
 use crate::{interrupt, open_model};
 
@@ -49,6 +51,9 @@ pub struct BenchArguments {
     /// Size of a model with smaller variants, 0 to 1; 1 is the whole model
     #[arg(long, value_name = "SIZE", default_value_t = 1.0, allow_negative_numbers = true, value_parser = number_in(SIZE))]
     pub size: f32,
+    /// Method and settings of a TorchScript model.
+    #[command(flatten)]
+    pub program: ProgramArguments,
     /// Executor of the network.
     #[command(flatten)]
     pub executor_arguments: ExecutorArguments,
@@ -163,6 +168,7 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
     let path = arguments.model.display();
     // The program prints an error without its sources.
     let (model, _) = open_model::find(&arguments.model).map_err(|error| anyhow!("{error:#}"))?;
+    let model = Arc::new(arguments.program.apply(Arc::unwrap_or_clone(model), &arguments.model)?);
     let header = model.header();
     let sample_rate = arguments.sample_rate.unwrap_or(header.sample_rate);
     let with_path = |error: &dyn Display| anyhow!("{path}: {error}");

@@ -1,6 +1,7 @@
 //! Text output of `ondes info`.
 
 use ondes_engine::instrument::PlayMode;
+use ondes_engine::model::program::{Setting, SettingKind};
 use ondes_engine::model::{Control, Port, Variant};
 
 use super::model_info::{MethodInfo, ModelInfo};
@@ -17,6 +18,7 @@ pub fn format(info: &ModelInfo) -> String {
     text.table("methods", info.methods.iter().map(method_row).collect());
     text.table("variants", info.variants.iter().map(|variant| variant_row(variant, info)).collect());
     text.table("controls", info.controls.iter().map(control_row).collect());
+    text.table("settings", info.settings.iter().map(setting_row).collect());
     text.cost(info);
     text.provenance(info);
     text.row("hash", &info.content_hash);
@@ -193,6 +195,16 @@ fn control_row(control: &Control) -> Vec<String> {
         format!("default {}", control.default),
         control.description.clone(),
     ]
+}
+
+fn setting_row(setting: &Setting) -> Vec<String> {
+    let kind = match setting.kind {
+        SettingKind::Text(1) => "text".into(),
+        SettingKind::Text(values) => format!("{values} values"),
+        SettingKind::Sound(_) => "sound file".into(),
+    };
+    let default = if setting.value.is_empty() { String::new() } else { format!("default {}", setting.value) };
+    vec![setting.name.clone(), kind, default]
 }
 
 /// Formats a number of bytes with a decimal unit.

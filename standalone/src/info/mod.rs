@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use clap::Args;
 use ondes_engine::panics::contain;
 
+use crate::program_arguments::ProgramArguments;
 use crate::{open_model, terminal};
 
 const EXAMPLES: &str = "\
@@ -26,6 +27,9 @@ Examples:
 pub struct InfoArguments {
     /// Model file, NAME.ondes, a capture of another program or a TorchScript model
     pub model: PathBuf,
+    /// Method and settings of a TorchScript model.
+    #[command(flatten)]
+    pub program: ProgramArguments,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -37,7 +41,7 @@ pub struct InfoArguments {
 /// Returns an error that names the file and what is wrong with it.
 pub fn run(arguments: &InfoArguments) -> anyhow::Result<()> {
     let path = &arguments.model;
-    let model = open_model::open(path)?;
+    let model = arguments.program.apply(open_model::open(path)?, path)?;
     let with_path = |error: &dyn std::fmt::Display| anyhow::anyhow!("{}: {error}", path.display());
     let file_bytes = std::fs::metadata(path).map_err(|error| with_path(&error))?.len();
     // A TorchScript model may fail while it is measured.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ondes_engine::instrument::Performance;
+use ondes_engine::model::program::Setting;
 use ondes_engine::model::{Control, Gear, Levels, Measure, Method, Model, Port, Storage, Training, Variant};
 use ondes_engine::pipeline::{PipelineError, controls};
 use serde::Serialize;
@@ -42,6 +43,8 @@ pub struct ModelInfo {
     pub methods: Vec<MethodInfo>,
     /// Controls, a codec's latents included.
     pub controls: Vec<Control>,
+    /// Settings of a TorchScript program that are no numbers.
+    pub settings: Vec<Setting>,
     /// Range and polyphony; instruments only.
     pub performance: Option<Performance>,
     /// Notes about a TorchScript program; null for other models.
@@ -124,6 +127,7 @@ pub fn gather(model: &Model, path: &Path, file_bytes: u64) -> Result<ModelInfo, 
         storage: storage(model),
         methods: header.methods.iter().map(|method| describe(model, method)).collect(),
         controls: controls(header),
+        settings: model.program().map(|program| program.settings.clone()).unwrap_or_default(),
         performance: header.performance,
         program: model.program().map(|program| program.notes.clone()),
         holds_in_real_time: cost.iter().all(|cost| cost.realtime_factor >= REALTIME_MARGIN),

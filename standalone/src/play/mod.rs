@@ -26,6 +26,7 @@ use crate::audio_app::{AudioApp, OnOpened};
 use crate::devices::{AudioStatus, Opened};
 use crate::executor_arguments::{ExecutorArguments, ResamplingArgument};
 use crate::io::{AudioChoice, MidiChoice, MidiPorts};
+use crate::program_arguments::ProgramArguments;
 use crate::rack::remaining_events::remaining_events;
 use crate::rack::session_file::{self, TrackInput};
 use crate::rack::{MasterMeter, Mixer, SessionFile, Track, clip};
@@ -67,7 +68,7 @@ pub struct PlayArguments {
     /// Model file, name of a bundled model (bowed, plucked, wind), or session
     #[arg(value_name = "MODEL|SESSION")]
     model: PathBuf,
-    /// Run the TorchScript programs that the session names, this time only; a program can do what any program can
+    /// Run the TorchScript programs that the session names, this time only; run only what you trust
     #[arg(long)]
     trust: bool,
     /// Audio input for the model to follow or process: an input device, or a recording
@@ -116,6 +117,9 @@ pub struct PlayArguments {
     /// Thread of the model: the audio callback (inline), or a worker thread with more latency but room for heavy models
     #[arg(long, value_enum, default_value_t = DriverArgument::Auto)]
     driver: DriverArgument,
+    /// Method and settings of a TorchScript model.
+    #[command(flatten)]
+    program: ProgramArguments,
     /// Executor of the network.
     #[command(flatten)]
     executor: ExecutorArguments,
@@ -250,10 +254,13 @@ fn is_session(path: &Path) -> bool {
 /// Refuses options that a session sets for each of its tracks.
 fn check_session_options(arguments: &PlayArguments) -> anyhow::Result<()> {
     let [executor, device, precision] = arguments.executor.given_options();
+    let [method, settings] = arguments.program.given_options();
     let model_options = [
         executor,
         device,
         precision,
+        method,
+        settings,
         ("--resampling", arguments.resampling != ResamplingArgument::default()),
         ("--input", arguments.input.is_some()),
         ("--control", !arguments.control.is_empty()),
@@ -340,7 +347,9 @@ fn add_model_track(
 ) -> anyhow::Result<Option<Playback>> {
     let product = if arguments.input.is_some() { Product::Effect } else { Product::Instrument };
     let found = open_model::find(&arguments.model)?;
-    let executor = executor_selection(arguments, &found.0).with_context(|| arguments.model.display().to_string())?;
+    let with_path = || arguments.model.display().to_string();
+    let executor = executor_selection(arguments, &found.0).with_context(with_path)?;
+    let program = arguments.program.options(&found.0).with_context(with_path)?;
     let slot = mixer.add(product)?;
     let track = mixer.track(slot).context("the track is gone")?;
     let instance = track.instance.clone();
@@ -350,6 +359,7 @@ fn add_model_track(
     instance.set_automatic_cabinet(false);
     // The model is loaded already; the thread ends at once.
     drop(instance.load_model(false, move || Ok(found)).join());
+    instance.set_program_options(program).with_context(with_path)?;
     for setting in &arguments.control {
         set_control(track, setting)?;
     }

@@ -16,6 +16,7 @@ use super::shard::Shard;
 use crate::argument_parsers::{SECONDS, TRANSPOSE, number_in, parse_control};
 use crate::executor_arguments::{ExecutorArguments, ResamplingArgument};
 use crate::memory;
+use crate::program_arguments::ProgramArguments;
 use crate::rack::session_file;
 
 const EXAMPLES: &str = "\
@@ -70,7 +71,7 @@ pub struct RenderArguments {
     /// executed), or NAME.ondes-session
     #[arg(value_name = "MODEL|SESSION")]
     pub model: PathBuf,
-    /// Run the TorchScript programs that the session names, this time only; a program can do what any program can
+    /// Run the TorchScript programs that the session names, this time only; run only what you trust
     #[arg(long)]
     pub trust: bool,
     /// More files and folders for the option before, --midi or --input; MODEL must come before it
@@ -107,6 +108,9 @@ pub struct RenderArguments {
     /// Parameters of the plugin and the app.
     #[command(flatten)]
     pub parameters: ParameterArguments,
+    /// Method and settings of a TorchScript model.
+    #[command(flatten)]
+    pub program: ProgramArguments,
     /// Executor of the network.
     #[command(flatten)]
     pub executor_arguments: ExecutorArguments,

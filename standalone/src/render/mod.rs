@@ -42,7 +42,7 @@ pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> 
     }
     arguments.check_model()?;
     let started_at = SystemTime::now();
-    let model = open_model::open(&arguments.model)?;
+    let model = arguments.program.apply(open_model::open(&arguments.model)?, &arguments.model)?;
     let renderer = ModelRenderer { model: &model, arguments };
     if arguments.generated_seconds().is_some() {
         return render_one(&renderer, Path::new("prior"), started);

@@ -171,7 +171,7 @@ impl<'a> PipelineRender<'a> {
         let mut driven: [&[f32]; 2] = [&[]; 2];
         if let Some(input) = input {
             let mut sides = self.input_block.each_mut().map(|side| &mut side[..length]);
-            let count = self.pipeline.channels();
+            let count = self.pipeline.input_channels();
             sides.iter_mut().zip(input).take(count).for_each(|(side, input)| side.copy_from_slice(&input[..length]));
             self.chain.process_input(&mut sides[..count]);
             driven = sides.map(|side| &*side);

@@ -293,10 +293,13 @@ fn add_track_warnings(
 fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
     let name = arguments.model.display();
     let [executor, device, precision] = arguments.executor_arguments.given_options();
+    let [method, settings] = arguments.program.given_options();
     let of_models = [
         executor,
         device,
         precision,
+        method,
+        settings,
         ("--control", !arguments.controls.is_empty()),
         ("--oversampling", arguments.oversampling() != 1),
         ("--resampling", arguments.resampling != ResamplingArgument::default()),

@@ -77,6 +77,51 @@ fn torchscript_models_are_described_and_played() {
 }
 
 #[test]
+fn a_method_and_settings_are_chosen() {
+    let Some(library) = library() else { return };
+    let folder = with_program(&attributes());
+    std::fs::write(folder.path("codec.ts"), codec(4, 64, false).bytes()).expect("the file is written");
+    write_wav(&folder.path("in.wav"), 44_100, 1, std::iter::repeat_n(0.1, 4_410));
+    write_wav(&folder.path("take.wav"), 8_000, 1, std::iter::repeat_n(0.25, 800));
+    let run = |arguments: &[&str]| -> Output {
+        folder.command(arguments).env("ONDES_TORCH_LIBRARY", &library).output().expect("the program starts")
+    };
+    let rendered = |arguments: &[&str]| {
+        let played =
+            run(&[&["render", "--input", "in.wav", "--out", "out.wav", "--device", "cpu"], arguments].concat());
+        assert!(played.status.success(), "{}", String::from_utf8_lossy(&played.stderr));
+        let mut wav = hound::WavReader::open(folder.path("out.wav")).expect("a WAV");
+        wav.samples::<f32>().nth(2_000).expect("a sample").expect("whole")
+    };
+    let told = run(&["info", "program.ts"]);
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert!(text.contains("settings     name    text        default plain"), "{text}");
+    assert!(text.contains("source  sound file"), "{text}");
+    for (arguments, expected) in [
+        (&["program.ts"][..], 0.1),
+        (&["program.ts", "--set", "name=silent"], 0.0),
+        (&["program.ts", "--set", "source=take.wav", "--method", "forward"], 0.35),
+        // Two of four latents receive the input.
+        (&["codec.ts", "--method", "decode"], 0.05),
+    ] {
+        let sample = rendered(arguments);
+        assert!((sample - expected).abs() < 2e-3, "{arguments:?}: {sample}");
+    }
+    let loaded = run(&["bench", "codec.ts", "--method", "encode", "--seconds", "0.1", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&loaded.stdout).expect("one object");
+    assert_eq!(report["kind"], "effect");
+    let refused = |arguments: &[&str], words: &[&str]| {
+        assert_refused(&run(&[&["render", "--input", "in.wav"], arguments].concat()), words);
+    };
+    refused(&["program.ts", "--set", "name=loud"], &["program.ts: ", "\"name\"", "refuses this value"]);
+    refused(&["program.ts", "--set", "nome=x"], &["program.ts: unknown setting \"nome\"; available: name, source"]);
+    refused(&["program.ts", "--set", "gain=2"], &["program.ts: gain is a control; use --control gain=2"]);
+    refused(&["program.ts", "--set", "source=none.wav"], &["program.ts: ", "none.wav"]);
+    refused(&["codec.ts", "--method", "prior"], &["codec.ts: unknown method \"prior\"; available: encode, decode"]);
+    refused(&["small.ondes", "--method", "decode"], &["small.ondes: only TorchScript models have methods"]);
+}
+
+#[test]
 fn a_model_with_a_prior_plays_without_an_input() {
     let Some(library) = library() else { return };
     let folder = with_program(&codec(4, 64, true));

@@ -65,7 +65,8 @@ pub fn codec(latents: u32, ratio: u32, prior: bool) -> Class {
 
 /// Effect with attributes of every type, with getters and setters as nn~ expects: `gain` (float), `steps` (int), `mute`
 /// (bool), `range` (two floats), `name` (str), `table` (tensor) and `source` (buffer). The output is
-/// `gain · steps + range[0]` times the input plus `range[1]`, or silence.
+/// `gain · steps + range[0]` times the input plus `range[1]` and the mean of the source, or silence: if it is muted, or
+/// the name is "silent". The name cannot be "loud".
 #[must_use]
 pub fn attributes() -> Class {
     let names = ["gain", "steps", "mute", "range", "name", "table", "source"];
@@ -81,6 +82,7 @@ pub fn attributes() -> Class {
         .with("low", Value::Float(0.0))
         .with("high", Value::Float(0.0))
         .with("name", Value::Text("plain".into()))
+        .with("sound", Value::Buffer(vec![1, 1], vec![0.0]))
         .with("forward_input_labels", Value::Texts(vec!["dry".into()]))
         .with("forward_output_labels", Value::Texts(vec!["wet".into()]))
         .method("get_methods() -> List[str]", &["return [\"forward\"]"])
@@ -102,15 +104,24 @@ pub fn attributes() -> Class {
         )
         .method("set_mute(mute: bool) -> int", &["self.mute = mute", "return 0"])
         .method("set_range(low: float, high: float) -> int", &["self.low = low", "self.high = high", "return 0"])
-        .method("set_name(name: str) -> int", &["self.name = name", "return 0"])
+        .method(
+            "set_name(name: str) -> int",
+            &["if torch.eq(name, \"loud\"):", "  return -1", "self.name = name", "return 0"],
+        )
+        // As nn-tilde 1.6 declares it.
+        .method(
+            "set_buffer_attribute(buffer_name: str, buffer: Tensor, sr: int) -> int",
+            &["if torch.ne(buffer_name, \"source#0\"):", "  return -1", "self.sound = buffer", "return 0"],
+        )
         .nn(
             "forward",
             [1, 1, 1, 1],
             &[
-                "if self.mute:",
+                "if torch.__or__(self.mute, torch.eq(self.name, \"silent\")):",
                 "  return torch.zeros_like(x)",
                 "factor = torch.add(torch.mul(self.gain, self.steps), self.low)",
-                "return torch.add(torch.mul(x, factor), self.high)",
+                "offset = torch.add(torch.mean(self.sound), self.high)",
+                "return torch.add(torch.mul(x, factor), offset)",
             ],
         )
 }

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use ondes_engine::instrument::{Event, EventKind};
 use ondes_engine::model::{Kind, Method, Model, Op, Tensor, Weights, file};
-use ondes_engine::pipeline::{Action, ControlId, InputChannels, PipelineOptions};
+use ondes_engine::pipeline::{Action, ControlId, ControlSource, InputChannels, Pipeline, PipelineOptions};
 use ondes_engine::realtime::{
     BlockCommand, Driver, LoadStatus, ModelFactory, PlayableModel, Session, SessionController, Setup,
 };
 use ondes_tests::audio_models::{
     codec_methods, effect_methods, method, model_with, sound, untrained_codec, untrained_effect,
 };
-use ondes_tests::{bundled_file, node, port, random_splits};
+use ondes_tests::{bundled_file, header, instrument_methods, node, port, random_splits, random_weights, seeded_rng};
+use rand::RngExt as _;
 
 use crate::exclusive;
 
@@ -127,7 +129,7 @@ fn the_choice_of_channels_decides_what_is_processed() {
 
 /// Returns a method's weights without biases, so that its layers are odd functions.
 fn without_biases(methods: &[Method], seed: u64) -> Weights {
-    let mut weights = ondes_tests::random_weights(methods, seed);
+    let mut weights = random_weights(methods, seed);
     let shapes: Vec<(String, Vec<usize>)> = methods
         .iter()
         .flat_map(|method| {
@@ -229,6 +231,70 @@ fn a_stereo_model_hears_and_makes_both_channels() {
         let mono = PipelineOptions::default();
         let output = play(&crossed, driver, mono, input, "");
         assert!(output.iter().all(|side| is_near(side, &mixed(0.5, 0.5))), "{driver:?}");
+    }
+}
+
+/// Returns an instrument with these responses of its room, one per channel.
+fn instrument_with_room(responses: &[&[f32]]) -> Arc<Model> {
+    let mut methods = instrument_methods();
+    let mut weights = random_weights(&methods[..1], 6);
+    let names: Vec<String> = (0..responses.len()).map(|channel| format!("room{channel}")).collect();
+    let response = |name: &String| node(name, &["dry"], Op::Convolve { taps: responses[0].len() });
+    let names_read: Vec<&str> = names.iter().map(String::as_str).collect();
+    methods[1].nodes = names.iter().map(response).collect();
+    methods[1].nodes.push(node("both", &names_read, Op::Concat));
+    methods[1].outputs = vec![port("both", responses.len(), 1)];
+    for (name, taps) in names.iter().zip(responses) {
+        weights.insert(format!("{name}.impulse"), Tensor::new(&[taps.len()], taps.to_vec()));
+    }
+    Arc::new(Model::new(header(Kind::Instrument, methods), weights).expect("a sound model"))
+}
+
+#[test]
+fn a_room_of_two_channels_is_a_room_for_each() {
+    let _alone = exclusive();
+    let taps = |seed: u64| -> Vec<f32> {
+        let mut random = seeded_rng(seed);
+        (0..3_000).map(|n| random.random_range(-0.05..0.05) * (-(n as f32) / 800.0).exp()).collect()
+    };
+    let (left, right) = (taps(1), taps(2));
+    let stereo = instrument_with_room(&[&left, &right]);
+    let alone = [instrument_with_room(&[&left]), instrument_with_room(&[&right])];
+    let input = two_sounds(24_000);
+    let input = input.each_ref().map(Vec::as_slice);
+    for sample_rate in [RATE, 44_100] {
+        let options =
+            PipelineOptions { sample_rate, seed: 4, source: ControlSource::AudioInput, ..PipelineOptions::default() };
+        // It follows the mean of both channels.
+        let expected = alone.each_ref().map(|model| play(model, Driver::Offline, options, input, "room"));
+        assert!(expected[0][0] != expected[1][0]);
+        for driver in DRIVERS {
+            let found = play(&stereo, driver, options, input, "room");
+            for (side, found) in found.iter().enumerate() {
+                assert!(is_same(found, &expected[side][0]), "side {side}, {driver:?} at {sample_rate} Hz");
+            }
+        }
+        // Played by notes, and mixed to mono where one channel is asked for.
+        let options = PipelineOptions { source: ControlSource::Notes, ..options };
+        let render = |model: &Arc<Model>| {
+            let mut pipeline = Pipeline::new(model, &options).expect("it plays");
+            let kind = EventKind::NoteOn { channel: 0, key: 57, velocity: 0.8 };
+            pipeline.handle(Event { at: 100, kind }).expect("there is room");
+            pipeline
+        };
+        let mono = alone.each_ref().map(|model| {
+            let mut sound = vec![0.0; 12_000];
+            render(model).process(&[], &mut sound);
+            sound
+        });
+        let mut sides = [(); 2].map(|()| vec![0.0; 12_000]);
+        let [one, other] = &mut sides;
+        render(&stereo).process_stereo([&[]; 2], [one, other]);
+        assert!(is_same(&sides[0], &mono[0]) && is_same(&sides[1], &mono[1]), "at {sample_rate} Hz");
+        let mut mixed = vec![0.0; 12_000];
+        render(&stereo).process(&[], &mut mixed);
+        let mean: Vec<f32> = mono[0].iter().zip(&mono[1]).map(|(left, right)| 0.5 * (left + right)).collect();
+        assert!(is_same(&mixed, &mean), "at {sample_rate} Hz");
     }
 }
 

@@ -61,7 +61,7 @@ impl BrowserSection {
     fn holds(self, entry: &ModelEntry) -> bool {
         match self {
             Self::Favourites => entry.favourite,
-            Self::Recent => entry.recent,
+            Self::Recent => entry.recent.is_some(),
             Self::Bundled => entry.origin == EntryOrigin::Bundled,
             Self::User => entry.origin == EntryOrigin::User,
         }
@@ -179,10 +179,13 @@ fn rows<'a>(entries: &'a [ModelEntry], browser: &BrowserState) -> Vec<BrowserRow
     };
     let mut rows = Vec::new();
     for section in BrowserSection::ALL {
-        let mut found = entries.iter().filter(|entry| section.holds(entry)).filter(matches).peekable();
-        if found.peek().is_some() {
+        let mut found: Vec<&ModelEntry> = entries.iter().filter(|entry| section.holds(entry)).filter(matches).collect();
+        if section == BrowserSection::Recent {
+            found.sort_by_key(|entry| entry.recent);
+        }
+        if !found.is_empty() {
             rows.push(BrowserRow::Heading(section));
-            rows.extend(found.map(|entry| BrowserRow::Entry(section, entry)));
+            rows.extend(found.into_iter().map(|entry| BrowserRow::Entry(section, entry)));
         }
     }
     rows

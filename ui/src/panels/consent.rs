@@ -10,6 +10,13 @@ use crate::theme::{self, GAP};
 /// Width of the dialog, points.
 const WIDTH: f32 = 420.0;
 
+/// Rights of a program.
+const RIGHTS: &str = if cfg!(target_os = "linux") {
+    "It runs in a process of its own, which the system keeps away from network and files as far as it can."
+} else {
+    "It can do what any program on this computer can do."
+};
+
 /// Returns the name of a program's file.
 pub(crate) fn file_name(program: &UntrustedProgram) -> String {
     program.path.file_name().unwrap_or(program.path.as_os_str()).to_string_lossy().into_owned()
@@ -24,8 +31,8 @@ pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>) {
         ui.spacing_mut().item_spacing.y = 1.5 * GAP;
         ui.label(RichText::new("Run this program?").font(theme::heading()).strong());
         let what = format!(
-            "“{}” is a TorchScript model. Such a file is a program, not only data: it can do what any program on this \
-             computer can do. Run it only if you trust whoever made it.",
+            "“{}” is a TorchScript model. Such a file is a program, not only data. {RIGHTS} Run it only if you trust \
+             whoever made it.",
             file_name(program)
         );
         ui.add(Label::new(what).wrap());

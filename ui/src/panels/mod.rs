@@ -2,7 +2,7 @@
 //!
 //! Top: `header` with `card`, `preset_menu` and `about`, and `message`. Left: `browser`. Middle: `knob_pages` with `latents`,
 //! `chain` and `pad`, and `scope`; or `tuner`. Right: `meters`. Bottom: `play` with `keyboard`, and `status_bar` with
-//! `executor_menu`.
+//! `executor_menu` and `program_menu`.
 //! `file_drop` covers all of them while a file is dragged over the window, `consent` while it asks whether a program may run.
 
 pub(crate) mod about;
@@ -21,6 +21,7 @@ pub(crate) mod meters;
 pub(crate) mod pad;
 pub(crate) mod play;
 pub(crate) mod preset_menu;
+pub(crate) mod program_menu;
 pub(crate) mod scope;
 pub(crate) mod status_bar;
 pub(crate) mod tuner;

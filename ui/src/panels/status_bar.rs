@@ -9,7 +9,7 @@ use ondes_processor::choice::{self, DRIVERS};
 use crate::command::WindowCommand;
 use crate::format;
 use crate::frame::Frame;
-use crate::panels::executor_menu;
+use crate::panels::{executor_menu, program_menu};
 use crate::theme::{self, GAP, Palette};
 
 /// Maximum height of the menu, points, for all entries to be visible.
@@ -27,6 +27,7 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu
         ui.spacing_mut().button_padding.y = 2.0;
         processing(ui, frame, menu);
         qualities(ui, frame);
+        program_menu::show(ui, frame);
         ui.add_space(GAP);
         match frame.view.health {
             Some(health) => facts(ui, &health),

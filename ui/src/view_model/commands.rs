@@ -103,6 +103,8 @@ impl InstanceViewModel {
             WindowCommand::SetQuality(index) => self.set_parameter(setter, QUALITY, index as f32),
             WindowCommand::SetResampling(resampling) => self.instance.set_resampling(resampling),
             WindowCommand::SetExecutor(executor) => self.instance.set_executor(executor),
+            // The instance shows the reason of a failure.
+            WindowCommand::SetProgram(options) => drop(self.instance.set_program_options(options)),
             WindowCommand::FindDevices => self.find_devices(),
             WindowCommand::Panic => self.instance.monitor.request_panic(),
             WindowCommand::OpenTuner(open) => self.open_tuner(open),

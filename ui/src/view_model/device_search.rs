@@ -1,8 +1,10 @@
 //! Search for the devices of libtorch.
 
+use std::any::Any;
 use std::thread::JoinHandle;
 
 use ondes_engine::executor::Device;
+use ondes_engine::panics;
 use ondes_engine::torch::Library;
 
 /// Devices, or the reason why there are none.
@@ -47,8 +49,9 @@ impl DeviceSearch {
 
     /// Waits for the thread.
     fn finish(&mut self) {
-        if let Some(Ok(found)) = self.thread.take().map(JoinHandle::join) {
-            self.found = Some(found);
+        if let Some(thread) = self.thread.take() {
+            let failed = |panic: Box<dyn Any + Send>| Err(format!("internal error: {}", panics::message(&*panic)));
+            self.found = Some(thread.join().unwrap_or_else(failed));
         }
     }
 }

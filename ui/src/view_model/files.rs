@@ -49,6 +49,11 @@ impl InstanceViewModel {
                 folder: self.cabinets.folder().map(Path::to_owned),
                 ..DialogRequest::default()
             },
+            FilePurpose::Sound(_) => DialogRequest {
+                title: "Open a sound",
+                file_types: vec![("Audio files", FILE_EXTENSIONS.to_vec())],
+                ..DialogRequest::default()
+            },
         };
         self.dialog = Some((purpose, FileDialog::open(request, || ())));
     }
@@ -65,6 +70,7 @@ impl InstanceViewModel {
             (DialogAnswer::Unavailable, _) => self.own_notice = Some(UNAVAILABLE),
             (DialogAnswer::Chosen(path), FilePurpose::Model) => self.open_file(path),
             (DialogAnswer::Chosen(path), FilePurpose::Cabinet) => self.load_cabinet(path),
+            (DialogAnswer::Chosen(path), FilePurpose::Sound(index)) => self.set_program_sound(index, path),
             (DialogAnswer::Chosen(path), FilePurpose::MissingModel) => {
                 let instance = self.instance.clone();
                 self.background_jobs.push(std::thread::spawn(move || instance.locate_missing_model(path)));

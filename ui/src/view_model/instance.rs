@@ -35,14 +35,15 @@ use super::idle_host::IdleHost;
 use super::latent_rows::LatentRows;
 use super::model_list::{ModelList, ModelLocation};
 use super::preset_list::PresetList;
+use super::program;
 use super::spectrum::{SAMPLES, Spectrum};
 use super::tuner::Tuner;
 use super::undo::Recorder;
 use crate::command::FilePurpose;
 use crate::file_dialog::{self, FileDialog};
 use crate::view::{
-    ChainView, ExecutorDevices, ExecutorView, Knob, MacroKnob, ModelEntryId, ModelView, SignalView, SoundingNote,
-    ViewModel, WindowView,
+    ChainView, ExecutorDevices, ExecutorView, Knob, MacroKnob, MethodChoice, ModelEntryId, ModelView, SignalView,
+    SoundingNote, ViewModel, WindowView,
 };
 
 /// Reason why a model cannot be embedded in a project.
@@ -108,6 +109,7 @@ pub struct InstanceViewModel {
     executor: ExecutorSelection,
     health: Option<Health>,
     qualities: Vec<String>,
+    methods: Vec<MethodChoice>,
     input_analysis: Option<InputAnalysis>,
     input: SignalData,
     output: SignalData,
@@ -184,6 +186,7 @@ impl InstanceViewModel {
             executor: ExecutorSelection::default(),
             health: None,
             qualities: Vec::new(),
+            methods: Vec::new(),
             input_analysis: None,
             input: SignalData::new(),
             output: SignalData::new(),
@@ -214,6 +217,7 @@ impl InstanceViewModel {
         (self.cabinet, self.missing_cabinet) = (instance.cabinet_reference(), instance.missing_cabinet());
         (self.health, self.input_analysis) = (instance.session.health(), instance.session.input_analysis());
         self.qualities = self.quality_options();
+        self.methods = self.model.as_deref().map(program::method_choices).unwrap_or_default();
         if !instance.is_auditioning() && self.background_jobs.is_empty() {
             self.auditioned = None;
         }
@@ -513,6 +517,7 @@ impl ViewModel for InstanceViewModel {
             driver: self.source.driver(),
             resampling: self.instance.resampling(),
             executor: self.executor_view(),
+            program: program::view(self.model.as_deref(), &self.methods),
             health: self.health,
             qualities: &self.qualities,
             quality: self.source.value(QUALITY).unwrap_or_default() as usize,

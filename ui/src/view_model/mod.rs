@@ -1,7 +1,8 @@
 //! The view model of an instance, and what connects it with a window.
 //!
 //! [`InstanceViewModel`] (in `instance`) holds the data to draw and is refreshed before each frame. `commands` carries out
-//! what the user does, with `files` for files, `presets` for presets and `consent` for programs. The lists are [`model_list`], `preset_list` and
+//! what the user does, with `files` for files, `presets` for presets, and `consent` and `program` for programs. The lists are
+//! [`model_list`], `preset_list` and
 //! `cabinet_list`, read on threads of their own; `device_search` finds the devices of libtorch, `latent_rows` are the
 //! latents of a codec, `idle_host` notices a host that does not process audio, `undo` records what the user changes,
 //! `spectrum` computes spectra, and `tuner` follows the input.
@@ -17,6 +18,7 @@ mod latent_rows;
 pub mod model_list;
 mod preset_list;
 mod presets;
+mod program;
 mod spectrum;
 mod tuner;
 mod undo;

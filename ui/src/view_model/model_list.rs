@@ -183,7 +183,7 @@ impl ModelList {
                     EntryOrigin::User
                 },
                 favourite: self.marks.favourites.contains(&key),
-                recent: self.marks.recent.contains(&key),
+                recent: self.marks.recent.iter().position(|recent| *recent == key),
                 about: subtitle(&summary.card),
                 quality: quality_line(&summary.card),
             });
@@ -296,7 +296,10 @@ mod tests {
         let (first, second) = (list.list[0].id, list.list[1].id);
         list.set_favourite(second, true);
         list.set_recent(&list.location(first).unwrap());
-        assert!(list.list[0].recent && list.list[1].favourite);
+        assert!(list.list[0].recent == Some(0) && list.list[1].favourite);
+        list.set_recent(&list.location(second).unwrap());
+        assert_eq!([0, 1].map(|entry| list.list[entry].recent), [Some(1), Some(0)]);
+        list.set_recent(&list.location(first).unwrap());
         list.dismiss_hint("keyboard");
         let mut again = ModelList::new(Product::Instrument, Some(path.clone()));
         again.finish();

@@ -73,6 +73,7 @@ pub(super) fn step_label(command: &WindowCommand) -> Option<String> {
         WindowCommand::StoreSlot(slot) => Some(format!("Copy to {}", slot.name())),
         WindowCommand::SetExecutor(_) => Some("Executor".into()),
         WindowCommand::SetResampling(_) => Some("Resampling".into()),
+        WindowCommand::SetProgram(_) => Some("Method and settings".into()),
         WindowCommand::Embed(_) => Some("Save model with project".into()),
         WindowCommand::Cabinet(None) => Some("No cabinet".into()),
         WindowCommand::BundledCabinet(index) => Some(BUNDLED.get(*index)?.name.into()),

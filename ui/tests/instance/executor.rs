@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use ondes_engine::dsp::level::{max_difference, max_step, peak};
 use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
-use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Weights};
+use ondes_engine::model::program::{Call, Convention, ProgramOptions, Setting, SettingKind};
+use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Program, Weights};
 use ondes_engine::realtime::{Driver, LoadStatus, Setup};
 use ondes_engine::torch::Library;
 use ondes_processor::compare_slots::CompareSlot;
@@ -256,4 +257,80 @@ fn it_is_the_projects_and_no_sounds() {
     assert_eq!((track.shared.executor(), track.shared.state().executor), (NOWHERE, NOWHERE));
     track.shared.end_audition();
     assert_eq!((track.shared.executor(), track.shared.state().executor), (NOWHERE, NOWHERE));
+}
+
+/// A program of a codec's methods. Nothing runs it here.
+fn program() -> Arc<Model> {
+    let port = |name: &str, channels, ratio| Port { name: name.into(), channels, ratio };
+    let (audio, latents) = (|name| port(name, 1, 1), |name| port(name, 4, 64));
+    let method = |name: &str, input, output| Method {
+        name: name.into(),
+        block: 256,
+        warm_up: 0,
+        inputs: vec![input],
+        outputs: vec![output],
+        nodes: Vec::new(),
+    };
+    let methods =
+        vec![method("encode", audio("in"), latents("latents")), method("decode", latents("latents"), audio("out"))];
+    let call = |method: &Method| Call {
+        method: method.name.clone(),
+        convention: Convention::NnTilde,
+        main: 0,
+        ratio_in: method.inputs[0].ratio,
+        ratio_out: method.outputs[0].ratio,
+        attributes: Vec::new(),
+        delay: 0,
+        input_labels: Vec::new(),
+        output_labels: Vec::new(),
+        settings: Vec::new(),
+    };
+    let program = Program {
+        bytes: b"PK".as_slice().into(),
+        parameters: 0,
+        calls: methods.iter().map(|method| (method.name.clone(), call(method))).collect(),
+        notes: Vec::new(),
+        settings: vec![Setting { name: "name".into(), kind: SettingKind::Text(1), value: "soft".into() }],
+        options: ProgramOptions::default(),
+        original: None,
+    };
+    let header = Header { kind: Kind::Codec, methods, ..amplifier().header().clone() };
+    Model::from_program(header, program).unwrap().into()
+}
+
+#[test]
+fn a_programs_method_is_part_of_the_sound() {
+    let mut track = Track::of(program());
+    let view = track.view_model.view();
+    let names: Vec<&str> = view.program.unwrap().methods.iter().map(|choice| choice.name.as_str()).collect();
+    assert_eq!(names, ["encode and decode", "encode", "decode"]);
+    let whole = track.shared.selection_snapshot();
+    let decode = ProgramOptions {
+        method: Some("decode".into()),
+        texts: [("name".to_owned(), "hard".to_owned())].into(),
+        ..ProgramOptions::default()
+    };
+    track.handle(WindowCommand::SetProgram(decode.clone()));
+    let playing = |track: &Track| track.shared.model().unwrap().header().kind;
+    assert_eq!((playing(&track), track.view_model.view().program.unwrap().options), (Kind::Effect, &decode));
+    // Saved with the project, in the other slot, and for undo.
+    let saved = serde_json::to_value(track.shared.state()).unwrap();
+    assert_eq!(saved["program"], serde_json::json!({ "method": "decode", "texts": { "name": "hard" } }));
+    let chosen = track.shared.selection_snapshot();
+    track.handle(WindowCommand::Undo);
+    assert_eq!((playing(&track), track.shared.state().program), (Kind::Codec, ProgramOptions::default()));
+    track.handle(WindowCommand::Redo);
+    assert_eq!((playing(&track), track.shared.state().program), (Kind::Effect, decode));
+    track.shared.restore_selection(whole);
+    assert_eq!(playing(&track), Kind::Codec);
+    track.shared.restore_selection(chosen);
+    assert_eq!(playing(&track), Kind::Effect);
+    // What the program lacks changes nothing and is told.
+    let wrong = ProgramOptions { method: Some("prior".into()), ..ProgramOptions::default() };
+    track.handle(WindowCommand::SetProgram(wrong));
+    assert_eq!(track.notice().as_deref(), Some("unknown method \"prior\"; available: encode, decode"));
+    assert_eq!(playing(&track), Kind::Effect);
+    // Another model has no use for it.
+    track.shared.load_model(false, || Ok((amplifier(), None))).join().unwrap();
+    assert_eq!(track.shared.state().program, ProgramOptions::default());
 }

@@ -222,6 +222,7 @@ impl ViewModel for Fake {
                 },
             }),
             health: self.health,
+            program: None,
             qualities: &self.qualities,
             quality: self.quality,
             input: SignalView { levels: &self.input_levels, wave: &self.waves[0], spectrum_db: &self.spectra[0] },

@@ -58,7 +58,7 @@ fn entry(id: u64, name: &str, author: &str, kind: Kind, origin: EntryOrigin) -> 
         kind,
         origin,
         favourite: false,
-        recent: false,
+        recent: None,
         about: format!("What {name} is, said in a sentence"),
         quality: String::new(),
     }
@@ -180,7 +180,7 @@ impl Fake {
             entry(8, "Fuzz box", "M. Rey", Kind::Effect, EntryOrigin::User),
         ];
         entries[3].favourite = true;
-        entries[0].recent = true;
+        entries[0].recent = Some(0);
         entries[0].quality = "distance 0.41".into();
         let card = Card {
             name: "Violin".into(),

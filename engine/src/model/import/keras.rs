@@ -1,11 +1,14 @@
 //! JSON of AIDA-X and RTNeural: a list of layers with weights in the layout of Keras.
 
+mod activation;
+
+use self::activation::{activate, gate};
 use super::card_text;
 use super::control_inputs;
 use super::field::{Field, JsonMatrix};
 use super::graph_builder::{Conv, ConvWeights, GraphBuilder, INPUT, ModelInfo, model};
 use crate::dsp::level::db_to_amplitude_f64;
-use crate::model::{Activation, Card, Gear, Model, ModelError, Op};
+use crate::model::{Card, Gear, Model, ModelError, Op};
 
 /// Sample rate of a file that states none, Hz.
 const RATE: u32 = 48_000;
@@ -80,11 +83,11 @@ fn add_layer(
             fits(&weights[0], &matrix, channels, bias.len())?;
             let outputs = bias.len();
             let value = builder.linear(&named, &value, matrix.transposed(), bias)?;
-            Ok((activate(builder, name, layer, value)?, outputs))
+            activate(builder, name, layer, value, outputs)
         }
         "conv1d" => {
             let (value, outputs) = add_conv(builder, name, layer, &weights()?, &value, channels)?;
-            Ok((activate(builder, name, layer, value)?, outputs))
+            activate(builder, name, layer, value, outputs)
         }
         "lstm" => {
             let weights = weights()?;
@@ -119,7 +122,8 @@ fn add_layer(
             builder.weight(&node, "weight", &[slopes.len()], slopes);
             Ok((node, channels))
         }
-        "activation" => Ok((activate(builder, name, layer, value)?, channels)),
+        "activation" => activate(builder, name, layer, value, channels),
+        "gated_activation" => gate(builder, name, layer, &value, channels),
         other => Err(kind.error(&format!("unknown layer type {other:?}"))),
     }
 }
@@ -158,19 +162,6 @@ fn slopes(field: &Field<'_>) -> Result<Vec<f32>, ModelError> {
     }
     let slopes = field.numbers()?;
     if slopes.is_empty() { Err(field.error("is empty")) } else { Ok(slopes) }
-}
-
-/// Adds the activation that a layer names, if any.
-fn activate(builder: &mut GraphBuilder, name: &str, layer: &Field<'_>, value: String) -> Result<String, ModelError> {
-    let Some(field) = layer.find("activation") else { return Ok(value) };
-    let op = match field.text()? {
-        "" | "linear" => return Ok(value),
-        "tanh" => Op::Activation(Activation::Tanh),
-        "relu" => Op::Activation(Activation::Relu),
-        "sigmoid" => Op::Activation(Activation::Sigmoid),
-        other => return Err(field.error(&format!("unknown activation {other:?}"))),
-    };
-    builder.node(&format!("{name}.act"), &[&value], op)
 }
 
 /// Returns an error if a recurrent layer has unusual activations.

@@ -35,7 +35,7 @@ pub const LOADING: Duration = Duration::from_secs(30);
 /// The same on a GPU, which tries its algorithms.
 pub const LOADING_ON_GPU: Duration = Duration::from_secs(180);
 /// Longest message in bytes.
-const MAX_MESSAGE: usize = 1 << 24;
+const MAX_MESSAGE: usize = 1 << 26;
 
 /// First message to the host.
 #[derive(Debug, Serialize, Deserialize)]

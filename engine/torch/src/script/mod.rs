@@ -179,6 +179,36 @@ impl Script {
         serde_json::from_str(&text).map_err(|error| error.to_string())
     }
 
+    /// Calls a method with texts, which are read as its signature asks.
+    ///
+    /// # Errors
+    /// Returns the reason in one line if the method does not exist, takes other arguments, or fails.
+    pub fn call_with_texts(&mut self, method: &str, texts: &[String]) -> Result<Value, String> {
+        let name = c_string(method)?;
+        let texts = texts.iter().map(|text| c_string(text)).collect::<Result<Vec<_>, _>>()?;
+        let pointers: Vec<_> = texts.iter().map(|text| text.as_ptr()).collect();
+        // SAFETY: the module, the name and the texts are valid.
+        let text = call_native(|listener, context| unsafe {
+            let (texts, count) = (pointers.as_ptr(), pointers.len());
+            native::ondes_script_call_texts(self.0.as_ptr(), name.as_ptr(), texts, count, listener, context)
+        })?;
+        serde_json::from_str(&text).map_err(|error| error.to_string())
+    }
+
+    /// Sets a buffer to a sound `[channel, frame]` with its sample rate in Hz.
+    ///
+    /// # Errors
+    /// Returns the reason in one line if the program takes no sounds, or fails.
+    pub fn set_sound(&mut self, buffer: &str, sound: &Tensor, sample_rate: u32) -> Result<Value, String> {
+        let name = c_string(buffer)?;
+        // SAFETY: the module, the name and the tensor are valid.
+        let text = call_native(|listener, context| unsafe {
+            let (script, sound) = (self.0.as_ptr(), sound.as_ptr().cast());
+            native::ondes_script_set_sound(script, name.as_ptr(), sound, sample_rate.into(), listener, context)
+        })?;
+        serde_json::from_str(&text).map_err(|error| error.to_string())
+    }
+
     /// Runs a method on tensors and returns its first output; random numbers follow the seed. Programs that draw any
     /// run one at a time, since libtorch has one generator per device.
     ///

@@ -65,6 +65,22 @@ unsafe extern "C" {
         listener: Listener,
         context: *mut c_void,
     ) -> bool;
+    pub fn ondes_script_call_texts(
+        script: *mut RawScript,
+        name: *const c_char,
+        texts: *const *const c_char,
+        count: usize,
+        listener: Listener,
+        context: *mut c_void,
+    ) -> bool;
+    pub fn ondes_script_set_sound(
+        script: *mut RawScript,
+        buffer: *const c_char,
+        sound: *const RawTensor,
+        sample_rate: i64,
+        listener: Listener,
+        context: *mut c_void,
+    ) -> bool;
     pub fn ondes_script_tensors(
         script: *const RawScript,
         visitor: Visitor,

@@ -246,6 +246,27 @@ IValue argument(double value, const c10::TypePtr& type) {
   }
 }
 
+// Converts a text to the type that the method takes: itself, true or false, or a number.
+IValue text_argument(const std::string& text, const c10::TypePtr& type) {
+  const auto contained = type->containedTypes();
+  const auto is_text = [](const c10::TypePtr& item) { return item->kind() == c10::TypeKind::StringType; };
+  if (is_text(type) || std::any_of(contained.begin(), contained.end(), is_text)) {
+    return text;
+  }
+  if (text == "true" || text == "false") {
+    return argument(text == "true" ? 1 : 0, type);
+  }
+  size_t read = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &read);
+  } catch (const std::exception&) {
+    read = 0;
+  }
+  TORCH_CHECK(!text.empty() && read == text.size(), '"', text, "\" is not a number");
+  return argument(value, type);
+}
+
 const at::Tensor& first_tensor(const IValue& result) {
   const IValue* value = &result;
   if (value->isTuple() && !value->toTupleRef().elements().empty()) {
@@ -384,6 +405,45 @@ bool ondes_script_call(
     const Autocast autocast(*script);
     std::string out;
     write_value(out, method(std::move(arguments)));
+    say(out);
+  });
+}
+
+// Calls a method with texts and returns the result as JSON.
+bool ondes_script_call_texts(
+    Script* script,
+    const char* name,
+    const char* const* texts,
+    size_t count,
+    Listener listener,
+    void* context) {
+  const Say say{listener, context};
+  return guarded(say, [&] {
+    const torch::jit::Method method = script->module.get_method(name);
+    const auto& expected = method.function().getSchema().arguments();
+    TORCH_CHECK(count < expected.size(), name, " takes ", expected.size() - 1, " values, there are ", count);
+    std::vector<IValue> arguments;
+    for (size_t index = 0; index < count; ++index) {
+      arguments.push_back(text_argument(texts[index], expected[index + 1].type()));
+    }
+    std::string out;
+    write_value(out, method(std::move(arguments)));
+    say(out);
+  });
+}
+
+// Sets a buffer of nn-tilde 1.6 to a sound [channel, frame] and returns the result as JSON.
+bool ondes_script_set_sound(
+    Script* script,
+    const char* buffer,
+    const at::Tensor* sound,
+    int64_t sample_rate,
+    Listener listener,
+    void* context) {
+  const Say say{listener, context};
+  return guarded(say, [&] {
+    std::string out;
+    write_value(out, script->module.get_method("set_buffer_attribute")({std::string(buffer), *sound, sample_rate}));
     say(out);
   });
 }

@@ -1,10 +1,12 @@
 //! Archives made by the published packages against what PyTorch computes with them. `cargo xtask test --exporters` makes
 //! both; the scripts are beside this file.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ondes_engine::dsp::level::{max_difference, peak};
 use ondes_engine::model::Model;
+use ondes_engine::model::program::ProgramOptions;
 use ondes_engine::pipeline::{InputChannels, Pipeline, PipelineOptions};
 use ondes_engine::torch;
 use serde_json::Value;
@@ -17,6 +19,8 @@ const TOLERANCE: f32 = 1e-5;
 /// Archive with its reference.
 struct Archive {
     path: PathBuf,
+    /// Texts and sounds that PyTorch was given.
+    options: ProgramOptions,
     /// `[channel][frame]`
     input: Vec<Vec<f32>>,
     output: Vec<Vec<f32>>,
@@ -37,8 +41,13 @@ fn archives(package: &str) -> Vec<Archive> {
             let samples: Vec<f32> = bytes.as_chunks().0.iter().copied().map(f32::from_le_bytes).collect();
             samples.chunks_exact(samples.len() / channels).map(<[f32]>::to_vec).collect()
         };
+        let pairs = |name: &str| serde_json::from_value::<BTreeMap<String, String>>(entry[name].clone());
+        let sounds = pairs("sounds").expect("files by name").into_iter().map(|(name, file)| (name, folder.join(file)));
+        let options =
+            ProgramOptions { method: None, texts: pairs("texts").expect("texts by name"), sounds: sounds.collect() };
         Archive {
             path: folder.join(text("file")),
+            options,
             input: samples("input", count("inputs")),
             output: samples("output", count("outputs")),
             block: count("block"),
@@ -70,7 +79,8 @@ fn check(package: &str) {
         let name = name(&archive.path);
         let opened = torch::open(&archive.path).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(opened.model.header().methods[0].block, archive.block, "{name}");
-        let played = played(&opened.model, &archive);
+        let model = torch::with_options(&opened.model, &archive.options).unwrap_or_else(|error| panic!("{error}"));
+        let played = played(&model, &archive);
         for (ours, theirs) in played.iter().zip(&archive.output) {
             let level = peak(theirs);
             assert!(level > 1e-3, "{package}, {name}: the reference is silent");

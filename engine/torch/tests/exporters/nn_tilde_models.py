@@ -167,6 +167,26 @@ class Texts(Module):
         return x * (0.25 if self.name[0] == "soft" else 1.0)
 
 
+if VERSIONED:
+    from nn_tilde import Buffer
+
+    class Sampler(Module):
+        """An effect that adds the level of a sound, and takes its first frame for an offset."""
+
+        def __init__(self):
+            super().__init__(**module(RATE))
+            self.register_attribute("take", Buffer(None, 16, 4_096))
+            self.register_attribute("label", ("plain", 2))
+            self.register_method("forward", 1, 1, 1, 1)
+
+        @torch.jit.export
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            take = self.take[0]
+            if take.has_value:
+                x = x + take.value.pow(2).mean().sqrt() + take.value[-1, 0] * float(take.sr) / 48000.0
+            return x * float(self.label[1]) if self.label[0] == "plain" else x
+
+
 def main(folder):
     torch.manual_seed(1)
     reference = Reference(folder)
@@ -178,6 +198,11 @@ def main(folder):
     reference.add("oscillator", Oscillator(), ["forward"])
     reference.add("mixer", Mixer(), ["forward"])
     reference.add("texts", Texts(), ["forward"])
+    reference.add("other_text", Texts(), ["forward"], texts={"name": "hard"})
+    if VERSIONED:
+        noise = torch.randint(-9_000, 9_000, (2, 3_000), generator=torch.Generator().manual_seed(3))
+        reference.add("sampler", Sampler(), ["forward"])
+        reference.add("sampler_with_sound", Sampler(), ["forward"], sounds={"take": noise})
     reference.write()
 
 

@@ -5,6 +5,7 @@
 
 import json
 import pathlib
+import wave
 
 import torch
 
@@ -17,15 +18,22 @@ class Reference:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.entries = []
 
-    def add(self, name, module, methods, attributes=None):
-        """Exports a module for nn~ and runs `methods` one after the other, block by block, as nn~ does."""
+    def add(self, name, module, methods, texts=None, sounds=None):
+        """Exports a module for nn~ and runs `methods` one after the other, block by block, as nn~ does.
+
+        `texts` are values of attributes; `sounds` are 16-bit samples `[channel][frame]` for buffers.
+        """
         path = self.folder / f"{name}.ts"
         module.export_to_ts(str(path))
         script = torch.jit.load(str(path)).eval()
         ratios = [getattr(script, f"{method}_params").tolist() for method in script.get_methods()]
         block = max([256] + [ratio for row in ratios for ratio in (row[1], row[3])])
-        for attribute, values in (attributes or {}).items():
-            getattr(script, f"set_{attribute}")(*values)
+        for attribute, text in (texts or {}).items():
+            getattr(script, f"set_{attribute}")(text)
+        files = {}
+        for attribute, samples in (sounds or {}).items():
+            files[attribute] = self.write_sound(f"{name}.{attribute}.wav", samples)
+            script.set_buffer_attribute(f"{attribute}#0", samples.float() / 32_768, 48_000)
         channels = int(getattr(script, f"{methods[0]}_params")[0])
         sound = signal(channels, BLOCKS * block)
         outputs = []
@@ -35,9 +43,17 @@ class Reference:
                 for method in methods:
                     value = getattr(script, method)(value)
                 outputs.append(value[0].clone())
-        self.record(name, path, sound, torch.cat(outputs, -1), methods, block, attributes)
+        self.record(name, path, sound, torch.cat(outputs, -1), methods, block, texts, files)
 
-    def record(self, name, path, sound, output, methods, block, attributes=None):
+    def write_sound(self, name, samples):
+        with wave.open(str(self.folder / name), "wb") as file:
+            file.setnchannels(samples.shape[0])
+            file.setsampwidth(2)
+            file.setframerate(48_000)
+            file.writeframes(samples.T.contiguous().numpy().astype("<i2").tobytes())
+        return name
+
+    def record(self, name, path, sound, output, methods, block, texts=None, sounds=None):
         """Writes input and output, and adds the archive to the index."""
         for side, values in (("input", sound), ("output", output)):
             values.contiguous().float().numpy().tofile(self.folder / f"{name}.{side}.f32")
@@ -48,7 +64,8 @@ class Reference:
             "block": block,
             "inputs": sound.shape[0],
             "outputs": output.shape[0],
-            "attributes": attributes or {},
+            "texts": texts or {},
+            "sounds": sounds or {},
         })
 
     def write(self):
@@ -56,7 +73,7 @@ class Reference:
 
 
 def signal(channels, frames):
-    """A decaying chord with noise, different in each channel."""
+    """A decaying chord with noise, different in each channel. Channels beyond two are silent, as in Ondes."""
     time = torch.arange(frames) / 48_000
     generator = torch.Generator().manual_seed(7)
     rows = []
@@ -64,4 +81,6 @@ def signal(channels, frames):
         chord = sum(torch.sin(2 * torch.pi * pitch * (1 + 0.01 * channel) * time) for pitch in (110, 277, 659))
         noise = torch.rand(frames, generator=generator) * 2 - 1
         rows.append(0.2 * chord * torch.exp(-3 * time) + 0.05 * noise)
-    return torch.stack(rows).float()
+    sound = torch.stack(rows).float()
+    sound[2:] = 0
+    return sound

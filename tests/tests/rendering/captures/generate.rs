@@ -55,7 +55,8 @@ impl Generator {
 
     /// Returns a random activation for `channels` channels.
     fn activation(&mut self, channels: usize) -> Value {
-        let names = ["Tanh", "Hardtanh", "Fasttanh", "ReLU", "LeakyReLU", "Sigmoid", "SiLU", "Hardswish", "Softsign"];
+        let names =
+            ["Tanh", "Hardtanh", "Fasttanh", "ReLU", "LeakyReLU", "PReLU", "Sigmoid", "SiLU", "Hardswish", "Softsign"];
         match self.random.random_range(0..8) {
             0 => json!({ "type": "LeakyReLU", "negative_slope": 0.2 }),
             1 => json!({ "type": "PReLU", "negative_slope": 0.3 }),
@@ -299,13 +300,9 @@ impl Generator {
         let mut channels = inputs;
         for _ in 0..self.random.random_range(1..4) {
             let hidden = self.channels();
-            layers.push(self.keras_layer(channels, hidden));
-            channels = if matches!(layers.last().map(|layer| &layer["type"]), Some(kind) if kind == "prelu" || kind == "batchnorm")
-            {
-                channels
-            } else {
-                hidden
-            };
+            let layer = self.keras_layer(channels, hidden);
+            channels = layer["shape"][2].as_u64().expect("channels") as usize;
+            layers.push(layer);
         }
         let dense = json!({
             "type": "dense", "activation": "", "shape": [null, null, 1],
@@ -321,8 +318,8 @@ impl Generator {
 
     fn keras_layer(&mut self, inputs: usize, hidden: usize) -> Value {
         let shape = json!([null, null, hidden]);
-        let activation = self.among(&["", "tanh", "relu", "sigmoid"]);
-        match self.random.random_range(0..6) {
+        let activation = self.among(&["", "tanh", "relu", "sigmoid", "elu", "softmax"]);
+        match self.random.random_range(0..7) {
             0 => json!({
                 "type": "lstm", "activation": "tanh", "recurrent_activation": "sigmoid", "shape": shape,
                 "weights": [self.rows(inputs, 4 * hidden, 0.6), self.rows(hidden, 4 * hidden, 0.5), self.row(4 * hidden, 0.5)],
@@ -351,6 +348,12 @@ impl Generator {
                     "weights": [self.row(inputs, 1.0), self.row(inputs, 0.3), self.row(inputs, 0.3), variance],
                 })
             }
+            5 if inputs.is_multiple_of(2) => match self.among(&["activation", "gated_activation"]) {
+                "activation" => json!({
+                    "type": "activation", "activation": "gated_activation", "shape": [null, null, inputs / 2],
+                }),
+                own => json!({ "type": own, "shape": [null, null, inputs / 2] }),
+            },
             _ => json!({ "type": "prelu", "shape": [null, null, inputs], "weights": [[self.row(inputs, 0.6)]] }),
         }
     }

@@ -144,7 +144,7 @@ fn models_are_loaded_stepped_through_and_auditioned() {
     view_model.handle_command(&host, WindowCommand::Next);
     settle(&mut view_model);
     assert_eq!(name(&view_model), names[1]);
-    assert!(view_model.view().models[1].recent);
+    assert_eq!(view_model.view().models[1].recent, Some(0));
     view_model.handle_command(&host, WindowCommand::Previous);
     settle(&mut view_model);
     assert_eq!(name(&view_model), names[0]);

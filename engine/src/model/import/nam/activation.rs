@@ -54,7 +54,8 @@ impl NamActivation {
         let slopes = match (field.find("negative_slopes"), field.find("negative_slope")) {
             (Some(slopes), _) => slopes.numbers()?,
             (None, Some(slope)) => vec![slope.finite()?],
-            (None, None) => return Err(field.error("a PReLU needs \"negative_slope\" or \"negative_slopes\"")),
+            // As in the format's own player.
+            (None, None) => vec![0.01],
         };
         if slopes.is_empty() { Err(field.error("a PReLU needs a slope")) } else { Ok(Self::Prelu(slopes)) }
     }

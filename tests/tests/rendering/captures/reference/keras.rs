@@ -104,12 +104,31 @@ fn run_layer(layer: &Value, x: Signal) -> Signal {
             x.iter().enumerate().map(bend).collect()
         }
         "activation" => x,
+        "gated_activation" => gate(&x),
         other => panic!("a layer {other}"),
     };
     match layer["activation"].as_str().unwrap_or("") {
         "tanh" => each(&y, f64::tanh),
         "relu" => each(&y, |x| x.max(0.0)),
         "sigmoid" => each(&y, sigmoid),
+        "elu" => each(&y, |x| if x < 0.0 { x.exp_m1() } else { x }),
+        "gated_activation" => gate(&y),
+        "softmax" => {
+            let power = |x: &Vec<f64>| -> Vec<f64> { x.iter().map(|x| x.exp()).collect() };
+            let powers: Vec<Vec<f64>> = y.iter().map(power).collect();
+            let sum = |t: usize| powers.iter().map(|channel| channel[t]).sum::<f64>();
+            let share = |channel: &Vec<f64>| channel.iter().enumerate().map(|(t, power)| power / sum(t)).collect();
+            powers.iter().map(share).collect()
+        }
         _ => y,
     }
+}
+
+/// Returns tanh of the first half of the channels times sigmoid of the second half.
+fn gate(x: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let (value, opening) = x.split_at(x.len() / 2);
+    let product = |(value, opening): (&Vec<f64>, &Vec<f64>)| {
+        value.iter().zip(opening).map(|(value, opening)| value.tanh() * sigmoid(*opening)).collect()
+    };
+    value.iter().zip(opening).map(product).collect()
 }

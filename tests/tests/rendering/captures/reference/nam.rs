@@ -125,6 +125,9 @@ fn activate(config: &Value, x: &Signal) -> Signal {
         "PReLU" => {
             let mut slopes = numbers(&config["negative_slopes"]);
             slopes.extend(config["negative_slope"].as_f64());
+            if slopes.is_empty() {
+                slopes.push(0.01);
+            }
             let slope = |channel: usize| slopes[channel % slopes.len()];
             let bend = |(c, x): (usize, &Vec<f64>)| x.iter().map(|x| x.max(0.0) + slope(c) * x.min(0.0)).collect();
             x.iter().enumerate().map(bend).collect()
