@@ -18,7 +18,7 @@ use crate::capture::pair::Pair;
 use crate::capture::task::{CaptureOptions, CaptureTask};
 use crate::loss::{Loss, LossWeights, WeightedLoss};
 use crate::optimizer::OptimizerConfig;
-use crate::schedule::ScheduleConfig;
+use crate::schedule::{Constant, ScheduleConfig};
 use crate::trainer::task::first_non_finite;
 use crate::trainer::{Length, Phase, RunFiles, Task, Trainer, TrainerOptions, Validation};
 
@@ -187,7 +187,7 @@ impl Task for SyntheticTask {
 fn options(optimizer: OptimizerConfig, threads: i32) -> TrainerOptions {
     let files = RunFiles { checkpoint: PathBuf::new(), metrics: PathBuf::new(), tensorboard: None };
     let device = "cpu".into();
-    let schedule = ScheduleConfig::Constant;
+    let schedule = ScheduleConfig::Constant(Constant::default());
     TrainerOptions {
         optimizer,
         schedule,

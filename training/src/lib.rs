@@ -31,6 +31,7 @@ pub mod network;
 pub mod optimizer;
 pub mod prune;
 pub mod quantize;
+mod random_signs;
 pub mod report;
 pub mod schedule;
 pub mod sweep;

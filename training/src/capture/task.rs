@@ -1,8 +1,9 @@
 //! Training of captures, as a task of the trainer.
 //!
-//! The loss is the error-to-signal ratio, the squared error over the power of the training parts, unless other terms are
-//! chosen; networks of several sizes have the mean of theirs. Convolutional networks are trained on windows, each preceded by its receptive field; recurrent networks on
-//! continuous streams, with gradients truncated at the start of each chunk.
+//! The loss is the error-to-signal ratio, the squared error over the power of the training parts, unless other terms
+//! are chosen; networks of several sizes have the mean of theirs. Convolutional networks are trained on windows, each
+//! preceded by its receptive field; recurrent networks on continuous streams, with gradients truncated at the start of
+//! each chunk.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -191,12 +192,10 @@ impl<'a> CaptureTask<'a> {
 
     /// Returns the loss of the sizes' outputs against the recording: the mean.
     fn loss_of(&self, outputs: &[Vec<Tensor>], wet: &Tensor) -> Loss {
-        let length = wet.size()[1];
         let share = 1.0 / outputs.len() as f64;
         let mut sum: Option<Loss> = None;
         for ports in outputs {
-            let sound = ports[0].squeeze_dim(1);
-            let own = self.loss.between(&sound.narrow(1, sound.size()[1] - length, length), wet);
+            let own = self.loss.between(&without_lead(&ports[0], wet), wet);
             sum = Some(match sum {
                 None if outputs.len() == 1 => own,
                 before => own.added_to(before, share),
@@ -311,6 +310,24 @@ impl Task for CaptureTask<'_> {
         loss
     }
 
+    fn curvature_sample(
+        &mut self,
+        _phase: usize,
+        weights: &TorchWeights,
+        batch: &CaptureBatch,
+        seed: u64,
+    ) -> Option<Tensor> {
+        let WindowBatch { inputs, wet } = &batch.windows;
+        let mut network = batch.before.network.clone();
+        let share = 1.0 / self.graphs.len() as f64;
+        let samples = self.graphs.iter().enumerate().filter_map(|(size, graph)| {
+            let sound = graph.run_with_state(weights, inputs, 0, &mut network).swap_remove(0);
+            let sample = self.loss.curvature_sample(&without_lead(&sound, wet), seed ^ (size as u64) << 56)?;
+            Some(sample * share.sqrt())
+        });
+        samples.reduce(|sum, sample| sum + sample)
+    }
+
     fn restart_step(&mut self) {
         self.pending.clear();
     }
@@ -404,6 +421,12 @@ impl Task for CaptureTask<'_> {
             validation_loss,
         }
     }
+}
+
+/// Returns the end of a sound, `[batch, 1, samples]`, as long as the recording, `[batch, samples]`.
+fn without_lead(sound: &Tensor, wet: &Tensor) -> Tensor {
+    let (sound, length) = (sound.squeeze_dim(1), wet.size()[1]);
+    sound.narrow(1, sound.size()[1] - length, length)
 }
 
 /// Returns the split of a pair.

@@ -1,5 +1,6 @@
 //! Forward and backward pass of a step.
 
+use anyhow::Context;
 use ondes_torch::TorchWeights;
 use tch::{Device, Tensor};
 
@@ -59,11 +60,41 @@ impl Pass<'_> {
                 add_terms(terms, &loss.terms, *share);
             }
         }
+        self.collect(parameters);
+        total
+    }
+
+    /// Computes the gradient of [`Task::curvature_sample`].
+    ///
+    /// # Errors
+    /// Returns an error if the task has none.
+    pub(super) fn sampled_gradient<T: Task>(
+        &self,
+        task: &mut T,
+        batches: &Parts<T::Batch>,
+        parameters: &mut Parameters,
+    ) -> anyhow::Result<()> {
+        parameters.clear_gradients();
+        let weights = effective_weights(self.grids, self.weights);
+        for (part, (share, batch)) in batches.iter().enumerate() {
+            let seed = self.step ^ (part as u64) << 40;
+            let sample = || task.curvature_sample(self.index, &weights, batch, seed);
+            let sample = self.profile.measure(Part::Forward, || self.precision.run(self.device, sample));
+            let sample =
+                sample.context("optimizer.estimate \"gauss-newton\" needs esr, mse or pre_emphasis in the loss")?;
+            // Squares of parts add up to that of the batch.
+            self.profile.measure(Part::Backward, || (sample * (share.sqrt() * self.scale)).backward());
+        }
+        self.collect(parameters);
+        Ok(())
+    }
+
+    /// Collects the gradients and divides them by the factor of the loss.
+    fn collect(&self, parameters: &mut Parameters) {
         parameters.collect_gradients();
         if self.scale != 1.0 {
             let _ = tch::no_grad(|| parameters.gradients().g_mul_scalar_(1.0 / self.scale));
         }
-        total
     }
 }
 

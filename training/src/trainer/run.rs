@@ -24,7 +24,7 @@ use super::progress::ProgressDisplay;
 use super::task::{Phase, Task, Validation, model_weights};
 use super::tensorboard::TensorBoard;
 use crate::fake_quantization::QuantizationGrids;
-use crate::optimizer::{Optimizer, OptimizerStep};
+use crate::optimizer::{GradientKind, Optimizer, OptimizerStep};
 use crate::schedule::ScheduleConfig;
 
 /// Steps that are timed to convert minutes to steps, after some that are not.
@@ -458,9 +458,12 @@ impl<T: Task> Trainer<T> {
             let number = step + 1;
             let at = OptimizerStep { number, rate, weight_decay: options.weight_decay, clip: options.clip };
             profile.measure(Part::Optimizer, || {
-                optimizer.step(parameters, at, &mut |parameters| {
-                    pass.gradient(task, &batches, parameters, None);
-                    Ok(())
+                optimizer.step(parameters, at, &mut |parameters, kind| match kind {
+                    GradientKind::Loss => {
+                        pass.gradient(task, &batches, parameters, None);
+                        Ok(())
+                    }
+                    GradientKind::CurvatureSample => pass.sampled_gradient(task, &batches, parameters),
                 })?;
                 if let Some(ema) = ema {
                     let _ = tch::no_grad(|| ema.lerp_(parameters.values(), 1.0 - options.ema));

@@ -79,6 +79,18 @@ pub trait Task {
     /// Returns the loss of a batch in a phase.
     fn loss(&mut self, phase: usize, weights: &TorchWeights, batch: &Self::Batch, step: u64) -> Loss;
 
+    /// Returns a random scalar whose gradient, squared, has as its mean the diagonal of the loss's Gauss-Newton matrix;
+    /// `None` if the loss has no squared error.
+    fn curvature_sample(
+        &mut self,
+        _phase: usize,
+        _weights: &TorchWeights,
+        _batch: &Self::Batch,
+        _seed: u64,
+    ) -> Option<Tensor> {
+        None
+    }
+
     /// Forgets what has been computed of the current step, which begins again.
     fn restart_step(&mut self) {}
 

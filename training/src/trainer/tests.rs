@@ -12,8 +12,9 @@ use super::{Length, Outcome, Precision, ProfileOptions, RunFiles, Task, Trainer,
 use crate::capture::architecture::Architecture;
 use crate::capture::pair::Pair;
 use crate::capture::task::{CaptureOptions, CaptureTask};
-use crate::optimizer::{OptimizerConfig, SgdConfig};
-use crate::schedule::{Plateau, ScheduleConfig};
+use crate::loss::LossWeights;
+use crate::optimizer::{CurvatureEstimate, OptimizerConfig, SgdConfig, SophiaConfig};
+use crate::schedule::{Constant, Plateau, ScheduleConfig};
 
 /// Returns half a second of noise through a curve.
 fn pair() -> Pair {
@@ -143,7 +144,7 @@ fn what_changes_the_mathematics_is_refused_by_name_and_other_changes_are_not() {
         ("training.gradient_value is", &|o| o.trainer.clip.value = 0.5),
         ("training.ema is", &|o| o.trainer.ema = 0.5),
         ("optimizer", &|o| o.trainer.optimizer = OptimizerConfig::named("lamb").expect("one")),
-        ("schedule", &|o| o.trainer.schedule = ScheduleConfig::Constant),
+        ("schedule", &|o| o.trainer.schedule = ScheduleConfig::Constant(Constant::default())),
     ] {
         let error = resumed(change).expect_err(named);
         assert!(error.contains(named) && error.contains("checkpoint"), "{error}");
@@ -367,7 +368,7 @@ fn a_task_with_an_adversary_trains_both_sides() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut settings = options("lstm-2", 3, folder.path()).trainer;
     settings.optimizer = OptimizerConfig::Sgd(SgdConfig { momentum: 0.0, nesterov: false });
-    settings.schedule = ScheduleConfig::Constant;
+    settings.schedule = ScheduleConfig::Constant(Constant::default());
     settings.warmup_steps = 0;
     settings.learning_rate = 0.1;
     settings.clip.norm = 0.0;
@@ -375,6 +376,29 @@ fn a_task_with_an_adversary_trains_both_sides() {
     let mut trainer = Trainer::new(Adversaries(model), settings).expect("it can be trained");
     trainer.run().expect("it trains");
     assert_eq!(trainer.progress().best.map(|(_, step)| step), Some(3));
+}
+
+#[test]
+fn sophia_learns_by_gauss_newton_samples_and_names_a_loss_without_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    for size in ["lstm-2", "nano"] {
+        let mut options = options(size, 60, folder.path());
+        let sophia = SophiaConfig { estimate: CurvatureEstimate::GaussNewton, ..SophiaConfig::default() };
+        options.trainer.optimizer = OptimizerConfig::Sophia(sophia);
+        options.trainer.learning_rate = 1e-3;
+        options.trainer.validate_every = Some(10);
+        run(&options, &pair);
+        let log = metrics::read(&options.trainer.files.metrics).expect("a log");
+        let losses: Vec<f64> = log.iter().filter_map(|line| line.validation).collect();
+        assert!(losses.len() == 6 && losses[5] < losses[0], "{size}: {losses:?}");
+        // Parts of a batch have samples of their own.
+        options.trainer.accumulate = 2;
+        run(&options, &pair);
+        options.loss = LossWeights { l1: 1.0, ..LossWeights::default() };
+        let error = trainer(&options, &pair).run().expect_err("no squared error").to_string();
+        assert!(error.contains("gauss-newton") && error.contains("esr"), "{error}");
+    }
 }
 
 #[test]
