@@ -7,14 +7,16 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use ondes_corpus::{circuits, loudspeaker};
 use ondes_engine::media::{WavBits, WavWriter, read_mono};
-use ondes_engine::model::{Gear, Levels, Model, file};
-use ondes_training::capture::architecture::{Architecture, names};
+use ondes_engine::model::{Gear, Levels, Measure, Model, file};
+use ondes_training::capture::architecture::{Architecture, names, packed_names};
+use ondes_training::capture::config::{CaptureConfig, CardConfig, PairConfig};
 use ondes_training::capture::measure::{Comparison, compare, loudness_db};
 use ondes_training::capture::network_source::NetworkSource;
 use ondes_training::capture::pair::Pair;
-use ondes_training::capture::task::{CaptureOptions, CaptureTask};
+use ondes_training::capture::task::CaptureTask;
 use ondes_training::capture::{nam, signal};
-use ondes_training::trainer::{Length, Outcome, RunFiles, Trainer, interrupt};
+use ondes_training::loss::LossWeights;
+use ondes_training::trainer::{Outcome, RunFiles, Trainer, interrupt};
 use ondes_training::variants;
 
 use crate::trainer_arguments::{ScheduleArgument, TrainerArguments};
@@ -62,62 +64,60 @@ pub struct CabinetArguments {
 /// Options of `capture`.
 #[derive(Args)]
 pub struct CaptureArguments {
-    /// Signal that was played into the device; `capture-signal` generates one.
-    #[arg(long)]
-    dry: PathBuf,
-    /// Recording at the device's output.
-    #[arg(long)]
-    wet: PathBuf,
-    /// Network: standard, lite, feather, nano, a2-full, a2-lite or lstm-UNITS [default: that of `--from`, or standard].
+    /// TOML file with pairs, knobs and settings; other options override it.
+    config: Option<PathBuf>,
+    /// Signal that was played into the device; `capture-signal` generates one. Once for all recordings, or once each.
+    #[arg(long, required_unless_present = "config", conflicts_with = "config")]
+    dry: Vec<PathBuf>,
+    /// Recording at the device's output; several are learnt together.
+    #[arg(long, required_unless_present = "config", conflicts_with = "config")]
+    wet: Vec<PathBuf>,
+    /// Network: standard, lite, feather, nano, a2-full, a2-lite, a2 (both in one file) or lstm-UNITS [default: that of
+    /// `--from`, or standard].
     #[arg(long)]
     size: Option<String>,
-    /// Model file to write [default: WET with the ending .ondes].
+    /// Model file to write [default: WET or the TOML file with the ending .ondes].
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Also writes a `.nam` file.
+    /// Also writes a `.nam` file, with the knobs at their defaults.
     #[arg(long, value_name = "FILE")]
     nam: Option<PathBuf>,
     /// Starts from this capture, of ours or another program, of any shape; with `--size` it must have that size.
     #[arg(long, value_name = "BASE")]
     from: Option<PathBuf>,
-    /// Passes through the recording.
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
-    epochs: u64,
+    /// Passes through the recordings [default: 100].
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    epochs: Option<u64>,
     /// Trains for about this time instead of a number of epochs.
     #[arg(long, conflicts_with = "epochs", value_parser = value_parser::positive)]
     minutes: Option<f64>,
-    /// Resumes from the last checkpoint of the same pair and options.
+    /// Resumes from the last checkpoint of the same pairs and options.
     #[arg(long)]
     resume: bool,
-    /// Inverts the polarity of the recording.
+    /// Inverts the polarity of all recordings.
     #[arg(long)]
     flip: bool,
     /// Ignores findings that would stop training.
     #[arg(long)]
     force: bool,
-    /// Sample rate of the capture, Hz; files at other rates are resampled.
-    #[arg(
-        long,
-        alias = "rate",
-        default_value_t = signal::RATE,
-        value_parser = clap::value_parser!(u32).range(8_000..=192_000)
-    )]
-    sample_rate: u32,
+    /// Sample rate of the capture, Hz; files at other rates are resampled [default: 48000].
+    #[arg(long, alias = "rate", value_parser = clap::value_parser!(u32).range(8_000..=192_000))]
+    sample_rate: Option<u32>,
     /// Highest learning rate.
     #[arg(long, value_parser = value_parser::positive)]
     learning_rate: Option<f64>,
-    /// Windows per step, or parallel streams of a recurrent network.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4096))]
-    batch: Option<u16>,
+    /// Windows per step, or parallel streams of a recurrent network; auto for the largest number that fits into memory.
+    #[arg(long, value_parser = value_parser::batch)]
+    batch: Option<usize>,
     /// Samples per window.
     #[arg(long, value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
     window: Option<u32>,
     /// Weight of the spectral distance of the pre-emphasised sounds in the loss.
-    #[arg(long, default_value_t = 0.0, value_parser = value_parser::non_negative)]
-    spectral: f64,
-    /// Seed of initial weights and windows.
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    #[arg(long, value_parser = value_parser::non_negative)]
+    spectral: Option<f64>,
+    /// Seed of initial weights and windows [default: 0].
+    #[arg(long)]
+    seed: Option<u64>,
     #[command(flatten)]
     trainer: TrainerArguments,
     #[command(flatten)]
@@ -134,26 +134,26 @@ struct CardArguments {
     #[arg(long)]
     name: Option<String>,
     /// Description, one or two sentences.
-    #[arg(long, default_value = "")]
-    description: String,
+    #[arg(long)]
+    description: Option<String>,
     /// Author of the capture.
-    #[arg(long, default_value = "")]
-    author: String,
+    #[arg(long)]
+    author: Option<String>,
     /// Licence, an SPDX expression.
-    #[arg(long, default_value = "")]
-    licence: String,
+    #[arg(long)]
+    licence: Option<String>,
     /// Manufacturer of the device.
-    #[arg(long, default_value = "")]
-    make: String,
+    #[arg(long)]
+    make: Option<String>,
     /// Model of the device.
-    #[arg(long, default_value = "")]
-    model: String,
+    #[arg(long)]
+    model: Option<String>,
     /// Kind of device: amp, pedal, preamp …
-    #[arg(long = "type", default_value = "")]
-    kind: String,
+    #[arg(long = "type")]
+    kind: Option<String>,
     /// Character of the sound: clean, overdrive, fuzz, hi_gain …
-    #[arg(long, default_value = "")]
-    tone: String,
+    #[arg(long)]
+    tone: Option<String>,
     /// Level at the device's input of a 1 kHz sine with full-scale peaks in the dry file, dBu.
     #[arg(long, allow_negative_numbers = true, value_parser = value_parser::dbu)]
     input_dbu: Option<f64>,
@@ -192,69 +192,130 @@ pub fn make_cabinet(options: &CabinetArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the settings of a run.
-fn capture_options(options: &CaptureArguments, network: NetworkSource, out: &Path) -> anyhow::Result<CaptureOptions> {
+/// Returns the configuration of a capture: the file's, overridden by other options.
+fn capture_config(options: &CaptureArguments) -> anyhow::Result<CaptureConfig> {
+    let mut config = match &options.config {
+        Some(path) => CaptureConfig::read(path)?,
+        None => CaptureConfig::default(),
+    };
+    let (dry, wet) = (options.dry.len(), options.wet.len());
+    ensure!(dry <= 1 || dry == wet, "there are {dry} --dry and {wet} --wet; use one --dry for all, or one for each");
+    for (dry, wet) in options.dry.iter().cycle().zip(&options.wet) {
+        config.pairs.push(PairConfig { dry: dry.clone(), wet: wet.clone(), ..PairConfig::default() });
+    }
+    config.pairs.iter_mut().for_each(|pair| pair.flip |= options.flip);
+    let named = options.config.as_ref().or(options.wet.first()).map(|path| path.with_extension("ondes"));
+    config.out = options.out.clone().or(config.out).or(named);
+    config.nam = options.nam.clone().or(config.nam);
+    config.size = options.size.clone().or(config.size);
+    config.from = options.from.clone().or(config.from);
+    config.sample_rate = options.sample_rate.unwrap_or(config.sample_rate);
+    config.seed = options.seed.unwrap_or(config.seed);
+    let training = &mut config.training;
+    if options.epochs.is_some() {
+        training.minutes = None;
+    }
+    training.epochs = options.epochs.or(training.epochs);
+    training.minutes = options.minutes.or(training.minutes);
+    training.learning_rate = options.learning_rate.or(training.learning_rate);
+    training.batch = options.batch.or(training.batch);
+    training.window = options.window.map(|window| window as usize).or(training.window);
+    if let Some(spectral) = options.spectral {
+        let loss = config.loss.unwrap_or(LossWeights { esr: 1.0, ..LossWeights::default() });
+        config.loss = Some(LossWeights { spectral_pre_emphasis: spectral, ..loss });
+    }
+    options.schedule.apply(&mut config.schedule)?;
+    options.card.apply(&mut config.card);
+    Ok(config)
+}
+
+/// Reads, checks and aligns the pairs.
+fn read_pairs(config: &CaptureConfig, force: bool) -> anyhow::Result<Vec<Pair>> {
+    let mut pairs = Vec::new();
+    for own in &config.pairs {
+        let mut pair = Pair::read(&own.dry, &own.wet, config.sample_rate)?;
+        if config.pairs.len() > 1 {
+            println!("{}", pair.name);
+        }
+        pair.report(force).with_context(|| pair.name.clone())?;
+        if own.flip {
+            pair.flip();
+        }
+        pair.settings = config.settings(own);
+        pairs.push(pair);
+    }
+    Ok(pairs)
+}
+
+/// Trains a capture and writes it. Returns `Interrupted` if it was stopped; the best model so far is written then, too.
+pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
+    let config = capture_config(options)?;
+    let out = config.out.clone().context("use --out")?;
+    for path in [Some(&out), config.nam.as_ref()].into_iter().flatten() {
+        create_parent(path)?;
+    }
+    let base = config.from.as_ref().map(|path| file::read(path)).transpose()?;
+    let size = config.size.clone().or_else(|| base.as_ref().and_then(Architecture::of));
+    let (network, base) = match (size, base) {
+        (None, Some(base)) => (NetworkSource::Given(Box::new(variants::without_variants(&base)?)), None),
+        (size, base) => (Architecture::named(size.as_deref().unwrap_or(DEFAULT_SIZE))?.into(), base),
+    };
+    let unnamed = matches!(network, NetworkSource::Given(_)) && config.nam.is_some();
+    ensure!(!unnamed, "--nam needs one of the named sizes; the model of --from has another shape");
     let files = RunFiles {
         checkpoint: out.with_extension("checkpoint"),
         metrics: out.with_extension("metrics.jsonl"),
         tensorboard: None,
     };
-    let mut training = CaptureOptions::new(network, files);
-    training.seed = options.seed;
-    training.loss.spectral_pre_emphasis = options.spectral;
-    training.batch = options.batch.map_or(training.batch, usize::from);
-    training.window = options.window.map_or(training.window, |window| window as usize);
-    training.trainer.length = options.minutes.map_or(Length::Epochs(options.epochs), Length::Minutes);
-    training.trainer.learning_rate = options.learning_rate.unwrap_or(training.trainer.learning_rate);
+    let mut training = config.options(network.clone(), files)?;
     options.trainer.apply(&mut training.trainer)?;
-    options.schedule.apply(&mut training.trainer.schedule)?;
-    Ok(training)
-}
-
-/// Trains a capture and writes it. Returns `Interrupted` if it was stopped; the best model so far is written then, too.
-pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
-    let out = options.out.clone().unwrap_or_else(|| options.wet.with_extension("ondes"));
-    for path in [Some(&out), options.nam.as_ref()].into_iter().flatten() {
-        create_parent(path)?;
-    }
-    let base = options.from.as_ref().map(|path| file::read(path)).transpose()?;
-    let size = options.size.clone().or_else(|| base.as_ref().and_then(Architecture::of));
-    let (network, base) = match (size, base) {
-        (None, Some(base)) => (NetworkSource::Given(Box::new(variants::without_variants(&base)?)), None),
-        (size, base) => (Architecture::named(size.as_deref().unwrap_or(DEFAULT_SIZE))?.into(), base),
-    };
-    let unnamed = matches!(network, NetworkSource::Given(_)) && options.nam.is_some();
-    ensure!(!unnamed, "--nam needs one of the named sizes; the model of --from has another shape");
-    let mut pair = Pair::read(&options.dry, &options.wet, options.sample_rate)?;
-    pair.report(options.force)?;
-    if options.flip {
-        pair.flip();
-    }
-    let training = capture_options(options, network.clone(), &out)?;
+    let pairs = read_pairs(&config, options.force)?;
     let trainer_options = training.trainer.clone();
     let checkpoint = trainer_options.files.checkpoint.clone();
-    let mut trainer = Trainer::new(CaptureTask::new(training, &pair, base.as_ref())?, trainer_options)?;
+    let mut trainer = Trainer::new(CaptureTask::new(training, &pairs, base.as_ref())?, trainer_options)?;
     if options.resume {
         trainer.resume()?;
     }
     interrupt::install()?;
     let outcome = trainer.run()?;
-    let model = with_card(&trainer.model()?, &options.card, &options.wet)?;
-    let comparison = compare(&model, &pair)?;
-    print_comparison(&comparison);
+    let model = with_card(&trainer.model()?, &config.card, &config.pairs[0].wet)?;
     let mut header = model.header().clone();
-    header.card.quality = vec![comparison.held_out];
+    header.card.quality = vec![measure(&model, &pairs)?];
     let model = Model::new(header, model.weights().clone())?;
     file::write(&model, &out)?;
     println!("{}: written", out.display());
-    if let (Some(path), NetworkSource::New(architecture)) = (&options.nam, &network) {
-        nam::write(path, architecture, &model)?;
-        println!("{}: written", path.display());
+    if let (Some(path), NetworkSource::New(architecture)) = (&config.nam, &network) {
+        let controls = &model.header().controls;
+        let defaults: Vec<f32> = controls.iter().map(|control| control.default).collect();
+        nam::write(path, architecture, &model, &defaults)?;
+        let fixed: Vec<String> = controls.iter().map(|knob| format!("{} at {}", knob.name, knob.default)).collect();
+        match fixed.is_empty() {
+            true => println!("{}: written", path.display()),
+            false => println!("{}: written; the format has no knobs: {}", path.display(), fixed.join(", ")),
+        }
     }
     if outcome == Outcome::Finished {
         std::fs::remove_file(&checkpoint).with_context(|| format!("{}: cannot be removed", checkpoint.display()))?;
     }
     Ok(outcome)
+}
+
+/// Measures and prints the quality on each pair; returns the mean error on the held-out parts.
+fn measure(model: &Model, pairs: &[Pair]) -> anyhow::Result<Measure> {
+    let comparisons = pairs.iter().map(|pair| compare(model, pair)).collect::<Result<Vec<_>, _>>()?;
+    for (comparison, pair) in comparisons.iter().zip(pairs) {
+        if pairs.len() > 1 {
+            println!("{}", pair.name);
+        }
+        print_comparison(comparison);
+    }
+    let mean = |value: &dyn Fn(&Measure) -> f64| {
+        let mean = comparisons.iter().map(|comparison| value(&comparison.held_out)).sum::<f64>() / pairs.len() as f64;
+        (1e6 * mean).round() / 1e6
+    };
+    let first = &comparisons.first().context("there is no pair")?.held_out;
+    let baseline = mean(&|measure| measure.baseline.unwrap_or(f64::NAN));
+    Ok(Measure { value: mean(&|measure| measure.value), baseline: Some(baseline), ..first.clone() })
 }
 
 /// Measures a capture on a pair.
@@ -271,7 +332,8 @@ pub fn evaluate(model: &Model, dry: &Path, wet: &Path, json: bool) -> anyhow::Re
 
 /// Lists the sizes, for the help of the command.
 pub fn sizes() -> String {
-    format!("Sizes: {}, or lstm- with another number of units up to 128.", names().join(", "))
+    let names = [names(), packed_names()].concat().join(", ");
+    format!("Sizes: {names}, or lstm- with another number of units up to 128.")
 }
 
 fn print_comparison(comparison: &Comparison) {
@@ -286,27 +348,42 @@ fn print_comparison(comparison: &Comparison) {
 }
 
 /// Fills in the model's card.
-fn with_card(model: &Model, options: &CardArguments, wet: &Path) -> anyhow::Result<Model> {
+fn with_card(model: &Model, own: &CardConfig, wet: &Path) -> anyhow::Result<Model> {
     let mut header = model.header().clone();
     let card = &mut header.card;
     let stem = || wet.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    card.name = options.name.clone().unwrap_or_else(stem);
-    card.description.clone_from(&options.description);
-    card.author.clone_from(&options.author);
-    card.licence.clone_from(&options.licence);
-    let gear = Gear {
-        make: options.make.clone(),
-        model: options.model.clone(),
-        kind: options.kind.clone(),
-        tone: options.tone.clone(),
-    };
-    card.gear = (gear != Gear::default()).then_some(gear);
-    card.levels = Some(Levels {
-        input_dbu: options.input_dbu,
-        output_dbu: options.output_dbu,
-        loudness_db: Some(loudness_db(model)?),
-    });
+    card.name = if own.name.is_empty() { stem() } else { own.name.clone() };
+    card.description.clone_from(&own.description);
+    card.author.clone_from(&own.author);
+    card.licence.clone_from(&own.licence);
+    card.gear = (own.gear != Gear::default()).then(|| own.gear.clone());
+    card.levels =
+        Some(Levels { input_dbu: own.input_dbu, output_dbu: own.output_dbu, loudness_db: Some(loudness_db(model)?) });
     Ok(Model::new(header, model.weights().clone())?)
+}
+
+impl CardArguments {
+    /// Changes a card where options are given.
+    fn apply(&self, card: &mut CardConfig) {
+        let gear = &mut card.gear;
+        let fields = [
+            (&mut card.name, &self.name),
+            (&mut card.description, &self.description),
+            (&mut card.author, &self.author),
+            (&mut card.licence, &self.licence),
+            (&mut gear.make, &self.make),
+            (&mut gear.model, &self.model),
+            (&mut gear.kind, &self.kind),
+            (&mut gear.tone, &self.tone),
+        ];
+        for (field, option) in fields {
+            if let Some(text) = option {
+                field.clone_from(text);
+            }
+        }
+        card.input_dbu = self.input_dbu.or(card.input_dbu);
+        card.output_dbu = self.output_dbu.or(card.output_dbu);
+    }
 }
 
 fn create_parent(path: &Path) -> anyhow::Result<()> {

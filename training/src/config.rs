@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::loss::LossWeights;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
-use crate::trainer::{Clip, Length, Precision, RunFiles, TrainerOptions};
+use crate::trainer::{Clip, Length, Precision, ProfileOptions, RunFiles, TrainerOptions};
 
 /// Largest recipe, bytes; far above any real one.
 pub(crate) const MAX_BYTES: u64 = 1 << 20;
@@ -108,8 +108,16 @@ pub struct TrainingConfig {
     pub steps: u64,
     /// Trains for about this time instead of a number of steps.
     pub minutes: Option<f64>,
-    /// Crops per step.
+    /// Crops per step; `"auto"` finds the largest number that fits into memory.
+    #[serde(deserialize_with = "batch_rows")]
     pub batch: usize,
+    /// Bound on the memory of the process on the CPU, such as "8G"; by default most of what is free.
+    #[serde(deserialize_with = "memory_bytes", skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// Computes the network's values again in the backward pass, to need less memory.
+    pub checkpoint_activations: bool,
+    /// Checkpoints with the lowest validation losses that are kept beside the last one.
+    pub keep_best: usize,
     /// Length of a crop, seconds.
     pub clip_seconds: f64,
     /// Highest learning rate.
@@ -146,6 +154,9 @@ pub struct TrainingConfig {
     pub threads: i32,
     /// `cpu`, `cuda`, `cuda:N`, or `auto`.
     pub device: String,
+    /// Measures where the time of a step goes; set on the command line.
+    #[serde(skip)]
+    pub profile: Option<ProfileOptions>,
 }
 
 impl Default for TrainingConfig {
@@ -154,6 +165,9 @@ impl Default for TrainingConfig {
             steps: 6_000,
             minutes: None,
             batch: 8,
+            memory: None,
+            checkpoint_activations: false,
+            keep_best: 0,
             clip_seconds: 1.0,
             learning_rate: 2e-3,
             warmup_steps: 200,
@@ -172,8 +186,74 @@ impl Default for TrainingConfig {
             tensorboard: false,
             threads: 0,
             device: "auto".into(),
+            profile: None,
         }
     }
+}
+
+/// Number of crops or windows that stands for the largest that fits into memory.
+pub const AUTO_BATCH: usize = usize::MAX;
+
+/// Number of rows, or `"auto"`.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum BatchRows {
+    Rows(usize),
+    Named(String),
+}
+
+/// Reads a number of rows, or `"auto"`.
+pub(crate) fn batch_rows<'de, D: serde::Deserializer<'de>>(source: D) -> Result<usize, D::Error> {
+    let expected = || serde::de::Error::custom("batch must be a number from 1, or \"auto\"");
+    match BatchRows::deserialize(source).map_err(|_| expected())? {
+        BatchRows::Rows(rows) => Ok(rows),
+        BatchRows::Named(name) => {
+            if name == "auto" {
+                Ok(AUTO_BATCH)
+            } else {
+                Err(expected())
+            }
+        }
+    }
+}
+
+/// Reads a size in bytes such as "8G".
+fn memory_bytes<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<u64>, D::Error> {
+    let text = String::deserialize(source)?;
+    parse_bytes(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+/// Parses a size such as "8G", "500M" or a number of bytes.
+///
+/// # Errors
+/// Returns what is allowed.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let factor = match text[digits.len()..].trim_end_matches(['B', 'b', 'i']) {
+        "" => Some(1.0),
+        "k" | "K" => Some(1e3),
+        "m" | "M" => Some(1e6),
+        "g" | "G" => Some(1e9),
+        _ => None,
+    };
+    let number = digits.trim().parse::<f64>().ok().filter(|number| *number > 0.0 && number.is_finite());
+    match (number, factor) {
+        (Some(number), Some(factor)) => Ok((number * factor) as u64),
+        _ => Err(format!("memory {text:?} must be a size such as \"8G\" or \"500M\"")),
+    }
+}
+
+/// Reads a TOML file.
+///
+/// # Errors
+/// Returns an error with the line if the file is missing, is not TOML, or has an unknown key.
+pub fn read_toml<T: serde::de::DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
+    let name = path.display();
+    let text = files::read_to_string(path, MAX_BYTES).with_context(|| format!("{name}: cannot be read"))?;
+    toml::from_str(&text).map_err(|error| {
+        let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+        anyhow::anyhow!("{name}: line {line}: {}", shortened(error.message()))
+    })
 }
 
 impl Config {
@@ -183,13 +263,8 @@ impl Config {
     /// Returns an error with the line if the file is missing, is not TOML, has an unknown key, or a value is out of
     /// range.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let name = path.display();
-        let text = files::read_to_string(path, MAX_BYTES).with_context(|| format!("{name}: cannot be read"))?;
-        let mut config: Self = toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
-            anyhow::anyhow!("{name}: line {line}: {}", shortened(error.message()))
-        })?;
-        config.check().with_context(|| name.to_string())?;
+        let mut config: Self = read_toml(path)?;
+        config.check().with_context(|| path.display().to_string())?;
         let folder = path.parent().unwrap_or(Path::new(""));
         for path in [&mut config.data, &mut config.out, &mut config.work].into_iter().chain(&mut config.held_out) {
             *path = folder.join(&path);
@@ -207,7 +282,10 @@ impl Config {
         ensure!(units.iter().all(|units| (1..=4096).contains(units)), "units must be 1 to 4096");
         ensure!((0.001..=10.0).contains(&network.room_seconds), "network.room_seconds must be 0.001 to 10");
         ensure!(training.steps > 0, "training.steps must be above 0");
-        ensure!((1..=4096).contains(&training.batch), "training.batch must be 1 to 4096");
+        ensure!(
+            training.batch == AUTO_BATCH || (1..=4096).contains(&training.batch),
+            "training.batch must be 1 to 4096, or \"auto\""
+        );
         ensure!((0.1..=60.0).contains(&training.clip_seconds), "training.clip_seconds must be 0.1 to 60");
         ensure!((0..=1024).contains(&training.threads), "training.threads must be 0 to 1024");
         ensure!((0.0..=0.9).contains(&training.validation_share), "training.validation_share must be 0 to 0.9");
@@ -215,6 +293,7 @@ impl Config {
             training.minutes.is_none_or(|minutes| minutes > 0.0 && minutes.is_finite()),
             "training.minutes must be above 0"
         );
+        self.performance.validate().context("performance")?;
         self.loss().check()?;
         self.trainer_options().check()
     }
@@ -240,6 +319,10 @@ impl Config {
             weight_decay: training.weight_decay,
             clip: Clip { norm: training.gradient_norm, value: training.gradient_value },
             accumulate: training.accumulate,
+            auto_batch: training.batch == AUTO_BATCH,
+            memory: training.memory,
+            checkpoint_activations: training.checkpoint_activations,
+            keep_best: training.keep_best,
             ema: training.ema,
             precision: training.precision,
             optimizer: self.optimizer.clone(),
@@ -251,6 +334,7 @@ impl Config {
             stop_at: training.stop_at,
             threads: training.threads,
             device: training.device.clone(),
+            profile: training.profile.clone(),
             ..TrainerOptions::new(length, training.learning_rate, files)
         }
     }
@@ -259,5 +343,174 @@ impl Config {
     #[must_use]
     pub fn clip_frames(&self) -> usize {
         (self.training.clip_seconds * f64::from(self.network.sample_rate) / self.network.hop as f64).ceil() as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toml::{Table, Value};
+
+    use super::*;
+    use crate::capture::config::CaptureConfig;
+
+    /// An instrument with all fields.
+    fn instrument() -> Table {
+        let text = "name = \"A\"\ndata = \"a\"\nheld_out = \"b\"\nout = \"c\"\nwork = \"d\"\n[loss]\n";
+        let mut config: Config = toml::from_str(text).expect("a configuration");
+        config.training.minutes = Some(1.0);
+        config.training.patience = Some(1);
+        config.training.stop_at = Some(1.0);
+        config.loss = Some(LossWeights { spectral: 1.0, ..LossWeights::default() });
+        let mut table = Table::try_from(&config).expect("TOML");
+        table["training"].as_table_mut().expect("a table").insert("memory".into(), Value::from("8G"));
+        table
+    }
+
+    /// A capture with all fields.
+    fn capture() -> Table {
+        let text = r#"
+            size = "nano"
+            from = "a"
+            out = "b"
+            nam = "c"
+            [[pair]]
+            dry = "d"
+            wet = "e"
+            flip = true
+            knobs = { Gain = 0.0 }
+            [[pair]]
+            dry = "d"
+            wet = "e"
+            knobs = { Gain = 1.0 }
+            [knob.Gain]
+            min = 0.0
+            max = 1.0
+            default = 0.5
+            unit = "dB"
+            description = "f"
+            [training]
+            epochs = 1
+            minutes = 1.0
+            batch = 4
+            window = 64
+            memory = "8G"
+            checkpoint_activations = true
+            keep_best = 1
+            learning_rate = 1e-3
+            warmup_steps = 1
+            weight_decay = 0.0
+            gradient_norm = 1.0
+            gradient_value = 1.0
+            accumulate = 1
+            ema = 0.0
+            precision = "f32"
+            validate_every = 1
+            checkpoint_every = 1
+            log_every = 1
+            patience = 1
+            stop_at = 1.0
+            tensorboard = true
+            threads = 1
+            device = "cpu"
+            [loss]
+            esr = 1.0
+            [card]
+            input_dbu = 1.0
+            output_dbu = 1.0
+            [card.gear]
+            make = "g"
+        "#;
+        let config: CaptureConfig = toml::from_str(text).expect("a configuration");
+        Table::try_from(&config).expect("TOML")
+    }
+
+    /// Puts another value in a field's place.
+    type Put<'a> = &'a dyn Fn(Value) -> Table;
+
+    /// Calls `change` with each value of a table and its name, and puts the returned one in its place.
+    fn for_each_field(table: &Table, path: &str, change: &mut dyn FnMut(&str, &Value, Put<'_>)) {
+        for (name, value) in table {
+            let path = format!("{path}{name}");
+            let with = |new: Value| {
+                let mut table = table.clone();
+                table.insert(name.clone(), new);
+                table
+            };
+            match value {
+                Value::Table(inner) => {
+                    for_each_field(inner, &format!("{path}."), &mut |path, value, put| {
+                        change(path, value, &|new| with(Value::Table(put(new))));
+                    });
+                    // A field that there is not.
+                    change(&format!("{path}.colour"), value, &|_| {
+                        let mut inner = inner.clone();
+                        inner.insert("colour".into(), Value::from(1));
+                        with(Value::Table(inner))
+                    });
+                }
+                Value::Array(items) if items.iter().all(Value::is_table) && !items.is_empty() => {
+                    let first = items[0].as_table().expect("a table");
+                    for_each_field(first, &format!("{path}."), &mut |path, value, put| {
+                        change(path, value, &|new| {
+                            with(Value::Array([&[Value::Table(put(new))], &items[1..]].concat()))
+                        });
+                    });
+                }
+                value => change(&path, value, &with),
+            }
+        }
+    }
+
+    fn check_all<T>(base: &Table, read: fn(&Path) -> anyhow::Result<T>) -> usize {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("wrong.toml");
+        let write = |table: &Table| {
+            std::fs::write(&path, toml::to_string(table).expect("TOML")).expect("it can be written");
+            read(&path).err().map(|error| format!("{error:#}"))
+        };
+        assert_eq!(write(base), None, "{base}");
+        let mut fields = 0;
+        for_each_field(base, "", &mut |field, value, put| {
+            // No field is a list of lists; numbers are finite.
+            let list = Value::Array(vec![Value::Array(Vec::new())]);
+            let not_finite = value.is_float().then_some(Value::from(f64::NAN));
+            for wrong in [Some(list), not_finite].into_iter().flatten() {
+                let error = write(&put(wrong.clone())).unwrap_or_else(|| panic!("{field} = {wrong} is accepted"));
+                assert!(error.contains("wrong.toml") && error.lines().count() == 1, "{field} = {wrong}: {error}");
+                let name = field.rsplit('.').next().expect("a name");
+                assert!(error.contains("line ") || error.contains(name), "{field} = {wrong}: {error}");
+            }
+            fields += 1;
+        });
+        fields
+    }
+
+    #[test]
+    fn each_field_wrong_once_gives_one_line() {
+        assert!(check_all(&instrument(), Config::read) > 50);
+        assert!(check_all(&capture(), CaptureConfig::read) > 40);
+        for (key, names) in
+            [("optimizer", OptimizerConfig::NAMES.to_vec()), ("schedule", ScheduleConfig::NAMES.to_vec())]
+        {
+            for name in names {
+                let mut table = instrument();
+                let value = match key {
+                    "optimizer" => Value::try_from(OptimizerConfig::named(name).expect("an optimizer")),
+                    _ => Value::try_from(ScheduleConfig::named(name).expect("a schedule")),
+                };
+                table.insert(key.into(), value.expect("TOML"));
+                check_all(&table, Config::read);
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(parse_bytes("8G"), Ok(8_000_000_000));
+        assert_eq!(parse_bytes("1.5 MB"), Ok(1_500_000));
+        assert_eq!(parse_bytes("4096"), Ok(4_096));
+        for wrong in ["", "G", "-1G", "8T", "nanG"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use clap::Args;
 use ondes_engine::model::{Kind, file};
 use ondes_training::distill::{distillation_pair, student};
 use ondes_training::fine_tune::FineTuneMode;
+use ondes_training::trainer::interrupt;
 use ondes_training::variants;
 
 use crate::output_options::{OutputOptions, write_report};
@@ -71,6 +72,7 @@ pub fn run(options: &DistillArguments) -> anyhow::Result<()> {
     let out = options.output.out();
     let job = options.training.job(&student, &options.sound, training_pair.as_ref(), out, true).with_context(named)?;
     let mode = FineTuneMode { teacher: Some((&teacher, options.features)), ..FineTuneMode::default() };
+    interrupt::install()?;
     let trained = job.run(&student, mode).with_context(named)?;
     // Without a pair, the student is measured on the end of the teacher's output.
     write_report(&trained, &teacher, "distilled", &options.output, &job)

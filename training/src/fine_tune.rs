@@ -16,7 +16,7 @@ use crate::fake_quantization::QuantizationGrids;
 use crate::feature_matching::FeatureMatching;
 use crate::instrument::InstrumentTask;
 use crate::instrument_teacher::InstrumentTeacher;
-use crate::trainer::{Outcome, Task, Trainer, device};
+use crate::trainer::{Task, Trainer, device};
 
 /// Batches of [`FineTuneJob::play_training_sound`], and crops or windows per batch.
 const LISTENING_BATCHES: u64 = 8;
@@ -46,7 +46,7 @@ pub struct FineTuneMode<'a> {
 }
 
 impl FineTuneJob<'_> {
-    /// Trains a model; returns the state with the lowest validation loss.
+    /// Trains a model; returns the state with the lowest validation loss, after an interruption that so far.
     ///
     /// # Errors
     /// Returns an error if the data cannot be used or training diverges.
@@ -66,7 +66,7 @@ impl FineTuneJob<'_> {
                 let options = CaptureOptions { network, ..CaptureOptions::clone(options) };
                 let trainer_options = options.trainer.clone();
                 let device = device(&trainer_options.device)?;
-                let mut task = CaptureTask::new(options, pair, None)?;
+                let mut task = CaptureTask::new(options, std::slice::from_ref(*pair), None)?;
                 if let Some((teacher, share)) = mode.teacher
                     && let Some(features) = FeatureMatching::new(teacher, model, "forward", share, device)?
                 {
@@ -147,8 +147,8 @@ fn train<T: Task>(mut trainer: Trainer<T>, mode: FineTuneMode<'_>, device: Devic
     if let Some(stored) = mode.quantized {
         trainer.round_to(QuantizationGrids::new(stored, device));
     }
-    // A model that has been made smaller but not trained to its end is of no use.
-    anyhow::ensure!(trainer.run()? == Outcome::Finished, "interrupted; nothing was written");
+    // After an interruption, the best weights so far are better than none.
+    trainer.run()?;
     trainer.model()
 }
 
@@ -175,7 +175,9 @@ fn play_windows(
             });
             let rows: Vec<f32> = rows.copied().collect();
             let rows = Tensor::from_slice(&rows).view([LISTENING_ROWS as i64, 1, -1]).to_device(device);
-            listener(index, &[rows], method.warm_up.min(length - 1) as f64 / length as f64);
+            let knobs = model.header().controls.iter().map(|knob| rows.full_like(f64::from(knob.default)));
+            let inputs: Vec<Tensor> = std::iter::once(rows.shallow_clone()).chain(knobs).collect();
+            listener(index, &inputs, method.warm_up.min(length - 1) as f64 / length as f64);
         }
     }
     Ok(())

@@ -12,6 +12,7 @@ use crate::dataset::{CropBatch, Dataset, Features, Subset};
 use crate::instrument_teacher::InstrumentTeacher;
 use crate::loss::{Loss, WeightedLoss};
 use crate::network;
+use crate::trainer::memory;
 use crate::trainer::options::device;
 use crate::trainer::task::{first_non_finite, model_hash};
 use crate::trainer::{Phase, Task, Validation};
@@ -102,14 +103,23 @@ impl InstrumentTask {
         Ok(())
     }
 
+    /// Returns a dry sound with the room added.
+    fn with_room(&self, weights: &TorchWeights, dry: &Tensor, noise_seed: u64) -> Tensor {
+        dry + self.room.run(weights, &[dry.shallow_clone()], noise_seed).remove(0)
+    }
+
     /// Returns the loss of a dry sound, with the room added, against a target.
     fn loss_to(&self, weights: &TorchWeights, dry: &Tensor, target: &Tensor, noise_seed: u64) -> Loss {
-        let wet = dry + self.room.run(weights, &[dry.shallow_clone()], noise_seed).remove(0);
-        let samples = target.size()[1];
-        let warm_up = (WARM_UP_SHARE * samples as f64) as i64;
-        let after_warm_up = |sound: &Tensor| sound.narrow(1, warm_up, samples - warm_up);
-        self.loss.between(&after_warm_up(&wet.squeeze_dim(1)), &after_warm_up(target))
+        let wet = self.with_room(weights, dry, noise_seed).squeeze_dim(1);
+        self.loss.between(&after_warm_up(&wet), &after_warm_up(target))
     }
+}
+
+/// Returns a sound, `[batch, samples]`, without the part that warms up.
+fn after_warm_up(sound: &Tensor) -> Tensor {
+    let samples = sound.size()[1];
+    let warm_up = (WARM_UP_SHARE * samples as f64) as i64;
+    sound.narrow(1, warm_up, samples - warm_up)
 }
 
 impl Task for InstrumentTask {
@@ -148,6 +158,14 @@ impl Task for InstrumentTask {
         self.config.training.batch
     }
 
+    fn set_batch(&mut self, rows: usize) {
+        self.config.training.batch = rows;
+    }
+
+    fn checkpoint_activations(&mut self) {
+        self.synth = self.synth.clone().with_checkpoint(memory::checkpoint);
+    }
+
     /// Draws the crops of a step; with a teacher, every other batch is augmented and rendered by the teacher.
     fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> InstrumentBatch {
         let crops = self.dataset.batch(Subset::Training, step, rows.clone(), device);
@@ -171,6 +189,18 @@ impl Task for InstrumentTask {
         loss
     }
 
+    fn curvature_sample(
+        &mut self,
+        _phase: usize,
+        weights: &TorchWeights,
+        batch: &InstrumentBatch,
+        seed: u64,
+    ) -> Option<Tensor> {
+        let dry = self.synth.run(weights, &batch.crops.controls(), batch.noise_seed).swap_remove(0);
+        let wet = self.with_room(weights, &dry, batch.noise_seed).squeeze_dim(1);
+        self.loss.curvature_sample(&after_warm_up(&wet), seed)
+    }
+
     /// Returns the mean loss over fixed crops of the validation files.
     fn validate(&mut self, weights: &TorchWeights, device: Device) -> anyhow::Result<Validation> {
         let mut sum = 0.0;
@@ -180,7 +210,7 @@ impl Task for InstrumentTask {
             let dry = self.synth.run(weights, &crops.controls(), step).remove(0);
             sum += self.loss_to(weights, &dry, &crops.audio, step).total.double_value(&[]);
             if step == 0 {
-                let wet = &dry + self.room.run(weights, &[dry.shallow_clone()], step).remove(0);
+                let wet = self.with_room(weights, &dry, step);
                 let first = |sound: &Tensor| Vec::<f32>::try_from(sound.get(0).view(-1).to_device(Device::Cpu));
                 sounds = Some([first(&crops.audio)?, first(&wet)?]);
             }

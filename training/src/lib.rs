@@ -8,10 +8,13 @@
 //! - Compression: [`quantize`], [`prune`] and [`distill`], with further training by [`fine_tune`],
 //!   [`fake_quantization`], [`feature_matching`] and [`instrument_teacher`]; [`compare`] measures models side by side,
 //!   and [`variants`] puts several sizes into one file.
+//! - [`sweep`]: settings to try, and which of them fall behind.
+//! - [`bench`]: steps of synthetic networks, timed.
 
 #![deny(unsafe_code)]
 
 mod axis;
+pub mod bench;
 pub mod capture;
 pub mod compare;
 pub mod config;
@@ -28,7 +31,9 @@ pub mod network;
 pub mod optimizer;
 pub mod prune;
 pub mod quantize;
+mod random_signs;
 pub mod report;
 pub mod schedule;
+pub mod sweep;
 pub mod trainer;
 pub mod variants;

@@ -1,5 +1,6 @@
 //! `ondes-train`: trains, compresses and compares models.
 
+mod bench_command;
 mod capture_command;
 mod compare_command;
 mod distill_command;
@@ -8,6 +9,7 @@ mod output_options;
 mod prune_command;
 mod quantize_command;
 mod sound_options;
+mod sweep_command;
 mod trainer_arguments;
 mod value_parser;
 
@@ -78,6 +80,9 @@ enum Command {
         /// Model file to write [default: the checkpoint with the ending .ondes].
         #[arg(long)]
         out: Option<PathBuf>,
+        /// Writes the model of the last step instead of the best.
+        #[arg(long)]
+        last: bool,
     },
     /// Draws loss, validation, learning rate and speed of training runs, and prints a table.
     Report {
@@ -115,8 +120,12 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Trains with several settings, stops those that fall behind, and prints a table.
+    Sweep(sweep_command::SweepArguments),
     /// Compares models: size, memory, speed on this machine, and quality on held-out sound.
     Compare(compare_command::CompareArguments),
+    /// Times steps of synthetic networks with every optimiser, and prints a Markdown table.
+    Bench(bench_command::BenchArguments),
     /// Removes the least important channels or weights of a model in rounds, with training after each.
     Prune(Box<prune_command::PruneArguments>),
     /// Trains a small student of a large model.
@@ -127,7 +136,7 @@ fn main() -> ExitCode {
     keep_memory();
     match run(Arguments::parse()) {
         Ok(Outcome::Finished) => ExitCode::SUCCESS,
-        Ok(Outcome::Interrupted) => ExitCode::from(interrupt::EXIT_CODE),
+        Ok(Outcome::Interrupted) => ExitCode::from(interrupt::exit_code()),
         Err(error) => {
             eprintln!("ondes-train: {error:#}");
             ExitCode::from(2)
@@ -147,21 +156,31 @@ fn keep_memory() {
     }
 }
 
-/// Runs a command. Only training can be interrupted.
+/// Runs a command.
 fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
     match arguments.command {
-        Command::Fit(options) => return fit(&options),
-        Command::Capture(options) => return capture_command::capture(&options),
-        other => run_whole(other)?,
+        Command::Fit(options) => resumable(fit(&options)?),
+        Command::Capture(options) => resumable(capture_command::capture(&options)?),
+        other => {
+            run_whole(other)?;
+            Ok(if interrupt::requested() { Outcome::Interrupted } else { Outcome::Finished })
+        }
     }
-    Ok(Outcome::Finished)
 }
 
-/// Runs a command that is not interrupted.
+/// Tells how an interrupted run goes on.
+fn resumable(outcome: Outcome) -> anyhow::Result<Outcome> {
+    if outcome == Outcome::Interrupted {
+        eprintln!("--resume goes on");
+    }
+    Ok(outcome)
+}
+
+/// Runs a command that has no checkpoint to resume from.
 fn run_whole(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Fit(_) | Command::Capture(_) => unreachable!("they can be interrupted"),
-        Command::Export { checkpoint, out } => export(&checkpoint, out),
+        Command::Export { checkpoint, out, last } => export(&checkpoint, out, last),
         Command::Report { runs, chart } => {
             let runs = runs.iter().map(|path| Run::read(path)).collect::<Result<Vec<_>, _>>()?;
             println!("{}", report::table(&runs));
@@ -177,7 +196,9 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
         Command::Cabinet(options) => capture_command::make_cabinet(&options),
         Command::Quantize(options) => quantize_command::run(&options),
         Command::ImportRave(options) => import_rave_command::run(&options),
+        Command::Sweep(options) => sweep_command::run(&options),
         Command::Compare(options) => compare_command::run(&options),
+        Command::Bench(options) => bench_command::run(&options),
         Command::Prune(options) => prune_command::run(&options),
         Command::Distill(options) => distill_command::run(&options),
         Command::Evaluate { model, sound, cache, json } => {
@@ -211,14 +232,15 @@ fn make_corpus(name: String, out: &Path, minutes: f64, seed: u64) -> anyhow::Res
 }
 
 /// Writes the best model of a checkpoint.
-fn export(path: &Path, out: Option<PathBuf>) -> anyhow::Result<()> {
+fn export(path: &Path, out: Option<PathBuf>, last: bool) -> anyhow::Result<()> {
     let checkpoint = Checkpoint::read(path).with_context(|| path.display().to_string())?;
-    let model = checkpoint.best_model().with_context(|| path.display().to_string())?;
+    let model = if last { checkpoint.last_model() } else { checkpoint.best_model() };
+    let model = model.with_context(|| path.display().to_string())?;
     let out = out.unwrap_or_else(|| path.with_extension("ondes"));
     file::write(&model, &out)?;
-    match checkpoint.progress.best {
+    match checkpoint.progress.best.filter(|_| !last) {
         Some((loss, step)) => println!("{}: written, step {step}, validation loss {loss:.5}", out.display()),
-        None => println!("{}: written, step {}, not validated yet", out.display(), checkpoint.progress.step),
+        None => println!("{}: written, step {}", out.display(), checkpoint.progress.step),
     }
     Ok(())
 }

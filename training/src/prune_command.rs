@@ -7,6 +7,7 @@ use clap::Args;
 use ondes_engine::model::{Model, file};
 use ondes_training::prune::sparse::zero_share;
 use ondes_training::prune::{PruneOptions, Schedule, prune};
+use ondes_training::trainer::interrupt;
 use ondes_training::variants;
 
 use crate::output_options::{OutputOptions, write_report};
@@ -58,15 +59,20 @@ pub fn run(options: &PruneArguments) -> anyhow::Result<()> {
         rounds: usize::from(options.rounds),
         features: options.features,
     };
-    let pruned =
-        prune(&base, &prune_options, &job, |ratio, pruned| print_progress(&base, ratio, pruned)).with_context(named)?;
+    interrupt::install()?;
+    let mut reached = options.ratio;
+    let progress = |ratio: f64, pruned: &Model| {
+        reached = ratio;
+        print_progress(&base, ratio, pruned);
+    };
+    let pruned = prune(&base, &prune_options, &job, progress).with_context(named)?;
     if !options.structured {
         println!(
             "{:.0} % of the weights are zero: the file compresses better, but the model is no faster",
             100.0 * zero_share(&pruned)
         );
     }
-    let suffix = format!("pruned {:.0} %", 100.0 * options.ratio);
+    let suffix = format!("pruned {:.0} %", 100.0 * reached);
     write_report(&pruned, &model, &suffix, &options.output, &job)
 }
 

@@ -13,9 +13,11 @@ use ondes_training::capture::signal;
 use ondes_training::dataset::{audio_files, load_features};
 use ondes_training::evaluate::feature_rate;
 use ondes_training::fine_tune::FineTuneMode;
-use ondes_training::quantize::compression_loss::{CalibrationSound, CompressionLoss};
+use ondes_training::quantize::compression_loss::CompressionLoss;
+use ondes_training::quantize::reference::CalibrationSound;
 use ondes_training::quantize::report::CompressionReport;
 use ondes_training::quantize::search::{QuantizeOptions, compress};
+use ondes_training::trainer::interrupt;
 
 use crate::sound_options::{FineTuneOptions, SoundOptions};
 use crate::value_parser;
@@ -138,6 +140,7 @@ fn train_rounded(
     let stored = model.compressed(quantize_options.scaling, |layer| {
         if is_skipped(layer) { WeightPrecision::F32 } else { quantize_options.precision }
     })?;
+    interrupt::install()?;
     job.run(model, FineTuneMode { quantized: Some(&stored), ..FineTuneMode::default() })
 }
 

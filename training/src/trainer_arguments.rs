@@ -1,11 +1,13 @@
 //! Options of every command that trains.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use ondes_training::config::Config;
 use ondes_training::optimizer::OptimizerConfig;
 use ondes_training::schedule::ScheduleConfig;
-use ondes_training::trainer::{Precision, TrainerOptions};
+use ondes_training::trainer::{Precision, ProfileOptions, TrainerOptions};
 
 use crate::value_parser;
 
@@ -19,6 +21,15 @@ pub struct TrainerArguments {
     /// Computes each batch in this many parts, one after the other, to need less memory.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4096))]
     accumulate: Option<u16>,
+    /// Bound on the memory of the process on the CPU, such as 8G; a batch that needs more is computed in parts.
+    #[arg(long, value_parser = ondes_training::config::parse_bytes)]
+    memory: Option<u64>,
+    /// Computes the network's values again in the backward pass: half the memory for a third more time.
+    #[arg(long)]
+    checkpoint_activations: bool,
+    /// Keeps the checkpoints of so many best validations beside the last one.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    keep_best: Option<u16>,
     /// Precision of the forward pass [default: f32].
     #[arg(long, value_parser = PossibleValuesParser::new(Precision::NAMES))]
     precision: Option<String>,
@@ -40,6 +51,16 @@ pub struct TrainerArguments {
     /// Device: auto, cpu, cuda or cuda:N; auto selects CUDA if available.
     #[arg(long)]
     device: Option<String>,
+    /// Prints where the time of a step goes, and advice; with a file, also writes a Chrome trace of five steps.
+    #[arg(long, value_name = "JSON", num_args = 0..=1, value_parser = trace_path)]
+    profile: Option<Option<PathBuf>>,
+}
+
+/// Parses the path of a trace. The ending tells it from an argument that follows `--profile`.
+fn trace_path(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let is_json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+    is_json.then_some(path).ok_or_else(|| "a trace must end in .json; put --profile without a file last".into())
 }
 
 /// Schedule of the learning rate.
@@ -66,6 +87,10 @@ impl TrainerArguments {
         self.precision.as_deref().and_then(Precision::named)
     }
 
+    fn profile(&self) -> Option<ProfileOptions> {
+        self.profile.as_ref().map(|trace| ProfileOptions { trace: trace.clone() })
+    }
+
     /// Changes a configuration.
     pub fn apply_to_config(&self, config: &mut Config) -> anyhow::Result<()> {
         if let Some(name) = &self.optimizer {
@@ -73,6 +98,9 @@ impl TrainerArguments {
         }
         let training = &mut config.training;
         training.accumulate = self.accumulate.map_or(training.accumulate, usize::from);
+        training.memory = self.memory.or(training.memory);
+        training.checkpoint_activations |= self.checkpoint_activations;
+        training.keep_best = self.keep_best.map_or(training.keep_best, usize::from);
         training.precision = self.precision().unwrap_or(training.precision);
         training.ema = self.ema.unwrap_or(training.ema);
         training.patience = self.patience.or(training.patience);
@@ -82,6 +110,7 @@ impl TrainerArguments {
         if let Some(device) = &self.device {
             training.device.clone_from(device);
         }
+        training.profile = self.profile();
         Ok(())
     }
 
@@ -91,15 +120,21 @@ impl TrainerArguments {
             options.optimizer = OptimizerConfig::named(name)?;
         }
         options.accumulate = self.accumulate.map_or(options.accumulate, usize::from);
+        options.memory = self.memory.or(options.memory);
+        options.checkpoint_activations |= self.checkpoint_activations;
+        options.keep_best = self.keep_best.map_or(options.keep_best, usize::from);
         options.precision = self.precision().unwrap_or(options.precision);
         options.ema = self.ema.unwrap_or(options.ema);
         options.patience = self.patience.or(options.patience);
         options.stop_at = self.stop_at.or(options.stop_at);
-        options.files.tensorboard = self.tensorboard.then(|| options.files.metrics.with_file_name("tensorboard"));
+        if self.tensorboard {
+            options.files.tensorboard = Some(options.files.metrics.with_file_name("tensorboard"));
+        }
         options.threads = self.threads.filter(|threads| *threads > 0).unwrap_or(options.threads);
         if let Some(device) = &self.device {
             options.device.clone_from(device);
         }
+        options.profile = self.profile();
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! Runs graphs and TorchScript programs on libtorch.
 //!
 //! Training uses it as a crate: [`weights`] converts weights to tensors and back; [`graph`] runs the nodes of a method
-//! on whole sequences, with gradients; `synthesis` holds the ops that make sound. The engine's native executor computes
-//! the same frame by frame; parity tests compare the two.
+//! on whole sequences, with gradients, if need be by [`checkpoint`]ed blocks; `synthesis` holds the ops that make
+//! sound. The engine's native executor computes the same frame by frame; parity tests compare the two.
 //!
 //! The engine opens it as a library ([`ondes_engine::torch`]): `exports` is its side of the C interface, and `step` the
 //! interface of a prepared method, of a `program` or of a graph (`graph_step`). A program is a TorchScript module
@@ -13,6 +13,7 @@
 #![deny(unsafe_code)]
 
 mod call;
+pub mod checkpoint;
 mod codes;
 mod device;
 #[expect(unsafe_code, reason = "a C interface")]

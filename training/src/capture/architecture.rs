@@ -34,6 +34,8 @@ pub enum Architecture {
         /// Number of units.
         hidden: usize,
     },
+    /// Networks of several sizes, the smallest first, that are trained in one run and share a file.
+    Packed(Vec<Self>),
 }
 
 /// Layers of equal width.
@@ -70,6 +72,12 @@ pub fn names() -> &'static [&'static str] {
     &["standard", "lite", "feather", "nano", "a2-full", "a2-lite", "lstm-16", "lstm-24", "lstm-40"]
 }
 
+/// Returns the names of several sizes in one file.
+#[must_use]
+pub fn packed_names() -> &'static [&'static str] {
+    &["a2"]
+}
+
 impl Architecture {
     /// Returns the network of that name.
     ///
@@ -94,11 +102,12 @@ impl Architecture {
             "nano" => classic((4, &SHORT), (2, &LONG)),
             "a2-full" => a2(8),
             "a2-lite" => a2(3),
+            "a2" => Self::Packed(vec![a2(3), a2(8)]),
             _ => {
                 let hidden = name.strip_prefix("lstm-").and_then(|units| units.parse().ok());
                 let hidden = hidden.filter(|hidden| (1..=128).contains(hidden));
-                let hidden =
-                    hidden.with_context(|| format!("unknown size {name:?}; available: {}", names().join(", ")))?;
+                let known = || [names(), packed_names()].concat().join(", ");
+                let hidden = hidden.with_context(|| format!("unknown size {name:?}; available: {}", known()))?;
                 Self::Lstm { hidden }
             }
         })
@@ -117,14 +126,29 @@ impl Architecture {
         });
         match recurrent {
             Some(name) => Some(name).filter(same),
-            None => names().iter().map(|&name| name.to_owned()).find(same),
+            None => names().iter().chain(packed_names()).map(|&name| name.to_owned()).find(same),
         }
     }
 
     /// Tells whether the network is recurrent.
     #[must_use]
     pub fn is_recurrent(&self) -> bool {
-        matches!(self, Self::Lstm { .. })
+        match self {
+            Self::WaveNet { .. } => false,
+            Self::Lstm { .. } => true,
+            Self::Packed(sizes) => sizes.iter().any(Self::is_recurrent),
+        }
+    }
+
+    /// Returns the sizes with the prefixes of their nodes, the full one, which has none, last.
+    fn sizes(&self) -> Vec<(String, &Self)> {
+        let Self::Packed(sizes) = self else { return vec![(String::new(), self)] };
+        let prefix = |index: usize| match (index + 1 == sizes.len(), sizes.len()) {
+            (true, _) => String::new(),
+            (false, 2) => "lite.".to_owned(),
+            (false, _) => format!("size{}.", index + 1),
+        };
+        sizes.iter().enumerate().map(|(index, size)| (prefix(index), size)).collect()
     }
 
     /// Returns the name of the architecture in the format, and the format version that introduced it.
@@ -134,10 +158,11 @@ impl Architecture {
             Self::Lstm { .. } => ("LSTM", "0.5.4"),
             Self::WaveNet { arrays } if arrays.iter().all(|array| array.head.0 == 1) => ("WaveNet", "0.5.4"),
             Self::WaveNet { .. } => ("WaveNet", "0.7.0"),
+            Self::Packed(_) => ("SlimmableContainer", "0.7.0"),
         }
     }
 
-    /// Returns the network's configuration in the notation of the format.
+    /// Returns the network's configuration in the notation of the format; that of several sizes without weights.
     #[must_use]
     pub fn config(&self) -> Value {
         match self {
@@ -147,6 +172,7 @@ impl Architecture {
                 "head_scale": f64::from(HEAD_SCALE),
             }),
             Self::Lstm { hidden } => json!({ "input_size": 1, "hidden_size": hidden, "num_layers": 1 }),
+            Self::Packed(sizes) => json!({ "submodels": sizes.iter().map(Self::config).collect::<Vec<_>>() }),
         }
     }
 
@@ -185,6 +211,15 @@ impl Architecture {
                 slots.push(slot("head.weight".into(), hidden, hidden));
                 slots.push(slot("head.bias".into(), 1, hidden));
             }
+            Self::Packed(_) => {
+                for (prefix, size) in self.sizes() {
+                    slots.extend(
+                        size.slots()
+                            .into_iter()
+                            .map(|slot| WeightSlot { name: format!("{prefix}{}", slot.name), ..slot }),
+                    );
+                }
+            }
         }
         slots
     }
@@ -192,29 +227,46 @@ impl Architecture {
     /// Returns the last value in the weight list of a WaveNet.
     #[must_use]
     pub fn head_scale(&self) -> Option<f32> {
-        (!self.is_recurrent()).then_some(HEAD_SCALE)
+        matches!(self, Self::WaveNet { .. }).then_some(HEAD_SCALE)
     }
 
     /// Returns the content of a `.nam` file. Weights that the architecture does not name are left out.
     #[must_use]
     pub fn nam_file(&self, weights: &Weights, sample_rate: u32, metadata: &Value) -> Value {
+        let mut file = self.nam_model(weights, "", sample_rate);
+        file["metadata"] = metadata.clone();
+        let Self::Packed(sizes) = self else { return file };
+        let submodels: Vec<Value> = self
+            .sizes()
+            .into_iter()
+            .enumerate()
+            .map(|(index, (prefix, size))| {
+                let up_to = (index + 1) as f64 / sizes.len() as f64;
+                json!({ "max_value": up_to, "model": size.nam_model(weights, &prefix, sample_rate) })
+            })
+            .collect();
+        file["config"] = json!({ "submodels": submodels });
+        file
+    }
+
+    /// Returns a model in the notation of the format; the names of its weights have a prefix.
+    fn nam_model(&self, weights: &Weights, prefix: &str, sample_rate: u32) -> Value {
         let (name, version) = self.family();
         // As doubles, floats survive the way through JSON exactly.
-        let weights: Vec<f64> = self.weight_list(weights).into_iter().map(f64::from).collect();
+        let weights: Vec<f64> = self.weight_list(weights, prefix).into_iter().map(f64::from).collect();
         json!({
             "version": version,
             "architecture": name,
             "config": self.config(),
-            "metadata": metadata,
             "sample_rate": sample_rate,
             "weights": weights,
         })
     }
 
-    /// Returns all weights in the order of the format.
-    fn weight_list(&self, weights: &Weights) -> Vec<f32> {
+    /// Returns all weights in the order of the format; none of several sizes, which have lists of their own.
+    fn weight_list(&self, weights: &Weights, prefix: &str) -> Vec<f32> {
         let values = |name: &str| {
-            let found = weights.iter().find(|(other, _)| *other == name);
+            let found = weights.iter().find(|(other, _)| other.strip_prefix(prefix) == Some(name));
             found.map_or_else(Vec::new, |(_, tensor)| tensor.floats().into_owned())
         };
         match self {
@@ -236,6 +288,7 @@ impl Architecture {
                 list.extend(["head.weight", "head.bias"].into_iter().flat_map(values));
                 list
             }
+            Self::Packed(_) => Vec::new(),
         }
     }
 

@@ -2,12 +2,13 @@
 
 use ondes_engine::Kernels;
 use ondes_engine::dsp::resample::resample;
-use ondes_engine::model::{Measure, Model, ModelError};
+use ondes_engine::model::{Measure, Model, ModelError, Port};
 use ondes_engine::native::Executor;
 use ondes_kernels::FlushToZero;
 use serde::Serialize;
 
 use super::align::overlapping;
+use super::knobs::settings_or_defaults;
 use super::level::rms_db;
 use super::pair::Pair;
 use super::signal::{RATE, standard};
@@ -19,19 +20,30 @@ pub const ESR: &str = "error-to-signal ratio";
 /// Samples per call of the executor.
 const STEP: usize = 256;
 
-/// Renders a sound through a capture, from its initial state.
+/// Renders a sound through a capture, from its initial state, with its knobs at their defaults.
 ///
 /// # Errors
 /// Returns an error if the model is no effect with one input and one output channel at its sample rate.
 pub fn play(model: &Model, dry: &[f32]) -> Result<Vec<f32>, ModelError> {
-    let method = model.method("forward")?;
-    let is_mono =
-        |ports: &[ondes_engine::model::Port]| ports.len() == 1 && ports[0].channels == 1 && ports[0].ratio == 1;
-    if !(is_mono(&method.inputs) && is_mono(&method.outputs)) {
+    play_method(model, "forward", &[], dry)
+}
+
+/// Renders a sound through a size of a capture with its knobs at these settings; none for their defaults.
+///
+/// # Errors
+/// As [`play`].
+pub fn play_method(model: &Model, method: &str, settings: &[f32], dry: &[f32]) -> Result<Vec<f32>, ModelError> {
+    let settings = settings_or_defaults(model, settings);
+    let plan = model.method(method)?;
+    let is_mono = |port: &Port| port.channels == 1 && port.ratio == 1;
+    let is_knob = |port: &Port| model.header().controls.iter().any(|control| control.name == port.name);
+    let (sound, knobs) = plan.inputs.split_at(plan.inputs.len().min(1));
+    let fits = sound.iter().chain(&plan.outputs).chain(knobs).all(is_mono) && knobs.iter().all(is_knob);
+    if !fits || sound.is_empty() || plan.outputs.len() != 1 {
         return Err(ModelError::Header("not a capture with one input and one output channel".into()));
     }
-    let block = method.block;
-    let mut executor = Executor::new(model, "forward", Kernels::detect(), 1, STEP.div_ceil(block))?;
+    let block = plan.block;
+    let mut executor = Executor::new(model, method, Kernels::detect(), 1, STEP.div_ceil(block))?;
     let _flush = FlushToZero::on();
     let mut wet = Vec::with_capacity(dry.len() + STEP);
     for chunk in dry.chunks(STEP.div_ceil(block) * block) {
@@ -39,6 +51,9 @@ pub fn play(model: &Model, dry: &[f32]) -> Result<Vec<f32>, ModelError> {
         let input = executor.input(0);
         input.fill(0.0);
         input[..chunk.len()].copy_from_slice(chunk);
+        for (port, setting) in settings.iter().enumerate() {
+            executor.input(port + 1).fill(*setting);
+        }
         executor.run();
         wet.extend_from_slice(&executor.output(0)[..chunk.len()]);
     }
@@ -76,7 +91,7 @@ const DELAY_UNCERTAINTY: i64 = 8;
 /// As [`play`].
 pub fn compare(model: &Model, pair: &Pair) -> Result<Comparison, ModelError> {
     let round = |value: f64| (value * 1e6).round() / 1e6;
-    let sound = play(model, &pair.dry)?;
+    let sound = play_method(model, "forward", &pair.settings, &pair.dry)?;
     let reach = if pair.alignment.from_clicks { 0 } else { DELAY_UNCERTAINTY };
     let error = |delay: i64| {
         let (sound, wet) = overlapping(&sound, &pair.wet, delay);

@@ -2,12 +2,14 @@
 //!
 //! In reading order: [`signal`] generates the signal to play; [`pair`] reads signal and recording, which [`check`]
 //! checks and [`align`] aligns; [`architecture`] defines the usual networks, and [`network_source`] selects one of
-//! these or an existing model; [`task`] trains it on [`windows`] of the pair; [`measure`] measures quality, and
-//! [`nam`] exports to other players.
+//! these or an existing model; [`knobs`] makes the device's knobs its controls; [`task`] trains it on [`windows`] of
+//! the pairs; [`measure`] measures quality, and [`nam`] exports to other players. [`config`] reads all of it from a file.
 
 pub mod align;
 pub mod architecture;
 pub mod check;
+pub mod config;
+pub mod knobs;
 pub mod level;
 pub mod measure;
 pub mod nam;

@@ -8,14 +8,15 @@ use ondes_engine::model::Model;
 use serde_json::{Value, json};
 
 use super::architecture::Architecture;
+use super::knobs::weights_at;
 
-/// Writes a capture.
+/// Writes a capture. The format has no knobs; those of the model are fixed at `settings`.
 ///
 /// # Errors
 /// Returns an error if the file cannot be written.
-pub fn write(path: &Path, architecture: &Architecture, model: &Model) -> anyhow::Result<()> {
+pub fn write(path: &Path, architecture: &Architecture, model: &Model, settings: &[f32]) -> anyhow::Result<()> {
     let header = model.header();
-    let file = architecture.nam_file(model.weights(), header.sample_rate, &metadata(model));
+    let file = architecture.nam_file(&weights_at(model, settings), header.sample_rate, &metadata(model));
     files::write(path, file.to_string().as_bytes()).with_context(|| format!("{}: cannot be written", path.display()))
 }
 

@@ -50,6 +50,14 @@ impl NetworkSource {
         }
     }
 
+    /// Returns the names of the trained methods: all sizes of a new network, `forward` of an existing one.
+    #[must_use]
+    pub fn methods(&self, model: &Model) -> Vec<String> {
+        let variants = model.header().variants.iter().map(|variant| variant.method.clone());
+        let sizes = variants.filter(|_| matches!(self, Self::New(_)));
+        std::iter::once("forward".to_owned()).chain(sizes).collect()
+    }
+
     /// Returns the names of the trained weights. Weights that `.nam` files do not store stay fixed, and so does the
     /// second of two biases that are added.
     #[must_use]

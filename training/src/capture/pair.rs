@@ -20,6 +20,8 @@ pub struct Pair {
     pub rate: u32,
     /// Name of the recording.
     pub name: String,
+    /// Positions of the model's knobs in the recording; empty for their defaults.
+    pub settings: Vec<f32>,
     /// BLAKE3 hash of both sounds and the rate.
     pub hash: String,
     /// Delay, polarity and drift before alignment.
@@ -77,7 +79,8 @@ impl Pair {
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update(bytemuck::cast_slice(&dry)).update(bytemuck::cast_slice(&wet)).update(&rate.to_le_bytes());
-        Self { dry, wet, rate, name, hash: hasher.finalize().to_hex().to_string(), alignment, findings }
+        let hash = hasher.finalize().to_hex().to_string();
+        Self { dry, wet, rate, name, settings: Vec::new(), hash, alignment, findings }
     }
 
     /// Inverts the polarity of the recording.

@@ -1,23 +1,26 @@
 //! Training of captures, as a task of the trainer.
 //!
-//! The loss is the error-to-signal ratio, the squared error over the power of the training part, unless other terms are
-//! chosen. Convolutional networks are trained on windows, each preceded by its receptive field; recurrent networks on
-//! continuous streams, with gradients truncated at the start of each chunk.
+//! The loss is the error-to-signal ratio, the squared error over the power of the training parts, unless other terms
+//! are chosen; networks of several sizes have the mean of theirs. Convolutional networks are trained on windows, each
+//! preceded by its receptive field; recurrent networks on continuous streams, with gradients truncated at the start of
+//! each chunk.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use anyhow::ensure;
-use ondes_engine::model::{Method, Model, Training};
+use anyhow::{Context, ensure};
+use ondes_engine::model::{Control, Method, Model, Training};
 use ondes_torch::{RecurrentState, TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
-use super::measure::{esr, play};
+use super::knobs::{settings_or_defaults, with_knobs};
+use super::measure::{esr, play_method};
 use super::network_source::NetworkSource;
 use super::pair::Pair;
-use super::windows::{Split, WindowBatch, Windows};
+use super::windows::{Split, TrainingPart, WindowBatch, Windows};
 use crate::feature_matching::FeatureMatching;
 use crate::loss::{Loss, LossWeights, WeightedLoss};
+use crate::trainer::memory;
 use crate::trainer::options::device;
 use crate::trainer::task::{first_non_finite, model_hash, model_weights};
 use crate::trainer::{Clip, Length, Phase, RunFiles, Task, TrainerOptions, Validation};
@@ -30,6 +33,8 @@ const LOGGED_S: f64 = 4.0;
 pub struct CaptureOptions {
     /// Network to train.
     pub network: NetworkSource,
+    /// Knobs of the device, in the order of the pairs' settings.
+    pub knobs: Vec<Control>,
     /// Seed of initial weights and of the order of windows.
     pub seed: u64,
     /// Windows per step, or parallel streams of recurrent networks.
@@ -51,6 +56,7 @@ impl CaptureOptions {
         let recurrent = network.is_recurrent();
         let learning_rate = if recurrent { 1e-2 } else { 4e-3 };
         Self {
+            knobs: Vec::new(),
             seed: 0,
             batch: if recurrent { 64 } else { 16 },
             window: if recurrent { 256 } else { 8_192 },
@@ -70,21 +76,20 @@ impl CaptureOptions {
 /// A network that learns to sound like a device.
 pub struct CaptureTask<'a> {
     options: CaptureOptions,
-    pair: &'a Pair,
-    split: Split,
+    pairs: &'a [Pair],
     windows: Windows,
     /// Model at the start of the run.
     initial: Model,
-    /// `forward` without its warm-up.
-    method: Method,
-    graph: TorchGraph,
+    /// `forward` and other sizes that are trained with it, without their warm-up.
+    methods: Vec<Method>,
+    graphs: Vec<TorchGraph>,
     loss: WeightedLoss,
     feature_matching: Option<FeatureMatching>,
     further: BTreeMap<String, Tensor>,
     /// Windows of the current epoch, with its number.
     starts: (u64, Vec<usize>),
-    /// States before the next chunk, and after the current one, by first row.
-    memory: BTreeMap<usize, StreamState>,
+    /// States of all streams before the next chunk, and of parts after the current one, by first row.
+    memory: StreamState,
     pending: BTreeMap<usize, StreamState>,
 }
 
@@ -95,6 +100,30 @@ struct StreamState {
     teacher: RecurrentState,
 }
 
+impl StreamState {
+    /// Returns the states of some streams.
+    fn rows(&self, rows: &Range<usize>) -> Self {
+        let part = |state: &RecurrentState| {
+            let narrow = |tensor: &Tensor| tensor.narrow(1, rows.start as i64, rows.len() as i64).contiguous();
+            RecurrentState::from_tensors(state.tensors().iter().map(|(name, tensor)| (name.clone(), narrow(tensor))))
+        };
+        Self { network: part(&self.network), teacher: part(&self.teacher) }
+    }
+
+    /// Joins the states of parts in their order.
+    fn joined(parts: Vec<Self>) -> Self {
+        let join = |states: Vec<RecurrentState>| {
+            let mut all: BTreeMap<String, Vec<Tensor>> = BTreeMap::new();
+            for (name, tensor) in states.iter().flat_map(RecurrentState::tensors) {
+                all.entry(name).or_default().push(tensor);
+            }
+            RecurrentState::from_tensors(all.into_iter().map(|(name, tensors)| (name, Tensor::cat(&tensors, 1))))
+        };
+        let (network, teacher) = parts.into_iter().map(|part| (part.network, part.teacher)).unzip();
+        Self { network: join(network), teacher: join(teacher) }
+    }
+}
+
 /// Windows of a step.
 pub struct CaptureBatch {
     windows: WindowBatch,
@@ -103,12 +132,14 @@ pub struct CaptureBatch {
 }
 
 impl<'a> CaptureTask<'a> {
-    /// Splits the pair and creates an untrained network, or starts from the weights of `base`.
+    /// Splits the pairs, which have one sample rate, and creates an untrained network, or starts from the weights of
+    /// `base`.
     ///
     /// # Errors
-    /// Returns an error if the device cannot be used or `base` has another shape.
-    pub fn new(options: CaptureOptions, pair: &'a Pair, base: Option<&Model>) -> anyhow::Result<Self> {
-        let untrained = options.network.initial(options.seed, pair.rate)?;
+    /// Returns an error if the device cannot be used, `base` has another shape or a knob cannot be one.
+    pub fn new(options: CaptureOptions, pairs: &'a [Pair], base: Option<&Model>) -> anyhow::Result<Self> {
+        let rate = pairs.first().context("there is no pair to train on")?.rate;
+        let untrained = with_knobs(&options.network.initial(options.seed, rate)?, &options.knobs, options.seed)?;
         let header = untrained.header().clone();
         let weights = match base {
             Some(base) => {
@@ -118,25 +149,32 @@ impl<'a> CaptureTask<'a> {
             None => untrained.weights().clone(),
         };
         let initial = Model::new(header, weights)?;
-        let mut method = initial.method("forward")?.clone();
-        let lead = if options.network.is_recurrent() { 0 } else { method.warm_up };
+        let named = options.network.methods(&initial).into_iter().map(|name| Ok(initial.method(&name)?.clone()));
+        let mut methods = named.collect::<anyhow::Result<Vec<Method>>>()?;
+        let warm_up = methods.iter().map(|method| method.warm_up).max().unwrap_or(0);
+        let lead = if options.network.is_recurrent() { 0 } else { warm_up };
         // The samples before a window are known, so they are not assumed to be silent.
-        method.warm_up = 0;
-        let split = Split::new(pair.dry.len(), f64::from(pair.rate));
-        let (dry, wet) = (&pair.dry[..split.validation], &pair.wet[..split.validation]);
+        methods.iter_mut().for_each(|method| method.warm_up = 0);
+        let graphs = methods.iter().map(|method| TorchGraph::new(method, rate)).collect::<Result<_, _>>()?;
+        let part = |pair: &'a Pair| {
+            let end = split(pair).validation;
+            let settings = settings_or_defaults(&initial, &pair.settings);
+            TrainingPart { dry: &pair.dry[..end], wet: &pair.wet[..end], settings }
+        };
+        let parts: Vec<_> = pairs.iter().map(part).collect();
+        let recordings: Vec<&[f32]> = parts.iter().map(|part| part.wet).collect();
         Ok(Self {
-            graph: TorchGraph::new(&method, pair.rate)?,
-            windows: Windows::new(dry, wet, lead, options.window, options.batch, options.seed),
-            loss: WeightedLoss::new(options.loss, pair.rate, &[wet], device(&options.trainer.device)?),
+            windows: Windows::new(&parts, lead, options.window, options.batch, options.seed),
+            loss: WeightedLoss::new(options.loss, rate, &recordings, device(&options.trainer.device)?),
             options,
-            pair,
-            split,
+            pairs,
             initial,
-            method,
+            methods,
+            graphs,
             feature_matching: None,
             further: BTreeMap::new(),
             starts: (u64::MAX, Vec::new()),
-            memory: BTreeMap::new(),
+            memory: StreamState::default(),
             pending: BTreeMap::new(),
         })
     }
@@ -146,10 +184,24 @@ impl<'a> CaptureTask<'a> {
     /// # Errors
     /// Returns an error if the network lacks a layer that the features need.
     pub fn set_feature_matching(&mut self, feature_matching: FeatureMatching) -> anyhow::Result<()> {
-        self.graph = TorchGraph::new(&feature_matching.with_feature_outputs(&self.method), self.pair.rate)?;
+        self.graphs[0] = TorchGraph::new(&feature_matching.with_feature_outputs(&self.methods[0]), self.sample_rate())?;
         self.further = feature_matching.projections(self.options.seed, Device::Cpu).into_iter().collect();
         self.feature_matching = Some(feature_matching);
         Ok(())
+    }
+
+    /// Returns the loss of the sizes' outputs against the recording: the mean.
+    fn loss_of(&self, outputs: &[Vec<Tensor>], wet: &Tensor) -> Loss {
+        let share = 1.0 / outputs.len() as f64;
+        let mut sum: Option<Loss> = None;
+        for ports in outputs {
+            let own = self.loss.between(&without_lead(&ports[0], wet), wet);
+            sum = Some(match sum {
+                None if outputs.len() == 1 => own,
+                before => own.added_to(before, share),
+            });
+        }
+        sum.expect("a capture has a size")
     }
 
     fn is_recurrent(&self) -> bool {
@@ -188,15 +240,19 @@ impl Task for CaptureTask<'_> {
     }
 
     fn describe(&self) -> String {
-        self.pair.name.clone()
+        match self.pairs {
+            [pair] => pair.name.clone(),
+            pairs => format!("{} and {} more", pairs[0].name, pairs.len() - 1),
+        }
     }
 
     fn seconds(&self) -> f64 {
-        self.split.validation as f64 / f64::from(self.pair.rate)
+        let samples: usize = self.pairs.iter().map(|pair| split(pair).validation).sum();
+        samples as f64 / f64::from(self.sample_rate())
     }
 
     fn sample_rate(&self) -> u32 {
-        self.pair.rate
+        self.pairs[0].rate
     }
 
     fn epoch_steps(&self) -> Option<u64> {
@@ -211,12 +267,22 @@ impl Task for CaptureTask<'_> {
         self.options.batch.min(self.windows.count() - from.min(self.windows.count())).max(1)
     }
 
+    fn set_batch(&mut self, rows: usize) {
+        self.options.batch = rows;
+        self.windows.set_batch(rows);
+    }
+
+    fn checkpoint_activations(&mut self) {
+        for graph in &mut self.graphs {
+            *graph = graph.clone().with_checkpoint(memory::checkpoint);
+        }
+    }
+
     fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> CaptureBatch {
         let first_row = rows.start;
         let (epoch, chunk) = (step / self.steps(), step % self.steps());
         if self.is_recurrent() {
-            let before = if chunk == 0 { None } else { self.memory.get(&first_row) };
-            let before = before.cloned().unwrap_or_default();
+            let before = if chunk == 0 { StreamState::default() } else { self.memory.rows(&rows) };
             return CaptureBatch { windows: self.windows.chunk(epoch, chunk, rows, device), first_row, before };
         }
         let starts = self.window_starts(step)[rows].to_vec();
@@ -231,13 +297,12 @@ impl Task for CaptureTask<'_> {
     fn loss(&mut self, _phase: usize, weights: &TorchWeights, batch: &CaptureBatch, _step: u64) -> Loss {
         let CaptureBatch { windows, first_row, before } = batch;
         let StreamState { mut network, mut teacher } = before.clone();
-        let input = [windows.dry.shallow_clone()];
-        let mut outputs = self.graph.run_with_state(weights, &input, 0, &mut network);
-        let sound = outputs.remove(0).squeeze_dim(1);
-        let (samples, length) = (sound.size()[1], windows.wet.size()[1]);
-        let mut loss = self.loss.between(&sound.narrow(1, samples - length, length), &windows.wet);
+        let run = |graph: &TorchGraph| graph.run_with_state(weights, &windows.inputs, 0, &mut network);
+        let mut outputs: Vec<Vec<Tensor>> = self.graphs.iter().map(run).collect();
+        let mut loss = self.loss_of(&outputs, &windows.wet);
         if let Some(features) = &self.feature_matching {
-            loss.add("features", features.loss(weights, &input, &outputs, &mut teacher));
+            let shown = outputs[0].split_off(1);
+            loss.add("features", features.loss(weights, &windows.inputs, &shown, &mut teacher));
         }
         network.detach();
         // An optimiser may ask for the loss at other weights; the stream goes on from the first.
@@ -245,21 +310,42 @@ impl Task for CaptureTask<'_> {
         loss
     }
 
+    fn curvature_sample(
+        &mut self,
+        _phase: usize,
+        weights: &TorchWeights,
+        batch: &CaptureBatch,
+        seed: u64,
+    ) -> Option<Tensor> {
+        let WindowBatch { inputs, wet } = &batch.windows;
+        let mut network = batch.before.network.clone();
+        let share = 1.0 / self.graphs.len() as f64;
+        let samples = self.graphs.iter().enumerate().filter_map(|(size, graph)| {
+            let sound = graph.run_with_state(weights, inputs, 0, &mut network).swap_remove(0);
+            let sample = self.loss.curvature_sample(&without_lead(&sound, wet), seed ^ (size as u64) << 56)?;
+            Some(sample * share.sqrt())
+        });
+        samples.reduce(|sum, sample| sum + sample)
+    }
+
+    fn restart_step(&mut self) {
+        self.pending.clear();
+    }
+
     fn finish_step(&mut self) {
-        self.memory = std::mem::take(&mut self.pending);
+        self.memory = StreamState::joined(std::mem::take(&mut self.pending).into_values().collect());
     }
 
     fn state(&self) -> Vec<(String, Tensor)> {
-        let named = |(row, state): (&usize, &StreamState)| {
-            let states = [("network", state.network.tensors()), ("teacher", state.teacher.tensors())];
-            let row = *row;
-            states.into_iter().flat_map(move |(whose, tensors)| {
-                tensors.into_iter().map(move |(name, tensor)| (format!("{row}/{whose}/{name}"), tensor))
-            })
+        let states = [("network", &self.memory.network), ("teacher", &self.memory.teacher)];
+        let named = |(whose, state): (&str, &RecurrentState)| {
+            let tensors = state.tensors().into_iter();
+            tensors.map(|(name, tensor)| (format!("0/{whose}/{name}"), tensor)).collect::<Vec<_>>()
         };
-        if self.is_recurrent() { self.memory.iter().flat_map(named).collect() } else { Vec::new() }
+        if self.is_recurrent() { states.into_iter().flat_map(named).collect() } else { Vec::new() }
     }
 
+    /// Older checkpoints have a state for each part of a batch, by its first row.
     fn set_state(&mut self, state: Vec<(String, Tensor)>) {
         let mut rows: BTreeMap<usize, [Vec<(String, Tensor)>; 2]> = BTreeMap::new();
         for (name, tensor) in state {
@@ -269,55 +355,81 @@ impl Task for CaptureTask<'_> {
                 rows.entry(row).or_default()[usize::from(whose == "teacher")].push((rest.to_owned(), tensor));
             }
         }
-        let states = rows.into_iter().map(|(row, states)| {
+        let parts = rows.into_values().map(|states| {
             let [network, teacher] = states.map(RecurrentState::from_tensors);
-            (row, StreamState { network, teacher })
+            StreamState { network, teacher }
         });
-        self.memory = states.collect();
+        self.memory = StreamState::joined(parts.collect());
         self.pending.clear();
     }
 
-    /// Returns the error-to-signal ratio on the validation part, as played by the engine.
+    /// Returns the error-to-signal ratio on the validation parts, as played by the engine: the mean over pairs and
+    /// sizes.
     fn validate(&mut self, weights: &TorchWeights, _device: Device) -> anyhow::Result<Validation> {
         let model = Model::new(self.initial.header().clone(), model_weights(&self.initial, weights)?)?;
-        let Split { validation, held_out, .. } = self.split;
-        // The receptive field of the first validation sample lies in the training part.
-        let from = validation.saturating_sub(model.method("forward")?.warm_up);
-        let sound = play(&model, &self.pair.dry[from..held_out])?;
-        let (wet, sound) = (&self.pair.wet[validation..held_out], &sound[validation - from..]);
-        let logged = ((LOGGED_S * f64::from(self.pair.rate)) as usize).min(wet.len());
-        Ok(Validation {
-            loss: esr(wet, sound),
-            measure: "validation ESR",
-            sounds: Some([wet[..logged].to_vec(), sound[..logged].to_vec()]),
-        })
+        let mut errors = Vec::new();
+        let mut sounds = None;
+        for pair in self.pairs {
+            let Split { validation, held_out, .. } = split(pair);
+            let wet = &pair.wet[validation..held_out];
+            for method in &self.methods {
+                // The receptive field of the first validation sample lies in the training part.
+                let from = validation.saturating_sub(model.method(&method.name)?.warm_up);
+                let sound = play_method(&model, &method.name, &pair.settings, &pair.dry[from..held_out])?;
+                let sound = &sound[validation - from..];
+                errors.push(esr(wet, sound));
+                let logged = ((LOGGED_S * f64::from(pair.rate)) as usize).min(wet.len());
+                sounds.get_or_insert_with(|| [wet[..logged].to_vec(), sound[..logged].to_vec()]);
+            }
+        }
+        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+        Ok(Validation { loss: mean, measure: "validation ESR", sounds })
     }
 
     fn first_non_finite(&self, weights: &TorchWeights, batch: &CaptureBatch) -> Option<String> {
-        first_non_finite(&self.method, self.pair.rate, weights, &[batch.windows.dry.shallow_clone()])
+        let first = |method| first_non_finite(method, self.sample_rate(), weights, &batch.windows.inputs);
+        self.methods.iter().find_map(first)
     }
 
     fn identity(&self) -> Vec<(String, String)> {
-        let CaptureOptions { network, seed, batch, window, loss, .. } = &self.options;
-        vec![
+        let CaptureOptions { network, knobs, seed, batch, window, loss, .. } = &self.options;
+        let sound = |pair: &Pair| match &pair.settings[..] {
+            [] => pair.hash.clone(),
+            settings => format!("{} at {settings:?}", pair.hash),
+        };
+        let sound: Vec<String> = self.pairs.iter().map(sound).collect();
+        let knobs = knobs.iter().map(|knob| (format!("knob.{}", knob.name), format!("{:?}", (knob.min, knob.max))));
+        let others = [
             ("network".to_owned(), network.identity()),
             ("seed".to_owned(), seed.to_string()),
             ("batch".to_owned(), batch.to_string()),
             ("window".to_owned(), window.to_string()),
             ("loss".to_owned(), format!("{:?}", loss.terms().collect::<Vec<_>>())),
-            ("sound".to_owned(), self.pair.hash.clone()),
+            ("sound".to_owned(), sound.join(", ")),
             ("initial weights".to_owned(), model_hash(&self.initial)),
-        ]
+        ];
+        knobs.chain(others).collect()
     }
 
     fn card(&self, steps: u64, validation_loss: f64) -> Training {
         Training {
             tool: format!("ondes-train {}", env!("CARGO_PKG_VERSION")),
-            corpus: self.pair.name.clone(),
+            corpus: self.describe(),
             corpus_seconds: self.seconds().round(),
             steps,
             seed: self.options.seed,
             validation_loss,
         }
     }
+}
+
+/// Returns the end of a sound, `[batch, 1, samples]`, as long as the recording, `[batch, samples]`.
+fn without_lead(sound: &Tensor, wet: &Tensor) -> Tensor {
+    let (sound, length) = (sound.squeeze_dim(1), wet.size()[1]);
+    sound.narrow(1, sound.size()[1] - length, length)
+}
+
+/// Returns the split of a pair.
+fn split(pair: &Pair) -> Split {
+    Split::new(pair.dry.len(), f64::from(pair.rate))
 }

@@ -1,14 +1,15 @@
 //! Delayed, inverted and damaged pairs, and networks of other players.
 
 use ondes_engine::dsp::level::peak;
-use ondes_engine::model::{Model, import};
+use ondes_engine::model::{Control, Curve, Model, import};
 use ondes_engine::random::Lcg;
 use serde_json::Value;
 
 use super::align::align;
-use super::architecture::{Architecture, names};
+use super::architecture::{Architecture, names, packed_names};
 use super::check::Severity;
-use super::measure::{compare, loudness_db, play};
+use super::knobs::{weights_at, with_knobs};
+use super::measure::{compare, esr, loudness_db, play, play_method};
 use super::pair::Pair;
 use super::signal::{self, signal};
 use super::task::{CaptureOptions, CaptureTask};
@@ -143,7 +144,7 @@ fn sizes_have_the_weights_of_other_players() {
     assert_eq!(count("a2-full"), 12_146);
     assert!(count("lite") < count("standard") && count("nano") < count("feather"));
     assert!(Architecture::named("lstm-0").is_err() && Architecture::named("huge").is_err());
-    for name in names() {
+    for name in names().iter().chain(packed_names()) {
         let architecture = Architecture::named(name).expect("a size");
         let model = architecture.untrained(1, RATE).expect("the importer takes it");
         assert_eq!(Architecture::of(&model).as_deref(), Some(*name));
@@ -155,7 +156,7 @@ fn sizes_have_the_weights_of_other_players() {
         let expected = match *name {
             "standard" => 4_092,
             "lite" | "feather" | "nano" => 4_092,
-            "a2-full" | "a2-lite" => 6_346,
+            "a2-full" | "a2-lite" | "a2" => 6_346,
             _ => 24_000,
         };
         assert_eq!(warm_up, expected, "{name}");
@@ -164,7 +165,7 @@ fn sizes_have_the_weights_of_other_players() {
 
 #[test]
 fn nam_files_load_with_equal_weights_and_sound() {
-    for name in names() {
+    for name in names().iter().chain(packed_names()) {
         let architecture = Architecture::named(name).expect("a size");
         let model = architecture.untrained(3, 44_100).expect("a model");
         let file = architecture.nam_file(model.weights(), 44_100, &Value::Null).to_string();
@@ -205,8 +206,16 @@ fn trainer<'a>(
     pair: &'a Pair,
     base: Option<&Model>,
 ) -> anyhow::Result<Trainer<CaptureTask<'a>>> {
+    trainer_of(options, std::slice::from_ref(pair), base)
+}
+
+fn trainer_of<'a>(
+    options: CaptureOptions,
+    pairs: &'a [Pair],
+    base: Option<&Model>,
+) -> anyhow::Result<Trainer<CaptureTask<'a>>> {
     let trainer_options = options.trainer.clone();
-    Trainer::new(CaptureTask::new(options, pair, base)?, trainer_options)
+    Trainer::new(CaptureTask::new(options, pairs, base)?, trainer_options)
 }
 
 #[test]
@@ -264,4 +273,103 @@ fn checkpoints_belong_to_one_pair_and_its_options() {
     assert!(refused(&other, &pair).is_some_and(|error| error.contains("seed is 0 in the checkpoint and 1 now")));
     pair.flip();
     assert!(refused(&options, &pair).is_some_and(|error| error.contains("sound has changed")));
+}
+
+fn knob(name: &str, min: f32, max: f32) -> Control {
+    let default = f32::midpoint(min, max);
+    let (unit, description) = (String::new(), String::new());
+    Control { name: name.into(), unit, min, max, default, curve: Curve::Linear, description }
+}
+
+#[test]
+fn fixed_knobs_are_a_bias_of_the_network_without_them() {
+    let knobs = [knob("gain", 0.0, 10.0), knob("tone", -1.0, 1.0)];
+    let sound = &dry()[400_000..408_000];
+    for name in ["nano", "lstm-3", "a2"] {
+        let architecture = Architecture::named(name).expect("a size");
+        let plain = architecture.untrained(3, RATE).expect("a model");
+        let model = with_knobs(&plain, &knobs, 3).expect("a model");
+        assert_eq!(model.header().controls, knobs);
+        let all = || model.header().methods.iter().map(|method| method.name.as_str());
+        let methods: Vec<&str> = all().collect();
+        for method in methods {
+            let at = |settings: &[f32]| play_method(&model, method, settings, sound).expect("it plays");
+            for settings in [[5.0, 0.0], [9.0, -0.5]] {
+                let fixed = Model::new(plain.header().clone(), weights_at(&model, &settings)).expect("a model");
+                let expected = play_method(&fixed, method, &[], sound).expect("it plays");
+                // The warm-up of the model with knobs is at their defaults.
+                let error = esr(&expected[7_000..], &at(&settings)[7_000..]);
+                assert!(error < 1e-8, "{name}, {method}, {settings:?}: {error}");
+            }
+            assert_ne!(at(&[0.0, 0.0])[7_000..], at(&[10.0, 0.0])[7_000..], "{name}");
+        }
+        // The file of another program is that at the given settings.
+        let file = architecture.nam_file(&weights_at(&model, &[2.0, 1.0]), RATE, &Value::Null);
+        let again = import::parse(file.to_string().as_bytes()).expect("it loads").model;
+        assert_eq!(again.header().methods, plain.header().methods);
+        assert!(
+            esr(
+                &play(&again, sound).expect("it plays")[7_000..],
+                &play_method(&model, "forward", &[2.0, 1.0], sound).expect("it plays")[7_000..]
+            ) < 1e-8
+        );
+    }
+    let nano = Architecture::named("nano").and_then(|size| size.untrained(0, RATE)).expect("a model");
+    for wrong in [[knob("in", 0.0, 1.0), knob("b", 0.0, 1.0)], [knob("a", 0.0, 1.0), knob("a", 0.0, 1.0)]] {
+        assert!(with_knobs(&nano, &wrong, 0).is_err());
+    }
+}
+
+#[test]
+fn a_network_learns_what_a_knob_does_from_several_pairs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let whole = overdriven();
+    let at = |volume: f32, setting: f32| {
+        let wet = whole.wet.iter().map(|sample| volume * sample).collect();
+        Pair { settings: vec![setting], ..Pair::new(whole.dry.clone(), wet, RATE, format!("volume {setting}")) }
+    };
+    let pairs = [at(0.4, 0.0), at(1.0, 10.0)];
+    for (size, window) in [(short_nano(), 1_024), (Architecture::named("lstm-8").expect("a size"), 512)] {
+        let mut options = CaptureOptions { window, batch: 16, ..quick(size, 20, folder.path()) };
+        options.knobs = vec![knob("volume", 0.0, 10.0)];
+        let mut run = trainer_of(options.clone(), &pairs, None).expect("it can be trained");
+        run.run().expect("it trains");
+        let model = run.model().expect("finite weights");
+        for pair in &pairs {
+            let error = |settings: &[f32]| {
+                let own = Pair { settings: settings.to_vec(), ..pair.clone() };
+                compare(&model, &own).expect("a capture").all.value
+            };
+            let (right, wrong) = (error(&pair.settings), error(&[10.0 - pair.settings[0]]));
+            assert!(right < 0.4 && right < 0.7 * wrong, "{}: {right}, at the other setting {wrong}", pair.name);
+        }
+        let other = [pairs[0].clone(), Pair { settings: vec![5.0], ..pairs[1].clone() }];
+        let error =
+            trainer_of(options, &other, None).expect("it can be trained").resume().expect_err("another setting");
+        assert!(format!("{error:#}").contains("sound has changed"), "{error:#}");
+    }
+}
+
+#[test]
+fn all_sizes_are_trained_in_one_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = overdriven();
+    let Architecture::WaveNet { mut arrays } = short_nano() else { panic!("a WaveNet") };
+    arrays.truncate(1);
+    arrays[0].heads = 1;
+    let mut wide = arrays.clone();
+    wide[0].channels = 6;
+    let sizes = [arrays, wide].map(|arrays| Architecture::WaveNet { arrays });
+    let packed = Architecture::Packed(sizes.into());
+    let mut run = trainer(quick(packed.clone(), 12, folder.path()), &pair, None).expect("it can be trained");
+    run.run().expect("it trains");
+    let model = run.model().expect("finite weights");
+    assert_eq!(model.header().variants.len(), 1);
+    for method in ["forward", "forward.lite"] {
+        let error = esr(&pair.wet, &play_method(&model, method, &[], &pair.dry).expect("it plays"));
+        assert!(error < 0.2, "{method}: {error}");
+    }
+    let file = packed.nam_file(model.weights(), RATE, &Value::Null).to_string();
+    let again = import::parse(file.as_bytes()).expect("it loads").model;
+    assert_eq!((again.weights(), &again.header().methods), (model.weights(), &model.header().methods));
 }

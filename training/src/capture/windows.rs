@@ -33,18 +33,34 @@ impl Split {
     }
 }
 
-/// Batch of windows: input `[batch, 1, lead + samples]` and target `[batch, samples]`.
+/// Batch of windows: inputs `[batch, 1, lead + samples]` and target `[batch, samples]`.
 pub struct WindowBatch {
-    /// Input.
-    pub dry: Tensor,
-    /// Target for the end of the input.
+    /// Sound, then each knob.
+    pub inputs: Vec<Tensor>,
+    /// Target for the end of the inputs.
     pub wet: Tensor,
 }
 
-/// Windows of the training part, in a different order in each epoch.
+/// Training part of a recording.
+pub struct TrainingPart<'a> {
+    /// Signal.
+    pub dry: &'a [f32],
+    /// Recording.
+    pub wet: &'a [f32],
+    /// Positions of the knobs.
+    pub settings: Vec<f32>,
+}
+
+/// Windows of the training parts, in a different order in each epoch.
 pub struct Windows {
+    /// Signals, each after `lead` samples of silence.
     dry: Vec<f32>,
+    /// Recordings.
     wet: Vec<f32>,
+    /// Starts of the recordings in `wet`, and the end.
+    borders: Vec<usize>,
+    /// `[recording][knob]`
+    settings: Vec<Vec<f32>>,
     lead: usize,
     length: usize,
     batch: usize,
@@ -52,19 +68,37 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Cuts a training part into windows of `length` samples, `batch` at a time, each after `lead` samples of warm-up.
+    /// Cuts training parts into windows of `length` samples, `batch` at a time, each after `lead` samples of warm-up.
     #[must_use]
-    pub fn new(dry: &[f32], wet: &[f32], lead: usize, length: usize, batch: usize, seed: u64) -> Self {
-        // Silence before the start.
-        let dry = [vec![0.0; lead], dry.to_vec()].concat();
-        let length = length.min(wet.len() / 2).max(1);
-        Self { dry, wet: wet.to_vec(), lead, length, batch, seed }
+    pub fn new(parts: &[TrainingPart<'_>], lead: usize, length: usize, batch: usize, seed: u64) -> Self {
+        let (mut dry, mut wet, mut borders) = (Vec::new(), Vec::new(), vec![0]);
+        for part in parts {
+            // Silence before the start.
+            dry.resize(dry.len() + lead, 0.0);
+            dry.extend_from_slice(part.dry);
+            wet.extend_from_slice(part.wet);
+            borders.push(wet.len());
+        }
+        let shortest = parts.iter().map(|part| part.wet.len()).min().unwrap_or(0);
+        let settings = parts.iter().map(|part| part.settings.clone()).collect();
+        Self { dry, wet, borders, settings, lead, length: length.min(shortest / 2).max(1), batch, seed }
     }
 
-    /// Returns the number of windows per epoch; the random offset of the first leaves out less than one.
+    /// Changes the number of windows per batch, or of streams.
+    pub fn set_batch(&mut self, batch: usize) {
+        self.batch = batch;
+    }
+
+    /// Returns the number of windows of a recording; the random offset of the first leaves out less than one.
+    fn count_in(&self, recording: usize) -> usize {
+        let samples = self.borders[recording + 1] - self.borders[recording];
+        (samples.saturating_sub(self.length) / self.length).max(1)
+    }
+
+    /// Returns the number of windows per epoch.
     #[must_use]
     pub fn count(&self) -> usize {
-        ((self.wet.len() - self.length) / self.length).max(1)
+        (0..self.settings.len()).map(|recording| self.count_in(recording)).sum()
     }
 
     /// Returns the number of batches per epoch.
@@ -78,45 +112,68 @@ impl Windows {
     pub fn starts(&self, epoch: u64) -> Vec<usize> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (epoch + 1).wrapping_mul(GOLDEN_GAMMA));
         let offset = random.random_range(0..self.length);
-        let mut starts: Vec<usize> = (0..self.count()).map(|window| offset + window * self.length).collect();
+        let windows = |recording: usize| {
+            let first = self.borders[recording] + offset;
+            (0..self.count_in(recording)).map(move |window| first + window * self.length)
+        };
+        let mut starts: Vec<usize> = (0..self.settings.len()).flat_map(windows).collect();
         starts.shuffle(&mut random);
         starts
+    }
+
+    /// Returns the recording that contains a sample.
+    fn recording_at(&self, sample: usize) -> usize {
+        self.borders.partition_point(|border| *border <= sample) - 1
     }
 
     /// Returns the batch of windows with these starts.
     #[must_use]
     pub fn cut(&self, starts: &[usize], device: Device) -> WindowBatch {
-        let gather = |sound: &[f32], length: usize| -> Vec<f32> {
-            starts.iter().flat_map(|&start| &sound[start..start + length]).copied().collect()
-        };
         let rows = starts.len() as i64;
-        let dry = Tensor::from_slice(&gather(&self.dry, self.lead + self.length)).view([rows, 1, -1]);
-        let wet = Tensor::from_slice(&gather(&self.wet, self.length)).view([rows, -1]);
-        WindowBatch { dry: dry.to_device(device), wet: wet.to_device(device) }
+        let length = self.lead + self.length;
+        let (mut dry, mut wet) = (Vec::with_capacity(starts.len() * length), Vec::new());
+        for &start in starts {
+            let from = start + self.lead * self.recording_at(start);
+            dry.extend_from_slice(&self.dry[from..from + length]);
+            wet.extend_from_slice(&self.wet[start..start + self.length]);
+        }
+        let mut inputs = vec![Tensor::from_slice(&dry).view([rows, 1, -1]).to_device(device)];
+        for knob in 0..self.knobs() {
+            let positions = starts.iter().map(|&start| self.settings[self.recording_at(start)][knob]);
+            let positions: Vec<f32> = positions.collect();
+            let shape = [rows, 1, length as i64];
+            inputs.push(Tensor::from_slice(&positions).view([rows, 1, 1]).to_device(device).expand(shape, false));
+        }
+        WindowBatch { inputs, wet: Tensor::from_slice(&wet).view([rows, -1]).to_device(device) }
     }
 
-    /// Returns some of the parallel streams at a chunk of an epoch. The training part is `batch` streams, cut along
+    fn knobs(&self) -> usize {
+        self.settings.first().map_or(0, Vec::len)
+    }
+
+    /// Returns some of the parallel streams at a chunk of an epoch. The training parts are `batch` streams, cut along
     /// time, for recurrent networks; they start at a random offset in each epoch and wrap around at the end.
     #[must_use]
     pub fn chunk(&self, epoch: u64, chunk: u64, streams: Range<usize>, device: Device) -> WindowBatch {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (epoch + 1).wrapping_mul(GOLDEN_GAMMA));
-        let offset = random.random_range(0..self.wet.len());
-        let apart = self.wet.len() / self.batch;
-        let gather = |sound: &[f32]| -> Vec<f32> {
-            let mut gathered = Vec::with_capacity(streams.len() * self.length);
-            for stream in streams.clone() {
-                let start = (offset + stream * apart + chunk as usize * self.length) % sound.len();
-                let first = self.length.min(sound.len() - start);
-                gathered.extend_from_slice(&sound[start..start + first]);
-                gathered.extend_from_slice(&sound[..self.length - first]);
-            }
-            gathered
-        };
+        let samples = self.wet.len();
+        let offset = random.random_range(0..samples);
+        let apart = samples / self.batch;
         let rows = streams.len() as i64;
-        WindowBatch {
-            dry: Tensor::from_slice(&gather(&self.dry[self.lead..])).view([rows, 1, -1]).to_device(device),
-            wet: Tensor::from_slice(&gather(&self.wet)).view([rows, -1]).to_device(device),
-        }
+        let places: Vec<usize> = streams
+            .flat_map(|stream| {
+                let start = offset + stream * apart + chunk as usize * self.length;
+                (start..start + self.length).map(|sample| sample % samples)
+            })
+            .collect();
+        let gather = |value: &dyn Fn(usize) -> f32, shape: &[i64]| {
+            let values: Vec<f32> = places.iter().map(|&place| value(place)).collect();
+            Tensor::from_slice(&values).view(shape).to_device(device)
+        };
+        let mut inputs = vec![gather(&|place| self.dry[place], &[rows, 1, -1])];
+        let positions = |knob: usize| gather(&|place| self.settings[self.recording_at(place)][knob], &[rows, 1, -1]);
+        inputs.extend((0..self.knobs()).map(positions));
+        WindowBatch { inputs, wet: gather(&|place| self.wet[place], &[rows, -1]) }
     }
 
     /// Returns the number of batches per epoch of streams.

@@ -52,6 +52,7 @@ pub fn distillation_pair(teacher: &Model, pair: Option<&Pair>, seconds: f64, sha
         wet,
         rate,
         name: pair.map_or_else(|| teacher.header().card.name.clone(), |pair| pair.name.clone()),
+        settings: Vec::new(),
         hash: hasher.finalize().to_hex().to_string(),
         // The teacher has the device's delay after alignment.
         alignment: pair.map_or_else(Alignment::default, |pair| pair.alignment),

@@ -14,6 +14,7 @@ use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
 
+use crate::random_signs::random_signs;
 use a_weighting::AWeighting;
 use loudness::LoudnessDistance;
 use mel::MelDistance;
@@ -102,6 +103,16 @@ impl Loss {
         self.total = &self.total + &term;
         self.terms.push((name, term));
     }
+
+    /// Returns a sum of losses with this one added by a weight.
+    pub(crate) fn added_to(self, sum: Option<Self>, weight: f64) -> Self {
+        let own = Self {
+            total: self.total * weight,
+            terms: self.terms.into_iter().map(|(name, term)| (name, term * weight)).collect(),
+        };
+        let Some(sum) = sum else { return own };
+        Self { total: sum.total + own.total, terms: sum.terms.into_iter().chain(own.terms).collect() }
+    }
 }
 
 /// Prepared terms.
@@ -156,6 +167,26 @@ impl WeightedLoss {
         let terms: Vec<_> = terms.collect();
         let total = terms.iter().map(|(_, term)| term.shallow_clone()).reduce(|sum, term| sum + term);
         Loss { total: total.unwrap_or_else(|| Tensor::zeros([], (Kind::Float, sound.device()))), terms }
+    }
+
+    /// Returns a random scalar whose gradient, squared, has as its mean the diagonal of the Gauss-Newton matrix of the
+    /// terms `esr`, `mse` and `pre_emphasis`; `None` if none of them is in use.
+    ///
+    /// It is the Gauss-Newton-Bartlett estimate for a squared error `w / n Σ (yᵢ − tᵢ)²` of outputs `y`, with targets `t`
+    /// at random signs `u` around them: `√(2 w / n) Σ uᵢ yᵢ`.
+    #[must_use]
+    pub fn curvature_sample(&self, sound: &Tensor, seed: u64) -> Option<Tensor> {
+        let sample = |residual: Tensor, weight: f64, term: u64| {
+            let signs = random_signs(&residual, seed ^ term << 62);
+            (&residual * signs).sum(Kind::Float) * (2.0 * weight / residual.numel() as f64).sqrt()
+        };
+        let samples = self.weights.terms().filter_map(|(name, weight)| match name {
+            "esr" => Some(sample(sound.shallow_clone(), weight / self.power, 0)),
+            "mse" => Some(sample(sound.shallow_clone(), weight, 1)),
+            "pre_emphasis" => Some(sample(pre_emphasised(sound), weight / self.emphasised_power, 2)),
+            _ => None,
+        });
+        samples.reduce(|sum, sample| sum + sample)
     }
 
     fn term(&self, name: &str, sound: &Tensor, target: &Tensor) -> Tensor {

@@ -95,3 +95,29 @@ fn weights_scale_terms_and_wrong_ones_are_named() {
     assert!(error(LossWeights { mel: -1.0, ..weights }).contains("loss.mel"));
     assert!(error(LossWeights::default()).contains("weight above 0"));
 }
+
+/// Of a linear network `X w`, the Gauss-Newton matrix of `c / n |X w − y|²` is `2 c / n Xᵀ X`.
+#[test]
+fn a_curvature_sample_has_the_diagonal_of_the_gauss_newton_matrix_as_its_mean() {
+    let target = sine(1_000.0, 0.5);
+    let x = Tensor::from_slice(&[1.0_f32, 2.0, -1.0, 0.5, 3.0, 0.0, 0.25, -2.0]).view([4, 2]);
+    let (esr, mse, emphasised) = (0.5, 3.0, 2.0);
+    let weights = LossWeights { esr, mse, pre_emphasis: emphasised, l1: 1.0, ..LossWeights::default() };
+    let loss = WeightedLoss::new(weights, RATE, &[&target], Device::Cpu);
+    let steeper = x.narrow(0, 1, 3) - 0.95 * x.narrow(0, 0, 3);
+    let diagonal = |x: &Tensor, weight: f64| x.square().sum_dim_intlist(0, false, Kind::Float) * (2.0 * weight);
+    let expected =
+        diagonal(&x, (esr / loss.power + mse) / 4.0) + diagonal(&steeper, emphasised / loss.emphasised_power / 3.0);
+    let w = Tensor::zeros([2], (Kind::Float, Device::Cpu)).set_requires_grad(true);
+    let rounds = 4_000;
+    let mut mean = Tensor::zeros([2], (Kind::Float, Device::Cpu));
+    for seed in 0..rounds {
+        let sample = loss.curvature_sample(&x.matmul(&w.unsqueeze(1)).view([1, 4]), seed).expect("a squared error");
+        let gradient = Tensor::run_backward(&[sample], &[&w], false, false).remove(0);
+        mean += gradient.square() / rounds as f64;
+    }
+    let ratio = Vec::<f32>::try_from(mean / expected).expect("numbers");
+    assert!(ratio.iter().all(|ratio| (0.92..1.08).contains(ratio)), "{ratio:?}");
+    let none = WeightedLoss::new(only("spectral"), RATE, &[&target], Device::Cpu);
+    assert!(none.curvature_sample(&row(&target), 0).is_none());
+}

@@ -18,7 +18,7 @@ pub use adam::{Adam, AdamConfig, WeightDecay};
 pub use lamb::{Lamb, LambConfig};
 pub use sam::{Sam, SamConfig};
 pub use sgd::{Sgd, SgdConfig};
-pub use sophia::{Sophia, SophiaConfig};
+pub use sophia::{CurvatureEstimate, Sophia, SophiaConfig};
 
 /// Step of an optimiser.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,8 +33,17 @@ pub struct OptimizerStep {
     pub clip: Clip,
 }
 
-/// Computes the gradient of the step's batch at the current weights, without limits.
-pub type GradientSource<'a> = &'a mut dyn FnMut(&mut Parameters) -> anyhow::Result<()>;
+/// Gradient that an optimiser asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GradientKind {
+    /// Of the loss.
+    Loss,
+    /// Random; its square has the diagonal of the loss's Gauss-Newton matrix as its mean.
+    CurvatureSample,
+}
+
+/// Computes a gradient of the step's batch at the current weights, without limits.
+pub type GradientSource<'a> = &'a mut dyn FnMut(&mut Parameters, GradientKind) -> anyhow::Result<()>;
 
 /// Moves weights by their gradient.
 pub trait Optimizer {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use super::{GradientSource, Optimizer, OptimizerConfig, OptimizerStep, check_positive};
+use super::{GradientKind, GradientSource, Optimizer, OptimizerConfig, OptimizerStep, check_positive};
 use crate::trainer::parameters::Parameters;
 
 /// Settings of [`Sam`].
@@ -60,7 +60,7 @@ impl Optimizer for Sam {
             let before = tch::no_grad(|| parameters.values().copy());
             let ascent = tch::no_grad(|| &*parameters.gradients() * (self.rho / norm));
             let _ = tch::no_grad(|| parameters.values().g_add_(&ascent));
-            let computed = gradient(parameters);
+            let computed = gradient(parameters, GradientKind::Loss);
             tch::no_grad(|| parameters.values().copy_(&before));
             computed?;
             let norm = parameters.gradient_norm();

@@ -1,17 +1,35 @@
 //! Sophia (Liu, Li, Hall, Liang & Ma, "Sophia: a scalable stochastic second-order optimizer for language model
-//! pre-training", ICLR 2024), with Hutchinson's estimate of the diagonal of the Hessian.
+//! pre-training", ICLR 2024), with either estimate of the diagonal of the Hessian.
 //!
-//! The estimate is `u ⊙ H u`. The signs `u` are random, which has the expectation of the paper's normals and less variance.
-//! The product `H u` is a central difference of gradients, so that layers need no second derivative: recurrent layers of
-//! libtorch have none on GPUs.
+//! Gauss-Newton-Bartlett is the square of a gradient for targets that are drawn around the network's own outputs, and
+//! is for losses that are squared errors. Hutchinson's is for all: `u ⊙ H u`. The signs `u` are random, which has the
+//! expectation of the paper's normals and less variance. The product `H u` is a central difference of gradients, so
+//! that layers need no second derivative: recurrent layers of libtorch have none on GPUs.
 
-use rand::rngs::Xoshiro256PlusPlus;
-use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use super::{GradientSource, Optimizer, OptimizerStep, check_decay, check_positive};
+use super::{GradientKind, GradientSource, Optimizer, OptimizerStep, check_decay, check_positive};
+use crate::random_signs::random_signs;
 use crate::trainer::parameters::Parameters;
+
+/// Estimate of the diagonal of the Hessian.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CurvatureEstimate {
+    /// Hutchinson's, by two further gradients.
+    #[default]
+    Hutchinson,
+    /// Gauss-Newton-Bartlett, by one further gradient; only of the loss's squared errors.
+    GaussNewton,
+}
+
+impl CurvatureEstimate {
+    /// Returns whether it is the default, which checkpoints of before it could be chosen do not name.
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
 
 /// Settings of [`Sophia`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,13 +45,24 @@ pub struct SophiaConfig {
     pub epsilon: f64,
     /// Steps from one estimate of the Hessian to the next.
     pub every: u64,
-    /// Distance of the two gradients of an estimate, relative to the root mean square of the weights.
+    /// Estimate of the Hessian.
+    #[serde(skip_serializing_if = "CurvatureEstimate::is_default")]
+    pub estimate: CurvatureEstimate,
+    /// Distance of the two gradients of Hutchinson's estimate, relative to the root mean square of the weights.
     pub distance: f64,
 }
 
 impl Default for SophiaConfig {
     fn default() -> Self {
-        Self { beta1: 0.96, beta2: 0.99, gamma: 0.01, epsilon: 1e-12, every: 10, distance: 1e-3 }
+        Self {
+            beta1: 0.96,
+            beta2: 0.99,
+            gamma: 0.01,
+            epsilon: 1e-12,
+            every: 10,
+            estimate: CurvatureEstimate::Hutchinson,
+            distance: 1e-3,
+        }
     }
 }
 
@@ -70,37 +99,38 @@ impl Sophia {
         number: u64,
         gradient: GradientSource<'_>,
     ) -> anyhow::Result<()> {
+        let diagonal = match self.config.estimate {
+            CurvatureEstimate::Hutchinson => self.hutchinson(parameters, number, gradient)?,
+            CurvatureEstimate::GaussNewton => {
+                gradient(parameters, GradientKind::CurvatureSample)?;
+                tch::no_grad(|| parameters.gradients().square())
+            }
+        };
+        let _ = tch::no_grad(|| self.hessian.lerp_(&diagonal, 1.0 - self.config.beta2));
+        Ok(())
+    }
+
+    /// Returns Hutchinson's estimate.
+    fn hutchinson(
+        &self,
+        parameters: &mut Parameters,
+        number: u64,
+        gradient: GradientSource<'_>,
+    ) -> anyhow::Result<Tensor> {
         let before = tch::no_grad(|| parameters.values().copy());
-        let signs = signs(&before, number);
+        let signs = random_signs(&before, number);
         let scale = tch::no_grad(|| before.norm().double_value(&[])) / (parameters.count().max(1) as f64).sqrt();
         let distance = self.config.distance * if scale > 0.0 { scale } else { 1.0 };
         let mut gradients = Vec::new();
         for side in [distance, -distance] {
             tch::no_grad(|| parameters.values().copy_(&(&before + &signs * side)));
-            let computed = gradient(parameters);
+            let computed = gradient(parameters, GradientKind::Loss);
             tch::no_grad(|| parameters.values().copy_(&before));
             computed?;
             gradients.push(tch::no_grad(|| parameters.gradients().copy()));
         }
-        tch::no_grad(|| {
-            let beta2 = self.config.beta2;
-            let diagonal = (&gradients[0] - &gradients[1]) * signs * ((1.0 - beta2) / (2.0 * distance));
-            let _ = self.hessian.g_mul_scalar_(beta2).g_add_(&diagonal);
-        });
-        Ok(())
+        Ok(tch::no_grad(|| (&gradients[0] - &gradients[1]) * signs * (0.5 / distance)))
     }
-}
-
-/// Returns random signs that depend on the number of the step only.
-fn signs(like: &Tensor, number: u64) -> Tensor {
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(number);
-    let count = like.numel();
-    let mut signs = Vec::with_capacity(count.next_multiple_of(64));
-    while signs.len() < count {
-        let bits = random.next_u64();
-        signs.extend((0..64).map(|bit| if bits >> bit & 1 == 0 { -1.0_f32 } else { 1.0 }));
-    }
-    Tensor::from_slice(&signs[..count]).to_kind(like.kind()).to_device(like.device())
 }
 
 impl Optimizer for Sophia {

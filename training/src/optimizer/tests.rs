@@ -3,7 +3,10 @@
 use ondes_torch::TorchWeights;
 use tch::{Kind, Tensor};
 
-use super::{AdamConfig, LambConfig, Optimizer, OptimizerConfig, OptimizerStep, SamConfig, SgdConfig, SophiaConfig};
+use super::{
+    AdamConfig, CurvatureEstimate, GradientKind, LambConfig, Optimizer, OptimizerConfig, OptimizerStep, SamConfig,
+    SgdConfig, SophiaConfig,
+};
 use crate::trainer::parameters::{Clip, Parameters};
 
 /// Weights that PyTorch 2.11.0 reaches, printed by `reference.py`.
@@ -114,14 +117,14 @@ impl Problem {
     fn train(&mut self, optimizer: &mut dyn Optimizer, steps: u64, rate: f64, weight_decay: f64) {
         for number in 1..=steps {
             let Self { weights, parameters, x, y } = self;
-            let mut gradient = |parameters: &mut Parameters| {
+            let mut gradient = |parameters: &mut Parameters, _: GradientKind| {
                 parameters.clear_gradients();
                 let output = (x.matmul(&weights.0["a"]) + &weights.0["b"]).tanh();
                 (output - &*y).square().mean(Kind::Double).backward();
                 parameters.collect_gradients();
                 Ok(())
             };
-            gradient(parameters).expect("it can be computed");
+            gradient(parameters, GradientKind::Loss).expect("it can be computed");
             let step = OptimizerStep { number, rate, weight_decay, clip: Clip::default() };
             optimizer.step(parameters, step, &mut gradient).expect("it steps");
         }
@@ -198,7 +201,7 @@ fn lamb_equals_its_paper() {
         problem.parameters.clear_gradients();
         problem.loss().backward();
         problem.parameters.collect_gradients();
-        optimizer.step(&mut problem.parameters, step, &mut |_| Ok(())).expect("it steps");
+        optimizer.step(&mut problem.parameters, step, &mut |_, _| Ok(())).expect("it steps");
         near(&problem.values(), &w, 1e-12, "lamb");
     }
 }
@@ -228,35 +231,48 @@ fn sam_equals_its_paper() {
     near(&found, &w, 1e-12, "sam");
 }
 
-/// Algorithm 3 of Liu et al. On a quadratic whose Hessian is diagonal, the estimate is exact.
+/// Algorithm 3 of Liu et al. On a quadratic whose Hessian is diagonal, both estimates are exact; Gauss-Newton's of a
+/// negative curvature is the magnitude that the sampled gradient has.
 #[test]
 fn sophia_equals_its_paper() {
+    for estimate in [CurvatureEstimate::Hutchinson, CurvatureEstimate::GaussNewton] {
+        sophia_equals_its_paper_with(estimate);
+    }
+}
+
+fn sophia_equals_its_paper_with(estimate: CurvatureEstimate) {
     let curvature = Tensor::from_slice(&[4.0_f64, 1.0, -1.0, 0.01]);
     let start = [1.0_f64, -2.0, 0.5, 3.0];
     let mut weights = TorchWeights([("w".into(), Tensor::from_slice(&start).view([2, 2]))].into());
     let mut parameters = Parameters::new(&mut weights, &["w".into()]).expect("there is such a weight");
-    let config = SophiaConfig { beta1: 0.9, beta2: 0.5, gamma: 0.5, every: 2, ..SophiaConfig::default() };
+    let config = SophiaConfig { beta1: 0.9, beta2: 0.5, gamma: 0.5, every: 2, estimate, ..SophiaConfig::default() };
     let mut optimizer = OptimizerConfig::Sophia(config).build(&parameters);
     let (rate, decay) = (0.1, 0.01);
     let mut w = start;
     let (mut m, mut h) = ([0.0; 4], [0.0; 4]);
-    let c = [4.0, 1.0, -1.0, 0.01];
+    let c: [f64; 4] = [4.0, 1.0, -1.0, 0.01];
+    let estimated = if estimate == CurvatureEstimate::GaussNewton { c.map(f64::abs) } else { c };
     for number in 1..=6_u64 {
         for i in 0..4 {
             m[i] = 0.9 * m[i] + 0.1 * c[i] * w[i];
             if number % 2 == 1 {
-                h[i] = 0.5 * h[i] + 0.5 * c[i];
+                h[i] = 0.5 * h[i] + 0.5 * estimated[i];
             }
             w[i] -= rate * decay * w[i];
             w[i] -= rate * (m[i] / (0.5_f64 * h[i]).max(1e-12)).clamp(-1.0, 1.0);
         }
-        let mut gradient = |parameters: &mut Parameters| {
+        let mut gradient = |parameters: &mut Parameters, kind| {
             parameters.clear_gradients();
-            ((weights.0["w"].view(-1).square() * &curvature).sum(Kind::Double) * 0.5).backward();
+            let w = weights.0["w"].view(-1);
+            let value = match kind {
+                GradientKind::Loss => (w.square() * &curvature).sum(Kind::Double) * 0.5,
+                GradientKind::CurvatureSample => (w * curvature.abs().sqrt()).sum(Kind::Double),
+            };
+            value.backward();
             parameters.collect_gradients();
             Ok(())
         };
-        gradient(&mut parameters).expect("it can be computed");
+        gradient(&mut parameters, GradientKind::Loss).expect("it can be computed");
         let step = OptimizerStep { number, rate, weight_decay: decay, clip: Clip::default() };
         optimizer.step(&mut parameters, step, &mut gradient).expect("it steps");
         let found = Vec::<f64>::try_from(weights.0["w"].detach().view(-1)).expect("numbers");
@@ -300,6 +316,7 @@ fn a_wrong_setting_is_named() {
         ("name = \"sam\"\naround = { name = \"sam\" }", "optimizer.around"),
         ("name = \"sophia\"\nevery = 0", "optimizer.every"),
         ("name = \"sophia\"\ngamma = 0.0", "optimizer.gamma"),
+        ("name = \"sophia\"\nestimate = \"exact\"", "gauss-newton"),
     ] {
         assert!(error(text).contains(field), "{text}: {}", error(text));
     }

@@ -26,6 +26,7 @@ pub use narrow::narrow;
 pub use sparse::prune_weights;
 
 use crate::fine_tune::{FineTuneJob, FineTuneMode};
+use crate::trainer::interrupt;
 
 /// Growth of the pruned ratio from round to round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +77,7 @@ pub struct PruneOptions {
     pub features: f64,
 }
 
-/// Prunes a model in rounds, with training after each; `progress` is called with the ratio and the pruned model before
+/// Prunes a model in rounds, with training after each, up to an interruption; `progress` is called with the ratio and the pruned model before
 /// training.
 ///
 /// # Errors
@@ -98,6 +99,9 @@ pub fn prune(
         let teacher = (options.features > 0.0).then_some((model, options.features));
         pruned =
             job.run(&pruned, FineTuneMode { keep_zeros: !options.structured, teacher, ..FineTuneMode::default() })?;
+        if interrupt::requested() {
+            break;
+        }
     }
     Ok(pruned)
 }

@@ -13,12 +13,17 @@ pub use decay::{Exponential, Polynomial, Step};
 pub use one_cycle::OneCycle;
 pub use plateau::{Plateau, PlateauState};
 
+/// The highest rate throughout, which has no settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Constant {}
+
 /// Schedule and its settings, the table `[schedule]` of a configuration. All but one-cycle begin with a linear warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case")]
 pub enum ScheduleConfig {
     /// The highest rate throughout.
-    Constant,
+    Constant(Constant),
     /// A factor every so many steps.
     Step(Step),
     /// A constant factor from step to step.
@@ -58,7 +63,7 @@ impl ScheduleConfig {
     /// Returns an error that names the field and its range.
     pub fn check(&self) -> anyhow::Result<()> {
         match self {
-            Self::Constant => Ok(()),
+            Self::Constant(_) => Ok(()),
             Self::Step(step) => step.check(),
             Self::Exponential(exponential) => exponential.check(),
             Self::Cosine(cosine) => cosine.check(),
@@ -79,7 +84,7 @@ impl ScheduleConfig {
         let (since, length) = (step - warm_up.min(step), steps.saturating_sub(warm_up).max(1));
         let progress = (since as f64 / length as f64).min(1.0);
         match self {
-            Self::Constant => 1.0,
+            Self::Constant(_) => 1.0,
             Self::Step(decay) => decay.share(since),
             Self::Exponential(decay) => decay.share(since),
             Self::Cosine(cosine) => cosine.share(progress),

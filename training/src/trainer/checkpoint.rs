@@ -38,6 +38,9 @@ pub struct Progress {
     pub loss_scale: LossScale,
     /// Steps in a row whose gradient was not finite.
     pub skipped: u64,
+    /// Kept checkpoints: validation loss and step.
+    #[serde(default)]
+    pub kept: Vec<(f64, u64)>,
     /// Everything that the mathematics of the run depends on, by name.
     pub identity: Vec<(String, String)>,
     /// Training part of the card of the best weights; `None` before the first validation.
@@ -45,6 +48,14 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Returns the number of rows per batch.
+    #[must_use]
+    pub fn batch(&self) -> Option<usize> {
+        let names = ["batch", "training.batch"];
+        let (_, rows) = self.identity.iter().find(|(name, _)| names.contains(&name.as_str()))?;
+        rows.parse().ok()
+    }
+
     /// Checks that another run computes the same.
     ///
     /// # Errors
@@ -126,8 +137,26 @@ impl Checkpoint {
     /// # Errors
     /// Returns an error if the checkpoint is damaged.
     pub fn best_model(&self) -> anyhow::Result<Model> {
-        let model = self.model()?;
         let section = if self.progress.best.is_some() { "best" } else { "weights" };
+        self.model_of(section)
+    }
+
+    /// Returns the model of the last step; its mean over the last steps if the run has one.
+    ///
+    /// # Errors
+    /// Returns an error if the checkpoint is damaged.
+    pub fn last_model(&self) -> anyhow::Result<Model> {
+        let section = if self.names("ema/")?.is_empty() { "weights" } else { "ema" };
+        let model = self.model_of(section)?;
+        let mut header = model.header().clone();
+        if let Some(training) = &mut header.card.training {
+            training.steps = self.progress.step;
+        }
+        Ok(Model::new(header, model.weights().clone())?)
+    }
+
+    fn model_of(&self, section: &str) -> anyhow::Result<Model> {
+        let model = self.model()?;
         let mut weights = model.weights().clone();
         for name in self.names(&format!("{section}/"))? {
             if weights.iter().any(|(known, _)| known == name) {

@@ -1,21 +1,29 @@
 //! One loop for everything that learns.
 //!
 //! In reading order: a [`task`] says what a batch is, what the loss is and how it is validated; [`options`] are the
-//! settings of a run; [`Trainer`] (`run`) owns the order of things: batch, forward, loss, backward, accumulation, clipping,
-//! optimiser, schedule, callbacks. [`parameters`] holds the weights of an optimiser in one buffer, [`precision`]
-//! sets the precision of the forward pass. [`callback`]s
-//! observe: [`progress`], [`metrics`], [`tensorboard`], [`early_stopping`]. [`checkpoint`] makes runs resumable, [`interrupt`] lets
-//! Ctrl-C end them in order.
+//! settings of a run; [`Trainer`] (`run`) owns the order of things: batch, forward, loss, backward, accumulation,
+//! clipping, optimiser, schedule, callbacks; `pass` is forward and backward of a step. [`parameters`] holds the weights
+//! of an optimiser in one buffer, [`precision`] sets the precision of the forward pass, [`profile`] measures where the
+//! time goes, and `kineto` traces it. [`memory`] bounds it, and `batch_size` fills it. [`callback`]s observe:
+//! [`progress`], [`metrics`], [`tensorboard`], [`early_stopping`]. [`checkpoint`] makes runs resumable, [`interrupt`]
+//! lets Ctrl-C end them in order.
 
+mod batch_size;
 pub mod callback;
 pub mod checkpoint;
 pub mod early_stopping;
 pub mod interrupt;
+mod kept;
+mod kineto;
+pub mod memory;
 pub mod metrics;
 pub mod options;
 pub mod parameters;
+mod pass;
 pub mod precision;
+pub mod profile;
 pub mod progress;
+mod resource_usage;
 mod run;
 pub mod task;
 pub mod tensorboard;
@@ -26,5 +34,6 @@ pub use checkpoint::{Checkpoint, Progress};
 pub use options::{Length, RunFiles, TrainerOptions, device};
 pub use parameters::{Clip, Parameters};
 pub use precision::Precision;
+pub use profile::ProfileOptions;
 pub use run::{Outcome, Trainer};
 pub use task::{Phase, Task, Validation};

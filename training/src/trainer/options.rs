@@ -7,6 +7,7 @@ use tch::Device;
 
 use super::parameters::Clip;
 use super::precision::Precision;
+use super::profile::ProfileOptions;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
 
@@ -36,6 +37,14 @@ pub struct TrainerOptions {
     pub clip: Clip,
     /// Parts that a batch is computed in, one after the other.
     pub accumulate: usize,
+    /// Finds the largest batch that fits; the task's is only the first guess.
+    pub auto_batch: bool,
+    /// Bound on the memory of the process on the CPU, bytes; by default most of what is free.
+    pub memory: Option<u64>,
+    /// Computes the network's values again in the backward pass, to need less memory.
+    pub checkpoint_activations: bool,
+    /// Checkpoints with the lowest validation losses that are kept beside the last one.
+    pub keep_best: usize,
     /// Decay rate of the mean of the weights that is validated and kept; 0 for the weights themselves.
     pub ema: f64,
     /// Precision of the forward pass.
@@ -58,6 +67,8 @@ pub struct TrainerOptions {
     pub threads: i32,
     /// `cpu`, `cuda`, `cuda:N`, or `auto`.
     pub device: String,
+    /// Measures where the time of a step goes.
+    pub profile: Option<ProfileOptions>,
     /// Files of the run.
     pub files: RunFiles,
 }
@@ -84,6 +95,10 @@ impl TrainerOptions {
             weight_decay: 0.0,
             clip: Clip::default(),
             accumulate: 1,
+            auto_batch: false,
+            memory: None,
+            checkpoint_activations: false,
+            keep_best: 0,
             ema: 0.0,
             precision: Precision::default(),
             optimizer: OptimizerConfig::default(),
@@ -95,6 +110,7 @@ impl TrainerOptions {
             stop_at: None,
             threads: 0,
             device: "auto".into(),
+            profile: None,
             files,
         }
     }
@@ -115,6 +131,7 @@ impl TrainerOptions {
         ensure!(self.checkpoint_every != Some(0), "training.checkpoint_every must be above 0");
         ensure!(self.log_every > 0, "training.log_every must be above 0");
         ensure!(self.patience != Some(0), "training.patience must be above 0");
+        ensure!(self.stop_at.is_none_or(|loss| loss > 0.0), "training.stop_at must be above 0");
         self.optimizer.check()?;
         self.schedule.check()
     }

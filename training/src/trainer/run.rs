@@ -1,8 +1,9 @@
 //! The loop.
 
+use std::rc::Rc;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use ondes_engine::model::Model;
 use ondes_torch::TorchWeights;
 use tch::{Device, Tensor};
@@ -11,16 +12,19 @@ use super::callback::{Callback, StepReport, StopReason, ValidationReport};
 use super::checkpoint::{self, Checkpoint, Progress};
 use super::early_stopping::EarlyStopping;
 use super::interrupt;
+use super::kept;
+use super::memory;
 use super::metrics::MetricsLog;
 use super::options::{Length, TrainerOptions, device};
 use super::parameters::Parameters;
+use super::pass::{Pass, effective_weights};
 use super::precision::Precision;
+use super::profile::{Part, Profile, synchronize};
 use super::progress::ProgressDisplay;
 use super::task::{Phase, Task, Validation, model_weights};
 use super::tensorboard::TensorBoard;
 use crate::fake_quantization::QuantizationGrids;
-use crate::loss::Loss;
-use crate::optimizer::{Optimizer, OptimizerStep};
+use crate::optimizer::{GradientKind, Optimizer, OptimizerStep};
 use crate::schedule::ScheduleConfig;
 
 /// Steps that are timed to convert minutes to steps, after some that are not.
@@ -41,9 +45,9 @@ pub enum Outcome {
 }
 
 /// Weights of a phase with their optimiser.
-struct PhaseState {
+pub(super) struct PhaseState {
     phase: Phase,
-    parameters: Parameters,
+    pub(super) parameters: Parameters,
     optimizer: Box<dyn Optimizer>,
     /// Weights with the lowest validation loss.
     best: Tensor,
@@ -60,14 +64,15 @@ struct StepLoss {
 
 /// Training run.
 pub struct Trainer<T: Task> {
-    task: T,
-    options: TrainerOptions,
-    device: Device,
+    pub(super) task: T,
+    pub(super) options: TrainerOptions,
+    pub(super) device: Device,
     /// All weights; the trained ones are views of their phase's buffer.
-    weights: TorchWeights,
-    phases: Vec<PhaseState>,
-    grids: Option<QuantizationGrids>,
-    progress: Progress,
+    pub(super) weights: TorchWeights,
+    pub(super) phases: Vec<PhaseState>,
+    pub(super) grids: Option<QuantizationGrids>,
+    pub(super) progress: Progress,
+    pub(super) profile: Rc<Profile>,
 }
 
 impl<T: Task> Trainer<T> {
@@ -79,6 +84,13 @@ impl<T: Task> Trainer<T> {
         options.check()?;
         let device = device(&options.device)?;
         use_threads(options.threads);
+        if device == Device::Cpu && (options.auto_batch || options.memory.is_some()) {
+            memory::bound(options.memory);
+        }
+        let mut task = task;
+        if options.checkpoint_activations {
+            task.checkpoint_activations();
+        }
         let mut weights = TorchWeights::new(task.initial().weights(), device);
         weights.0.extend(task.further_weights().into_iter().map(|(name, weight)| (name, weight.to_device(device))));
         let mut phases = Vec::new();
@@ -93,15 +105,29 @@ impl<T: Task> Trainer<T> {
                 parameters,
             });
         }
-        let mut identity = options.identity()?;
-        identity.extend(task.identity());
-        let steps = match options.length {
+        let progress = Progress::default();
+        let mut trainer =
+            Self { task, options, device, weights, phases, grids: None, progress, profile: Rc::default() };
+        trainer.set_identity()?;
+        Ok(trainer)
+    }
+
+    /// Sets the length of the run and what its mathematics depends on, from the options and the task.
+    fn set_identity(&mut self) -> anyhow::Result<()> {
+        self.progress.identity = self.options.identity()?;
+        self.progress.identity.extend(self.task.identity());
+        self.progress.steps = match self.options.length {
             Length::Steps(steps) => steps,
-            Length::Epochs(epochs) => epochs * task.epoch_steps().unwrap_or(1),
+            Length::Epochs(epochs) => epochs * self.task.epoch_steps().unwrap_or(1),
             Length::Minutes(_) => 0,
         };
-        let progress = Progress { steps, identity, ..Progress::default() };
-        Ok(Self { task, options, device, weights, phases, grids: None, progress })
+        Ok(())
+    }
+
+    /// Changes the number of rows per batch, before the first step.
+    pub(super) fn set_batch(&mut self, rows: usize) -> anyhow::Result<()> {
+        self.task.set_batch(rows);
+        self.set_identity()
     }
 
     /// Keeps weights of matrices that are zero now at zero.
@@ -132,8 +158,11 @@ impl<T: Task> Trainer<T> {
     /// Returns an error if there is none, or names the field that changes the mathematics.
     pub fn resume(&mut self) -> anyhow::Result<()> {
         let path = self.options.files.checkpoint.clone();
-        self.load(&Checkpoint::read(&path).with_context(|| path.display().to_string())?)
-            .with_context(|| path.display().to_string())?;
+        let checkpoint = Checkpoint::read(&path).with_context(|| path.display().to_string())?;
+        if let (true, Some(rows)) = (self.options.auto_batch, checkpoint.progress.batch()) {
+            self.set_batch(rows)?;
+        }
+        self.load(&checkpoint).with_context(|| path.display().to_string())?;
         match self.task.epoch_steps() {
             Some(epoch) => eprintln!(
                 "resumed at step {} of {}, after epoch {}",
@@ -216,6 +245,9 @@ impl<T: Task> Trainer<T> {
                     .with_context(|| format!("{}: cannot create the folder", folder.display()))?;
             }
         }
+        if self.options.auto_batch && self.progress.step == 0 {
+            self.choose_batch()?;
+        }
         if self.progress.steps == 0 {
             self.progress.steps = self.steps_in_time()?;
         }
@@ -232,12 +264,18 @@ impl<T: Task> Trainer<T> {
             self.device
         );
         let mut callbacks = self.callbacks()?;
+        if let Some(options) = &self.options.profile {
+            self.profile = Rc::new(Profile::new(options, self.device)?);
+        }
         let outcome = self.run_steps(&mut callbacks);
         callbacks.iter_mut().try_for_each(|callback| callback.finished())?;
+        if let Some(report) = self.profile.finish()? {
+            eprintln!("{}", report.text());
+        }
         let reason = outcome?;
         match reason {
             Some(Stop::Interrupt) => {
-                eprintln!("stopped after step {}; --resume goes on", self.progress.step);
+                eprintln!("stopped after step {}", self.progress.step);
                 Ok(Outcome::Interrupted)
             }
             Some(Stop::Early(reason)) => {
@@ -246,6 +284,22 @@ impl<T: Task> Trainer<T> {
             }
             None => Ok(Outcome::Finished),
         }
+    }
+
+    /// Trains one step without callbacks, validation or checkpoints, for benches. Returns the loss.
+    ///
+    /// # Errors
+    /// Returns an error if training diverges.
+    pub fn advance(&mut self) -> anyhow::Result<f64> {
+        let loss = self.step(self.learning_rate())?;
+        self.progress.step += 1;
+        synchronize(self.device);
+        Ok(loss.total)
+    }
+
+    /// Returns the weights of each phase, with the gradients of the last step.
+    pub fn parameters(&self) -> impl Iterator<Item = (&'static str, &Parameters)> {
+        self.phases.iter().map(|state| (state.phase.name, &state.parameters))
     }
 
     fn callbacks(&self) -> anyhow::Result<Vec<Box<dyn Callback>>> {
@@ -277,7 +331,7 @@ impl<T: Task> Trainer<T> {
                 let mean = self.progress.mean_loss.map_or(loss.total, |mean| mean + MEAN_SHARE * (loss.total - mean));
                 self.progress.mean_loss = Some(mean);
             }
-            let phases: Vec<_> = self.phases.iter().map(|state| (state.phase.name, &state.parameters)).collect();
+            let phases: Vec<_> = self.parameters().collect();
             let report = StepReport {
                 step,
                 loss: loss.total,
@@ -288,18 +342,29 @@ impl<T: Task> Trainer<T> {
                 seconds: started.elapsed().as_secs_f64(),
                 phases: &phases,
             };
-            callbacks.iter_mut().try_for_each(|callback| callback.step_done(&report))?;
+            self.profile.measure(Part::Callbacks, || {
+                callbacks.iter_mut().try_for_each(|callback| callback.step_done(&report))
+            })?;
+            self.profile.step_done()?;
             let done = step == self.progress.steps;
-            let mut stop = None;
-            if done || step.is_multiple_of(validate_every) {
-                stop = self.validate(rate, callbacks)?.map(Stop::Early);
-            }
-            if stop.is_none() && interrupt::requested() && !done {
-                stop = Some(Stop::Interrupt);
-            }
-            if done || stop.is_some() || step.is_multiple_of(checkpoint_every) {
-                self.save()?;
-            }
+            let profile = self.profile.clone();
+            let stop = profile.measure(Part::Between, || {
+                let mut stop = None;
+                if done || step.is_multiple_of(validate_every) {
+                    stop = self.validate(rate, callbacks)?.map(Stop::Early);
+                }
+                if stop.is_none() && interrupt::requested() && !done {
+                    stop = Some(Stop::Interrupt);
+                }
+                let keeps = self.progress.kept.iter().any(|(_, kept)| *kept == step);
+                if done || stop.is_some() || keeps || step.is_multiple_of(checkpoint_every) {
+                    self.save()?;
+                }
+                if keeps {
+                    kept::keep(&self.options.files.checkpoint, &self.progress.kept, step)?;
+                }
+                anyhow::Ok(stop)
+            })?;
             if stop.is_some() {
                 return Ok(stop);
             }
@@ -316,37 +381,49 @@ impl<T: Task> Trainer<T> {
 
     /// Computes the gradient of the next batch and moves the weights.
     fn step(&mut self, rate: f64) -> anyhow::Result<StepLoss> {
-        let Self { task, options, device, weights, phases, grids, progress } = self;
+        let Self { task, options, device, weights, phases, grids, progress, profile } = self;
         let step = progress.step;
         let rows = task.rows(step);
-        let parts = options.accumulate.clamp(1, rows.max(1));
-        let batches: Vec<(f64, T::Batch)> = (0..parts)
-            .map(|part| {
+        let mut parts = options.accumulate.clamp(1, rows.max(1));
+        let cut = |task: &mut T, parts: usize| -> Vec<(f64, T::Batch)> {
+            let part = |part: usize| {
                 let range = part * rows / parts..(part + 1) * rows / parts;
-                (range.len() as f64 / rows as f64, task.batch(step, range, *device))
-            })
-            .collect();
+                let share = range.len() as f64 / rows as f64;
+                (share, profile.measure(Part::Data, || task.batch(step, range, *device)))
+            };
+            (0..parts).map(part).collect()
+        };
+        let mut batches = cut(task, parts);
         let mut sum = StepLoss { total: f64::NAN, terms: Vec::new(), gradient: 0.0 };
         let with_terms = (step + 1).is_multiple_of(options.log_every);
+        let learns = task.learns(step);
         for (index, state) in phases.iter_mut().enumerate() {
             let PhaseState { parameters, optimizer, ema, .. } = state;
             let precision = options.precision;
             let scale = if precision == Precision::F16 { progress.loss_scale.factor } else { 1.0 };
-            let pass = Pass {
-                index,
-                weights,
-                grids: grids.as_ref(),
-                batches: &batches,
-                step,
-                precision,
-                device: *device,
-                scale,
+            let pass = Pass { index, weights, grids: grids.as_ref(), step, precision, device: *device, scale, profile };
+            let known_terms = sum.terms.clone();
+            let total = loop {
+                let computed = memory::if_it_fits(|| {
+                    if !learns {
+                        pass.forward(task, &batches);
+                        return None;
+                    }
+                    Some(pass.gradient(task, &batches, parameters, with_terms.then_some(&mut sum.terms)))
+                });
+                if let Some(total) = computed {
+                    break total;
+                }
+                ensure!(parts < rows, "out of memory with one row at a time; {}", memory::advice(*device));
+                batches.clear();
+                parts = (2 * parts).min(rows);
+                eprintln!("out of memory at step {step}: batches are computed in {parts} parts from now on");
+                options.accumulate = parts;
+                task.restart_step();
+                sum.terms.clone_from(&known_terms);
+                batches = cut(task, parts);
             };
-            if !task.learns(step) {
-                pass.forward(task);
-                continue;
-            }
-            let total = pass.gradient(task, parameters, with_terms.then_some(&mut sum.terms));
+            let Some(total) = total else { continue };
             if !total.is_finite() {
                 let effective = effective_weights(grids.as_ref(), weights);
                 let node = batches.iter().find_map(|(_, batch)| task.first_non_finite(&effective, batch));
@@ -380,13 +457,19 @@ impl<T: Task> Trainer<T> {
             parameters.clip(options.clip, norm);
             let number = step + 1;
             let at = OptimizerStep { number, rate, weight_decay: options.weight_decay, clip: options.clip };
-            optimizer.step(parameters, at, &mut |parameters| {
-                pass.gradient(task, parameters, None);
-                Ok(())
+            profile.measure(Part::Optimizer, || {
+                optimizer.step(parameters, at, &mut |parameters, kind| match kind {
+                    GradientKind::Loss => {
+                        pass.gradient(task, &batches, parameters, None);
+                        Ok(())
+                    }
+                    GradientKind::CurvatureSample => pass.sampled_gradient(task, &batches, parameters),
+                })?;
+                if let Some(ema) = ema {
+                    let _ = tch::no_grad(|| ema.lerp_(parameters.values(), 1.0 - options.ema));
+                }
+                anyhow::Ok(())
             })?;
-            if let Some(ema) = ema {
-                let _ = tch::no_grad(|| ema.lerp_(parameters.values(), 1.0 - options.ema));
-            }
         }
         task.finish_step();
         Ok(sum)
@@ -394,7 +477,7 @@ impl<T: Task> Trainer<T> {
 
     /// Validates the weights and keeps them if they are the best so far.
     fn validate(&mut self, rate: f64, callbacks: &mut [Box<dyn Callback>]) -> anyhow::Result<StopReason> {
-        let validation = self.measure()?;
+        let validation = self.validation()?;
         let step = self.progress.step;
         let is_best = self.progress.best.is_none_or(|(best, _)| validation.loss < best);
         if is_best {
@@ -407,6 +490,7 @@ impl<T: Task> Trainer<T> {
         } else {
             self.progress.waited += 1;
         }
+        kept::add(&mut self.progress.kept, validation.loss, step, self.options.keep_best);
         if let ScheduleConfig::Plateau(plateau) = &self.options.schedule {
             self.progress.plateau.validated(plateau, validation.loss);
         }
@@ -426,7 +510,7 @@ impl<T: Task> Trainer<T> {
     }
 
     /// Measures the current weights, or their mean, on the validation sound.
-    fn measure(&mut self) -> anyhow::Result<Validation> {
+    fn validation(&mut self) -> anyhow::Result<Validation> {
         let averaged = self.phases.iter().map(|state| state.ema.as_ref().map(Tensor::shallow_clone)).collect();
         let weights = self.weights_with(averaged);
         tch::no_grad(|| self.task.validate(&effective_weights(self.grids.as_ref(), &weights), self.device))
@@ -451,7 +535,7 @@ impl<T: Task> Trainer<T> {
     pub fn model(&mut self) -> anyhow::Result<Model> {
         let (loss, steps) = match self.progress.best {
             Some(best) => best,
-            None => (self.measure()?.loss, self.progress.step),
+            None => (self.validation()?.loss, self.progress.step),
         };
         let flats = match self.progress.best {
             Some(_) => self.phases.iter().map(|state| Some(state.best.shallow_clone())).collect(),
@@ -473,13 +557,13 @@ impl<T: Task> Trainer<T> {
         let mut started = Instant::now();
         for step in 0..UNTIMED_STEPS + TIMED_STEPS {
             if step == UNTIMED_STEPS {
-                self.synchronize();
+                synchronize(self.device);
                 started = Instant::now();
             }
             self.step(self.options.learning_rate * 1e-3)?;
             self.progress.step += 1;
         }
-        self.synchronize();
+        synchronize(self.device);
         let pace = started.elapsed().as_secs_f64() / f64::from(TIMED_STEPS);
         for (state, before) in self.phases.iter_mut().zip(before) {
             tch::no_grad(|| state.parameters.values().copy_(&before));
@@ -492,85 +576,12 @@ impl<T: Task> Trainer<T> {
         let epoch = self.task.epoch_steps().unwrap_or(1).max(1);
         Ok((steps / epoch).max(1) * epoch)
     }
-
-    /// Waits until the device has done what it was given.
-    fn synchronize(&self) {
-        if let Device::Cuda(index) = self.device {
-            tch::Cuda::synchronize(index as i64);
-        }
-    }
 }
 
 /// Reason why a run stops before its last step.
 enum Stop {
     Early(String),
     Interrupt,
-}
-
-/// Gradient of a phase's loss at the current weights.
-struct Pass<'a, B> {
-    index: usize,
-    weights: &'a TorchWeights,
-    grids: Option<&'a QuantizationGrids>,
-    /// Parts of the batch with their share of its rows.
-    batches: &'a [(f64, B)],
-    step: u64,
-    precision: Precision,
-    device: Device,
-    /// Factor of the loss during the backward pass.
-    scale: f64,
-}
-
-impl<B> Pass<'_, B> {
-    fn loss<T: Task<Batch = B>>(&self, task: &mut T, batch: &B) -> Loss {
-        let weights = effective_weights(self.grids, self.weights);
-        self.precision.run(self.device, || task.loss(self.index, &weights, batch, self.step))
-    }
-
-    /// Computes forward only, which brings the task's state up to date.
-    fn forward<T: Task<Batch = B>>(&self, task: &mut T) {
-        tch::no_grad(|| self.batches.iter().for_each(|(_, batch)| drop(self.loss(task, batch))));
-    }
-
-    /// Computes forward and backward; returns the loss and adds its terms.
-    fn gradient<T: Task<Batch = B>>(
-        &self,
-        task: &mut T,
-        parameters: &mut Parameters,
-        mut terms: Option<&mut Vec<(&'static str, f64)>>,
-    ) -> f64 {
-        parameters.clear_gradients();
-        let mut total = 0.0;
-        for (share, batch) in self.batches {
-            let loss = self.loss(task, batch);
-            (&loss.total * (share * self.scale)).backward();
-            total += share * loss.total.double_value(&[]);
-            if let Some(terms) = &mut terms {
-                add_terms(terms, &loss.terms, *share);
-            }
-        }
-        parameters.collect_gradients();
-        if self.scale != 1.0 {
-            let _ = tch::no_grad(|| parameters.gradients().g_mul_scalar_(1.0 / self.scale));
-        }
-        total
-    }
-}
-
-/// Returns the weights that the network computes with.
-fn effective_weights(grids: Option<&QuantizationGrids>, weights: &TorchWeights) -> TorchWeights {
-    grids.map_or_else(|| weights.shallow_clone(), |grids| grids.rounded(weights))
-}
-
-/// Adds the terms of a part of a batch.
-fn add_terms(sums: &mut Vec<(&'static str, f64)>, terms: &[(&'static str, Tensor)], share: f64) {
-    for (name, term) in terms {
-        let value = share * term.double_value(&[]);
-        match sums.iter_mut().find(|(known, _)| known == name) {
-            Some((_, sum)) => *sum += value,
-            None => sums.push((name, value)),
-        }
-    }
 }
 
 /// Sets the number of threads; 0 selects that of the start.

@@ -62,6 +62,12 @@ pub trait Task {
     /// Returns the number of rows in the batch of a step.
     fn rows(&self, step: u64) -> usize;
 
+    /// Changes the number of rows, before the first step.
+    fn set_batch(&mut self, _rows: usize) {}
+
+    /// Computes the network's values again in the backward pass from now on, to need less memory.
+    fn checkpoint_activations(&mut self) {}
+
     /// Returns rows of the batch of a step.
     fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> Self::Batch;
 
@@ -72,6 +78,21 @@ pub trait Task {
 
     /// Returns the loss of a batch in a phase.
     fn loss(&mut self, phase: usize, weights: &TorchWeights, batch: &Self::Batch, step: u64) -> Loss;
+
+    /// Returns a random scalar whose gradient, squared, has as its mean the diagonal of the loss's Gauss-Newton matrix;
+    /// `None` if the loss has no squared error.
+    fn curvature_sample(
+        &mut self,
+        _phase: usize,
+        _weights: &TorchWeights,
+        _batch: &Self::Batch,
+        _seed: u64,
+    ) -> Option<Tensor> {
+        None
+    }
+
+    /// Forgets what has been computed of the current step, which begins again.
+    fn restart_step(&mut self) {}
 
     /// Ends a step: the state after its batch becomes that before the next.
     fn finish_step(&mut self) {}

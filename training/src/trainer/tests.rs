@@ -6,13 +6,15 @@ use ondes_torch::TorchWeights;
 use tch::{Device, Tensor};
 
 use super::checkpoint::Checkpoint;
+use super::memory;
 use super::task::first_non_finite;
-use super::{Length, Outcome, Precision, RunFiles, Task, Trainer, metrics};
+use super::{Length, Outcome, Precision, ProfileOptions, RunFiles, Task, Trainer, metrics};
 use crate::capture::architecture::Architecture;
 use crate::capture::pair::Pair;
 use crate::capture::task::{CaptureOptions, CaptureTask};
-use crate::optimizer::{OptimizerConfig, SgdConfig};
-use crate::schedule::{Plateau, ScheduleConfig};
+use crate::loss::LossWeights;
+use crate::optimizer::{CurvatureEstimate, OptimizerConfig, SgdConfig, SophiaConfig};
+use crate::schedule::{Constant, Plateau, ScheduleConfig};
 
 /// Returns half a second of noise through a curve.
 fn pair() -> Pair {
@@ -40,7 +42,7 @@ fn options(size: &str, steps: u64, folder: &Path) -> CaptureOptions {
 }
 
 fn trainer<'a>(options: &CaptureOptions, pair: &'a Pair) -> Trainer<CaptureTask<'a>> {
-    let task = CaptureTask::new(options.clone(), pair, None).expect("a task");
+    let task = CaptureTask::new(options.clone(), std::slice::from_ref(pair), None).expect("a task");
     Trainer::new(task, options.trainer.clone()).expect("it can be trained")
 }
 
@@ -142,7 +144,7 @@ fn what_changes_the_mathematics_is_refused_by_name_and_other_changes_are_not() {
         ("training.gradient_value is", &|o| o.trainer.clip.value = 0.5),
         ("training.ema is", &|o| o.trainer.ema = 0.5),
         ("optimizer", &|o| o.trainer.optimizer = OptimizerConfig::named("lamb").expect("one")),
-        ("schedule", &|o| o.trainer.schedule = ScheduleConfig::Constant),
+        ("schedule", &|o| o.trainer.schedule = ScheduleConfig::Constant(Constant::default())),
     ] {
         let error = resumed(change).expect_err(named);
         assert!(error.contains(named) && error.contains("checkpoint"), "{error}");
@@ -366,7 +368,7 @@ fn a_task_with_an_adversary_trains_both_sides() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut settings = options("lstm-2", 3, folder.path()).trainer;
     settings.optimizer = OptimizerConfig::Sgd(SgdConfig { momentum: 0.0, nesterov: false });
-    settings.schedule = ScheduleConfig::Constant;
+    settings.schedule = ScheduleConfig::Constant(Constant::default());
     settings.warmup_steps = 0;
     settings.learning_rate = 0.1;
     settings.clip.norm = 0.0;
@@ -374,4 +376,160 @@ fn a_task_with_an_adversary_trains_both_sides() {
     let mut trainer = Trainer::new(Adversaries(model), settings).expect("it can be trained");
     trainer.run().expect("it trains");
     assert_eq!(trainer.progress().best.map(|(_, step)| step), Some(3));
+}
+
+#[test]
+fn sophia_learns_by_gauss_newton_samples_and_names_a_loss_without_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    for size in ["lstm-2", "nano"] {
+        let mut options = options(size, 60, folder.path());
+        let sophia = SophiaConfig { estimate: CurvatureEstimate::GaussNewton, ..SophiaConfig::default() };
+        options.trainer.optimizer = OptimizerConfig::Sophia(sophia);
+        options.trainer.learning_rate = 1e-3;
+        options.trainer.validate_every = Some(10);
+        run(&options, &pair);
+        let log = metrics::read(&options.trainer.files.metrics).expect("a log");
+        let losses: Vec<f64> = log.iter().filter_map(|line| line.validation).collect();
+        assert!(losses.len() == 6 && losses[5] < losses[0], "{size}: {losses:?}");
+        // Parts of a batch have samples of their own.
+        options.trainer.accumulate = 2;
+        run(&options, &pair);
+        options.loss = LossWeights { l1: 1.0, ..LossWeights::default() };
+        let error = trainer(&options, &pair).run().expect_err("no squared error").to_string();
+        assert!(error.contains("gauss-newton") && error.contains("esr"), "{error}");
+    }
+}
+
+#[test]
+fn a_profile_changes_no_weight_and_writes_a_trace() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    let plain = options("nano", 9, &folder.path().join("plain"));
+    run(&plain, &pair);
+    let mut profiled = options("nano", 9, &folder.path().join("profiled"));
+    let trace = folder.path().join("trace.json");
+    profiled.trainer.profile = Some(ProfileOptions { trace: Some(trace.clone()) });
+    run(&profiled, &pair);
+    assert_eq!(tensors(&plain.trainer.files.checkpoint), tensors(&profiled.trainer.files.checkpoint));
+
+    let text = std::fs::read_to_string(&trace).expect("a trace");
+    let trace: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("events");
+    let count = |name: &str| events.iter().filter(|event| event["name"] == name && event["ph"] == "X").count();
+    for name in ["data", "forward", "backward", "optimizer"] {
+        assert!(count(name) >= 5, "{name}: {}", count(name));
+    }
+    assert!(events.iter().any(|event| event["name"].as_str().is_some_and(|name| name.contains("conv1d"))));
+
+    let missing = folder.path().join("missing/trace.json");
+    profiled.trainer.profile = Some(ProfileOptions { trace: Some(missing) });
+    let error = trainer(&profiled, &pair).run().expect_err("there is no folder");
+    assert!(format!("{error:#}").contains("trace.json: cannot be written"), "{error:#}");
+}
+
+/// Checks that all weights are equal within 1e-6.
+fn assert_close(a: &Trainer<CaptureTask<'static>>, b: &Trainer<CaptureTask<'static>>, named: &str) {
+    for ((_, a), (_, b)) in a.parameters().zip(b.parameters()) {
+        for ((name, a, _), (_, b, _)) in a.parts().zip(b.parts()) {
+            let largest = (a - b).abs().max().double_value(&[]);
+            assert!(largest <= 1e-6, "{named}, {name}: {largest}");
+        }
+    }
+}
+
+#[test]
+fn without_memory_the_batch_is_halved_with_the_same_mathematics() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    for size in ["lstm-2", "nano"] {
+        let mut options = CaptureOptions { batch: 32, ..options(size, 9, folder.path()) };
+        options.trainer.optimizer = OptimizerConfig::Sgd(SgdConfig { momentum: 0.9, nesterov: false });
+        options.trainer.learning_rate = 0.1;
+        let whole = run(&options, &pair);
+        memory::injection::fail_after(5);
+        let halved = run(&options, &pair);
+        assert_eq!((whole.options.accumulate, halved.options.accumulate), (1, 2), "{size}");
+        assert_close(&whole, &halved, size);
+    }
+    // Nothing is left to halve.
+    let mut single = CaptureOptions { batch: 1, ..options("nano", 9, folder.path()) };
+    single.trainer.length = Length::Steps(2);
+    memory::injection::fail_after(0);
+    let error = trainer(&single, &pair).run().expect_err("nothing fits").to_string();
+    assert!(error.contains("out of memory with one row at a time"), "{error}");
+}
+
+#[test]
+fn checkpointed_gradients_equal_plain_ones_and_need_less_memory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    for (size, precision) in [("lstm-2", Precision::F32), ("nano", Precision::F32), ("nano", Precision::Bf16)] {
+        let mut options = options(size, 9, folder.path());
+        options.trainer.optimizer = OptimizerConfig::Sgd(SgdConfig { momentum: 0.9, nesterov: false });
+        options.trainer.learning_rate = 0.1;
+        options.trainer.precision = precision;
+        let plain = run(&options, &pair);
+        options.trainer.checkpoint_activations = true;
+        assert_close(&plain, &run(&options, &pair), size);
+    }
+    memory::bound(None);
+    let peak = |checkpointed: bool| {
+        let mut options = CaptureOptions { batch: 4, window: 4_096, ..options("standard", 1, folder.path()) };
+        options.trainer.checkpoint_activations = checkpointed;
+        let mut trainer = trainer(&options, &pair);
+        let _ = memory::peak_bytes();
+        trainer.advance().expect("a step");
+        memory::peak_bytes()
+    };
+    let (plain, checkpointed) = (peak(false), peak(true));
+    assert!(plain == 0 || 2 * checkpointed < plain, "{checkpointed} of {plain} bytes");
+}
+
+#[test]
+fn the_largest_batch_that_fits_is_chosen_and_kept_by_a_resumed_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    let mut options = options("nano", 20, folder.path());
+    options.trainer.auto_batch = true;
+    let chosen = run(&options, &pair);
+    // The training part has 317 windows of 64 samples.
+    assert_eq!(chosen.progress().batch(), Some(256));
+    options.trainer.length = Length::Steps(21);
+    let mut again = trainer(&options, &pair);
+    again.resume().expect("the same batch");
+    assert_eq!((again.progress().batch(), again.progress().step), (Some(256), 20));
+    // Memory ends at a batch of eight: six rows are tried and fit.
+    memory::injection::fail_after(3);
+    assert_eq!(run(&options, &pair).progress().batch(), Some(6));
+}
+
+#[test]
+fn the_best_checkpoints_are_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    let mut options = options("lstm-2", 100, folder.path());
+    options.trainer.validate_every = Some(10);
+    options.trainer.keep_best = 3;
+    options.trainer.files.checkpoint = folder.path().join("checkpoint.safetensors");
+    let trained = run(&options, &pair);
+    let kept = trained.progress().kept.clone();
+    assert!(kept.len() == 3 && kept.is_sorted_by(|a, b| a.0 <= b.0), "{kept:?}");
+    assert_eq!(Some(kept[0]), trained.progress().best);
+    let mut found: Vec<String> = std::fs::read_dir(folder.path())
+        .expect("a folder")
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.contains("-step"))
+        .collect();
+    found.sort();
+    let mut expected: Vec<String> = kept.iter().map(|(_, step)| format!("checkpoint-step{step}.safetensors")).collect();
+    expected.sort();
+    assert_eq!(found, expected);
+    for (_, step) in kept {
+        let path = folder.path().join(format!("checkpoint-step{step}.safetensors"));
+        let checkpoint = Checkpoint::read(&path).expect("a checkpoint");
+        assert_eq!(checkpoint.progress.step, step);
+        let training = checkpoint.last_model().expect("a model").header().card.training.clone();
+        assert_eq!(training.expect("its provenance").steps, step);
+    }
 }

@@ -67,9 +67,10 @@ fn a_capture_is_made_stopped_resumed_and_measured() {
     let (original, killed, nam) = (path("original.ondes"), path("killed.ondes"), path("original.nam"));
     let options = ["capture", "--dry", &dry, "--wet", &wet, "--size", "nano", "--epochs", "8", "--window", "1024"];
     let options = [&options[..], &["--name", "Green", "--type", "pedal", "--threads", "1"]].concat();
-    let output = run(&[&options[..], &["--out", &original, "--nam", &nam]].concat());
+    let output = run(&[&options[..], &["--out", &original, "--nam", &nam, "--profile"]].concat());
     let [table, text] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text"));
     assert!(output.status.success() && text.contains("x real time"), "{text}");
+    assert!(["profile of", "\nbackward ", "memory peak"].iter().all(|part| text.contains(part)), "{text}");
     assert!(table.contains("delayed by") && table.contains("held out"), "{table}");
 
     let arguments = [&options[..], &["--out", &killed]].concat();
@@ -213,7 +214,7 @@ fn an_interrupted_run_leaves_checkpoint_and_model_and_goes_on() {
     let output = train().args(arguments(&whole)).output().expect("it starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 
-    for name in ["-INT", "-TERM"] {
+    for (name, code) in [("-INT", 130), ("-TERM", 143)] {
         let out = path(&format!("stopped{name}.ondes"));
         let mut child =
             train().args(arguments(&out)).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
@@ -221,7 +222,7 @@ fn an_interrupted_run_leaves_checkpoint_and_model_and_goes_on() {
         signal(&child, name);
         let output = child.wait_with_output().expect("it ends");
         let text = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(130), "{text}");
+        assert_eq!(output.status.code(), Some(code), "{text}");
         assert!(text.contains("--resume goes on"), "{text}");
         let stopped = file::read(Path::new(&out)).expect("the best model so far");
         let exported = path("exported.ondes");
@@ -360,4 +361,146 @@ fn progress_is_printed_without_a_terminal() {
     assert!(text.lines().any(|line| line.starts_with("step") && line.contains("s/step")), "{text}");
     let events = std::fs::read_dir(folder.join("slow/tensorboard")).expect("a folder").count();
     assert_eq!(events, 1);
+}
+
+#[test]
+fn steps_are_timed_with_the_chosen_optimizers() {
+    let size = ["--weights", "0.01,0.02", "--batch", "2", "--seconds", "0.01", "--threads", "1"];
+    let table = succeed(&[&["bench", "--optimizer", "sgd,sophia"][..], &size].concat());
+    let lines: Vec<&str> = table.lines().skip_while(|line| !line.starts_with('|')).collect();
+    assert_eq!(lines[0], "| weights | batch | sgd | sophia |", "{table}");
+    assert!(lines.len() == 4 && lines[3].starts_with("| 0.02 M | 2 |"), "{table}");
+    let milliseconds = succeed(&["bench", "--network", "nano", "--seconds", "0.01"]);
+    assert!(milliseconds.trim().parse::<f64>().is_ok_and(|time| time > 0.0), "{milliseconds}");
+
+    for (arguments, named) in [
+        (&["bench", "--weights", "1000"][..], "400 million"),
+        (&["bench", "--network", "gru", "--batch", "4"], "--batch"),
+        (&["fit", "--profile", "cello.toml"], "must end in .json"),
+    ] {
+        let output = run(arguments);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && message.contains(named), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn a_capture_with_knobs_is_described_in_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let (dry, wet) = make_pair(folder);
+    let path = |name: &str| folder.join(name).display().to_string();
+    let quiet = path("quiet.wav");
+    let mut reader = hound::WavReader::open(&wet).expect("a WAV file");
+    let format = reader.spec();
+    let mut writer = hound::WavWriter::create(&quiet, format).expect("a file");
+    for sample in reader.samples::<f32>() {
+        writer.write_sample(0.3 * sample.expect("a whole file")).expect("it can be written");
+    }
+    writer.finalize().expect("it can be written");
+    let config = path("amp.toml");
+    let text = r#"
+        size = "lstm-4"
+        nam = "amp.nam"
+        [[pair]]
+        dry = "dry.wav"
+        wet = "quiet.wav"
+        knobs = { Volume = 2 }
+        [[pair]]
+        dry = "dry.wav"
+        wet = "wet.wav"
+        knobs = { Volume = 8 }
+        [knob.Volume]
+        min = 0
+        max = 10
+        [training]
+        epochs = 2
+        batch = "auto"
+        memory = "2G"
+        [loss]
+        esr = 1.0
+        mel = 0.1
+        [card]
+        name = "Blue"
+        [card.gear]
+        type = "amp"
+    "#;
+    std::fs::write(&config, text).expect("it can be written");
+    let output = run(&["capture", &config]);
+    let [table, messages] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text"));
+    assert!(output.status.success() && messages.contains("quiet.wav and 1 more"), "{messages}");
+    assert!(messages.contains("the largest that fits"), "{messages}");
+    assert!(table.contains("the format has no knobs: Volume at 5"), "{table}");
+    let model = file::read(Path::new(&path("amp.ondes"))).expect("a model");
+    let control = &model.header().controls[0];
+    assert_eq!((control.name.as_str(), control.min, control.max, control.default), ("Volume", 0.0, 10.0, 5.0));
+    assert_eq!(model.header().card.name, "Blue");
+    assert!(file::read(Path::new(&path("amp.nam"))).expect("a model").header().controls.is_empty());
+    // Tools that know one pair use the default positions.
+    succeed(&["evaluate", &path("amp.ondes"), "--dry", &dry, "--wet", &wet]);
+
+    for (old, new, named) in [
+        ("knobs = { Volume = 8 }", "", "pair 2: the position of knob \"Volume\" is missing"),
+        ("knobs = { Volume = 8 }", "knobs = { Volume = 2 }", "at 2 in all pairs"),
+        ("knobs = { Volume = 8 }", "knobs = { Volume = 80 }", "outside 0 to 10"),
+        ("[knob.Volume]", "[knob.Bass]", "knob.Bass"),
+        ("wet = \"quiet.wav\"", "wet = \"silent.wav\"", "silent.wav"),
+        ("esr = 1.0", "esr = -1.0", "loss.esr"),
+        ("lstm-4", "huge", "huge"),
+        ("\"auto\"", "\"all\"", "batch"),
+        ("2G", "many", "memory"),
+    ] {
+        std::fs::write(&config, text.replacen(old, new, 1)).expect("it can be written");
+        refuse(&[(vec!["capture", &config], named)]);
+    }
+    refuse(&[(vec!["capture", "--dry", &dry, "--dry", &dry, "--wet", &wet], "2 --dry and 1 --wet")]);
+
+    let both = path("both.ondes");
+    succeed(&[
+        "capture", "--dry", &dry, "--wet", &wet, "--wet", &quiet, "--size", "lstm-2", "--epochs", "1", "--out", &both,
+    ]);
+    assert!(file::read(Path::new(&both)).expect("a model").header().controls.is_empty());
+}
+
+#[test]
+fn a_sweep_prints_the_best_trial_and_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    make_corpus(folder);
+    let config = write_config(folder, "swept");
+    let arguments = ["sweep", &config, "--vary", "training.learning_rate=1e-9,2e-3", "--vary", "training.steps=6,14"];
+    let table = succeed(&arguments);
+    let rows: Vec<&str> = table.lines().collect();
+    assert_eq!(rows.len(), 6, "{table}");
+    assert!(rows[1].contains("training.learning_rate 0.002, training.steps 14"), "{table}");
+    assert!(rows[1].contains("finished") && rows[5].starts_with("best: "), "{table}");
+    let best = rows[5].trim_start_matches("best: ");
+    file::read(Path::new(best)).expect("a model");
+    // What is done is not done again; what is not, is.
+    std::fs::remove_file(folder.join("swept.sweep/trial002/result.json")).expect("a file");
+    let written = |trial: &str| {
+        let path = folder.join("swept.sweep").join(trial).join("model.ondes");
+        std::fs::metadata(path).and_then(|file| file.modified()).expect("a model")
+    };
+    let before = [written("trial001"), written("trial002")];
+    assert_eq!(succeed(&arguments), table);
+    let after = [written("trial001"), written("trial002")];
+    assert!(before[0] == after[0] && before[1] < after[1], "{before:?}, {after:?}");
+    let last = folder.join("swept.sweep/trial002/checkpoint.safetensors").display().to_string();
+    let out = folder.join("last.ondes").display().to_string();
+    assert!(succeed(&["export", &last, "--last", "--out", &out]).contains("step 14"));
+
+    refuse(&[
+        (vec!["sweep", &config, "--vary", "training.batch=2..4"], "--random"),
+        (vec!["sweep", "missing.toml", "--vary", "training.batch=2,4"], "missing.toml"),
+    ]);
+    let message = fail(&["sweep", &config, "--vary", "network.colour=1", "--work", &out.replace(".ondes", "")]);
+    assert!(message.contains("colour") && message.contains("all trials failed"), "{message}");
+}
+
+/// Runs a command that fails; returns its standard error.
+fn fail(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    String::from_utf8(output.stderr).expect("text")
 }

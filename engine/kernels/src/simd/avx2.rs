@@ -13,7 +13,8 @@ pub(crate) struct Avx2(());
 
 impl Avx2 {
     pub(crate) fn detect() -> Option<Avx2> {
-        let all = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c");
+        let all =
+            is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c");
         all.then_some(Avx2(()))
     }
 

@@ -1,0 +1,67 @@
+//! Sound, pitch and loudness of a whole recording.
+
+use serde::{Deserialize, Serialize};
+
+use super::shard::Row;
+
+/// Sample rate and frame rate of the analysis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FeatureRate {
+    /// Sample rate, Hz.
+    pub sample_rate: u32,
+    /// Samples per frame.
+    pub hop: usize,
+}
+
+impl FeatureRate {
+    /// Returns the duration of a number of frames, seconds.
+    #[must_use]
+    pub fn seconds(self, frames: usize) -> f64 {
+        (frames * self.hop) as f64 / f64::from(self.sample_rate)
+    }
+}
+
+/// Analysed recording. Frame `i` describes sample `i · hop`.
+pub struct Features {
+    /// Rates of the analysis.
+    pub rate: FeatureRate,
+    pub(super) values: Row,
+}
+
+impl Features {
+    /// Returns the number of frames.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.values.pitch.len()
+    }
+
+    /// Returns the length, seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.rate.seconds(self.frames())
+    }
+
+    /// Returns the sound, `frames · hop` samples.
+    #[must_use]
+    pub fn audio(&self) -> &[f32] {
+        &self.values.sound
+    }
+
+    /// Returns the pitch, semitones (69 = 440 Hz); unvoiced frames hold the last value.
+    #[must_use]
+    pub fn pitch(&self) -> &[f32] {
+        &self.values.pitch
+    }
+
+    /// Returns the A-weighted level, dB.
+    #[must_use]
+    pub fn loudness(&self) -> &[f32] {
+        &self.values.loudness
+    }
+
+    /// Returns 1 for frames with a pitch, else 0.
+    #[must_use]
+    pub fn voiced(&self) -> &[f32] {
+        &self.values.voiced
+    }
+}

@@ -1,0 +1,87 @@
+//! Training data: [`prepare()`] analyses folders of recordings once and writes a dataset of Arrow files ([`shard`]);
+//! [`store`] opens it, and [`Dataset`] draws random crops. [`pieces`] is the analysis of one recording.
+
+pub mod crops;
+pub mod features;
+pub mod pieces;
+pub mod prepare;
+pub mod shard;
+pub mod store;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use ondes_engine::media::FILE_EXTENSIONS;
+
+pub use crops::{CropBatch, Dataset, Subset};
+pub use features::{FeatureRate, Features};
+pub use prepare::{PrepareOptions, prepare};
+pub use shard::{DataFormat, SoundFormat};
+pub use store::Recordings;
+
+/// Characters of the hash in the name of a dataset in a work folder.
+const NAME_HASH: usize = 12;
+
+/// Opens the recordings of a folder: a dataset as it is; the audio files of any other folder are prepared in a folder
+/// below `cache` first.
+///
+/// # Errors
+/// Returns an error if a dataset has other rates, or a folder of audio files cannot be prepared.
+pub fn open_folder(folder: &Path, cache: &Path, rate: FeatureRate) -> anyhow::Result<Recordings> {
+    if folder.is_dir() && !store::shard_paths(folder)?.is_empty() {
+        let recordings = Recordings::open(folder)?;
+        let own = recordings.store.format().rate;
+        ensure!(
+            own == rate,
+            "{}: was prepared at {} Hz with a hop of {}; the model needs {} Hz and {}",
+            folder.display(),
+            own.sample_rate,
+            own.hop,
+            rate.sample_rate,
+            rate.hop
+        );
+        return Ok(recordings);
+    }
+    let format = DataFormat { rate, sound: SoundFormat::default() };
+    let absolute = folder.canonicalize().with_context(|| format!("{}: cannot be read", folder.display()))?;
+    let identity = format!("{} {} {}", absolute.display(), rate.sample_rate, rate.hop);
+    let hash = &blake3::hash(identity.as_bytes()).to_hex()[..NAME_HASH];
+    let name = absolute.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let dataset = cache.join(format!("{name}-{hash}"));
+    prepare(&[folder.to_owned()], &dataset, &PrepareOptions::new(format))?;
+    Recordings::open(&dataset)
+}
+
+/// Lists the audio files below a folder, sorted by path.
+///
+/// # Errors
+/// Returns an error if the folder cannot be read or holds no audio.
+pub fn audio_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    let mut visited = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        // Links may lead back to a folder.
+        if !folder.canonicalize().is_ok_and(|folder| visited.insert(folder)) {
+            continue;
+        }
+        for entry in std::fs::read_dir(&folder).with_context(|| format!("{}: cannot be read", folder.display()))? {
+            let path = entry.with_context(|| format!("{}: cannot be read", folder.display()))?.path();
+            let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_lowercase();
+            if path.is_dir() {
+                folders.push(path);
+            } else if FILE_EXTENSIONS.contains(&ending.as_str()) {
+                found.push(path);
+            }
+        }
+    }
+    if found.is_empty() {
+        bail!("{}: holds no audio file ({})", folder.display(), FILE_EXTENSIONS.join(", "));
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! A prepared dataset that is open for reading: its shards, the recordings in them, and a cache of decoded rows.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context, bail, ensure};
+use lru::LruCache;
+use ondes_engine::sync::lock;
+
+use super::features::Features;
+use super::shard::{self, DataFormat, Row, Shard, Source};
+
+/// Memory for decoded rows, bytes.
+const CACHE_BYTES: usize = 512 << 20;
+
+/// Position of a row: shard and index in it.
+type RowPosition = (usize, usize);
+
+/// Recording of a dataset.
+pub struct Recording {
+    /// Name and content.
+    pub source: Source,
+    /// Number of frames.
+    pub frames: usize,
+    rows: Vec<RowPosition>,
+}
+
+/// Open dataset.
+pub struct Store {
+    format: DataFormat,
+    shards: Vec<Shard>,
+    recordings: Vec<Recording>,
+    cache: Mutex<LruCache<RowPosition, Arc<Row>>>,
+}
+
+impl Store {
+    /// Opens a dataset.
+    ///
+    /// # Errors
+    /// Returns an error if the folder holds no shards, or they are damaged or incomplete.
+    pub fn open(folder: &Path) -> anyhow::Result<Self> {
+        let name = folder.display();
+        let shards = shard_paths(folder)?.iter().map(|path| Shard::open(path)).collect::<Result<Vec<_>, _>>()?;
+        let format = shards.first().with_context(|| format!("{name}: holds no dataset"))?.format();
+        ensure!(
+            shards.iter().all(|shard| shard.format() == format),
+            "{name}: its shards have different formats; delete it and prepare it again"
+        );
+        let mut recordings = Vec::new();
+        for (source, parts) in recorded_rows(&shards) {
+            let (rows, frames, whole) = parts.contiguous();
+            if !whole {
+                bail!("{name}: {} is incomplete; run `ondes-train prepare` again", source.name);
+            }
+            recordings.push(Recording { source, frames, rows });
+        }
+        let row_bytes = format.row_frames() * (format.rate.hop + 3) * size_of::<f32>();
+        let capacity = NonZeroUsize::new(CACHE_BYTES / row_bytes).unwrap_or(NonZeroUsize::MIN);
+        Ok(Self { format, shards, recordings, cache: Mutex::new(LruCache::new(capacity)) })
+    }
+
+    /// Returns rates and sample format.
+    #[must_use]
+    pub fn format(&self) -> DataFormat {
+        self.format
+    }
+
+    /// Returns the recordings, sorted by name.
+    #[must_use]
+    pub fn recordings(&self) -> &[Recording] {
+        &self.recordings
+    }
+
+    /// Calls `take` with the rows that hold frames of a recording, in order, and which of their frames those are.
+    ///
+    /// # Errors
+    /// Returns an error if a shard cannot be read or is damaged.
+    pub fn read(
+        &self,
+        recording: usize,
+        frames: Range<usize>,
+        mut take: impl FnMut(&Row, Range<usize>),
+    ) -> anyhow::Result<()> {
+        let length = self.format.row_frames();
+        let rows = &self.recordings[recording].rows;
+        for index in frames.start / length..frames.end.div_ceil(length) {
+            let row = self.row(rows[index])?;
+            let first = index * length;
+            take(&row, frames.start.max(first) - first..frames.end.min(first + length) - first);
+        }
+        Ok(())
+    }
+
+    /// Returns a row from the cache or its shard.
+    fn row(&self, position: RowPosition) -> anyhow::Result<Arc<Row>> {
+        if let Some(row) = lock(&self.cache).get(&position) {
+            return Ok(row.clone());
+        }
+        // Others read meanwhile; should two want the same row, both decode it.
+        let row = Arc::new(self.shards[position.0].read(position.1)?);
+        lock(&self.cache).put(position, row.clone());
+        Ok(row)
+    }
+
+    /// Reads a whole recording.
+    ///
+    /// # Errors
+    /// Returns an error if a shard cannot be read or is damaged.
+    pub fn features(&self, recording: usize) -> anyhow::Result<Features> {
+        let hop = self.format.rate.hop;
+        let mut values = Row::default();
+        self.read(recording, 0..self.recordings[recording].frames, |row, frames| {
+            values.sound.extend_from_slice(&row.sound[frames.start * hop..frames.end * hop]);
+            values.pitch.extend_from_slice(&row.pitch[frames.clone()]);
+            values.loudness.extend_from_slice(&row.loudness[frames.clone()]);
+            values.voiced.extend_from_slice(&row.voiced[frames]);
+        })?;
+        Ok(Features { rate: self.format.rate, values })
+    }
+}
+
+/// Recordings of a store that belong together.
+#[derive(Clone)]
+pub struct Recordings {
+    /// Store that holds them.
+    pub store: Arc<Store>,
+    /// Their indices there.
+    pub indices: Vec<usize>,
+}
+
+impl Recordings {
+    /// Opens all recordings of a dataset.
+    ///
+    /// # Errors
+    /// See [`Store::open`].
+    pub fn open(folder: &Path) -> anyhow::Result<Self> {
+        let store = Arc::new(Store::open(folder)?);
+        let indices = (0..store.recordings().len()).collect();
+        Ok(Self { store, indices })
+    }
+
+    /// Returns the recordings in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Recording> {
+        self.indices.iter().map(|&index| &self.store.recordings()[index])
+    }
+
+    /// Returns the total length, seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.store.format().rate.seconds(self.iter().map(|recording| recording.frames).sum())
+    }
+
+    /// Reads the recordings one after the other.
+    pub fn features(&self) -> impl Iterator<Item = anyhow::Result<Features>> {
+        self.indices.iter().map(|&index| self.store.features(index))
+    }
+}
+
+/// Rows of a recording, by first frame.
+#[derive(Default)]
+pub(super) struct RecordedRows(BTreeMap<usize, (RowPosition, usize, bool)>);
+
+impl RecordedRows {
+    /// Returns the rows from the start to the first gap, the number of their frames, and true if nothing is missing.
+    pub(super) fn contiguous(&self) -> (Vec<RowPosition>, usize, bool) {
+        let (mut rows, mut end, mut whole) = (Vec::new(), 0, false);
+        for (&first_frame, &(position, frames, last)) in &self.0 {
+            if first_frame != end || whole {
+                return (rows, end, false);
+            }
+            rows.push(position);
+            end += frames;
+            whole = last;
+        }
+        (rows, end, whole)
+    }
+}
+
+/// Collects the rows of each recording over all shards.
+pub(super) fn recorded_rows(shards: &[Shard]) -> BTreeMap<Source, RecordedRows> {
+    let mut recorded: BTreeMap<Source, RecordedRows> = BTreeMap::new();
+    for (shard_index, shard) in shards.iter().enumerate() {
+        for (row_index, (source, row)) in shard.rows().enumerate() {
+            if !recorded.contains_key(source) {
+                recorded.insert(source.clone(), RecordedRows::default());
+            }
+            let rows = recorded.get_mut(source).expect("it has just been inserted");
+            rows.0.entry(row.first_frame).or_insert(((shard_index, row_index), row.frames, row.last));
+        }
+    }
+    recorded
+}
+
+/// Lists the shards of a dataset, sorted by name.
+///
+/// # Errors
+/// Returns an error if the folder cannot be read.
+pub fn shard_paths(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let unreadable = || format!("{}: cannot be read", folder.display());
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(unreadable)? {
+        let path = entry.with_context(unreadable)?.path();
+        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !is_hidden && path.extension().is_some_and(|extension| extension == shard::EXTENSION) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}

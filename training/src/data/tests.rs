@@ -1,0 +1,200 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ondes_engine::dsp::analysis::analyse;
+use ondes_engine::dsp::resample::resample;
+use ondes_engine::media::{WavBits, WavWriter, read_mono};
+use tch::Device;
+
+use super::store::shard_paths;
+use super::*;
+use crate::config::Config;
+
+const RATE: FeatureRate = FeatureRate { sample_rate: 16_000, hop: 160 };
+
+fn options(sound: SoundFormat) -> PrepareOptions {
+    PrepareOptions::new(DataFormat { rate: RATE, sound })
+}
+
+/// Writes notes with rests between them, of other pitches for other seeds.
+fn write_notes(path: &Path, rate: u32, seconds: f64, seed: u32) {
+    let mut phase = 0.0;
+    let note = |n: usize| {
+        let (index, within) = (n / rate as usize, n % rate as usize);
+        phase += (180.0 + 37.0 * ((index as u32 * 7 + seed) % 11) as f32) / rate as f32;
+        if 4 * within > 3 * rate as usize { 0.0 } else { 0.4 * (std::f32::consts::TAU * phase).sin() }
+    };
+    let samples: Vec<f32> = (0..(seconds * f64::from(rate)) as usize).map(note).collect();
+    let mut writer = WavWriter::create(path, rate, 1, WavBits::Float32).expect("a file");
+    writer.write(&[samples]).expect("it is written");
+    writer.finish().expect("it is written");
+}
+
+/// Makes a folder with recordings of the given lengths.
+fn recordings(seconds: &[f64]) -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (sounds, out) = (folder.path().join("sounds"), folder.path().join("dataset"));
+    fs::create_dir(&sounds).expect("a folder");
+    for (index, &seconds) in seconds.iter().enumerate() {
+        write_notes(&sounds.join(format!("{index}.wav")), 16_000, seconds, index as u32);
+    }
+    (folder, sounds, out)
+}
+
+fn prepared(sounds: &Path, out: &Path, options: &PrepareOptions) -> (usize, usize, usize) {
+    let summary = prepare(&[sounds.to_owned()], out, options).expect("it is prepared");
+    (summary.recordings, summary.analysed, summary.dropped)
+}
+
+/// Returns the columns of all recordings with their names.
+fn content(out: &Path) -> Vec<(String, shard::Row)> {
+    let all = Recordings::open(out).expect("it opens");
+    let names = all.iter().map(|recording| recording.source.name.clone());
+    names.zip(all.features().map(|features| features.expect("it is read").values)).collect()
+}
+
+#[test]
+fn a_second_preparation_hears_only_what_is_new_or_changed() {
+    let (_folder, sounds, out) = recordings(&[1.5, 2.0, 3.2]);
+    let options = options(SoundFormat::F32);
+    assert_eq!(prepared(&sounds, &out, &options), (3, 3, 0));
+    let before = content(&out);
+    assert_eq!(prepared(&sounds, &out, &options), (3, 0, 0));
+    // Another time, but the same content.
+    let bytes = fs::read(sounds.join("0.wav")).expect("it is there");
+    fs::write(sounds.join("0.wav"), bytes).expect("it is written");
+    fs::remove_file(out.join("sources.json")).expect("it is there");
+    assert_eq!(prepared(&sounds, &out, &options), (3, 0, 0));
+    assert!(content(&out) == before);
+    write_notes(&sounds.join("1.wav"), 16_000, 2.0, 9);
+    fs::remove_file(sounds.join("2.wav")).expect("it is there");
+    write_notes(&sounds.join("new.wav"), 16_000, 1.0, 5);
+    assert_eq!(prepared(&sounds, &out, &options), (3, 2, 2));
+    let after = content(&out);
+    assert_eq!(after.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["0.wav", "1.wav", "new.wav"]);
+    assert!(after[0] == before[0] && after[1] != before[1]);
+    assert_eq!(after[2].1.pitch.len(), 100);
+}
+
+#[test]
+fn long_recordings_are_analysed_in_pieces_as_if_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("long.wav");
+    write_notes(&path, 22_050, 95.3, 3);
+    let out = |name: &str| folder.path().join(name);
+    let one = PrepareOptions { threads: 1, ..options(SoundFormat::F32) };
+    let many = PrepareOptions { threads: 5, shard_bytes: 300_000, ..options(SoundFormat::F32) };
+    prepared(folder.path(), &out("one"), &one);
+    prepared(folder.path(), &out("many"), &many);
+    let (first, second) = (content(&out("one")), content(&out("many")));
+    assert!(shard_paths(&out("many")).expect("a folder").len() > 5);
+    assert!(first == second);
+    let (sound, rate) = read_mono(&path).expect("it is read");
+    let mut sound = resample(&sound, rate, RATE.sample_rate).expect("it is resampled");
+    sound.resize(sound.len().next_multiple_of(RATE.hop), 0.0);
+    let frames = analyse(&sound, f64::from(RATE.sample_rate), RATE.hop);
+    let row = &first[0].1;
+    assert!(row.sound == sound);
+    assert_eq!(row.pitch.len(), frames.len());
+    for (index, frame) in frames.iter().enumerate() {
+        assert!((row.pitch[index] - frame.pitch.semitones).abs() < 1e-4, "frame {index}");
+        assert!((row.loudness[index] - frame.loudness).abs() < 1e-4, "frame {index}");
+        assert_eq!(row.voiced[index] > 0.5, frame.pitch.voiced, "frame {index}");
+    }
+}
+
+#[test]
+fn an_interrupted_preparation_goes_on_after_the_last_shard() {
+    let (_folder, sounds, out) = recordings(&[70.5, 1.0]);
+    let options = PrepareOptions { shard_bytes: 200_000, ..options(SoundFormat::F32) };
+    prepared(&sounds, &out, &options);
+    let (whole, shards) = (content(&out), shard_paths(&out).expect("a folder"));
+    assert!(shards.len() > 8);
+    for kept in [3, 0] {
+        shards[kept..].iter().for_each(|path| drop(fs::remove_file(path)));
+        let error = Recordings::open(&out).err().map(|error| error.to_string()).expect("it is not whole");
+        assert!(error.contains("run `ondes-train prepare` again") || kept == 0, "{error}");
+        assert_eq!(prepared(&sounds, &out, &options), (2, 2, 0));
+        assert!(content(&out) == whole);
+    }
+    // A gap in the middle.
+    fs::remove_file(&shards[4]).expect("it is there");
+    assert_eq!(prepared(&sounds, &out, &options), (2, 1, 0));
+    assert!(content(&out) == whole);
+}
+
+#[test]
+fn damage_is_found_and_repaired() {
+    let (_folder, sounds, out) = recordings(&[3.0, 4.0]);
+    let options = PrepareOptions { check: true, ..options(SoundFormat::F32) };
+    prepared(&sounds, &out, &options);
+    let (whole, path) = (content(&out), shard_paths(&out).expect("a folder").remove(0));
+    let bytes = fs::read(&path).expect("it is there");
+    for position in (0..bytes.len()).step_by(bytes.len() / 97) {
+        let mut damaged = bytes.clone();
+        damaged[position] ^= 0x10;
+        fs::write(&path, damaged).expect("it is written");
+        let read = Recordings::open(&out).and_then(|all| all.features().collect::<Result<Vec<_>, _>>().map(drop));
+        // Nothing reads the header, which the footer repeats.
+        let Err(error) = read else { continue };
+        assert!(format!("{error:#}").starts_with(&path.display().to_string()), "{error:#}");
+        assert!(!format!("{error:#}").contains('\n'), "{error:#}");
+    }
+    let mut damaged = bytes.clone();
+    damaged[bytes.len() / 2] ^= 1;
+    for damaged in [&damaged, &bytes[..bytes.len() / 2], &[][..]] {
+        fs::write(&path, damaged).expect("it is written");
+        assert_eq!(prepared(&sounds, &out, &options).1, 2);
+        assert!(content(&out) == whole);
+    }
+    // While it is open.
+    let all = Recordings::open(&out).expect("it opens");
+    fs::File::options()
+        .write(true)
+        .open(shard_paths(&out).expect("a folder").remove(0))
+        .expect("a file")
+        .set_len(99)
+        .expect("it is cut");
+    let error = all.store.features(0).err().map(|error| format!("{error:#}")).expect("it is not read");
+    assert!(error.ends_with("is damaged: it ends early"), "{error}");
+}
+
+#[test]
+fn sound_is_stored_in_the_chosen_format() {
+    let (_folder, sounds, out) = recordings(&[2.5]);
+    prepared(&sounds, &out.join("f32"), &options(SoundFormat::F32));
+    let exact = content(&out.join("f32")).remove(0).1;
+    for (sound, name, bound) in [(SoundFormat::F16, "f16", 2.5e-4), (SoundFormat::I16, "i16", 0.5 / 32_768.0)] {
+        prepared(&sounds, &out.join(name), &options(sound));
+        let row = content(&out.join(name)).remove(0).1;
+        let error = row.sound.iter().zip(&exact.sound).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(error > 0.0 && error <= bound, "{name}: {error}");
+        assert!((&row.pitch, &row.loudness, &row.voiced) == (&exact.pitch, &exact.loudness, &exact.voiced));
+        let refused = prepare(std::slice::from_ref(&sounds), &out.join(name), &options(SoundFormat::F32));
+        assert!(refused.is_err_and(|error| error.to_string().contains("use another --out")));
+    }
+}
+
+#[test]
+fn crops_do_not_depend_on_the_number_of_threads() {
+    let (folder, _sounds, _) = recordings(&[1.0, 3.3, 2.7, 5.0]);
+    let text = "name = \"a\"\ndata = \"sounds\"\nout = \"a.ondes\"\nwork = \"work\"\n[network]\nsample_rate = 16000\nhop = 160\n";
+    let path = folder.path().join("a.toml");
+    fs::write(&path, text).expect("it is written");
+    let config = Config::read(&path).expect("a recipe");
+    let dataset = Dataset::open(&config).expect("it opens");
+    let batch = |threads: usize, step: u64| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+        let batch = pool.install(|| dataset.batch(Subset::Training, step, 0..6, Device::Cpu)).expect("it is read");
+        assert_eq!(batch.audio.size(), [6, 16_000]);
+        assert_eq!(batch.pitch.size(), [6, 1, 100]);
+        batch
+    };
+    for step in 0..4 {
+        let (one, many) = (batch(1, step), batch(4, step));
+        assert!(one.audio == many.audio && one.pitch == many.pitch && one.loudness == many.loudness);
+        let part = dataset.batch(Subset::Training, step, 2..4, Device::Cpu).expect("it is read");
+        assert!(part.audio == many.audio.narrow(0, 2, 2));
+    }
+    assert!(batch(1, 0).audio != batch(1, 1).audio);
+}

@@ -1,0 +1,57 @@
+//! The largest batch that fits into memory.
+
+use anyhow::ensure;
+
+use super::memory;
+use super::pass::Pass;
+use super::run::Trainer;
+use super::task::Task;
+
+/// Largest batch that is chosen.
+const MAX_BATCH: usize = 4096;
+
+impl<T: Task> Trainer<T> {
+    /// Chooses the largest batch whose first step fits into memory: powers of two, then the middle of the last two.
+    ///
+    /// # Errors
+    /// Returns an error if not even a batch of one fits.
+    pub(super) fn choose_batch(&mut self) -> anyhow::Result<()> {
+        let mut fits = 0;
+        let mut rows = 1;
+        while rows <= MAX_BATCH && self.fits(rows)? {
+            fits = rows;
+            rows *= 2;
+        }
+        ensure!(fits > 0, "out of memory with a batch of one; {}", memory::advice(self.device));
+        if fits > 2 && rows <= MAX_BATCH && self.fits(fits + fits / 2)? {
+            fits += fits / 2;
+        }
+        self.set_batch(fits)?;
+        eprintln!("batch: {fits}, the largest that fits");
+        Ok(())
+    }
+
+    /// Tells whether a step with so many rows fits into memory. Larger batches than the data has rows do not.
+    fn fits(&mut self, rows: usize) -> anyhow::Result<bool> {
+        self.set_batch(rows)?;
+        // Recurrent state is brought up to date by the first step without learning.
+        let step = (0..2).find(|step| self.task.learns(*step)).unwrap_or(0);
+        if self.task.rows(step) < rows {
+            return Ok(false);
+        }
+        let Self { task, options, device, weights, phases, grids, profile, .. } = self;
+        let mut fits = true;
+        for (index, state) in phases.iter_mut().enumerate() {
+            fits &= memory::if_it_fits(|| {
+                let batches = [(1.0, task.batch(step, 0..rows, *device))];
+                let (precision, grids) = (options.precision, grids.as_ref());
+                let pass = Pass { index, weights, grids, step, precision, device: *device, scale: 1.0, profile };
+                pass.gradient(task, &batches, &mut state.parameters, None)
+            })
+            .is_some();
+            state.parameters.clear_gradients();
+        }
+        task.restart_step();
+        Ok(fits)
+    }
+}
