@@ -152,9 +152,9 @@ impl Task for SyntheticTask {
         self.inputs.size()[0] as usize
     }
 
-    fn batch(&mut self, _step: u64, rows: Range<usize>, device: Device) -> [Tensor; 2] {
+    fn batch(&mut self, _step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<[Tensor; 2]> {
         let part = |all: &Tensor| all.narrow(0, rows.start as i64, rows.len() as i64).to_device(device);
-        [part(&self.inputs), part(&self.targets)]
+        Ok([part(&self.inputs), part(&self.targets)])
     }
 
     fn loss(&mut self, _phase: usize, weights: &TorchWeights, [input, target]: &[Tensor; 2], _step: u64) -> Loss {
@@ -164,7 +164,7 @@ impl Task for SyntheticTask {
 
     fn validate(&mut self, weights: &TorchWeights, device: Device) -> anyhow::Result<Validation> {
         let rows = self.rows(0);
-        let batch = self.batch(0, 0..rows, device);
+        let batch = self.batch(0, 0..rows, device)?;
         let loss = self.loss(0, weights, &batch, 0).total.double_value(&[]);
         Ok(Validation { loss, measure: "validation", sounds: None })
     }

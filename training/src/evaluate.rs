@@ -14,7 +14,7 @@ use ondes_engine::native::Executor;
 use serde::Serialize;
 use tch::{Device, Tensor};
 
-use crate::dataset::{FeatureRate, Features};
+use crate::data::{FeatureRate, Features};
 use crate::loss::SpectralDistance;
 
 /// Name of the first measure on cards.

@@ -10,7 +10,7 @@ use crate::capture::pair::Pair;
 use crate::capture::task::{CaptureOptions, CaptureTask};
 use crate::capture::windows::Split;
 use crate::config::Config;
-use crate::dataset::{Dataset, Subset, load_features};
+use crate::data::{Dataset, Subset, load_features};
 use crate::evaluate::{evaluate, feature_rate};
 use crate::fake_quantization::QuantizationGrids;
 use crate::feature_matching::FeatureMatching;
@@ -93,7 +93,7 @@ impl FineTuneJob<'_> {
                     Some(folder) => {
                         evaluate(model, &load_features(folder, &config.work.join("features"), feature_rate(model)?)?)?
                     }
-                    None => evaluate(model, Dataset::open(config)?.files(Subset::Validation))?,
+                    None => evaluate(model, &Dataset::open(config)?.features(Subset::Validation)?)?,
                 };
                 Ok(evaluation.measures())
             }
@@ -118,7 +118,7 @@ impl FineTuneJob<'_> {
                 let synth = model.header().methods.iter().position(|method| method.name == "synth");
                 let synth = synth.context("the model has no method \"synth\"")?;
                 for step in 0..LISTENING_BATCHES {
-                    let batch = dataset.batch(Subset::Training, step, 0..LISTENING_ROWS, device);
+                    let batch = dataset.batch(Subset::Training, step, 0..LISTENING_ROWS, device)?;
                     listener(synth, &batch.controls(), LISTENING_WARM_UP);
                 }
                 Ok(())

@@ -8,7 +8,7 @@ use ondes_torch::{RecurrentState, TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
 use crate::config::Config;
-use crate::dataset::{CropBatch, Dataset, Features, Subset};
+use crate::data::{CropBatch, Dataset, Features, Subset};
 use crate::instrument_teacher::InstrumentTeacher;
 use crate::loss::{Loss, WeightedLoss};
 use crate::network;
@@ -68,24 +68,18 @@ impl InstrumentTask {
             graph.map(|graph| graph.with_defaults(&header.controls))
         };
         let (synth, room) = (graph("synth")?, graph("room")?);
-        let mut left = (REFERENCE_S * f64::from(header.sample_rate)) as usize;
-        let reference: Vec<&[f32]> = dataset
-            .files(Subset::Training)
-            .iter()
-            .map(|file| {
-                let part = &file.audio()[..file.audio().len().min(left)];
-                left -= part.len();
-                part
-            })
-            .collect();
+        let beginning = dataset.beginning(Subset::Training, REFERENCE_S)?;
+        let reference: Vec<&[f32]> = beginning.iter().map(Vec::as_slice).collect();
         let loss = WeightedLoss::new(config.loss(), header.sample_rate, &reference, device(&config.training.device)?);
         Ok(Self { loss, config, dataset, initial, synth, room, teacher: None, further: BTreeMap::new() })
     }
 
-    /// Returns the validation files; the training files if the validation share is 0.
-    #[must_use]
-    pub fn validation_files(&self) -> &[Features] {
-        self.dataset.files(Subset::Validation)
+    /// Reads the validation recordings; the training recordings if the validation share is 0.
+    ///
+    /// # Errors
+    /// Returns an error if they cannot be read.
+    pub fn validation_recordings(&self) -> anyhow::Result<Vec<Features>> {
+        self.dataset.features(Subset::Validation)
     }
 
     /// Adds a teacher.
@@ -167,14 +161,14 @@ impl Task for InstrumentTask {
     }
 
     /// Draws the crops of a step; with a teacher, every other batch is augmented and rendered by the teacher.
-    fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> InstrumentBatch {
-        let crops = self.dataset.batch(Subset::Training, step, rows.clone(), device);
+    fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<InstrumentBatch> {
+        let crops = self.dataset.batch(Subset::Training, step, rows.clone(), device)?;
         let crops = match &self.teacher {
             Some(teacher) if step % 2 == 1 => teacher.augmented_batch(crops, step),
             _ => crops,
         };
         // Parts of a batch have noise of their own.
-        InstrumentBatch { crops, noise_seed: step ^ (rows.start as u64) << 40 }
+        Ok(InstrumentBatch { crops, noise_seed: step ^ (rows.start as u64) << 40 })
     }
 
     fn loss(&mut self, _phase: usize, weights: &TorchWeights, batch: &InstrumentBatch, _step: u64) -> Loss {
@@ -206,7 +200,7 @@ impl Task for InstrumentTask {
         let mut sum = 0.0;
         let mut sounds = None;
         for step in 0..VALIDATION_BATCHES {
-            let crops = self.dataset.batch(Subset::Validation, step, 0..self.config.training.batch, device);
+            let crops = self.dataset.batch(Subset::Validation, step, 0..self.config.training.batch, device)?;
             let dry = self.synth.run(weights, &crops.controls(), step).remove(0);
             sum += self.loss_to(weights, &dry, &crops.audio, step).total.double_value(&[]);
             if step == 0 {

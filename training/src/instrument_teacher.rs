@@ -6,7 +6,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use tch::Device;
 
-use crate::dataset::CropBatch;
+use crate::data::CropBatch;
 use crate::feature_matching::FeatureMatching;
 
 /// Largest transposition of a batch, semitones, and largest change of its loudness, dB, either way.

@@ -2,7 +2,7 @@
 //!
 //! - [`trainer`]: one loop for everything that learns, with [`optimizer`]s, [`schedule`]s and [`loss`] terms; [`report`]
 //!   draws its logs. Its tasks:
-//! - Instruments: [`ondes_corpus`] generates recordings, [`dataset`] analyses a folder of audio, [`network`] builds the
+//! - Instruments: [`ondes_corpus`] generates recordings, [`data`] analyses folders of audio, [`network`] builds the
 //!   graph, [`instrument`] trains it, and [`evaluate`] measures quality on held-out recordings.
 //! - Captures of amplifiers and pedals: [`capture`], with simulated [circuits](ondes_corpus::circuits) to try it on.
 //! - Compression: [`quantize`], [`prune`] and [`distill`], with further training by [`fine_tune`],
@@ -18,7 +18,7 @@ pub mod bench;
 pub mod capture;
 pub mod compare;
 pub mod config;
-pub mod dataset;
+pub mod data;
 pub mod distill;
 pub mod evaluate;
 pub mod fake_quantization;

@@ -6,6 +6,7 @@ mod compare_command;
 mod distill_command;
 mod import_rave_command;
 mod output_options;
+mod prepare_command;
 mod prune_command;
 mod quantize_command;
 mod sound_options;
@@ -21,7 +22,7 @@ use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use ondes_engine::model::{Model, file};
 use ondes_training::config::Config;
-use ondes_training::dataset::load_features;
+use ondes_training::data::load_features;
 use ondes_training::evaluate::{Evaluation, evaluate, feature_rate};
 use ondes_training::instrument::InstrumentTask;
 use ondes_training::report::{self, Run};
@@ -71,6 +72,8 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Analyses folders of audio once and writes a dataset, which `fit` and others take as a folder.
+    Prepare(prepare_command::PrepareArguments),
     /// Trains an instrument from a folder of audio.
     Fit(Box<FitArguments>),
     /// Writes the best model of a checkpoint.
@@ -191,6 +194,7 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Corpus { name, out, minutes, seed } => make_corpus(name, &out, minutes, seed),
+        Command::Prepare(arguments) => prepare_command::run(&arguments),
         Command::CaptureSignal(options) => capture_command::make_signal(&options),
         Command::Circuit(options) => capture_command::play_circuit(&options),
         Command::Cabinet(options) => capture_command::make_cabinet(&options),
@@ -261,7 +265,7 @@ fn fit(options: &FitArguments) -> anyhow::Result<Outcome> {
         Some(folder) => {
             evaluate(&model, &load_features(folder, &config.work.join("features"), feature_rate(&model)?)?)?
         }
-        None => evaluate(&model, trainer.task().validation_files())?,
+        None => evaluate(&model, &trainer.task().validation_recordings()?)?,
     };
     print_evaluation(&evaluation);
     let mut header = model.header().clone();

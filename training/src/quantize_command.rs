@@ -10,7 +10,7 @@ use ondes_engine::model::compression::{ScaleFit, Scaling, WeightPrecision};
 use ondes_engine::model::{Kind, Model, file};
 use ondes_training::capture::pair::Pair;
 use ondes_training::capture::signal;
-use ondes_training::dataset::{audio_files, load_features};
+use ondes_training::data::{audio_files, load_features};
 use ondes_training::evaluate::feature_rate;
 use ondes_training::fine_tune::FineTuneMode;
 use ondes_training::quantize::compression_loss::CompressionLoss;

@@ -278,15 +278,16 @@ impl Task for CaptureTask<'_> {
         }
     }
 
-    fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> CaptureBatch {
+    fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<CaptureBatch> {
         let first_row = rows.start;
         let (epoch, chunk) = (step / self.steps(), step % self.steps());
         if self.is_recurrent() {
             let before = if chunk == 0 { StreamState::default() } else { self.memory.rows(&rows) };
-            return CaptureBatch { windows: self.windows.chunk(epoch, chunk, rows, device), first_row, before };
+            return Ok(CaptureBatch { windows: self.windows.chunk(epoch, chunk, rows, device), first_row, before });
         }
         let starts = self.window_starts(step)[rows].to_vec();
-        CaptureBatch { windows: self.windows.cut(&starts, device), first_row, before: StreamState::default() }
+        let windows = self.windows.cut(&starts, device);
+        Ok(CaptureBatch { windows, first_row, before: StreamState::default() })
     }
 
     /// The first chunk of a stream starts from silence unlike the recording, so it only warms up.

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::capture::measure::compare as compare_capture;
 use crate::capture::pair::Pair;
-use crate::dataset::load_features;
+use crate::data::load_features;
 use crate::evaluate::{evaluate, feature_rate};
 use candidate::Candidate;
 use cost::{Cost, Speed};

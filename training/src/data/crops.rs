@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rayon::prelude::*;
 use tch::{Device, Tensor};
 
-use super::features::FeatureRate;
+use super::features::{FeatureRate, Features};
 use super::open_folder;
 use super::store::Recordings;
 use crate::config::Config;
@@ -127,6 +127,14 @@ impl Dataset {
     #[must_use]
     pub fn recordings(&self, subset: Subset) -> &Recordings {
         &self.part(subset).recordings
+    }
+
+    /// Reads the recordings of a subset.
+    ///
+    /// # Errors
+    /// Returns an error if a shard cannot be read or is damaged.
+    pub fn features(&self, subset: Subset) -> anyhow::Result<Vec<Features>> {
+        self.recordings(subset).features().collect()
     }
 
     /// Returns the sound of the first recordings of a subset, up to a length in seconds.

@@ -53,6 +53,14 @@ pub fn open_folder(folder: &Path, cache: &Path, rate: FeatureRate) -> anyhow::Re
     Recordings::open(&dataset)
 }
 
+/// Reads the recordings of a folder; see [`open_folder`].
+///
+/// # Errors
+/// As [`open_folder`].
+pub fn load_features(folder: &Path, cache: &Path, rate: FeatureRate) -> anyhow::Result<Vec<Features>> {
+    open_folder(folder, cache, rate)?.features().collect()
+}
+
 /// Lists the audio files below a folder, sorted by path.
 ///
 /// # Errors

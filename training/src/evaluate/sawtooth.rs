@@ -8,7 +8,7 @@ use ondes_kernels::HarmonicFrame;
 use realfft::num_complex::Complex32;
 use realfft::{RealFftPlanner, RealToComplex};
 
-use crate::dataset::{FeatureRate, Features};
+use crate::data::{FeatureRate, Features};
 
 /// Length of the Fourier transforms of the mean spectra and of the filter, samples.
 const FFT: usize = 2048;

@@ -14,7 +14,7 @@ use tch::{Device, Tensor};
 
 use super::reference::{CalibrationSound, Reference, render};
 use crate::capture::measure::{ESR, compare, esr};
-use crate::dataset::Features;
+use crate::data::Features;
 use crate::evaluate::SPECTRAL_DISTANCE;
 use crate::loss::SpectralDistance;
 

@@ -9,7 +9,7 @@ use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
 use ondes_kernels::FlushToZero;
 
 use crate::capture::pair::Pair;
-use crate::dataset::Features;
+use crate::data::Features;
 use crate::evaluate::replay;
 use crate::variants;
 

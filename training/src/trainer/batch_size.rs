@@ -42,13 +42,13 @@ impl<T: Task> Trainer<T> {
         let Self { task, options, device, weights, phases, grids, profile, .. } = self;
         let mut fits = true;
         for (index, state) in phases.iter_mut().enumerate() {
-            fits &= memory::if_it_fits(|| {
-                let batches = [(1.0, task.batch(step, 0..rows, *device))];
+            let gradient = memory::if_it_fits(|| -> anyhow::Result<_> {
+                let batches = [(1.0, task.batch(step, 0..rows, *device)?)];
                 let (precision, grids) = (options.precision, grids.as_ref());
                 let pass = Pass { index, weights, grids, step, precision, device: *device, scale: 1.0, profile };
-                pass.gradient(task, &batches, &mut state.parameters, None)
-            })
-            .is_some();
+                Ok(pass.gradient(task, &batches, &mut state.parameters, None))
+            });
+            fits &= gradient.transpose()?.is_some();
             state.parameters.clear_gradients();
         }
         task.restart_step();

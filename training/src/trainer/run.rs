@@ -385,15 +385,15 @@ impl<T: Task> Trainer<T> {
         let step = progress.step;
         let rows = task.rows(step);
         let mut parts = options.accumulate.clamp(1, rows.max(1));
-        let cut = |task: &mut T, parts: usize| -> Vec<(f64, T::Batch)> {
+        let cut = |task: &mut T, parts: usize| -> anyhow::Result<Vec<(f64, T::Batch)>> {
             let part = |part: usize| {
                 let range = part * rows / parts..(part + 1) * rows / parts;
                 let share = range.len() as f64 / rows as f64;
-                (share, profile.measure(Part::Data, || task.batch(step, range, *device)))
+                Ok((share, profile.measure(Part::Data, || task.batch(step, range, *device))?))
             };
             (0..parts).map(part).collect()
         };
-        let mut batches = cut(task, parts);
+        let mut batches = cut(task, parts)?;
         let mut sum = StepLoss { total: f64::NAN, terms: Vec::new(), gradient: 0.0 };
         let with_terms = (step + 1).is_multiple_of(options.log_every);
         let learns = task.learns(step);
@@ -421,7 +421,7 @@ impl<T: Task> Trainer<T> {
                 options.accumulate = parts;
                 task.restart_step();
                 sum.terms.clone_from(&known_terms);
-                batches = cut(task, parts);
+                batches = cut(task, parts)?;
             };
             let Some(total) = total else { continue };
             if !total.is_finite() {

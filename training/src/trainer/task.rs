@@ -69,7 +69,10 @@ pub trait Task {
     fn checkpoint_activations(&mut self) {}
 
     /// Returns rows of the batch of a step.
-    fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> Self::Batch;
+    ///
+    /// # Errors
+    /// Returns an error if the data cannot be read.
+    fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<Self::Batch>;
 
     /// Tells whether a step moves the weights; others only bring recurrent state up to date.
     fn learns(&self, _step: u64) -> bool {

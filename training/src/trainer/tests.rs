@@ -330,7 +330,9 @@ fn a_task_with_an_adversary_trains_both_sides() {
         fn rows(&self, _step: u64) -> usize {
             1
         }
-        fn batch(&mut self, _step: u64, _rows: std::ops::Range<usize>, _device: Device) {}
+        fn batch(&mut self, _step: u64, _rows: std::ops::Range<usize>, _device: Device) -> anyhow::Result<()> {
+            Ok(())
+        }
         fn loss(&mut self, phase: usize, weights: &TorchWeights, _batch: &(), _step: u64) -> crate::loss::Loss {
             let product = (&weights.0["g"] * &weights.0["d"]).sum(tch::Kind::Float);
             let total = if phase == 0 { -product } else { product };

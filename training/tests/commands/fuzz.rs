@@ -7,7 +7,8 @@ use ondes_tests::fuzz::{Format, Syntax, files, run};
 use ondes_tests::untrained_instrument;
 use ondes_torch::TorchWeights;
 use ondes_training::config::Config;
-use ondes_training::dataset::{FeatureRate, Features};
+use ondes_training::data::store::shard_paths;
+use ondes_training::data::{DataFormat, FeatureRate, PrepareOptions, Recordings, SoundFormat, prepare};
 use ondes_training::trainer::{Checkpoint, Progress, checkpoint};
 use tch::Device;
 
@@ -19,7 +20,7 @@ const INPUTS: u64 = 1_500;
 
 #[test]
 fn mutated_files_give_an_error_or_are_used() {
-    run(vec![recipe(), features(), checkpoints()], INPUTS);
+    run(vec![recipe(), shards(), checkpoints()], INPUTS);
 }
 
 /// Recipes of `ondes-train fit`.
@@ -35,27 +36,35 @@ fn recipe() -> Format<'static> {
     })
 }
 
-/// Analysed recordings in the work folder.
-fn features() -> Format<'static> {
+/// Shards of analysed recordings.
+fn shards() -> Format<'static> {
     let folder = tempfile::tempdir().expect("a folder");
-    let (path, cache) = (folder.path().join("a.wav"), folder.path().join("cache"));
-    std::fs::create_dir(&cache).expect("a folder");
-    let mut writer = WavWriter::create(&path, 16_000, 1, WavBits::Int16).expect("a file");
+    let (sounds, dataset) = (folder.path().join("sounds"), folder.path().join("dataset"));
+    std::fs::create_dir(&sounds).expect("a folder");
+    let mut writer = WavWriter::create(&sounds.join("a.wav"), 16_000, 1, WavBits::Int16).expect("a file");
     writer.write(&[(0..3_200).map(|n| (n as f32 * 0.1).sin()).collect::<Vec<f32>>()]).expect("it is written");
     writer.finish().expect("it is written");
     let rate = FeatureRate { sample_rate: 16_000, hop: 160 };
-    Features::open(&path, &cache, rate).expect("it is analysed");
-    let seeds = files(&cache, "");
-    let cached = std::fs::read_dir(&cache).expect("a folder").next().expect("a file").expect("a file").path();
-    Format::new("features", Syntax::Binary, seeds, move |bytes| {
-        // The file before may be mapped still.
+    let options = PrepareOptions::new(DataFormat { rate, sound: SoundFormat::F32 });
+    prepare(&[sounds], &dataset, &options).expect("it is analysed");
+    let path = shard_paths(&dataset).expect("a folder").remove(0);
+    let seeds = vec![std::fs::read(&path).expect("it was written")];
+    Format::new("shard", Syntax::Binary, seeds, move |bytes| {
         let _kept = &folder;
-        std::fs::remove_file(&cached).expect("it is there");
-        std::fs::write(&cached, bytes).expect("the file is written");
-        let features = Features::open(&path, &cache, rate).map_err(|error| format!("{error:#}"))?;
-        let (frames, values) = (features.frames(), [features.pitch(), features.loudness(), features.voiced()]);
-        assert!(values.iter().all(|values| values.len() == frames) && features.audio().len() == frames * rate.hop);
-        Ok(())
+        std::fs::write(&path, bytes).expect("the file is written");
+        let read = || -> anyhow::Result<()> {
+            let recordings = Recordings::open(&dataset)?;
+            let rate = recordings.store.format().rate;
+            for features in recordings.features() {
+                let features = features?;
+                let frames = features.frames();
+                let values = [features.pitch(), features.loudness(), features.voiced()];
+                assert!(values.iter().all(|values| values.len() == frames));
+                assert!(features.audio().len() == frames * rate.hop);
+            }
+            Ok(())
+        };
+        read().map_err(|error| format!("{error:#}"))
     })
 }
 
