@@ -10,6 +10,7 @@ use ondes_training::trainer::early_stopping::EarlyStopping;
 use ondes_training::trainer::metrics::MetricsLog;
 use ondes_training::trainer::progress::ProgressDisplay;
 use ondes_training::trainer::tensorboard::TensorBoard;
+use ondes_training::trainer::{Length, RunFiles, TrainerOptions};
 
 fn callbacks(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("callback");
@@ -18,11 +19,16 @@ fn callbacks(criterion: &mut Criterion) {
     let mut trainer = capture_trainer("lstm-16", 1, &pair).expect("a trainer");
     group.bench_function("step without callbacks", |bencher| bencher.iter(|| trainer.advance().expect("a step")));
     let log_every = 10;
-    let metrics = folder.path().join("metrics.jsonl");
+    let files = RunFiles {
+        checkpoint: folder.path().join("checkpoint.safetensors"),
+        metrics: folder.path().join("metrics.jsonl"),
+        tensorboard: None,
+    };
+    let options = TrainerOptions { log_every, ..TrainerOptions::new(Length::Steps(1), 1e-3, files) };
     let tensorboard = folder.path().join("tensorboard");
     let all: [(&str, Box<dyn Callback>); 4] = [
         ("default: progress", Box::new(ProgressDisplay::new(0, 1_000_000, Some((100, 1.0))).expect("a display"))),
-        ("default: metrics.jsonl", Box::new(MetricsLog::new(&metrics, 0, log_every).expect("a log"))),
+        ("default: metrics.jsonl", Box::new(MetricsLog::new(0, &options).expect("a log"))),
         ("default: early stopping", Box::new(EarlyStopping::new(Some(10), None, 0))),
         ("--tensorboard", Box::new(TensorBoard::new(&tensorboard, log_every).expect("event files"))),
     ];
@@ -40,6 +46,9 @@ fn callbacks(criterion: &mut Criterion) {
                     rate: 1e-3,
                     mean_loss: 0.1,
                     seconds: 0.005,
+                    data_seconds: 0.0,
+                    rows: 16,
+                    loader: &|| None,
                     phases: &phases,
                 };
                 callback.step_done(&report).expect("it is written");

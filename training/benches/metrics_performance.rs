@@ -1,24 +1,45 @@
 //! Writing, reading and tabulating the log of a run.
 
+use std::path::Path;
+
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ondes_training::report::{Run, draw, table};
 use ondes_training::trainer::callback::{Callback, StepReport};
 use ondes_training::trainer::metrics::{MetricsLog, read};
+use ondes_training::trainer::{Length, RunFiles, TrainerOptions};
 
 const LINES: u64 = 10_000;
 
 fn write(log: &mut MetricsLog, step: u64) {
     let loss = 1.0 / step as f64;
     let terms = [("stft", loss), ("esr", 0.5 * loss)];
-    let report =
-        StepReport { step, loss, terms: &terms, gradient: 1.0, rate: 1e-3, mean_loss: loss, seconds: 0.1, phases: &[] };
+    let report = StepReport {
+        step,
+        loss,
+        terms: &terms,
+        gradient: 1.0,
+        rate: 1e-3,
+        mean_loss: loss,
+        seconds: 0.1,
+        data_seconds: 0.0,
+        rows: 8,
+        loader: &|| None,
+        phases: &[],
+    };
     log.step_done(&report).expect("it is written");
+}
+
+/// Returns options with a line for each step.
+fn options(path: &Path) -> TrainerOptions {
+    let files =
+        RunFiles { checkpoint: path.with_extension("safetensors"), metrics: path.to_owned(), tensorboard: None };
+    TrainerOptions { log_every: 1, ..TrainerOptions::new(Length::Steps(1), 1e-3, files) }
 }
 
 fn logs(criterion: &mut Criterion) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("metrics.jsonl");
-    let mut log = MetricsLog::new(&path, 0, 1).expect("a log");
+    let mut log = MetricsLog::new(0, &options(&path)).expect("a log");
     (1..=LINES).for_each(|step| write(&mut log, step));
 
     let mut group = criterion.benchmark_group("metrics");
@@ -27,7 +48,7 @@ fn logs(criterion: &mut Criterion) {
     let run = [Run::read(&path).expect("a log")];
     group.bench_function("table", |bencher| bencher.iter(|| table(&run)));
     group.bench_function("chart", |bencher| bencher.iter(|| draw(&run)));
-    let mut other = MetricsLog::new(&folder.path().join("other.jsonl"), 0, 1).expect("a log");
+    let mut other = MetricsLog::new(0, &options(&folder.path().join("other.jsonl"))).expect("a log");
     let mut step = 0;
     group.throughput(Throughput::Elements(1));
     group.bench_function("write a line", |bencher| {

@@ -19,7 +19,7 @@ use ondes_training::loss::LossWeights;
 use ondes_training::trainer::{Outcome, RunFiles, Trainer, interrupt};
 use ondes_training::variants;
 
-use crate::trainer_arguments::{ScheduleArgument, TrainerArguments};
+use crate::trainer_arguments::{ScheduleArgument, TrainerArguments, WorkersArgument};
 use crate::value_parser;
 
 /// Network if neither `--size` nor `--from` is given.
@@ -120,6 +120,8 @@ pub struct CaptureArguments {
     seed: Option<u64>,
     #[command(flatten)]
     trainer: TrainerArguments,
+    #[command(flatten)]
+    pub workers: WorkersArgument,
     #[command(flatten)]
     schedule: ScheduleArgument,
     #[command(flatten)]
@@ -269,15 +271,19 @@ pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
     };
     let mut training = config.options(network.clone(), files)?;
     options.trainer.apply(&mut training.trainer)?;
+    let membership = options.workers.join(&mut training.trainer)?;
     let pairs = read_pairs(&config, options.force)?;
     let trainer_options = training.trainer.clone();
     let checkpoint = trainer_options.files.checkpoint.clone();
     let mut trainer = Trainer::new(CaptureTask::new(training, &pairs, base.as_ref())?, trainer_options)?;
-    if options.resume {
+    if options.resume || membership.as_ref().is_some_and(|membership| membership.restarts > 0 && checkpoint.exists()) {
         trainer.resume()?;
     }
     interrupt::install()?;
     let outcome = trainer.run()?;
+    if membership.is_some_and(|membership| !membership.is_first()) {
+        return Ok(outcome);
+    }
     let model = with_card(&trainer.model()?, &config.card, &config.pairs[0].wet)?;
     let mut header = model.header().clone();
     header.card.quality = vec![measure(&model, &pairs)?];

@@ -1,5 +1,6 @@
 //! Configuration of `ondes-train fit`: one TOML file per instrument.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
@@ -8,10 +9,11 @@ use ondes_engine::files::shortened;
 use ondes_engine::instrument::Performance;
 use serde::{Deserialize, Serialize};
 
+use crate::data::Augmentation;
 use crate::loss::LossWeights;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
-use crate::trainer::{Clip, Length, Precision, ProfileOptions, RunFiles, TrainerOptions};
+use crate::trainer::{AlertsConfig, Clip, Length, Precision, ProfileOptions, RunFiles, TrainerOptions};
 
 /// Largest recipe, bytes; far above any real one.
 pub(crate) const MAX_BYTES: u64 = 1 << 20;
@@ -46,6 +48,12 @@ pub struct Config {
     /// Sizes of the network.
     #[serde(default)]
     pub network: NetworkConfig,
+    /// Augmentation of the training crops.
+    #[serde(default)]
+    pub augmentation: Augmentation,
+    /// Reading of the recordings.
+    #[serde(default)]
+    pub loader: LoaderConfig,
     /// Length and pace of training.
     #[serde(default)]
     pub training: TrainingConfig,
@@ -55,6 +63,9 @@ pub struct Config {
     /// Schedule of the learning rate.
     #[serde(default)]
     pub schedule: ScheduleConfig,
+    /// Thresholds of warnings about speed.
+    #[serde(default)]
+    pub alerts: AlertsConfig,
     /// Terms of the loss; by default the multi-scale spectral distance.
     #[serde(default)]
     pub loss: Option<LossWeights>,
@@ -97,6 +108,23 @@ impl Default for NetworkConfig {
             output_units: 128,
             room_seconds: 0.3,
         }
+    }
+}
+
+/// Reading of recordings while training.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LoaderConfig {
+    /// Threads; 0 to start with one and add more while the trainer waits for data.
+    pub workers: usize,
+    /// Memory for decoded recordings, bytes, such as "512M".
+    #[serde(deserialize_with = "bytes")]
+    pub cache: u64,
+}
+
+impl Default for LoaderConfig {
+    fn default() -> Self {
+        Self { workers: 0, cache: 512_000_000 }
     }
 }
 
@@ -157,6 +185,9 @@ pub struct TrainingConfig {
     /// Measures where the time of a step goes; set on the command line.
     #[serde(skip)]
     pub profile: Option<ProfileOptions>,
+    /// Address that metrics are served at; set on the command line.
+    #[serde(skip)]
+    pub endpoint: Option<SocketAddr>,
 }
 
 impl Default for TrainingConfig {
@@ -187,6 +218,7 @@ impl Default for TrainingConfig {
             threads: 0,
             device: "auto".into(),
             profile: None,
+            endpoint: None,
         }
     }
 }
@@ -217,10 +249,26 @@ pub(crate) fn batch_rows<'de, D: serde::Deserializer<'de>>(source: D) -> Result<
     }
 }
 
+/// Size in bytes, or as a text such as "8G".
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Bytes {
+    Number(u64),
+    Text(String),
+}
+
 /// Reads a size in bytes such as "8G".
+fn bytes<'de, D: serde::Deserializer<'de>>(source: D) -> Result<u64, D::Error> {
+    let expected = || serde::de::Error::custom("a size must be a number of bytes, or a text such as \"8G\"");
+    match Bytes::deserialize(source).map_err(|_| expected())? {
+        Bytes::Number(bytes) => Ok(bytes),
+        Bytes::Text(text) => parse_bytes(&text).map_err(serde::de::Error::custom),
+    }
+}
+
+/// Reads a size in bytes that may be absent.
 fn memory_bytes<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<u64>, D::Error> {
-    let text = String::deserialize(source)?;
-    parse_bytes(&text).map(Some).map_err(serde::de::Error::custom)
+    bytes(source).map(Some)
 }
 
 /// Parses a size such as "8G", "500M" or a number of bytes.
@@ -257,6 +305,31 @@ pub fn read_toml<T: serde::de::DeserializeOwned>(path: &Path) -> anyhow::Result<
 }
 
 impl Config {
+    /// Returns the defaults for a folder of recordings, a model file to write and a work folder.
+    #[must_use]
+    pub fn new(data: PathBuf, out: PathBuf, work: PathBuf) -> Self {
+        Self {
+            name: String::new(),
+            description: String::new(),
+            author: String::new(),
+            licence: String::new(),
+            data,
+            held_out: None,
+            out,
+            work,
+            seed: 0,
+            network: NetworkConfig::default(),
+            augmentation: Augmentation::default(),
+            loader: LoaderConfig::default(),
+            training: TrainingConfig::default(),
+            optimizer: OptimizerConfig::default(),
+            schedule: ScheduleConfig::default(),
+            alerts: AlertsConfig::default(),
+            loss: None,
+            performance: Performance::default(),
+        }
+    }
+
     /// Reads a configuration and resolves its paths.
     ///
     /// # Errors
@@ -293,6 +366,8 @@ impl Config {
             training.minutes.is_none_or(|minutes| minutes > 0.0 && minutes.is_finite()),
             "training.minutes must be above 0"
         );
+        ensure!((0..=256).contains(&self.loader.workers), "loader.workers must be 0 to 256");
+        self.augmentation.check()?;
         self.performance.validate().context("performance")?;
         self.loss().check()?;
         self.trainer_options().check()
@@ -335,6 +410,8 @@ impl Config {
             threads: training.threads,
             device: training.device.clone(),
             profile: training.profile.clone(),
+            alerts: self.alerts,
+            endpoint: training.endpoint,
             ..TrainerOptions::new(length, training.learning_rate, files)
         }
     }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use ondes_engine::model::{Model, Training};
-use ondes_torch::{RecurrentState, TorchGraph, TorchWeights};
+use ondes_torch::{Noise, RecurrentState, TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
 use crate::config::Config;
-use crate::data::{CropBatch, Dataset, Features, Subset};
+use crate::data::{CropBatch, Dataset, Features, Loader, LoaderStats, Subset};
 use crate::instrument_teacher::InstrumentTeacher;
 use crate::loss::{Loss, WeightedLoss};
 use crate::network;
@@ -27,7 +28,8 @@ const REFERENCE_S: f64 = 120.0;
 /// An instrument that learns from recordings.
 pub struct InstrumentTask {
     config: Config,
-    dataset: Dataset,
+    dataset: Arc<Dataset>,
+    loader: Loader,
     /// Model at the start of the run.
     initial: Model,
     synth: TorchGraph,
@@ -41,8 +43,7 @@ pub struct InstrumentTask {
 /// Crops of a step.
 pub struct InstrumentBatch {
     crops: CropBatch,
-    /// Seed of the noise.
-    noise_seed: u64,
+    noise: Noise,
 }
 
 impl InstrumentTask {
@@ -61,7 +62,8 @@ impl InstrumentTask {
     /// # Errors
     /// As [`InstrumentTask::new`].
     pub fn from_model(initial: Model, config: Config) -> anyhow::Result<Self> {
-        let dataset = Dataset::open(&config)?;
+        let dataset = Arc::new(Dataset::open(&config)?);
+        let loader = Loader::new(dataset.clone(), config.loader.workers);
         let header = initial.header();
         let graph = |name: &str| {
             let graph = TorchGraph::new(initial.method(name)?, header.sample_rate);
@@ -71,7 +73,7 @@ impl InstrumentTask {
         let beginning = dataset.beginning(Subset::Training, REFERENCE_S)?;
         let reference: Vec<&[f32]> = beginning.iter().map(Vec::as_slice).collect();
         let loss = WeightedLoss::new(config.loss(), header.sample_rate, &reference, device(&config.training.device)?);
-        Ok(Self { loss, config, dataset, initial, synth, room, teacher: None, further: BTreeMap::new() })
+        Ok(Self { loss, config, dataset, loader, initial, synth, room, teacher: None, further: BTreeMap::new() })
     }
 
     /// Reads the validation recordings; the training recordings if the validation share is 0.
@@ -98,13 +100,13 @@ impl InstrumentTask {
     }
 
     /// Returns a dry sound with the room added.
-    fn with_room(&self, weights: &TorchWeights, dry: &Tensor, noise_seed: u64) -> Tensor {
-        dry + self.room.run(weights, &[dry.shallow_clone()], noise_seed).remove(0)
+    fn with_room(&self, weights: &TorchWeights, dry: &Tensor, noise: impl Into<Noise>) -> Tensor {
+        dry + self.room.run(weights, &[dry.shallow_clone()], noise).remove(0)
     }
 
     /// Returns the loss of a dry sound, with the room added, against a target.
-    fn loss_to(&self, weights: &TorchWeights, dry: &Tensor, target: &Tensor, noise_seed: u64) -> Loss {
-        let wet = self.with_room(weights, dry, noise_seed).squeeze_dim(1);
+    fn loss_to(&self, weights: &TorchWeights, dry: &Tensor, target: &Tensor, noise: impl Into<Noise>) -> Loss {
+        let wet = self.with_room(weights, dry, noise).squeeze_dim(1);
         self.loss.between(&after_warm_up(&wet), &after_warm_up(target))
     }
 }
@@ -152,6 +154,10 @@ impl Task for InstrumentTask {
         self.config.training.batch
     }
 
+    fn loader_stats(&self) -> Option<LoaderStats> {
+        Some(self.loader.stats())
+    }
+
     fn set_batch(&mut self, rows: usize) {
         self.config.training.batch = rows;
     }
@@ -162,21 +168,20 @@ impl Task for InstrumentTask {
 
     /// Draws the crops of a step; with a teacher, every other batch is augmented and rendered by the teacher.
     fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<InstrumentBatch> {
-        let crops = self.dataset.batch(Subset::Training, step, rows.clone(), device)?;
+        let crops = self.loader.take(step, rows.clone(), self.config.training.batch, device)?;
         let crops = match &self.teacher {
             Some(teacher) if step % 2 == 1 => teacher.augmented_batch(crops, step),
             _ => crops,
         };
-        // Parts of a batch have noise of their own.
-        Ok(InstrumentBatch { crops, noise_seed: step ^ (rows.start as u64) << 40 })
+        Ok(InstrumentBatch { crops, noise: Noise { seed: step, first_stream: rows.start as u64 } })
     }
 
     fn loss(&mut self, _phase: usize, weights: &TorchWeights, batch: &InstrumentBatch, _step: u64) -> Loss {
-        let InstrumentBatch { crops, noise_seed } = batch;
+        let InstrumentBatch { crops, noise } = batch;
         let controls = crops.controls();
-        let mut outputs = self.synth.run(weights, &controls, *noise_seed);
+        let mut outputs = self.synth.run(weights, &controls, *noise);
         let dry = outputs.remove(0);
-        let mut loss = self.loss_to(weights, &dry, &crops.audio, *noise_seed);
+        let mut loss = self.loss_to(weights, &dry, &crops.audio, *noise);
         if let Some(features) = self.teacher.as_ref().and_then(|teacher| teacher.features.as_ref()) {
             loss.add("features", features.loss(weights, &controls, &outputs, &mut RecurrentState::default()));
         }
@@ -190,8 +195,8 @@ impl Task for InstrumentTask {
         batch: &InstrumentBatch,
         seed: u64,
     ) -> Option<Tensor> {
-        let dry = self.synth.run(weights, &batch.crops.controls(), batch.noise_seed).swap_remove(0);
-        let wet = self.with_room(weights, &dry, batch.noise_seed).squeeze_dim(1);
+        let dry = self.synth.run(weights, &batch.crops.controls(), batch.noise).swap_remove(0);
+        let wet = self.with_room(weights, &dry, batch.noise).squeeze_dim(1);
         self.loss.curvature_sample(&after_warm_up(&wet), seed)
     }
 
@@ -228,6 +233,7 @@ impl Task for InstrumentTask {
             ("initial weights".to_owned(), model_hash(&self.initial)),
             ("data".to_owned(), self.dataset.hash()),
             text("training.batch", &training.batch),
+            text("augmentation.pitch", &self.config.augmentation.pitch),
             text("training.clip_seconds", &training.clip_seconds),
             text("training.validation_share", &training.validation_share),
             ("loss".to_owned(), format!("{:?}", self.config.loss().terms().collect::<Vec<_>>())),

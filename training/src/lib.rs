@@ -8,6 +8,7 @@
 //! - Compression: [`quantize`], [`prune`] and [`distill`], with further training by [`fine_tune`],
 //!   [`fake_quantization`], [`feature_matching`] and [`instrument_teacher`]; [`compare`] measures models side by side,
 //!   and [`variants`] puts several sizes into one file.
+//! - [`distributed`]: training by several processes.
 //! - [`sweep`]: settings to try, and which of them fall behind.
 //! - [`bench`]: steps of synthetic networks, timed.
 
@@ -20,6 +21,7 @@ pub mod compare;
 pub mod config;
 pub mod data;
 pub mod distill;
+pub mod distributed;
 pub mod evaluate;
 pub mod fake_quantization;
 pub mod feature_matching;

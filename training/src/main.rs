@@ -3,6 +3,7 @@
 mod bench_command;
 mod capture_command;
 mod compare_command;
+mod data_command;
 mod distill_command;
 mod import_rave_command;
 mod output_options;
@@ -23,12 +24,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 use ondes_engine::model::{Model, file};
 use ondes_training::config::Config;
 use ondes_training::data::load_features;
+use ondes_training::distributed::{GroupError, Membership, launch, quiet};
 use ondes_training::evaluate::{Evaluation, evaluate, feature_rate};
 use ondes_training::instrument::InstrumentTask;
 use ondes_training::report::{self, Run};
 use ondes_training::trainer::{Checkpoint, Outcome, Trainer, interrupt};
 use sound_options::{SoundOptions, default_cache};
-use trainer_arguments::{ScheduleArgument, TrainerArguments};
+use trainer_arguments::{ScheduleArgument, TrainerArguments, WorkersArgument};
 
 /// Trains instruments and captures, compresses and compares models.
 #[derive(Parser)]
@@ -52,6 +54,8 @@ struct FitArguments {
     #[command(flatten)]
     trainer: TrainerArguments,
     #[command(flatten)]
+    workers: WorkersArgument,
+    #[command(flatten)]
     schedule: ScheduleArgument,
 }
 
@@ -74,6 +78,9 @@ enum Command {
     },
     /// Analyses folders of audio once and writes a dataset, which `fit` and others take as a folder.
     Prepare(prepare_command::PrepareArguments),
+    /// Measures how fast a dataset can be read.
+    #[command(subcommand)]
+    Data(data_command::DataCommand),
     /// Trains an instrument from a folder of audio.
     Fit(Box<FitArguments>),
     /// Writes the best model of a checkpoint.
@@ -137,13 +144,42 @@ enum Command {
 
 fn main() -> ExitCode {
     keep_memory();
-    match run(Arguments::parse()) {
-        Ok(Outcome::Finished) => ExitCode::SUCCESS,
-        Ok(Outcome::Interrupted) => ExitCode::from(interrupt::exit_code()),
-        Err(error) => {
-            eprintln!("ondes-train: {error:#}");
+    launch::follow_launcher();
+    let arguments = Arguments::parse();
+    let membership = Membership::from_environment();
+    if let (Ok(None), Some(workers)) = (&membership, arguments.workers()) {
+        return launch::run(workers).map_or_else(|error| failed(&error), ExitCode::from);
+    }
+    let other = membership.as_ref().ok().and_then(Option::as_ref).filter(|membership| !membership.is_first());
+    let mut saved = other.map(|_| quiet::silence());
+    match (run(arguments), &mut saved) {
+        (Ok(Outcome::Finished), _) => ExitCode::SUCCESS,
+        (Ok(Outcome::Interrupted), _) => ExitCode::from(interrupt::exit_code().max(1)),
+        (Err(error), None) => failed(&error),
+        (Err(error), Some(saved)) => {
+            // That another process has gone is told by the first.
+            if !error.is::<GroupError>() {
+                saved.print(&format!("ondes-train: process {}: {error:#}", other.map_or(0, |other| other.rank)));
+            }
             ExitCode::from(2)
         }
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("ondes-train: {error:#}");
+    ExitCode::from(2)
+}
+
+impl Arguments {
+    /// Returns the number of processes to start.
+    fn workers(&self) -> Option<usize> {
+        let workers = match &self.command {
+            Command::Fit(options) => &options.workers,
+            Command::Capture(options) => &options.workers,
+            _ => return None,
+        };
+        workers.workers.map(usize::from)
     }
 }
 
@@ -194,6 +230,7 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Corpus { name, out, minutes, seed } => make_corpus(name, &out, minutes, seed),
+        Command::Data(command) => data_command::run(&command),
         Command::Prepare(arguments) => prepare_command::run(&arguments),
         Command::CaptureSignal(options) => capture_command::make_signal(&options),
         Command::Circuit(options) => capture_command::play_circuit(&options),
@@ -254,12 +291,18 @@ fn fit(options: &FitArguments) -> anyhow::Result<Outcome> {
     options.trainer.apply_to_config(&mut config)?;
     options.schedule.apply(&mut config.schedule)?;
     config.training.minutes = options.minutes.or(config.training.minutes);
-    let mut trainer = Trainer::new(InstrumentTask::new(config.clone())?, config.trainer_options())?;
-    if options.resume {
+    let mut trainer_options = config.trainer_options();
+    let membership = options.workers.join(&mut trainer_options)?;
+    let has_checkpoint = trainer_options.files.checkpoint.exists();
+    let mut trainer = Trainer::new(InstrumentTask::new(config.clone())?, trainer_options)?;
+    if options.resume || membership.as_ref().is_some_and(|membership| membership.restarts > 0 && has_checkpoint) {
         trainer.resume()?;
     }
     interrupt::install()?;
     let outcome = trainer.run()?;
+    if membership.is_some_and(|membership| !membership.is_first()) {
+        return Ok(outcome);
+    }
     let model = trainer.model()?;
     let evaluation = match &config.held_out {
         Some(folder) => {

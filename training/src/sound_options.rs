@@ -12,8 +12,6 @@ use ondes_training::compare::HeldOut;
 use ondes_training::config::{Config, NetworkConfig, TrainingConfig};
 use ondes_training::evaluate::feature_rate;
 use ondes_training::fine_tune::FineTuneJob;
-use ondes_training::optimizer::OptimizerConfig;
-use ondes_training::schedule::ScheduleConfig;
 use ondes_training::trainer::{Length, RunFiles};
 
 use crate::trainer_arguments::TrainerArguments;
@@ -124,22 +122,18 @@ impl FineTuneOptions {
                     ..default
                 };
                 let card = &model.header().card;
+                let work = self.work.clone().unwrap_or_else(|| out.with_extension("work"));
                 let mut config = Config {
                     name: card.name.clone(),
                     description: card.description.clone(),
                     author: card.author.clone(),
                     licence: card.licence.clone(),
-                    data,
                     held_out: self.held_out.clone(),
-                    out: out.to_owned(),
-                    work: self.work.clone().unwrap_or_else(|| out.with_extension("work")),
                     seed: self.seed,
                     network: NetworkConfig { sample_rate: rate.sample_rate, hop: rate.hop, ..NetworkConfig::default() },
                     training,
-                    optimizer: OptimizerConfig::default(),
-                    schedule: ScheduleConfig::default(),
-                    loss: None,
                     performance: model.header().performance.unwrap_or_default(),
+                    ..Config::new(data, out.to_owned(), work)
                 };
                 self.trainer.apply_to_config(&mut config)?;
                 Ok(FineTuneJob::Instrument(Box::new(config)))

@@ -1,12 +1,15 @@
 //! Options of every command that trains.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use ondes_training::config::Config;
+use ondes_training::distributed::{self, Membership};
 use ondes_training::optimizer::OptimizerConfig;
 use ondes_training::schedule::ScheduleConfig;
+use ondes_training::trainer::endpoint::parse_address;
 use ondes_training::trainer::{Precision, ProfileOptions, TrainerOptions};
 
 use crate::value_parser;
@@ -54,6 +57,10 @@ pub struct TrainerArguments {
     /// Prints where the time of a step goes, and advice; with a file, also writes a Chrome trace of five steps.
     #[arg(long, value_name = "JSON", num_args = 0..=1, value_parser = trace_path)]
     profile: Option<Option<PathBuf>>,
+    /// Serves the metrics in the OpenMetrics format at this address, such as 127.0.0.1:9464, or at a port of this
+    /// machine.
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    metrics: Option<SocketAddr>,
 }
 
 /// Parses the path of a trace. The ending tells it from an argument that follows `--profile`.
@@ -61,6 +68,26 @@ fn trace_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let is_json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
     is_json.then_some(path).ok_or_else(|| "a trace must end in .json; put --profile without a file last".into())
+}
+
+/// Processes that train together.
+#[derive(Args)]
+#[command(next_help_heading = "Trainer")]
+pub struct WorkersArgument {
+    /// Processes on this machine, which share each batch; for several machines use torchrun, srun or mpirun.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(2..=256))]
+    pub workers: Option<u16>,
+}
+
+impl WorkersArgument {
+    /// Connects this process with others, if it is one of several. Returns who it is.
+    pub fn join(&self, options: &mut TrainerOptions) -> anyhow::Result<Option<Membership>> {
+        let membership = Membership::from_environment()?;
+        if let Some(membership) = &membership {
+            distributed::join(membership, options)?;
+        }
+        Ok(membership)
+    }
 }
 
 /// Schedule of the learning rate.
@@ -111,6 +138,7 @@ impl TrainerArguments {
             training.device.clone_from(device);
         }
         training.profile = self.profile();
+        training.endpoint = self.metrics;
         Ok(())
     }
 
@@ -135,6 +163,7 @@ impl TrainerArguments {
             options.device.clone_from(device);
         }
         options.profile = self.profile();
+        options.endpoint = self.metrics;
         Ok(())
     }
 }

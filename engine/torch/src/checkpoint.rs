@@ -6,7 +6,7 @@ use std::ops::Range;
 use ondes_engine::model::Op;
 use tch::Tensor;
 
-use crate::{RecurrentState, TorchGraph, TorchWeights};
+use crate::{Noise, RecurrentState, TorchGraph, TorchWeights};
 
 /// Most blocks of a graph.
 const MAX_BLOCKS: usize = 64;
@@ -88,7 +88,7 @@ impl TorchGraph {
         checkpoint: Checkpoint,
         weights: &TorchWeights,
         values: &mut Vec<Option<Tensor>>,
-        noise_seed: u64,
+        noise: Noise,
         state: &mut RecurrentState,
     ) {
         let first = self.method.inputs.len() + nodes.start;
@@ -125,7 +125,7 @@ impl TorchGraph {
             }
             let mut state = before.clone();
             let last_reads = graph.last_reads(range.clone());
-            graph.run_nodes(range.clone(), &TorchWeights(weights), &mut values, &last_reads, noise_seed, &mut state);
+            graph.run_nodes(range.clone(), &TorchWeights(weights), &mut values, &last_reads, noise, &mut state);
             let sounds = kept.iter().map(|&value| values[value].take().expect("it is read later"));
             sounds.chain(state.tensors().into_iter().map(|(_, tensor)| tensor)).collect()
         };

@@ -69,14 +69,14 @@ impl TorchGraph {
         self
     }
 
-    /// Computes all output ports from all input ports, each `[batch, channels, frames]`; `noise_seed` is that of the
-    /// native executor's `seed`.
+    /// Computes all output ports from all input ports, each `[batch, channels, frames]`; the seed of `noise` is
+    /// that of the native executor.
     ///
     /// # Panics
     /// Panics if the number of inputs differs from that of the ports, or libtorch refuses their shapes.
     #[must_use]
-    pub fn run(&self, weights: &TorchWeights, inputs: &[Tensor], noise_seed: u64) -> Vec<Tensor> {
-        self.run_with_state(weights, inputs, noise_seed, &mut RecurrentState::default())
+    pub fn run(&self, weights: &TorchWeights, inputs: &[Tensor], noise: impl Into<Noise>) -> Vec<Tensor> {
+        self.run_with_state(weights, inputs, noise, &mut RecurrentState::default())
     }
 
     /// Computes as [`TorchGraph::run`] does, with recurrent nodes starting from `state` and storing their final state
@@ -89,10 +89,11 @@ impl TorchGraph {
         &self,
         weights: &TorchWeights,
         inputs: &[Tensor],
-        noise_seed: u64,
+        noise: impl Into<Noise>,
         state: &mut RecurrentState,
     ) -> Vec<Tensor> {
         assert_eq!(inputs.len(), self.method.inputs.len(), "one tensor for each input port");
+        let noise = noise.into();
         // The warm-up is prepended to the inputs and removed from the outputs.
         let frames = |ratio: usize| (self.method.warm_up_blocks() * self.method.block / ratio) as i64;
         let with_warm_up =
@@ -111,11 +112,11 @@ impl TorchGraph {
         match &self.checkpoint {
             None => {
                 let kept = self.last_reads(0..self.method.nodes.len());
-                self.run_nodes(0..self.method.nodes.len(), weights, &mut values, &kept, noise_seed, state);
+                self.run_nodes(0..self.method.nodes.len(), weights, &mut values, &kept, noise, state);
             }
             Some((checkpoint, blocks)) => {
                 for nodes in blocks {
-                    self.run_block(nodes.clone(), *checkpoint, weights, &mut values, noise_seed, state);
+                    self.run_block(nodes.clone(), *checkpoint, weights, &mut values, noise, state);
                 }
             }
         }
@@ -145,7 +146,7 @@ impl TorchGraph {
         weights: &TorchWeights,
         values: &mut Vec<Option<Tensor>>,
         last_reads: &[Option<usize>],
-        noise_seed: u64,
+        noise: Noise,
         state: &mut RecurrentState,
     ) {
         for index in nodes {
@@ -160,7 +161,7 @@ impl TorchGraph {
                     state.0.insert(node.name.clone(), after);
                     value
                 }
-                _ => self.node(&node.op, &read, hop, &weight, noise_seed),
+                _ => self.node(&node.op, &read, hop, &weight, noise),
             };
             let place = self.method.inputs.len() + index;
             values.resize_with(values.len().max(place + 1), || None);
@@ -183,7 +184,7 @@ impl TorchGraph {
         inputs: &[&Tensor],
         hop: usize,
         weight: &impl Fn(&str) -> &'w Tensor,
-        noise_seed: u64,
+        noise: Noise,
     ) -> Tensor {
         let x = inputs[0];
         let channels_last = || x.transpose(1, 2);
@@ -244,9 +245,7 @@ impl TorchGraph {
                 parts.reshape([batch, left, frames * factor])
             }
             Op::FlipOddBands => flip_odd_bands(x),
-            Op::Noise { channels, distribution, number } => {
-                synthesis::noise(x, channels, distribution, number, Noise { seed: noise_seed })
-            }
+            Op::Noise { channels, distribution, number } => synthesis::noise(x, channels, distribution, number, noise),
             Op::ShapedNoise { bands, hop } => {
                 in_f32([x, inputs[1]], |[x, noise]| synthesis::shaped_noise(&x, &noise, bands, hop))
             }
@@ -255,7 +254,7 @@ impl TorchGraph {
             }
             Op::CodeSum { .. } => in_f32([x, weight("codebook")], |[x, codebook]| codes::code_sum(&x, &codebook)),
             Op::Harmonic => synthesis::harmonic(x, inputs[1], inputs[2], hop, self.sample_rate),
-            Op::FilteredNoise => synthesis::filtered_noise(x, hop, Noise { seed: noise_seed }),
+            Op::FilteredNoise => synthesis::filtered_noise(x, hop, noise),
             Op::Convolve { .. } => in_f32([x, weight("impulse")], |[x, impulse]| synthesis::convolve(&x, &impulse)),
         }
     }

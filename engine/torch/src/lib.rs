@@ -37,4 +37,5 @@ mod warm_up;
 pub mod weights;
 
 pub use graph::{RecurrentState, TorchGraph};
+pub use synthesis::Noise;
 pub use weights::TorchWeights;

@@ -4,6 +4,7 @@ use ondes_engine::model::{Control, Method, ModelError, Op};
 use tch::{Device, Kind, Tensor};
 
 use crate::graph::{TorchGraph, recurrent};
+use crate::synthesis::Noise;
 use crate::weights::TorchWeights;
 
 /// A method of a graph with a state for each stream.
@@ -131,7 +132,7 @@ impl StreamingGraph {
                         // As one sequence, of which the past part of the output is dropped.
                         let ratio = self.graph.shapes().values[self.method.inputs.len() + index].ratio;
                         let input_ratio = self.graph.shapes().values[self.graph.shapes().reads[index][0]].ratio;
-                        let output = self.graph.node(op, &[&with_past], input_ratio, &weight, 0);
+                        let output = self.graph.node(op, &[&with_past], input_ratio, &weight, Noise::default());
                         let past = frames * input_ratio as i64 / ratio as i64;
                         output.narrow(2, past, output.size()[2] - past)
                     }
@@ -145,7 +146,7 @@ impl StreamingGraph {
             }
             (_, op) => {
                 let hop = self.graph.shapes().values[self.graph.shapes().reads[index][0]].ratio;
-                (self.graph.node(op, read, hop, &weight, 0), Vec::new())
+                (self.graph.node(op, read, hop, &weight, Noise::default()), Vec::new())
             }
         }
     }

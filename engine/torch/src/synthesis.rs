@@ -61,16 +61,31 @@ fn previous_frame(value: &Tensor, first: &Tensor) -> Tensor {
 }
 
 /// Noise that matches the native executor's.
-pub(crate) struct Noise {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Noise {
+    /// Seed.
     pub seed: u64,
+    /// Stream of the first row of the batch; the following rows have the following streams.
+    pub first_stream: u64,
+}
+
+impl From<u64> for Noise {
+    fn from(seed: u64) -> Self {
+        Self { seed, first_stream: 0 }
+    }
 }
 
 impl Noise {
+    /// Returns the seed of a row.
+    fn stream_seed(self, row: usize) -> u64 {
+        noise::stream_seed(self.seed, self.first_stream + row as u64)
+    }
+
     /// Returns samples `[batch, frames, hop]`, one stream for each row of the batch.
-    fn samples(&self, batch: i64, frames: i64, hop: i64, device: Device) -> Tensor {
+    fn samples(self, batch: i64, frames: i64, hop: i64, device: Device) -> Tensor {
         let mut samples = vec![0.0_f32; (batch * frames * hop) as usize];
         for (stream, row) in samples.chunks_exact_mut((frames * hop) as usize).enumerate() {
-            noise::fill(Kernels::detect(), noise::stream_seed(self.seed, stream as u64), 0, row);
+            noise::fill(Kernels::detect(), self.stream_seed(stream), 0, row);
         }
         Tensor::from_slice(&samples).view([batch, frames, hop]).to_device(device)
     }
@@ -103,7 +118,7 @@ pub(crate) fn noise(x: &Tensor, channels: usize, distribution: Distribution, num
     let length = frames as usize * channels;
     let mut values = vec![0.0_f32; batch as usize * length];
     for (stream, row) in values.chunks_exact_mut(length.max(1)).enumerate() {
-        let seed = noise::stream_seed(noise::stream_seed(noise.seed, stream as u64), number.into());
+        let seed = noise::stream_seed(noise.stream_seed(stream), number.into());
         match distribution {
             Distribution::Uniform => noise::fill(Kernels::detect(), seed, 0, row),
             Distribution::Normal => noise::fill_normal(Kernels::detect(), seed, 0, row),

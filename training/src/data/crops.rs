@@ -2,16 +2,18 @@
 
 use std::ops::Range;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
+use ondes_engine::dsp::loudness::FLOOR_DB;
 use ondes_engine::random::GOLDEN_GAMMA;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use rayon::prelude::*;
 use tch::{Device, Tensor};
 
+use super::augmentation::Augmentation;
 use super::features::{FeatureRate, Features};
 use super::open_folder;
-use super::store::Recordings;
+use super::store::{Reads, Recordings};
 use crate::config::Config;
 
 /// Part of a dataset.
@@ -23,28 +25,28 @@ pub enum Subset {
     Validation,
 }
 
-/// Recordings of a subset that are longer than a crop.
+/// Recordings of a subset.
 struct Part {
     recordings: Recordings,
-    /// Sums of the crop positions up to and including each recording.
+    /// Sums of the frames up to and including each recording.
     ends: Vec<usize>,
 }
 
 impl Part {
-    fn new(recordings: Recordings, crop_frames: usize) -> Self {
-        let positions = recordings.iter().map(|recording| recording.frames - crop_frames);
-        let ends = positions.scan(0, |sum, positions| {
-            *sum += positions;
+    fn new(recordings: Recordings) -> Self {
+        let ends = recordings.iter().scan(0, |sum, recording| {
+            *sum += recording.frames;
             Some(*sum)
         });
         Self { ends: ends.collect(), recordings }
     }
 
-    /// Returns the recording of a position in the store, and the position in it.
-    fn locate(&self, position: usize) -> (usize, usize) {
+    /// Returns the recording of a position in the store, and the position in it as a share of its length.
+    fn locate(&self, position: usize) -> (usize, f64) {
         let index = self.ends.partition_point(|&end| end <= position);
         let before = if index == 0 { 0 } else { self.ends[index - 1] };
-        (self.recordings.indices[index], position - before)
+        let share = (position - before) as f64 / (self.ends[index] - before) as f64;
+        (self.recordings.indices[index], share)
     }
 }
 
@@ -54,6 +56,7 @@ pub struct Dataset {
     validation: Part,
     frames: usize,
     seed: u64,
+    augmentation: Augmentation,
 }
 
 /// Batch of crops: controls and the sound that belongs to them.
@@ -67,47 +70,83 @@ pub struct CropBatch {
 }
 
 impl CropBatch {
+    /// Stacks crops of equal length.
+    pub(super) fn new<'a>(crops: impl ExactSizeIterator<Item = &'a Crop> + Clone, device: Device) -> Self {
+        let size = crops.len() as i64;
+        let stack = |values: fn(&Crop) -> &[f32]| {
+            let values: Vec<f32> = crops.clone().flat_map(|crop| values(crop).iter().copied()).collect();
+            to_device(Tensor::from_slice(&values).view([size, 1, -1]), device)
+        };
+        Self {
+            pitch: stack(|crop| &crop.pitch),
+            loudness: stack(|crop| &crop.loudness),
+            audio: stack(|crop| &crop.audio).squeeze_dim(1),
+        }
+    }
+
     /// Returns the inputs of `synth`: pitch, loudness and a noise level of 1.
     pub fn controls(&self) -> [Tensor; 3] {
         [self.pitch.shallow_clone(), self.loudness.shallow_clone(), self.pitch.ones_like()]
     }
 }
 
-/// Values of one crop.
-struct Crop {
-    pitch: Vec<f32>,
-    loudness: Vec<f32>,
-    audio: Vec<f32>,
+/// Copies a tensor to a device; to a GPU from pinned memory, without waiting for the copy.
+fn to_device(tensor: Tensor, device: Device) -> Tensor {
+    match device {
+        Device::Cuda(_) => tensor.pin_memory(device).to_device_(device, tensor.kind(), true, false),
+        _ => tensor.to_device(device),
+    }
+}
+
+/// Controls and sound of one crop.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Crop {
+    pub pitch: Vec<f32>,
+    pub loudness: Vec<f32>,
+    pub audio: Vec<f32>,
 }
 
 impl Dataset {
     /// Prepares the configured folder, or opens the configured dataset.
     ///
     /// # Errors
-    /// Returns an error if there is no audio, or no recording is longer than a crop.
+    /// Returns an error if there is no audio, or a recording cannot be used.
     pub fn open(config: &Config) -> anyhow::Result<Self> {
         let rate = FeatureRate { sample_rate: config.network.sample_rate, hop: config.network.hop };
         let all = open_folder(&config.data, &config.work.join("features"), rate)?;
-        let frames = config.clip_frames();
-        let mut long = all.clone();
-        long.indices.retain(|&index| all.store.recordings()[index].frames > frames);
-        let count = long.indices.len();
+        all.store.set_cache(config.loader.cache);
+        let split = Self::split(&all, config.training.validation_share, config.clip_frames());
+        let split = split.with_context(|| config.data.display().to_string())?;
+        Ok(Self { seed: config.seed, augmentation: config.augmentation, ..split })
+    }
+
+    /// Splits recordings into those for training and a share for validation, and draws crops of so many frames.
+    ///
+    /// # Errors
+    /// Returns an error if there is no recording.
+    pub fn split(all: &Recordings, validation_share: f64, frames: usize) -> anyhow::Result<Self> {
+        let indices: Vec<usize> =
+            all.indices.iter().copied().filter(|&index| all.store.recordings()[index].frames > 1).collect();
+        let count = indices.len();
         if count == 0 {
-            bail!("{}: no file is longer than a crop of {} s", config.data.display(), config.training.clip_seconds);
+            bail!("the recordings are empty");
         }
-        if count < all.indices.len() {
-            eprintln!("{} files are shorter than a crop and are left out", all.indices.len() - count);
-        }
-        let validation_files = ((count as f64 * config.training.validation_share).round() as usize).clamp(0, count - 1);
+        let validation_files = ((count as f64 * validation_share).round() as usize).clamp(0, count - 1);
         // Every n-th file, so that the validation files represent the whole folder.
         let every = count.checked_div(validation_files).unwrap_or(usize::MAX);
         let (mut training, mut validation) = (Vec::new(), Vec::new());
-        for (index, recording) in long.indices.into_iter().enumerate() {
+        for (index, recording) in indices.into_iter().enumerate() {
             let is_validation = (index + 1).is_multiple_of(every) && validation.len() < validation_files;
             if is_validation { validation.push(recording) } else { training.push(recording) }
         }
-        let part = |indices| Part::new(Recordings { store: all.store.clone(), indices }, frames);
-        Ok(Self { training: part(training), validation: part(validation), frames, seed: config.seed })
+        let part = |indices| Part::new(Recordings { store: all.store.clone(), indices });
+        Ok(Self {
+            training: part(training),
+            validation: part(validation),
+            frames,
+            seed: 0,
+            augmentation: Augmentation::default(),
+        })
     }
 
     fn part(&self, subset: Subset) -> &Part {
@@ -161,6 +200,23 @@ impl Dataset {
         Ok(sounds)
     }
 
+    /// Returns the length of a crop, seconds.
+    #[must_use]
+    pub fn crop_seconds(&self) -> f64 {
+        self.training.recordings.store.format().rate.seconds(self.frames)
+    }
+
+    /// Returns the size of a crop in memory, bytes.
+    pub(super) fn crop_bytes(&self) -> usize {
+        self.frames * (self.training.recordings.store.format().rate.hop + 2) * size_of::<f32>()
+    }
+
+    /// Returns how much has been read so far.
+    #[must_use]
+    pub fn reads(&self) -> Reads {
+        self.training.recordings.store.reads()
+    }
+
     /// Returns a hash of the format and the contents of all recordings.
     #[must_use]
     pub fn hash(&self) -> String {
@@ -178,37 +234,47 @@ impl Dataset {
     /// # Errors
     /// Returns an error if a shard cannot be read or is damaged.
     pub fn batch(&self, subset: Subset, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<CropBatch> {
-        let part = self.part(subset);
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ step.wrapping_mul(GOLDEN_GAMMA) ^ subset as u64);
-        let total = *part.ends.last().expect("there is a recording");
-        let positions: Vec<usize> = (0..rows.end).map(|_| random.random_range(0..total)).collect();
-        let crops = positions[rows].par_iter().map(|&position| self.crop(part, position));
+        let crops = rows.into_par_iter().map(|row| self.crop(subset, step, row));
         let crops = crops.collect::<anyhow::Result<Vec<Crop>>>()?;
-        let size = crops.len() as i64;
-        let stack = |values: fn(&Crop) -> &[f32]| {
-            let values: Vec<f32> = crops.iter().flat_map(|crop| values(crop).iter().copied()).collect();
-            Tensor::from_slice(&values).view([size, 1, -1]).to_device(device)
-        };
-        Ok(CropBatch {
-            pitch: stack(|crop| &crop.pitch),
-            loudness: stack(|crop| &crop.loudness),
-            audio: stack(|crop| &crop.audio).squeeze_dim(1),
-        })
+        Ok(CropBatch::new(crops.iter(), device))
     }
 
-    fn crop(&self, part: &Part, position: usize) -> anyhow::Result<Crop> {
-        let store = &part.recordings.store;
-        let hop = store.format().rate.hop;
-        let (recording, first) = part.locate(position);
-        let mut crop = Crop { pitch: Vec::new(), loudness: Vec::new(), audio: Vec::new() };
+    /// Returns a crop of a step: of a random position, padded with silence where the recording is shorter.
+    ///
+    /// # Errors
+    /// Returns an error if a shard cannot be read or is damaged.
+    pub(super) fn crop(&self, subset: Subset, step: u64, row: usize) -> anyhow::Result<Crop> {
+        let part = self.part(subset);
+        let seed = self.seed ^ step.wrapping_mul(GOLDEN_GAMMA) ^ (row as u64).rotate_left(32) ^ subset as u64;
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let (recording, share) = part.locate(random.random_range(0..*part.ends.last().context("no recordings")?));
+        let shift = match subset {
+            Subset::Training => self.augmentation.draw(&mut random),
+            Subset::Validation => 0,
+        };
+        let length = part.recordings.store.recordings()[recording].frames;
         // The sound of a frame precedes it, so the controls are those of one frame later.
-        store.read(recording, first..first + self.frames, |row, frames| {
+        let source_frames = self.augmentation.source_frames(self.frames, shift);
+        let first = (share * length.saturating_sub(source_frames + 1) as f64) as usize;
+        let crop = self.read(part, recording, first, source_frames)?;
+        self.augmentation.apply(crop, self.frames, part.recordings.store.format().rate.hop, shift)
+    }
+
+    /// Reads `frames` of a recording from the frame `first`.
+    fn read(&self, part: &Part, recording: usize, first: usize, frames: usize) -> anyhow::Result<Crop> {
+        let store = &part.recordings.store;
+        let (hop, length) = (store.format().rate.hop, store.recordings()[recording].frames);
+        let mut crop = Crop::default();
+        store.read(recording, first..(first + frames).min(length), |row, frames| {
             crop.audio.extend_from_slice(&row.sound[frames.start * hop..frames.end * hop]);
         })?;
-        store.read(recording, first + 1..first + 1 + self.frames, |row, frames| {
+        store.read(recording, first + 1..(first + 1 + frames).min(length), |row, frames| {
             crop.pitch.extend_from_slice(&row.pitch[frames.clone()]);
             crop.loudness.extend_from_slice(&row.loudness[frames]);
         })?;
+        crop.audio.resize(frames * hop, 0.0);
+        crop.pitch.resize(frames, crop.pitch.last().copied().unwrap_or_default());
+        crop.loudness.resize(frames, FLOOR_DB);
         Ok(crop)
     }
 }

@@ -1,8 +1,11 @@
 //! Training data: [`prepare()`] analyses folders of recordings once and writes a dataset of Arrow files ([`shard`]);
 //! [`store`] opens it, and [`Dataset`] draws random crops. [`pieces`] is the analysis of one recording.
 
+pub mod augmentation;
+pub mod bench;
 pub mod crops;
 pub mod features;
+pub mod loader;
 pub mod pieces;
 pub mod prepare;
 pub mod shard;
@@ -14,8 +17,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use ondes_engine::media::FILE_EXTENSIONS;
 
+pub use augmentation::Augmentation;
 pub use crops::{CropBatch, Dataset, Subset};
 pub use features::{FeatureRate, Features};
+pub use loader::{Loader, LoaderStats};
 pub use prepare::{PrepareOptions, prepare};
 pub use shard::{DataFormat, SoundFormat};
 pub use store::Recordings;

@@ -354,6 +354,13 @@ impl Shard {
         self.index.rows.iter().map(|row| (&self.index.recordings[row.recording], row))
     }
 
+    /// Returns the size of a row in the file, bytes.
+    #[must_use]
+    pub fn row_bytes(&self, row: usize) -> u64 {
+        let block = &self.blocks[row];
+        block.metaDataLength() as u64 + block.bodyLength() as u64
+    }
+
     /// Reads a row.
     ///
     /// # Errors

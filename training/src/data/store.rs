@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::{Context, bail, ensure};
 use lru::LruCache;
 use ondes_engine::sync::lock;
+use serde::{Deserialize, Serialize};
 
 use super::features::Features;
 use super::shard::{self, DataFormat, Row, Shard, Source};
@@ -28,12 +29,41 @@ pub struct Recording {
     rows: Vec<RowPosition>,
 }
 
+/// Rows that were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reads {
+    /// Rows found in memory.
+    pub cache_hits: u64,
+    /// Rows read from disk.
+    pub cache_misses: u64,
+    /// Bytes read from disk, compressed.
+    pub bytes: u64,
+}
+
+impl Reads {
+    /// Returns what was read after `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            cache_hits: self.cache_hits - before.cache_hits,
+            cache_misses: self.cache_misses - before.cache_misses,
+            bytes: self.bytes - before.bytes,
+        }
+    }
+}
+
 /// Open dataset.
 pub struct Store {
     format: DataFormat,
     shards: Vec<Shard>,
     recordings: Vec<Recording>,
-    cache: Mutex<LruCache<RowPosition, Arc<Row>>>,
+    cache: Mutex<Cache>,
+}
+
+/// Rows in memory.
+struct Cache {
+    rows: LruCache<RowPosition, Arc<Row>>,
+    reads: Reads,
 }
 
 impl Store {
@@ -57,9 +87,20 @@ impl Store {
             }
             recordings.push(Recording { source, frames, rows });
         }
-        let row_bytes = format.row_frames() * (format.rate.hop + 3) * size_of::<f32>();
-        let capacity = NonZeroUsize::new(CACHE_BYTES / row_bytes).unwrap_or(NonZeroUsize::MIN);
-        Ok(Self { format, shards, recordings, cache: Mutex::new(LruCache::new(capacity)) })
+        let cache = Cache { rows: LruCache::new(capacity(format, CACHE_BYTES)), reads: Reads::default() };
+        Ok(Self { format, shards, recordings, cache: Mutex::new(cache) })
+    }
+
+    /// Changes the memory for decoded rows, bytes; at least one row is kept.
+    pub fn set_cache(&self, bytes: u64) {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        lock(&self.cache).rows.resize(capacity(self.format, bytes));
+    }
+
+    /// Returns how much has been read so far.
+    #[must_use]
+    pub fn reads(&self) -> Reads {
+        lock(&self.cache).reads
     }
 
     /// Returns rates and sample format.
@@ -86,8 +127,9 @@ impl Store {
     ) -> anyhow::Result<()> {
         let length = self.format.row_frames();
         let rows = &self.recordings[recording].rows;
-        for index in frames.start / length..frames.end.div_ceil(length) {
-            let row = self.row(rows[index])?;
+        let last = frames.end.div_ceil(length);
+        for (index, &position) in rows.iter().enumerate().take(last).skip(frames.start / length) {
+            let row = self.row(position)?;
             let first = index * length;
             take(&row, frames.start.max(first) - first..frames.end.min(first + length) - first);
         }
@@ -96,12 +138,20 @@ impl Store {
 
     /// Returns a row from the cache or its shard.
     fn row(&self, position: RowPosition) -> anyhow::Result<Arc<Row>> {
-        if let Some(row) = lock(&self.cache).get(&position) {
-            return Ok(row.clone());
+        {
+            let mut cache = lock(&self.cache);
+            if let Some(row) = cache.rows.get(&position).cloned() {
+                cache.reads.cache_hits += 1;
+                return Ok(row);
+            }
         }
         // Others read meanwhile; should two want the same row, both decode it.
-        let row = Arc::new(self.shards[position.0].read(position.1)?);
-        lock(&self.cache).put(position, row.clone());
+        let shard = &self.shards[position.0];
+        let row = Arc::new(shard.read(position.1)?);
+        let mut cache = lock(&self.cache);
+        cache.reads.cache_misses += 1;
+        cache.reads.bytes += shard.row_bytes(position.1);
+        cache.rows.put(position, row.clone());
         Ok(row)
     }
 
@@ -120,6 +170,12 @@ impl Store {
         })?;
         Ok(Features { rate: self.format.rate, values })
     }
+}
+
+/// Returns the number of rows that fit into memory.
+fn capacity(format: DataFormat, bytes: usize) -> NonZeroUsize {
+    let row_bytes = format.row_frames() * (format.rate.hop + 3) * size_of::<f32>();
+    NonZeroUsize::new(bytes / row_bytes).unwrap_or(NonZeroUsize::MIN)
 }
 
 /// Recordings of a store that belong together.

@@ -1,5 +1,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ondes_engine::dsp::analysis::analyse;
 use ondes_engine::dsp::resample::resample;
@@ -175,14 +176,23 @@ fn sound_is_stored_in_the_chosen_format() {
     }
 }
 
+/// Opens the recordings with a recipe that augments.
+fn dataset(folder: &Path) -> Dataset {
+    let text = "name = \"a\"\ndata = \"sounds\"\nout = \"a.ondes\"\nwork = \"work\"\n[network]\nsample_rate = 16000\n\
+                hop = 160\n[augmentation]\npitch = 1.0\n";
+    let path = folder.join("a.toml");
+    fs::write(&path, text).expect("it is written");
+    Dataset::open(&Config::read(&path).expect("a recipe")).expect("it opens")
+}
+
+fn equal(first: &CropBatch, second: &CropBatch) -> bool {
+    first.audio == second.audio && first.pitch == second.pitch && first.loudness == second.loudness
+}
+
 #[test]
 fn crops_do_not_depend_on_the_number_of_threads() {
     let (folder, _sounds, _) = recordings(&[1.0, 3.3, 2.7, 5.0]);
-    let text = "name = \"a\"\ndata = \"sounds\"\nout = \"a.ondes\"\nwork = \"work\"\n[network]\nsample_rate = 16000\nhop = 160\n";
-    let path = folder.path().join("a.toml");
-    fs::write(&path, text).expect("it is written");
-    let config = Config::read(&path).expect("a recipe");
-    let dataset = Dataset::open(&config).expect("it opens");
+    let dataset = dataset(folder.path());
     let batch = |threads: usize, step: u64| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
         let batch = pool.install(|| dataset.batch(Subset::Training, step, 0..6, Device::Cpu)).expect("it is read");
@@ -192,9 +202,63 @@ fn crops_do_not_depend_on_the_number_of_threads() {
     };
     for step in 0..4 {
         let (one, many) = (batch(1, step), batch(4, step));
-        assert!(one.audio == many.audio && one.pitch == many.pitch && one.loudness == many.loudness);
+        assert!(equal(&one, &many));
         let part = dataset.batch(Subset::Training, step, 2..4, Device::Cpu).expect("it is read");
         assert!(part.audio == many.audio.narrow(0, 2, 2));
     }
     assert!(batch(1, 0).audio != batch(1, 1).audio);
+}
+
+#[test]
+fn the_loader_takes_the_crops_of_each_step_in_any_order() {
+    let (folder, _sounds, _) = recordings(&[1.0, 0.4, 3.3, 5.0]);
+    let dataset = Arc::new(dataset(folder.path()));
+    for workers in [0, 1, 3] {
+        let mut loader = Loader::new(dataset.clone(), workers);
+        let mut check = |step: u64, rows: std::ops::Range<usize>, of: usize| {
+            let taken = loader.take(step, rows.clone(), of, Device::Cpu).expect("it is read");
+            let cut = dataset.batch(Subset::Training, step, rows, Device::Cpu).expect("it is read");
+            assert!(equal(&taken, &cut), "step {step}");
+        };
+        for step in [0, 1, 2, 3, 9, 10, 2, 3, 100] {
+            check(step, 0..3, 6);
+            check(step, 3..6, 6);
+            // A batch that does not fit into memory is cut again.
+            check(step, 0..6, 6);
+        }
+        check(100, 0..2, 2);
+        check(101, 0..9, 9);
+        (102..150).for_each(|step| check(step, 0..9, 9));
+        let stats = loader.stats();
+        assert!(stats.batches >= 50 && stats.crops >= 48 * 9 && stats.depth >= 2, "{stats:?}");
+        assert!(stats.workers == workers.max(1) || workers == 0);
+    }
+}
+
+#[test]
+fn a_shard_that_is_damaged_while_training_is_told() {
+    let (folder, _sounds, _) = recordings(&[2.0, 3.3]);
+    let dataset = dataset(folder.path());
+    dataset.recordings(Subset::Training).store.set_cache(1);
+    let dataset = Arc::new(dataset);
+    let mut loader = Loader::new(dataset, 2);
+    loader.take(0, 0..4, 4, Device::Cpu).expect("it is read");
+    let prepared =
+        fs::read_dir(folder.path().join("work/features")).expect("a folder").next().expect("one").expect("it");
+    for path in shard_paths(&prepared.path()).expect("shards") {
+        fs::File::options().write(true).open(path).expect("a file").set_len(99).expect("it is cut");
+    }
+    let failed = (1..20).find_map(|step| loader.take(step, 0..4, 4, Device::Cpu).err()).expect("it is noticed");
+    assert!(format!("{failed:#}").ends_with("is damaged: it ends early"), "{failed:#}");
+    assert!(loader.take(30, 0..4, 4, Device::Cpu).is_err(), "it does not wait for ever");
+}
+
+#[test]
+fn short_recordings_are_padded_with_silence() {
+    let (folder, _sounds, _) = recordings(&[0.5]);
+    let batch = dataset(folder.path()).batch(Subset::Training, 0, 0..2, Device::Cpu).expect("it is read");
+    assert!(batch.audio.narrow(1, 0, 7_000).abs().max().double_value(&[]) > 0.3);
+    assert!(batch.audio.narrow(1, 9_000, 7_000).abs().max().double_value(&[]) < 1e-3);
+    let silent = batch.loudness.narrow(2, 60, 40).max().double_value(&[]);
+    assert!((silent + 100.0).abs() < 1e-3, "{silent}");
 }

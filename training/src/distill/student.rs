@@ -8,10 +8,8 @@ use ondes_engine::model::{Kind, Model, Weights, file};
 use serde::Deserialize;
 
 use crate::capture::architecture::Architecture;
-use crate::config::{self, Config, NetworkConfig, TrainingConfig};
+use crate::config::{self, Config, NetworkConfig};
 use crate::network;
-use crate::optimizer::OptimizerConfig;
-use crate::schedule::ScheduleConfig;
 
 /// Part of a `fit` recipe that a student needs.
 #[derive(Deserialize)]
@@ -54,23 +52,8 @@ fn instrument(path: &Path, teacher: &Model, seed: u64) -> anyhow::Result<Model> 
     let text = files::read_to_string(path, config::MAX_BYTES).with_context(|| format!("{name}: cannot be read"))?;
     let Recipe { network } =
         toml::from_str(&text).map_err(|error| anyhow::anyhow!("{name}: {}", error.message().replace('\n', " ")))?;
-    let config = Config {
-        name: String::new(),
-        description: String::new(),
-        author: String::new(),
-        licence: String::new(),
-        data: ".".into(),
-        held_out: None,
-        out: ".".into(),
-        work: ".".into(),
-        seed,
-        network,
-        training: TrainingConfig::default(),
-        optimizer: OptimizerConfig::default(),
-        schedule: ScheduleConfig::default(),
-        loss: None,
-        performance: teacher.header().performance.unwrap_or_default(),
-    };
+    let performance = teacher.header().performance.unwrap_or_default();
+    let config = Config { seed, network, performance, ..Config::new(".".into(), ".".into(), ".".into()) };
     config.check().with_context(|| name.to_string())?;
     let student = network::untrained(&config)?;
     let mut header = student.header().clone();

@@ -17,7 +17,8 @@ impl<T: Task> Trainer<T> {
     /// Returns an error if not even a batch of one fits.
     pub(super) fn choose_batch(&mut self) -> anyhow::Result<()> {
         let mut fits = 0;
-        let mut rows = 1;
+        // Each process computes a row at least.
+        let mut rows = self.options.group.as_ref().map_or(1, |group| group.size().next_power_of_two());
         while rows <= MAX_BATCH && self.fits(rows)? {
             fits = rows;
             rows *= 2;
@@ -43,15 +44,27 @@ impl<T: Task> Trainer<T> {
         let mut fits = true;
         for (index, state) in phases.iter_mut().enumerate() {
             let gradient = memory::if_it_fits(|| -> anyhow::Result<_> {
-                let batches = [(1.0, task.batch(step, 0..rows, *device)?)];
+                let batches = [(1.0, task.batch(step, options.own_rows(rows), *device)?)];
                 let (precision, grids) = (options.precision, grids.as_ref());
-                let pass = Pass { index, weights, grids, step, precision, device: *device, scale: 1.0, profile };
-                Ok(pass.gradient(task, &batches, &mut state.parameters, None))
+                let pass = Pass {
+                    index,
+                    weights,
+                    grids,
+                    step,
+                    precision,
+                    device: *device,
+                    scale: 1.0,
+                    group: None,
+                    overlap: false,
+                    profile,
+                };
+                Ok(pass.own_gradient(task, &batches, &mut state.parameters, None))
             });
             fits &= gradient.transpose()?.is_some();
             state.parameters.clear_gradients();
         }
         task.restart_step();
-        Ok(fits)
+        let Some(group) = &options.group else { return Ok(fits) };
+        Ok(group.sums(&[f64::from(u8::from(fits))])?[0] as usize == group.size())
     }
 }

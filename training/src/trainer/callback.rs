@@ -2,6 +2,7 @@
 
 use super::parameters::Parameters;
 use super::task::Validation;
+use crate::data::LoaderStats;
 
 /// A finished step.
 pub struct StepReport<'a> {
@@ -19,6 +20,12 @@ pub struct StepReport<'a> {
     pub mean_loss: f64,
     /// Duration, seconds.
     pub seconds: f64,
+    /// Part of it that was spent waiting for the batch, seconds.
+    pub data_seconds: f64,
+    /// Rows of the batch.
+    pub rows: usize,
+    /// What the threads that read the data have done.
+    pub loader: &'a dyn Fn() -> Option<LoaderStats>,
     /// Weights of each phase, with the gradients of this step.
     pub phases: &'a [(&'static str, &'a Parameters)],
 }

@@ -89,13 +89,26 @@ impl Checkpoint {
     /// # Errors
     /// Returns an error if the file is missing, damaged, or of another version.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let bytes = files::read(path, u64::MAX).context("no checkpoint to resume from")?;
+        Self::parse(files::read(path, u64::MAX).context("no checkpoint to resume from")?)
+    }
+
+    /// Parses the bytes of a checkpoint.
+    ///
+    /// # Errors
+    /// Returns an error if they are damaged, or of another version.
+    pub fn parse(bytes: Vec<u8>) -> anyhow::Result<Self> {
         let (_, metadata) = SafeTensors::read_metadata(&bytes).context("the checkpoint is damaged")?;
         SafeTensors::deserialize(&bytes).context("the checkpoint is damaged")?;
         let progress = metadata.metadata().as_ref().and_then(|texts| texts.get(PROGRESS_KEY));
         let progress = serde_json::from_str(progress.map_or("", String::as_str))
             .context("the checkpoint is damaged or was written by another version")?;
         Ok(Self { progress, bytes })
+    }
+
+    /// Returns the bytes of the file.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     fn tensors(&self) -> anyhow::Result<SafeTensors<'_>> {

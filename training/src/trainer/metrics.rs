@@ -3,15 +3,21 @@
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::Context;
 use ondes_engine::files;
 use serde::{Deserialize, Serialize};
 
+use super::alerts::Alerts;
 use super::callback::{Callback, StepReport, StopReason, ValidationReport};
+use super::endpoint::Endpoint;
+use super::options::TrainerOptions;
+use super::resource_usage::ResourceUsage;
+use crate::data::LoaderStats;
 
-/// Lines between two with the gradient of each layer.
-const LINES_PER_LAYERS: u64 = 10;
+/// Lines between two with the gradient of each layer, memory and the state of the loader.
+const LINES_PER_DETAILS: u64 = 10;
 
 /// A line of the log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +40,21 @@ pub struct Line {
     /// Duration of a step, seconds: the mean since the last line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
+    /// Rows of batches per second, since the last line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_per_second: Option<f64>,
+    /// Share of the time since the last line that was spent waiting for batches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_wait: Option<f64>,
+    /// Memory and processors, now and then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<SystemUsage>,
+    /// What the threads that read the data have done so far, now and then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loader: Option<LoaderStats>,
+    /// Warning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alert: Option<String>,
     /// Norm of the gradient in each layer, as the optimiser saw it.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     pub layers: serde_json::Map<String, serde_json::Value>,
@@ -48,13 +69,36 @@ pub struct Line {
     pub best: Option<bool>,
 }
 
+/// Memory and processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SystemUsage {
+    /// Resident memory, bytes; 0 where the system does not say.
+    pub memory: u64,
+    /// Largest resident memory so far, bytes.
+    pub memory_peak: u64,
+    /// Cores that the process kept busy since the last such line.
+    pub cores: f64,
+}
+
 /// Log of a run.
 pub struct MetricsLog {
     path: PathBuf,
     file: File,
     every: u64,
-    /// Steps and their duration since the last line.
-    since: (u64, f64),
+    since: Since,
+    /// Time and processor time of the last line with [`SystemUsage`].
+    usage: (Instant, ResourceUsage),
+    alerts: Alerts,
+    endpoint: Option<Endpoint>,
+}
+
+/// Sums since the last line.
+#[derive(Default)]
+struct Since {
+    steps: u64,
+    rows: usize,
+    seconds: f64,
+    data_seconds: f64,
 }
 
 impl MetricsLog {
@@ -62,22 +106,47 @@ impl MetricsLog {
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.
-    pub fn new(path: &Path, first_step: u64, every: u64) -> anyhow::Result<Self> {
+    pub fn new(first_step: u64, options: &TrainerOptions) -> anyhow::Result<Self> {
+        let path = &options.files.metrics;
         let context = || format!("{}: cannot be written", path.display());
         let kept = if first_step > 0 { read(path).unwrap_or_default() } else { Vec::new() };
         let mut log = Self {
-            path: path.to_owned(),
+            path: path.clone(),
             file: OpenOptions::new().create(true).write(true).truncate(true).open(path).with_context(context)?,
-            every,
-            since: (0, 0.0),
+            every: options.log_every,
+            since: Since::default(),
+            usage: (Instant::now(), ResourceUsage::now()),
+            alerts: Alerts::new(options.alerts),
+            endpoint: options.endpoint.map(Endpoint::new).transpose()?,
         };
+        if let Some(address) = log.endpoint.as_ref().and_then(Endpoint::address) {
+            eprintln!("metrics are at http://{address}/metrics");
+        }
         kept.iter().filter(|line| line.step <= first_step).try_for_each(|line| log.write(line))?;
         Ok(log)
     }
 
+    /// Returns memory now, and the cores that were busy since the last call.
+    fn system_usage(&mut self) -> SystemUsage {
+        let (now, used) = (Instant::now(), ResourceUsage::now());
+        let (then, before) = std::mem::replace(&mut self.usage, (now, used));
+        let cores = (used.cpu_seconds - before.cpu_seconds) / (now - then).as_secs_f64().max(1e-9);
+        SystemUsage { memory: used.bytes, memory_peak: used.peak_bytes, cores }
+    }
+
     fn write(&mut self, line: &Line) -> anyhow::Result<()> {
+        self.endpoint.iter().for_each(|endpoint| endpoint.publish(line));
         let text = serde_json::to_string(line)? + "\n";
         self.file.write_all(text.as_bytes()).with_context(|| format!("{}: cannot be written", self.path.display()))
+    }
+}
+
+impl Since {
+    fn add(&mut self, report: &StepReport<'_>) {
+        self.steps += 1;
+        self.rows += report.rows;
+        self.seconds += report.seconds;
+        self.data_seconds += report.data_seconds;
     }
 }
 
@@ -105,14 +174,17 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<Line>> {
 
 impl Callback for MetricsLog {
     fn step_done(&mut self, report: &StepReport<'_>) -> anyhow::Result<()> {
-        self.since = (self.since.0 + 1, self.since.1 + report.seconds);
+        self.since.add(report);
         if !report.step.is_multiple_of(self.every) {
             return Ok(());
         }
-        let mut layers = serde_json::Map::new();
-        if report.step.is_multiple_of(self.every * LINES_PER_LAYERS) {
+        let since = std::mem::take(&mut self.since);
+        let (mut layers, mut system, mut loader) = (serde_json::Map::new(), None, None);
+        if report.step.is_multiple_of(self.every * LINES_PER_DETAILS) {
             let norms = report.phases.iter().flat_map(|(_, parameters)| parameters.gradient_norms());
             layers.extend(norms.map(|(name, norm)| (name.to_owned(), norm.into())));
+            loader = (report.loader)();
+            system = Some(self.system_usage());
         }
         let line = Line {
             step: report.step,
@@ -120,12 +192,20 @@ impl Callback for MetricsLog {
             terms: report.terms.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect(),
             rate: Some(report.rate),
             gradient: Some(report.gradient).filter(|gradient| gradient.is_finite()),
-            seconds: Some(self.since.1 / self.since.0 as f64),
+            seconds: Some(since.seconds / since.steps as f64),
+            rows_per_second: Some(since.rows as f64 / since.seconds.max(1e-9)),
+            data_wait: Some(since.data_seconds / since.seconds.max(1e-9)),
+            system,
+            loader,
             layers,
             ..Line::default()
         };
-        self.since = (0, 0.0);
-        self.write(&line)
+        self.write(&line)?;
+        for alert in self.alerts.check(&line) {
+            eprintln!("warning: {alert}");
+            self.write(&Line { step: report.step, alert: Some(alert), ..Line::default() })?;
+        }
+        Ok(())
     }
 
     fn validated(&mut self, report: &ValidationReport<'_>) -> anyhow::Result<StopReason> {

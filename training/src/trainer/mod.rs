@@ -5,13 +5,15 @@
 //! clipping, optimiser, schedule, callbacks; `pass` is forward and backward of a step. [`parameters`] holds the weights
 //! of an optimiser in one buffer, [`precision`] sets the precision of the forward pass, [`profile`] measures where the
 //! time goes, and `kineto` traces it. [`memory`] bounds it, and `batch_size` fills it. [`callback`]s observe:
-//! [`progress`], [`metrics`], [`tensorboard`], [`early_stopping`]. [`checkpoint`] makes runs resumable, [`interrupt`]
+//! [`progress`], [`metrics`] with [`alerts`] and an [`endpoint`], [`tensorboard`], [`early_stopping`]. [`checkpoint`] makes runs resumable, [`interrupt`]
 //! lets Ctrl-C end them in order.
 
+pub mod alerts;
 mod batch_size;
 pub mod callback;
 pub mod checkpoint;
 pub mod early_stopping;
+pub mod endpoint;
 pub mod interrupt;
 mod kept;
 mod kineto;
@@ -30,6 +32,7 @@ pub mod tensorboard;
 #[cfg(test)]
 mod tests;
 
+pub use alerts::AlertsConfig;
 pub use checkpoint::{Checkpoint, Progress};
 pub use options::{Length, RunFiles, TrainerOptions, device};
 pub use parameters::{Clip, Parameters};

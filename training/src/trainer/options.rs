@@ -1,13 +1,18 @@
 //! Settings of a run that no task needs to know.
 
+use std::net::SocketAddr;
+use std::ops::Range;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use anyhow::{bail, ensure};
 use tch::Device;
 
+use super::alerts::AlertsConfig;
 use super::parameters::Clip;
 use super::precision::Precision;
 use super::profile::ProfileOptions;
+use crate::distributed::Group;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
 
@@ -69,6 +74,12 @@ pub struct TrainerOptions {
     pub device: String,
     /// Measures where the time of a step goes.
     pub profile: Option<ProfileOptions>,
+    /// Thresholds of warnings.
+    pub alerts: AlertsConfig,
+    /// Address that metrics are served at.
+    pub endpoint: Option<SocketAddr>,
+    /// Processes that train together; `None` for this one alone.
+    pub group: Option<Rc<Group>>,
     /// Files of the run.
     pub files: RunFiles,
 }
@@ -111,6 +122,9 @@ impl TrainerOptions {
             threads: 0,
             device: "auto".into(),
             profile: None,
+            alerts: AlertsConfig::default(),
+            endpoint: None,
+            group: None,
             files,
         }
     }
@@ -132,8 +146,21 @@ impl TrainerOptions {
         ensure!(self.log_every > 0, "training.log_every must be above 0");
         ensure!(self.patience != Some(0), "training.patience must be above 0");
         ensure!(self.stop_at.is_none_or(|loss| loss > 0.0), "training.stop_at must be above 0");
+        self.alerts.check()?;
         self.optimizer.check()?;
         self.schedule.check()
+    }
+
+    /// Tells whether this process writes files and prints.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.group.as_ref().is_none_or(|group| group.rank() == 0)
+    }
+
+    /// Returns the rows of a batch that this process computes.
+    #[must_use]
+    pub fn own_rows(&self, rows: usize) -> Range<usize> {
+        self.group.as_ref().map_or(0..rows, |group| group.rows(rows))
     }
 
     /// Returns the settings that the mathematics of a run depends on, by name.

@@ -1,9 +1,13 @@
 //! Trained weights in one flat buffer, so that an optimiser needs a fixed number of operations however many weights
 //! there are.
 
+use std::rc::Rc;
+
 use anyhow::Context;
 use ondes_torch::TorchWeights;
 use tch::{Device, Kind, Tensor};
+
+use crate::distributed::{BUCKET_ELEMENTS, Buckets, Group, GroupError};
 
 /// Alignment of each weight in the buffer, elements: 64 bytes of f32.
 const ALIGNMENT: i64 = 16;
@@ -48,6 +52,11 @@ pub struct Parameters {
     mask: Option<Tensor>,
     /// Elements per slot with padding, for reductions by weight.
     lengths: Tensor,
+    group: Option<Rc<Group>>,
+    /// Sums over the group that begin during the backward pass.
+    buckets: Option<Buckets>,
+    /// The sums of this pass have begun.
+    summing: bool,
 }
 
 impl Parameters {
@@ -94,7 +103,43 @@ impl Parameters {
             rates,
             decayed,
             mask: None,
+            group: None,
+            buckets: None,
+            summing: false,
         })
+    }
+
+    /// Sums gradients over these processes from now on.
+    pub fn set_group(&mut self, group: Rc<Group>) {
+        self.group = Some(group);
+    }
+
+    /// Lets the next backward pass, the last before [`Parameters::sum_gradients`], begin with the sums. That needs the
+    /// place of every gradient, which the first pass finds.
+    pub fn begin_sums(&mut self) {
+        let Some(group) = &self.group else { return };
+        if self.values.device() != Device::Cpu || !self.bound.iter().all(|bound| *bound) {
+            return;
+        }
+        if self.buckets.is_none() {
+            let ends: Vec<i64> = self.slots.iter().map(|slot| slot.start + slot.padded).collect();
+            self.buckets = Buckets::new(group.clone(), &self.gradients, &self.leaves, &ends, BUCKET_ELEMENTS);
+        }
+        self.buckets.iter().for_each(Buckets::arm);
+        self.summing = self.buckets.is_some();
+    }
+
+    /// Collects the gradients of the last backward pass, and replaces them by their sum over the processes.
+    ///
+    /// # Errors
+    /// Returns an error if a process has gone.
+    pub fn sum_gradients(&mut self) -> Result<(), GroupError> {
+        self.collect_gradients();
+        match (&self.group, std::mem::take(&mut self.summing), &self.buckets) {
+            (Some(_), true, Some(buckets)) => buckets.finish(),
+            (Some(group), ..) => group.sum(&mut self.gradients),
+            (None, ..) => Ok(()),
+        }
     }
 
     /// Returns the flat values. Changing them changes the weights.

@@ -8,6 +8,7 @@ use super::parameters::Parameters;
 use super::precision::Precision;
 use super::profile::{Part, Profile};
 use super::task::Task;
+use crate::distributed::{Group, GroupError};
 use crate::fake_quantization::QuantizationGrids;
 use crate::loss::Loss;
 
@@ -23,6 +24,10 @@ pub(super) struct Pass<'a> {
     pub(super) device: Device,
     /// Factor of the loss during the backward pass.
     pub(super) scale: f64,
+    /// Processes that compute the other rows.
+    pub(super) group: Option<&'a Group>,
+    /// Sums of gradients may begin during the backward pass: each weight's gradient is complete when it is added.
+    pub(super) overlap: bool,
     /// Stopwatch of the run.
     pub(super) profile: &'a Profile,
 }
@@ -42,8 +47,31 @@ impl Pass<'_> {
         tch::no_grad(|| batches.iter().for_each(|(_, batch)| drop(self.loss(task, batch))));
     }
 
-    /// Computes forward and backward; returns the loss and adds its terms.
+    /// Computes forward and backward; returns the loss and adds its terms. Loss, terms and gradient are those of all
+    /// processes.
+    ///
+    /// # Errors
+    /// Returns an error if a process has gone.
     pub(super) fn gradient<T: Task>(
+        &self,
+        task: &mut T,
+        batches: &Parts<T::Batch>,
+        parameters: &mut Parameters,
+        mut terms: Option<&mut Vec<(&'static str, f64)>>,
+    ) -> Result<f64, GroupError> {
+        let total = self.own_gradient(task, batches, parameters, terms.as_deref_mut());
+        self.collect(parameters)?;
+        let Some(group) = self.group else { return Ok(total) };
+        let own = terms.iter().flat_map(|terms| terms.iter().map(|(_, value)| *value));
+        let sums = group.sums(&std::iter::once(total).chain(own).collect::<Vec<f64>>())?;
+        for (term, sum) in terms.iter_mut().flat_map(|terms| terms.iter_mut()).zip(&sums[1..]) {
+            term.1 = *sum;
+        }
+        Ok(sums[0])
+    }
+
+    /// Computes forward and backward of this process's rows; returns their share of the loss and adds its terms.
+    pub(super) fn own_gradient<T: Task>(
         &self,
         task: &mut T,
         batches: &Parts<T::Batch>,
@@ -52,16 +80,23 @@ impl Pass<'_> {
     ) -> f64 {
         parameters.clear_gradients();
         let mut total = 0.0;
-        for (share, batch) in batches {
+        for (part, (share, batch)) in batches.iter().enumerate() {
             let loss = self.loss(task, batch);
+            self.begin_sums(parameters, part + 1 == batches.len());
             self.profile.measure(Part::Backward, || (&loss.total * (share * self.scale)).backward());
             total += share * loss.total.double_value(&[]);
             if let Some(terms) = &mut terms {
                 add_terms(terms, &loss.terms, *share);
             }
         }
-        self.collect(parameters);
         total
+    }
+
+    /// Begins with the sums of the gradients in the last backward pass of a step.
+    fn begin_sums(&self, parameters: &mut Parameters, last: bool) {
+        if last && self.overlap {
+            parameters.begin_sums();
+        }
     }
 
     /// Computes the gradient of [`Task::curvature_sample`].
@@ -77,24 +112,27 @@ impl Pass<'_> {
         parameters.clear_gradients();
         let weights = effective_weights(self.grids, self.weights);
         for (part, (share, batch)) in batches.iter().enumerate() {
-            let seed = self.step ^ (part as u64) << 40;
+            let rank = self.group.map_or(0, Group::rank);
+            let seed = self.step ^ (part as u64) << 40 ^ (rank as u64) << 52;
             let sample = || task.curvature_sample(self.index, &weights, batch, seed);
             let sample = self.profile.measure(Part::Forward, || self.precision.run(self.device, sample));
             let sample =
                 sample.context("optimizer.estimate \"gauss-newton\" needs esr, mse or pre_emphasis in the loss")?;
+            self.begin_sums(parameters, part + 1 == batches.len());
             // Squares of parts add up to that of the batch.
             self.profile.measure(Part::Backward, || (sample * (share.sqrt() * self.scale)).backward());
         }
-        self.collect(parameters);
+        self.collect(parameters)?;
         Ok(())
     }
 
-    /// Collects the gradients and divides them by the factor of the loss.
-    fn collect(&self, parameters: &mut Parameters) {
-        parameters.collect_gradients();
+    /// Collects the gradients, sums them over the processes, and divides them by the factor of the loss.
+    fn collect(&self, parameters: &mut Parameters) -> Result<(), GroupError> {
+        parameters.sum_gradients()?;
         if self.scale != 1.0 {
             let _ = tch::no_grad(|| parameters.gradients().g_mul_scalar_(1.0 / self.scale));
         }
+        Ok(())
     }
 }
 

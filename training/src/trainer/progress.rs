@@ -17,6 +17,9 @@ pub struct ProgressDisplay {
     steps: u64,
     /// Steps of an epoch, and seconds of sound in it.
     epoch: Option<(u64, f64)>,
+    /// Duration of the steps, and the wait for data in it, seconds.
+    steps_seconds: f64,
+    data_seconds: f64,
     started: Instant,
     last_line: Instant,
 }
@@ -37,7 +40,7 @@ impl ProgressDisplay {
             None
         };
         let now = Instant::now();
-        Ok(Self { bar, first_step, steps, epoch, started: now, last_line: now })
+        Ok(Self { bar, first_step, steps, epoch, steps_seconds: 0.0, data_seconds: 0.0, started: now, last_line: now })
     }
 
     /// Returns the mean duration of a step, validations included, seconds.
@@ -56,13 +59,19 @@ impl ProgressDisplay {
 
 impl Callback for ProgressDisplay {
     fn step_done(&mut self, report: &StepReport<'_>) -> anyhow::Result<()> {
+        self.steps_seconds += report.seconds;
+        self.data_seconds += report.data_seconds;
+        let wait = 100.0 * self.data_seconds / self.steps_seconds.max(1e-9);
         if let Some(bar) = &self.bar {
-            bar.set_message(format!("loss {:.5} gradient {:.2}", report.mean_loss, report.gradient));
+            bar.set_message(format!(
+                "loss {:.5} gradient {:.2} data wait {wait:.1} %",
+                report.mean_loss, report.gradient
+            ));
             bar.set_position(report.step);
         } else if self.last_line.elapsed() >= LINE_INTERVAL {
             let pace = self.pace(report.step);
             self.print(&format!(
-                "step {:>6} of {}  loss {:.5}  {pace:.3} s/step  {:.0} s left",
+                "step {:>6} of {}  loss {:.5}  {pace:.3} s/step  data wait {wait:.1} %  {:.0} s left",
                 report.step,
                 self.steps,
                 report.mean_loss,

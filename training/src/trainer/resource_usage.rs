@@ -5,6 +5,8 @@
 pub(super) struct ResourceUsage {
     /// Processor time of all threads, seconds.
     pub(super) cpu_seconds: f64,
+    /// Resident memory, bytes.
+    pub(super) bytes: u64,
     /// Largest resident memory so far, bytes.
     pub(super) peak_bytes: u64,
 }
@@ -25,6 +27,7 @@ impl ResourceUsage {
         let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
         Self {
             cpu_seconds: seconds(usage.ru_utime) + seconds(usage.ru_stime),
+            bytes: resident_bytes().unwrap_or_default(),
             peak_bytes: u64::try_from(usage.ru_maxrss).unwrap_or_default() * unit,
         }
     }
@@ -34,4 +37,15 @@ impl ResourceUsage {
     pub(super) fn now() -> Self {
         Self::default()
     }
+}
+
+/// Returns the resident memory where the system has Linux's `/proc`.
+#[cfg(unix)]
+fn resident_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    // SAFETY: the call has no arguments that could be wrong.
+    #[expect(unsafe_code)]
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    Some(pages * u64::try_from(page).ok()?)
 }

@@ -23,6 +23,7 @@ use super::profile::{Part, Profile, synchronize};
 use super::progress::ProgressDisplay;
 use super::task::{Phase, Task, Validation, model_weights};
 use super::tensorboard::TensorBoard;
+use crate::distributed::GroupError;
 use crate::fake_quantization::QuantizationGrids;
 use crate::optimizer::{GradientKind, Optimizer, OptimizerStep};
 use crate::schedule::ScheduleConfig;
@@ -60,6 +61,8 @@ struct StepLoss {
     total: f64,
     terms: Vec<(&'static str, f64)>,
     gradient: f64,
+    /// Time spent waiting for the batch.
+    data_seconds: f64,
 }
 
 /// Training run.
@@ -73,6 +76,10 @@ pub struct Trainer<T: Task> {
     pub(super) grids: Option<QuantizationGrids>,
     pub(super) progress: Progress,
     pub(super) profile: Rc<Profile>,
+    /// A signal has reached this process or another one.
+    stop_requested: bool,
+    /// The optimiser moves the weights, which are no state to go on from.
+    is_moving: bool,
 }
 
 impl<T: Task> Trainer<T> {
@@ -97,6 +104,9 @@ impl<T: Task> Trainer<T> {
         for phase in task.phases() {
             let mut parameters = Parameters::new(&mut weights, &phase.trained)?;
             let values = tch::no_grad(|| parameters.values().copy());
+            if let Some(group) = &options.group {
+                parameters.set_group(group.clone());
+            }
             phases.push(PhaseState {
                 optimizer: options.optimizer.build(&parameters),
                 ema: (options.ema > 0.0).then(|| values.copy()),
@@ -106,8 +116,18 @@ impl<T: Task> Trainer<T> {
             });
         }
         let progress = Progress::default();
-        let mut trainer =
-            Self { task, options, device, weights, phases, grids: None, progress, profile: Rc::default() };
+        let mut trainer = Self {
+            task,
+            options,
+            device,
+            weights,
+            phases,
+            grids: None,
+            progress,
+            profile: Rc::default(),
+            stop_requested: false,
+            is_moving: false,
+        };
         trainer.set_identity()?;
         Ok(trainer)
     }
@@ -158,7 +178,17 @@ impl<T: Task> Trainer<T> {
     /// Returns an error if there is none, or names the field that changes the mathematics.
     pub fn resume(&mut self) -> anyhow::Result<()> {
         let path = self.options.files.checkpoint.clone();
-        let checkpoint = Checkpoint::read(&path).with_context(|| path.display().to_string())?;
+        let read = |path| Checkpoint::read(path).with_context(|| path.display().to_string());
+        let checkpoint = match &self.options.group {
+            None => read(&path)?,
+            // Only the first process needs to see the file.
+            Some(group) if group.rank() == 0 => {
+                let checkpoint = read(&path)?;
+                group.bytes_of_first(checkpoint.bytes())?;
+                checkpoint
+            }
+            Some(group) => Checkpoint::parse(group.bytes_of_first(&[])?)?,
+        };
         if let (true, Some(rows)) = (self.options.auto_batch, checkpoint.progress.batch()) {
             self.set_batch(rows)?;
         }
@@ -212,6 +242,9 @@ impl<T: Task> Trainer<T> {
     /// # Errors
     /// Returns an error if the file cannot be written.
     pub fn save(&mut self) -> anyhow::Result<()> {
+        if !self.options.is_first() {
+            return Ok(());
+        }
         let mut tensors = Vec::new();
         for state in &mut self.phases {
             let PhaseState { phase, parameters, optimizer, best, ema } = state;
@@ -268,6 +301,12 @@ impl<T: Task> Trainer<T> {
             self.profile = Rc::new(Profile::new(options, self.device)?);
         }
         let outcome = self.run_steps(&mut callbacks);
+        if let Err(error) = &outcome
+            && error.is::<GroupError>()
+            && !self.is_moving
+        {
+            self.save()?;
+        }
         callbacks.iter_mut().try_for_each(|callback| callback.finished())?;
         if let Some(report) = self.profile.finish()? {
             eprintln!("{}", report.text());
@@ -304,10 +343,13 @@ impl<T: Task> Trainer<T> {
 
     fn callbacks(&self) -> anyhow::Result<Vec<Box<dyn Callback>>> {
         let Self { options, progress, .. } = self;
+        if !options.is_first() {
+            return Ok(Vec::new());
+        }
         let epoch = self.task.epoch_steps().map(|steps| (steps, self.task.seconds()));
         let mut callbacks: Vec<Box<dyn Callback>> = vec![
             Box::new(ProgressDisplay::new(progress.step, progress.steps, epoch)?),
-            Box::new(MetricsLog::new(&options.files.metrics, progress.step, options.log_every)?),
+            Box::new(MetricsLog::new(progress.step, options)?),
             Box::new(EarlyStopping::new(options.patience, options.stop_at, progress.waited)),
         ];
         if let Some(folder) = &options.files.tensorboard {
@@ -340,6 +382,9 @@ impl<T: Task> Trainer<T> {
                 rate,
                 mean_loss: self.progress.mean_loss.unwrap_or(f64::NAN),
                 seconds: started.elapsed().as_secs_f64(),
+                data_seconds: loss.data_seconds,
+                rows: self.task.rows(step - 1),
+                loader: &|| self.task.loader_stats(),
                 phases: &phases,
             };
             self.profile.measure(Part::Callbacks, || {
@@ -353,14 +398,14 @@ impl<T: Task> Trainer<T> {
                 if done || step.is_multiple_of(validate_every) {
                     stop = self.validate(rate, callbacks)?.map(Stop::Early);
                 }
-                if stop.is_none() && interrupt::requested() && !done {
+                if stop.is_none() && self.stop_requested && !done {
                     stop = Some(Stop::Interrupt);
                 }
                 let keeps = self.progress.kept.iter().any(|(_, kept)| *kept == step);
                 if done || stop.is_some() || keeps || step.is_multiple_of(checkpoint_every) {
                     self.save()?;
                 }
-                if keeps {
+                if keeps && self.options.is_first() {
                     kept::keep(&self.options.files.checkpoint, &self.progress.kept, step)?;
                 }
                 anyhow::Ok(stop)
@@ -381,42 +426,52 @@ impl<T: Task> Trainer<T> {
 
     /// Computes the gradient of the next batch and moves the weights.
     fn step(&mut self, rate: f64) -> anyhow::Result<StepLoss> {
-        let Self { task, options, device, weights, phases, grids, progress, profile } = self;
+        let Self { task, options, device, weights, phases, grids, progress, profile, is_moving, .. } = self;
         let step = progress.step;
         let rows = task.rows(step);
-        let mut parts = options.accumulate.clamp(1, rows.max(1));
-        let cut = |task: &mut T, parts: usize| -> anyhow::Result<Vec<(f64, T::Batch)>> {
+        let own = options.own_rows(rows);
+        ensure!(!own.is_empty(), "a batch of {rows} is too small for so many processes; use fewer");
+        let mut parts = options.accumulate.clamp(1, own.len());
+        let mut data_seconds = 0.0;
+        let mut cut = |task: &mut T, parts: usize| -> anyhow::Result<Vec<(f64, T::Batch)>> {
+            let started = Instant::now();
             let part = |part: usize| {
-                let range = part * rows / parts..(part + 1) * rows / parts;
+                let range = own.start + part * own.len() / parts..own.start + (part + 1) * own.len() / parts;
                 let share = range.len() as f64 / rows as f64;
                 Ok((share, profile.measure(Part::Data, || task.batch(step, range, *device))?))
             };
-            (0..parts).map(part).collect()
+            let batches = (0..parts).map(part).collect();
+            data_seconds += started.elapsed().as_secs_f64();
+            batches
         };
         let mut batches = cut(task, parts)?;
-        let mut sum = StepLoss { total: f64::NAN, terms: Vec::new(), gradient: 0.0 };
+        let mut sum = StepLoss { total: f64::NAN, terms: Vec::new(), gradient: 0.0, data_seconds: 0.0 };
         let with_terms = (step + 1).is_multiple_of(options.log_every);
         let learns = task.learns(step);
         for (index, state) in phases.iter_mut().enumerate() {
             let PhaseState { parameters, optimizer, ema, .. } = state;
             let precision = options.precision;
             let scale = if precision == Precision::F16 { progress.loss_scale.factor } else { 1.0 };
-            let pass = Pass { index, weights, grids: grids.as_ref(), step, precision, device: *device, scale, profile };
+            let group = options.group.as_deref();
+            // A block that is computed again adds its gradients in parts.
+            let overlap = !options.checkpoint_activations;
+            let (device, grids) = (*device, grids.as_ref());
+            let pass = Pass { index, weights, grids, step, precision, device, scale, group, overlap, profile };
             let known_terms = sum.terms.clone();
             let total = loop {
                 let computed = memory::if_it_fits(|| {
                     if !learns {
                         pass.forward(task, &batches);
-                        return None;
+                        return Ok(None);
                     }
-                    Some(pass.gradient(task, &batches, parameters, with_terms.then_some(&mut sum.terms)))
+                    pass.gradient(task, &batches, parameters, with_terms.then_some(&mut sum.terms)).map(Some)
                 });
                 if let Some(total) = computed {
-                    break total;
+                    break total?;
                 }
-                ensure!(parts < rows, "out of memory with one row at a time; {}", memory::advice(*device));
+                ensure!(parts < own.len(), "out of memory with one row at a time; {}", memory::advice(device));
                 batches.clear();
-                parts = (2 * parts).min(rows);
+                parts = (2 * parts).min(own.len());
                 eprintln!("out of memory at step {step}: batches are computed in {parts} parts from now on");
                 options.accumulate = parts;
                 task.restart_step();
@@ -425,7 +480,7 @@ impl<T: Task> Trainer<T> {
             };
             let Some(total) = total else { continue };
             if !total.is_finite() {
-                let effective = effective_weights(grids.as_ref(), weights);
+                let effective = effective_weights(grids, weights);
                 let node = batches.iter().find_map(|(_, batch)| task.first_non_finite(&effective, batch));
                 bail!(
                     "training diverged at step {step}: the loss is {total}{}; use a lower learning rate, and resume \
@@ -457,10 +512,11 @@ impl<T: Task> Trainer<T> {
             parameters.clip(options.clip, norm);
             let number = step + 1;
             let at = OptimizerStep { number, rate, weight_decay: options.weight_decay, clip: options.clip };
+            *is_moving = true;
             profile.measure(Part::Optimizer, || {
                 optimizer.step(parameters, at, &mut |parameters, kind| match kind {
                     GradientKind::Loss => {
-                        pass.gradient(task, &batches, parameters, None);
+                        pass.gradient(task, &batches, parameters, None)?;
                         Ok(())
                     }
                     GradientKind::CurvatureSample => pass.sampled_gradient(task, &batches, parameters),
@@ -472,16 +528,66 @@ impl<T: Task> Trainer<T> {
             })?;
         }
         task.finish_step();
+        sum.data_seconds = data_seconds;
+        self.share_state(rows)?;
+        self.is_moving = false;
         Ok(sum)
+    }
+
+    /// Gives all processes the whole state of the task, of which each has computed its rows, and tells them whether one
+    /// shall stop.
+    fn share_state(&mut self, rows: usize) -> anyhow::Result<()> {
+        let requested = interrupt::requested();
+        let Some(group) = &self.options.group else {
+            self.stop_requested = requested;
+            return Ok(());
+        };
+        let own = group.rows(rows);
+        let own_state = self.task.state();
+        let (kind, device) = (tch::Kind::Float, Device::Cpu);
+        let mut whole = Vec::new();
+        let mut flat = vec![Tensor::from(f32::from(u8::from(requested))).view([1])];
+        for (name, tensor) in &own_state {
+            let mut shape = tensor.size();
+            shape[1] = rows as i64;
+            let all = Tensor::zeros(shape.as_slice(), (kind, device));
+            all.narrow(1, own.start as i64, own.len() as i64).copy_(tensor);
+            flat.push(all.view([-1]));
+            whole.push((name.clone(), shape));
+        }
+        let mut flat = Tensor::cat(&flat, 0);
+        group.sum(&mut flat)?;
+        self.stop_requested = flat.double_value(&[0]) > 0.0;
+        let mut start = 1;
+        let state = whole.into_iter().map(|(name, shape)| {
+            let length: i64 = shape.iter().product();
+            let part = flat.narrow(0, start, length).view(shape.as_slice()).to_device(self.device);
+            start += length;
+            (name, part)
+        });
+        let state: Vec<_> = state.collect();
+        if !state.is_empty() {
+            self.task.set_state(state);
+        }
+        Ok(())
+    }
+
+    /// Returns numbers of the first process.
+    fn numbers_of_first<const N: usize>(&self, numbers: [f64; N]) -> anyhow::Result<[f64; N]> {
+        let Some(group) = &self.options.group else { return Ok(numbers) };
+        let own = if group.rank() == 0 { numbers } else { [0.0; N] };
+        let sums = group.sums(&own)?;
+        Ok(std::array::from_fn(|index| sums[index]))
     }
 
     /// Validates the weights and keeps them if they are the best so far.
     fn validate(&mut self, rate: f64, callbacks: &mut [Box<dyn Callback>]) -> anyhow::Result<StopReason> {
-        let validation = self.validation()?;
+        let validation = if self.options.is_first() { Some(self.validation()?) } else { None };
+        let [loss] = self.numbers_of_first([validation.as_ref().map_or(0.0, |validation| validation.loss)])?;
         let step = self.progress.step;
-        let is_best = self.progress.best.is_none_or(|(best, _)| validation.loss < best);
+        let is_best = self.progress.best.is_none_or(|(best, _)| loss < best);
         if is_best {
-            self.progress.best = Some((validation.loss, step));
+            self.progress.best = Some((loss, step));
             self.progress.waited = 0;
             for state in &mut self.phases {
                 let PhaseState { parameters, best, ema, .. } = state;
@@ -490,23 +596,26 @@ impl<T: Task> Trainer<T> {
         } else {
             self.progress.waited += 1;
         }
-        kept::add(&mut self.progress.kept, validation.loss, step, self.options.keep_best);
+        kept::add(&mut self.progress.kept, loss, step, self.options.keep_best);
         if let ScheduleConfig::Plateau(plateau) = &self.options.schedule {
-            self.progress.plateau.validated(plateau, validation.loss);
+            self.progress.plateau.validated(plateau, loss);
         }
-        let report = ValidationReport {
-            step,
-            validation: &validation,
-            is_best,
-            mean_loss: self.progress.mean_loss.unwrap_or(f64::NAN),
-            rate,
-            sample_rate: self.task.sample_rate(),
-        };
         let mut stop = None;
-        for callback in callbacks {
-            stop = callback.validated(&report)?.or(stop);
+        if let Some(validation) = &validation {
+            let report = ValidationReport {
+                step,
+                validation,
+                is_best,
+                mean_loss: self.progress.mean_loss.unwrap_or(f64::NAN),
+                rate,
+                sample_rate: self.task.sample_rate(),
+            };
+            for callback in callbacks {
+                stop = callback.validated(&report)?.or(stop);
+            }
         }
-        Ok(stop)
+        let [stops] = self.numbers_of_first([f64::from(u8::from(stop.is_some()))])?;
+        Ok(stop.or_else(|| (stops > 0.0).then(|| "the first process has stopped".to_owned())))
     }
 
     /// Measures the current weights, or their mean, on the validation sound.
@@ -572,7 +681,8 @@ impl<T: Task> Trainer<T> {
         }
         self.task.set_state(task_state);
         self.progress = progress;
-        let steps = (60.0 * minutes / pace) as u64;
+        let [steps] = self.numbers_of_first([60.0 * minutes / pace])?;
+        let steps = steps as u64;
         let epoch = self.task.epoch_steps().unwrap_or(1).max(1);
         Ok((steps / epoch).max(1) * epoch)
     }

@@ -7,6 +7,7 @@ use ondes_engine::model::{Method, Model, Training, Weights};
 use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
+use crate::data::LoaderStats;
 use crate::loss::Loss;
 
 /// Weights that one optimiser moves by one loss. A task with an adversary has two phases; each step runs all in order.
@@ -74,6 +75,11 @@ pub trait Task {
     /// Returns an error if the data cannot be read.
     fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<Self::Batch>;
 
+    /// Returns what the threads that read the data have done, if the task has any.
+    fn loader_stats(&self) -> Option<LoaderStats> {
+        None
+    }
+
     /// Tells whether a step moves the weights; others only bring recurrent state up to date.
     fn learns(&self, _step: u64) -> bool {
         true
@@ -100,7 +106,7 @@ pub trait Task {
     /// Ends a step: the state after its batch becomes that before the next.
     fn finish_step(&mut self) {}
 
-    /// Returns the state between steps by name, for checkpoints.
+    /// Returns the state between steps by name, for checkpoints. Rows of the batch are in dimension 1.
     fn state(&self) -> Vec<(String, Tensor)> {
         Vec::new()
     }

@@ -41,7 +41,7 @@ fn shards() -> Format<'static> {
     let folder = tempfile::tempdir().expect("a folder");
     let (sounds, dataset) = (folder.path().join("sounds"), folder.path().join("dataset"));
     std::fs::create_dir(&sounds).expect("a folder");
-    let mut writer = WavWriter::create(&sounds.join("a.wav"), 16_000, 1, WavBits::Int16).expect("a file");
+    let mut writer = WavWriter::create(sounds.join("a.wav"), 16_000, 1, WavBits::Int16).expect("a file");
     writer.write(&[(0..3_200).map(|n| (n as f32 * 0.1).sin()).collect::<Vec<f32>>()]).expect("it is written");
     writer.finish().expect("it is written");
     let rate = FeatureRate { sample_rate: 16_000, hop: 160 };

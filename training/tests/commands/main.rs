@@ -1,6 +1,7 @@
 //! `ondes-train` as its user runs it.
 
 mod common;
+mod distributed;
 mod documentation;
 mod fuzz;
 mod prune_and_distill;

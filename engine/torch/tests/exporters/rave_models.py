@@ -1,6 +1,7 @@
 """Exports RAVE models with random weights by the package's own script, `scripts/export.py` of acids-rave.
 
-Usage: rave_models.py FOLDER
+Usage: rave_models.py FOLDER [--full-size]
+With --full-size, the networks have the sizes of the package's configurations, to measure speed.
 """
 
 import json
@@ -64,12 +65,19 @@ def train(folder, configurations, bindings):
     torch.save({"state_dict": model.state_dict(), "callbacks": {}, "global_step": 1}, checkpoints / "last.ckpt")
 
 
-def main(folder):
+def full_size(bindings):
+    """Returns the bindings that do not make a network small."""
+    return [binding for binding in bindings if binding.startswith(("RAVE.", "SAMPLING_RATE"))]
+
+
+def main(folder, is_full_size):
     folder = pathlib.Path(folder)
     runs = folder / "runs"
     names = []
     for name, configurations, bindings, options in MODELS:
         run = runs / name
+        if is_full_size:
+            bindings = full_size(bindings)
         if not run.exists():
             # A process each, since the configuration is global.
             command = [sys.executable, __file__, "train", str(run), json.dumps([configurations, bindings])]
@@ -89,4 +97,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "train":
         train(pathlib.Path(sys.argv[2]), *json.loads(sys.argv[3]))
     else:
-        main(sys.argv[1])
+        main(sys.argv[1], "--full-size" in sys.argv)
