@@ -12,7 +12,7 @@ use tch::{Device, Kind, Tensor};
 use super::membership::Membership;
 
 /// Time that a process waits for the others, seconds: longer than a validation, which only the first one does.
-const TIMEOUT_S: f64 = 1_800.0;
+const TIMEOUT_S: f64 = 600.0;
 /// Variable that sets another time.
 const TIMEOUT_VARIABLE: &str = "ONDES_GROUP_TIMEOUT_S";
 /// Elements of a bucket: four megabytes, from which the time of a sum is that of its bytes.
@@ -74,6 +74,11 @@ fn checked(error: *mut c_char) -> Result<(), GroupError> {
         let text = CStr::from_ptr(error).to_string_lossy().into_owned();
         libc::free(error.cast());
         text
+    };
+    // Gloo begins with the position in its source.
+    let text = match text.split_once("] ") {
+        Some((position, text)) if position.starts_with('[') => text.to_owned(),
+        _ => text,
     };
     Err(GroupError(text))
 }
