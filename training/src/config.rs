@@ -48,6 +48,9 @@ pub struct Config {
     /// Sizes of the network.
     #[serde(default)]
     pub network: NetworkConfig,
+    /// What is taken of the recordings.
+    #[serde(default)]
+    pub recordings: RecordingsConfig,
     /// Augmentation of the training crops.
     #[serde(default)]
     pub augmentation: Augmentation,
@@ -86,6 +89,9 @@ pub struct NetworkConfig {
     pub harmonics: usize,
     /// Bands of the noise filter.
     pub noise_bands: usize,
+    /// Finest detail along the pitch that is learnt easily, radians per two octaves. 40 suits recordings of all pitches,
+    /// less than 10 those of every third.
+    pub pitch_detail: f64,
     /// Units of each layer that reads pitch or loudness.
     pub input_units: usize,
     /// Units of the recurrent layer.
@@ -103,12 +109,23 @@ impl Default for NetworkConfig {
             hop: 192,
             harmonics: 80,
             noise_bands: 65,
+            pitch_detail: 40.0,
             input_units: 64,
             recurrent_units: 144,
             output_units: 128,
             room_seconds: 0.3,
         }
     }
+}
+
+/// What is taken of the recordings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RecordingsConfig {
+    /// Frequency below which the sound is attenuated, by 12 dB per octave, Hz; 0 for none. A dataset has its own.
+    pub high_pass: u16,
+    /// Leaves the recordings of every so many-th pitch for the measurement at the end; 0 for none.
+    pub held_out_pitch: usize,
 }
 
 /// Reading of recordings while training.
@@ -319,6 +336,7 @@ impl Config {
             work,
             seed: 0,
             network: NetworkConfig::default(),
+            recordings: RecordingsConfig::default(),
             augmentation: Augmentation::default(),
             loader: LoaderConfig::default(),
             training: TrainingConfig::default(),
@@ -367,6 +385,9 @@ impl Config {
             "training.minutes must be above 0"
         );
         ensure!((0..=256).contains(&self.loader.workers), "loader.workers must be 0 to 256");
+        ensure!(self.recordings.high_pass <= 500, "recordings.high_pass must be 0 to 500 Hz");
+        ensure!(self.recordings.held_out_pitch != 1, "recordings.held_out_pitch must be 0, or 2 and more");
+        ensure!((1.0..=200.0).contains(&network.pitch_detail), "network.pitch_detail must be 1 to 200");
         self.augmentation.check()?;
         self.performance.validate().context("performance")?;
         self.loss().check()?;

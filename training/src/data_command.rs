@@ -1,10 +1,11 @@
-//! `ondes-train data`: how fast a dataset can be read.
+//! `ondes-train data`: what is in a dataset, and how fast it can be read.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use ondes_training::data::bench::{self, BenchOptions};
+use ondes_training::data::report::DataReport;
 use ondes_training::data::{Dataset, Recordings};
 
 use crate::value_parser;
@@ -14,6 +15,18 @@ use crate::value_parser;
 pub enum DataCommand {
     /// Cuts crops as fast as possible with 1, 2, 4 … threads, prints a table, and names the best number.
     Bench(BenchArguments),
+    /// Tells which pitches and dynamics a dataset has, and what to expect of an instrument.
+    Report(ReportArguments),
+}
+
+/// Options of `data report`.
+#[derive(Args)]
+pub struct ReportArguments {
+    /// Folder that `ondes-train prepare` wrote.
+    dataset: PathBuf,
+    /// PNG file to draw.
+    #[arg(long, value_name = "PNG")]
+    chart: Option<PathBuf>,
 }
 
 /// Options of `data bench`.
@@ -40,7 +53,23 @@ pub struct BenchArguments {
 
 /// Runs a command.
 pub fn run(command: &DataCommand) -> anyhow::Result<()> {
-    let DataCommand::Bench(arguments) = command;
+    match command {
+        DataCommand::Bench(arguments) => measure(arguments),
+        DataCommand::Report(arguments) => report(arguments),
+    }
+}
+
+fn report(arguments: &ReportArguments) -> anyhow::Result<()> {
+    let report = DataReport::new(&Recordings::open(&arguments.dataset)?);
+    println!("{}", report.text());
+    if let Some(path) = &arguments.chart {
+        report.draw().write_png(path)?;
+        println!("{}: written", path.display());
+    }
+    Ok(())
+}
+
+fn measure(arguments: &BenchArguments) -> anyhow::Result<()> {
     let recordings = Recordings::open(&arguments.dataset)?;
     recordings.store.set_cache(arguments.cache);
     let rate = recordings.store.format().rate;

@@ -2,8 +2,9 @@
 //!
 //! Model and baseline resynthesise each recording from its pitch and loudness. The baseline is a sawtooth of that
 //! pitch, filtered to the mean spectrum of the recordings and levelled to their loudness in each frame: the best result
-//! without learning.
+//! without learning. With the training recordings there is a second one: the [nearest](nearest) of them, resampled.
 
+pub mod nearest;
 pub mod sawtooth;
 
 use anyhow::bail;
@@ -14,12 +15,14 @@ use ondes_engine::native::Executor;
 use serde::Serialize;
 use tch::{Device, Tensor};
 
-use crate::data::{FeatureRate, Features};
+use crate::data::{FeatureRate, Features, Recordings};
 use crate::loss::SpectralDistance;
 
 /// Name of the first measure on cards.
 pub const SPECTRAL_DISTANCE: &str = "multi-scale spectral distance";
 
+/// Name of the measure against the nearest trained recordings.
+const NEAREST_RATIO: &str = "distance / nearest recording's";
 /// Loudness below which pitch and loudness are not compared, dB.
 const AUDIBLE_DB: f32 = -60.0;
 /// Largest inaudible pitch error, cents.
@@ -47,6 +50,8 @@ pub struct Evaluation {
     pub model: Scores,
     /// Scores of the sawtooth.
     pub baseline: Scores,
+    /// Spectral distance of the nearest trained recordings, resampled.
+    pub nearest_distance: Option<f64>,
 }
 
 impl Evaluation {
@@ -59,12 +64,19 @@ impl Evaluation {
             value: round(figure(&self.model)),
             baseline: Some(round(figure(&self.baseline))),
         };
-        vec![
+        let relative = self.nearest_distance.map(|nearest| Measure {
+            name: NEAREST_RATIO.into(),
+            unit: String::new(),
+            value: round(self.model.spectral_distance / nearest),
+            baseline: Some(round(self.baseline.spectral_distance / nearest)),
+        });
+        let measures = vec![
             measure(SPECTRAL_DISTANCE, "", |scores| scores.spectral_distance),
             measure("voiced frames within 10 cents", "%", |scores| scores.pitch_within_10_cents_percent),
             measure("median pitch error", "cents", |scores| scores.pitch_median_cents),
             measure("mean loudness error", "dB", |scores| scores.loudness_error_db),
-        ]
+        ];
+        measures.into_iter().chain(relative).collect()
     }
 }
 
@@ -84,20 +96,42 @@ pub fn feature_rate(model: &Model) -> anyhow::Result<FeatureRate> {
     Ok(FeatureRate { sample_rate: model.header().sample_rate, hop: synth.block })
 }
 
-/// Evaluates a model on files analysed at its [`feature_rate`].
+/// Evaluates a model on files analysed at its [`feature_rate`], also against the recordings that it was trained on.
 ///
 /// # Errors
-/// Returns an error if the model is no instrument.
-pub fn evaluate(model: &Model, files: &[Features]) -> anyhow::Result<Evaluation> {
+/// Returns an error if the model is no instrument, or a recording cannot be read.
+pub fn evaluate(model: &Model, files: &[Features], training: Option<&Recordings>) -> anyhow::Result<Evaluation> {
     let baseline = sawtooth::SawtoothBaseline::new(files, feature_rate(model)?);
     let distance = SpectralDistance::new(Device::Cpu);
     let (mut model_sums, mut baseline_sums) = (ScoreSums::default(), ScoreSums::default());
+    let (mut nearest_sum, mut nearest_samples) = (0.0, 0.0);
     for file in files {
+        let nearest = training.map(|training| nearest::nearest(file, median_pitch(file), training)).transpose()?;
+        if let Some(nearest) = nearest.flatten() {
+            let samples = nearest.len() as f64;
+            nearest_sum += samples * distance_between(&distance, &nearest, file);
+            nearest_samples += samples;
+        }
         model_sums.add(file, &replay(model, file)?, &distance);
         baseline_sums.add(file, &baseline.replay(file), &distance);
     }
     let seconds = files.iter().map(Features::seconds).sum();
-    Ok(Evaluation { seconds, model: model_sums.scores(), baseline: baseline_sums.scores() })
+    let nearest_distance = (nearest_samples > 0.0).then(|| nearest_sum / nearest_samples);
+    Ok(Evaluation { seconds, model: model_sums.scores(), baseline: baseline_sums.scores(), nearest_distance })
+}
+
+/// Returns the median pitch of the voiced frames, semitones; `None` if there are none.
+fn median_pitch(file: &Features) -> Option<f32> {
+    let voiced = file.pitch().iter().zip(file.voiced()).filter(|(_, voiced)| **voiced > 0.5);
+    let mut pitches: Vec<f32> = voiced.map(|(pitch, _)| *pitch).collect();
+    pitches.sort_by(f32::total_cmp);
+    pitches.get(pitches.len() / 2).copied()
+}
+
+/// Returns the spectral distance of a sound from a recording.
+fn distance_between(distance: &SpectralDistance, sound: &[f32], file: &Features) -> f64 {
+    let row = |samples: &[f32]| Tensor::from_slice(samples).view([1, -1]);
+    tch::no_grad(|| distance.between(&row(sound), &row(file.audio())).double_value(&[]))
 }
 
 /// Resynthesises a file from its pitch and loudness; the result is aligned with it and has its length.
@@ -143,10 +177,8 @@ struct ScoreSums {
 
 impl ScoreSums {
     fn add(&mut self, file: &Features, sound: &[f32], distance: &SpectralDistance) {
-        let row = |samples: &[f32]| Tensor::from_slice(samples).view([1, -1]);
-        let between = tch::no_grad(|| distance.between(&row(sound), &row(file.audio())).double_value(&[]));
         self.samples += sound.len() as f64;
-        self.distance += between * sound.len() as f64;
+        self.distance += distance_between(distance, sound, file) * sound.len() as f64;
         let frames = analyse(sound, f64::from(file.rate.sample_rate), file.rate.hop);
         let targets = file.pitch().iter().zip(file.loudness()).zip(file.voiced());
         for (frame, ((&pitch, &loudness), &voiced)) in frames.iter().zip(targets) {

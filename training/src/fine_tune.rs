@@ -90,10 +90,12 @@ impl FineTuneJob<'_> {
         match self {
             Self::Instrument(config) => {
                 let evaluation = match &config.held_out {
-                    Some(folder) => {
-                        evaluate(model, &load_features(folder, &config.work.join("features"), feature_rate(model)?)?)?
-                    }
-                    None => evaluate(model, &Dataset::open(config)?.features(Subset::Validation)?)?,
+                    Some(folder) => evaluate(
+                        model,
+                        &load_features(folder, &config.work.join("features"), feature_rate(model)?)?,
+                        None,
+                    )?,
+                    None => evaluate(model, &Dataset::open(config)?.measured()?, None)?,
                 };
                 Ok(evaluation.measures())
             }

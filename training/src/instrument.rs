@@ -9,7 +9,7 @@ use ondes_torch::{Noise, RecurrentState, TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
 use crate::config::Config;
-use crate::data::{CropBatch, Dataset, Features, Loader, LoaderStats, Subset};
+use crate::data::{CropBatch, Dataset, Loader, LoaderStats, Subset};
 use crate::instrument_teacher::InstrumentTeacher;
 use crate::loss::{Loss, WeightedLoss};
 use crate::network;
@@ -76,12 +76,10 @@ impl InstrumentTask {
         Ok(Self { loss, config, dataset, loader, initial, synth, room, teacher: None, further: BTreeMap::new() })
     }
 
-    /// Reads the validation recordings; the training recordings if the validation share is 0.
-    ///
-    /// # Errors
-    /// Returns an error if they cannot be read.
-    pub fn validation_recordings(&self) -> anyhow::Result<Vec<Features>> {
-        self.dataset.features(Subset::Validation)
+    /// Returns the dataset.
+    #[must_use]
+    pub fn dataset(&self) -> &Dataset {
+        &self.dataset
     }
 
     /// Adds a teacher.
@@ -233,6 +231,7 @@ impl Task for InstrumentTask {
             ("initial weights".to_owned(), model_hash(&self.initial)),
             ("data".to_owned(), self.dataset.hash()),
             text("training.batch", &training.batch),
+            text("recordings.held_out_pitch", &self.config.recordings.held_out_pitch),
             text("augmentation.pitch", &self.config.augmentation.pitch),
             text("training.clip_seconds", &training.clip_seconds),
             text("training.validation_share", &training.validation_share),

@@ -23,7 +23,8 @@ use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use ondes_engine::model::{Model, file};
 use ondes_training::config::Config;
-use ondes_training::data::load_features;
+use ondes_training::data::report::DataReport;
+use ondes_training::data::{Subset, load_features, open_folder};
 use ondes_training::distributed::{GroupError, Membership, launch, quiet};
 use ondes_training::evaluate::{Evaluation, evaluate, feature_rate};
 use ondes_training::instrument::InstrumentTask;
@@ -78,7 +79,7 @@ enum Command {
     },
     /// Analyses folders of audio once and writes a dataset, which `fit` and others take as a folder.
     Prepare(prepare_command::PrepareArguments),
-    /// Measures how fast a dataset can be read.
+    /// Tells what is in a dataset, and how fast it can be read.
     #[command(subcommand)]
     Data(data_command::DataCommand),
     /// Trains an instrument from a folder of audio.
@@ -123,6 +124,9 @@ enum Command {
         model: PathBuf,
         #[command(flatten)]
         sound: SoundOptions,
+        /// Folder of the recordings that an instrument was trained on, to compare with the nearest of them.
+        #[arg(long, value_name = "DIR", requires = "data")]
+        training: Option<PathBuf>,
         /// Folder for analysed audio [default: a temporary folder].
         #[arg(long)]
         cache: Option<PathBuf>,
@@ -242,14 +246,16 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
         Command::Bench(options) => bench_command::run(&options),
         Command::Prune(options) => prune_command::run(&options),
         Command::Distill(options) => distill_command::run(&options),
-        Command::Evaluate { model, sound, cache, json } => {
+        Command::Evaluate { model, sound, training, cache, json } => {
             let model = file::read(&model)?;
             if let (Some(dry), Some(wet)) = (&sound.dry, &sound.wet) {
                 return capture_command::evaluate(&model, dry, wet, json);
             }
             let data = sound.data.context("use --data for instruments, or --dry and --wet for captures")?;
             let cache = cache.unwrap_or_else(default_cache);
-            let evaluation = evaluate(&model, &load_features(&data, &cache, feature_rate(&model)?)?)?;
+            let rate = feature_rate(&model)?;
+            let training = training.map(|folder| open_folder(&folder, &cache, rate, 0)).transpose()?;
+            let evaluation = evaluate(&model, &load_features(&data, &cache, rate)?, training.as_ref())?;
             if json {
                 println!("{}", serde_json::to_string(&evaluation)?);
             } else {
@@ -298,18 +304,22 @@ fn fit(options: &FitArguments) -> anyhow::Result<Outcome> {
     if options.resume || membership.as_ref().is_some_and(|membership| membership.restarts > 0 && has_checkpoint) {
         trainer.resume()?;
     }
+    eprintln!("{}", DataReport::new(trainer.task().dataset().all()).text());
     interrupt::install()?;
     let outcome = trainer.run()?;
     if membership.is_some_and(|membership| !membership.is_first()) {
         return Ok(outcome);
     }
     let model = trainer.model()?;
-    let evaluation = match &config.held_out {
+    let measured = match &config.held_out {
         Some(folder) => {
-            evaluate(&model, &load_features(folder, &config.work.join("features"), feature_rate(&model)?)?)?
+            let (cache, high_pass) = (config.work.join("features"), config.recordings.high_pass);
+            let recordings = open_folder(folder, &cache, feature_rate(&model)?, high_pass)?;
+            recordings.features().collect::<Result<Vec<_>, _>>()?
         }
-        None => evaluate(&model, &trainer.task().validation_recordings()?)?,
+        None => trainer.task().dataset().measured()?,
     };
+    let evaluation = evaluate(&model, &measured, Some(trainer.task().dataset().recordings(Subset::Training)))?;
     print_evaluation(&evaluation);
     let mut header = model.header().clone();
     header.card.quality = evaluation.measures();

@@ -23,10 +23,11 @@ const LEVEL_SCALE: f32 = 0.05;
 const LEVEL_OFFSET: f32 = -3.0;
 /// Ten times the amplitude of a 1 kHz tone of that loudness, since low tones need a larger amplitude to be as loud.
 const LEVEL_GAIN: f32 = 5_000.0;
-/// Slowest and fastest angular frequency of the pitch features, radians per two octaves. Body resonances are about a
+/// Slowest angular frequency of the pitch features, radians per two octaves. Body resonances are about a
 /// semitone wide, and a network learns such detail only slowly from pitch as a single number (Tancik et al., "Fourier
-/// features let networks learn high frequency functions in low dimensional domains", NeurIPS 2020).
-const PITCH_ANGLES: (f32, f32) = (1.0, 40.0);
+/// features let networks learn high frequency functions in low dimensional domains", NeurIPS 2020): the fastest is
+/// [`NetworkConfig::pitch_detail`].
+const SLOWEST_PITCH_ANGLE: f32 = 1.0;
 /// Magnitude of the first taps of the untrained room.
 const ROOM_START: f32 = 1e-3;
 
@@ -181,7 +182,7 @@ fn initial_weights(methods: &[Method], network: &NetworkConfig, seed: u64) -> Re
                     _ => (0..count).map(|_| random.random_range(-bound..bound)).collect(),
                 };
                 if node.name == "pitch_angles" {
-                    let (slow, fast) = PITCH_ANGLES;
+                    let (slow, fast) = (SLOWEST_PITCH_ANGLE, network.pitch_detail as f32);
                     let angle = |index: usize| slow * (fast / slow).powf(index as f32 / count as f32);
                     data.iter_mut().enumerate().for_each(|(index, value)| match spec.name {
                         "weight" => *value = angle(index),

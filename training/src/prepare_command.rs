@@ -26,6 +26,9 @@ pub struct PrepareArguments {
     /// Size of a file of the dataset, MB.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=4_096))]
     shard_mb: u16,
+    /// Attenuates what is below this frequency, such as rumble, Hz.
+    #[arg(long, default_value_t = 0, value_name = "HZ", value_parser = clap::value_parser!(u16).range(0..=500))]
+    high_pass: u16,
     /// Reads all that is there and repairs what is damaged.
     #[arg(long)]
     check: bool,
@@ -50,7 +53,7 @@ pub fn run(arguments: &PrepareArguments) -> anyhow::Result<()> {
     let options = PrepareOptions {
         shard_bytes: u64::from(arguments.shard_mb) << 20,
         check: arguments.check,
-        ..PrepareOptions::new(DataFormat { rate, sound })
+        ..PrepareOptions::new(DataFormat { rate, sound, high_pass: arguments.high_pass })
     };
     let summary = prepare(&arguments.folders, &arguments.out, &options)?;
     println!(

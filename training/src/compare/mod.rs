@@ -91,7 +91,7 @@ pub fn compare(
 pub fn quality(model: &Model, held_out: &HeldOut<'_>) -> anyhow::Result<Vec<Measure>> {
     match (model.header().kind, held_out) {
         (Kind::Instrument, HeldOut::Recordings(folder, cache)) => {
-            Ok(evaluate(model, &load_features(folder, cache, feature_rate(model)?)?)?.measures())
+            Ok(evaluate(model, &load_features(folder, cache, feature_rate(model)?)?, None)?.measures())
         }
         (Kind::Effect, HeldOut::Pair(dry, wet)) => {
             let pair = Pair::read(dry, wet, model.header().sample_rate)?;

@@ -1,8 +1,9 @@
 //! Random crops of recordings, for training.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use ondes_engine::dsp::loudness::FLOOR_DB;
 use ondes_engine::random::GOLDEN_GAMMA;
 use rand::rngs::Xoshiro256PlusPlus;
@@ -57,6 +58,8 @@ pub struct Dataset {
     frames: usize,
     seed: u64,
     augmentation: Augmentation,
+    all: Recordings,
+    held_out: Option<Recordings>,
 }
 
 /// Batch of crops: controls and the sound that belongs to them.
@@ -90,6 +93,22 @@ impl CropBatch {
     }
 }
 
+/// Separates the recordings of every `every`-th pitch, in semitones; none at 0.
+fn hold_out(all: &Recordings, every: usize) -> anyhow::Result<(Recordings, Option<Recordings>)> {
+    if every == 0 {
+        return Ok((all.clone(), None));
+    }
+    let semitone = |index: usize| all.store.recordings()[index].pitch.map(|pitch| pitch.round() as i32);
+    let pitches: BTreeSet<i32> = all.indices.iter().filter_map(|&index| semitone(index)).collect();
+    // From the middle of each group, so that the lowest and the highest pitch are learnt.
+    let chosen: BTreeSet<i32> = pitches.into_iter().skip(every / 2).step_by(every).collect();
+    let is_chosen = |index: &usize| semitone(*index).is_some_and(|pitch| chosen.contains(&pitch));
+    let (held_out, kept): (Vec<usize>, Vec<usize>) = all.indices.iter().partition(|index| is_chosen(index));
+    ensure!(!kept.is_empty() && !held_out.is_empty(), "there are too few pitches to hold any out");
+    let part = |indices| Recordings { store: all.store.clone(), indices };
+    Ok((part(kept), Some(part(held_out))))
+}
+
 /// Copies a tensor to a device; to a GPU from pinned memory, without waiting for the copy.
 fn to_device(tensor: Tensor, device: Device) -> Tensor {
     match device {
@@ -113,11 +132,14 @@ impl Dataset {
     /// Returns an error if there is no audio, or a recording cannot be used.
     pub fn open(config: &Config) -> anyhow::Result<Self> {
         let rate = FeatureRate { sample_rate: config.network.sample_rate, hop: config.network.hop };
-        let all = open_folder(&config.data, &config.work.join("features"), rate)?;
+        let high_pass = config.recordings.high_pass;
+        let all = open_folder(&config.data, &config.work.join("features"), rate, high_pass)?;
         all.store.set_cache(config.loader.cache);
-        let split = Self::split(&all, config.training.validation_share, config.clip_frames());
-        let split = split.with_context(|| config.data.display().to_string())?;
-        Ok(Self { seed: config.seed, augmentation: config.augmentation, ..split })
+        let named = || config.data.display().to_string();
+        let (learnt, held_out) = hold_out(&all, config.recordings.held_out_pitch).with_context(named)?;
+        let split = Self::split(&learnt, config.training.validation_share, config.clip_frames());
+        let split = split.with_context(named)?;
+        Ok(Self { seed: config.seed, augmentation: config.augmentation, all, held_out, ..split })
     }
 
     /// Splits recordings into those for training and a share for validation, and draws crops of so many frames.
@@ -146,6 +168,8 @@ impl Dataset {
             frames,
             seed: 0,
             augmentation: Augmentation::default(),
+            all: all.clone(),
+            held_out: None,
         })
     }
 
@@ -168,12 +192,19 @@ impl Dataset {
         &self.part(subset).recordings
     }
 
-    /// Reads the recordings of a subset.
+    /// Returns all recordings.
+    #[must_use]
+    pub fn all(&self) -> &Recordings {
+        &self.all
+    }
+
+    /// Reads the recordings to measure quality on: those of the pitches that are held out, else those for validation,
+    /// else those for training.
     ///
     /// # Errors
     /// Returns an error if a shard cannot be read or is damaged.
-    pub fn features(&self, subset: Subset) -> anyhow::Result<Vec<Features>> {
-        self.recordings(subset).features().collect()
+    pub fn measured(&self) -> anyhow::Result<Vec<Features>> {
+        self.held_out.as_ref().unwrap_or_else(|| self.recordings(Subset::Validation)).features().collect()
     }
 
     /// Returns the sound of the first recordings of a subset, up to a length in seconds.

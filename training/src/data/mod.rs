@@ -5,9 +5,11 @@ pub mod augmentation;
 pub mod bench;
 pub mod crops;
 pub mod features;
+pub mod high_pass;
 pub mod loader;
 pub mod pieces;
 pub mod prepare;
+pub mod report;
 pub mod shard;
 pub mod store;
 
@@ -29,11 +31,11 @@ pub use store::Recordings;
 const NAME_HASH: usize = 12;
 
 /// Opens the recordings of a folder: a dataset as it is; the audio files of any other folder are prepared in a folder
-/// below `cache` first.
+/// below `cache` first, with a [high-pass filter](DataFormat::high_pass).
 ///
 /// # Errors
 /// Returns an error if a dataset has other rates, or a folder of audio files cannot be prepared.
-pub fn open_folder(folder: &Path, cache: &Path, rate: FeatureRate) -> anyhow::Result<Recordings> {
+pub fn open_folder(folder: &Path, cache: &Path, rate: FeatureRate, high_pass: u16) -> anyhow::Result<Recordings> {
     if folder.is_dir() && !store::shard_paths(folder)?.is_empty() {
         let recordings = Recordings::open(folder)?;
         let own = recordings.store.format().rate;
@@ -48,9 +50,9 @@ pub fn open_folder(folder: &Path, cache: &Path, rate: FeatureRate) -> anyhow::Re
         );
         return Ok(recordings);
     }
-    let format = DataFormat { rate, sound: SoundFormat::default() };
+    let format = DataFormat { rate, sound: SoundFormat::default(), high_pass };
     let absolute = folder.canonicalize().with_context(|| format!("{}: cannot be read", folder.display()))?;
-    let identity = format!("{} {} {}", absolute.display(), rate.sample_rate, rate.hop);
+    let identity = format!("{} {} {} {high_pass}", absolute.display(), rate.sample_rate, rate.hop);
     let hash = &blake3::hash(identity.as_bytes()).to_hex()[..NAME_HASH];
     let name = absolute.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let dataset = cache.join(format!("{name}-{hash}"));
@@ -58,12 +60,12 @@ pub fn open_folder(folder: &Path, cache: &Path, rate: FeatureRate) -> anyhow::Re
     Recordings::open(&dataset)
 }
 
-/// Reads the recordings of a folder; see [`open_folder`].
+/// Reads the recordings of a folder, without a filter; see [`open_folder`].
 ///
 /// # Errors
 /// As [`open_folder`].
 pub fn load_features(folder: &Path, cache: &Path, rate: FeatureRate) -> anyhow::Result<Vec<Features>> {
-    open_folder(folder, cache, rate)?.features().collect()
+    open_folder(folder, cache, rate, 0)?.features().collect()
 }
 
 /// Lists the audio files below a folder, sorted by path.

@@ -11,6 +11,7 @@ use ondes_engine::dsp::analysis::{Analysis, AnalysisFrame};
 use ondes_engine::dsp::resample::StreamResampler;
 use ondes_engine::media::{Decoder, display_name};
 
+use super::high_pass::HighPass;
 use super::shard::{DataFormat, Row};
 
 /// Rows of a piece: about half a minute.
@@ -84,7 +85,8 @@ pub fn cut(path: &Path, format: DataFormat, mut emit: impl FnMut(Piece) -> bool)
     let mut resampler = resampler.with_context(|| display_name(path))?;
     let mut ahead = resampler.latency();
     // Sound from the frame `start`, as far as a piece still needs it.
-    let (mut sound, mut start, mut first_frame) = (Vec::new(), 0, 0);
+    let (mut sound, mut start, mut first_frame) = (Vec::<f32>::new(), 0, 0);
+    let mut high_pass = HighPass::new(format.high_pass, format.rate.sample_rate);
     let (mut block, mut mono) = (Vec::new(), Vec::new());
     let scale = 1.0 / decoder.channels() as f32;
     loop {
@@ -92,7 +94,9 @@ pub fn cut(path: &Path, format: DataFormat, mut emit: impl FnMut(Piece) -> bool)
         let mut collect = |samples: &[f32]| {
             let dropped = ahead.min(samples.len());
             ahead -= dropped;
+            let from = sound.len();
             sound.extend_from_slice(&samples[dropped..]);
+            high_pass.iter_mut().for_each(|filter| filter.process(&mut sound[from..]));
         };
         if more {
             mono.clear();

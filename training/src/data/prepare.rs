@@ -173,14 +173,10 @@ fn open_shards(out: &Path, options: &PrepareOptions) -> anyhow::Result<Vec<Shard
                 let (own, wanted) = (shard.format(), options.format);
                 ensure!(
                     own == wanted,
-                    "{}: has {:?} at {} Hz with a hop of {}, not {:?} at {} Hz with a hop of {}; use another --out",
+                    "{}: has {}, not {}; use another --out",
                     out.display(),
-                    own.sound,
-                    own.rate.sample_rate,
-                    own.rate.hop,
-                    wanted.sound,
-                    wanted.rate.sample_rate,
-                    wanted.rate.hop
+                    own.describe(),
+                    wanted.describe()
                 );
                 shards.push(shard);
             }

@@ -31,7 +31,7 @@ pub const EXTENSION: &str = "arrow";
 /// Key of the index in the footer.
 const INDEX_KEY: &str = "ondes";
 /// Version of the index and of the analysis; changes whenever the result for the same recording changes.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Bytes after the footer: its length and the magic number.
 const TRAILER: usize = 10;
 /// Compression of audio gains little from higher levels.
@@ -97,6 +97,8 @@ pub struct DataFormat {
     pub rate: FeatureRate,
     /// Sample format.
     pub sound: SoundFormat,
+    /// Frequency below which the sound is attenuated, by 12 dB per octave, Hz; 0 for none.
+    pub high_pass: u16,
 }
 
 impl DataFormat {
@@ -104,6 +106,14 @@ impl DataFormat {
     #[must_use]
     pub fn row_frames(self) -> usize {
         (self.rate.sample_rate as usize / self.rate.hop).max(1)
+    }
+
+    /// Returns the format in words.
+    #[must_use]
+    pub fn describe(self) -> String {
+        let Self { rate: FeatureRate { sample_rate, hop }, sound, high_pass } = self;
+        let filter = if high_pass == 0 { "no filter".to_owned() } else { format!("a high-pass at {high_pass} Hz") };
+        format!("{sound:?} at {sample_rate} Hz with a hop of {hop} and {filter}")
     }
 
     fn schema(self) -> SchemaRef {
@@ -161,6 +171,12 @@ pub struct RowEntry {
     pub frames: usize,
     /// True for the last row of a recording.
     pub last: bool,
+    /// Number of frames with a pitch.
+    pub voiced: usize,
+    /// Median pitch of these, semitones; 0 if there is none.
+    pub pitch: f32,
+    /// 90th percentile of the A-weighted level, dB.
+    pub loudness: f32,
     /// CRC-32C of the record batch in the file.
     crc32c: u32,
 }
@@ -259,7 +275,18 @@ impl ShardWriter {
         }
         let crc32c = self.writer.get_ref().crc32c;
         let recording = recordings.len() - 1;
-        self.index.rows.push(RowEntry { recording, first_frame, frames: row.pitch.len(), last, crc32c });
+        let pitches = row.pitch.iter().zip(&row.voiced).filter(|(_, voiced)| **voiced > 0.5).map(|(pitch, _)| *pitch);
+        let pitches: Vec<f32> = pitches.collect();
+        self.index.rows.push(RowEntry {
+            recording,
+            first_frame,
+            frames: row.pitch.len(),
+            last,
+            voiced: pitches.len(),
+            pitch: quantile(pitches, 0.5),
+            loudness: quantile(row.loudness.clone(), 0.9),
+            crc32c,
+        });
         Ok(())
     }
 
@@ -277,6 +304,13 @@ impl ShardWriter {
     fn failed(&self, error: impl std::error::Error + Send + Sync + 'static) -> anyhow::Error {
         anyhow::Error::new(error).context(format!("{}: cannot be written", self.path.display()))
     }
+}
+
+/// Returns the value below which a share of the values lies; 0 if there are none.
+pub(super) fn quantile(mut values: Vec<f32>, share: f32) -> f32 {
+    values.sort_by(f32::total_cmp);
+    let last = values.len().saturating_sub(1) as f32;
+    values.get((share * last).round() as usize).copied().unwrap_or_default()
 }
 
 /// Shard that is open for reading, from any number of threads.
@@ -352,6 +386,12 @@ impl Shard {
     /// Returns the entries of the rows, in the order of the file, each with its recording.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = (&Source, &RowEntry)> {
         self.index.rows.iter().map(|row| (&self.index.recordings[row.recording], row))
+    }
+
+    /// Returns the entry of a row.
+    #[must_use]
+    pub fn row(&self, row: usize) -> &RowEntry {
+        &self.index.rows[row]
     }
 
     /// Returns the size of a row in the file, bytes.

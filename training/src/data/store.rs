@@ -12,7 +12,7 @@ use ondes_engine::sync::lock;
 use serde::{Deserialize, Serialize};
 
 use super::features::Features;
-use super::shard::{self, DataFormat, Row, Shard, Source};
+use super::shard::{self, DataFormat, Row, Shard, Source, quantile};
 
 /// Memory for decoded rows, bytes.
 const CACHE_BYTES: usize = 512 << 20;
@@ -26,6 +26,12 @@ pub struct Recording {
     pub source: Source,
     /// Number of frames.
     pub frames: usize,
+    /// Number of frames with a pitch.
+    pub voiced: usize,
+    /// Median pitch of these, semitones; `None` if there is none.
+    pub pitch: Option<f32>,
+    /// Loudest second: 90th percentile of its A-weighted level, dB.
+    pub loudness: f32,
     rows: Vec<RowPosition>,
 }
 
@@ -85,7 +91,13 @@ impl Store {
             if !whole {
                 bail!("{name}: {} is incomplete; run `ondes-train prepare` again", source.name);
             }
-            recordings.push(Recording { source, frames, rows });
+            let entries = || rows.iter().map(|&(shard, row)| shards[shard].row(row));
+            let voiced = entries().map(|entry| entry.voiced).sum();
+            // Each second counts by its frames with a pitch.
+            let pitches = entries().flat_map(|entry| std::iter::repeat_n(entry.pitch, entry.voiced)).collect();
+            let loudness = entries().map(|entry| entry.loudness).fold(f32::NEG_INFINITY, f32::max);
+            let pitch = (voiced > 0).then(|| quantile(pitches, 0.5));
+            recordings.push(Recording { source, frames, voiced, pitch, loudness, rows });
         }
         let cache = Cache { rows: LruCache::new(capacity(format, CACHE_BYTES)), reads: Reads::default() };
         Ok(Self { format, shards, recordings, cache: Mutex::new(cache) })

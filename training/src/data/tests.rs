@@ -14,7 +14,7 @@ use crate::config::Config;
 const RATE: FeatureRate = FeatureRate { sample_rate: 16_000, hop: 160 };
 
 fn options(sound: SoundFormat) -> PrepareOptions {
-    PrepareOptions::new(DataFormat { rate: RATE, sound })
+    PrepareOptions::new(DataFormat { rate: RATE, sound, high_pass: 0 })
 }
 
 /// Writes notes with rests between them, of other pitches for other seeds.
@@ -261,4 +261,44 @@ fn short_recordings_are_padded_with_silence() {
     assert!(batch.audio.narrow(1, 9_000, 7_000).abs().max().double_value(&[]) < 1e-3);
     let silent = batch.loudness.narrow(2, 60, 40).max().double_value(&[]);
     assert!((silent + 100.0).abs() < 1e-3, "{silent}");
+}
+
+#[test]
+fn whole_pitches_are_held_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sounds = folder.path().join("sounds");
+    fs::create_dir(&sounds).expect("a folder");
+    for (index, semitone) in [60, 60, 62, 64, 65, 67].into_iter().enumerate() {
+        let frequency = 440.0 * (f32::from(semitone as i16 - 69) / 12.0).exp2();
+        let tone = |n: usize| 0.3 * (std::f32::consts::TAU * frequency * n as f32 / 16_000.0).sin();
+        let mut writer =
+            WavWriter::create(sounds.join(format!("{index}.wav")), 16_000, 1, WavBits::Int16).expect("a file");
+        writer.write(&[(0..24_000).map(tone).collect::<Vec<f32>>()]).expect("it is written");
+        writer.finish().expect("it is written");
+    }
+    let config = |every: usize| {
+        let text = format!(
+            "name = \"a\"\ndata = \"sounds\"\nout = \"a.ondes\"\nwork = \"work\"\n[network]\nsample_rate = 16000\n\
+             hop = 160\n[recordings]\nheld_out_pitch = {every}\nhigh_pass = 40\n"
+        );
+        let path = folder.path().join("a.toml");
+        fs::write(&path, text).expect("it is written");
+        Config::read(&path)
+    };
+    let dataset = Dataset::open(&config(2).expect("a recipe")).expect("it opens");
+    let pitches = |features: Vec<Features>| -> Vec<i32> {
+        features.iter().map(|features| features.pitch()[50].round() as i32).collect()
+    };
+    assert_eq!(pitches(dataset.measured().expect("they are read")), [62, 65]);
+    let learnt = [Subset::Training, Subset::Validation].map(|subset| {
+        let features = dataset.recordings(subset).features().collect::<anyhow::Result<Vec<_>>>();
+        pitches(features.expect("they are read"))
+    });
+    assert!(learnt.iter().flatten().all(|pitch| ![62, 65].contains(pitch)), "{learnt:?}");
+    assert_eq!(dataset.all().indices.len(), 6);
+    let text = report::DataReport::new(dataset.all()).text();
+    assert!(text.starts_with("6 recordings, 0.1 minutes; 5 pitches from C4 to G4"), "{text}");
+    let error = Dataset::open(&config(40).expect("a recipe")).err().map(|error| format!("{error:#}"));
+    assert!(error.is_some_and(|error| error.ends_with("there are too few pitches to hold any out")));
+    assert!(config(1).is_err());
 }

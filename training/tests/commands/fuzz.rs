@@ -45,7 +45,7 @@ fn shards() -> Format<'static> {
     writer.write(&[(0..3_200).map(|n| (n as f32 * 0.1).sin()).collect::<Vec<f32>>()]).expect("it is written");
     writer.finish().expect("it is written");
     let rate = FeatureRate { sample_rate: 16_000, hop: 160 };
-    let options = PrepareOptions::new(DataFormat { rate, sound: SoundFormat::F32 });
+    let options = PrepareOptions::new(DataFormat { rate, sound: SoundFormat::F32, high_pass: 0 });
     prepare(&[sounds], &dataset, &options).expect("it is analysed");
     let path = shard_paths(&dataset).expect("a folder").remove(0);
     let seeds = vec![std::fs::read(&path).expect("it was written")];

@@ -1,0 +1,158 @@
+//! What a collection of recordings can teach: its pitches, dynamics and gaps.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use ondes_canvas::{Align, Canvas, Colour};
+
+use super::store::Recordings;
+use crate::axis::{Axis, label};
+
+/// Minutes below which an instrument is poor.
+const FEW_MINUTES: f64 = 10.0;
+/// Range of loudness at a pitch below which there is one dynamic, dB.
+const ONE_DYNAMIC_DB: f32 = 6.0;
+/// Semitones without a recording that are a gap.
+const GAP: i32 = 3;
+/// Share of frames with a pitch below which the sound is hardly an instrument's.
+const FEW_VOICED: f64 = 0.3;
+const SIZE: (usize, usize) = (1_200, 700);
+const PLOT: [f32; 4] = [90.0, 80.0, 1_150.0, 600.0];
+const BACKGROUND: Colour = [250, 249, 246];
+const GRID: Colour = [222, 219, 212];
+const INK: Colour = [44, 42, 50];
+const FAINT: Colour = [120, 116, 126];
+const POINT: Colour = [52, 108, 164];
+
+/// Pitches and dynamics of a collection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataReport {
+    /// Number of recordings.
+    pub recordings: usize,
+    /// Length, seconds.
+    pub seconds: f64,
+    /// Share of the frames with a pitch.
+    pub voiced: f64,
+    /// Pitch in semitones and level in dB of each recording with a pitch.
+    pub points: Vec<(f32, f32)>,
+}
+
+impl DataReport {
+    /// Collects what the index of the dataset tells; reads no sound.
+    #[must_use]
+    pub fn new(recordings: &Recordings) -> Self {
+        let frames: usize = recordings.iter().map(|recording| recording.frames).sum();
+        let voiced: usize = recordings.iter().map(|recording| recording.voiced).sum();
+        Self {
+            recordings: recordings.indices.len(),
+            seconds: recordings.seconds(),
+            voiced: voiced as f64 / frames.max(1) as f64,
+            points: recordings.iter().filter_map(|recording| Some((recording.pitch?, recording.loudness))).collect(),
+        }
+    }
+
+    /// Returns the lowest and the highest level at each semitone.
+    fn levels(&self) -> BTreeMap<i32, (f32, f32)> {
+        let mut levels = BTreeMap::new();
+        for &(pitch, level) in &self.points {
+            let (low, high) = levels.entry(pitch.round() as i32).or_insert((level, level));
+            (*low, *high) = (low.min(level), high.max(level));
+        }
+        levels
+    }
+
+    /// Returns what is there in a line, then a line for each thing that limits an instrument.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let levels = self.levels();
+        let mut text = format!("{} recordings, {:.1} minutes", self.recordings, self.seconds / 60.0);
+        let (Some((&lowest, _)), Some((&highest, _))) = (levels.first_key_value(), levels.last_key_value()) else {
+            return text + "\nno recording has a pitch: expect noise";
+        };
+        let quietest = self.points.iter().map(|point| point.1).fold(f32::INFINITY, f32::min);
+        let loudest = self.points.iter().map(|point| point.1).fold(f32::NEG_INFINITY, f32::max);
+        let _ = write!(
+            text,
+            "; {} pitches from {} to {}; {quietest:.0} to {loudest:.0} dB",
+            levels.len(),
+            note_name(lowest),
+            note_name(highest)
+        );
+        let pitches: Vec<i32> = levels.keys().copied().collect();
+        let gaps: Vec<String> = pitches
+            .windows(2)
+            .filter(|pair| pair[1] - pair[0] >= GAP)
+            .map(|pair| format!("{} to {}", note_name(pair[0]), note_name(pair[1])))
+            .collect();
+        if !gaps.is_empty() {
+            let _ = write!(text, "\nno recording between {}: expect notes there to be dull or uneven", gaps.join(", "));
+        }
+        // Whole phrases have many levels of their own.
+        let singles = self.seconds / self.recordings.max(1) as f64 <= 15.0;
+        if singles && levels.values().all(|(low, high)| high - low < ONE_DYNAMIC_DB) {
+            text += "\none dynamic: expect the timbre of soft and loud notes to be alike";
+        }
+        if self.seconds < 60.0 * FEW_MINUTES {
+            text += "\nless than ten minutes: set [augmentation] pitch = 1.0, and expect the room to be learnt poorly";
+        }
+        if self.voiced < FEW_VOICED {
+            let _ = write!(text, "\nonly {:.0} % of the sound has a pitch", 100.0 * self.voiced);
+        }
+        text
+    }
+
+    /// Draws the level of each recording against its pitch.
+    #[must_use]
+    pub fn draw(&self) -> Canvas {
+        let mut canvas = Canvas::new(SIZE.0, SIZE.1, BACKGROUND);
+        let [left, top, right, bottom] = PLOT;
+        let x = Axis::linear(self.points.iter().map(|point| f64::from(point.0)), (left, right));
+        let y = Axis::linear(self.points.iter().map(|point| f64::from(point.1)), (bottom, top));
+        for tick in x.ticks() {
+            let at = x.pixel(tick);
+            canvas.line([[at, top], [at, bottom]], 1.0, GRID);
+            let name = if tick.fract() == 0.0 { note_name(tick as i32) } else { label(tick) };
+            canvas.text(&name, [at, bottom + 24.0], 16.0, Align::Centre, FAINT);
+        }
+        for tick in y.ticks() {
+            let at = y.pixel(tick);
+            canvas.line([[left, at], [right, at]], 1.0, GRID);
+            canvas.text(&label(tick), [left - 10.0, at + 5.0], 16.0, Align::Right, FAINT);
+        }
+        for &(pitch, level) in &self.points {
+            canvas.disc([x.pixel(f64::from(pitch)), y.pixel(f64::from(level))], 5.0, POINT);
+        }
+        canvas.text("Level of each recording, dB, against its pitch", [left, 44.0], 22.0, Align::Left, INK);
+        canvas
+    }
+}
+
+/// Returns the name of a note, 60 is C4.
+fn note_name(semitone: i32) -> String {
+    const NAMES: [&str; 12] = ["C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B"];
+    format!("{}{}", NAMES[semitone.rem_euclid(12) as usize], semitone.div_euclid(12) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_told_in_a_line_each() {
+        let single = |pitch: f32, level: f32| (pitch, level);
+        let points = vec![single(58.1, -20.0), single(59.0, -22.0), single(65.0, -19.0), single(65.2, -20.0)];
+        let report = DataReport { recordings: 4, seconds: 40.0, voiced: 0.8, points };
+        let text = report.text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "4 recordings, 0.7 minutes; 3 pitches from Bb3 to F4; -22 to -19 dB");
+        assert!(lines[1].starts_with("no recording between B3 to F4") && lines[2].starts_with("one dynamic"), "{text}");
+        assert!(lines[3].starts_with("less than ten minutes") && lines.len() == 4, "{text}");
+        let rich = (0..24).flat_map(|note| [(48.0 + note as f32, -40.0), (48.0 + note as f32, -18.0)]).collect();
+        let report = DataReport { recordings: 48, seconds: 700.0, voiced: 0.8, points: rich };
+        assert_eq!(report.text().lines().count(), 1, "{}", report.text());
+        report.draw();
+        assert!(
+            DataReport { recordings: 1, seconds: 9.0, voiced: 0.0, points: vec![] }.text().contains("no recording has")
+        );
+    }
+}
