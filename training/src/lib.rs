@@ -10,7 +10,7 @@
 //!   and [`variants`] puts several sizes into one file.
 //! - [`distributed`]: training by several processes.
 //! - [`sweep`]: settings to try, and which of them fall behind.
-//! - [`bench`]: steps of synthetic networks, timed.
+//! - [`mod@bench`]: steps of synthetic networks, timed.
 
 #![deny(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! Post-training quantization: stores a trained model in eight or sixteen bits, within a bound on the audible loss.
 //!
-//! In reading order: [`reference`] renders the original, [`compression_loss`] measures the loss on sound; [`search`] finds the precision of each layer
+//! In reading order: [`mod@reference`] renders the original, [`compression_loss`] measures the loss on sound; [`search`] finds the precision of each layer
 //! within a bound; [`report`] lists the result by layer. [`crate::fake_quantization`] trains a model for it beforehand.
 
 pub mod compression_loss;
