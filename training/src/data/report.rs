@@ -150,7 +150,10 @@ mod tests {
         let rich = (0..24).flat_map(|note| [(48.0 + note as f32, -40.0), (48.0 + note as f32, -18.0)]).collect();
         let report = DataReport { recordings: 48, seconds: 700.0, voiced: 0.8, points: rich };
         assert_eq!(report.text().lines().count(), 1, "{}", report.text());
-        report.draw();
+        let folder = tempfile::tempdir().expect("a folder");
+        let chart = folder.path().join("notes.png");
+        report.draw().write_png(&chart).expect("it is written");
+        assert!(std::fs::read(&chart).expect("a file").starts_with(b"\x89PNG"));
         assert!(
             DataReport { recordings: 1, seconds: 9.0, voiced: 0.0, points: vec![] }.text().contains("no recording has")
         );
