@@ -90,6 +90,8 @@ pub struct CaptureTask<'a> {
     starts: (u64, Vec<usize>),
     /// States of all streams before the next chunk, and of parts after the current one, by first row.
     memory: StreamState,
+    /// First row of the batch in `memory`.
+    memory_row: usize,
     pending: BTreeMap<usize, StreamState>,
 }
 
@@ -175,6 +177,7 @@ impl<'a> CaptureTask<'a> {
             further: BTreeMap::new(),
             starts: (u64::MAX, Vec::new()),
             memory: StreamState::default(),
+            memory_row: 0,
             pending: BTreeMap::new(),
         })
     }
@@ -282,7 +285,11 @@ impl Task for CaptureTask<'_> {
         let first_row = rows.start;
         let (epoch, chunk) = (step / self.steps(), step % self.steps());
         if self.is_recurrent() {
-            let before = if chunk == 0 { StreamState::default() } else { self.memory.rows(&rows) };
+            let before = if chunk == 0 {
+                StreamState::default()
+            } else {
+                self.memory.rows(&(rows.start - self.memory_row..rows.end - self.memory_row))
+            };
             return Ok(CaptureBatch { windows: self.windows.chunk(epoch, chunk, rows, device), first_row, before });
         }
         let starts = self.window_starts(step)[rows].to_vec();
@@ -334,7 +341,9 @@ impl Task for CaptureTask<'_> {
     }
 
     fn finish_step(&mut self) {
-        self.memory = StreamState::joined(std::mem::take(&mut self.pending).into_values().collect());
+        let pending = std::mem::take(&mut self.pending);
+        self.memory_row = pending.keys().next().copied().unwrap_or(0);
+        self.memory = StreamState::joined(pending.into_values().collect());
     }
 
     fn state(&self) -> Vec<(String, Tensor)> {
@@ -361,6 +370,7 @@ impl Task for CaptureTask<'_> {
             StreamState { network, teacher }
         });
         self.memory = StreamState::joined(parts.collect());
+        self.memory_row = 0;
         self.pending.clear();
     }
 

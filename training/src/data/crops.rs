@@ -296,13 +296,15 @@ impl Dataset {
         let store = &part.recordings.store;
         let (hop, length) = (store.format().rate.hop, store.recordings()[recording].frames);
         let mut crop = Crop::default();
-        store.read(recording, first..(first + frames).min(length), |row, frames| {
+        // The frame before the first and the sound of the last one, which are not needed, go afterwards: rows that are
+        // not in memory cost more than copies.
+        store.read(recording, first..(first + 1 + frames).min(length), |row, frames| {
             crop.audio.extend_from_slice(&row.sound[frames.start * hop..frames.end * hop]);
-        })?;
-        store.read(recording, first + 1..(first + 1 + frames).min(length), |row, frames| {
             crop.pitch.extend_from_slice(&row.pitch[frames.clone()]);
             crop.loudness.extend_from_slice(&row.loudness[frames]);
         })?;
+        crop.pitch.remove(0);
+        crop.loudness.remove(0);
         crop.audio.resize(frames * hop, 0.0);
         crop.pitch.resize(frames, crop.pitch.last().copied().unwrap_or_default());
         crop.loudness.resize(frames, FLOOR_DB);

@@ -11,6 +11,8 @@ use crate::distributed::{BUCKET_ELEMENTS, Buckets, Group, GroupError};
 
 /// Alignment of each weight in the buffer, elements: 64 bytes of f32.
 const ALIGNMENT: i64 = 16;
+/// Length of the tail, elements: loss, its terms, and a flag.
+const TAIL: i64 = 32;
 /// Learning rate of impulse responses, relative to that of other weights. Adam moves every tap by about the learning
 /// rate in each step, whatever its gradient; over ten thousand taps that is audible noise.
 const IMPULSE_SHARE: f64 = 0.05;
@@ -44,6 +46,10 @@ pub struct Parameters {
     bound: Vec<bool>,
     values: Tensor,
     gradients: Tensor,
+    /// Numbers behind the gradients, which are summed over the group with them.
+    tail: Tensor,
+    /// Gradients and tail.
+    summed: Tensor,
     /// Learning rate of each element, relative to that of the step.
     rates: Tensor,
     /// 1 for elements that weight decay applies to: those of matrices.
@@ -77,6 +83,7 @@ impl Parameters {
             start += padded;
         }
         let zeros = || Tensor::zeros([start], kind_and_device);
+        let summed = Tensor::zeros([start + TAIL], kind_and_device);
         let (mut values, rates, decayed) = (zeros(), zeros(), zeros());
         let mut leaves = Vec::new();
         tch::no_grad(|| {
@@ -95,7 +102,9 @@ impl Parameters {
         let padded: Vec<i64> = slots.iter().map(|slot| slot.padded).collect();
         Ok(Self {
             bound: vec![false; slots.len()],
-            gradients: zeros(),
+            gradients: summed.narrow(0, 0, start),
+            tail: summed.narrow(0, start, TAIL),
+            summed,
             lengths: Tensor::from_slice(&padded).to_device(kind_and_device.1),
             slots,
             leaves,
@@ -122,11 +131,29 @@ impl Parameters {
             return;
         }
         if self.buckets.is_none() {
-            let ends: Vec<i64> = self.slots.iter().map(|slot| slot.start + slot.padded).collect();
-            self.buckets = Buckets::new(group.clone(), &self.gradients, &self.leaves, &ends, BUCKET_ELEMENTS);
+            let mut ends: Vec<i64> = self.slots.iter().map(|slot| slot.start + slot.padded).collect();
+            ends.iter_mut().last().into_iter().for_each(|end| *end += TAIL);
+            self.buckets = Buckets::new(group.clone(), &self.summed, &self.leaves, &ends, BUCKET_ELEMENTS);
         }
         self.buckets.iter().for_each(Buckets::arm);
         self.summing = self.buckets.is_some();
+    }
+
+    /// Sets the numbers that are summed over the group with the gradients.
+    ///
+    /// # Panics
+    /// Panics if there are more than the tail holds.
+    pub fn set_tail(&mut self, numbers: &[f64]) {
+        assert!(numbers.len() <= TAIL as usize, "too many numbers");
+        let mut tail = self.tail.narrow(0, 0, numbers.len() as i64);
+        tch::no_grad(|| tail.copy_(&Tensor::from_slice(numbers)));
+    }
+
+    /// Returns so many numbers of the tail.
+    #[must_use]
+    pub fn tail(&self, count: usize) -> Vec<f64> {
+        let tail = self.tail.narrow(0, 0, count as i64).to_device(Device::Cpu).to_kind(Kind::Double);
+        Vec::try_from(&tail).unwrap_or_default()
     }
 
     /// Collects the gradients of the last backward pass, and replaces them by their sum over the processes.
@@ -137,7 +164,7 @@ impl Parameters {
         self.collect_gradients();
         match (&self.group, std::mem::take(&mut self.summing), &self.buckets) {
             (Some(_), true, Some(buckets)) => buckets.finish(),
-            (Some(group), ..) => group.sum(&mut self.gradients),
+            (Some(group), ..) => group.sum(&mut self.summed),
             (None, ..) => Ok(()),
         }
     }

@@ -4,6 +4,7 @@ use anyhow::Context;
 use ondes_torch::TorchWeights;
 use tch::{Device, Tensor};
 
+use super::interrupt;
 use super::parameters::Parameters;
 use super::precision::Precision;
 use super::profile::{Part, Profile};
@@ -47,8 +48,8 @@ impl Pass<'_> {
         tch::no_grad(|| batches.iter().for_each(|(_, batch)| drop(self.loss(task, batch))));
     }
 
-    /// Computes forward and backward; returns the loss and adds its terms. Loss, terms and gradient are those of all
-    /// processes.
+    /// Computes forward and backward; returns the loss, adds its terms, and tells whether a process has been asked to
+    /// stop. Loss, terms and gradient are those of all processes.
     ///
     /// # Errors
     /// Returns an error if a process has gone.
@@ -58,16 +59,16 @@ impl Pass<'_> {
         batches: &Parts<T::Batch>,
         parameters: &mut Parameters,
         mut terms: Option<&mut Vec<(&'static str, f64)>>,
-    ) -> Result<f64, GroupError> {
+    ) -> Result<(f64, bool), GroupError> {
         let total = self.own_gradient(task, batches, parameters, terms.as_deref_mut());
         self.collect(parameters)?;
-        let Some(group) = self.group else { return Ok(total) };
-        let own = terms.iter().flat_map(|terms| terms.iter().map(|(_, value)| *value));
-        let sums = group.sums(&std::iter::once(total).chain(own).collect::<Vec<f64>>())?;
-        for (term, sum) in terms.iter_mut().flat_map(|terms| terms.iter_mut()).zip(&sums[1..]) {
-            term.1 = *sum;
+        if self.group.is_none() {
+            return Ok((total, interrupt::requested()));
         }
-        Ok(sums[0])
+        let terms = terms.map_or(&mut [][..], Vec::as_mut_slice);
+        let sums = parameters.tail(2 + terms.len());
+        terms.iter_mut().zip(&sums[2..]).for_each(|(term, sum)| term.1 = *sum);
+        Ok((sums[0], sums[1] > 0.0))
     }
 
     /// Computes forward and backward of this process's rows; returns their share of the loss and adds its terms.
@@ -82,12 +83,17 @@ impl Pass<'_> {
         let mut total = 0.0;
         for (part, (share, batch)) in batches.iter().enumerate() {
             let loss = self.loss(task, batch);
-            self.begin_sums(parameters, part + 1 == batches.len());
-            self.profile.measure(Part::Backward, || (&loss.total * (share * self.scale)).backward());
             total += share * loss.total.double_value(&[]);
             if let Some(terms) = &mut terms {
                 add_terms(terms, &loss.terms, *share);
             }
+            if self.group.is_some() && part + 1 == batches.len() {
+                let asked = f64::from(u8::from(interrupt::requested()));
+                let own = terms.iter().flat_map(|terms| terms.iter().map(|(_, value)| *value));
+                parameters.set_tail(&[total, asked].into_iter().chain(own).collect::<Vec<f64>>());
+            }
+            self.begin_sums(parameters, part + 1 == batches.len());
+            self.profile.measure(Part::Backward, || (&loss.total * (share * self.scale)).backward());
         }
         total
     }

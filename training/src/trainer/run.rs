@@ -11,7 +11,6 @@ use tch::{Device, Tensor};
 use super::callback::{Callback, StepReport, StopReason, ValidationReport};
 use super::checkpoint::{self, Checkpoint, Progress};
 use super::early_stopping::EarlyStopping;
-use super::interrupt;
 use super::kept;
 use super::memory;
 use super::metrics::MetricsLog;
@@ -242,6 +241,12 @@ impl<T: Task> Trainer<T> {
     /// # Errors
     /// Returns an error if the file cannot be written.
     pub fn save(&mut self) -> anyhow::Result<()> {
+        let state = self.gathered_state()?;
+        self.save_with(state)
+    }
+
+    /// Writes a checkpoint with the state of the task.
+    fn save_with(&mut self, state: Vec<(String, Tensor)>) -> anyhow::Result<()> {
         if !self.options.is_first() {
             return Ok(());
         }
@@ -261,7 +266,7 @@ impl<T: Task> Trainer<T> {
                 add(&format!("optimizer/{}/{name}", phase.name), buffer);
             }
         }
-        tensors.extend(self.task.state().into_iter().map(|(name, tensor)| (format!("task/{name}"), tensor)));
+        tensors.extend(state.into_iter().map(|(name, tensor)| (format!("task/{name}"), tensor)));
         self.progress.card = self.progress.best.map(|(loss, steps)| self.task.card(steps, loss));
         checkpoint::write(&self.options.files.checkpoint, &self.progress, self.task.initial(), &tensors)
     }
@@ -304,8 +309,10 @@ impl<T: Task> Trainer<T> {
         if let Err(error) = &outcome
             && error.is::<GroupError>()
             && !self.is_moving
+            && self.task.state().is_empty()
         {
-            self.save()?;
+            // A state whose other rows have gone with the process is no state to go on from.
+            self.save_with(Vec::new())?;
         }
         callbacks.iter_mut().try_for_each(|callback| callback.finished())?;
         if let Some(report) = self.profile.finish()? {
@@ -426,7 +433,7 @@ impl<T: Task> Trainer<T> {
 
     /// Computes the gradient of the next batch and moves the weights.
     fn step(&mut self, rate: f64) -> anyhow::Result<StepLoss> {
-        let Self { task, options, device, weights, phases, grids, progress, profile, is_moving, .. } = self;
+        let Self { task, options, device, weights, phases, grids, progress, profile, is_moving, stop_requested } = self;
         let step = progress.step;
         let rows = task.rows(step);
         let own = options.own_rows(rows);
@@ -466,8 +473,8 @@ impl<T: Task> Trainer<T> {
                     }
                     pass.gradient(task, &batches, parameters, with_terms.then_some(&mut sum.terms)).map(Some)
                 });
-                if let Some(total) = computed {
-                    break total?;
+                if let Some(computed) = computed {
+                    break computed?;
                 }
                 ensure!(parts < own.len(), "out of memory with one row at a time; {}", memory::advice(device));
                 batches.clear();
@@ -478,7 +485,8 @@ impl<T: Task> Trainer<T> {
                 sum.terms.clone_from(&known_terms);
                 batches = cut(task, parts)?;
             };
-            let Some(total) = total else { continue };
+            let Some((total, asked_to_stop)) = total else { continue };
+            *stop_requested = asked_to_stop;
             if !total.is_finite() {
                 let effective = effective_weights(grids, weights);
                 let node = batches.iter().find_map(|(_, batch)| task.first_non_finite(&effective, batch));
@@ -529,47 +537,28 @@ impl<T: Task> Trainer<T> {
         }
         task.finish_step();
         sum.data_seconds = data_seconds;
-        self.share_state(rows)?;
         self.is_moving = false;
         Ok(sum)
     }
 
-    /// Gives all processes the whole state of the task, of which each has computed its rows, and tells them whether one
-    /// shall stop.
-    fn share_state(&mut self, rows: usize) -> anyhow::Result<()> {
-        let requested = interrupt::requested();
-        let Some(group) = &self.options.group else {
-            self.stop_requested = requested;
-            return Ok(());
-        };
+    /// Returns the whole state of the task, of which each process has its rows.
+    fn gathered_state(&self) -> anyhow::Result<Vec<(String, Tensor)>> {
+        let state = self.task.state();
+        let Some(group) = &self.options.group else { return Ok(state) };
+        let rows = self.task.rows(self.progress.step.saturating_sub(1));
         let own = group.rows(rows);
-        let own_state = self.task.state();
-        let (kind, device) = (tch::Kind::Float, Device::Cpu);
-        let mut whole = Vec::new();
-        let mut flat = vec![Tensor::from(f32::from(u8::from(requested))).view([1])];
-        for (name, tensor) in &own_state {
+        let gather = |(name, tensor): (String, Tensor)| {
             let mut shape = tensor.size();
+            if shape[1] == rows as i64 {
+                return Ok((name, tensor));
+            }
             shape[1] = rows as i64;
-            let all = Tensor::zeros(shape.as_slice(), (kind, device));
-            all.narrow(1, own.start as i64, own.len() as i64).copy_(tensor);
-            flat.push(all.view([-1]));
-            whole.push((name.clone(), shape));
-        }
-        let mut flat = Tensor::cat(&flat, 0);
-        group.sum(&mut flat)?;
-        self.stop_requested = flat.double_value(&[0]) > 0.0;
-        let mut start = 1;
-        let state = whole.into_iter().map(|(name, shape)| {
-            let length: i64 = shape.iter().product();
-            let part = flat.narrow(0, start, length).view(shape.as_slice()).to_device(self.device);
-            start += length;
-            (name, part)
-        });
-        let state: Vec<_> = state.collect();
-        if !state.is_empty() {
-            self.task.set_state(state);
-        }
-        Ok(())
+            let mut whole = Tensor::zeros(shape.as_slice(), (tensor.kind(), tensor.device()));
+            whole.narrow(1, own.start as i64, own.len() as i64).copy_(&tensor);
+            group.sum(&mut whole)?;
+            Ok((name, whole))
+        };
+        state.into_iter().map(gather).collect()
     }
 
     /// Returns numbers of the first process.

@@ -106,12 +106,12 @@ pub trait Task {
     /// Ends a step: the state after its batch becomes that before the next.
     fn finish_step(&mut self) {}
 
-    /// Returns the state between steps by name, for checkpoints. Rows of the batch are in dimension 1.
+    /// Returns the state between steps by name, for checkpoints, of the rows that were computed; they are in dimension 1.
     fn state(&self) -> Vec<(String, Tensor)> {
         Vec::new()
     }
 
-    /// Replaces the state between steps.
+    /// Replaces the state between steps by that of all rows.
     fn set_state(&mut self, _state: Vec<(String, Tensor)>) {}
 
     /// Measures weights on the validation sound.
