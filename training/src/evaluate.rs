@@ -2,7 +2,7 @@
 //!
 //! Model and baseline resynthesise each recording from its pitch and loudness. The baseline is a sawtooth of that
 //! pitch, filtered to the mean spectrum of the recordings and levelled to their loudness in each frame: the best result
-//! without learning. With the training recordings there is a second one: the [nearest](nearest) of them, resampled.
+//! without learning. With the training recordings there is a second one: the [`nearest`] of them, resampled.
 
 pub mod nearest;
 pub mod sawtooth;
