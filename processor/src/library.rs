@@ -57,13 +57,14 @@ impl BundledModel {
 }
 
 /// The bundled models. A new instance loads its product's [`Product::initial_model`].
-pub static BUNDLED: [BundledModel; 6] = [
+pub static BUNDLED: [BundledModel; 7] = [
     BundledModel::new("Bowed", include_bytes!("../../assets/models/bowed.ondes")),
     BundledModel::new("Plucked", include_bytes!("../../assets/models/plucked.ondes")),
     BundledModel::new("Wind", include_bytes!("../../assets/models/wind.ondes")),
     BundledModel::new("Overdrive", include_bytes!("../../assets/models/overdrive.ondes")),
     BundledModel::new("Triode", include_bytes!("../../assets/models/triode.ondes")),
     BundledModel::new("Fuzz", include_bytes!("../../assets/models/fuzz.ondes")),
+    BundledModel::new("Saxophone", include_bytes!("../../assets/models/saxophone.ondes")),
 ];
 
 /// Reference to a model file or a cabinet file, as saved in projects.

@@ -174,7 +174,7 @@ pub fn bundled_file(name: &str) -> PathBuf {
 /// Returns the paths of the bundled instruments.
 #[must_use]
 pub fn bundled_models() -> Vec<PathBuf> {
-    ["bowed", "wind", "plucked"].map(bundled_file).into()
+    ["bowed", "wind", "plucked", "saxophone"].map(bundled_file).into()
 }
 
 /// Returns random notes, bends, modulation and sustain pedal within `samples` samples.

@@ -49,7 +49,7 @@ const TESTS: [FuzzTest; 4] = [
         binary: "commands",
         source: "training/tests/commands/fuzz.rs",
         name: "fuzz::mutated_files_give_an_error_or_are_used",
-        formats: &["fit", "features", "checkpoint"],
+        formats: &["fit", "shard", "checkpoint"],
         needs_libtorch: true,
     },
 ];

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::builder::PossibleValuesParser;
 
 use crate::process::{build, from_root, root, run};
@@ -12,6 +12,23 @@ use crate::setup::setup;
 
 /// Bundled instruments; each has a corpus and a recipe of its name.
 const INSTRUMENTS: [&str; 3] = ["bowed", "wind", "plucked"];
+
+/// Bundled instruments of recordings, which are not ours to commit.
+const RECORDED: [RecordedInstrument; 1] = [RecordedInstrument {
+    model: "saxophone",
+    folder: "target/recordings/alto-sax",
+    source: "Karoryfer Weresax (CC0-1.0), https://github.com/sfzinstruments/karoryfer.weresax: the 128 single notes of the \
+             condenser microphone, soft and loud, as FLAC or WAV files",
+}];
+
+/// Instrument of recordings.
+struct RecordedInstrument {
+    model: &'static str,
+    /// Folder of the recordings.
+    folder: &'static str,
+    /// Where they come from.
+    source: &'static str,
+}
 
 /// Bundled captures.
 const CAPTURES: [Capture; 3] = [
@@ -92,7 +109,9 @@ const HELD_OUT: [&str; 4] = ["--seed", "2001", "--minutes", "2"];
 
 /// Returns the names of all bundled models, and `all`.
 pub fn choices() -> PossibleValuesParser {
-    PossibleValuesParser::new(INSTRUMENTS.into_iter().chain(CAPTURES.map(|capture| capture.circuit)).chain([ALL]))
+    let recorded = RECORDED.iter().map(|instrument| instrument.model);
+    let captures = CAPTURES.map(|capture| capture.circuit);
+    PossibleValuesParser::new(INSTRUMENTS.into_iter().chain(recorded).chain(captures).chain([ALL]))
 }
 
 /// Trains one model, or all. With `steps`, runs a trial of that length that leaves the bundled model alone; for
@@ -101,6 +120,10 @@ pub fn choices() -> PossibleValuesParser {
 /// # Errors
 /// The set-up, the build or a command fails.
 pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
+    for RecordedInstrument { model, folder, source } in RECORDED.iter().filter(|one| name == ALL || name == one.model) {
+        let found = root().join(folder).read_dir().is_ok_and(|mut files| files.next().is_some());
+        ensure!(found, "{model} is trained on recordings: put those of {source} into {folder}");
+    }
     setup(true)?;
     let program = build("ondes-training", "ondes-train", &["--release"])?;
     let ondes_train = |arguments: &[&str]| {
@@ -113,14 +136,13 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
             let arguments = ["corpus", model, "--out", &folder].into_iter().chain(options);
             ondes_train(&arguments.collect::<Vec<_>>())?;
         }
-        let recipe = match steps {
-            None => format!("training/recipes/{model}.toml"),
-            Some(steps) => from_root(&trial(model, steps)?).to_string(),
-        };
-        ondes_train(&["fit", &recipe])?;
+        ondes_train(&["fit", &recipe(model, steps)?])?;
         for half in HALVES.iter().filter(|half| half.model == model) {
             ondes_train(&half.command(steps).iter().map(String::as_str).collect::<Vec<_>>())?;
         }
+    }
+    for instrument in RECORDED.iter().filter(|instrument| name == ALL || name == instrument.model) {
+        ondes_train(&["fit", &recipe(instrument.model, steps)?])?;
     }
     for capture in CAPTURES.iter().filter(|capture| name == ALL || name == capture.circuit) {
         for command in capture.commands(steps) {
@@ -128,6 +150,14 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns the recipe of an instrument; with `steps`, that of a trial.
+fn recipe(model: &str, steps: Option<u64>) -> anyhow::Result<String> {
+    match steps {
+        None => Ok(format!("training/recipes/{model}.toml")),
+        Some(steps) => Ok(from_root(&trial(model, steps)?).to_string()),
+    }
 }
 
 impl HalfInstrument {

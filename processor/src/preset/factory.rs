@@ -18,7 +18,7 @@ macro_rules! presets {
 }
 
 /// All factory presets: the instrument's, grouped by model, then the effect's.
-pub static FACTORY: [FactoryPreset; 21] = presets![
+pub static FACTORY: [FactoryPreset; 23] = presets![
     "open-bow",
     "soft-strings",
     "solo-bow",
@@ -31,6 +31,8 @@ pub static FACTORY: [FactoryPreset; 21] = presets![
     "breathy-solo",
     "whistle",
     "organ-reeds",
+    "alto-solo",
+    "smoky-alto",
     "voice-to-strings",
     "shadow-bow",
     "breath-double",
