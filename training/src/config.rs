@@ -48,7 +48,7 @@ pub struct Config {
     /// Sizes of the network.
     #[serde(default)]
     pub network: NetworkConfig,
-    /// What is taken of the recordings.
+    /// Selection and filtering of the recordings.
     #[serde(default)]
     pub recordings: RecordingsConfig,
     /// Augmentation of the training crops.
@@ -118,13 +118,13 @@ impl Default for NetworkConfig {
     }
 }
 
-/// What is taken of the recordings.
+/// Selection and filtering of the recordings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordingsConfig {
     /// Frequency below which the sound is attenuated, by 12 dB per octave, Hz; 0 for none. A dataset has its own.
     pub high_pass: u16,
-    /// Leaves the recordings of every so many-th pitch for the measurement at the end; 0 for none.
+    /// Interval, in recorded pitches, of those that are not learnt but measured at the end; 0 for none.
     pub held_out_pitch: usize,
 }
 

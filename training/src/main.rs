@@ -161,7 +161,7 @@ fn main() -> ExitCode {
         (Ok(Outcome::Interrupted), _) => ExitCode::from(interrupt::exit_code().max(1)),
         (Err(error), None) => failed(&error),
         (Err(error), Some(saved)) => {
-            // That another process has gone is told by the first.
+            // The first process reports a lost one.
             if !error.is::<GroupError>() {
                 saved.print(&format!("ondes-train: process {}: {error:#}", other.map_or(0, |other| other.rank)));
             }

@@ -142,7 +142,7 @@ impl Dataset {
         Ok(Self { seed: config.seed, augmentation: config.augmentation, all, held_out, ..split })
     }
 
-    /// Splits recordings into those for training and a share for validation, and draws crops of so many frames.
+    /// Splits recordings into those for training and a share for validation; crops have `frames` frames.
     ///
     /// # Errors
     /// Returns an error if there is no recording.

@@ -1,7 +1,7 @@
 //! Cuts the crops of the next steps in the background.
 //!
-//! Which crops a step has depends on the seed and the step only (see [`Dataset::batch`]), so the number of threads and
-//! the length of the queue change nothing but the time that the trainer waits. Both grow while it does.
+//! The crops of a step depend on the seed and the step only (see [`Dataset::batch`]), so the number of threads and the
+//! length of the queue change nothing but the time that the trainer waits. Both grow while it does.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -32,7 +32,7 @@ const LATENCIES: usize = 1_000;
 /// Position of a crop: step and row.
 type CropPosition = (u64, usize);
 
-/// What the loader has done so far.
+/// Counts and times of a loader since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoaderStats {
     /// Batches taken.
@@ -106,8 +106,8 @@ impl Loader {
         self.threads.push(std::thread::spawn(move || shared.work()));
     }
 
-    /// Takes some of the crops of a step, which has `of` crops; waits until they are cut. Steps may be taken in any order, but only the next
-    /// ones are cut in advance. Crops of the current step may be taken again.
+    /// Takes some of the crops of a step, which has `of` crops; waits until they are cut. Steps may be taken in any
+    /// order, but only the next ones are cut in advance. Crops of the current step may be taken again.
     ///
     /// # Errors
     /// Returns an error if a shard cannot be read or is damaged.

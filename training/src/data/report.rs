@@ -1,4 +1,4 @@
-//! What a collection of recordings can teach: its pitches, dynamics and gaps.
+//! Summary of a collection of recordings: pitches, dynamics and gaps.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

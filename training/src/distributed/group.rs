@@ -142,7 +142,7 @@ impl Group {
         self.size
     }
 
-    /// Returns this process's part of so many rows.
+    /// Returns the range that this process computes of a batch of `rows` rows.
     #[must_use]
     pub fn rows(&self, rows: usize) -> std::ops::Range<usize> {
         self.rank * rows / self.size..(self.rank + 1) * rows / self.size

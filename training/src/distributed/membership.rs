@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail, ensure};
 
-/// Port at which processes meet if nothing else is said; that of `torchrun`.
+/// Default port at which processes meet; that of `torchrun`.
 const PORT: u16 = 29_500;
 
 /// Place of a process among those that train together.

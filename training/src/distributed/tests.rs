@@ -15,7 +15,7 @@ use crate::instrument::InstrumentTask;
 use crate::optimizer::OptimizerConfig;
 use crate::trainer::{Length, RunFiles, Task, Trainer};
 
-/// Runs something as each of so many processes, here threads, and returns their results.
+/// Runs a closure as each process of a group, here on threads, and returns the results by rank.
 fn together<R: Send>(size: usize, run: impl Fn(Rc<Group>) -> R + Sync) -> Vec<R> {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
     let host = || "127.0.0.1".to_owned();

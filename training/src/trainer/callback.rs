@@ -24,7 +24,7 @@ pub struct StepReport<'a> {
     pub data_seconds: f64,
     /// Rows of the batch.
     pub rows: usize,
-    /// What the threads that read the data have done.
+    /// Returns counts and times of the threads that read the data.
     pub loader: &'a dyn Fn() -> Option<LoaderStats>,
     /// Weights of each phase, with the gradients of this step.
     pub phases: &'a [(&'static str, &'a Parameters)],
