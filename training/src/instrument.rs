@@ -10,6 +10,7 @@ use tch::{Device, Tensor};
 
 use crate::config::Config;
 use crate::data::{CropBatch, Dataset, Loader, LoaderStats, Subset};
+use crate::distributed::rows_of;
 use crate::instrument_teacher::InstrumentTeacher;
 use crate::loss::{Loss, WeightedLoss};
 use crate::network;
@@ -30,6 +31,8 @@ pub struct InstrumentTask {
     config: Config,
     dataset: Arc<Dataset>,
     loader: Loader,
+    /// Index of this process, and number of processes.
+    process: (usize, usize),
     /// Model at the start of the run.
     initial: Model,
     synth: TorchGraph,
@@ -73,7 +76,18 @@ impl InstrumentTask {
         let beginning = dataset.beginning(Subset::Training, REFERENCE_S)?;
         let reference: Vec<&[f32]> = beginning.iter().map(Vec::as_slice).collect();
         let loss = WeightedLoss::new(config.loss(), header.sample_rate, &reference, device(&config.training.device)?);
-        Ok(Self { loss, config, dataset, loader, initial, synth, room, teacher: None, further: BTreeMap::new() })
+        Ok(Self {
+            loss,
+            config,
+            dataset,
+            loader,
+            process: (0, 1),
+            initial,
+            synth,
+            room,
+            teacher: None,
+            further: BTreeMap::new(),
+        })
     }
 
     /// Returns the dataset.
@@ -156,6 +170,10 @@ impl Task for InstrumentTask {
         Some(self.loader.stats())
     }
 
+    fn set_process(&mut self, rank: usize, size: usize) {
+        self.process = (rank, size);
+    }
+
     fn set_batch(&mut self, rows: usize) {
         self.config.training.batch = rows;
     }
@@ -166,7 +184,9 @@ impl Task for InstrumentTask {
 
     /// Draws the crops of a step; with a teacher, every other batch is augmented and rendered by the teacher.
     fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<InstrumentBatch> {
-        let crops = self.loader.take(step, rows.clone(), self.config.training.batch, device)?;
+        let (rank, size) = self.process;
+        let own = rows_of(rank, size, self.config.training.batch);
+        let crops = self.loader.take(step, rows.clone(), own, device)?;
         let crops = match &self.teacher {
             Some(teacher) if step % 2 == 1 => teacher.augmented_batch(crops, step),
             _ => crops,

@@ -49,7 +49,7 @@ pub fn measure(dataset: &Arc<Dataset>, batch: usize, workers: usize, seconds: f6
     let mut step = 0;
     let mut take = || {
         step += 1;
-        loader.take(step - 1, 0..batch, batch, Device::Cpu).map(drop)
+        loader.take(step - 1, 0..batch, 0..batch, Device::Cpu).map(drop)
     };
     (0..UNTIMED_BATCHES).try_for_each(|_| take())?;
     let started = Instant::now();

@@ -75,8 +75,8 @@ struct Shared {
 struct Queue {
     /// Step that the trainer takes.
     current: u64,
-    /// Rows of a step.
-    rows: usize,
+    /// Rows of a step that are taken.
+    rows: Range<usize>,
     depth: u64,
     /// Next crop to cut.
     next: CropPosition,
@@ -106,16 +106,22 @@ impl Loader {
         self.threads.push(std::thread::spawn(move || shared.work()));
     }
 
-    /// Takes some of the crops of a step, which has `of` crops; waits until they are cut. Steps may be taken in any
+    /// Takes some of the crops of a step, of which the rows `own` are taken in all; waits until they are cut. Steps may be taken in any
     /// order, but only the next ones are cut in advance. Crops of the current step may be taken again.
     ///
     /// # Errors
     /// Returns an error if a shard cannot be read or is damaged.
-    pub fn take(&mut self, step: u64, rows: Range<usize>, of: usize, device: Device) -> anyhow::Result<CropBatch> {
+    pub fn take(
+        &mut self,
+        step: u64,
+        rows: Range<usize>,
+        own: Range<usize>,
+        device: Device,
+    ) -> anyhow::Result<CropBatch> {
         let started = Instant::now();
         let mut queue = lock(&self.shared.queue);
-        if of != queue.rows {
-            queue.rows = of;
+        if own != queue.rows {
+            queue.rows = own;
             queue.restart(step);
             self.shared.changed.notify_all();
         }
@@ -163,7 +169,7 @@ impl Loader {
             return;
         }
         let mut queue = lock(&self.shared.queue);
-        let most = QUEUE_BYTES / (queue.rows * self.shared.dataset.crop_bytes()).max(1);
+        let most = QUEUE_BYTES / (queue.rows.len() * self.shared.dataset.crop_bytes()).max(1);
         queue.depth = (2 * queue.depth).min(DEPTH.1).min(most as u64).max(1);
         drop(queue);
         self.shared.changed.notify_all();
@@ -180,7 +186,7 @@ impl Loader {
         latencies.sort_by(f64::total_cmp);
         let at = |share: f64| latencies.get((share * latencies.len() as f64) as usize).copied().unwrap_or_default();
         let mean = latencies.iter().sum::<f64>() / latencies.len().max(1) as f64;
-        let (reads, rows) = (self.shared.dataset.reads(), queue.rows.max(1));
+        let (reads, rows) = (self.shared.dataset.reads(), queue.rows.len().max(1));
         LoaderStats {
             latency: [mean, at(0.95), at(0.99)],
             ready: (queue.crops.range((queue.current + 1, 0)..).count() / rows) as u64,
@@ -205,7 +211,7 @@ impl Queue {
     fn restart(&mut self, step: u64) {
         self.crops.clear();
         self.started.clear();
-        self.next = (step, 0);
+        self.next = (step, self.rows.start);
         self.current = step;
     }
 
@@ -213,18 +219,18 @@ impl Queue {
     fn advance(&mut self, step: u64) {
         self.crops = self.crops.split_off(&(step, 0));
         self.started = self.started.split_off(&step);
-        self.next = self.next.max((step, 0));
+        self.next = self.next.max((step, self.rows.start));
         self.current = step;
     }
 
     /// Returns the next crop to cut, if the queue has room for it.
     fn claim(&mut self) -> Option<CropPosition> {
         let position = self.next;
-        if position.0 > self.current + self.depth || self.rows == 0 {
+        if position.0 > self.current + self.depth || self.rows.is_empty() {
             return None;
         }
         let (step, row) = position;
-        self.next = if row + 1 < self.rows { (step, row + 1) } else { (step + 1, 0) };
+        self.next = if row + 1 < self.rows.end { (step, row + 1) } else { (step + 1, self.rows.start) };
         self.started.entry(step).or_insert_with(Instant::now);
         Some(position)
     }
@@ -238,7 +244,7 @@ impl Queue {
             return;
         }
         self.crops.insert(position, crop.map(Arc::new));
-        if self.crops.range((step, 0)..=(step, usize::MAX)).count() == self.rows
+        if self.crops.range((step, 0)..=(step, usize::MAX)).count() == self.rows.len()
             && let Some(started) = self.started.get(&step)
         {
             self.latencies.push_back(started.elapsed().as_secs_f64());

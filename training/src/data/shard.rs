@@ -143,14 +143,6 @@ pub struct Row {
     pub voiced: Vec<f32>,
 }
 
-impl Row {
-    /// Returns the size in memory, bytes.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        size_of::<f32>() * (self.sound.len() + 3 * self.pitch.len())
-    }
-}
-
 /// Recording, as named in the columns `source` and `hash`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Source {

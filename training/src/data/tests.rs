@@ -1,4 +1,5 @@
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -215,20 +216,22 @@ fn the_loader_takes_the_crops_of_each_step_in_any_order() {
     let dataset = Arc::new(dataset(folder.path()));
     for workers in [0, 1, 3] {
         let mut loader = Loader::new(dataset.clone(), workers);
-        let mut check = |step: u64, rows: std::ops::Range<usize>, of: usize| {
-            let taken = loader.take(step, rows.clone(), of, Device::Cpu).expect("it is read");
+        let mut check = |step: u64, rows: Range<usize>, own: Range<usize>| {
+            let taken = loader.take(step, rows.clone(), own, Device::Cpu).expect("it is read");
             let cut = dataset.batch(Subset::Training, step, rows, Device::Cpu).expect("it is read");
             assert!(equal(&taken, &cut), "step {step}");
         };
         for step in [0, 1, 2, 3, 9, 10, 2, 3, 100] {
-            check(step, 0..3, 6);
-            check(step, 3..6, 6);
+            check(step, 0..3, 0..6);
+            check(step, 3..6, 0..6);
             // A batch that does not fit into memory is cut again.
-            check(step, 0..6, 6);
+            check(step, 0..6, 0..6);
         }
-        check(100, 0..2, 2);
-        check(101, 0..9, 9);
-        (102..150).for_each(|step| check(step, 0..9, 9));
+        check(100, 0..2, 0..2);
+        check(101, 0..9, 0..9);
+        (102..150).for_each(|step| check(step, 0..9, 0..9));
+        // The rows of one of several processes.
+        (150..155).for_each(|step| check(step, 4..6, 4..6));
         let stats = loader.stats();
         assert!(stats.batches >= 50 && stats.crops >= 48 * 9 && stats.depth >= 2, "{stats:?}");
         assert!(stats.workers == workers.max(1) || workers == 0);
@@ -242,15 +245,15 @@ fn a_shard_that_is_damaged_while_training_is_told() {
     dataset.recordings(Subset::Training).store.set_cache(1);
     let dataset = Arc::new(dataset);
     let mut loader = Loader::new(dataset, 2);
-    loader.take(0, 0..4, 4, Device::Cpu).expect("it is read");
+    loader.take(0, 0..4, 0..4, Device::Cpu).expect("it is read");
     let prepared =
         fs::read_dir(folder.path().join("work/features")).expect("a folder").next().expect("one").expect("it");
     for path in shard_paths(&prepared.path()).expect("shards") {
         fs::File::options().write(true).open(path).expect("a file").set_len(99).expect("it is cut");
     }
-    let failed = (1..20).find_map(|step| loader.take(step, 0..4, 4, Device::Cpu).err()).expect("it is noticed");
+    let failed = (1..20).find_map(|step| loader.take(step, 0..4, 0..4, Device::Cpu).err()).expect("it is noticed");
     assert!(format!("{failed:#}").ends_with("is damaged: it ends early"), "{failed:#}");
-    assert!(loader.take(30, 0..4, 4, Device::Cpu).is_err(), "it does not wait for ever");
+    assert!(loader.take(30, 0..4, 0..4, Device::Cpu).is_err(), "it does not wait for ever");
 }
 
 #[test]

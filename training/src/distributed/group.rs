@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
 use std::net::UdpSocket;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
@@ -144,8 +145,8 @@ impl Group {
 
     /// Returns the range that this process computes of a batch of `rows` rows.
     #[must_use]
-    pub fn rows(&self, rows: usize) -> std::ops::Range<usize> {
-        self.rank * rows / self.size..(self.rank + 1) * rows / self.size
+    pub fn rows(&self, rows: usize) -> Range<usize> {
+        rows_of(self.rank, self.size, rows)
     }
 
     /// Replaces a tensor by its sum over the processes. One on a GPU passes through the CPU's memory.
@@ -212,6 +213,12 @@ impl Group {
         self.broadcast(&mut tensor)?;
         Vec::try_from(&tensor).map_err(|error: tch::TchError| GroupError(error.to_string()))
     }
+}
+
+/// Returns the range of a batch of `rows` rows that a process computes.
+#[must_use]
+pub fn rows_of(rank: usize, size: usize, rows: usize) -> Range<usize> {
+    rank * rows / size..(rank + 1) * rows / size
 }
 
 impl Drop for Group {

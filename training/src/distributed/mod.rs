@@ -16,7 +16,7 @@ pub mod quiet;
 #[cfg(test)]
 mod tests;
 
-pub use group::{BUCKET_ELEMENTS, Buckets, Group, GroupError};
+pub use group::{BUCKET_ELEMENTS, Buckets, Group, GroupError, rows_of};
 pub use membership::Membership;
 
 /// Connects this process with the others of its group, and gives it a GPU of its own where there are several.

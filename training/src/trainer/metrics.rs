@@ -49,7 +49,7 @@ pub struct Line {
     /// Memory and processors, now and then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<SystemUsage>,
-    /// What the threads that read the data have done so far, now and then.
+    /// Counts and times of the threads that read the data, now and then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loader: Option<LoaderStats>,
     /// Warning.

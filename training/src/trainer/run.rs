@@ -94,6 +94,9 @@ impl<T: Task> Trainer<T> {
             memory::bound(options.memory);
         }
         let mut task = task;
+        if let Some(group) = &options.group {
+            task.set_process(group.rank(), group.size());
+        }
         if options.checkpoint_activations {
             task.checkpoint_activations();
         }

@@ -66,6 +66,9 @@ pub trait Task {
     /// Changes the number of rows, before the first step.
     fn set_batch(&mut self, _rows: usize) {}
 
+    /// Sets which process of how many this is. A batch is then asked for by the rows of this process only.
+    fn set_process(&mut self, _rank: usize, _size: usize) {}
+
     /// Computes the network's values again in the backward pass from now on, to need less memory.
     fn checkpoint_activations(&mut self) {}
 
@@ -75,7 +78,7 @@ pub trait Task {
     /// Returns an error if the data cannot be read.
     fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<Self::Batch>;
 
-    /// Returns what the threads that read the data have done, if the task has any.
+    /// Returns counts and times of the threads that read the data, if the task has any.
     fn loader_stats(&self) -> Option<LoaderStats> {
         None
     }
