@@ -86,6 +86,22 @@ impl MethodExecutor {
         }
     }
 
+    /// Returns the number of layers that [`MethodExecutor::run_layer`] computes; 1 on libtorch.
+    pub(crate) fn layers(&self) -> usize {
+        match &self.0 {
+            Kind::Native(executor) => executor.layers().count(),
+            Kind::Torch(_) => 1,
+        }
+    }
+
+    /// Computes one layer of the step; [`MethodExecutor::run`] is all of them in order.
+    pub(crate) fn run_layer(&mut self, index: usize) {
+        match &mut self.0 {
+            Kind::Native(executor) => executor.run_layer(index),
+            Kind::Torch(executor) => executor.run(),
+        }
+    }
+
     /// Returns the values of an output port after [`MethodExecutor::run`], `[stream][frame][channel]`.
     #[must_use]
     pub fn output(&self, port: usize) -> &[f32] {

@@ -54,6 +54,9 @@ pub(super) trait BatchNetwork<S>: Send {
     /// Resets the state of a stream.
     fn open(&mut self, stream: usize, seed: u64);
 
+    /// Called after all streams have taken their input, before their next hops begin.
+    fn advance(&mut self, _streams: &mut [S]) {}
+
     /// Computes one hop for each of the `ready` streams; both channels of a session are ready at once, one after the
     /// other.
     fn process_hop(&mut self, streams: &mut [S], ready: &[usize]);
@@ -160,6 +163,7 @@ impl<S: SessionStream, N: BatchNetwork<S>> Playable for SessionBatch<S, N> {
                 }
             }
             loop {
+                self.network.advance(&mut self.streams);
                 self.ready.clear();
                 for request in requests.iter().filter(|request| !chunk(request).is_empty()) {
                     let streams = request.slot * self.channels..(request.slot + 1) * self.channels;

@@ -14,6 +14,7 @@ use super::method_ports::{ChannelLayout, control_inputs, fits, has_prior, inputs
 use super::method_runner::{MethodRunner, RunnerSize, select_active, take_equally_long};
 use super::options::{PipelineError, PipelineOptions};
 use super::prior::Prior;
+use super::spread::Spread;
 use super::timeline::{CHUNK, gcd};
 use crate::dsp::noise::stream_seed;
 use crate::executor::Backend;
@@ -128,8 +129,23 @@ pub(super) struct CodecNetwork {
     decode: MethodRunner,
     /// States that are not muted in this hop, by their first streams.
     active: Vec<usize>,
-    /// Those of them whose pieces are equally long.
+    /// Those of them whose pieces are equally long; the streams of the step that is spread.
     group: Vec<usize>,
+    /// Progress of the step, if steps are spread over host blocks.
+    spread: Option<Spread>,
+    /// Layers of the encoder, which come first in a step that is spread.
+    encoder_layers: usize,
+}
+
+/// Returns the samples of a step of a codec or a generator whose steps can be spread, and its multiply-adds per second.
+pub(crate) fn codec_steps(model: &Model) -> Option<(usize, f64)> {
+    let header = model.header();
+    if !matches!(header.kind, Kind::Codec | Kind::Generator) {
+        return None;
+    }
+    let methods = Methods::of(model).ok().filter(|methods| methods.prior.is_none())?;
+    let both = methods.encode.into_iter().chain([methods.decode]);
+    Some((methods.hop, both.map(|method| method.multiply_adds_per_second(header.sample_rate)).sum()))
 }
 
 /// Most samples of several hops that one step processes: a model with short blocks reads its weights once for all of
@@ -149,14 +165,16 @@ pub(super) fn build(
     let Methods { encode, prior, decode, latents, hop, .. } = methods;
     let layout = ChannelLayout::new(options.channels, methods.audio_inputs, methods.audio_outputs);
     let count = options.sessions * layout.channels;
-    let hops = methods.hops(model, options, count)?;
+    let is_native = model.program().is_none() && options.executor.backend != Backend::Torch;
+    let is_spread = options.spread && options.sessions == 1 && prior.is_none() && is_native;
+    let hops = if is_spread { 1 } else { methods.hops(model, options, count)? };
     let first = encode.or(prior).map_or(0, |method| model.latency_samples(method));
     let config = EffectStreamConfig {
         sample_rate: header.sample_rate,
         block: hop,
         hop,
         hops,
-        delay: first + model.latency_samples(decode),
+        delay: first + model.latency_samples(decode) + if is_spread { hop } else { 0 },
         port_names: &methods.port_names,
         bindings: &ControlBinding::all(&controls(header), &methods.port_names),
     };
@@ -171,7 +189,7 @@ pub(super) fn build(
         let runner = runner(method, method.block)?;
         Ok::<_, ModelError>(Prior::new(runner, tempo_port, latents, method.block, count))
     });
-    let network = CodecNetwork {
+    let mut network = CodecNetwork {
         encode: encode.map(|method| runner(method, hops * hop)).transpose()?,
         prior_latents: vec![0.0; if prior.is_some() { hop_latents * count } else { 0 }],
         prior: prior_runner.transpose()?,
@@ -183,7 +201,12 @@ pub(super) fn build(
         decode: runner(decode, hops * hop)?,
         active: Vec::with_capacity(count),
         group: Vec::with_capacity(count),
+        spread: None,
+        encoder_layers: 0,
     };
+    if is_spread {
+        network.measure(hop);
+    }
     let tail = encode.map_or(0, |encode| model.tail_samples(encode)) + model.tail_samples(decode);
     let tail = streams[0].tail_samples(tail);
     Ok(SessionBatch::new(streams, layout.channels, network, options.seed, tail))
@@ -199,9 +222,32 @@ impl BatchNetwork<EffectStream> for CodecNetwork {
             prior.open(stream, seed);
         }
         self.transform.open(stream);
+        if let Some(spread) = &mut self.spread {
+            spread.reset();
+            self.group.clear();
+        }
+    }
+
+    fn advance(&mut self, streams: &mut [EffectStream]) {
+        while let Some(layer) = self.spread.as_mut().and_then(|spread| spread.next_due(streams[0].hop_share())) {
+            let encoder_layers = self.encoder_layers;
+            match (&mut self.encode, layer.checked_sub(encoder_layers)) {
+                (Some(encode), None) => encode.run_layer(layer),
+                (_, layer) => {
+                    if layer == Some(0) {
+                        self.transform_latents(streams);
+                    }
+                    self.decode.run_layer(layer.unwrap_or_default());
+                }
+            }
+        }
     }
 
     fn process_hop(&mut self, streams: &mut [EffectStream], ready: &[usize]) {
+        if self.spread.is_some() {
+            self.begin_spread(streams, ready);
+            return;
+        }
         select_active(streams, ready, self.decode.joined(), &mut self.active);
         while !self.active.is_empty() {
             take_equally_long(streams, &mut self.active, &mut self.group);
@@ -228,16 +274,52 @@ impl BatchNetwork<EffectStream> for CodecNetwork {
 }
 
 impl CodecNetwork {
+    /// Prepares steps that are spread, of `hop` samples.
+    fn measure(&mut self, hop: usize) {
+        let mut times = self.encode.as_mut().map_or_else(Vec::new, |encode| encode.layer_times(hop));
+        self.encoder_layers = times.len();
+        times.extend(self.decode.layer_times(hop));
+        self.spread = Some(Spread::new(&times));
+    }
+
+    /// Takes the sound of the last step, which is complete, and begins one for the `ready` streams.
+    fn begin_spread(&mut self, streams: &mut [EffectStream], ready: &[usize]) {
+        ready.iter().for_each(|&stream| streams[stream].timeline.sound.fill(0.0));
+        if !self.group.is_empty() {
+            self.decode.copy_output(streams, &self.group);
+        }
+        select_active(streams, ready, self.decode.joined(), &mut self.group);
+        if !self.group.is_empty() {
+            self.begin(streams);
+            self.spread.as_mut().expect("the step is spread").begin();
+        }
+    }
+
+    /// Begins a step for the streams in `group`.
+    fn begin(&mut self, streams: &[EffectStream]) {
+        if let Some(encode) = &mut self.encode {
+            encode.begin(streams, &self.group);
+            encode.copy_input(streams, &self.group);
+        }
+        self.decode.begin(streams, &self.group);
+    }
+
     /// Computes the pieces of the streams in `group`.
     fn process_group(&mut self, streams: &mut [EffectStream]) {
+        self.begin(streams);
+        if let Some(encode) = &mut self.encode {
+            encode.run();
+        }
+        self.transform_latents(streams);
+        self.decode.run();
+        self.decode.copy_output(streams, &self.group);
+    }
+
+    /// Makes the latents of the streams in `group` from those of the encoder and the prior.
+    fn transform_latents(&mut self, streams: &[EffectStream]) {
         let Self { encode, prior, share_port, prior_slots, prior_latents, transform, decode, group: active, .. } = self;
         let (piece, hop) = (streams[active[0]].piece.len(), streams[active[0]].hop);
         let latents = &mut self.latents[..piece / hop * self.hop_latents];
-        if let Some(encode) = encode.as_mut() {
-            encode.begin(streams, active);
-            encode.copy_input(streams, active);
-            encode.run();
-        }
         // The prior runs only for slots that use it.
         let share = |stream: &EffectStream| share_port.map_or(1.0, |port| stream.ports.end(port));
         let length = latents.len();
@@ -247,7 +329,6 @@ impl CodecNetwork {
             prior.run(streams, prior_slots, &mut prior_latents[..prior_slots.len() * length]);
         }
         let mut from_prior = prior_slots.iter().zip(prior_latents.chunks_exact(length)).peekable();
-        decode.begin(streams, active);
         for (row, (transformed, &slot)) in decode.input().chunks_exact_mut(length).zip(&*active).enumerate() {
             let range = row * length..(row + 1) * length;
             let stream = &streams[slot];
@@ -266,8 +347,6 @@ impl CodecNetwork {
             }
             transform.run(slot, &stream.ports, latents, transformed, self.hop_latents);
         }
-        decode.run();
-        decode.copy_output(streams, active);
     }
 }
 

@@ -74,6 +74,11 @@ impl EffectStream {
         Ok(stream)
     }
 
+    /// Returns how much of the coming hop's input is there, as a share; 1 and more if it is complete.
+    pub fn hop_share(&self) -> f64 {
+        self.pending.len() as f64 / self.hop as f64
+    }
+
     /// Returns how long the output continues after the input has ended, in host samples, if the model's own output
     /// continues for `samples` at its rate.
     pub fn tail_samples(&self, samples: usize) -> usize {

@@ -4,9 +4,11 @@
 //! it receives the control inputs, and lists of streams contain only the first of each pair.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use super::effect_stream::EffectStream;
 use super::method_ports::output;
+use super::spread::layer_times;
 use crate::dsp::oversample::Oversampler;
 use crate::executor::{ExecutorOptions, MethodExecutor};
 use crate::model::{Method, Model, ModelError};
@@ -179,6 +181,16 @@ impl MethodRunner {
     /// Computes the step.
     pub fn run(&mut self) {
         self.executor.run();
+    }
+
+    /// Returns the times of the layers in a step of one stream; see [`layer_times`].
+    pub fn layer_times(&mut self, samples: usize) -> Vec<Duration> {
+        layer_times(&mut self.executor, self.control_inputs.len() + 1, samples / self.block)
+    }
+
+    /// Computes one layer of the step; [`MethodRunner::run`] is all of them in order.
+    pub fn run_layer(&mut self, index: usize) {
+        self.executor.run_layer(index);
     }
 
     /// Copies the streams' input to the main input: left and right, or a single stream as both, to the first two channels

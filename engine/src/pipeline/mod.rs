@@ -12,7 +12,7 @@
 //! - `method_ports`, [`controls`](controls()), `control_ports`: inputs of a method, the controls of a model, and their
 //!   smoothed values;
 //! - `effect` and `codec`: audio models; `effect_stream` cuts a session's input into hops, `method_runner` runs a
-//!   method for all sessions, `prior` plays a codec's own latents;
+//!   method for all sessions, `prior` plays a codec's own latents, `spread` computes a long step over many host blocks;
 //! - `instrument`: `instrument_stream` turns a session's notes or input into control frames, `silence_detector` skips
 //!   the network in silence.
 //!
@@ -34,8 +34,10 @@ mod options;
 mod playable;
 mod prior;
 mod silence_detector;
+mod spread;
 mod timeline;
 
+pub(crate) use codec::codec_steps;
 pub use controls::{
     GLIDE, INSTRUMENT_CONTROLS, InstrumentControl, PERFORMANCE_CONTROLS, PLAY_MODE, PerformanceControl, TRANSPOSE,
     VOICES, controls, latent_controls,

@@ -52,6 +52,9 @@ pub struct PipelineOptions {
     /// Factor by which an effect's network is oversampled: 1, 2 or 4. Reduces aliasing at a proportional cost; other
     /// kinds ignore it.
     pub oversampling: usize,
+    /// Computes a codec's hop over all host blocks until the next one is complete, for one hop more of latency. For a
+    /// single session, natively, and without a prior; ignored otherwise.
+    pub spread: bool,
     /// Size of the variant to play, 0 to 1; 1 is the base model. Models without variants ignore it.
     pub size: f32,
     /// Executor of an effect's or a codec's network; instruments always run natively.
@@ -92,6 +95,7 @@ impl Default for PipelineOptions {
             channels: InputChannels::default(),
             sessions: 1,
             oversampling: 1,
+            spread: false,
             size: 1.0,
             executor: ExecutorSelection::default(),
             allow_fallback: false,

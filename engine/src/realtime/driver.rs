@@ -26,7 +26,7 @@ pub enum Driver {
 }
 
 /// Share of a block's time that a model may take in the audio callback.
-const INLINE_SHARE: f64 = 0.25;
+pub(super) const INLINE_SHARE: f64 = 0.25;
 /// Trial length and count; the fastest trial counts, to exclude preemption by other processes.
 const TRIAL_S: f64 = 0.06;
 const TRIALS: usize = 3;

@@ -3,12 +3,15 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use super::driver::INLINE_SHARE;
+use super::guard::duration_of;
+use super::setup::Setup;
 use crate::executor::Backend;
 use crate::instrument::EventKind;
 use crate::model::{Kind, Model};
 use crate::pipeline::{
     Action, CommandQueueFull, ControlSource, InputChannels, PipelineError, PipelineOptions, Playable, ProcessRequest,
-    SessionStart, TimedCommand, build_playable, validate,
+    SessionStart, TimedCommand, build_playable, codec_steps, validate,
 };
 
 /// Error of loading a model into a session; one line.
@@ -80,6 +83,12 @@ pub trait ModelFactory: Send + Sync {
         1.0
     }
 
+    /// Returns the model with its work [spread](PipelineOptions::spread) over host blocks, where it would make some of
+    /// these blocks late otherwise.
+    fn spread(&self, _setup: Setup) -> Option<Box<dyn ModelFactory>> {
+        None
+    }
+
     /// Returns true if the model is a program in a process of its own, which may be lost and is then started again.
     fn is_program(&self) -> bool {
         false
@@ -92,9 +101,10 @@ pub trait ModelFactory: Send + Sync {
     }
 }
 
-/// Multiply-adds per second from which a model is expected to need the worker: a quarter of what a core of a current
-/// desktop CPU computes.
-const WORKER_LOAD: f64 = 4e9;
+/// Multiply-adds per second that a core of a current desktop CPU computes.
+const CORE_SPEED: f64 = 16e9;
+/// Multiply-adds per second from which a model is expected to need the worker.
+const WORKER_LOAD: f64 = INLINE_SHARE * CORE_SPEED;
 
 /// A model and the options to play it with.
 #[derive(Clone)]
@@ -166,6 +176,17 @@ impl ModelFactory for PlayableModel {
         let base = header.base_method_name().unwrap_or_default();
         let method = header.variant(self.options.size).map_or(base, |variant| &variant.method);
         header.method(method).map_or(1.0, |method| method.multiply_adds_per_second(header.sample_rate))
+    }
+
+    fn spread(&self, setup: Setup) -> Option<Box<dyn ModelFactory>> {
+        let header = self.model.header();
+        let (hop, work) = codec_steps(&self.model)?;
+        let sides = if self.is_stereo() { 2.0 } else { 1.0 };
+        let (hop, block) =
+            (hop as f64 / f64::from(header.sample_rate), duration_of(setup.max_block, setup.sample_rate).as_secs_f64());
+        let is_needed = hop > block && sides * work * hop / CORE_SPEED > INLINE_SHARE * block;
+        let options = PipelineOptions { spread: true, ..self.options };
+        is_needed.then(|| Box::new(Self { options, model: self.model.clone() }) as _)
     }
 
     fn expects_worker(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Compares a RAVE v2 with 31.5 million random weights on the native executor and on libtorch: `forward` with blocks of
 //! 2048, on one thread, one block of each in turn. Also runs the graph with compressed weights and with half of the
-//! channels. Prints the fastest and the median block of each; `-- --nodes` adds the native time of each layer.
+//! channels. Prints the fastest and the median block of each; `-- --nodes` adds the native time of each layer. Then plays
+//! it in host blocks of 128, whole hops at once and spread over the blocks.
 //!
 //! Then compares BRAVE, whose own blocks have 128 samples, in blocks of 128 to 2048 samples; the native executor runs
 //! each as one step, as single blocks, and with weights in half precision.
@@ -13,6 +14,7 @@ use ondes_engine::model::compression::{Scaling, WeightPrecision};
 use ondes_engine::model::import::rave::import;
 use ondes_engine::model::{Model, file};
 use ondes_engine::native::Executor;
+use ondes_engine::pipeline::{PipelineOptions, ProcessRequest, build_playable};
 use ondes_kernels::FlushToZero;
 use ondes_tests::rave::Recipe;
 use ondes_tests::seeded_rng;
@@ -20,6 +22,8 @@ use rand::RngExt;
 use tch::{CModule, Tensor};
 
 const BLOCK: usize = 2048;
+/// Samples of a host's block.
+const HOST_BLOCK: usize = 128;
 /// Blocks that are measured, and blocks before them that are not.
 const BLOCKS: usize = 150;
 const WARM_UP: usize = 10;
@@ -176,6 +180,34 @@ fn v2() {
     );
     if std::env::args().any(|argument| argument == "--nodes") {
         nodes(&mut natives[0].executor);
+    }
+    in_callbacks("f32", &model);
+    in_callbacks("int8", &compressed(WeightPrecision::Computed8));
+}
+
+/// Prints which share of a host block's time the blocks take, and how many are late.
+fn in_callbacks(name: &str, model: &Model) {
+    for spread in [false, true] {
+        let options = PipelineOptions { sample_rate: SAMPLE_RATE as u32, spread, ..PipelineOptions::default() };
+        let mut playable = build_playable(model, &options).expect("it plays");
+        let (input, mut output) = ([0.1; HOST_BLOCK], [0.0; HOST_BLOCK]);
+        let mut shares = Vec::new();
+        for _ in 0..(WARM_UP + BLOCKS) * BLOCK / HOST_BLOCK {
+            let started = Instant::now();
+            playable.process(&mut [ProcessRequest::mono(0, &input, &mut output)]);
+            shares.push(100.0 * started.elapsed().as_secs_f64() * SAMPLE_RATE / HOST_BLOCK as f64);
+        }
+        shares.drain(..WARM_UP * BLOCK / HOST_BLOCK);
+        let late = shares.iter().filter(|share| **share > 100.0).count();
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        shares.sort_by(f64::total_cmp);
+        println!(
+            "{name}, blocks of {HOST_BLOCK}, {}: mean {mean:.0} %, 99th percentile {:.0} %, slowest {:.0} %, {late} of {} late",
+            if spread { "spread" } else { "at once" },
+            shares[shares.len() * 99 / 100],
+            shares[shares.len() - 1],
+            shares.len()
+        );
     }
 }
 

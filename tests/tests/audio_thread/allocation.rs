@@ -58,11 +58,12 @@ fn playing_does_not_allocate() {
 
 #[test]
 fn effects_and_codecs_do_not_allocate() {
-    for (model, knob) in [(untrained_effect(1), "drive"), (untrained_codec(1), "latent2.hold")] {
+    let codec = || (untrained_codec(1), "latent2.hold");
+    for (spread, (model, knob)) in [(false, (untrained_effect(1), "drive")), (false, codec()), (true, codec())] {
         // At 44,099 Hz conversion blocks last two seconds.
         for sample_rate in [44_099, 44_100, 48_000, 96_000, 384_000] {
             let length = if sample_rate == 44_099 { 400_000 } else { 60_000 };
-            let options = PipelineOptions { sample_rate, ..PipelineOptions::default() };
+            let options = PipelineOptions { sample_rate, spread, ..PipelineOptions::default() };
             let mut pipeline = Pipeline::new(&model, &options).expect("it plays");
             let input = sound(length, sample_rate);
             let mut output = vec![0.0; length];

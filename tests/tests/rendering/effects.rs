@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use ondes_engine::model::{Activation, Control, Kind, Method, Model, Op, Tensor};
 use ondes_engine::pipeline::{
-    Action, ControlId, Pipeline, PipelineOptions, ProcessRequest, SessionStart, TimedCommand, Transport, build_playable,
+    Action, ControlId, InputChannels, Pipeline, PipelineOptions, ProcessRequest, SessionStart, TimedCommand, Transport,
+    build_playable,
 };
 use ondes_engine::realtime::{ModelFactory, PlayableModel};
 use ondes_tests::audio_models::{
@@ -53,6 +54,40 @@ fn a_codec_is_both_methods_shifted_by_the_latency() {
     assert!(heard[..latency].iter().all(|sample| *sample == 0.0));
     let expected = whole(&model, "decode", &[&whole(&model, "encode", &[&input])]);
     assert!(heard[latency..] == expected[..input.len() - latency]);
+}
+
+#[test]
+fn a_spread_codec_is_the_same_one_hop_later() {
+    const HOP: usize = 2 * RATIO;
+    let model = untrained_codec(1);
+    let input = sound(200 * RATIO, SAMPLE_RATE);
+    for channels in [InputChannels::Mono, InputChannels::Stereo] {
+        let play = |spread, seed| {
+            let options = PipelineOptions { spread, channels, ..PipelineOptions::default() };
+            let mut playable = build_playable(&model, &options).expect("it plays");
+            for (at, value) in [(2_000, 0.3), (5_000, 2.0), (5_030, -1.0)] {
+                let action = Action::Control { id: ControlId::of("latent1.scale"), value };
+                playable.handle(0, TimedCommand { at, action }).expect("there is room");
+            }
+            let mut sides = [(); 2].map(|()| vec![0.0; input.len()]);
+            let mut at = 0;
+            for length in random_splits(seed, input.len(), 3 * HOP) {
+                let block = at..at + length;
+                let output = sides.each_mut().map(|side| &mut side[block.clone()]);
+                let input = [&input[block.clone()]; 2];
+                playable.process(&mut [ProcessRequest { slot: 0, input, output, mute: false }]);
+                at += length;
+            }
+            (sides, playable.latency_samples())
+        };
+        let ((now, latency), (later, later_latency)) = (play(false, 1), play(true, 2));
+        assert_eq!(later_latency, latency + HOP);
+        assert!(now[0].iter().any(|sample| sample.abs() > 1e-3));
+        for (now, later) in now.iter().zip(&later) {
+            assert!(later[..HOP].iter().all(|sample| *sample == 0.0));
+            assert!(later[HOP..] == now[..now.len() - HOP], "{channels:?}");
+        }
+    }
 }
 
 #[test]

@@ -318,11 +318,11 @@ fn bundled_instruments_stream() {
 
 #[test]
 fn effects_and_codecs_stream_at_many_rates() {
-    for model in [untrained_effect(1), untrained_codec(1)] {
+    for (model, spread) in [(untrained_effect(1), false), (untrained_codec(1), false), (untrained_codec(1), true)] {
         let kind = model.header().kind;
         // 44,099 Hz shares no factor with the model's rate, so conversion blocks last two seconds.
         for sample_rate in [8_000, 22_050, 44_099, 44_100, SAMPLE_RATE, 88_200, 192_000] {
-            let options = PipelineOptions { sample_rate, ..PipelineOptions::default() };
+            let options = PipelineOptions { sample_rate, spread, ..PipelineOptions::default() };
             let length = if sample_rate == 44_099 { 400_000 } else { 20_000 };
             let input = sound(length, sample_rate);
             let whole = play(&model, &options, &[], &input, &[length]);

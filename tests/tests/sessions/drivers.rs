@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use ondes_engine::model::{Kind, Model, file};
+use ondes_engine::model::{Kind, Model, Op, file};
 use ondes_engine::pipeline::{Action, ControlId, ControlSource, PipelineOptions, Transport};
 use ondes_engine::realtime::{
     BlockCommand, Driven, Driver, LoadStatus, ModelFactory, PlayableModel, SessionController, Setup, worker_stats,
     worker_trace,
 };
-use ondes_tests::audio_models::{LATENTS, untrained_codec, untrained_effect};
-use ondes_tests::{bundled_models, random_events, random_splits, seeded_rng, untrained_instrument};
+use ondes_tests::audio_models::{LATENTS, method, model_with, sound, untrained_codec, untrained_effect};
+use ondes_tests::{bundled_models, node, port, random_events, random_splits, seeded_rng, untrained_instrument};
 use rand::RngExt;
 
 use crate::exclusive;
@@ -226,6 +226,43 @@ fn drivers_agree_on_a_small_codec_at_many_rates() {
     let _exclusive = exclusive();
     let rates = [8_000, 22_050, 44_100, 48_000, 96_000, 384_000];
     check(&Arc::new(untrained_codec(1)), &rates, 20_000);
+}
+
+#[test]
+fn a_large_codec_is_spread_over_short_blocks() {
+    const HOP: usize = 4_096;
+    let _exclusive = exclusive();
+    let down = Op::Conv1d { outputs: LATENTS, kernel: HOP, stride: HOP, dilation: 1, groups: 1 };
+    let up = Op::ConvTranspose1d { outputs: 1, kernel: HOP, stride: HOP };
+    let decode = vec![node("wide", &["z"], Op::Linear { outputs: 1_024 }), node("audio", &["wide"], up)];
+    let methods = vec![
+        method("encode", HOP, vec![port("in", 1, 1)], vec![node("latents", &["in"], down)]),
+        method("decode", HOP, vec![port("z", LATENTS, HOP)], decode),
+    ];
+    let model = Arc::new(model_with(Kind::Codec, methods, &[], 3));
+    let input = sound(10 * HOP, 48_000);
+    let play = |driver, max_block| {
+        let controller = SessionController::new();
+        controller.set_driver(driver);
+        let playable: Arc<dyn ModelFactory> =
+            Arc::new(PlayableModel::new(model.clone(), PipelineOptions::default()).expect("it plays"));
+        controller.load(Box::new(move || Ok(playable)), &[]);
+        while controller.status() == LoadStatus::Loading {
+            std::thread::yield_now();
+        }
+        let mut session = controller.activate(Setup { sample_rate: 48_000, max_block }).expect("a sound setup");
+        let mut sound = vec![0.0; input.len()];
+        for (input, output) in input.chunks(max_block).zip(sound.chunks_mut(max_block)) {
+            session.process(&[], &[input], &mut [output]);
+        }
+        (sound, session.latency_samples())
+    };
+    let (offline, latency) = play(Driver::Offline, 32);
+    assert!(offline[latency..].iter().any(|sample| sample.abs() > 1e-3));
+    assert_eq!(play(Driver::Inline, 8_192), (offline.clone(), latency), "a block holds the hop");
+    let (spread, later) = play(Driver::Inline, 32);
+    assert_eq!(later, latency + HOP);
+    assert!(spread[HOP..] == offline[..offline.len() - HOP]);
 }
 
 #[test]

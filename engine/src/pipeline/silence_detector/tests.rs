@@ -102,7 +102,7 @@ fn level_db(sound: &[f32]) -> f32 {
 fn sleeping_is_inaudible() {
     let silence = vec![0.0; 3 * RATE];
     let input = [&phrase()[..], &silence, &phrase()].concat();
-    for name in ["bowed", "wind", "plucked", "saxophone"] {
+    for name in ["bowed", "wind", "plucked", "saxophone", "violin", "cello", "clarinet", "trumpet", "flute", "voice"] {
         let model = bundled(name);
         let (slept, awake) = (play(&model, &input, true, &[]), play(&model, &input, false, &[]));
         assert!(awake.playing[10..].iter().all(|playing| *playing));
