@@ -1,5 +1,6 @@
 //! Configuration of `ondes-train fit`: one TOML file per instrument.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -9,8 +10,9 @@ use ondes_engine::files::shortened;
 use ondes_engine::instrument::Performance;
 use serde::{Deserialize, Serialize};
 
-use crate::data::Augmentation;
+use crate::data::{Augmentation, RecordedKnob};
 use crate::loss::LossWeights;
+use crate::network;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
 use crate::trainer::{AlertsConfig, Clip, Length, Precision, ProfileOptions, RunFiles, TrainerOptions};
@@ -51,6 +53,9 @@ pub struct Config {
     /// Selection and filtering of the recordings.
     #[serde(default)]
     pub recordings: RecordingsConfig,
+    /// Knobs of the instrument, by name.
+    #[serde(default)]
+    pub knob: BTreeMap<String, RecordedKnob>,
     /// Augmentation of the training crops.
     #[serde(default)]
     pub augmentation: Augmentation,
@@ -124,6 +129,8 @@ impl Default for NetworkConfig {
 pub struct RecordingsConfig {
     /// Frequency below which the sound is attenuated, by 12 dB per octave, Hz; 0 for none. A dataset has its own.
     pub high_pass: u16,
+    /// Plays all recordings equally loud: for sessions of different levels, and for recordings of one dynamic.
+    pub match_levels: bool,
     /// Interval, in recorded pitches, of those that are not learnt but measured at the end; 0 for none.
     pub held_out_pitch: usize,
 }
@@ -337,6 +344,7 @@ impl Config {
             seed: 0,
             network: NetworkConfig::default(),
             recordings: RecordingsConfig::default(),
+            knob: BTreeMap::new(),
             augmentation: Augmentation::default(),
             loader: LoaderConfig::default(),
             training: TrainingConfig::default(),
@@ -388,6 +396,14 @@ impl Config {
         ensure!(self.recordings.high_pass <= 500, "recordings.high_pass must be 0 to 500 Hz");
         ensure!(self.recordings.held_out_pitch != 1, "recordings.held_out_pitch must be 0, or 2 and more");
         ensure!((1.0..=200.0).contains(&network.pitch_detail), "network.pitch_detail must be 1 to 200");
+        for (name, knob) in &self.knob {
+            let taken = network::controls(&self.performance).into_iter().any(|control| control.name == *name);
+            ensure!(
+                !taken && name != "pitch" && name != "loudness",
+                "knob.{name}: every instrument has one of that name"
+            );
+            knob.control(name)?;
+        }
         self.augmentation.check()?;
         self.performance.validate().context("performance")?;
         self.loss().check()?;
@@ -453,7 +469,17 @@ mod tests {
 
     /// An instrument with all fields.
     fn instrument() -> Table {
-        let text = "name = \"A\"\ndata = \"a\"\nheld_out = \"b\"\nout = \"c\"\nwork = \"d\"\n[loss]\n";
+        let text = r#"
+            name = "A"
+            data = "a"
+            held_out = "b"
+            out = "c"
+            work = "d"
+            [loss]
+            [knob.vowel]
+            positions = { oh = 0.0, ah = 1.0 }
+            default = 1.0
+        "#;
         let mut config: Config = toml::from_str(text).expect("a configuration");
         config.training.minutes = Some(1.0);
         config.training.patience = Some(1);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use ondes_training::data::bench::{self, BenchOptions};
+use ondes_training::data::envelope::Envelope;
 use ondes_training::data::report::DataReport;
 use ondes_training::data::{Dataset, Recordings};
 
@@ -15,7 +16,7 @@ use crate::value_parser;
 pub enum DataCommand {
     /// Cuts crops as fast as possible with 1, 2, 4 … threads, prints a table, and names the best number.
     Bench(BenchArguments),
-    /// Tells which pitches and dynamics a dataset has, and what to expect of an instrument.
+    /// Tells which pitches, dynamics and envelopes a dataset has, and what to expect of an instrument.
     Report(ReportArguments),
 }
 
@@ -60,8 +61,12 @@ pub fn run(command: &DataCommand) -> anyhow::Result<()> {
 }
 
 fn report(arguments: &ReportArguments) -> anyhow::Result<()> {
-    let report = DataReport::new(&Recordings::open(&arguments.dataset)?);
+    let recordings = Recordings::open(&arguments.dataset)?;
+    let report = DataReport::new(&recordings);
     println!("{}", report.text());
+    if let Some(envelope) = Envelope::measure(&recordings)? {
+        println!("its single notes, as the table of a recipe:\n\n{}", envelope.recipe());
+    }
     if let Some(path) = &arguments.chart {
         report.draw().write_png(path)?;
         println!("{}: written", path.display());

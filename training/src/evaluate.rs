@@ -10,7 +10,7 @@ pub mod sawtooth;
 use anyhow::bail;
 use ondes_engine::Kernels;
 use ondes_engine::dsp::analysis::{AnalysisFrame, analyse};
-use ondes_engine::model::{Measure, Model};
+use ondes_engine::model::{Measure, Model, Port};
 use ondes_engine::native::Executor;
 use serde::Serialize;
 use tch::{Device, Tensor};
@@ -100,7 +100,8 @@ pub fn feature_rate(model: &Model) -> anyhow::Result<FeatureRate> {
 ///
 /// # Errors
 /// Returns an error if the model is no instrument, or a recording cannot be read.
-pub fn evaluate(model: &Model, files: &[Features], training: Option<&Recordings>) -> anyhow::Result<Evaluation> {
+pub fn evaluate(model: &Model, files: &Recordings, training: Option<&Recordings>) -> anyhow::Result<Evaluation> {
+    let files = &files.features().collect::<Result<Vec<_>, _>>()?;
     let baseline = sawtooth::SawtoothBaseline::new(files, feature_rate(model)?);
     let distance = SpectralDistance::new(Device::Cpu);
     let (mut model_sums, mut baseline_sums) = (ScoreSums::default(), ScoreSums::default());
@@ -142,15 +143,24 @@ pub fn replay(model: &Model, file: &Features) -> anyhow::Result<Vec<f32>> {
     let kernels = Kernels::detect();
     let mut synth = Executor::new(model, "synth", kernels, 1, 1)?;
     let mut room = Executor::new(model, "room", kernels, 1, 1)?;
-    let port = |name: &str| model.method("synth").map(|method| method.input(name));
-    let ports = [port("pitch")?, port("loudness")?, port("noise")?];
+    let at_default = |name: &str| {
+        let control = model.header().controls.iter().find(|control| control.name == name);
+        control.map_or(0.0, |control| control.default)
+    };
+    let position = |port: &Port| file.knobs.get(&port.name).copied().unwrap_or_else(|| at_default(&port.name));
+    let method = model.method("synth")?;
+    let positions: Vec<f32> = method.inputs.iter().map(position).collect();
+    let (pitch_port, loudness_port) = (method.input("pitch"), method.input("loudness"));
     let mut sound = Vec::with_capacity(file.audio().len());
     for (&pitch, &loudness) in file.pitch().iter().zip(file.loudness()) {
         synth.begin(&[0], 1);
-        for (port, value) in ports.iter().zip([pitch, loudness, 1.0]) {
-            if let Some(port) = *port {
-                synth.input(port).fill(value);
-            }
+        for (port, &position) in positions.iter().enumerate() {
+            let value = match Some(port) {
+                port if port == pitch_port => pitch,
+                port if port == loudness_port => loudness,
+                _ => position,
+            };
+            synth.input(port).fill(value);
         }
         synth.run();
         room.begin(&[0], 1);

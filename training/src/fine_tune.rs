@@ -10,8 +10,8 @@ use crate::capture::pair::Pair;
 use crate::capture::task::{CaptureOptions, CaptureTask};
 use crate::capture::windows::Split;
 use crate::config::Config;
-use crate::data::{Dataset, Subset, load_features};
-use crate::evaluate::{evaluate, feature_rate};
+use crate::data::{Dataset, Subset};
+use crate::evaluate::evaluate;
 use crate::fake_quantization::QuantizationGrids;
 use crate::feature_matching::FeatureMatching;
 use crate::instrument::InstrumentTask;
@@ -82,22 +82,16 @@ impl FineTuneJob<'_> {
     }
 
     /// Measures a model on sound that it is not trained on, the most important measure first: an instrument on the
-    /// configuration's held-out folder or, without one, on the validation part; a capture on the end of the pair.
+    /// configuration's held-out recordings or, without any, on the validation part; a capture on the end of the pair.
     ///
     /// # Errors
     /// Returns an error if the model cannot be played on that sound.
     pub fn measure(&self, model: &Model) -> anyhow::Result<Vec<Measure>> {
         match self {
             Self::Instrument(config) => {
-                let evaluation = match &config.held_out {
-                    Some(folder) => evaluate(
-                        model,
-                        &load_features(folder, &config.work.join("features"), feature_rate(model)?)?,
-                        None,
-                    )?,
-                    None => evaluate(model, &Dataset::open(config)?.measured()?, None)?,
-                };
-                Ok(evaluation.measures())
+                let dataset = Dataset::open(config)?;
+                let training = config.recordings.held_out_pitch.gt(&0).then(|| dataset.recordings(Subset::Training));
+                Ok(evaluate(model, dataset.measured(), training)?.measures())
             }
             Self::Capture(_, pair) => Ok(vec![compare(model, pair)?.held_out]),
         }
@@ -121,7 +115,7 @@ impl FineTuneJob<'_> {
                 let synth = synth.context("the model has no method \"synth\"")?;
                 for step in 0..LISTENING_BATCHES {
                     let batch = dataset.batch(Subset::Training, step, 0..LISTENING_ROWS, device)?;
-                    listener(synth, &batch.controls(), LISTENING_WARM_UP);
+                    listener(synth, &batch.inputs(model.header()), LISTENING_WARM_UP);
                 }
                 Ok(())
             }

@@ -196,12 +196,12 @@ impl Task for InstrumentTask {
 
     fn loss(&mut self, _phase: usize, weights: &TorchWeights, batch: &InstrumentBatch, _step: u64) -> Loss {
         let InstrumentBatch { crops, noise } = batch;
-        let controls = crops.controls();
-        let mut outputs = self.synth.run(weights, &controls, *noise);
+        let inputs = crops.inputs(self.initial.header());
+        let mut outputs = self.synth.run(weights, &inputs, *noise);
         let dry = outputs.remove(0);
         let mut loss = self.loss_to(weights, &dry, &crops.audio, *noise);
         if let Some(features) = self.teacher.as_ref().and_then(|teacher| teacher.features.as_ref()) {
-            loss.add("features", features.loss(weights, &controls, &outputs, &mut RecurrentState::default()));
+            loss.add("features", features.loss(weights, &inputs, &outputs, &mut RecurrentState::default()));
         }
         loss
     }
@@ -213,7 +213,8 @@ impl Task for InstrumentTask {
         batch: &InstrumentBatch,
         seed: u64,
     ) -> Option<Tensor> {
-        let dry = self.synth.run(weights, &batch.crops.controls(), batch.noise).swap_remove(0);
+        let inputs = batch.crops.inputs(self.initial.header());
+        let dry = self.synth.run(weights, &inputs, batch.noise).swap_remove(0);
         let wet = self.with_room(weights, &dry, batch.noise).squeeze_dim(1);
         self.loss.curvature_sample(&after_warm_up(&wet), seed)
     }
@@ -224,7 +225,7 @@ impl Task for InstrumentTask {
         let mut sounds = None;
         for step in 0..VALIDATION_BATCHES {
             let crops = self.dataset.batch(Subset::Validation, step, 0..self.config.training.batch, device)?;
-            let dry = self.synth.run(weights, &crops.controls(), step).remove(0);
+            let dry = self.synth.run(weights, &crops.inputs(self.initial.header()), step).remove(0);
             sum += self.loss_to(weights, &dry, &crops.audio, step).total.double_value(&[]);
             if step == 0 {
                 let wet = self.with_room(weights, &dry, step);
@@ -237,7 +238,7 @@ impl Task for InstrumentTask {
 
     fn first_non_finite(&self, weights: &TorchWeights, batch: &InstrumentBatch) -> Option<String> {
         let method = self.initial.method("synth").ok()?;
-        first_non_finite(method, self.sample_rate(), weights, &batch.crops.controls())
+        first_non_finite(method, self.sample_rate(), weights, &batch.crops.inputs(self.initial.header()))
     }
 
     fn identity(&self) -> Vec<(String, String)> {
@@ -252,7 +253,10 @@ impl Task for InstrumentTask {
             ("data".to_owned(), self.dataset.hash()),
             text("training.batch", &training.batch),
             text("recordings.held_out_pitch", &self.config.recordings.held_out_pitch),
+            ("knob".to_owned(), format!("{:?}", self.config.knob)),
             text("augmentation.pitch", &self.config.augmentation.pitch),
+            text("augmentation.gain", &self.config.augmentation.gain),
+            text("recordings.match_levels", &self.config.recordings.match_levels),
             text("training.clip_seconds", &training.clip_seconds),
             text("training.validation_share", &training.validation_share),
             ("loss".to_owned(), format!("{:?}", self.config.loss().terms().collect::<Vec<_>>())),

@@ -1,6 +1,6 @@
 //! Teacher of an instrument: its hidden features, and its sound at pitches and levels that no recording has.
 
-use ondes_engine::model::Model;
+use ondes_engine::model::{Header, Model};
 use ondes_torch::{TorchGraph, TorchWeights};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -15,6 +15,7 @@ const MAX_GAIN_DB: f64 = 6.0;
 
 /// Teacher of an instrument.
 pub struct InstrumentTeacher {
+    header: Header,
     synth: TorchGraph,
     room: TorchGraph,
     weights: TorchWeights,
@@ -37,6 +38,7 @@ impl InstrumentTeacher {
         };
         let performance = header.performance.unwrap_or_default();
         Ok(Self {
+            header: header.clone(),
             synth: graph("synth")?,
             room: graph("room")?,
             weights: TorchWeights::new(teacher.weights(), device),
@@ -52,12 +54,12 @@ impl InstrumentTeacher {
         let semitones = random.random_range(-MAX_TRANSPOSE..MAX_TRANSPOSE);
         let gain_db = random.random_range(-MAX_GAIN_DB..MAX_GAIN_DB);
         let mut augmented = CropBatch {
-            pitch: (batch.pitch + semitones).clamp(self.range.0, self.range.1),
-            loudness: batch.loudness + gain_db,
-            audio: batch.audio,
+            pitch: (&batch.pitch + semitones).clamp(self.range.0, self.range.1),
+            loudness: &batch.loudness + gain_db,
+            ..batch
         };
         augmented.audio = tch::no_grad(|| {
-            let dry = self.synth.run(&self.weights, &augmented.controls(), step).remove(0);
+            let dry = self.synth.run(&self.weights, &augmented.inputs(&self.header), step).remove(0);
             let room = self.room.run(&self.weights, &[dry.shallow_clone()], step).remove(0);
             (dry + room).squeeze_dim(1)
         });

@@ -24,7 +24,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use ondes_engine::model::{Model, file};
 use ondes_training::config::Config;
 use ondes_training::data::report::DataReport;
-use ondes_training::data::{Subset, load_features, open_folder};
+use ondes_training::data::{Subset, open_folder, open_measured};
 use ondes_training::distributed::{GroupError, Membership, launch, quiet};
 use ondes_training::evaluate::{Evaluation, evaluate, feature_rate};
 use ondes_training::instrument::InstrumentTask;
@@ -255,7 +255,8 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
             let cache = cache.unwrap_or_else(default_cache);
             let rate = feature_rate(&model)?;
             let training = training.map(|folder| open_folder(&folder, &cache, rate, 0)).transpose()?;
-            let evaluation = evaluate(&model, &load_features(&data, &cache, rate)?, training.as_ref())?;
+            let (measured, learnt) = open_measured(&data, &cache, rate)?;
+            let evaluation = evaluate(&model, &measured, training.or(learnt).as_ref())?;
             if json {
                 println!("{}", serde_json::to_string(&evaluation)?);
             } else {
@@ -311,15 +312,8 @@ fn fit(options: &FitArguments) -> anyhow::Result<Outcome> {
         return Ok(outcome);
     }
     let model = trainer.model()?;
-    let measured = match &config.held_out {
-        Some(folder) => {
-            let (cache, high_pass) = (config.work.join("features"), config.recordings.high_pass);
-            let recordings = open_folder(folder, &cache, feature_rate(&model)?, high_pass)?;
-            recordings.features().collect::<Result<Vec<_>, _>>()?
-        }
-        None => trainer.task().dataset().measured()?,
-    };
-    let evaluation = evaluate(&model, &measured, Some(trainer.task().dataset().recordings(Subset::Training)))?;
+    let dataset = trainer.task().dataset();
+    let evaluation = evaluate(&model, dataset.measured(), Some(dataset.recordings(Subset::Training)))?;
     print_evaluation(&evaluation);
     let mut header = model.header().clone();
     header.card.quality = evaluation.measures();

@@ -11,6 +11,7 @@ use ondes_engine::pipeline::INSTRUMENT_CONTROLS;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, RngExt, SeedableRng};
 
+use crate::capture::knobs::scaling;
 use crate::config::{Config, NetworkConfig};
 
 /// Initial bias of tone and noise before their sigmoid: noise starts quiet, so that harmonics are learnt first.
@@ -34,16 +35,25 @@ const ROOM_START: f32 = 1e-3;
 /// Creates an untrained instrument.
 ///
 /// # Errors
-/// Returns [`ModelError`] if the sizes of the configuration make no valid model.
-pub fn untrained(config: &Config) -> Result<Model, ModelError> {
-    let methods = vec![synth(&config.network), room(&config.network)];
+/// Returns an error if the sizes or the knobs of the configuration make no valid model.
+pub fn untrained(config: &Config) -> anyhow::Result<Model> {
+    let knobs = config.knob.iter().map(|(name, knob)| knob.control(name));
+    Ok(untrained_with_knobs(config, &knobs.collect::<Result<Vec<_>, _>>()?)?)
+}
+
+/// Creates an untrained instrument with given knobs instead of the configuration's.
+///
+/// # Errors
+/// As [`untrained`].
+pub fn untrained_with_knobs(config: &Config, knobs: &[Control]) -> Result<Model, ModelError> {
+    let methods = vec![synth(&config.network, knobs), room(&config.network)];
     let weights = initial_weights(&methods, &config.network, config.seed)?;
     let header = Header {
         format: FORMAT,
         kind: Kind::Instrument,
         sample_rate: config.network.sample_rate,
         methods,
-        controls: controls(&config.performance),
+        controls: knobs.iter().cloned().chain(controls(&config.performance)).collect(),
         variants: Vec::new(),
         performance: Some(config.performance),
         card: ondes_engine::model::Card {
@@ -58,7 +68,7 @@ pub fn untrained(config: &Config) -> Result<Model, ModelError> {
 }
 
 /// Builds `synth`: one voice, from control frames to dry sound.
-fn synth(network: &NetworkConfig) -> Method {
+fn synth(network: &NetworkConfig, knobs: &[Control]) -> Method {
     let mut nodes = Nodes::default();
     let units = network.input_units;
     // Two octaves and 25 dB are one unit, around the middle of the playing range.
@@ -72,9 +82,17 @@ fn synth(network: &NetworkConfig) -> Method {
     let pitch = nodes.dense("pitch_heard", &["pitch_waves", "pitch_scaled"], units);
     let loudness = nodes.dense("loudness_1", &["loudness_scaled"], units);
     let loudness = nodes.dense("loudness_2", &[&loudness], units);
-    nodes.add("conditions", &[&pitch, &loudness], Op::Concat);
+    let positions: Vec<String> = (0..knobs.len()).map(|index| format!("knob_{index}")).collect();
+    for (position, knob) in positions.iter().zip(knobs) {
+        let (scale, offset) = scaling(knob);
+        nodes.add(position, &[&knob.name], Op::Affine { scale, offset });
+    }
+    let positions = || positions.iter().map(String::as_str);
+    let conditions: Vec<&str> = [pitch.as_str(), &loudness].into_iter().chain(positions()).collect();
+    nodes.add("conditions", &conditions, Op::Concat);
     nodes.add("memory", &["conditions"], Op::Gru { hidden: network.recurrent_units, initial_state: false });
-    nodes.add("remembered", &["memory", "pitch_scaled", "loudness_scaled"], Op::Concat);
+    let remembered: Vec<&str> = ["memory", "pitch_scaled", "loudness_scaled"].into_iter().chain(positions()).collect();
+    nodes.add("remembered", &remembered, Op::Concat);
     let decoded = nodes.dense("decoded", &["remembered"], network.output_units);
     let (harmonics, bands) = (network.harmonics, network.noise_bands);
     nodes.add("heads", &[&decoded], Op::Linear { outputs: 1 + harmonics + bands });
@@ -93,11 +111,12 @@ fn synth(network: &NetworkConfig) -> Method {
     nodes.add("air", &["breath_level"], Op::FilteredNoise);
     nodes.add("audio", &["harmonics", "air"], Op::Add);
     let port = |name: &str, ratio| Port { name: name.into(), channels: 1, ratio };
+    let inputs = ["pitch", "loudness", "noise"].into_iter().chain(knobs.iter().map(|knob| knob.name.as_str()));
     Method {
         name: "synth".into(),
         block: network.hop,
         warm_up: 0,
-        inputs: ["pitch", "loudness", "noise"].map(|name| port(name, network.hop)).into(),
+        inputs: inputs.map(|name| port(name, network.hop)).collect(),
         outputs: vec![port("audio", 1)],
         nodes: nodes.0,
     }
@@ -146,7 +165,7 @@ impl Nodes {
 }
 
 /// Returns the controls of every instrument, and the noise control of this network.
-fn controls(performance: &Performance) -> Vec<Control> {
+pub fn controls(performance: &Performance) -> Vec<Control> {
     let noise = Control {
         name: "noise".into(),
         unit: String::new(),

@@ -10,7 +10,7 @@ use ondes_engine::model::compression::{ScaleFit, Scaling, WeightPrecision};
 use ondes_engine::model::{Kind, Model, file};
 use ondes_training::capture::pair::Pair;
 use ondes_training::capture::signal;
-use ondes_training::data::{audio_files, load_features};
+use ondes_training::data::{audio_files, open_measured};
 use ondes_training::evaluate::feature_rate;
 use ondes_training::fine_tune::FineTuneMode;
 use ondes_training::quantize::compression_loss::CompressionLoss;
@@ -156,13 +156,16 @@ fn calibration_sound(model: &Model, options: &QuantizeArguments) -> anyhow::Resu
     match (&options.calibrate, model.header().kind) {
         (Some(folder), Kind::Instrument) => {
             let cache = options.cache.clone().unwrap_or_else(|| std::env::temp_dir().join("ondes-features"));
-            let mut files = load_features(folder, &cache, feature_rate(model)?)?;
-            let mut seconds = 0.0;
-            files.retain(|file| {
-                let keep = seconds < MAX_SECONDS;
+            let (measured, learnt) = open_measured(folder, &cache, feature_rate(model)?)?;
+            let (mut files, mut seconds) = (Vec::new(), 0.0);
+            for file in learnt.unwrap_or(measured).features() {
+                let file = file?;
                 seconds += file.seconds();
-                keep
-            });
+                files.push(file);
+                if seconds >= MAX_SECONDS {
+                    break;
+                }
+            }
             Ok(CalibrationSound::Recordings(files))
         }
         (Some(folder), _) => Ok(CalibrationSound::Sounds(sounds(folder, rate)?)),

@@ -10,8 +10,11 @@ use ondes_training::capture::pair::Pair;
 use ondes_training::capture::task::CaptureOptions;
 use ondes_training::compare::HeldOut;
 use ondes_training::config::{Config, NetworkConfig, TrainingConfig};
+use ondes_training::data::is_recipe;
 use ondes_training::evaluate::feature_rate;
 use ondes_training::fine_tune::FineTuneJob;
+use ondes_training::optimizer::OptimizerConfig;
+use ondes_training::schedule::ScheduleConfig;
 use ondes_training::trainer::{Length, RunFiles};
 
 use crate::trainer_arguments::TrainerArguments;
@@ -20,7 +23,7 @@ use crate::value_parser;
 /// Options for sound.
 #[derive(Args)]
 pub struct SoundOptions {
-    /// Folder of audio, for an instrument.
+    /// Folder of audio, or recipe of `fit` with its held-out pitches and knobs, for an instrument.
     #[arg(long, conflicts_with_all = ["dry", "wet"])]
     pub data: Option<PathBuf>,
     /// Signal that was played into the device, for a capture.
@@ -123,17 +126,23 @@ impl FineTuneOptions {
                 };
                 let card = &model.header().card;
                 let work = self.work.clone().unwrap_or_else(|| out.with_extension("work"));
+                let recipe = match is_recipe(&data) {
+                    true => Config { work: work.clone(), out: out.to_owned(), ..Config::read(&data)? },
+                    false => Config::new(data, out.to_owned(), work),
+                };
                 let mut config = Config {
                     name: card.name.clone(),
                     description: card.description.clone(),
                     author: card.author.clone(),
                     licence: card.licence.clone(),
-                    held_out: self.held_out.clone(),
+                    held_out: self.held_out.clone().or(recipe.held_out.clone()),
                     seed: self.seed,
                     network: NetworkConfig { sample_rate: rate.sample_rate, hop: rate.hop, ..NetworkConfig::default() },
                     training,
                     performance: model.header().performance.unwrap_or_default(),
-                    ..Config::new(data, out.to_owned(), work)
+                    optimizer: OptimizerConfig::default(),
+                    schedule: ScheduleConfig::default(),
+                    ..recipe
                 };
                 self.trainer.apply_to_config(&mut config)?;
                 Ok(FineTuneJob::Instrument(Box::new(config)))

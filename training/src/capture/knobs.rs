@@ -77,7 +77,7 @@ fn readers(method: &Method) -> Vec<(usize, String)> {
 }
 
 /// Returns scale and offset that bring a knob to −1 … 1.
-fn scaling(knob: &Control) -> (f32, f32) {
+pub fn scaling(knob: &Control) -> (f32, f32) {
     let scale = 2.0 / (knob.max - knob.min);
     (scale, -1.0 - scale * knob.min)
 }

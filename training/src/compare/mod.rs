@@ -15,14 +15,14 @@ use serde::Serialize;
 
 use crate::capture::measure::compare as compare_capture;
 use crate::capture::pair::Pair;
-use crate::data::load_features;
+use crate::data::open_measured;
 use crate::evaluate::{evaluate, feature_rate};
 use candidate::Candidate;
 use cost::{Cost, Speed};
 
 /// Sound to measure quality on, which no model was trained on.
 pub enum HeldOut<'a> {
-    /// Folder of recordings for instruments, and folder for their cached analyses.
+    /// Folder of recordings, or recipe, for instruments, and folder for their cached analyses.
     Recordings(&'a Path, &'a Path),
     /// Input and output of a device, for captures.
     Pair(&'a Path, &'a Path),
@@ -91,7 +91,8 @@ pub fn compare(
 pub fn quality(model: &Model, held_out: &HeldOut<'_>) -> anyhow::Result<Vec<Measure>> {
     match (model.header().kind, held_out) {
         (Kind::Instrument, HeldOut::Recordings(folder, cache)) => {
-            Ok(evaluate(model, &load_features(folder, cache, feature_rate(model)?)?, None)?.measures())
+            let (measured, training) = open_measured(folder, cache, feature_rate(model)?)?;
+            Ok(evaluate(model, &measured, training.as_ref())?.measures())
         }
         (Kind::Effect, HeldOut::Pair(dry, wet)) => {
             let pair = Pair::read(dry, wet, model.header().sample_rate)?;

@@ -1,4 +1,4 @@
-//! Augmentation of training crops, which makes pitches between and beside the recorded ones.
+//! Augmentation of training crops, which makes pitches between and beside the recorded ones, and softer notes.
 
 use anyhow::ensure;
 use ondes_engine::dsp::resample::resample;
@@ -14,14 +14,16 @@ const DENOMINATOR: u32 = 128;
 /// Rate that stands for an unchanged sound, Hz.
 const RATE: u32 = 100 * DENOMINATOR;
 
-/// Augmentation of training crops. Level and timbre are never changed alone, since an instrument is controlled by
-/// loudness and its timbre depends on that.
+/// Augmentation of training crops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Augmentation {
     /// Largest shift of the pitch up or down, by playing faster or slower, semitones. The A-weighted level of low notes
     /// changes by up to half a dB per semitone, which the loudness does not follow.
     pub pitch: f64,
+    /// Largest attenuation, dB. For recordings of one dynamic only, whose soft notes can be no more than loud ones turned
+    /// down: it teaches that the timbre does not depend on the loudness.
+    pub gain: f64,
 }
 
 impl Augmentation {
@@ -31,7 +33,13 @@ impl Augmentation {
     /// Returns an error that names the field.
     pub fn check(&self) -> anyhow::Result<()> {
         ensure!((0.0..=12.0).contains(&self.pitch), "augmentation.pitch must be 0 to 12 semitones");
+        ensure!((0.0..=60.0).contains(&self.gain), "augmentation.gain must be 0 to 60 dB");
         Ok(())
+    }
+
+    /// Draws a gain, dB.
+    pub(super) fn draw_gain(&self, random: &mut Xoshiro256PlusPlus) -> f32 {
+        if self.gain == 0.0 { 0.0 } else { -random.random_range(0.0..self.gain) as f32 }
     }
 
     /// Draws a shift: `DENOMINATOR + shift` samples of the source become `DENOMINATOR`.
@@ -69,7 +77,7 @@ impl Augmentation {
         };
         let resampled = |values: &[f32]| (0..frames).map(|index| at(values, index)).collect::<Vec<f32>>();
         let pitch = resampled(&source.pitch).iter().map(|pitch| pitch + semitones).collect();
-        Ok(Crop { pitch, loudness: resampled(&source.loudness), audio })
+        Ok(Crop { pitch, loudness: resampled(&source.loudness), audio, knobs: source.knobs })
     }
 }
 
@@ -89,7 +97,7 @@ mod tests {
     fn pitch_and_loudness_follow_the_sound() {
         const SAMPLE_RATE: f64 = 16_000.0;
         const HOP: usize = 160;
-        let augmentation = Augmentation { pitch: 2.0 };
+        let augmentation = Augmentation { pitch: 2.0, gain: 0.0 };
         let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
         for _ in 0..5 {
             let shift = augmentation.draw(&mut random);
@@ -105,6 +113,7 @@ mod tests {
                 pitch: analysed[1..].iter().map(|frame| frame.pitch.semitones).chain([83.2]).collect(),
                 loudness: analysed[1..].iter().map(|frame| frame.loudness).chain([-9.0]).collect(),
                 audio,
+                ..Crop::default()
             };
             let crop = augmentation.apply(source, 100, HOP, shift).expect("a ratio in range");
             assert_eq!((crop.audio.len(), crop.pitch.len(), crop.loudness.len()), (16_000, 100, 100));

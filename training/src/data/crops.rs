@@ -1,10 +1,12 @@
 //! Random crops of recordings, for training.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use ondes_engine::dsp::loudness::FLOOR_DB;
+use ondes_engine::model::Header;
 use ondes_engine::random::GOLDEN_GAMMA;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -12,10 +14,13 @@ use rayon::prelude::*;
 use tch::{Device, Tensor};
 
 use super::augmentation::Augmentation;
-use super::features::{FeatureRate, Features};
+use super::features::FeatureRate;
 use super::open_folder;
-use super::store::{Reads, Recordings};
+use super::store::{Reads, Recordings, apply_gain};
 use crate::config::Config;
+
+/// Largest silence before a recording, as a share of the crop.
+const SILENCE_SHARE: f64 = 0.5;
 
 /// Part of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +75,8 @@ pub struct CropBatch {
     pub loudness: Tensor,
     /// Sound `[batch, frames · hop]`; that of frame `i` ends at the instant that frame `i` describes.
     pub audio: Tensor,
+    /// Position of each knob that the recordings tell, `[batch, 1, 1]`.
+    pub knobs: BTreeMap<String, Tensor>,
 }
 
 impl CropBatch {
@@ -80,16 +87,35 @@ impl CropBatch {
             let values: Vec<f32> = crops.clone().flat_map(|crop| values(crop).iter().copied()).collect();
             to_device(Tensor::from_slice(&values).view([size, 1, -1]), device)
         };
+        let names = crops.clone().next().into_iter().flat_map(|crop| crop.knobs.keys());
+        let knob = |name: &String| {
+            let positions: Vec<f32> = crops.clone().map(|crop| crop.knobs[name]).collect();
+            to_device(Tensor::from_slice(&positions).view([size, 1, 1]), device)
+        };
         Self {
             pitch: stack(|crop| &crop.pitch),
             loudness: stack(|crop| &crop.loudness),
             audio: stack(|crop| &crop.audio).squeeze_dim(1),
+            knobs: names.map(|name| (name.clone(), knob(name))).collect(),
         }
     }
 
-    /// Returns the inputs of `synth`: pitch, loudness and a noise level of 1.
-    pub fn controls(&self) -> [Tensor; 3] {
-        [self.pitch.shallow_clone(), self.loudness.shallow_clone(), self.pitch.ones_like()]
+    /// Returns the inputs of an instrument's `synth`, `[batch, 1, frames]`. A control that the recordings do not tell is
+    /// at its default.
+    #[must_use]
+    pub fn inputs(&self, instrument: &Header) -> Vec<Tensor> {
+        let at_default = |name: &str| {
+            let control = instrument.controls.iter().find(|control| control.name == name);
+            self.pitch.full_like(control.map_or(0.0, |control| f64::from(control.default)))
+        };
+        let input = |name: &str| match (name, self.knobs.get(name)) {
+            ("pitch", _) => self.pitch.shallow_clone(),
+            ("loudness", _) => self.loudness.shallow_clone(),
+            (_, Some(knob)) => knob.expand_as(&self.pitch).contiguous(),
+            (name, None) => at_default(name),
+        };
+        let ports = instrument.method("synth").into_iter().flat_map(|synth| &synth.inputs);
+        ports.map(|port| input(&port.name)).collect()
     }
 }
 
@@ -105,8 +131,7 @@ fn hold_out(all: &Recordings, every: usize) -> anyhow::Result<(Recordings, Optio
     let is_chosen = |index: &usize| semitone(*index).is_some_and(|pitch| chosen.contains(&pitch));
     let (held_out, kept): (Vec<usize>, Vec<usize>) = all.indices.iter().partition(|index| is_chosen(index));
     ensure!(!kept.is_empty() && !held_out.is_empty(), "there are too few pitches to hold any out");
-    let part = |indices| Recordings { store: all.store.clone(), indices };
-    Ok((part(kept), Some(part(held_out))))
+    Ok((all.subset(kept), Some(all.subset(held_out))))
 }
 
 /// Copies a tensor to a device; to a GPU from pinned memory, without waiting for the copy.
@@ -123,6 +148,7 @@ pub(super) struct Crop {
     pub pitch: Vec<f32>,
     pub loudness: Vec<f32>,
     pub audio: Vec<f32>,
+    pub knobs: BTreeMap<String, f32>,
 }
 
 impl Dataset {
@@ -133,12 +159,18 @@ impl Dataset {
     pub fn open(config: &Config) -> anyhow::Result<Self> {
         let rate = FeatureRate { sample_rate: config.network.sample_rate, hop: config.network.hop };
         let high_pass = config.recordings.high_pass;
-        let all = open_folder(&config.data, &config.work.join("features"), rate, high_pass)?;
+        let open = |folder: &Path| -> anyhow::Result<Recordings> {
+            let recordings = open_folder(folder, &config.work.join("features"), rate, high_pass)?;
+            let recordings = recordings.with_knobs(&config.knob).with_context(|| folder.display().to_string())?;
+            Ok(if config.recordings.match_levels { recordings.with_matched_levels() } else { recordings })
+        };
+        let all = open(&config.data)?;
         all.store.set_cache(config.loader.cache);
         let named = || config.data.display().to_string();
         let (learnt, held_out) = hold_out(&all, config.recordings.held_out_pitch).with_context(named)?;
         let split = Self::split(&learnt, config.training.validation_share, config.clip_frames());
         let split = split.with_context(named)?;
+        let held_out = config.held_out.as_deref().map(open).transpose()?.or(held_out);
         Ok(Self { seed: config.seed, augmentation: config.augmentation, all, held_out, ..split })
     }
 
@@ -161,7 +193,7 @@ impl Dataset {
             let is_validation = (index + 1).is_multiple_of(every) && validation.len() < validation_files;
             if is_validation { validation.push(recording) } else { training.push(recording) }
         }
-        let part = |indices| Part::new(Recordings { store: all.store.clone(), indices });
+        let part = |indices| Part::new(all.subset(indices));
         Ok(Self {
             training: part(training),
             validation: part(validation),
@@ -198,13 +230,11 @@ impl Dataset {
         &self.all
     }
 
-    /// Reads the recordings to measure quality on: those of the pitches that are held out, else those for validation,
-    /// else those for training.
-    ///
-    /// # Errors
-    /// Returns an error if a shard cannot be read or is damaged.
-    pub fn measured(&self) -> anyhow::Result<Vec<Features>> {
-        self.held_out.as_ref().unwrap_or_else(|| self.recordings(Subset::Validation)).features().collect()
+    /// Returns the recordings to measure quality on: those that are held out, else those for validation, else those for
+    /// training.
+    #[must_use]
+    pub fn measured(&self) -> &Recordings {
+        self.held_out.as_ref().unwrap_or_else(|| self.recordings(Subset::Validation))
     }
 
     /// Returns the sound of the first recordings of a subset, up to a length in seconds.
@@ -212,7 +242,7 @@ impl Dataset {
     /// # Errors
     /// Returns an error if a shard cannot be read or is damaged.
     pub fn beginning(&self, subset: Subset, seconds: f64) -> anyhow::Result<Vec<Vec<f32>>> {
-        let Recordings { store, indices } = self.recordings(subset);
+        let Recordings { store, indices, .. } = self.recordings(subset);
         let rate = store.format().rate;
         let mut left = (seconds * f64::from(rate.sample_rate)) as usize;
         let mut sounds = Vec::new();
@@ -270,7 +300,8 @@ impl Dataset {
         Ok(CropBatch::new(crops.iter(), device))
     }
 
-    /// Returns a crop of a step: of a random position, padded with silence where the recording is shorter.
+    /// Returns a crop of a step: of a random position, padded with silence where the recording is shorter. It may begin
+    /// before the recording, since many begin with an attack, which the warm-up of a crop would hide.
     ///
     /// # Errors
     /// Returns an error if a shard cannot be read or is damaged.
@@ -279,30 +310,40 @@ impl Dataset {
         let seed = self.seed ^ step.wrapping_mul(GOLDEN_GAMMA) ^ (row as u64).rotate_left(32) ^ subset as u64;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let (recording, share) = part.locate(random.random_range(0..*part.ends.last().context("no recordings")?));
-        let shift = match subset {
-            Subset::Training => self.augmentation.draw(&mut random),
-            Subset::Validation => 0,
+        let (shift, gain) = match subset {
+            Subset::Training => (self.augmentation.draw(&mut random), self.augmentation.draw_gain(&mut random)),
+            Subset::Validation => (0, 0.0),
         };
         let length = part.recordings.store.recordings()[recording].frames;
         // The sound of a frame precedes it, so the controls are those of one frame later.
         let source_frames = self.augmentation.source_frames(self.frames, shift);
-        let first = (share * length.saturating_sub(source_frames + 1) as f64) as usize;
-        let crop = self.read(part, recording, first, source_frames)?;
+        let before = (SILENCE_SHARE * source_frames as f64) as usize;
+        let position = (share * (before + length).saturating_sub(source_frames + 1) as f64) as usize;
+        let mut crop = self.read(part, recording, position as isize - before as isize, source_frames)?;
+        apply_gain(gain + part.recordings.gain(recording), &mut crop.audio, &mut crop.loudness);
         self.augmentation.apply(crop, self.frames, part.recordings.store.format().rate.hop, shift)
     }
 
-    /// Reads `frames` of a recording from the frame `first`.
-    fn read(&self, part: &Part, recording: usize, first: usize, frames: usize) -> anyhow::Result<Crop> {
+    /// Reads `frames` of a recording from the frame `first`, of which those before 0 are silent.
+    fn read(&self, part: &Part, recording: usize, first: isize, frames: usize) -> anyhow::Result<Crop> {
         let store = &part.recordings.store;
         let (hop, length) = (store.format().rate.hop, store.recordings()[recording].frames);
-        let mut crop = Crop::default();
+        let (silent, first) = (first.min(0).unsigned_abs(), first.max(0).unsigned_abs());
+        let mut crop = Crop {
+            pitch: Vec::new(),
+            loudness: vec![FLOOR_DB; silent],
+            audio: vec![0.0; silent * hop],
+            knobs: part.recordings.knobs(recording),
+        };
         // The frame before the first and the sound of the last one, which are not needed, go afterwards: rows that are
         // not in memory cost more than copies.
-        store.read(recording, first..(first + 1 + frames).min(length), |row, frames| {
+        store.read(recording, first..(first + 1 + frames - silent).min(length), |row, frames| {
             crop.audio.extend_from_slice(&row.sound[frames.start * hop..frames.end * hop]);
             crop.pitch.extend_from_slice(&row.pitch[frames.clone()]);
             crop.loudness.extend_from_slice(&row.loudness[frames]);
         })?;
+        let first_pitch = crop.pitch.first().copied().unwrap_or_default();
+        crop.pitch.splice(0..0, std::iter::repeat_n(first_pitch, silent));
         crop.pitch.remove(0);
         crop.loudness.remove(0);
         crop.audio.resize(frames * hop, 0.0);

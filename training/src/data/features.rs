@@ -1,5 +1,7 @@
 //! Sound, pitch and loudness of a whole recording.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::shard::Row;
@@ -25,6 +27,8 @@ impl FeatureRate {
 pub struct Features {
     /// Rates of the analysis.
     pub rate: FeatureRate,
+    /// Positions of the instrument's knobs in the recording.
+    pub knobs: BTreeMap<String, f32>,
     pub(super) values: Row,
 }
 

@@ -4,8 +4,10 @@
 pub mod augmentation;
 pub mod bench;
 pub mod crops;
+pub mod envelope;
 pub mod features;
 pub mod high_pass;
+pub mod knobs;
 pub mod loader;
 pub mod pieces;
 pub mod prepare;
@@ -22,10 +24,13 @@ use ondes_engine::media::FILE_EXTENSIONS;
 pub use augmentation::Augmentation;
 pub use crops::{CropBatch, Dataset, Subset};
 pub use features::{FeatureRate, Features};
+pub use knobs::RecordedKnob;
 pub use loader::{Loader, LoaderStats};
 pub use prepare::{PrepareOptions, prepare};
 pub use shard::{DataFormat, SoundFormat};
 pub use store::Recordings;
+
+use crate::config::Config;
 
 /// Characters of the hash in the name of a dataset in a work folder.
 const NAME_HASH: usize = 12;
@@ -60,12 +65,25 @@ pub fn open_folder(folder: &Path, cache: &Path, rate: FeatureRate, high_pass: u1
     Recordings::open(&dataset)
 }
 
-/// Reads the recordings of a folder, without a filter; see [`open_folder`].
+/// Opens the recordings to measure quality on, and those that were learnt if they are known: all of a folder, or those
+/// that a recipe of `ondes-train fit` holds out.
 ///
 /// # Errors
-/// As [`open_folder`].
-pub fn load_features(folder: &Path, cache: &Path, rate: FeatureRate) -> anyhow::Result<Vec<Features>> {
-    open_folder(folder, cache, rate, 0)?.features().collect()
+/// As [`open_folder`], or if the recipe is wrong.
+pub fn open_measured(path: &Path, cache: &Path, rate: FeatureRate) -> anyhow::Result<(Recordings, Option<Recordings>)> {
+    if !is_recipe(path) {
+        return Ok((open_folder(path, cache, rate, 0)?, None));
+    }
+    let mut config = Config::read(path)?;
+    (config.network.sample_rate, config.network.hop) = (rate.sample_rate, rate.hop);
+    let dataset = Dataset::open(&config)?;
+    Ok((dataset.measured().clone(), Some(dataset.recordings(Subset::Training).clone())))
+}
+
+/// Returns whether a path to recordings is that of a recipe.
+#[must_use]
+pub fn is_recipe(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
 }
 
 /// Lists the audio files below a folder, sorted by path.

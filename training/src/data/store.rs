@@ -8,12 +8,16 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, bail, ensure};
 use lru::LruCache;
+use ondes_engine::dsp::loudness::FLOOR_DB;
 use ondes_engine::sync::lock;
 use serde::{Deserialize, Serialize};
 
 use super::features::Features;
+use super::knobs::{self, RecordedKnob};
 use super::shard::{self, DataFormat, Row, Shard, Source, quantile};
 
+/// Largest gain that brings recordings to one level, dB: less than what makes a silent one loud.
+const MATCHED_DB: f32 = 30.0;
 /// Memory for decoded rows, bytes.
 const CACHE_BYTES: usize = 512 << 20;
 
@@ -180,7 +184,7 @@ impl Store {
             values.loudness.extend_from_slice(&row.loudness[frames.clone()]);
             values.voiced.extend_from_slice(&row.voiced[frames]);
         })?;
-        Ok(Features { rate: self.format.rate, values })
+        Ok(Features { rate: self.format.rate, knobs: BTreeMap::new(), values })
     }
 }
 
@@ -197,6 +201,10 @@ pub struct Recordings {
     pub store: Arc<Store>,
     /// Their indices there.
     pub indices: Vec<usize>,
+    /// Positions of the instrument's knobs in each recording of the store; empty without knobs.
+    knobs: Arc<Vec<BTreeMap<String, f32>>>,
+    /// Level that all recordings are brought to, dB; `None` to leave them as they are.
+    level: Option<f32>,
 }
 
 impl Recordings {
@@ -207,7 +215,45 @@ impl Recordings {
     pub fn open(folder: &Path) -> anyhow::Result<Self> {
         let store = Arc::new(Store::open(folder)?);
         let indices = (0..store.recordings().len()).collect();
-        Ok(Self { store, indices })
+        Ok(Self { store, indices, knobs: Arc::default(), level: None })
+    }
+
+    /// Sets the positions of an instrument's knobs, which the recordings' names tell.
+    ///
+    /// # Errors
+    /// Returns an error that names a recording if its path does not tell one position of each knob.
+    pub fn with_knobs(mut self, knobs: &BTreeMap<String, RecordedKnob>) -> anyhow::Result<Self> {
+        if !knobs.is_empty() {
+            let positions = |recording: &Recording| knobs::positions(knobs, &recording.source.name);
+            self.knobs = Arc::new(self.store.recordings().iter().map(positions).collect::<Result<_, _>>()?);
+        }
+        Ok(self)
+    }
+
+    /// Brings all recordings to the median of their levels, but for noise.
+    #[must_use]
+    pub fn with_matched_levels(mut self) -> Self {
+        self.level = Some(quantile(self.iter().map(|recording| recording.loudness).collect(), 0.5));
+        self
+    }
+
+    /// Returns the gain of a recording of the store, dB.
+    #[must_use]
+    pub fn gain(&self, recording: usize) -> f32 {
+        let gain = |level: f32| (level - self.store.recordings()[recording].loudness).clamp(-MATCHED_DB, MATCHED_DB);
+        self.level.map_or(0.0, gain)
+    }
+
+    /// Returns some of the recordings.
+    #[must_use]
+    pub fn subset(&self, indices: Vec<usize>) -> Self {
+        Self { indices, ..self.clone() }
+    }
+
+    /// Returns the positions of the instrument's knobs in a recording of the store.
+    #[must_use]
+    pub fn knobs(&self, recording: usize) -> BTreeMap<String, f32> {
+        self.knobs.get(recording).cloned().unwrap_or_default()
     }
 
     /// Returns the recordings in order.
@@ -223,8 +269,24 @@ impl Recordings {
 
     /// Reads the recordings one after the other.
     pub fn features(&self) -> impl Iterator<Item = anyhow::Result<Features>> {
-        self.indices.iter().map(|&index| self.store.features(index))
+        self.indices.iter().map(|&index| {
+            let mut features = self.store.features(index)?;
+            features.knobs = self.knobs(index);
+            apply_gain(self.gain(index), &mut features.values.sound, &mut features.values.loudness);
+            Ok(features)
+        })
     }
+}
+
+/// Amplifies sound by a gain in dB, and its levels in dB above the lowest.
+pub(super) fn apply_gain(gain_db: f32, sound: &mut [f32], levels: &mut [f32]) {
+    if gain_db == 0.0 {
+        return;
+    }
+    let factor = 10.0_f32.powf(gain_db / 20.0);
+    sound.iter_mut().for_each(|sample| *sample *= factor);
+    let audible = levels.iter_mut().filter(|level| **level > FLOOR_DB);
+    audible.for_each(|level| *level = (*level + gain_db).max(FLOOR_DB));
 }
 
 /// Rows of a recording, by first frame.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use ondes_engine::dsp::analysis::analyse;
 use ondes_engine::dsp::resample::resample;
 use ondes_engine::media::{WavBits, WavWriter, read_mono};
-use tch::Device;
+use tch::{Device, Kind, Tensor};
 
 use super::store::shard_paths;
 use super::*;
 use crate::config::Config;
+use crate::network;
 
 const RATE: FeatureRate = FeatureRate { sample_rate: 16_000, hop: 160 };
 
@@ -266,18 +267,66 @@ fn short_recordings_are_padded_with_silence() {
     assert!((silent + 100.0).abs() < 1e-3, "{silent}");
 }
 
+/// Writes a tone of 1.5 seconds at 16 kHz.
+fn write_note(path: &Path, semitone: i16) {
+    let frequency = 440.0 * (f32::from(semitone - 69) / 12.0).exp2();
+    let tone = |n: usize| 0.3 * (std::f32::consts::TAU * frequency * n as f32 / 16_000.0).sin();
+    let mut writer = WavWriter::create(path, 16_000, 1, WavBits::Int16).expect("a file");
+    writer.write(&[(0..24_000).map(tone).collect::<Vec<f32>>()]).expect("it is written");
+    writer.finish().expect("it is written");
+}
+
+#[test]
+fn crops_hear_onsets_and_know_the_knobs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, semitone) in [("ah-1", 60), ("ah-2", 61), ("oh-1", 70), ("oh-2", 71)] {
+        write_note(&folder.path().join(format!("{name}.wav")), semitone);
+    }
+    let recipe = |positions: &str| {
+        let text = format!(
+            "name = \"a\"\ndata = \".\"\nout = \"a.ondes\"\nwork = \"work\"\n[network]\nsample_rate = 16000\n\
+             hop = 160\n[training]\nclip_seconds = 0.5\n[recordings]\nmatch_levels = true\n\
+             [augmentation]\ngain = 20.0\n[knob.vowel]\npositions = {{ {positions} }}\n"
+        );
+        let path = folder.path().join("a.toml");
+        fs::write(&path, text).expect("it is written");
+        Config::read(&path).expect("a recipe")
+    };
+    let config = recipe("ah = 0.0, oh = 1.0");
+    let dataset = Dataset::open(&config).expect("it opens");
+    let batch = dataset.batch(Subset::Training, 0, 0..128, Device::Cpu).expect("crops");
+    let instrument = network::untrained(&config).expect("an instrument");
+    let [pitch, loudness, noise, vowel] = &batch.inputs(instrument.header())[..] else { panic!("four inputs") };
+    assert!([loudness, noise, vowel].iter().all(|input| input.size() == pitch.size()));
+    assert_eq!(vowel.mean(Kind::Float), pitch.gt(65.0).to_kind(Kind::Float).mean(Kind::Float));
+    let (mut onsets, mut levels) = (0, Vec::new());
+    for row in 0..128 {
+        let values = |tensor: &Tensor| Vec::<f32>::try_from(tensor.get(row).view(-1)).expect("values");
+        let (sound, loudness) = (values(&batch.audio), values(loudness));
+        let silent = sound.iter().take_while(|sample| **sample == 0.0).count() / 160;
+        assert!(silent < 25 && loudness[..silent.saturating_sub(1)].iter().all(|level| *level == -100.0));
+        assert!(loudness[silent + 2..].iter().all(|level| *level > -60.0), "{silent}: {loudness:?}");
+        onsets += usize::from(silent > 5);
+        levels.push(loudness[40]);
+    }
+    // One in five begins before the recording.
+    assert!((8..40).contains(&onsets), "{onsets}");
+    levels.sort_by(f32::total_cmp);
+    assert!((17.0..21.0).contains(&(levels[127] - levels[0])), "{levels:?}");
+    let loudest = |features: Features| features.loudness().iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let all: Vec<f32> = dataset.all().features().map(|features| loudest(features.expect("it is read"))).collect();
+    assert!(all.iter().all(|level| (level - all[0]).abs() < 0.1), "{all:?}");
+    let error = Dataset::open(&recipe("ah = 0.0, eh = 1.0")).err().map(|error| format!("{error:#}"));
+    assert!(error.as_ref().is_some_and(|error| error.contains("oh-1.wav: has none of")), "{error:?}");
+}
+
 #[test]
 fn whole_pitches_are_held_out() {
     let folder = tempfile::tempdir().expect("a folder");
     let sounds = folder.path().join("sounds");
     fs::create_dir(&sounds).expect("a folder");
     for (index, semitone) in [60, 60, 62, 64, 65, 67].into_iter().enumerate() {
-        let frequency = 440.0 * (f32::from(semitone as i16 - 69) / 12.0).exp2();
-        let tone = |n: usize| 0.3 * (std::f32::consts::TAU * frequency * n as f32 / 16_000.0).sin();
-        let mut writer =
-            WavWriter::create(sounds.join(format!("{index}.wav")), 16_000, 1, WavBits::Int16).expect("a file");
-        writer.write(&[(0..24_000).map(tone).collect::<Vec<f32>>()]).expect("it is written");
-        writer.finish().expect("it is written");
+        write_note(&sounds.join(format!("{index}.wav")), semitone);
     }
     let config = |every: usize| {
         let text = format!(
@@ -289,14 +338,11 @@ fn whole_pitches_are_held_out() {
         Config::read(&path)
     };
     let dataset = Dataset::open(&config(2).expect("a recipe")).expect("it opens");
-    let pitches = |features: Vec<Features>| -> Vec<i32> {
-        features.iter().map(|features| features.pitch()[50].round() as i32).collect()
+    let pitches = |recordings: &Recordings| -> Vec<i32> {
+        recordings.features().map(|features| features.expect("it is read").pitch()[50].round() as i32).collect()
     };
-    assert_eq!(pitches(dataset.measured().expect("they are read")), [62, 65]);
-    let learnt = [Subset::Training, Subset::Validation].map(|subset| {
-        let features = dataset.recordings(subset).features().collect::<anyhow::Result<Vec<_>>>();
-        pitches(features.expect("they are read"))
-    });
+    assert_eq!(pitches(dataset.measured()), [62, 65]);
+    let learnt = [Subset::Training, Subset::Validation].map(|subset| pitches(dataset.recordings(subset)));
     assert!(learnt.iter().flatten().all(|pitch| ![62, 65].contains(pitch)), "{learnt:?}");
     assert_eq!(dataset.all().indices.len(), 6);
     let text = report::DataReport::new(dataset.all()).text();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use ondes_engine::files;
-use ondes_engine::model::{Kind, Model, Weights, file};
+use ondes_engine::model::{Control, Kind, Model, Weights, file};
 use serde::Deserialize;
 
 use crate::capture::architecture::Architecture;
@@ -55,11 +55,18 @@ fn instrument(path: &Path, teacher: &Model, seed: u64) -> anyhow::Result<Model> 
     let performance = teacher.header().performance.unwrap_or_default();
     let config = Config { seed, network, performance, ..Config::new(".".into(), ".".into(), ".".into()) };
     config.check().with_context(|| name.to_string())?;
-    let student = network::untrained(&config)?;
+    let student = network::untrained_with_knobs(&config, &knobs(teacher))?;
     let mut header = student.header().clone();
     // Other controls would be other parameters in the player.
     header.controls.clone_from(&teacher.header().controls);
     inherit(&Model::new(header, student.weights().clone())?, teacher)
+}
+
+/// Returns the controls that the teacher's network reads, besides the noise, which every instrument has.
+fn knobs(teacher: &Model) -> Vec<Control> {
+    let header = teacher.header();
+    let read = |name: &str| name != "noise" && header.method("synth").is_some_and(|synth| synth.input(name).is_some());
+    header.controls.iter().filter(|control| read(&control.name)).cloned().collect()
 }
 
 /// Copies the teacher's weights of equal name and shape to the student: the room and the level curves.

@@ -9,7 +9,7 @@ const RATE: f64 = 12_800.0;
 /// Level below the loudest frame from which a note has begun, dB.
 const ONSET_DB: f32 = 30.0;
 
-/// Returns the recording whose pitch, and then level, is nearest to a recording's, with the pitch, onset, power and
+/// Returns the recording with the same positions of the knobs whose pitch, and then level, is nearest to a recording's, with the pitch, onset, power and
 /// length of that. `None` if either has no pitch.
 ///
 /// # Errors
@@ -17,10 +17,12 @@ const ONSET_DB: f32 = 30.0;
 pub fn nearest(target: &Features, pitch: Option<f32>, training: &Recordings) -> anyhow::Result<Option<Vec<f32>>> {
     let Some(pitch) = pitch else { return Ok(None) };
     let level = target.loudness().iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let candidates = training.indices.iter().filter_map(|&index| {
+    let alike = training.indices.iter().filter(|&&index| training.knobs(index) == target.knobs);
+    let candidates = alike.filter_map(|&index| {
         let recording = &training.store.recordings()[index];
         let shift = pitch - recording.pitch?;
-        Some((shift.abs().round() as i32, (level - recording.loudness).abs(), shift, index))
+        let own_level = recording.loudness + training.gain(index);
+        Some((shift.abs().round() as i32, (level - own_level).abs(), shift, index))
     });
     let best = candidates.min_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let Some((_, _, shift, index)) = best else { return Ok(None) };

@@ -1,5 +1,6 @@
 //! Pruning, distillation and comparison from the command line.
 
+use std::io::Write;
 use std::path::Path;
 
 use crate::common::{make_corpus, make_pair, refuse, run, succeed, write_config};
@@ -127,14 +128,25 @@ fn an_instrument_is_pruned_distilled_and_compared() {
     make_corpus(folder);
     let path = |name: &str| folder.join(name).display().to_string();
     let config = write_config(folder, "original");
+    let mut knob = std::fs::OpenOptions::new().append(true).open(&config).expect("the recipe");
+    writeln!(knob, "[knob.colour]\npositions = {{ dark = 0.0, bright = 1.0 }}\n[recordings]\nheld_out_pitch = 3")
+        .expect("it is written");
+    for (index, file) in std::fs::read_dir(folder.join("corpus")).expect("a folder").flatten().enumerate() {
+        let colour = ["dark", "bright"][index % 2];
+        std::fs::rename(file.path(), folder.join(format!("corpus/{colour}-{index}.wav"))).expect("it is renamed");
+    }
     succeed(&["fit", &config]);
     let (original, half, student) = (path("original.ondes"), path("half.ondes"), path("student.ondes"));
     let work = path("original");
     let sound = ["--data", &path("corpus"), "--work", &work];
+    let same_sound = ["--data", &config, "--work", &work];
     let learning = ["--steps", "4", "--batch", "2", "--clip-seconds", "0.25", "--threads", "1"];
     let prune = ["prune", &original, "--ratio", "0.5", "--structured", "--schedule", "once", "--out", &half];
-    succeed(&[&prune[..], &["--keep-in", "light"], &sound, &learning].concat());
+    succeed(&[&prune[..], &["--keep-in", "light"], &same_sound, &learning].concat());
     let both = read(folder, "half.ondes");
+    let colour = &both.header().controls[0];
+    assert_eq!((colour.name.as_str(), colour.min, colour.max), ("colour", 0.0, 1.0));
+    assert!(both.header().card.quality.iter().any(|measure| measure.name.contains("nearest")));
     assert_eq!([units(&both, "synth"), units(&both, "synth.light")], [12, 6]);
     assert_eq!(both.header().performance, read(folder, "original.ondes").header().performance);
     let sound_at = |size| {
@@ -160,7 +172,7 @@ fn an_instrument_is_pruned_distilled_and_compared() {
     assert!(small.weights().iter().all(|(name, _)| !name.contains("distill")));
 
     let cache = path("cache");
-    let compare = ["compare", &original, &half, &student, "--data", &path("corpus"), "--cache", &cache];
+    let compare = ["compare", &original, &half, &student, "--data", &config, "--cache", &cache];
     let compared = rows(&succeed(&[&compare[..], &["--blocks", "64", "--seconds", "0.5", "--json"]].concat()));
     assert_eq!(compared.len(), 4, "the original, the lighter size and the original beside it, and the student");
     for row in &compared {
