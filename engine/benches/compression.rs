@@ -187,7 +187,7 @@ fn main() {
     // Arguments select models whose names contain them.
     let picked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let is_selected = |name: &str| picked.is_empty() || picked.iter().any(|part| name.contains(part));
-    for name in ["bowed", "wind", "plucked", "saxophone", "overdrive", "triode", "fuzz"] {
+    for name in ["bowed", "wind", "plucked", "saxophone", "violin", "overdrive", "triode", "fuzz"] {
         if is_selected(name) {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../assets/models/{name}.ondes"));
             measure(name, &file::read(&path).expect("bundled models are valid"));

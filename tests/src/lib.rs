@@ -171,10 +171,10 @@ pub fn bundled_file(name: &str) -> PathBuf {
     above.find(|folder| folder.is_dir()).expect("the package is in a checkout").join(format!("{name}.ondes"))
 }
 
-/// Returns the paths of the bundled instruments.
+/// Returns the paths of the bundled instruments; of those that are trained on recordings, which are alike, some.
 #[must_use]
 pub fn bundled_models() -> Vec<PathBuf> {
-    ["bowed", "wind", "plucked", "saxophone"].map(bundled_file).into()
+    ["bowed", "wind", "plucked", "saxophone", "violin", "voice"].map(bundled_file).into()
 }
 
 /// Returns random notes, bends, modulation and sustain pedal within `samples` samples.

@@ -10,24 +10,72 @@ use clap::builder::PossibleValuesParser;
 use crate::process::{build, from_root, root, run};
 use crate::setup::setup;
 
-/// Bundled instruments; each has a corpus and a recipe of its name.
-const INSTRUMENTS: [&str; 3] = ["bowed", "wind", "plucked"];
+/// Source of the recordings of several instruments.
+const IOWA: &str = "the University of Iowa Musical Instrument Samples (public domain), one FLAC or WAV file for each note, from \
+                    https://theremin.music.uiowa.edu or https://github.com/swesterfeld/spectmorph-instruments";
 
-/// Bundled instruments of recordings, which are not ours to commit.
-const RECORDED: [RecordedInstrument; 1] = [RecordedInstrument {
-    model: "saxophone",
-    folder: "target/recordings/alto-sax",
-    source: "Karoryfer Weresax (CC0-1.0), https://github.com/sfzinstruments/karoryfer.weresax: the 128 single notes of the \
-             condenser microphone, soft and loud, as FLAC or WAV files",
-}];
+/// Bundled instruments; each has a recipe of its name.
+const INSTRUMENTS: [Instrument; 10] = [
+    Instrument {
+        model: "bowed",
+        sound: Sound::Corpus,
+        half: Half { rounds: "1", steps: "1500", learning_rate: "0.002" },
+    },
+    Instrument {
+        model: "wind",
+        sound: Sound::Corpus,
+        half: Half { rounds: "2", steps: "400", learning_rate: "0.001" },
+    },
+    Instrument {
+        model: "plucked",
+        sound: Sound::Corpus,
+        half: Half { rounds: "1", steps: "1500", learning_rate: "0.002" },
+    },
+    Instrument::recorded(
+        "saxophone",
+        "alto-sax",
+        "Karoryfer Weresax (CC0-1.0), https://github.com/sfzinstruments/karoryfer.weresax: the 128 single notes of the \
+         condenser microphone, soft and loud, as FLAC or WAV files",
+    ),
+    Instrument::recorded("violin", "violin", IOWA),
+    Instrument::recorded("cello", "cello", IOWA),
+    Instrument::recorded("clarinet", "clarinet", IOWA),
+    Instrument::recorded("trumpet", "trumpet", IOWA),
+    Instrument::recorded("flute", "alto-flute", IOWA),
+    Instrument::recorded(
+        "voice",
+        "voice",
+        "the singers of SpectMorph (CC0-1.0), https://github.com/swesterfeld/spectmorph-instruments: single notes in folders \
+         named sven-oh, sven-ah, sven-ih, mirko-oh and mirko-ah",
+    ),
+];
 
-/// Instrument of recordings.
-struct RecordedInstrument {
+/// Bundled instrument.
+struct Instrument {
     model: &'static str,
-    /// Folder of the recordings.
-    folder: &'static str,
-    /// Where they come from.
-    source: &'static str,
+    sound: Sound,
+    /// Its smaller size.
+    half: Half,
+}
+
+/// What an instrument is trained on.
+enum Sound {
+    /// Sound of a physical model, generated.
+    Corpus,
+    /// Recordings, which are not ours to commit.
+    Recordings {
+        /// Folder below `target/recordings`.
+        folder: &'static str,
+        /// Where they come from.
+        source: &'static str,
+    },
+}
+
+impl Instrument {
+    const fn recorded(model: &'static str, folder: &'static str, source: &'static str) -> Self {
+        let half = Half { rounds: "1", steps: "1000", learning_rate: "0.002" };
+        Self { model, sound: Sound::Recordings { folder, source }, half }
+    }
 }
 
 /// Bundled captures.
@@ -77,9 +125,9 @@ struct Capture {
     tone: &'static str,
 }
 
-/// Instrument pruned to half of its channels: rounds, training steps per round, peak learning rate.
-struct HalfInstrument {
-    model: &'static str,
+/// An instrument's smaller size, with half of the channels: rounds of pruning, steps of training in each, and highest
+/// learning rate.
+struct Half {
     rounds: &'static str,
     steps: &'static str,
     learning_rate: &'static str,
@@ -90,12 +138,6 @@ const SIGNAL: &str = "target/captures/signal.wav";
 
 /// Name of the instruments' smaller size.
 const HALF: &str = "half";
-/// Training of the instruments' smaller sizes.
-const HALVES: [HalfInstrument; 3] = [
-    HalfInstrument { model: "bowed", rounds: "1", steps: "1500", learning_rate: "0.002" },
-    HalfInstrument { model: "wind", rounds: "2", steps: "400", learning_rate: "0.001" },
-    HalfInstrument { model: "plucked", rounds: "1", steps: "1500", learning_rate: "0.002" },
-];
 /// Name of the captures' smaller size.
 const LIGHT: &str = "light";
 const LIGHT_EPOCHS: &str = "15";
@@ -109,20 +151,23 @@ const HELD_OUT: [&str; 4] = ["--seed", "2001", "--minutes", "2"];
 
 /// Returns the names of all bundled models, and `all`.
 pub fn choices() -> PossibleValuesParser {
-    let recorded = RECORDED.iter().map(|instrument| instrument.model);
-    let captures = CAPTURES.map(|capture| capture.circuit);
-    PossibleValuesParser::new(INSTRUMENTS.into_iter().chain(recorded).chain(captures).chain([ALL]))
+    let instruments = INSTRUMENTS.iter().map(|instrument| instrument.model);
+    PossibleValuesParser::new(instruments.chain(CAPTURES.iter().map(|capture| capture.circuit)).chain([ALL]))
 }
 
 /// Trains one model, or all. With `steps`, runs a trial of that length that leaves the bundled model alone; for
 /// captures these are epochs.
 ///
 /// # Errors
-/// The set-up, the build or a command fails.
+/// The set-up, the build or a command fails, or there are no recordings.
 pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
-    for RecordedInstrument { model, folder, source } in RECORDED.iter().filter(|one| name == ALL || name == one.model) {
-        let found = root().join(folder).read_dir().is_ok_and(|mut files| files.next().is_some());
-        ensure!(found, "{model} is trained on recordings: put those of {source} into {folder}");
+    let instruments = || INSTRUMENTS.iter().filter(|instrument| name == ALL || name == instrument.model);
+    for instrument in instruments() {
+        if let Sound::Recordings { folder, source } = &instrument.sound {
+            let folder = format!("target/recordings/{folder}");
+            let found = root().join(&folder).read_dir().is_ok_and(|mut files| files.next().is_some());
+            ensure!(found, "{} is trained on recordings: put those of {source} into {folder}", instrument.model);
+        }
     }
     setup(true)?;
     let program = build("ondes-training", "ondes-train", &["--release"])?;
@@ -130,19 +175,17 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
         println!("\n$ ondes-train {}", arguments.join(" "));
         run(Command::new(&program).current_dir(root()).args(arguments))
     };
-    for model in INSTRUMENTS.into_iter().filter(|&model| name == ALL || name == model) {
-        for (folder, options) in [(model.to_owned(), CORPUS), (format!("{model}-held-out"), HELD_OUT)] {
-            let folder = format!("target/corpora/{folder}");
-            let arguments = ["corpus", model, "--out", &folder].into_iter().chain(options);
-            ondes_train(&arguments.collect::<Vec<_>>())?;
+    for instrument in instruments() {
+        let model = instrument.model;
+        if let Sound::Corpus = instrument.sound {
+            for (folder, options) in [(model.to_owned(), CORPUS), (format!("{model}-held-out"), HELD_OUT)] {
+                let folder = format!("target/corpora/{folder}");
+                let arguments = ["corpus", model, "--out", &folder].into_iter().chain(options);
+                ondes_train(&arguments.collect::<Vec<_>>())?;
+            }
         }
         ondes_train(&["fit", &recipe(model, steps)?])?;
-        for half in HALVES.iter().filter(|half| half.model == model) {
-            ondes_train(&half.command(steps).iter().map(String::as_str).collect::<Vec<_>>())?;
-        }
-    }
-    for instrument in RECORDED.iter().filter(|instrument| name == ALL || name == instrument.model) {
-        ondes_train(&["fit", &recipe(instrument.model, steps)?])?;
+        ondes_train(&instrument.half_command(steps).iter().map(String::as_str).collect::<Vec<_>>())?;
     }
     for capture in CAPTURES.iter().filter(|capture| name == ALL || name == capture.circuit) {
         for command in capture.commands(steps) {
@@ -160,27 +203,25 @@ fn recipe(model: &str, steps: Option<u64>) -> anyhow::Result<String> {
     }
 }
 
-impl HalfInstrument {
-    /// Returns the command that adds it to the instrument's file; with `steps`, to the trial's file.
-    fn command(&self, steps: Option<u64>) -> Vec<String> {
-        let Self { model, rounds, learning_rate, .. } = self;
-        let corpus = format!("target/corpora/{model}");
-        let held_out = format!("{corpus}-held-out");
+impl Instrument {
+    /// Returns the command that adds the smaller size to the instrument's file; with `steps`, to the trial's file.
+    fn half_command(&self, steps: Option<u64>) -> Vec<String> {
+        let Self { model, half, .. } = self;
         let (file, name, steps) = match steps {
-            None => (format!("assets/models/{model}.ondes"), (*model).to_owned(), self.steps.to_owned()),
+            None => (format!("assets/models/{model}.ondes"), (*model).to_owned(), half.steps.to_owned()),
             Some(steps) => {
                 let name = format!("{model}-{steps}-steps");
                 (format!("target/training/{name}.ondes"), name, steps.to_string())
             }
         };
         let work = format!("target/training/{name}-{HALF}");
+        let recipe = format!("training/recipes/{model}.toml");
         let learning = [
-            ["--rounds", rounds],
+            ["--rounds", half.rounds],
             ["--steps", &steps],
             ["--batch", "4"],
-            ["--learning-rate", learning_rate],
-            ["--data", &corpus],
-            ["--held-out", &held_out],
+            ["--learning-rate", half.learning_rate],
+            ["--data", &recipe],
         ];
         prune_command(&file, "0.5", HALF, &work, learning.as_flattened())
     }
@@ -269,7 +310,8 @@ mod tests {
 
     #[test]
     fn a_trial_leaves_the_bundled_instrument_alone() {
-        for model in INSTRUMENTS {
+        for instrument in &INSTRUMENTS {
+            let model = instrument.model;
             let recipe = fs::read_to_string(root().join(format!("training/recipes/{model}.toml"))).unwrap();
             let trial = shortened(&recipe, "short", 7);
             assert!(trial.lines().any(|line| line == "steps = 7"), "{trial}");
@@ -278,23 +320,25 @@ mod tests {
                 "{trial}"
             );
             assert_eq!(trial.lines().count(), recipe.lines().count());
-            let half = HALVES.iter().find(|half| half.model == model).expect("each has a smaller size");
-            let (bundled, trial) = (half.command(None).join(" "), half.command(Some(7)).join(" "));
+            let (bundled, trial) =
+                (instrument.half_command(None).join(" "), instrument.half_command(Some(7)).join(" "));
             assert!(bundled.ends_with(&format!("--add-variant half --out assets/models/{model}.ondes")), "{bundled}");
             assert!(trial.contains("--steps 7 ") && !trial.contains("assets/"), "{trial}");
         }
     }
 
     #[test]
-    fn recipes_read_the_corpora_that_are_made() {
-        for model in INSTRUMENTS {
+    fn recipes_read_the_sound_that_there_is() {
+        for Instrument { model, sound, .. } in &INSTRUMENTS {
             let recipe = fs::read_to_string(root().join(format!("training/recipes/{model}.toml"))).unwrap();
-            for line in [
-                format!("data = \"../../target/corpora/{model}\""),
-                format!("held_out = \"../../target/corpora/{model}-held-out\""),
-                format!("out = \"../../assets/models/{model}.ondes\""),
-            ] {
-                assert!(recipe.lines().any(|found| found == line), "{model}: {line}");
+            let data = match sound {
+                Sound::Corpus => format!("corpora/{model}\"\nheld_out = \"../../target/corpora/{model}-held-out"),
+                Sound::Recordings { folder, .. } => format!("recordings/{folder}"),
+            };
+            for text in
+                [format!("data = \"../../target/{data}\"\n"), format!("out = \"../../assets/models/{model}.ondes\"\n")]
+            {
+                assert!(recipe.contains(&text), "{model}: {text}");
             }
         }
     }

@@ -18,7 +18,7 @@ macro_rules! presets {
 }
 
 /// All factory presets: the instrument's, grouped by model, then the effect's.
-pub static FACTORY: [FactoryPreset; 23] = presets![
+pub static FACTORY: [FactoryPreset; 34] = presets![
     "open-bow",
     "soft-strings",
     "solo-bow",
@@ -33,6 +33,17 @@ pub static FACTORY: [FactoryPreset; 23] = presets![
     "organ-reeds",
     "alto-solo",
     "smoky-alto",
+    "recital-violin",
+    "violin-section",
+    "cello-suite",
+    "low-tide",
+    "chalumeau",
+    "fanfare",
+    "distant-horn",
+    "alto-flute",
+    "night-air",
+    "open-vowels",
+    "choir-on-oh",
     "voice-to-strings",
     "shadow-bow",
     "breath-double",

@@ -37,7 +37,7 @@ the share of the time between two callbacks; above 100 % there are dropouts. Clo
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct BenchArguments {
-    /// Model file, or name of a bundled model (bowed, plucked, saxophone, wind)
+    /// Model file, or name of a bundled model such as violin or saxophone
     pub model: PathBuf,
     /// Block length, 1 to 8192 frames
     #[arg(long, value_name = "FRAMES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=8_192))]

@@ -65,7 +65,7 @@ const MIDI_EXTENSIONS: [&str; 2] = ["mid", "midi"];
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PlayArguments {
-    /// Model file, name of a bundled model (bowed, plucked, saxophone, wind), or session
+    /// Model file, name of a bundled model such as violin or saxophone, or session
     #[arg(value_name = "MODEL|SESSION")]
     model: PathBuf,
     /// Run the TorchScript programs that the session names, this time only; run only what you trust

@@ -276,7 +276,7 @@ impl Soak {
         self.counts.sessions += 1;
         let path = self.folder.join("a.ondes-session");
         self.mixer.saved().write(&path).unwrap();
-        let session = if self.one_in(3) { checkout().join("assets/demo/first-light.ondes-session") } else { path };
+        let session = if self.one_in(3) { checkout().join("assets/demo/harbour-at-dusk.ondes-session") } else { path };
         let problems = self.mixer.restore(&SessionFile::read(&session).unwrap());
         assert!(problems.iter().all(|problem| problem.lines().count() == 1), "{problems:?}");
         self.fill_tracks();
