@@ -115,7 +115,7 @@ fn add_files(folder: &Path) {
             copy(&path, &format!("assets/{path}"));
         }
     }
-    copy("demo/first-light.mid", "song.mid");
+    copy("demo/harbour-at-dusk.mid", "song.mid");
     copy("demo/riff.wav", "guitar.wav");
     copy("demo/riff.wav", "v30.wav");
     for copied in ["voice.wav", "extra.wav", "takes/one.wav"] {

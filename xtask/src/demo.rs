@@ -11,9 +11,9 @@ use crate::process::{build, from_root, output, root};
 use crate::setup::setup;
 use crate::sound::StereoSound;
 
-/// The piece: a session of three instruments and the notes that they play.
-const SESSION: &str = "assets/demo/first-light.ondes-session";
-const NOTES: &str = "assets/demo/first-light.mid";
+/// The piece: a session of six instruments and the notes that they play.
+const SESSION: &str = "assets/demo/harbour-at-dusk.ondes-session";
+const NOTES: &str = "assets/demo/harbour-at-dusk.mid";
 /// The recording that an instrument replays, and that instrument.
 const RECORDING: &str = "assets/demo/phrase.wav";
 const REPLAYED_BY: &str = "assets/models/bowed.ondes";
@@ -45,8 +45,12 @@ pub fn demo() -> anyhow::Result<()> {
     if let Some(defect) = sound.defect() {
         bail!("{}: {defect}", from_root(&mix));
     }
-    let subtitle = format!("bowed, wind, plucked · {:.1} s · {} kHz", sound.seconds(), sound.sample_rate / 1000);
-    picture::draw(&sound, "First Light", &subtitle, &drawing)?;
+    let subtitle = format!(
+        "flute, clarinet, violin, cello, voice, trumpet · {:.1} s · {} kHz",
+        sound.seconds(),
+        sound.sample_rate / 1000
+    );
+    picture::draw(&sound, "Harbour at Dusk", &subtitle, &drawing)?;
 
     let transfer = folder.join("transfer.wav");
     let replay = render(&ondes, &[REPLAYED_BY, "--input", RECORDING], &transfer)?;
