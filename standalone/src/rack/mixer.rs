@@ -253,6 +253,7 @@ impl Mixer {
     }
 
     /// Reports why the strip of a track cannot be built; the track is silent.
+    #[cfg(feature = "devices")]
     pub(crate) fn fail(&mut self, slot: usize, reason: String) {
         if let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) {
             (track.installed, track.error) = (None, Some(reason));
