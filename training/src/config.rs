@@ -568,7 +568,7 @@ mod tests {
                     // A field that there is not.
                     change(&format!("{path}.colour"), value, &|_| {
                         let mut inner = inner.clone();
-                        inner.insert("colour".into(), Value::from(1));
+                        inner.insert("colour".into(), Value::from("blue"));
                         with(Value::Table(inner))
                     });
                 }

@@ -3,6 +3,7 @@
 use clack_host::process::ProcessStatus;
 use ondes_engine::dsp::level::peak;
 use ondes_processor::library::BUNDLED;
+use ondes_processor::model_controls::ModelControls;
 
 use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, sine, state, with_selection};
 
@@ -27,9 +28,18 @@ fn driven(id: &str, model: usize, driver: &str) -> Host {
     host
 }
 
-/// Returns an event that sets the release. Macro 5 controls it in all bundled models.
-fn release(host: &mut Host, ms: f64) -> HostEvent {
-    HostEvent::SetParameter("Macro 5", host.text_to_value("Macro 5", &ms.to_string()).unwrap())
+/// Returns the macro that a control of a bundled model is bound to at first.
+fn macro_of(model: usize, control: &str) -> Option<&'static str> {
+    const MACROS: [&str; 8] =
+        ["Macro 1", "Macro 2", "Macro 3", "Macro 4", "Macro 5", "Macro 6", "Macro 7", "Macro 8"];
+    let controls = ModelControls::of(&BUNDLED[model].model());
+    controls.all().iter().position(|known| known.name == control).map(|place| MACROS[place])
+}
+
+/// Returns an event that sets the release of an instrument.
+fn release(host: &mut Host, model: usize, ms: f64) -> HostEvent {
+    let name = macro_of(model, "release").expect("a release");
+    HostEvent::SetParameter(name, host.text_to_value(name, &ms.to_string()).unwrap())
 }
 
 /// Returns a duration in samples after which a silent instance sleeps.
@@ -50,7 +60,7 @@ fn notes_end_with_the_tail_and_not_long_before() {
         ] {
             let mut host = driven(INSTRUMENT, model, driver);
             assert!(host.tail() > 0, "the tail is known before the first note");
-            let turn: Vec<_> = ms.map(|ms| (0, release(&mut host, ms))).into_iter().collect();
+            let turn: Vec<_> = ms.map(|ms| (0, release(&mut host, model, ms))).into_iter().collect();
             host.play(BLOCK, BLOCK, &turn, None);
             host.play(RATE / 2, BLOCK, &[(0, HostEvent::NoteOn(48, 1.0)), (9, HostEvent::NoteOn(72, 1.0))], None);
             host.play(BLOCK, BLOCK, &[(0, HostEvent::NoteOff(48)), (0, HostEvent::NoteOff(72))], None);
@@ -84,11 +94,11 @@ fn a_held_plucked_string_is_damped_within_the_tail() {
 fn the_tail_follows_the_release_and_the_sounding_notes() {
     let mut host = open(INSTRUMENT, 0);
     let short = host.tail();
-    let long = release(&mut host, 10_000.0);
+    let long = release(&mut host, 0, 10_000.0);
     host.play(BLOCK, BLOCK, &[(100, long), (200, HostEvent::NoteOn(60, 1.0))], None);
     assert!(host.tail() > 10 * RATE, "{}", host.tail());
     // A note keeps the release of its note-on.
-    let back = release(&mut host, 320.0);
+    let back = release(&mut host, 0, 320.0);
     host.play(RATE / 2, BLOCK, &[(0, back)], None);
     host.play(BLOCK, BLOCK, &[(0, HostEvent::NoteOff(60))], None);
     let tail = host.tail();
@@ -129,13 +139,14 @@ fn the_tail_follows_the_model() {
 #[test]
 fn an_effect_ends_with_the_tail() {
     for model in 0..BUNDLED.len() {
-        for room in [0.5, 1.0] {
+        for position in [0.5, 1.0] {
             let mut host = open(EFFECT, model);
             // The release applies to notes only and does not extend the tail.
-            let long = release(&mut host, 20_000.0);
+            let room = macro_of(model, "room").map(|name| (0, HostEvent::SetParameter(name, position)));
+            let long = macro_of(model, "release").map(|_| (0, release(&mut host, model, 20_000.0)));
             let input = sine(RATE, 0.5);
-            let sound =
-                host.play(RATE, BLOCK, &[(0, long), (0, HostEvent::SetParameter("Macro 2", room))], Some(&input));
+            let turned: Vec<_> = room.into_iter().chain(long).collect();
+            let sound = host.play(RATE, BLOCK, &turned, Some(&input));
             assert!(energy(&sound[RATE / 2..]) > 1e-6, "{model}");
             let tail = host.tail();
             assert!(tail < 3 * RATE, "{model}: {tail}");
@@ -143,7 +154,7 @@ fn an_effect_ends_with_the_tail() {
             let rest = host.play(RATE, BLOCK, &[], None);
             // A capture may settle at a constant other than zero; only its variation counts.
             let (low, high) = rest.iter().fold((f32::MAX, f32::MIN), |(low, high), &x| (low.min(x), high.max(x)));
-            assert!((high - low) / 2.0 < SILENT, "{model} {room}: from {low} to {high} after {tail}");
+            assert!((high - low) / 2.0 < SILENT, "{model} {position}: from {low} to {high} after {tail}");
         }
     }
 }

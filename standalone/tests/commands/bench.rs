@@ -78,7 +78,7 @@ fn bench_errors_are_reported() {
     std::fs::write(folder.path("bad.ondes"), "x").expect("the file is written");
     folder.refuses(&["bench", "bad.ondes"], &["bad.ondes: "]);
     folder.refuses(&["bench", "none.ondes"], &["none.ondes: No such file"]);
-    folder.refuses(&["bench", "trumpet"], &["trumpet: ", "bowed, plucked, wind"]);
+    folder.refuses(&["bench", "oboe"], &["oboe: ", "bowed, plucked, wind"]);
     for wrong in
         [["--block", "0"], ["--block", "9000"], ["--seconds", "0"], ["--seconds", "NaN"], ["--sample-rate", "1000"]]
     {

@@ -31,7 +31,7 @@ fn unsuitable_files_are_reported() {
     std::fs::write(folder.join("future.ondes-session"), future).unwrap();
     std::fs::write(folder.join("bad.mid"), "x").unwrap();
     std::fs::write(folder.join("empty.ondes-session"), future.replace("99", "1")).unwrap();
-    refuses(folder, &["trumpet"], "trumpet: ", "bowed, plucked, wind");
+    refuses(folder, &["oboe"], "oboe: ", "bowed, plucked, wind");
     refuses(folder, &["nothing.ondes"], "nothing.ondes: ", "No such file");
     refuses(folder, &["bad.ondes"], "bad.ondes: ", "");
     refuses(folder, &["nothing.ondes-session"], "nothing.ondes-session: ", "No such file");

@@ -26,8 +26,10 @@ impl RecordedKnob {
     /// # Errors
     /// Returns an error that names the knob if all positions are the same, or the default is not between them.
     pub fn control(&self, name: &str) -> anyhow::Result<Control> {
+        for (text, position) in &self.positions {
+            ensure!(position.is_finite(), "knob.{name}.positions.{text} must be a number");
+        }
         let positions = || self.positions.values().copied();
-        ensure!(positions().all(f32::is_finite), "knob.{name}.positions must be numbers");
         let (min, max) = (positions().fold(f32::INFINITY, f32::min), positions().fold(f32::NEG_INFINITY, f32::max));
         ensure!(min < max, "knob.{name}.positions must have two different positions or more");
         let control = Control {

@@ -259,11 +259,12 @@ fn a_shard_that_is_damaged_while_training_is_told() {
 
 #[test]
 fn short_recordings_are_padded_with_silence() {
-    let (folder, _sounds, _) = recordings(&[0.5]);
+    let (folder, _sounds, _) = recordings(&[0.3]);
     let batch = dataset(folder.path()).batch(Subset::Training, 0, 0..2, Device::Cpu).expect("it is read");
-    assert!(batch.audio.narrow(1, 0, 7_000).abs().max().double_value(&[]) > 0.3);
-    assert!(batch.audio.narrow(1, 9_000, 7_000).abs().max().double_value(&[]) < 1e-3);
-    let silent = batch.loudness.narrow(2, 60, 40).max().double_value(&[]);
+    let peak = |from, samples| batch.audio.narrow(1, from, samples).abs().max().double_value(&[]);
+    let peaks = [peak(0, 7_900), peak(8_000, 4_800), peak(13_600, 2_400)];
+    assert!(peaks[0] < 1e-3 && peaks[1] > 0.3 && peaks[2] < 1e-3, "{peaks:?}");
+    let silent = batch.loudness.narrow(2, 0, 45).max().double_value(&[]);
     assert!((silent + 100.0).abs() < 1e-3, "{silent}");
 }
 
@@ -304,12 +305,12 @@ fn crops_hear_onsets_and_know_the_knobs() {
         let values = |tensor: &Tensor| Vec::<f32>::try_from(tensor.get(row).view(-1)).expect("values");
         let (sound, loudness) = (values(&batch.audio), values(loudness));
         let silent = sound.iter().take_while(|sample| **sample == 0.0).count() / 160;
-        assert!(silent < 25 && loudness[..silent.saturating_sub(1)].iter().all(|level| *level == -100.0));
+        assert!(silent <= 25 && loudness[..silent.saturating_sub(1)].iter().all(|level| *level == -100.0));
         assert!(loudness[silent + 2..].iter().all(|level| *level > -60.0), "{silent}: {loudness:?}");
         onsets += usize::from(silent > 5);
         levels.push(loudness[40]);
     }
-    // One in five begins before the recording.
+    // Half a crop's silence can precede a recording of three crops: about one in five begins before it.
     assert!((8..40).contains(&onsets), "{onsets}");
     levels.sort_by(f32::total_cmp);
     assert!((17.0..21.0).contains(&(levels[127] - levels[0])), "{levels:?}");

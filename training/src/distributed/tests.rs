@@ -166,7 +166,7 @@ fn instruments_train_to_the_weights_of_one_process() {
     let text = "name = \"a\"\ndata = \"sounds\"\nout = \"a.ondes\"\nwork = \"work\"\n[network]\nsample_rate = 16000\n\
                 hop = 160\nharmonics = 8\nnoise_bands = 5\ninput_units = 4\nrecurrent_units = 6\noutput_units = 5\n\
                 room_seconds = 0.02\n[augmentation]\npitch = 1.0\n[training]\nsteps = 20\nbatch = 4\n\
-                clip_seconds = 0.4\nthreads = 1\ndevice = \"cpu\"\n";
+                clip_seconds = 0.4\nthreads = 1\ndevice = \"cpu\"\n[optimizer]\nname = \"sgd\"\n";
     std::fs::write(&recipe, text).expect("it is written");
     let train = |group: Option<Rc<Group>>| {
         let config = Config::read(&recipe).expect("a recipe");
@@ -178,6 +178,8 @@ fn instruments_train_to_the_weights_of_one_process() {
         trained(&mut trainer)
     };
     let alone = train(None);
+    let config = Config::read(&recipe).expect("a recipe");
+    assert_ne!(&alone, crate::network::untrained(&config).expect("an instrument").weights(), "it learns");
     for found in together(2, |group| train(Some(group))) {
         assert_close(&alone, &found, "instrument");
     }

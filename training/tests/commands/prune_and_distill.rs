@@ -131,9 +131,9 @@ fn an_instrument_is_pruned_distilled_and_compared() {
     let mut knob = std::fs::OpenOptions::new().append(true).open(&config).expect("the recipe");
     writeln!(knob, "[knob.colour]\npositions = {{ dark = 0.0, bright = 1.0 }}\n[recordings]\nheld_out_pitch = 3")
         .expect("it is written");
-    for (index, file) in std::fs::read_dir(folder.join("corpus")).expect("a folder").flatten().enumerate() {
-        let colour = ["dark", "bright"][index % 2];
-        std::fs::rename(file.path(), folder.join(format!("corpus/{colour}-{index}.wav"))).expect("it is renamed");
+    for index in 1..=4 {
+        let (sound, colour) = (format!("corpus/plucked-{index:04}.wav"), ["dark", "bright"][index % 2]);
+        std::fs::rename(folder.join(sound), folder.join(format!("corpus/{colour}-{index}.wav"))).expect("it is renamed");
     }
     succeed(&["fit", &config]);
     let (original, half, student) = (path("original.ondes"), path("half.ondes"), path("student.ondes"));
