@@ -30,8 +30,7 @@ fn driven(id: &str, model: usize, driver: &str) -> Host {
 
 /// Returns the macro that a control of a bundled model is bound to at first.
 fn macro_of(model: usize, control: &str) -> Option<&'static str> {
-    const MACROS: [&str; 8] =
-        ["Macro 1", "Macro 2", "Macro 3", "Macro 4", "Macro 5", "Macro 6", "Macro 7", "Macro 8"];
+    const MACROS: [&str; 8] = ["Macro 1", "Macro 2", "Macro 3", "Macro 4", "Macro 5", "Macro 6", "Macro 7", "Macro 8"];
     let controls = ModelControls::of(&BUNDLED[model].model());
     controls.all().iter().position(|known| known.name == control).map(|place| MACROS[place])
 }

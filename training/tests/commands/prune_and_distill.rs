@@ -133,7 +133,8 @@ fn an_instrument_is_pruned_distilled_and_compared() {
         .expect("it is written");
     for index in 1..=4 {
         let (sound, colour) = (format!("corpus/plucked-{index:04}.wav"), ["dark", "bright"][index % 2]);
-        std::fs::rename(folder.join(sound), folder.join(format!("corpus/{colour}-{index}.wav"))).expect("it is renamed");
+        std::fs::rename(folder.join(sound), folder.join(format!("corpus/{colour}-{index}.wav")))
+            .expect("it is renamed");
     }
     succeed(&["fit", &config]);
     let (original, half, student) = (path("original.ondes"), path("half.ondes"), path("student.ondes"));
