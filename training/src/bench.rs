@@ -166,7 +166,7 @@ impl Task for SyntheticTask {
         let rows = self.rows(0);
         let batch = self.batch(0, 0..rows, device)?;
         let loss = self.loss(0, weights, &batch, 0).total.double_value(&[]);
-        Ok(Validation { loss, measure: "validation", sounds: None })
+        Ok(Validation { loss, measure: "validation", sounds: None, note: None })
     }
 
     fn first_non_finite(&self, weights: &TorchWeights, [input, _]: &[Tensor; 2]) -> Option<String> {

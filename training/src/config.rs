@@ -1,24 +1,19 @@
 //! Configuration of `ondes-train fit`: one TOML file per instrument.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use ondes_engine::files;
-use ondes_engine::files::shortened;
 use ondes_engine::instrument::Performance;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Augmentation, RecordedKnob};
+use crate::data::{Augmentation, DataConfig, FeatureRate, LoaderConfig, RecordedKnob, RecordingsConfig};
 use crate::loss::LossWeights;
 use crate::network;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
-use crate::trainer::{AlertsConfig, Clip, Length, Precision, ProfileOptions, RunFiles, TrainerOptions};
-
-/// Largest recipe, bytes; far above any real one.
-pub(crate) const MAX_BYTES: u64 = 1 << 20;
+use crate::trainer::{AlertsConfig, TrainerOptions};
+use crate::training_config::{TrainingConfig, read_toml};
 
 /// Configuration of a training run. Paths are relative to the file's folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -123,211 +118,6 @@ impl Default for NetworkConfig {
     }
 }
 
-/// Selection and filtering of the recordings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RecordingsConfig {
-    /// Frequency below which the sound is attenuated, by 12 dB per octave, Hz; 0 for none. A dataset has its own.
-    pub high_pass: u16,
-    /// Plays all recordings equally loud: for sessions of different levels, and for recordings of one dynamic.
-    pub match_levels: bool,
-    /// Interval, in recorded pitches, of those that are not learnt but measured at the end; 0 for none.
-    pub held_out_pitch: usize,
-}
-
-/// Reading of recordings while training.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LoaderConfig {
-    /// Threads; 0 to start with one and add more while the trainer waits for data.
-    pub workers: usize,
-    /// Memory for decoded recordings, bytes, such as "512M".
-    #[serde(deserialize_with = "bytes")]
-    pub cache: u64,
-}
-
-impl Default for LoaderConfig {
-    fn default() -> Self {
-        Self { workers: 0, cache: 512_000_000 }
-    }
-}
-
-/// Length and pace of training.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TrainingConfig {
-    /// Optimiser steps.
-    pub steps: u64,
-    /// Trains for about this time instead of a number of steps.
-    pub minutes: Option<f64>,
-    /// Crops per step; `"auto"` finds the largest number that fits into memory.
-    #[serde(deserialize_with = "batch_rows")]
-    pub batch: usize,
-    /// Bound on the memory of the process on the CPU, such as "8G"; by default most of what is free.
-    #[serde(deserialize_with = "memory_bytes", skip_serializing_if = "Option::is_none")]
-    pub memory: Option<u64>,
-    /// Computes the network's values again in the backward pass, to need less memory.
-    pub checkpoint_activations: bool,
-    /// Checkpoints with the lowest validation losses that are kept beside the last one.
-    pub keep_best: usize,
-    /// Length of a crop, seconds.
-    pub clip_seconds: f64,
-    /// Highest learning rate.
-    pub learning_rate: f64,
-    /// Steps from zero to the highest learning rate; the schedule follows.
-    pub warmup_steps: u64,
-    /// Weight decay of matrices.
-    pub weight_decay: f64,
-    /// Largest Euclidean norm of the gradient over all weights; longer gradients are clipped. 0 for no limit.
-    pub gradient_norm: f64,
-    /// Largest magnitude of an element of the gradient. 0 for no limit.
-    pub gradient_value: f64,
-    /// Parts that a batch is computed in, one after the other, to need less memory.
-    pub accumulate: usize,
-    /// Decay rate of the mean of the weights that is validated and kept, such as 0.999; 0 for the weights themselves.
-    pub ema: f64,
-    /// Precision of the forward pass: `f32`, `bf16` or `f16`.
-    pub precision: Precision,
-    /// Share of the files used for validation.
-    pub validation_share: f64,
-    /// Steps between validations.
-    pub validate_every: u64,
-    /// Steps between checkpoints.
-    pub checkpoint_every: u64,
-    /// Steps between lines of the log.
-    pub log_every: u64,
-    /// Validations without progress after which training stops.
-    pub patience: Option<u64>,
-    /// Validation loss at which training stops.
-    pub stop_at: Option<f64>,
-    /// Writes TensorBoard event files to the work folder.
-    pub tensorboard: bool,
-    /// Threads of libtorch; 0 for one per core.
-    pub threads: i32,
-    /// `cpu`, `cuda`, `cuda:N`, or `auto`.
-    pub device: String,
-    /// Measures where the time of a step goes; set on the command line.
-    #[serde(skip)]
-    pub profile: Option<ProfileOptions>,
-    /// Address that metrics are served at; set on the command line.
-    #[serde(skip)]
-    pub endpoint: Option<SocketAddr>,
-}
-
-impl Default for TrainingConfig {
-    fn default() -> Self {
-        Self {
-            steps: 6_000,
-            minutes: None,
-            batch: 8,
-            memory: None,
-            checkpoint_activations: false,
-            keep_best: 0,
-            clip_seconds: 1.0,
-            learning_rate: 2e-3,
-            warmup_steps: 200,
-            weight_decay: 1e-4,
-            gradient_norm: 3.0,
-            gradient_value: 0.0,
-            accumulate: 1,
-            ema: 0.0,
-            precision: Precision::default(),
-            validation_share: 0.1,
-            validate_every: 250,
-            checkpoint_every: 250,
-            log_every: 10,
-            patience: None,
-            stop_at: None,
-            tensorboard: false,
-            threads: 0,
-            device: "auto".into(),
-            profile: None,
-            endpoint: None,
-        }
-    }
-}
-
-/// Number of crops or windows that stands for the largest that fits into memory.
-pub const AUTO_BATCH: usize = usize::MAX;
-
-/// Number of rows, or `"auto"`.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum BatchRows {
-    Rows(usize),
-    Named(String),
-}
-
-/// Reads a number of rows, or `"auto"`.
-pub(crate) fn batch_rows<'de, D: serde::Deserializer<'de>>(source: D) -> Result<usize, D::Error> {
-    let expected = || serde::de::Error::custom("batch must be a number from 1, or \"auto\"");
-    match BatchRows::deserialize(source).map_err(|_| expected())? {
-        BatchRows::Rows(rows) => Ok(rows),
-        BatchRows::Named(name) => {
-            if name == "auto" {
-                Ok(AUTO_BATCH)
-            } else {
-                Err(expected())
-            }
-        }
-    }
-}
-
-/// Size in bytes, or as a text such as "8G".
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Bytes {
-    Number(u64),
-    Text(String),
-}
-
-/// Reads a size in bytes such as "8G".
-fn bytes<'de, D: serde::Deserializer<'de>>(source: D) -> Result<u64, D::Error> {
-    let expected = || serde::de::Error::custom("a size must be a number of bytes, or a text such as \"8G\"");
-    match Bytes::deserialize(source).map_err(|_| expected())? {
-        Bytes::Number(bytes) => Ok(bytes),
-        Bytes::Text(text) => parse_bytes(&text).map_err(serde::de::Error::custom),
-    }
-}
-
-/// Reads a size in bytes that may be absent.
-fn memory_bytes<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<u64>, D::Error> {
-    bytes(source).map(Some)
-}
-
-/// Parses a size such as "8G", "500M" or a number of bytes.
-///
-/// # Errors
-/// Returns what is allowed.
-pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let factor = match text[digits.len()..].trim_end_matches(['B', 'b', 'i']) {
-        "" => Some(1.0),
-        "k" | "K" => Some(1e3),
-        "m" | "M" => Some(1e6),
-        "g" | "G" => Some(1e9),
-        _ => None,
-    };
-    let number = digits.trim().parse::<f64>().ok().filter(|number| *number > 0.0 && number.is_finite());
-    match (number, factor) {
-        (Some(number), Some(factor)) => Ok((number * factor) as u64),
-        _ => Err(format!("memory {text:?} must be a size such as \"8G\" or \"500M\"")),
-    }
-}
-
-/// Reads a TOML file.
-///
-/// # Errors
-/// Returns an error with the line if the file is missing, is not TOML, or has an unknown key.
-pub fn read_toml<T: serde::de::DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
-    let name = path.display();
-    let text = files::read_to_string(path, MAX_BYTES).with_context(|| format!("{name}: cannot be read"))?;
-    toml::from_str(&text).map_err(|error| {
-        let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
-        anyhow::anyhow!("{name}: line {line}: {}", shortened(error.message()))
-    })
-}
-
 impl Config {
     /// Returns the defaults for a folder of recordings, a model file to write and a work folder.
     #[must_use]
@@ -372,7 +162,7 @@ impl Config {
     }
 
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        let (network, training) = (&self.network, &self.training);
+        let network = &self.network;
         ensure!((8_000..=192_000).contains(&network.sample_rate), "network.sample_rate must be 8000 to 192000");
         ensure!((16..=4096).contains(&network.hop), "network.hop must be 16 to 4096");
         ensure!((1..=512).contains(&network.harmonics), "network.harmonics must be 1 to 512");
@@ -380,21 +170,6 @@ impl Config {
         let units = [network.input_units, network.recurrent_units, network.output_units];
         ensure!(units.iter().all(|units| (1..=4096).contains(units)), "units must be 1 to 4096");
         ensure!((0.001..=10.0).contains(&network.room_seconds), "network.room_seconds must be 0.001 to 10");
-        ensure!(training.steps > 0, "training.steps must be above 0");
-        ensure!(
-            training.batch == AUTO_BATCH || (1..=4096).contains(&training.batch),
-            "training.batch must be 1 to 4096, or \"auto\""
-        );
-        ensure!((0.1..=60.0).contains(&training.clip_seconds), "training.clip_seconds must be 0.1 to 60");
-        ensure!((0..=1024).contains(&training.threads), "training.threads must be 0 to 1024");
-        ensure!((0.0..=0.9).contains(&training.validation_share), "training.validation_share must be 0 to 0.9");
-        ensure!(
-            training.minutes.is_none_or(|minutes| minutes > 0.0 && minutes.is_finite()),
-            "training.minutes must be above 0"
-        );
-        ensure!((0..=256).contains(&self.loader.workers), "loader.workers must be 0 to 256");
-        ensure!(self.recordings.high_pass <= 500, "recordings.high_pass must be 0 to 500 Hz");
-        ensure!(self.recordings.held_out_pitch != 1, "recordings.held_out_pitch must be 0, or 2 and more");
         ensure!((1.0..=200.0).contains(&network.pitch_detail), "network.pitch_detail must be 1 to 200");
         for (name, knob) in &self.knob {
             let taken = network::controls(&self.performance).into_iter().any(|control| control.name == *name);
@@ -404,6 +179,9 @@ impl Config {
             );
             knob.control(name)?;
         }
+        self.recordings.check()?;
+        self.loader.check()?;
+        self.training.check()?;
         self.augmentation.check()?;
         self.performance.validate().context("performance")?;
         self.loss().check()?;
@@ -419,44 +197,26 @@ impl Config {
     /// Returns the settings of the trainer.
     #[must_use]
     pub fn trainer_options(&self) -> TrainerOptions {
-        let training = &self.training;
-        let files = RunFiles {
-            checkpoint: self.work.join("checkpoint.safetensors"),
-            metrics: self.work.join("metrics.jsonl"),
-            tensorboard: training.tensorboard.then(|| self.work.join("tensorboard")),
-        };
-        let length = training.minutes.map_or(Length::Steps(training.steps), Length::Minutes);
-        TrainerOptions {
-            warmup_steps: training.warmup_steps,
-            weight_decay: training.weight_decay,
-            clip: Clip { norm: training.gradient_norm, value: training.gradient_value },
-            accumulate: training.accumulate,
-            auto_batch: training.batch == AUTO_BATCH,
-            memory: training.memory,
-            checkpoint_activations: training.checkpoint_activations,
-            keep_best: training.keep_best,
-            ema: training.ema,
-            precision: training.precision,
-            optimizer: self.optimizer.clone(),
-            schedule: self.schedule.clone(),
-            validate_every: Some(training.validate_every),
-            checkpoint_every: Some(training.checkpoint_every),
-            log_every: training.log_every,
-            patience: training.patience,
-            stop_at: training.stop_at,
-            threads: training.threads,
-            device: training.device.clone(),
-            profile: training.profile.clone(),
-            alerts: self.alerts,
-            endpoint: training.endpoint,
-            ..TrainerOptions::new(length, training.learning_rate, files)
-        }
+        self.training.trainer_options(&self.work, &self.optimizer, &self.schedule, self.alerts)
     }
 
-    /// Returns the number of frames of a crop.
+    /// Returns where the recordings are, and how crops are cut from them.
     #[must_use]
-    pub fn clip_frames(&self) -> usize {
-        (self.training.clip_seconds * f64::from(self.network.sample_rate) / self.network.hop as f64).ceil() as usize
+    pub fn data(&self) -> DataConfig<'_> {
+        let rate = FeatureRate { sample_rate: self.network.sample_rate, hop: self.network.hop };
+        DataConfig {
+            folder: &self.data,
+            held_out: self.held_out.as_deref(),
+            cache: self.work.join("features"),
+            rate,
+            recordings: self.recordings,
+            knobs: &self.knob,
+            augmentation: self.augmentation,
+            memory: self.loader.cache,
+            validation_share: self.training.validation_share,
+            frames: rate.frames(self.training.clip_seconds),
+            seed: self.seed,
+        }
     }
 }
 
@@ -466,6 +226,7 @@ mod tests {
 
     use super::*;
     use crate::capture::config::CaptureConfig;
+    use crate::codec::CodecConfig;
 
     /// An instrument with all fields.
     fn instrument() -> Table {
@@ -548,6 +309,13 @@ mod tests {
         Table::try_from(&config).expect("TOML")
     }
 
+    /// A codec with all fields.
+    fn codec() -> Table {
+        let text = "name = \"A\"\ndata = \"a\"\nheld_out = \"b\"\nfrom = \"c\"\nout = \"d\"\nwork = \"e\"";
+        let config: CodecConfig = toml::from_str(text).expect("a configuration");
+        Table::try_from(&config).expect("TOML")
+    }
+
     /// Puts another value in a field's place.
     type Put<'a> = &'a dyn Fn(Value) -> Table;
 
@@ -613,6 +381,7 @@ mod tests {
     fn each_field_wrong_once_gives_one_line() {
         assert!(check_all(&instrument(), Config::read) > 50);
         assert!(check_all(&capture(), CaptureConfig::read) > 40);
+        assert!(check_all(&codec(), CodecConfig::read) > 50);
         for (key, names) in
             [("optimizer", OptimizerConfig::NAMES.to_vec()), ("schedule", ScheduleConfig::NAMES.to_vec())]
         {
@@ -625,16 +394,6 @@ mod tests {
                 table.insert(key.into(), value.expect("TOML"));
                 check_all(&table, Config::read);
             }
-        }
-    }
-
-    #[test]
-    fn sizes_are_read() {
-        assert_eq!(parse_bytes("8G"), Ok(8_000_000_000));
-        assert_eq!(parse_bytes("1.5 MB"), Ok(1_500_000));
-        assert_eq!(parse_bytes("4096"), Ok(4_096));
-        for wrong in ["", "G", "-1G", "8T", "nanG"] {
-            assert!(parse_bytes(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Quality of an instrument on held-out recordings, compared with a trivial baseline.
+//! Quality of an instrument or a codec on held-out recordings, compared with a trivial baseline.
 //!
 //! Model and baseline resynthesise each recording from its pitch and loudness. The baseline is a sawtooth of that
 //! pitch, filtered to the mean spectrum of the recordings and levelled to their loudness in each frame: the best result
@@ -10,11 +10,12 @@ pub mod sawtooth;
 use anyhow::bail;
 use ondes_engine::Kernels;
 use ondes_engine::dsp::analysis::{AnalysisFrame, analyse};
-use ondes_engine::model::{Measure, Model, Port};
+use ondes_engine::model::{Kind, Measure, Model, Port};
 use ondes_engine::native::Executor;
 use serde::Serialize;
 use tch::{Device, Tensor};
 
+use crate::codec;
 use crate::data::{FeatureRate, Features, Recordings};
 use crate::loss::SpectralDistance;
 
@@ -48,8 +49,10 @@ pub struct Evaluation {
     pub seconds: f64,
     /// Scores of the instrument.
     pub model: Scores,
-    /// Scores of the sawtooth.
+    /// Scores of the baseline.
     pub baseline: Scores,
+    /// What the baseline is.
+    pub baseline_name: &'static str,
     /// Spectral distance of the nearest trained recordings, resampled.
     pub nearest_distance: Option<f64>,
 }
@@ -88,19 +91,23 @@ fn round(value: f64) -> f64 {
 /// Returns the sample rate and hop that recordings must be analysed at for a model.
 ///
 /// # Errors
-/// Returns an error if the model is no instrument.
+/// Returns an error if the model is neither an instrument nor a codec.
 pub fn feature_rate(model: &Model) -> anyhow::Result<FeatureRate> {
-    let Some(synth) = model.header().method("synth") else {
-        bail!("only instruments can be evaluated; this model has no method \"synth\"");
+    let header = model.header();
+    let Some(method) = header.method("synth").or(header.method("decode")) else {
+        bail!("only instruments and codecs can be evaluated; this model has no method \"synth\" or \"decode\"");
     };
-    Ok(FeatureRate { sample_rate: model.header().sample_rate, hop: synth.block })
+    Ok(FeatureRate { sample_rate: header.sample_rate, hop: method.block })
 }
 
 /// Evaluates a model on files analysed at its [`feature_rate`], also against the recordings that it was trained on.
 ///
 /// # Errors
-/// Returns an error if the model is no instrument, or a recording cannot be read.
+/// Returns an error if the model is neither an instrument nor a codec, or a recording cannot be read.
 pub fn evaluate(model: &Model, files: &Recordings, training: Option<&Recordings>) -> anyhow::Result<Evaluation> {
+    if model.header().kind == Kind::Codec {
+        return codec::evaluate::evaluate(model, files);
+    }
     let files = &files.features().collect::<Result<Vec<_>, _>>()?;
     let baseline = sawtooth::SawtoothBaseline::new(files, feature_rate(model)?);
     let distance = SpectralDistance::new(Device::Cpu);
@@ -118,7 +125,8 @@ pub fn evaluate(model: &Model, files: &Recordings, training: Option<&Recordings>
     }
     let seconds = files.iter().map(Features::seconds).sum();
     let nearest_distance = (nearest_samples > 0.0).then(|| nearest_sum / nearest_samples);
-    Ok(Evaluation { seconds, model: model_sums.scores(), baseline: baseline_sums.scores(), nearest_distance })
+    let (model, baseline) = (model_sums.scores(), baseline_sums.scores());
+    Ok(Evaluation { seconds, model, baseline, baseline_name: "sawtooth", nearest_distance })
 }
 
 /// Returns the median pitch of the voiced frames, semitones; `None` if there are none.
@@ -176,7 +184,7 @@ pub fn replay(model: &Model, file: &Features) -> anyhow::Result<Vec<f32>> {
 
 /// Sums over files.
 #[derive(Default)]
-struct ScoreSums {
+pub(crate) struct ScoreSums {
     samples: f64,
     distance: f64,
     cents: Vec<f32>,
@@ -186,7 +194,7 @@ struct ScoreSums {
 }
 
 impl ScoreSums {
-    fn add(&mut self, file: &Features, sound: &[f32], distance: &SpectralDistance) {
+    pub fn add(&mut self, file: &Features, sound: &[f32], distance: &SpectralDistance) {
         self.samples += sound.len() as f64;
         self.distance += distance_between(distance, sound, file) * sound.len() as f64;
         let frames = analyse(sound, f64::from(file.rate.sample_rate), file.rate.hop);
@@ -204,7 +212,7 @@ impl ScoreSums {
         }
     }
 
-    fn scores(mut self) -> Scores {
+    pub fn scores(mut self) -> Scores {
         self.cents.sort_by(f32::total_cmp);
         let in_tune = self.cents.partition_point(|&cents| cents <= IN_TUNE_CENTS);
         Scores {

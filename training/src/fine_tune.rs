@@ -89,7 +89,7 @@ impl FineTuneJob<'_> {
     pub fn measure(&self, model: &Model) -> anyhow::Result<Vec<Measure>> {
         match self {
             Self::Instrument(config) => {
-                let dataset = Dataset::open(config)?;
+                let dataset = Dataset::open(&config.data())?;
                 let training = config.recordings.held_out_pitch.gt(&0).then(|| dataset.recordings(Subset::Training));
                 Ok(evaluate(model, dataset.measured(), training)?.measures())
             }
@@ -110,7 +110,7 @@ impl FineTuneJob<'_> {
         let device = self.device()?;
         match self {
             Self::Instrument(config) => {
-                let dataset = Dataset::open(config)?;
+                let dataset = Dataset::open(&config.data())?;
                 let synth = model.header().methods.iter().position(|method| method.name == "synth");
                 let synth = synth.context("the model has no method \"synth\"")?;
                 for step in 0..LISTENING_BATCHES {

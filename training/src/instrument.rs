@@ -65,7 +65,7 @@ impl InstrumentTask {
     /// # Errors
     /// As [`InstrumentTask::new`].
     pub fn from_model(initial: Model, config: Config) -> anyhow::Result<Self> {
-        let dataset = Arc::new(Dataset::open(&config)?);
+        let dataset = Arc::new(Dataset::open(&config.data())?);
         let loader = Loader::new(dataset.clone(), config.loader.workers);
         let header = initial.header();
         let graph = |name: &str| {
@@ -233,7 +233,7 @@ impl Task for InstrumentTask {
                 sounds = Some([first(&crops.audio)?, first(&wet)?]);
             }
         }
-        Ok(Validation { loss: sum / VALIDATION_BATCHES as f64, measure: "validation", sounds })
+        Ok(Validation { loss: sum / VALIDATION_BATCHES as f64, measure: "validation", sounds, note: None })
     }
 
     fn first_non_finite(&self, weights: &TorchWeights, batch: &InstrumentBatch) -> Option<String> {

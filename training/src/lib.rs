@@ -4,6 +4,7 @@
 //!   draws its logs. Its tasks:
 //! - Instruments: [`ondes_corpus`] generates recordings, [`data`] analyses folders of audio, [`network`] builds the
 //!   graph, [`instrument`] trains it, and [`evaluate`] measures quality on held-out recordings.
+//! - Codecs: [`codec`].
 //! - Captures of amplifiers and pedals: [`capture`], with simulated [circuits](ondes_corpus::circuits) to try it on.
 //! - Compression: [`quantize`], [`prune`] and [`distill`], with further training by [`fine_tune`],
 //!   [`fake_quantization`], [`feature_matching`] and [`instrument_teacher`]; [`compare`] measures models side by side,
@@ -17,6 +18,7 @@
 mod axis;
 pub mod bench;
 pub mod capture;
+pub mod codec;
 pub mod compare;
 pub mod config;
 pub mod data;
@@ -38,4 +40,5 @@ pub mod report;
 pub mod schedule;
 pub mod sweep;
 pub mod trainer;
+pub mod training_config;
 pub mod variants;

@@ -2,6 +2,7 @@
 
 mod bench_command;
 mod capture_command;
+mod codec_command;
 mod compare_command;
 mod data_command;
 mod distill_command;
@@ -33,7 +34,7 @@ use ondes_training::trainer::{Checkpoint, Outcome, Trainer, interrupt};
 use sound_options::{SoundOptions, default_cache};
 use trainer_arguments::{ScheduleArgument, TrainerArguments, WorkersArgument};
 
-/// Trains instruments and captures, compresses and compares models.
+/// Trains instruments, captures and codecs, compresses and compares models.
 #[derive(Parser)]
 #[command(version, about)]
 struct Arguments {
@@ -104,6 +105,8 @@ enum Command {
         #[arg(long, value_name = "PNG")]
         chart: Option<PathBuf>,
     },
+    /// Trains a codec from a folder of audio: a small network that gives one sound the timbre of others.
+    Codec(Box<codec_command::CodecArguments>),
     /// Generates the signal to play through a device before a capture.
     CaptureSignal(capture_command::SignalArguments),
     /// Processes a file with a simulated circuit, as a device to capture.
@@ -118,9 +121,9 @@ enum Command {
     /// Converts a RAVE export; `ondes import` does the same without libtorch.
     #[command(hide = true)]
     ImportRave(import_rave_command::ImportRaveArguments),
-    /// Measures the quality of an instrument or a capture on held-out sound.
+    /// Measures the quality of an instrument, a codec or a capture on held-out sound.
     Evaluate {
-        /// Instrument or capture.
+        /// Instrument, codec or capture.
         model: PathBuf,
         #[command(flatten)]
         sound: SoundOptions,
@@ -181,6 +184,7 @@ impl Arguments {
         let workers = match &self.command {
             Command::Fit(options) => &options.workers,
             Command::Capture(options) => &options.workers,
+            Command::Codec(options) => &options.workers,
             _ => return None,
         };
         workers.workers.map(usize::from)
@@ -204,6 +208,7 @@ fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
     match arguments.command {
         Command::Fit(options) => resumable(fit(&options)?),
         Command::Capture(options) => resumable(capture_command::capture(&options)?),
+        Command::Codec(options) => resumable(codec_command::codec(&options)?),
         other => {
             run_whole(other)?;
             Ok(if interrupt::requested() { Outcome::Interrupted } else { Outcome::Finished })
@@ -222,7 +227,7 @@ fn resumable(outcome: Outcome) -> anyhow::Result<Outcome> {
 /// Runs a command that has no checkpoint to resume from.
 fn run_whole(command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Fit(_) | Command::Capture(_) => unreachable!("they can be interrupted"),
+        Command::Fit(_) | Command::Capture(_) | Command::Codec(_) => unreachable!("they can be interrupted"),
         Command::Export { checkpoint, out, last } => export(&checkpoint, out, last),
         Command::Report { runs, chart } => {
             let runs = runs.iter().map(|path| Run::read(path)).collect::<Result<Vec<_>, _>>()?;
@@ -295,7 +300,7 @@ fn export(path: &Path, out: Option<PathBuf>, last: bool) -> anyhow::Result<()> {
 
 fn fit(options: &FitArguments) -> anyhow::Result<Outcome> {
     let mut config = Config::read(&options.config)?;
-    options.trainer.apply_to_config(&mut config)?;
+    options.trainer.apply_to_config(&mut config.training, &mut config.optimizer)?;
     options.schedule.apply(&mut config.schedule)?;
     config.training.minutes = options.minutes.or(config.training.minutes);
     let mut trainer_options = config.trainer_options();
@@ -315,20 +320,25 @@ fn fit(options: &FitArguments) -> anyhow::Result<Outcome> {
     let dataset = trainer.task().dataset();
     let evaluation = evaluate(&model, dataset.measured(), Some(dataset.recordings(Subset::Training)))?;
     print_evaluation(&evaluation);
+    write_evaluated(&model, &evaluation, &config.out)?;
+    Ok(outcome)
+}
+
+/// Writes a model with its scores on its card.
+fn write_evaluated(model: &Model, evaluation: &Evaluation, out: &Path) -> anyhow::Result<()> {
     let mut header = model.header().clone();
     header.card.quality = evaluation.measures();
-    let model = Model::new(header, model.weights().clone())?;
-    if let Some(folder) = config.out.parent() {
+    if let Some(folder) = out.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", folder.display()))?;
     }
-    file::write(&model, &config.out)?;
-    println!("{}: written", config.out.display());
-    Ok(outcome)
+    file::write(&Model::new(header, model.weights().clone())?, out)?;
+    println!("{}: written", out.display());
+    Ok(())
 }
 
 fn print_evaluation(evaluation: &Evaluation) {
     println!("{:.0} s of held-out sound", evaluation.seconds);
-    println!("{:32} {:>10} {:>10}", "", "model", "sawtooth");
+    println!("{:32} {:>10} {:>10}", "", "model", evaluation.baseline_name);
     for measure in evaluation.measures() {
         let baseline = measure.baseline.unwrap_or(f64::NAN);
         println!("{:32} {:>10.3} {:>10.3} {}", measure.name, measure.value, baseline, measure.unit);

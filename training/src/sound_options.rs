@@ -9,13 +9,14 @@ use ondes_training::capture::network_source::NetworkSource;
 use ondes_training::capture::pair::Pair;
 use ondes_training::capture::task::CaptureOptions;
 use ondes_training::compare::HeldOut;
-use ondes_training::config::{Config, NetworkConfig, TrainingConfig};
+use ondes_training::config::{Config, NetworkConfig};
 use ondes_training::data::is_recipe;
 use ondes_training::evaluate::feature_rate;
 use ondes_training::fine_tune::FineTuneJob;
 use ondes_training::optimizer::OptimizerConfig;
 use ondes_training::schedule::ScheduleConfig;
 use ondes_training::trainer::{Length, RunFiles};
+use ondes_training::training_config::TrainingConfig;
 
 use crate::trainer_arguments::TrainerArguments;
 use crate::value_parser;
@@ -144,7 +145,7 @@ impl FineTuneOptions {
                     schedule: ScheduleConfig::default(),
                     ..recipe
                 };
-                self.trainer.apply_to_config(&mut config)?;
+                self.trainer.apply_to_config(&mut config.training, &mut config.optimizer)?;
                 Ok(FineTuneJob::Instrument(Box::new(config)))
             }
             Kind::Effect => {

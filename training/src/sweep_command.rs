@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use clap::Args;
 use ondes_engine::files;
-use ondes_training::config::read_toml;
 use ondes_training::sweep::{Curve, Settings, Variation, falls_behind, grid, random, set};
 use ondes_training::trainer::{interrupt, metrics};
+use ondes_training::training_config::read_toml;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 

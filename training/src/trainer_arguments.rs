@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use ondes_training::config::Config;
 use ondes_training::distributed::{self, Membership};
 use ondes_training::optimizer::OptimizerConfig;
 use ondes_training::schedule::ScheduleConfig;
 use ondes_training::trainer::endpoint::parse_address;
 use ondes_training::trainer::{Precision, ProfileOptions, TrainerOptions};
+use ondes_training::training_config::TrainingConfig;
 
 use crate::value_parser;
 
@@ -25,7 +25,7 @@ pub struct TrainerArguments {
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4096))]
     accumulate: Option<u16>,
     /// Bound on the memory of the process on the CPU, such as 8G; a batch that needs more is computed in parts.
-    #[arg(long, value_parser = ondes_training::config::parse_bytes)]
+    #[arg(long, value_parser = ondes_training::training_config::parse_bytes)]
     memory: Option<u64>,
     /// Computes the network's values again in the backward pass: half the memory for a third more time.
     #[arg(long)]
@@ -119,11 +119,14 @@ impl TrainerArguments {
     }
 
     /// Changes a configuration.
-    pub fn apply_to_config(&self, config: &mut Config) -> anyhow::Result<()> {
+    pub fn apply_to_config(
+        &self,
+        training: &mut TrainingConfig,
+        optimizer: &mut OptimizerConfig,
+    ) -> anyhow::Result<()> {
         if let Some(name) = &self.optimizer {
-            config.optimizer = OptimizerConfig::named(name)?;
+            *optimizer = OptimizerConfig::named(name)?;
         }
-        let training = &mut config.training;
         training.accumulate = self.accumulate.map_or(training.accumulate, usize::from);
         training.memory = self.memory.or(training.memory);
         training.checkpoint_activations |= self.checkpoint_activations;

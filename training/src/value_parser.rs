@@ -49,7 +49,7 @@ pub fn corpus_minutes(text: &str) -> Result<f64, String> {
 /// Parses a number of windows, 1 to 4096, or `auto`.
 pub fn batch(text: &str) -> Result<usize, String> {
     let rows = text.parse().ok().filter(|rows| (1..=4096).contains(rows));
-    let auto = (text == "auto").then_some(ondes_training::config::AUTO_BATCH);
+    let auto = (text == "auto").then_some(ondes_training::training_config::AUTO_BATCH);
     rows.or(auto).ok_or_else(|| "must be 1 to 4096, or auto".to_owned())
 }
 

@@ -1,7 +1,8 @@
 //! Bessel function of Kaiser windows.
 
 /// Modified Bessel function of the first kind and order 0, by its series.
-pub(super) fn bessel(x: f64) -> f64 {
+#[must_use]
+pub fn i0(x: f64) -> f64 {
     let term = |term: &mut f64, n: u32| {
         *term *= (x / (2.0 * f64::from(n))).powi(2);
         Some(*term)

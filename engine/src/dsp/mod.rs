@@ -10,7 +10,7 @@
 //! and their output does not depend on how the input was divided into blocks, to the bit.
 
 pub mod analysis;
-mod bessel;
+pub mod bessel;
 pub mod cabinet;
 pub mod convolution;
 pub mod dc_blocker;

@@ -7,7 +7,7 @@ use std::f64::consts::PI;
 
 use ondes_kernels::Kernels;
 
-use super::bessel::bessel;
+use super::bessel::i0;
 
 /// Non-zero taps on each side of the middle, for the first and the second filter.
 ///
@@ -129,7 +129,7 @@ impl HalfBandStage {
         let middle = 2 * sides as i32 - 1;
         let tap = |k: i32| {
             let x = f64::from(k - middle);
-            let window = bessel(BETA * (1.0 - (x / f64::from(middle + 1)).powi(2)).max(0.0).sqrt()) / bessel(BETA);
+            let window = i0(BETA * (1.0 - (x / f64::from(middle + 1)).powi(2)).max(0.0).sqrt()) / i0(BETA);
             (PI * x / 2.0).sin() / (PI * x) * window
         };
         let taps: Vec<f64> = (0..2 * sides as i32).map(|j| tap(2 * j)).collect();

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use super::network_source::NetworkSource;
 use super::signal::RATE;
 use super::task::CaptureOptions;
-use crate::config::{AUTO_BATCH, batch_rows, parse_bytes, read_toml};
 use crate::loss::LossWeights;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
 use crate::trainer::{Length, Precision, RunFiles};
+use crate::training_config::{AUTO_BATCH, batch_rows, parse_bytes, read_toml};
 
 /// Passes through the recordings, unless told otherwise.
 const EPOCHS: u64 = 100;

@@ -394,7 +394,7 @@ impl Task for CaptureTask<'_> {
             }
         }
         let mean = errors.iter().sum::<f64>() / errors.len() as f64;
-        Ok(Validation { loss: mean, measure: "validation ESR", sounds })
+        Ok(Validation { loss: mean, measure: "validation ESR", sounds, note: None })
     }
 
     fn first_non_finite(&self, weights: &TorchWeights, batch: &CaptureBatch) -> Option<String> {

@@ -14,10 +14,9 @@ use rayon::prelude::*;
 use tch::{Device, Tensor};
 
 use super::augmentation::Augmentation;
-use super::features::FeatureRate;
+use super::config::DataConfig;
 use super::open_folder;
 use super::store::{Reads, Recordings, apply_gain};
-use crate::config::Config;
 
 /// Largest silence before a recording, as a share of the crop.
 const SILENCE_SHARE: f64 = 0.5;
@@ -156,21 +155,19 @@ impl Dataset {
     ///
     /// # Errors
     /// Returns an error if there is no audio, or a recording cannot be used.
-    pub fn open(config: &Config) -> anyhow::Result<Self> {
-        let rate = FeatureRate { sample_rate: config.network.sample_rate, hop: config.network.hop };
-        let high_pass = config.recordings.high_pass;
+    pub fn open(config: &DataConfig<'_>) -> anyhow::Result<Self> {
         let open = |folder: &Path| -> anyhow::Result<Recordings> {
-            let recordings = open_folder(folder, &config.work.join("features"), rate, high_pass)?;
-            let recordings = recordings.with_knobs(&config.knob).with_context(|| folder.display().to_string())?;
+            let recordings = open_folder(folder, &config.cache, config.rate, config.recordings.high_pass)?;
+            let recordings = recordings.with_knobs(config.knobs).with_context(|| folder.display().to_string())?;
             Ok(if config.recordings.match_levels { recordings.with_matched_levels() } else { recordings })
         };
-        let all = open(&config.data)?;
-        all.store.set_cache(config.loader.cache);
-        let named = || config.data.display().to_string();
+        let all = open(config.folder)?;
+        all.store.set_cache(config.memory);
+        let named = || config.folder.display().to_string();
         let (learnt, held_out) = hold_out(&all, config.recordings.held_out_pitch).with_context(named)?;
-        let split = Self::split(&learnt, config.training.validation_share, config.clip_frames());
+        let split = Self::split(&learnt, config.validation_share, config.frames);
         let split = split.with_context(named)?;
-        let held_out = config.held_out.as_deref().map(open).transpose()?.or(held_out);
+        let held_out = config.held_out.map(open).transpose()?.or(held_out);
         Ok(Self { seed: config.seed, augmentation: config.augmentation, all, held_out, ..split })
     }
 

@@ -21,6 +21,12 @@ impl FeatureRate {
     pub fn seconds(self, frames: usize) -> f64 {
         (frames * self.hop) as f64 / f64::from(self.sample_rate)
     }
+
+    /// Returns the number of frames that last at least so many seconds.
+    #[must_use]
+    pub fn frames(self, seconds: f64) -> usize {
+        (seconds * f64::from(self.sample_rate) / self.hop as f64).ceil() as usize
+    }
 }
 
 /// Analysed recording. Frame `i` describes sample `i · hop`.

@@ -3,6 +3,7 @@
 
 pub mod augmentation;
 pub mod bench;
+pub mod config;
 pub mod crops;
 pub mod envelope;
 pub mod features;
@@ -22,6 +23,7 @@ use anyhow::{Context, bail, ensure};
 use ondes_engine::media::FILE_EXTENSIONS;
 
 pub use augmentation::Augmentation;
+pub use config::{DataConfig, LoaderConfig, RecordingsConfig};
 pub use crops::{CropBatch, Dataset, Subset};
 pub use features::{FeatureRate, Features};
 pub use knobs::RecordedKnob;
@@ -76,7 +78,7 @@ pub fn open_measured(path: &Path, cache: &Path, rate: FeatureRate) -> anyhow::Re
     }
     let mut config = Config::read(path)?;
     (config.network.sample_rate, config.network.hop) = (rate.sample_rate, rate.hop);
-    let dataset = Dataset::open(&config)?;
+    let dataset = Dataset::open(&config.data())?;
     Ok((dataset.measured().clone(), Some(dataset.recordings(Subset::Training).clone())))
 }
 

@@ -184,7 +184,7 @@ fn dataset(folder: &Path) -> Dataset {
                 hop = 160\n[augmentation]\npitch = 1.0\n";
     let path = folder.join("a.toml");
     fs::write(&path, text).expect("it is written");
-    Dataset::open(&Config::read(&path).expect("a recipe")).expect("it opens")
+    Dataset::open(&Config::read(&path).expect("a recipe").data()).expect("it opens")
 }
 
 fn equal(first: &CropBatch, second: &CropBatch) -> bool {
@@ -294,7 +294,7 @@ fn crops_hear_onsets_and_know_the_knobs() {
         Config::read(&path).expect("a recipe")
     };
     let config = recipe("ah = 0.0, oh = 1.0");
-    let dataset = Dataset::open(&config).expect("it opens");
+    let dataset = Dataset::open(&config.data()).expect("it opens");
     let batch = dataset.batch(Subset::Training, 0, 0..128, Device::Cpu).expect("crops");
     let instrument = network::untrained(&config).expect("an instrument");
     let [pitch, loudness, noise, vowel] = &batch.inputs(instrument.header())[..] else { panic!("four inputs") };
@@ -317,7 +317,7 @@ fn crops_hear_onsets_and_know_the_knobs() {
     let loudest = |features: Features| features.loudness().iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let all: Vec<f32> = dataset.all().features().map(|features| loudest(features.expect("it is read"))).collect();
     assert!(all.iter().all(|level| (level - all[0]).abs() < 0.1), "{all:?}");
-    let error = Dataset::open(&recipe("ah = 0.0, eh = 1.0")).err().map(|error| format!("{error:#}"));
+    let error = Dataset::open(&recipe("ah = 0.0, eh = 1.0").data()).err().map(|error| format!("{error:#}"));
     assert!(error.as_ref().is_some_and(|error| error.contains("oh-1.wav: has none of")), "{error:?}");
 }
 
@@ -338,7 +338,7 @@ fn whole_pitches_are_held_out() {
         fs::write(&path, text).expect("it is written");
         Config::read(&path)
     };
-    let dataset = Dataset::open(&config(2).expect("a recipe")).expect("it opens");
+    let dataset = Dataset::open(&config(2).expect("a recipe").data()).expect("it opens");
     let pitches = |recordings: &Recordings| -> Vec<i32> {
         recordings.features().map(|features| features.expect("it is read").pitch()[50].round() as i32).collect()
     };
@@ -348,7 +348,7 @@ fn whole_pitches_are_held_out() {
     assert_eq!(dataset.all().indices.len(), 6);
     let text = report::DataReport::new(dataset.all()).text();
     assert!(text.starts_with("6 recordings, 0.1 minutes; 5 pitches from C4 to G4"), "{text}");
-    let error = Dataset::open(&config(40).expect("a recipe")).err().map(|error| format!("{error:#}"));
+    let error = Dataset::open(&config(40).expect("a recipe").data()).err().map(|error| format!("{error:#}"));
     assert!(error.is_some_and(|error| error.ends_with("there are too few pitches to hold any out")));
     assert!(config(1).is_err());
 }

@@ -8,8 +8,9 @@ use ondes_engine::model::{Control, Kind, Model, Weights, file};
 use serde::Deserialize;
 
 use crate::capture::architecture::Architecture;
-use crate::config::{self, Config, NetworkConfig};
+use crate::config::{Config, NetworkConfig};
 use crate::network;
+use crate::training_config::MAX_BYTES;
 
 /// Part of a `fit` recipe that a student needs.
 #[derive(Deserialize)]
@@ -49,7 +50,7 @@ pub fn student(description: &str, teacher: &Model, seed: u64) -> anyhow::Result<
 
 fn instrument(path: &Path, teacher: &Model, seed: u64) -> anyhow::Result<Model> {
     let name = path.display();
-    let text = files::read_to_string(path, config::MAX_BYTES).with_context(|| format!("{name}: cannot be read"))?;
+    let text = files::read_to_string(path, MAX_BYTES).with_context(|| format!("{name}: cannot be read"))?;
     let Recipe { network } =
         toml::from_str(&text).map_err(|error| anyhow::anyhow!("{name}: {}", error.message().replace('\n', " ")))?;
     let performance = teacher.header().performance.unwrap_or_default();

@@ -11,14 +11,21 @@ const FLOOR: f64 = 1e-4;
 
 /// Multi-scale spectral distance on one device.
 pub struct SpectralDistance {
+    /// Window of each scale; a transform is as long as its window.
     windows: Vec<Tensor>,
 }
 
 impl SpectralDistance {
-    /// Prepares the windows.
+    /// Prepares the scales of instruments.
     #[must_use]
     pub fn new(device: Device) -> Self {
-        let windows = SCALES.iter().map(|&length| {
+        Self::with_scales(&SCALES, device)
+    }
+
+    /// Prepares transforms of these lengths, samples.
+    #[must_use]
+    pub fn with_scales(lengths: &[i64], device: Device) -> Self {
+        let windows = lengths.iter().map(|&length| {
             let window = Tensor::hann_window(length, (Kind::Float, device));
             // A full-scale sine has magnitude 1 at every scale.
             let sum = window.sum(Kind::Float);
@@ -30,9 +37,10 @@ impl SpectralDistance {
     /// Returns the magnitudes of `[batch, samples]` at each scale, `[batch, bin, frame]`.
     #[must_use]
     pub fn spectra(&self, audio: &Tensor) -> Vec<Tensor> {
-        let scales = SCALES.iter().zip(&self.windows);
-        scales
-            .map(|(&length, window)| {
+        self.windows
+            .iter()
+            .map(|window| {
+                let length = window.size()[0];
                 let spectrum = audio.stft(length, length / 4, length, Some(window), false, true, true, false);
                 // The floor keeps the gradient at zero finite.
                 (spectrum.view_as_real().square().sum_dim_intlist([-1_i64].as_slice(), false, Kind::Float) + 1e-14)
@@ -50,6 +58,6 @@ impl SpectralDistance {
             let logarithmic = ((sound + FLOOR).log() - (target + FLOOR).log()).abs().mean(Kind::Float);
             linear + logarithmic
         });
-        terms.reduce(|sum, term| sum + term).expect("there are scales") / SCALES.len() as f64
+        terms.reduce(|sum, term| sum + term).expect("there are scales") / self.windows.len() as f64
     }
 }

@@ -91,8 +91,9 @@ impl Callback for ProgressDisplay {
             }
             None => (format!("step {:>6}", report.step), format!("{pace:.3} s/step")),
         };
+        let note = report.validation.note.as_ref().map_or_else(String::new, |note| format!("  {note}"));
         self.print(&format!(
-            "{position}  loss {:.5}  {} {:.5}{}  {pace_text}  {:.0} s left",
+            "{position}  loss {:.5}  {} {:.5}{}{note}  {pace_text}  {:.0} s left",
             report.mean_loss,
             report.validation.measure,
             report.validation.loss,

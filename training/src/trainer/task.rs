@@ -27,6 +27,8 @@ pub struct Validation {
     pub measure: &'static str,
     /// Beginning of the validation sound: target, then the model's. Only for logs.
     pub sounds: Option<[Vec<f32>; 2]>,
+    /// What else is worth saying, in a few words.
+    pub note: Option<String>,
 }
 
 /// Something that learns: its batches, its loss and its validation. It knows nothing of optimisers, precision or files.

@@ -347,7 +347,7 @@ fn a_task_with_an_adversary_trains_both_sides() {
                 g -= 0.1 * d;
             }
             assert!((value("g") - g).abs() < 1e-6 && (value("d") - d).abs() < 1e-6, "{} {}", value("g"), value("d"));
-            Ok(super::Validation { loss: 0.0, measure: "none", sounds: None })
+            Ok(super::Validation { loss: 0.0, measure: "none", sounds: None, note: None })
         }
         fn first_non_finite(&self, _weights: &TorchWeights, _batch: &()) -> Option<String> {
             None

@@ -31,7 +31,7 @@ fn recipe() -> Format<'static> {
         let path = folder.path().join("a.toml");
         std::fs::write(&path, bytes).expect("the file is written");
         let config = Config::read(&path).map_err(|error| format!("{error:#}"))?;
-        assert!(config.trainer_options().check().is_ok() && config.clip_frames() > 0);
+        assert!(config.trainer_options().check().is_ok() && config.data().frames > 0);
         Ok(())
     })
 }

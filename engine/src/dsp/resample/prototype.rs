@@ -12,7 +12,7 @@
 use std::f64::consts::{PI, TAU};
 use std::sync::LazyLock;
 
-use crate::dsp::bessel::bessel;
+use crate::dsp::bessel::i0;
 
 /// Windows per unit of time, and their width. Unit of time is a sample at the lower rate.
 const DENSITY: f64 = 2.0;
@@ -110,14 +110,14 @@ fn shape() -> f64 {
 
 /// Kaiser window at a distance from its centre.
 fn window(distance: f64) -> f64 {
-    bessel(shape() * (1.0 - (2.0 * distance / WIDTH).powi(2)).max(0.0).sqrt()) / bessel(shape())
+    i0(shape() * (1.0 - (2.0 * distance / WIDTH).powi(2)).max(0.0).sqrt()) / i0(shape())
 }
 
 /// Fourier transform of the window at a frequency in cycles per sample.
 fn window_spectrum(frequency: f64) -> f64 {
     let square = shape().powi(2) - (PI * WIDTH * frequency).powi(2);
     let root = square.abs().sqrt().max(1e-9);
-    WIDTH * if square > 0.0 { root.sinh() } else { root.sin() } / root / bessel(shape())
+    WIDTH * if square > 0.0 { root.sinh() } else { root.sin() } / root / i0(shape())
 }
 
 /// Solves the equations of a symmetrical positive definite Toeplitz matrix by Cholesky's factorisation.

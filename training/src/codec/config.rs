@@ -1,0 +1,213 @@
+//! Configuration of `ondes-train codec`: one TOML file per codec.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::data::{Augmentation, DataConfig, FeatureRate, LoaderConfig, RecordedKnob, RecordingsConfig};
+use crate::optimizer::OptimizerConfig;
+use crate::schedule::ScheduleConfig;
+use crate::trainer::{AlertsConfig, TrainerOptions};
+use crate::training_config::{TrainingConfig, read_toml};
+
+/// Codecs have no recorded knobs.
+static NO_KNOBS: BTreeMap<String, RecordedKnob> = BTreeMap::new();
+
+/// Configuration of a training run. Paths are relative to the file's folder.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CodecConfig {
+    /// Name of the codec.
+    pub name: String,
+    /// Description for the card, one or two sentences.
+    #[serde(default)]
+    pub description: String,
+    /// Author, for the card.
+    #[serde(default)]
+    pub author: String,
+    /// Licence for the card, an SPDX expression.
+    #[serde(default)]
+    pub licence: String,
+    /// Folder of training audio.
+    pub data: PathBuf,
+    /// Folder of audio to measure quality on; without one, the validation files are used.
+    #[serde(default)]
+    pub held_out: Option<PathBuf>,
+    /// Trained codec of the same sizes to start from.
+    #[serde(default)]
+    pub from: Option<PathBuf>,
+    /// Model file to write.
+    pub out: PathBuf,
+    /// Folder for analysed audio and checkpoints.
+    pub work: PathBuf,
+    /// Seed of initial weights, crops and noise.
+    #[serde(default)]
+    pub seed: u64,
+    /// Sizes of the network.
+    #[serde(default)]
+    pub network: CodecNetworkConfig,
+    /// Selection and filtering of the recordings.
+    #[serde(default)]
+    pub recordings: RecordingsConfig,
+    /// Augmentation of the training crops.
+    #[serde(default)]
+    pub augmentation: Augmentation,
+    /// Reading of the recordings.
+    #[serde(default)]
+    pub loader: LoaderConfig,
+    /// Length and pace of training.
+    #[serde(default)]
+    pub training: TrainingConfig,
+    /// Optimiser.
+    #[serde(default)]
+    pub optimizer: OptimizerConfig,
+    /// Schedule of the learning rate.
+    #[serde(default)]
+    pub schedule: ScheduleConfig,
+    /// Thresholds of warnings about speed.
+    #[serde(default)]
+    pub alerts: AlertsConfig,
+    /// Terms of the loss.
+    #[serde(default)]
+    pub loss: CodecLossConfig,
+}
+
+/// Sizes of a codec's network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CodecNetworkConfig {
+    /// Sample rate, Hz.
+    pub sample_rate: u32,
+    /// Bands of the filter bank.
+    pub bands: usize,
+    /// Channels of the first layer; each stage has twice as many as the one before.
+    pub channels: usize,
+    /// Stride of each stage. A frame of latents lasts `bands` times their product, samples.
+    pub ratios: Vec<usize>,
+    /// Latents.
+    pub latents: usize,
+    /// Magnitudes of the noise in each band.
+    pub noise_bands: usize,
+}
+
+impl Default for CodecNetworkConfig {
+    fn default() -> Self {
+        Self { sample_rate: 48_000, bands: 16, channels: 48, ratios: vec![2, 2, 4], latents: 16, noise_bands: 5 }
+    }
+}
+
+impl CodecNetworkConfig {
+    /// Returns the length of a frame of latents, samples.
+    #[must_use]
+    pub fn hop(&self) -> usize {
+        self.bands * self.ratios.iter().product::<usize>()
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        ensure!((8_000..=192_000).contains(&self.sample_rate), "network.sample_rate must be 8000 to 192000");
+        ensure!([2, 4, 8, 16, 32, 64].contains(&self.bands), "network.bands must be 2, 4, 8, 16, 32 or 64");
+        ensure!((4..=512).contains(&self.channels), "network.channels must be 4 to 512");
+        let ratios_fit = self.ratios.iter().all(|ratio| (1..=8).contains(ratio));
+        ensure!(
+            ratios_fit && (1..=6).contains(&self.ratios.len()),
+            "network.ratios must be 1 to 6 numbers from 1 to 8"
+        );
+        let hops = 2 * self.bands..=4096;
+        ensure!(hops.contains(&self.hop()), "bands times ratios must be {} to {}", hops.start(), hops.end());
+        ensure!((1..=128).contains(&self.latents), "network.latents must be 1 to 128");
+        ensure!((2..=64).contains(&self.noise_bands), "network.noise_bands must be 2 to 64");
+        Ok(())
+    }
+}
+
+/// Terms of a codec's loss.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CodecLossConfig {
+    /// Weight of the spectral distance of the sounds.
+    pub sound: f64,
+    /// Weight of the spectral distance of their bands.
+    pub bands: f64,
+    /// Weight of the information in the latents, nats (Kullback-Leibler divergence from a normal distribution). Much of
+    /// it makes latents smooth; too much makes them empty.
+    pub information: f64,
+    /// Information of each latent that costs nothing, nats (Kingma et al., NeurIPS 2016).
+    pub free_nats: f64,
+}
+
+impl Default for CodecLossConfig {
+    fn default() -> Self {
+        Self { sound: 1.0, bands: 1.0, information: 1e-3, free_nats: 0.25 }
+    }
+}
+
+impl CodecLossConfig {
+    fn check(&self) -> anyhow::Result<()> {
+        let weights = [
+            ("sound", self.sound),
+            ("bands", self.bands),
+            ("information", self.information),
+            ("free_nats", self.free_nats),
+        ];
+        for (name, weight) in weights {
+            ensure!(weight >= 0.0 && weight.is_finite(), "loss.{name} must be 0 or above");
+        }
+        ensure!(self.sound + self.bands > 0.0, "loss.sound and loss.bands must not both be 0");
+        Ok(())
+    }
+}
+
+impl CodecConfig {
+    /// Reads a configuration and resolves its paths.
+    ///
+    /// # Errors
+    /// Returns an error with the line if the file is missing, is not TOML, has an unknown key, or a value is out of
+    /// range.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let mut config: Self = read_toml(path)?;
+        config.check().with_context(|| path.display().to_string())?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let optional = [&mut config.held_out, &mut config.from].into_iter().flatten();
+        for path in [&mut config.data, &mut config.out, &mut config.work].into_iter().chain(optional) {
+            *path = folder.join(&path);
+        }
+        Ok(config)
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        self.network.check()?;
+        self.recordings.check()?;
+        self.loader.check()?;
+        self.training.check()?;
+        self.augmentation.check()?;
+        self.loss.check()?;
+        self.trainer_options().check()
+    }
+
+    /// Returns the settings of the trainer.
+    #[must_use]
+    pub fn trainer_options(&self) -> TrainerOptions {
+        self.training.trainer_options(&self.work, &self.optimizer, &self.schedule, self.alerts)
+    }
+
+    /// Returns where the recordings are, and how crops are cut from them.
+    #[must_use]
+    pub fn data(&self) -> DataConfig<'_> {
+        let rate = FeatureRate { sample_rate: self.network.sample_rate, hop: self.network.hop() };
+        DataConfig {
+            folder: &self.data,
+            held_out: self.held_out.as_deref(),
+            cache: self.work.join("features"),
+            rate,
+            recordings: self.recordings,
+            knobs: &NO_KNOBS,
+            augmentation: self.augmentation,
+            memory: self.loader.cache,
+            validation_share: self.training.validation_share,
+            frames: rate.frames(self.training.clip_seconds),
+            seed: self.seed,
+        }
+    }
+}

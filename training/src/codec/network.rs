@@ -1,0 +1,245 @@
+//! Graph of a codec: a filter bank, an encoder of causal convolutions to the latents, and its mirror image.
+
+use ondes_engine::model::{
+    Activation, Card, Distribution, FORMAT, Header, Kind, Method, Model, ModelError, Node, Op, Port, Tensor, Weights,
+};
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+
+use super::config::{CodecConfig, CodecNetworkConfig};
+use super::filter_bank::FilterBank;
+
+/// Name of the latents: a node of the encoder, and the port between the methods.
+pub const LATENTS: &str = "latents";
+/// Node of an encoder in training that outputs means and log variances of the latents.
+pub const DISTRIBUTION: &str = "encoder.distribution";
+/// Node of an encoder in training that outputs normal noise of the latents' shape.
+pub const DRAW: &str = "encoder.draw";
+/// First node of the decoder.
+pub const DECODER_INPUT: &str = "decoder.input";
+/// Node with the bands of the sound, in encoder and decoder.
+pub const ENCODER_BANDS: &str = "encoder.bands";
+/// See [`ENCODER_BANDS`].
+pub const DECODER_BANDS: &str = "decoder.bands";
+/// Weights with this prefix are those of the filter bank, which are not learnt.
+pub const FILTER_BANK: &str = "filter_bank";
+
+/// Dilations of the residual layers of a stage (van den Oord et al., 2016).
+const ENCODER_DILATIONS: [usize; 2] = [1, 3];
+const DECODER_DILATIONS: [usize; 3] = [1, 3, 9];
+/// Taps of the first layer of the encoder and the last of the decoder.
+const OUTER_KERNEL: usize = 7;
+/// Taps of the other layers without a stride.
+const KERNEL: usize = 3;
+/// Slope of the activation below zero.
+const SLOPE: f32 = 0.2;
+/// Offset of the noise's magnitudes, so that it is quiet before training (Caillon & Esling, arXiv:2111.05011).
+const NOISE_OFFSET: f32 = -5.0;
+/// Number of the decoder's noise, and of the encoder's in training.
+const NOISE_NUMBER: u32 = 1;
+const DRAW_NUMBER: u32 = 2;
+/// Scale of the initial weights of a residual layer's last convolution, so that deep networks begin as shallow ones.
+const RESIDUAL_SCALE: f32 = 0.3;
+/// Scale of the initial weights of the layers that make latents, wave and noise.
+const OUTPUT_SCALE: f32 = 0.3;
+/// Initial logarithm of the latents' variance: small, so that the decoder can rely on them from the first step.
+pub const LOG_VARIANCE: f32 = -4.0;
+
+/// Creates an untrained codec.
+///
+/// # Errors
+/// Returns an error if the sizes make no valid model.
+pub fn untrained(config: &CodecConfig) -> Result<Model, ModelError> {
+    let network = &config.network;
+    let bank = FilterBank { bands: network.bands };
+    let (encode, decode) = (encoder(network, bank), decoder(network, bank));
+    let forward = Method {
+        name: "forward".into(),
+        nodes: encode.nodes.iter().chain(&decode.nodes).cloned().collect(),
+        outputs: decode.outputs.clone(),
+        ..encode.clone()
+    };
+    let methods = vec![encode, decode, forward];
+    let weights = initial_weights(&methods[..2], bank, config.seed)?;
+    let header = Header {
+        format: FORMAT,
+        kind: Kind::Codec,
+        sample_rate: network.sample_rate,
+        methods,
+        controls: Vec::new(),
+        variants: Vec::new(),
+        performance: None,
+        card: Card {
+            name: config.name.clone(),
+            description: config.description.clone(),
+            author: config.author.clone(),
+            licence: config.licence.clone(),
+            ..Card::default()
+        },
+    };
+    Model::new(header, weights)
+}
+
+/// Returns `method` with other outputs: values of its nodes.
+///
+/// # Errors
+/// Returns an error if there is no such node.
+pub fn showing(method: &Method, nodes: &[&str]) -> Result<Method, ModelError> {
+    let shapes = method.infer()?;
+    let port = |name: &&str| {
+        let index = method.nodes.iter().position(|node| node.name == **name);
+        let index = index.ok_or_else(|| ModelError::Header(format!("{} has no node {name:?}", method.name)))?;
+        let shape = shapes.values[method.inputs.len() + index];
+        Ok(Port { name: (*name).to_owned(), channels: shape.channels, ratio: shape.ratio })
+    };
+    Ok(Method { outputs: nodes.iter().map(port).collect::<Result<_, ModelError>>()?, ..method.clone() })
+}
+
+/// Returns the encoder as it is trained: it shows bands, distribution and normal noise.
+///
+/// # Errors
+/// Returns an error if the model is no codec of [`untrained`].
+pub fn training_encoder(model: &Model) -> Result<Method, ModelError> {
+    let mut encode = model.method("encode")?.clone();
+    let latents = encode.outputs[0].channels;
+    let noise = Op::Noise { channels: latents, distribution: Distribution::Normal, number: DRAW_NUMBER };
+    encode.nodes.push(Node { name: DRAW.into(), inputs: vec![DISTRIBUTION.into()], op: noise });
+    showing(&encode, &[ENCODER_BANDS, DISTRIBUTION, DRAW])
+}
+
+fn encoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
+    let mut nodes = Nodes { activations: "encoder.activation", ..Nodes::default() };
+    let analysis = Op::Conv1d { outputs: bank.bands, kernel: bank.taps(), stride: bank.bands, dilation: 1, groups: 1 };
+    let bands = nodes.add("filter_bank.analysis", &["in"], analysis);
+    let bands = nodes.add(ENCODER_BANDS, &[&bands], Op::FlipOddBands);
+    let mut channels = network.channels;
+    let mut value = nodes.convolution("encoder.input", &bands, channels, OUTER_KERNEL, 1);
+    for (stage, &ratio) in network.ratios.iter().enumerate() {
+        for dilation in ENCODER_DILATIONS {
+            value = nodes.residual(&format!("encoder.{stage}.{dilation}"), &value, channels, dilation);
+        }
+        channels *= 2;
+        let active = nodes.active(&value);
+        let down = Op::Conv1d { outputs: channels, kernel: 2 * ratio, stride: ratio, dilation: 1, groups: 1 };
+        value = nodes.add(&format!("encoder.{stage}.down"), &[&active], down);
+    }
+    let active = nodes.active(&value);
+    let distribution = nodes.convolution(DISTRIBUTION, &active, 2 * network.latents, KERNEL, 1);
+    nodes.add(LATENTS, &[&distribution], Op::Split { start: 0, channels: network.latents });
+    nodes.method("encode", network, ("in", 1, 1), (LATENTS, network.latents, network.hop()))
+}
+
+fn decoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
+    let mut nodes = Nodes { activations: "decoder.activation", ..Nodes::default() };
+    let mut channels = network.channels << network.ratios.len();
+    let mut value = nodes.convolution(DECODER_INPUT, LATENTS, channels, KERNEL, 1);
+    let active = nodes.active(&value);
+    let shape = nodes.convolution("decoder.noise.shape", &active, bank.bands * network.noise_bands, KERNEL, 1);
+    for (stage, &ratio) in network.ratios.iter().enumerate().rev() {
+        channels /= 2;
+        let active = nodes.active(&value);
+        let up = Op::ConvTranspose1d { outputs: channels, kernel: 2 * ratio, stride: ratio };
+        value = nodes.add(&format!("decoder.{stage}.up"), &[&active], up);
+        for dilation in DECODER_DILATIONS {
+            value = nodes.residual(&format!("decoder.{stage}.{dilation}"), &value, channels, dilation);
+        }
+    }
+    let active = nodes.active(&value);
+    // A wave and its amplitude, each in its own band.
+    let wave = nodes.convolution("decoder.wave", &active, 2 * bank.bands, OUTER_KERNEL, 1);
+    let wave = nodes.add("decoder.wave.gated", &[&wave], Op::Gate);
+    let frames = network.hop() / bank.bands;
+    let shape = nodes.add("decoder.noise.offset", &[&shape], Op::Affine { scale: 1.0, offset: NOISE_OFFSET });
+    let shape = nodes.add("decoder.noise.magnitudes", &[&shape], Op::Activation(Activation::ExpSigmoid));
+    let channels = bank.bands * frames;
+    let white = Op::Noise { channels, distribution: Distribution::Uniform, number: NOISE_NUMBER };
+    let white = nodes.add("decoder.noise.white", &[&shape], white);
+    let shaped = Op::ShapedNoise { bands: network.noise_bands, hop: frames };
+    let noise = nodes.add("decoder.noise", &[&shape, &white], shaped);
+    let bands = nodes.add(DECODER_BANDS, &[&wave, &noise], Op::Add);
+    let bands = nodes.add("decoder.bands.flipped", &[&bands], Op::FlipOddBands);
+    let samples = nodes.convolution("filter_bank.synthesis", &bands, bank.bands, bank.synthesis_frames(), 1);
+    let sound = nodes.add("filter_bank.sound", &[&samples], Op::Interleave { factor: bank.bands });
+    nodes.add("out", &[&sound], Op::Latency { samples: bank.delay() });
+    nodes.method("decode", network, (LATENTS, network.latents, network.hop()), ("out", 1, 1))
+}
+
+/// Nodes of a method under construction.
+#[derive(Default)]
+struct Nodes {
+    nodes: Vec<Node>,
+    /// Prefix of the names of activations, which are numbered.
+    activations: &'static str,
+}
+
+impl Nodes {
+    fn add(&mut self, name: &str, inputs: &[&str], op: Op) -> String {
+        let inputs = inputs.iter().map(|&input| input.to_owned()).collect();
+        self.nodes.push(Node { name: name.to_owned(), inputs, op });
+        name.to_owned()
+    }
+
+    fn convolution(&mut self, name: &str, input: &str, outputs: usize, kernel: usize, dilation: usize) -> String {
+        self.add(name, &[input], Op::Conv1d { outputs, kernel, stride: 1, dilation, groups: 1 })
+    }
+
+    fn active(&mut self, input: &str) -> String {
+        let name = format!("{}.{}", self.activations, self.nodes.len());
+        self.add(&name, &[input], Op::Activation(Activation::LeakyRelu { slope: SLOPE }))
+    }
+
+    fn residual(&mut self, name: &str, input: &str, channels: usize, dilation: usize) -> String {
+        let active = self.active(input);
+        let wide = self.convolution(&format!("{name}.wide"), &active, channels, KERNEL, dilation);
+        let active = self.active(&wide);
+        let point = self.convolution(&format!("{name}.point"), &active, channels, 1, 1);
+        self.add(name, &[input, &point], Op::Add)
+    }
+
+    fn method(
+        self,
+        name: &str,
+        network: &CodecNetworkConfig,
+        from: (&str, usize, usize),
+        to: (&str, usize, usize),
+    ) -> Method {
+        let port = |(name, channels, ratio): (&str, usize, usize)| Port { name: name.into(), channels, ratio };
+        let (inputs, outputs) = (vec![port(from)], vec![port(to)]);
+        Method { name: name.into(), block: network.hop(), warm_up: 0, inputs, outputs, nodes: self.nodes }
+    }
+}
+
+/// Draws initial weights that keep the variance of what goes through (He et al., ICCV 2015).
+fn initial_weights(methods: &[Method], bank: FilterBank, seed: u64) -> Result<Weights, ModelError> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut weights = Weights::default();
+    for method in methods {
+        let shapes = method.infer()?;
+        for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
+            let scale = match node.name.as_str() {
+                DISTRIBUTION | "decoder.wave" | "decoder.noise.shape" => OUTPUT_SCALE,
+                name if name.ends_with(".point") => RESIDUAL_SCALE,
+                _ => 1.0,
+            };
+            for spec in node.op.weights(&inputs) {
+                let count: usize = spec.shape.iter().product();
+                let taps = match node.op {
+                    Op::ConvTranspose1d { kernel, stride, .. } => inputs[0].channels * kernel / stride,
+                    _ => spec.shape[1..].iter().product(),
+                };
+                let bound = scale * (6.0 / ((1.0 + SLOPE * SLOPE) * taps.max(1) as f32)).sqrt();
+                let values = match (node.name.as_str(), spec.name) {
+                    ("filter_bank.analysis", "weight") => bank.analysis(),
+                    ("filter_bank.synthesis", "weight") => bank.synthesis(),
+                    (DISTRIBUTION, "bias") => {
+                        (0..count).map(|index| if index < count / 2 { 0.0 } else { LOG_VARIANCE }).collect()
+                    }
+                    (_, "bias") => vec![0.0; count],
+                    _ => (0..count).map(|_| random.random_range(-bound..bound)).collect(),
+                };
+                weights.insert(format!("{}.{}", node.name, spec.name), Tensor::new(&spec.shape, values));
+            }
+        }
+    }
+    Ok(weights)
+}

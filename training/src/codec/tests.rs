@@ -1,0 +1,187 @@
+use ondes_engine::dsp::level::peak;
+use ondes_engine::media::{WavBits, WavWriter};
+use ondes_engine::model::Model;
+use ondes_torch::{TorchGraph, TorchWeights};
+use tch::{Device, Kind, Tensor};
+
+use super::filter_bank::FilterBank;
+use super::*;
+use crate::capture::measure::play_method;
+use crate::trainer::{Task, Trainer};
+
+/// Writes a recipe of a small codec for three recordings of tones, and returns the recipe.
+fn recipe(folder: &std::path::Path, more: &str) -> CodecConfig {
+    let sounds = folder.join("sounds");
+    std::fs::create_dir_all(&sounds).expect("a folder");
+    for (index, frequency) in [220.0, 330.0, 440.0].into_iter().enumerate() {
+        let path = sounds.join(format!("{index}.wav"));
+        let mut writer = WavWriter::create(path, 16_000, 1, WavBits::Int16).expect("a file");
+        writer.write(&[tone(frequency, 24_000)]).expect("it is written");
+        writer.finish().expect("it is written");
+    }
+    let path = folder.join("a.toml");
+    let text = format!(
+        "name = \"a\"\ndata = \"sounds\"\nout = \"a.ondes\"\nwork = \"work\"\n[network]\nsample_rate = 16000\n\
+         bands = 4\nchannels = 4\nratios = [2, 4]\nlatents = 3\nnoise_bands = 3\n[training]\nbatch = 2\n\
+         clip_seconds = 0.3\nthreads = 1\ndevice = \"cpu\"\nwarmup_steps = 5\nvalidate_every = 20\n{more}"
+    );
+    std::fs::write(&path, text).expect("it is written");
+    CodecConfig::read(&path).expect("a recipe")
+}
+
+/// A tone of 16 kHz that swells and fades four times a second.
+fn tone(frequency: f32, samples: usize) -> Vec<f32> {
+    let wave = |hz: f32, n: usize| (std::f32::consts::TAU * hz * n as f32 / 16_000.0).sin();
+    (0..samples).map(|n| 0.3 * wave(frequency, n) * wave(2.0, n).powi(2)).collect()
+}
+
+fn noise(samples: usize) -> Vec<f32> {
+    let mut random = ondes_engine::random::Lcg::new(3);
+    (0..samples).map(|_| random.next_signed() as f32).collect()
+}
+
+fn power(sound: &[f32]) -> f64 {
+    sound.iter().map(|x| f64::from(*x).powi(2)).sum()
+}
+
+/// Splits a sound into bands, `[1, band, frame]`; the frames before it are silent.
+fn split(bank: FilterBank, sound: &[f32]) -> Tensor {
+    let weight = Tensor::from_slice(&bank.analysis()).view([bank.bands as i64, 1, bank.taps() as i64]);
+    let sound = Tensor::from_slice(sound).view([1, 1, -1]).constant_pad_nd([bank.delay() as i64, 0]);
+    sound.conv1d(&weight, None::<Tensor>, [bank.bands as i64], [0], [1], 1)
+}
+
+#[test]
+fn filter_banks_lose_little_and_separate_bands() {
+    for bands in [4, 16, 64] {
+        let bank = FilterBank { bands };
+        let sound = noise(64 * bands);
+        let (bands_i, frames) = (bands as i64, bank.synthesis_frames() as i64);
+        let weight = Tensor::from_slice(&bank.synthesis()).view([bands_i, bands_i, frames]);
+        let joined =
+            split(bank, &sound).constant_pad_nd([frames - 1, 0]).conv1d(&weight, None::<Tensor>, [1], [0], [1], 1);
+        let joined = Vec::<f32>::try_from(joined.transpose(1, 2).contiguous().view(-1)).expect("numbers");
+        let error: Vec<f32> = joined[bank.delay()..].iter().zip(&sound).map(|(a, b)| a - b).collect();
+        let loss_db = 10.0 * (power(&error) / power(&sound)).log10();
+        assert!(loss_db < -45.0, "{bands}: {loss_db} dB");
+
+        // A sound in the middle of band 1 leaks 30 dB below into its neighbours, and not beyond.
+        let frequency = 1.5 * std::f32::consts::PI / bands as f32;
+        let sound: Vec<f32> = (0..64 * bands).map(|n| (frequency * n as f32).sin()).collect();
+        let levels = split(bank, &sound).narrow(2, 16, 48).square().mean_dim([2_i64].as_slice(), false, Kind::Float);
+        let levels = Vec::<f32>::try_from(levels.view(-1)).expect("numbers");
+        assert!(levels[0] + levels[2] < 3e-3 * levels[1], "{bands}: {levels:?}");
+        assert!(levels[3..].iter().all(|level| *level < 1e-7 * levels[1]), "{bands}: {levels:?}");
+    }
+}
+
+/// Returns a model whose weights are larger than untrained ones, so that nothing is near zero.
+fn lively(model: &Model) -> Model {
+    let mut weights = model.weights().clone();
+    let changed: Vec<_> = weights
+        .iter()
+        .filter(|(name, _)| !name.starts_with(network::FILTER_BANK))
+        .map(|(name, weight)| {
+            let floats = weight.floats();
+            let values = floats.iter().zip(noise(floats.len()));
+            let values = values.map(|(weight, noise)| 1.5 * weight + 0.02 * noise).collect();
+            (name.to_owned(), ondes_engine::model::Tensor::new(weight.shape(), values))
+        })
+        .collect();
+    for (name, weight) in changed {
+        weights.insert(name, weight);
+    }
+    Model::new(model.header().clone(), weights).expect("a model")
+}
+
+fn played(model: &Model, sound: &[f32]) -> Vec<f32> {
+    play_method(model, "forward", &[], sound).expect("it plays")
+}
+
+fn assert_close(found: &[f32], expected: &[f32], tolerance: f64) {
+    let error: Vec<f32> = found.iter().zip(expected).map(|(a, b)| a - b).collect();
+    let relative = (power(&error) / power(expected)).sqrt();
+    assert!(relative < tolerance && peak(expected) > 1e-3, "{relative}");
+}
+
+#[test]
+fn codecs_play_natively_as_in_training() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = lively(&network::untrained(&recipe(folder.path(), "")).expect("a codec"));
+    let sound = tone(220.0, 6_400);
+    let graph = TorchGraph::new(model.method("forward").expect("a method"), 16_000).expect("it fits");
+    let weights = TorchWeights::new(model.weights(), Device::Cpu);
+    let output = graph.run(&weights, &[Tensor::from_slice(&sound).view([1, 1, -1])], 0).remove(0);
+    assert_close(&played(&model, &sound), &Vec::<f32>::try_from(output.view(-1)).expect("numbers"), 2e-5);
+}
+
+#[test]
+fn finished_codecs_sound_the_same_and_order_their_latents() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = recipe(folder.path(), "");
+    let untrained = network::untrained(&config).expect("a codec");
+    let model = lively(&untrained);
+    let task = CodecTask::new(config).expect("a task");
+    let finished = task.finished(&model).expect("latents");
+    let sound = tone(330.0, 6_400);
+    // What the decoder takes for the latents before the first differs.
+    assert_close(&played(&finished, &sound)[3_200..], &played(&model, &sound)[3_200..], 1e-4);
+    assert!(finished.weights().iter().all(|(name, _)| !name.starts_with(network::DISTRIBUTION)));
+
+    let again = principal::in_training(&finished, &untrained).expect("the same sizes");
+    assert_close(&played(&again, &sound), &played(&finished, &sound), 1e-6);
+    let weights = TorchWeights::new(again.weights(), Device::Cpu);
+    let latents = task.latents(&weights, 0..principal::BATCHES, Device::Cpu).expect("latents");
+    let (mean, variance) = (latents.mean_dim(1, false, Kind::Float), latents.var_dim(1, true, false));
+    assert!(mean.abs().max().double_value(&[]) < 1e-4);
+    let variance = Vec::<f32>::try_from(variance).expect("numbers");
+    assert!(variance.is_sorted_by(|a, b| a >= b) && variance[0] > 1.1 * variance[2], "{variance:?}");
+
+    let other =
+        CodecConfig { network: config::CodecNetworkConfig { latents: 4, ..small() }, ..recipe(folder.path(), "") };
+    let other = network::untrained(&other).expect("a codec");
+    let error = principal::in_training(&finished, &other).expect_err("other sizes").to_string();
+    assert!(error.contains("other sizes"), "{error}");
+}
+
+fn small() -> config::CodecNetworkConfig {
+    let folder = tempfile::tempdir().expect("a folder");
+    recipe(folder.path(), "").network
+}
+
+#[test]
+fn codecs_learn_and_go_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = recipe(folder.path(), "steps = 60\nlearning_rate = 0.005\n");
+    let run = |config: &CodecConfig, resumed: bool| {
+        let options = config.trainer_options();
+        let mut trainer = Trainer::new(CodecTask::new(config.clone()).expect("a task"), options).expect("a trainer");
+        if resumed {
+            trainer.resume().expect("a checkpoint");
+        }
+        trainer.run().expect("it trains");
+        let model = trainer.model().expect("a model");
+        trainer.task().finished(&model).expect("a codec")
+    };
+    let finished = run(&config, false);
+    let metrics = std::fs::read_to_string(folder.path().join("work/metrics.jsonl")).expect("a log");
+    let losses: Vec<f64> = metrics
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"))
+        .filter_map(|line| line["loss"].as_f64())
+        .collect();
+    assert!(losses.last() < losses.first().map(|first| 0.7 * first).as_ref(), "{losses:?}");
+    assert_eq!(run(&config, true).weights(), finished.weights(), "a finished run has nothing to do");
+
+    // A trained codec is a better start than none.
+    ondes_engine::model::file::write(&finished, &folder.path().join("a.ondes")).expect("it is written");
+    let mut further = recipe(folder.path(), "steps = 60\nlearning_rate = 0.005\n");
+    let start = |config: CodecConfig| {
+        let mut task = CodecTask::new(config).expect("a task");
+        let weights = TorchWeights::new(task.initial().weights(), Device::Cpu);
+        task.validate(&weights, Device::Cpu).expect("a loss").loss
+    };
+    let untrained = start(further.clone());
+    further.from = Some(folder.path().join("a.ondes"));
+    assert!(start(further) < 0.8 * untrained);
+}

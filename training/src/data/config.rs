@@ -1,0 +1,85 @@
+//! Where recordings are, and how crops are cut from them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::ensure;
+use serde::{Deserialize, Serialize};
+
+use super::augmentation::Augmentation;
+use super::features::FeatureRate;
+use super::knobs::RecordedKnob;
+use crate::training_config::bytes;
+
+/// Selection and filtering of the recordings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RecordingsConfig {
+    /// Frequency below which the sound is attenuated, by 12 dB per octave, Hz; 0 for none. A dataset has its own.
+    pub high_pass: u16,
+    /// Plays all recordings equally loud: for sessions of different levels, and for recordings of one dynamic.
+    pub match_levels: bool,
+    /// Interval, in recorded pitches, of those that are not learnt but measured at the end; 0 for none.
+    pub held_out_pitch: usize,
+}
+
+impl RecordingsConfig {
+    /// Checks the ranges.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        ensure!(self.high_pass <= 500, "recordings.high_pass must be 0 to 500 Hz");
+        ensure!(self.held_out_pitch != 1, "recordings.held_out_pitch must be 0, or 2 and more");
+        Ok(())
+    }
+}
+
+/// Reading of recordings while training.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LoaderConfig {
+    /// Threads; 0 to start with one and add more while the trainer waits for data.
+    pub workers: usize,
+    /// Memory for decoded recordings, bytes, such as "512M".
+    #[serde(deserialize_with = "bytes")]
+    pub cache: u64,
+}
+
+impl Default for LoaderConfig {
+    fn default() -> Self {
+        Self { workers: 0, cache: 512_000_000 }
+    }
+}
+
+impl LoaderConfig {
+    /// Checks the ranges.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        ensure!((0..=256).contains(&self.workers), "loader.workers must be 0 to 256");
+        Ok(())
+    }
+}
+
+/// What a [`Dataset`](super::Dataset) is made of.
+#[derive(Clone, Debug)]
+pub struct DataConfig<'a> {
+    /// Folder of recordings, or a dataset.
+    pub folder: &'a Path,
+    /// Recordings to measure quality on; without them, the validation files are used.
+    pub held_out: Option<&'a Path>,
+    /// Folder for analysed recordings.
+    pub cache: PathBuf,
+    /// Rates of sound and features.
+    pub rate: FeatureRate,
+    /// Selection and filtering.
+    pub recordings: RecordingsConfig,
+    /// Knobs that the recordings tell.
+    pub knobs: &'a BTreeMap<String, RecordedKnob>,
+    /// Augmentation of the training crops.
+    pub augmentation: Augmentation,
+    /// Memory for decoded recordings, bytes.
+    pub memory: u64,
+    /// Share of the files used for validation.
+    pub validation_share: f64,
+    /// Frames of a crop.
+    pub frames: usize,
+    /// Seed of the crops.
+    pub seed: u64,
+}
