@@ -51,7 +51,7 @@ pub struct Evaluation {
     pub model: Scores,
     /// Scores of the baseline.
     pub baseline: Scores,
-    /// What the baseline is.
+    /// Name of the baseline in tables.
     pub baseline_name: &'static str,
     /// Spectral distance of the nearest trained recordings, resampled.
     pub nearest_distance: Option<f64>,

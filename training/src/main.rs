@@ -11,6 +11,7 @@ mod output_options;
 mod prepare_command;
 mod prune_command;
 mod quantize_command;
+mod recipe_arguments;
 mod sound_options;
 mod sweep_command;
 mod trainer_arguments;
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use ondes_engine::model::{Model, file};
 use ondes_training::config::Config;
@@ -30,9 +31,9 @@ use ondes_training::distributed::{GroupError, Membership, launch, quiet};
 use ondes_training::evaluate::{Evaluation, evaluate, feature_rate};
 use ondes_training::instrument::InstrumentTask;
 use ondes_training::report::{self, Run};
-use ondes_training::trainer::{Checkpoint, Outcome, Trainer, interrupt};
+use ondes_training::trainer::{Checkpoint, Outcome, interrupt};
+use recipe_arguments::RecipeArguments;
 use sound_options::{SoundOptions, default_cache};
-use trainer_arguments::{ScheduleArgument, TrainerArguments, WorkersArgument};
 
 /// Trains instruments, captures and codecs, compresses and compares models.
 #[derive(Parser)]
@@ -40,25 +41,6 @@ use trainer_arguments::{ScheduleArgument, TrainerArguments, WorkersArgument};
 struct Arguments {
     #[command(subcommand)]
     command: Command,
-}
-
-/// Options of `fit`.
-#[derive(Args)]
-struct FitArguments {
-    /// TOML file with data, network and training; examples are in `training/recipes`.
-    config: PathBuf,
-    /// Resumes from the last checkpoint of this configuration.
-    #[arg(long)]
-    resume: bool,
-    /// Trains for about this time instead of the configured number of steps.
-    #[arg(long, value_parser = value_parser::positive)]
-    minutes: Option<f64>,
-    #[command(flatten)]
-    trainer: TrainerArguments,
-    #[command(flatten)]
-    workers: WorkersArgument,
-    #[command(flatten)]
-    schedule: ScheduleArgument,
 }
 
 #[derive(Subcommand)]
@@ -84,7 +66,7 @@ enum Command {
     #[command(subcommand)]
     Data(data_command::DataCommand),
     /// Trains an instrument from a folder of audio.
-    Fit(Box<FitArguments>),
+    Fit(Box<RecipeArguments>),
     /// Writes the best model of a checkpoint.
     Export {
         /// Checkpoint of an interrupted or running training.
@@ -184,7 +166,7 @@ impl Arguments {
         let workers = match &self.command {
             Command::Fit(options) => &options.workers,
             Command::Capture(options) => &options.workers,
-            Command::Codec(options) => &options.workers,
+            Command::Codec(options) => &options.recipe.workers,
             _ => return None,
         };
         workers.workers.map(usize::from)
@@ -298,29 +280,22 @@ fn export(path: &Path, out: Option<PathBuf>, last: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn fit(options: &FitArguments) -> anyhow::Result<Outcome> {
+/// Trains an instrument and writes it. Returns `Interrupted` if it was stopped; the best model so far is written then, too.
+fn fit(options: &RecipeArguments) -> anyhow::Result<Outcome> {
     let mut config = Config::read(&options.config)?;
-    options.trainer.apply_to_config(&mut config.training, &mut config.optimizer)?;
-    options.schedule.apply(&mut config.schedule)?;
-    config.training.minutes = options.minutes.or(config.training.minutes);
-    let mut trainer_options = config.trainer_options();
-    let membership = options.workers.join(&mut trainer_options)?;
-    let has_checkpoint = trainer_options.files.checkpoint.exists();
-    let mut trainer = Trainer::new(InstrumentTask::new(config.clone())?, trainer_options)?;
-    if options.resume || membership.as_ref().is_some_and(|membership| membership.restarts > 0 && has_checkpoint) {
-        trainer.resume()?;
-    }
-    eprintln!("{}", DataReport::new(trainer.task().dataset().all()).text());
-    interrupt::install()?;
-    let outcome = trainer.run()?;
-    if membership.is_some_and(|membership| !membership.is_first()) {
-        return Ok(outcome);
-    }
+    options.apply(&mut config.training, &mut config.optimizer, &mut config.schedule)?;
+    let out = config.out.clone();
+    let (outcome, trainer) = options.train(config.trainer_options(), || {
+        let task = InstrumentTask::new(config)?;
+        eprintln!("{}", DataReport::new(task.dataset().all()).text());
+        Ok(task)
+    })?;
+    let Some(mut trainer) = trainer else { return Ok(outcome) };
     let model = trainer.model()?;
     let dataset = trainer.task().dataset();
     let evaluation = evaluate(&model, dataset.measured(), Some(dataset.recordings(Subset::Training)))?;
     print_evaluation(&evaluation);
-    write_evaluated(&model, &evaluation, &config.out)?;
+    write_evaluated(&model, &evaluation, &out)?;
     Ok(outcome)
 }
 

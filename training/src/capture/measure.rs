@@ -40,7 +40,7 @@ pub fn play_method(model: &Model, method: &str, settings: &[f32], dry: &[f32]) -
     let (sound, knobs) = plan.inputs.split_at(plan.inputs.len().min(1));
     let fits = sound.iter().chain(&plan.outputs).chain(knobs).all(is_mono) && knobs.iter().all(is_knob);
     if !fits || sound.is_empty() || plan.outputs.len() != 1 {
-        return Err(ModelError::Header("not a capture with one input and one output channel".into()));
+        return Err(ModelError::Header("not a model with one input and one output channel".into()));
     }
     let block = plan.block;
     let mut executor = Executor::new(model, method, Kernels::detect(), 1, STEP.div_ceil(block))?;

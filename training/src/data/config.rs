@@ -1,4 +1,4 @@
-//! Where recordings are, and how crops are cut from them.
+//! Folders of recordings, and settings of the crops that are cut from them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ impl LoaderConfig {
     }
 }
 
-/// What a [`Dataset`](super::Dataset) is made of.
+/// Settings of a [`Dataset`](super::Dataset).
 #[derive(Clone, Debug)]
 pub struct DataConfig<'a> {
     /// Folder of recordings, or a dataset.

@@ -22,7 +22,7 @@ impl FeatureRate {
         (frames * self.hop) as f64 / f64::from(self.sample_rate)
     }
 
-    /// Returns the number of frames that last at least so many seconds.
+    /// Returns the smallest number of frames that lasts `seconds` or longer.
     #[must_use]
     pub fn frames(self, seconds: f64) -> usize {
         (seconds * f64::from(self.sample_rate) / self.hop as f64).ceil() as usize

@@ -27,7 +27,7 @@ pub struct Validation {
     pub measure: &'static str,
     /// Beginning of the validation sound: target, then the model's. Only for logs.
     pub sounds: Option<[Vec<f32>; 2]>,
-    /// What else is worth saying, in a few words.
+    /// Further measures for the progress line, such as the information in a codec's latents.
     pub note: Option<String>,
 }
 

@@ -1,0 +1,64 @@
+//! Options of the commands that train from a recipe.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ondes_training::optimizer::OptimizerConfig;
+use ondes_training::schedule::ScheduleConfig;
+use ondes_training::trainer::{Outcome, Task, Trainer, TrainerOptions, interrupt};
+use ondes_training::training_config::TrainingConfig;
+
+use crate::trainer_arguments::{ScheduleArgument, TrainerArguments, WorkersArgument};
+use crate::value_parser;
+
+/// Options of `fit` and `codec`.
+#[derive(Args)]
+pub struct RecipeArguments {
+    /// TOML file with data, network and training; examples are in `training/recipes`.
+    pub config: PathBuf,
+    /// Resumes from the last checkpoint of this configuration.
+    #[arg(long)]
+    resume: bool,
+    /// Trains for about this time instead of the configured number of steps.
+    #[arg(long, value_parser = value_parser::positive)]
+    minutes: Option<f64>,
+    #[command(flatten)]
+    trainer: TrainerArguments,
+    #[command(flatten)]
+    pub workers: WorkersArgument,
+    #[command(flatten)]
+    schedule: ScheduleArgument,
+}
+
+impl RecipeArguments {
+    /// Changes a configuration.
+    pub fn apply(
+        &self,
+        training: &mut TrainingConfig,
+        optimizer: &mut OptimizerConfig,
+        schedule: &mut ScheduleConfig,
+    ) -> anyhow::Result<()> {
+        self.trainer.apply_to_config(training, optimizer)?;
+        self.schedule.apply(schedule)?;
+        training.minutes = self.minutes.or(training.minutes);
+        Ok(())
+    }
+
+    /// Trains a task. Returns no trainer in processes other than the first, which have nothing to write.
+    pub fn train<T: Task>(
+        &self,
+        mut options: TrainerOptions,
+        task: impl FnOnce() -> anyhow::Result<T>,
+    ) -> anyhow::Result<(Outcome, Option<Trainer<T>>)> {
+        let membership = self.workers.join(&mut options)?;
+        let has_checkpoint = options.files.checkpoint.exists();
+        let mut trainer = Trainer::new(task()?, options)?;
+        if self.resume || membership.as_ref().is_some_and(|membership| membership.restarts > 0 && has_checkpoint) {
+            trainer.resume()?;
+        }
+        interrupt::install()?;
+        let outcome = trainer.run()?;
+        let writes = membership.is_none_or(|membership| membership.is_first());
+        Ok((outcome, writes.then_some(trainer)))
+    }
+}
