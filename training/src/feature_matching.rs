@@ -155,6 +155,7 @@ fn is_feature(op: &Op) -> bool {
         | Op::Conv1d { .. }
         | Op::ConvTranspose1d { .. }
         | Op::LayerNorm
+        | Op::Softmax
         | Op::Film
         | Op::Add
         | Op::Multiply

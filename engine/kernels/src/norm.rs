@@ -1,6 +1,7 @@
-//! Layer normalisation.
+//! Layer normalisation and softmax.
 
 use crate::Kernels;
+use crate::elementary;
 use crate::simd::{Array, Kernel, LANES, Simd};
 
 struct LayerNorm<'a> {
@@ -52,6 +53,38 @@ impl Kernel for LayerNorm<'_> {
     }
 }
 
+struct Softmax<'a> {
+    x: &'a mut [f32],
+}
+
+impl Kernel for Softmax<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let peak = self.x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let (chunks, tail) = self.x.as_chunks_mut();
+        let peaks = s.splat(peak);
+        let mut sums = s.splat(0.0);
+        for chunk in chunks.iter_mut() {
+            let y = elementary::exp(s, s.sub(s.load(chunk), peaks));
+            sums = s.add(sums, y);
+            s.store(y, chunk);
+        }
+        if !tail.is_empty() {
+            // e^−∞ adds nothing.
+            let y = elementary::exp(s, s.sub(s.load_padded(tail, f32::NEG_INFINITY), peaks));
+            sums = s.add(sums, y);
+            s.store_partial(y, tail);
+        }
+        let factor = s.splat(1.0 / sum(s, sums));
+        for chunk in chunks.iter_mut() {
+            s.store(s.mul(s.load(chunk), factor), chunk);
+        }
+        if !tail.is_empty() {
+            s.store_partial(s.mul(s.load_padded(tail, 0.0), factor), tail);
+        }
+    }
+}
+
 /// Sums the lanes of a vector by adding halves to halves.
 #[inline(always)]
 pub(crate) fn sum<S: Simd>(s: S, v: S::V) -> f32 {
@@ -85,6 +118,19 @@ impl Kernels {
         assert_eq!(x.len(), bias.len(), "layer_norm: lengths of x and bias differ");
         if !x.is_empty() {
             self.run(LayerNorm { x, gain, bias, epsilon });
+        }
+    }
+
+    /// Computes `e^x / Σ e^x` in place, without overflow of large values.
+    ///
+    /// ```
+    /// let mut x = [1_000.0, 1_000.0];
+    /// ondes_kernels::Kernels::detect().softmax(&mut x);
+    /// assert_eq!(x, [0.5, 0.5]);
+    /// ```
+    pub fn softmax(self, x: &mut [f32]) {
+        if !x.is_empty() {
+            self.run(Softmax { x });
         }
     }
 }

@@ -68,6 +68,8 @@ pub enum Op {
     /// Normalisation of each frame over its channels, `weight [channels]`, `bias [channels]`, ε = 1e-5 (Ba et al.,
     /// 2016).
     LayerNorm,
+    /// `e^x` of each channel divided by the sum over all channels of the frame.
+    Softmax,
     /// `x` above zero, `weight · x` below, `weight [slopes]` (He et al., ICCV 2015).
     Prelu {
         /// 1 for a slope shared by all channels, else the number of channels.

@@ -213,6 +213,7 @@ impl TorchGraph {
                     .layer_norm(gain.size(), Some(gain), Some(bias), LAYER_NORM_EPSILON, false)
                     .transpose(1, 2)
             }
+            Op::Softmax => in_f32([x], |[x]| x.softmax(1, Kind::Float)),
             Op::Activation(activation) => activate(activation, x),
             Op::Prelu { .. } => {
                 x.maximum(&x.zeros_like()) + weight("weight").view([1, -1, 1]) * x.minimum(&x.zeros_like())
@@ -286,7 +287,8 @@ fn activate(activation: Activation, x: &Tensor) -> Tensor {
         Activation::Tanh => x.tanh(),
         Activation::Sigmoid => x.sigmoid(),
         Activation::Relu => x.relu(),
-        Activation::LeakyRelu { slope } => x.maximum(&x.zeros_like()) + f64::from(slope) * x.minimum(&x.zeros_like()),
+        // One operation, and one in the backward pass.
+        Activation::LeakyRelu { slope } => x.prelu(&Tensor::from(slope).to_kind(x.kind()).to_device(x.device())),
         Activation::HardTanh => x.hardtanh(),
         Activation::LeakyHardTanh { min, max, min_slope, max_slope } => {
             let [min, max, min_slope, max_slope] = [min, max, min_slope, max_slope].map(f64::from);

@@ -190,6 +190,7 @@ fn memory(op: &Op) -> Option<NodeMemory> {
         Op::Harmonic | Op::FilteredNoise | Op::Noise { .. } => return None,
         Op::Linear { .. }
         | Op::LayerNorm
+        | Op::Softmax
         | Op::Activation(_)
         | Op::Prelu { .. }
         | Op::Snake

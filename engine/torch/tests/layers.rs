@@ -102,6 +102,7 @@ fn activations_agree() {
         Op::Activation(Activation::ExpSigmoid),
         Op::Activation(Activation::Exp),
         Op::LayerNorm,
+        Op::Softmax,
         Op::Gate,
         Op::Affine { scale: 0.7, offset: -0.2 },
     ] {

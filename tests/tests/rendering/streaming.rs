@@ -101,6 +101,7 @@ fn every_layer_streams() {
         (Op::Gru { hidden: 17, initial_state: false }, x(6, 1)),
         (Op::Lstm { hidden: 17, initial_state: false }, x(6, 1)),
         (Op::LayerNorm, x(21, 1)),
+        (Op::Softmax, x(21, 1)),
         (Op::Activation(Activation::Tanh), x(3, 1)),
         (Op::Activation(Activation::Sigmoid), x(3, 1)),
         (Op::Activation(Activation::Relu), x(3, 1)),

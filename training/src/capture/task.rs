@@ -298,7 +298,7 @@ impl Task for CaptureTask<'_> {
     }
 
     /// The first chunk of a stream starts from silence unlike the recording, so it only warms up.
-    fn learns(&self, step: u64) -> bool {
+    fn learns(&self, _phase: usize, step: u64) -> bool {
         !(self.is_recurrent() && step.is_multiple_of(self.steps()) && self.steps() > 1)
     }
 

@@ -72,6 +72,9 @@ pub struct CodecConfig {
     /// Terms of the loss.
     #[serde(default)]
     pub loss: CodecLossConfig,
+    /// Second part of the training, with discriminators; `None` for none.
+    #[serde(default)]
+    pub adversarial: Option<AdversarialConfig>,
 }
 
 /// Sizes of a codec's network.
@@ -90,11 +93,13 @@ pub struct CodecNetworkConfig {
     pub latents: usize,
     /// Magnitudes of the noise in each band.
     pub noise_bands: usize,
+    /// Harmonics of the pitch that the encoder hears; 0 for a codec without. For sound of one pitch at a time.
+    pub harmonics: usize,
 }
 
 impl Default for CodecNetworkConfig {
     fn default() -> Self {
-        Self { sample_rate: 48_000, bands: 16, channels: 48, ratios: vec![2, 2, 4], latents: 16, noise_bands: 5 }
+        Self { sample_rate: 48_000, bands: 16, channels: 48, ratios: vec![2, 2, 4], latents: 16, noise_bands: 5, harmonics: 0 }
     }
 }
 
@@ -103,6 +108,12 @@ impl CodecNetworkConfig {
     #[must_use]
     pub fn hop(&self) -> usize {
         self.bands * self.ratios.iter().product::<usize>()
+    }
+
+    /// Returns the channels of the latents: the pitch, if the encoder hears it, is the last.
+    #[must_use]
+    pub fn latent_channels(&self) -> usize {
+        self.latents + usize::from(self.harmonics > 0)
     }
 
     fn check(&self) -> anyhow::Result<()> {
@@ -118,6 +129,7 @@ impl CodecNetworkConfig {
         ensure!(hops.contains(&self.hop()), "bands times ratios must be {} to {}", hops.start(), hops.end());
         ensure!((1..=128).contains(&self.latents), "network.latents must be 1 to 128");
         ensure!((2..=64).contains(&self.noise_bands), "network.noise_bands must be 2 to 64");
+        ensure!(self.harmonics <= 256, "network.harmonics must be 0 to 256");
         Ok(())
     }
 }
@@ -126,35 +138,54 @@ impl CodecNetworkConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CodecLossConfig {
-    /// Weight of the spectral distance of the sounds.
-    pub sound: f64,
-    /// Weight of the spectral distance of their bands.
-    pub bands: f64,
-    /// Weight of the information in the latents, nats (Kullback-Leibler divergence from a normal distribution). Much of
-    /// it makes latents smooth; too much makes them empty.
+    /// Weight of the information in the latents, nats (Kullback-Leibler divergence from a normal distribution), beside
+    /// the spectral distance. Much of it makes latents smooth; too much makes them empty.
     pub information: f64,
+    /// Weight of the pitch that the encoder hears: nats of the semitone, and distance in semitones.
+    pub pitch: f64,
     /// Information of each latent that costs nothing, nats (Kingma et al., NeurIPS 2016).
     pub free_nats: f64,
 }
 
 impl Default for CodecLossConfig {
     fn default() -> Self {
-        Self { sound: 1.0, bands: 1.0, information: 1e-3, free_nats: 0.25 }
+        Self { information: 1e-3, pitch: 0.3, free_nats: 0.25 }
     }
 }
 
 impl CodecLossConfig {
     fn check(&self) -> anyhow::Result<()> {
-        let weights = [
-            ("sound", self.sound),
-            ("bands", self.bands),
-            ("information", self.information),
-            ("free_nats", self.free_nats),
-        ];
+        let weights = [("information", self.information), ("pitch", self.pitch), ("free_nats", self.free_nats)];
         for (name, weight) in weights {
             ensure!(weight >= 0.0 && weight.is_finite(), "loss.{name} must be 0 or above");
         }
-        ensure!(self.sound + self.bands > 0.0, "loss.sound and loss.bands must not both be 0");
+        Ok(())
+    }
+}
+
+/// Second part of the training: the encoder stays as it is, and discriminators judge the decoded sound.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AdversarialConfig {
+    /// Steps before it.
+    pub start: u64,
+    /// Weight of the discriminators' judgement in the decoder's loss.
+    pub judgement: f64,
+    /// Weight of the distance of their layers' values from those for the recording.
+    pub features: f64,
+}
+
+impl Default for AdversarialConfig {
+    fn default() -> Self {
+        Self { start: 20_000, judgement: 0.1, features: 1.0 }
+    }
+}
+
+impl AdversarialConfig {
+    fn check(&self) -> anyhow::Result<()> {
+        for (name, weight) in [("judgement", self.judgement), ("features", self.features)] {
+            ensure!(weight >= 0.0 && weight.is_finite(), "adversarial.{name} must be 0 or above");
+        }
         Ok(())
     }
 }
@@ -183,6 +214,7 @@ impl CodecConfig {
         self.training.check()?;
         self.augmentation.check()?;
         self.loss.check()?;
+        self.adversarial.iter().try_for_each(AdversarialConfig::check)?;
         self.trainer_options().check()
     }
 

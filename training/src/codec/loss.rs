@@ -1,14 +1,15 @@
-//! Loss of a codec: spectral distances of the sound and of its bands, and the information in the latents.
+//! Loss of a codec: the spectral distance of the sound, the information in the latents, and the distance of the pitch that
+//! the encoder hears.
 
 use tch::{Device, Kind, Tensor};
 
 use super::config::CodecLossConfig;
+use super::network::{LOWEST_PITCH, PITCHES, REFERENCE_PITCH};
 use crate::loss::{Loss, SpectralDistance};
 
-/// Transforms of the sound, samples (Caillon & Esling, arXiv:2111.05011). Short ones hear where an attack is.
-const SOUND_SCALES: [i64; 5] = [2048, 1024, 512, 256, 128];
-/// Transforms of the bands, frames.
-const BAND_SCALES: [i64; 3] = [256, 128, 64];
+/// Transforms of the sound, samples (Caillon & Esling, arXiv:2111.05011). Short ones hear where an attack is, long ones
+/// whether a pitch is in tune.
+const SCALES: [i64; 6] = [4096, 2048, 1024, 512, 256, 128];
 
 /// Means and logarithms of variances of the latents, each `[batch, latent, frame]`.
 pub struct LatentDistribution {
@@ -38,40 +39,64 @@ impl LatentDistribution {
     }
 }
 
-/// Sound and bands of a decoder, or of a recording.
-pub struct BandedSound {
-    /// Sound, `[batch, samples]`.
-    pub sound: Tensor,
-    /// Bands, `[batch, band, frame]`.
-    pub bands: Tensor,
+/// Pitch that an encoder hears, and the true one.
+pub struct HeardPitch {
+    /// Probability of each semitone, `[batch, pitch, frame]`.
+    pub probabilities: Tensor,
+    /// Their mean, octaves above [`REFERENCE_PITCH`], `[batch, 1, frame]`.
+    pub octaves: Tensor,
+    /// True pitch, semitones, `[batch, 1, frame]`.
+    pub semitones: Tensor,
+    /// Weight of each frame, 0 for those in which no pitch can be heard, `[batch, 1, frame]`.
+    pub weight: Tensor,
+}
+
+impl HeardPitch {
+    /// Returns the true pitch as the encoder would tell it, octaves above [`REFERENCE_PITCH`], `[batch, 1, frame]`.
+    pub fn true_octaves(&self) -> Tensor {
+        (&self.semitones - f64::from(REFERENCE_PITCH)) / 12.0
+    }
+
+    /// Returns the distance from the true pitch: that of the mean in semitones, and the nats of the two nearest
+    /// semitones, which share the true pitch.
+    pub fn distance(&self) -> Tensor {
+        let far = (&self.octaves * 12.0 + f64::from(REFERENCE_PITCH) - &self.semitones).abs();
+        let position = (&self.semitones - LOWEST_PITCH as f64).clamp(0.0, (PITCHES - 1) as f64 - 1e-3);
+        let (below, share) = (position.floor(), position.frac());
+        let index = below.to_kind(Kind::Int64);
+        let nats = |index: &Tensor| -(self.probabilities.gather(1, index, false) + 1e-7).log();
+        let nats = nats(&index) * (1.0 - &share) + nats(&(index + 1)) * share;
+        let weighted: Tensor = (nats + far) * &self.weight;
+        weighted.sum(Kind::Float) / self.weight.sum(Kind::Float).clamp_min(1.0)
+    }
 }
 
 /// Prepared terms of the loss.
 pub struct CodecLoss {
     config: CodecLossConfig,
     sound: SpectralDistance,
-    bands: SpectralDistance,
 }
 
 impl CodecLoss {
     /// Prepares the terms.
     #[must_use]
     pub fn new(config: CodecLossConfig, device: Device) -> Self {
-        let distance = |scales| SpectralDistance::with_scales(scales, device);
-        Self { config, sound: distance(&SOUND_SCALES), bands: distance(&BAND_SCALES) }
+        Self { config, sound: SpectralDistance::with_scales(&SCALES, device) }
     }
 
-    /// Returns the loss of a decoded sound; the information counts if a distribution of latents is given.
+    /// Returns the loss of a decoded sound, `[batch, samples]`.
     #[must_use]
-    pub fn between(&self, decoded: &BandedSound, target: &BandedSound, latents: Option<&LatentDistribution>) -> Loss {
-        let rows = |bands: &Tensor| bands.flatten(0, 1);
-        let sound = self.sound.between(&decoded.sound, &target.sound) * self.config.sound;
-        let bands = self.bands.between(&rows(&decoded.bands), &rows(&target.bands)) * self.config.bands;
-        let mut loss = Loss { total: &sound + &bands, terms: vec![("sound", sound), ("bands", bands)] };
-        if let Some(latents) = latents {
-            let nats = latents.nats().clamp_min(self.config.free_nats).sum(Kind::Float);
-            loss.add("information", nats * self.config.information);
+    pub fn between(&self, decoded: &Tensor, target: &Tensor) -> Loss {
+        let sound = self.sound.between(decoded, target);
+        Loss { total: sound.shallow_clone(), terms: vec![("sound", sound)] }
+    }
+
+    /// Adds what the latents cost.
+    pub fn add_latents(&self, loss: &mut Loss, latents: &LatentDistribution, pitch: Option<&HeardPitch>) {
+        let nats = latents.nats().clamp_min(self.config.free_nats).sum(Kind::Float);
+        loss.add("information", nats * self.config.information);
+        if let Some(pitch) = pitch {
+            loss.add("pitch", pitch.distance() * self.config.pitch);
         }
-        loss
     }
 }

@@ -1,4 +1,7 @@
 //! Graph of a codec: a filter bank, an encoder of causal convolutions to the latents, and its mirror image.
+//!
+//! A codec with harmonics hears the pitch as well, as a latent of its own, and adds harmonics of exactly that pitch to
+//! what the convolutions make: they would need far longer training to keep a phase from one frame to the next.
 
 use ondes_engine::model::{
     Activation, Card, Distribution, FORMAT, Header, Kind, Method, Model, ModelError, Node, Op, Port, Tensor, Weights,
@@ -15,14 +18,25 @@ pub const LATENTS: &str = "latents";
 pub const DISTRIBUTION: &str = "encoder.distribution";
 /// Node of an encoder in training that outputs normal noise of the latents' shape.
 pub const DRAW: &str = "encoder.draw";
+/// Node of an encoder that outputs the latents without the pitch.
+pub const MEANS: &str = "encoder.means";
+/// Node of an encoder that outputs the probability of each semitone from [`LOWEST_PITCH`] on.
+pub const PITCH_PROBABILITIES: &str = "encoder.pitch.probabilities";
+/// Node of an encoder that outputs the pitch, octaves above [`REFERENCE_PITCH`].
+pub const PITCH: &str = "pitch_scale.mean";
 /// First node of the decoder.
 pub const DECODER_INPUT: &str = "decoder.input";
-/// Node with the bands of the sound, in encoder and decoder.
-pub const ENCODER_BANDS: &str = "encoder.bands";
-/// See [`ENCODER_BANDS`].
-pub const DECODER_BANDS: &str = "decoder.bands";
-/// Weights with this prefix are those of the filter bank, which are not learnt.
-pub const FILTER_BANK: &str = "filter_bank";
+/// Prefixes of weights that are not learnt: of the filter bank, and of the scale of the pitch.
+pub const FIXED: [&str; 2] = ["filter_bank", "pitch_scale"];
+
+/// Lowest pitch that an encoder hears, semitones: 33 Hz.
+pub const LOWEST_PITCH: usize = 24;
+/// Pitches that an encoder hears, a semitone apart, up to 4.2 kHz.
+pub const PITCHES: usize = 85;
+/// Pitch whose latent is 0, semitones.
+pub const REFERENCE_PITCH: f32 = 69.0;
+/// Latent of the pitch for each semitone.
+const OCTAVES_PER_SEMITONE: f32 = 1.0 / 12.0;
 
 /// Dilations of the residual layers of a stage (van den Oord et al., 2016).
 const ENCODER_DILATIONS: [usize; 2] = [1, 3];
@@ -35,6 +49,8 @@ const KERNEL: usize = 3;
 const SLOPE: f32 = 0.2;
 /// Offset of the noise's magnitudes, so that it is quiet before training (Caillon & Esling, arXiv:2111.05011).
 const NOISE_OFFSET: f32 = -5.0;
+/// Offset of the logarithm of the harmonics' amplitude: they begin at −54 dB.
+const AMPLITUDE_OFFSET: f32 = -3.0;
 /// Number of the decoder's noise, and of the encoder's in training.
 const NOISE_NUMBER: u32 = 1;
 const DRAW_NUMBER: u32 = 2;
@@ -95,23 +111,26 @@ pub fn showing(method: &Method, nodes: &[&str]) -> Result<Method, ModelError> {
     Ok(Method { outputs: nodes.iter().map(port).collect::<Result<_, ModelError>>()?, ..method.clone() })
 }
 
-/// Returns the encoder as it is trained: it shows bands, distribution and normal noise.
+/// Returns the encoder as it is trained: it shows distribution and normal noise, and if it hears the pitch, the
+/// probabilities of the semitones and their mean.
 ///
 /// # Errors
 /// Returns an error if the model is no codec of [`untrained`].
 pub fn training_encoder(model: &Model) -> Result<Method, ModelError> {
     let mut encode = model.method("encode")?.clone();
-    let latents = encode.outputs[0].channels;
+    let hears_pitch = encode.nodes.iter().any(|node| node.name == PITCH);
+    let latents = encode.outputs[0].channels - usize::from(hears_pitch);
     let noise = Op::Noise { channels: latents, distribution: Distribution::Normal, number: DRAW_NUMBER };
     encode.nodes.push(Node { name: DRAW.into(), inputs: vec![DISTRIBUTION.into()], op: noise });
-    showing(&encode, &[ENCODER_BANDS, DISTRIBUTION, DRAW])
+    let shown = [DISTRIBUTION, DRAW, PITCH_PROBABILITIES, PITCH];
+    showing(&encode, if hears_pitch { &shown } else { &shown[..2] })
 }
 
 fn encoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
     let mut nodes = Nodes { activations: "encoder.activation", ..Nodes::default() };
     let analysis = Op::Conv1d { outputs: bank.bands, kernel: bank.taps(), stride: bank.bands, dilation: 1, groups: 1 };
     let bands = nodes.add("filter_bank.analysis", &["in"], analysis);
-    let bands = nodes.add(ENCODER_BANDS, &[&bands], Op::FlipOddBands);
+    let bands = nodes.add("encoder.bands", &[&bands], Op::FlipOddBands);
     let mut channels = network.channels;
     let mut value = nodes.convolution("encoder.input", &bands, channels, OUTER_KERNEL, 1);
     for (stage, &ratio) in network.ratios.iter().enumerate() {
@@ -125,13 +144,22 @@ fn encoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
     }
     let active = nodes.active(&value);
     let distribution = nodes.convolution(DISTRIBUTION, &active, 2 * network.latents, KERNEL, 1);
-    nodes.add(LATENTS, &[&distribution], Op::Split { start: 0, channels: network.latents });
-    nodes.method("encode", network, ("in", 1, 1), (LATENTS, network.latents, network.hop()))
+    let means = nodes.add(MEANS, &[&distribution], Op::Split { start: 0, channels: network.latents });
+    let mut latents = vec![means];
+    if network.harmonics > 0 {
+        let evidence = nodes.convolution("encoder.pitch", &active, PITCHES, KERNEL, 1);
+        let probabilities = nodes.add(PITCH_PROBABILITIES, &[&evidence], Op::Softmax);
+        latents.push(nodes.add(PITCH, &[&probabilities], Op::Linear { outputs: 1 }));
+    }
+    nodes.add(LATENTS, &latents.iter().map(String::as_str).collect::<Vec<_>>(), Op::Concat);
+    nodes.method("encode", network, ("in", 1, 1), (LATENTS, network.latent_channels(), network.hop()))
 }
 
 fn decoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
     let mut nodes = Nodes { activations: "decoder.activation", ..Nodes::default() };
     let mut channels = network.channels << network.ratios.len();
+    let mut frame = network.hop();
+    let mut harmonics = None;
     let mut value = nodes.convolution(DECODER_INPUT, LATENTS, channels, KERNEL, 1);
     let active = nodes.active(&value);
     let shape = nodes.convolution("decoder.noise.shape", &active, bank.bands * network.noise_bands, KERNEL, 1);
@@ -142,6 +170,11 @@ fn decoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
         value = nodes.add(&format!("decoder.{stage}.up"), &[&active], up);
         for dilation in DECODER_DILATIONS {
             value = nodes.residual(&format!("decoder.{stage}.{dilation}"), &value, channels, dilation);
+        }
+        frame /= ratio;
+        // An oscillator is a frame late, which must not be more than the filter bank is.
+        if network.harmonics > 0 && harmonics.is_none() && frame <= bank.delay() {
+            harmonics = Some(harmonic_sound(&mut nodes, network, bank, &value, frame));
         }
     }
     let active = nodes.active(&value);
@@ -156,12 +189,44 @@ fn decoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
     let white = nodes.add("decoder.noise.white", &[&shape], white);
     let shaped = Op::ShapedNoise { bands: network.noise_bands, hop: frames };
     let noise = nodes.add("decoder.noise", &[&shape, &white], shaped);
-    let bands = nodes.add(DECODER_BANDS, &[&wave, &noise], Op::Add);
+    let bands = nodes.add("decoder.bands", &[&wave, &noise], Op::Add);
     let bands = nodes.add("decoder.bands.flipped", &[&bands], Op::FlipOddBands);
     let samples = nodes.convolution("filter_bank.synthesis", &bands, bank.bands, bank.synthesis_frames(), 1);
     let sound = nodes.add("filter_bank.sound", &[&samples], Op::Interleave { factor: bank.bands });
-    nodes.add("out", &[&sound], Op::Latency { samples: bank.delay() });
-    nodes.method("decode", network, (LATENTS, network.latents, network.hop()), ("out", 1, 1))
+    let sound = nodes.add("filter_bank.aligned", &[&sound], Op::Latency { samples: bank.delay() });
+    let parts = [Some(sound), harmonics].into_iter().flatten().collect::<Vec<_>>();
+    match &parts[..] {
+        [sound] => nodes.add("out", &[sound], Op::Affine { scale: 1.0, offset: 0.0 }),
+        parts => nodes.add("out", &parts.iter().map(String::as_str).collect::<Vec<_>>(), Op::Add),
+    };
+    nodes.method("decode", network, (LATENTS, network.latent_channels(), network.hop()), ("out", 1, 1))
+}
+
+/// Adds harmonics of the pitch among the latents, whose levels are learnt; returns their sound, as late as that of the
+/// filter bank. `value` has frames of `frame` samples.
+fn harmonic_sound(
+    nodes: &mut Nodes,
+    network: &CodecNetworkConfig,
+    bank: FilterBank,
+    value: &str,
+    frame: usize,
+) -> String {
+    let pitch = nodes.add("decoder.pitch", &[LATENTS], Op::Split { start: network.latents, channels: 1 });
+    let stride = network.hop() / frame;
+    let hold = Op::ConvTranspose1d { outputs: 1, kernel: stride, stride };
+    let pitch = nodes.add("pitch_scale.hold", &[&pitch], hold);
+    let semitones = Op::Affine { scale: 1.0 / OCTAVES_PER_SEMITONE, offset: REFERENCE_PITCH };
+    let pitch = nodes.add("decoder.pitch.semitones", &[&pitch], semitones);
+    let active = nodes.active(value);
+    let levels = nodes.convolution("decoder.harmonics.levels", &active, 1 + network.harmonics, KERNEL, 1);
+    let levels = nodes.add("decoder.harmonics.positive", &[&levels], Op::Activation(Activation::ExpSigmoid));
+    let amplitude = nodes.add("decoder.harmonics.amplitude", &[&levels], Op::Split { start: 0, channels: 1 });
+    let distribution = Op::Split { start: 1, channels: network.harmonics };
+    let distribution = nodes.add("decoder.harmonics.distribution", &[&levels], distribution);
+    let sound = nodes.add("decoder.harmonics.sound", &[&pitch, &amplitude, &distribution], Op::Harmonic);
+    let late = bank.delay() - frame;
+    let sound = nodes.add("decoder.harmonics.delayed", &[&sound], Op::Delay { frames: late });
+    nodes.add("decoder.harmonics.aligned", &[&sound], Op::Latency { samples: late })
 }
 
 /// Nodes of a method under construction.
@@ -209,6 +274,11 @@ impl Nodes {
     }
 }
 
+/// Returns the latent of the pitch for a semitone above [`LOWEST_PITCH`].
+fn octaves(semitone: usize) -> f32 {
+    ((LOWEST_PITCH + semitone) as f32 - REFERENCE_PITCH) * OCTAVES_PER_SEMITONE
+}
+
 /// Draws initial weights that keep the variance of what goes through (He et al., ICCV 2015).
 fn initial_weights(methods: &[Method], bank: FilterBank, seed: u64) -> Result<Weights, ModelError> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -217,7 +287,7 @@ fn initial_weights(methods: &[Method], bank: FilterBank, seed: u64) -> Result<We
         let shapes = method.infer()?;
         for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
             let scale = match node.name.as_str() {
-                DISTRIBUTION | "decoder.wave" | "decoder.noise.shape" => OUTPUT_SCALE,
+                DISTRIBUTION | "decoder.wave" | "decoder.noise.shape" | "decoder.harmonics.levels" => OUTPUT_SCALE,
                 name if name.ends_with(".point") => RESIDUAL_SCALE,
                 _ => 1.0,
             };
@@ -231,6 +301,11 @@ fn initial_weights(methods: &[Method], bank: FilterBank, seed: u64) -> Result<We
                 let values = match (node.name.as_str(), spec.name) {
                     ("filter_bank.analysis", "weight") => bank.analysis(),
                     ("filter_bank.synthesis", "weight") => bank.synthesis(),
+                    (PITCH, "weight") => (0..count).map(octaves).collect(),
+                    ("pitch_scale.hold", "weight") => vec![1.0; count],
+                    ("decoder.harmonics.levels", "bias") => {
+                        (0..count).map(|level| if level == 0 { AMPLITUDE_OFFSET } else { 0.0 }).collect()
+                    }
                     (DISTRIBUTION, "bias") => {
                         (0..count).map(|index| if index < count / 2 { 0.0 } else { LOG_VARIANCE }).collect()
                     }

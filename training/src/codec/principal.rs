@@ -11,7 +11,7 @@ use ondes_torch::TorchWeights;
 use ondes_torch::weights::to_plain;
 use tch::{Device, Kind, Tensor};
 
-use super::network::{DECODER_INPUT, DISTRIBUTION, LATENTS, LOG_VARIANCE};
+use super::network::{DECODER_INPUT, DISTRIBUTION, LOG_VARIANCE, MEANS};
 
 /// Batches of training crops that the components are computed from.
 pub const BATCHES: u64 = 40;
@@ -36,9 +36,12 @@ pub fn finished(model: &Model, latents: &Tensor) -> anyhow::Result<Model> {
     let encode = Tensor::einsum("pl,lck->pck", &[&components, &encode], None::<&[i64]>);
     let bias = get(DISTRIBUTION, "bias").narrow(0, 0, count) - mean.view(-1);
     let bias = components.mv(&bias);
-    let decode = get(DECODER_INPUT, "weight");
+    // The pitch, if it is one of the latents, follows the others.
+    let inputs = get(DECODER_INPUT, "weight");
+    let (decode, pitch) = (inputs.narrow(1, 0, count), inputs.narrow(1, count, inputs.size()[1] - count));
     let offset = Tensor::einsum("olk,l->o", &[&decode, &mean.view(-1)], None::<&[i64]>);
     let decode = Tensor::einsum("olk,pl->opk", &[&decode, &components], None::<&[i64]>);
+    let decode = Tensor::cat(&[decode, pitch], 1);
     let offset = get(DECODER_INPUT, "bias") + offset;
 
     let mut changed = Weights::default();
@@ -48,8 +51,8 @@ pub fn finished(model: &Model, latents: &Tensor) -> anyhow::Result<Model> {
         }
     }
     for (node, parameter, tensor) in [
-        (LATENTS, "weight", encode),
-        (LATENTS, "bias", bias),
+        (MEANS, "weight", encode),
+        (MEANS, "bias", bias),
         (DECODER_INPUT, "weight", decode),
         (DECODER_INPUT, "bias", offset),
     ] {
@@ -92,7 +95,7 @@ pub fn in_training(finished: &Model, untrained: &Model) -> anyhow::Result<Model>
             continue;
         }
         let parameter = name.strip_prefix(DISTRIBUTION).with_context(|| format!("it has no weight {name}"))?;
-        let means = given.get(format!("{LATENTS}{parameter}").as_str()).context("it makes no latents")?;
+        let means = given.get(format!("{MEANS}{parameter}").as_str()).context("it makes no latents")?;
         let variance = if parameter == ".bias" { LOG_VARIANCE } else { 0.0 };
         let means = means.floats();
         let values = means.iter().copied().chain(std::iter::repeat_n(variance, means.len()));

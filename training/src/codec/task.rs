@@ -1,5 +1,7 @@
 //! Training of codecs, as a task of the trainer.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,11 +11,12 @@ use ondes_torch::{Noise, TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
 use super::config::CodecConfig;
+use super::discriminator::{Discriminators, decoder_loss, discriminator_loss, feature_distance};
 use super::filter_bank::FilterBank;
-use super::loss::{BandedSound, CodecLoss, LatentDistribution};
-use super::network::{self, DECODER_BANDS, FILTER_BANK};
+use super::loss::{CodecLoss, HeardPitch, LatentDistribution};
+use super::network::{self, FIXED};
 use super::principal;
-use crate::data::{Dataset, Loader, LoaderStats, Subset};
+use crate::data::{CropBatch, Dataset, Loader, LoaderStats, Subset};
 use crate::distributed::rows_of;
 use crate::loss::Loss;
 use crate::trainer::memory;
@@ -21,6 +24,11 @@ use crate::trainer::options::device;
 use crate::trainer::task::{first_non_finite, model_hash};
 use crate::trainer::{Phase, Task, Validation};
 
+/// A-weighted loudness from which the pitch of a frame counts in full, and up to which not at all, dB.
+const LOUD_DB: f64 = -50.0;
+const QUIET_DB: f64 = -60.0;
+/// Index of the codec's phase; that of the discriminators, if there are any, follows.
+const CODEC: usize = 0;
 /// Batches per validation.
 const VALIDATION_BATCHES: u64 = 6;
 
@@ -38,13 +46,35 @@ pub struct CodecTask {
     /// Delay of the decoded sound, samples.
     delay: i64,
     loss: CodecLoss,
+    /// Of the second part of the training.
+    discriminators: Option<Discriminators>,
 }
 
 /// Crops of a step.
 pub struct CodecBatch {
     /// Sound, `[batch, 1, samples]`.
     sound: Tensor,
+    /// Pitch, semitones, `[batch, 1, frame]`.
+    pitch: Tensor,
+    /// Loudness, dB, `[batch, 1, frame]`.
+    loudness: Tensor,
     noise: Noise,
+    /// Sound decoded in the codec's phase of the step, for that of the discriminators, `[batch, samples]`.
+    decoded: RefCell<Option<Tensor>>,
+}
+
+impl CodecBatch {
+    fn new(crops: CropBatch, noise: Noise) -> Self {
+        Self { sound: crops.audio.unsqueeze(1), pitch: crops.pitch, loudness: crops.loudness, noise, decoded: RefCell::default() }
+    }
+}
+
+/// Output of the encoder in training.
+struct Encoded {
+    latents: LatentDistribution,
+    /// Normal noise of the shape of the latents.
+    noise: Tensor,
+    pitch: Option<HeardPitch>,
 }
 
 impl CodecTask {
@@ -61,15 +91,19 @@ impl CodecTask {
         };
         let dataset = Arc::new(Dataset::open(&config.data())?);
         let rate = initial.header().sample_rate;
-        let decode = network::showing(initial.method("decode")?, &[DECODER_BANDS, "out"])?;
+        let bank = FilterBank { bands: config.network.bands };
         Ok(Self {
             loader: Loader::new(dataset.clone(), config.loader.workers),
             dataset,
             process: (0, 1),
             encoder: TorchGraph::new(&network::training_encoder(&initial)?, rate)?,
-            decoder: TorchGraph::new(&decode, rate)?,
-            delay: FilterBank { bands: config.network.bands }.delay() as i64,
+            decoder: TorchGraph::new(initial.method("decode")?, rate)?,
+            delay: bank.delay() as i64,
             loss: CodecLoss::new(config.loss, device(&config.training.device)?),
+            discriminators: match config.adversarial {
+                None => None,
+                Some(_) => Some(Discriminators::new(bank, device(&config.training.device)?)),
+            },
             initial,
             config,
         })
@@ -81,31 +115,65 @@ impl CodecTask {
         &self.dataset
     }
 
-    /// Encodes a batch: its bands, its latents, and noise of their shape.
-    fn encoded(&self, weights: &TorchWeights, batch: &CodecBatch) -> (Tensor, LatentDistribution, Tensor) {
+    fn encoded(&self, weights: &TorchWeights, batch: &CodecBatch) -> Encoded {
         let mut outputs = self.encoder.run(weights, &[batch.sound.shallow_clone()], batch.noise).into_iter();
-        let mut next = || outputs.next().expect("the encoder shows three values");
-        let (bands, encoded, noise) = (next(), next(), next());
-        (bands, LatentDistribution::new(&encoded), noise)
+        let distribution = outputs.next().expect("the encoder shows a distribution");
+        let noise = outputs.next().expect("the encoder shows noise");
+        let pitch = outputs.next().zip(outputs.next()).map(|(probabilities, octaves)| HeardPitch {
+            probabilities,
+            octaves,
+            semitones: batch.pitch.shallow_clone(),
+            weight: ((&batch.loudness - QUIET_DB) / (LOUD_DB - QUIET_DB)).clamp(0.0, 1.0),
+        });
+        Encoded { latents: LatentDistribution::new(&distribution), noise, pitch }
     }
 
-    /// Decodes latents; the sound is aligned with that of the batch by [`CodecTask::target`].
-    fn decoded(&self, weights: &TorchWeights, latents: Tensor, noise: Noise) -> BandedSound {
-        let mut outputs = self.decoder.run(weights, &[latents], noise);
-        let sound = outputs.swap_remove(1).squeeze_dim(1);
-        BandedSound { sound: sound.narrow(1, self.delay, sound.size()[1] - self.delay), bands: outputs.remove(0) }
+    /// Decodes latents, and the pitch if the codec has harmonics, `[batch, samples]`; the sound is aligned with that of
+    /// the batch by [`CodecTask::target`].
+    fn decoded(&self, weights: &TorchWeights, latents: Tensor, octaves: Option<Tensor>, noise: Noise) -> Tensor {
+        let latents = octaves.map_or_else(|| latents.shallow_clone(), |octaves| Tensor::cat(&[&latents, &octaves], 1));
+        let sound = self.decoder.run(weights, &[latents], noise).swap_remove(0).squeeze_dim(1);
+        sound.narrow(1, self.delay, sound.size()[1] - self.delay)
     }
 
-    /// Returns what the decoder should make.
-    fn target(&self, batch: &CodecBatch, bands: Tensor) -> BandedSound {
+    /// Returns what the decoder should make, `[batch, samples]`.
+    fn target(&self, batch: &CodecBatch) -> Tensor {
         let sound = batch.sound.squeeze_dim(1);
-        BandedSound { sound: sound.narrow(1, 0, sound.size()[1] - self.delay), bands: bands.detach() }
+        sound.narrow(1, 0, sound.size()[1] - self.delay)
+    }
+
+    /// Tells whether a step belongs to the second part of the training.
+    fn is_adversarial(&self, step: u64) -> bool {
+        self.config.adversarial.is_some_and(|adversarial| step >= adversarial.start)
+    }
+
+    /// Returns the loss of a phase in the second part of the training.
+    fn adversarial_loss(&self, phase: usize, weights: &TorchWeights, batch: &CodecBatch) -> Loss {
+        let (Some(judges), Some(config)) = (&self.discriminators, self.config.adversarial) else {
+            unreachable!("the second part has discriminators")
+        };
+        let target = self.target(batch);
+        let judge = |sound: &Tensor| judges.judge(&weights.0, sound);
+        if phase != CODEC {
+            let decoded = batch.decoded.borrow();
+            let decoded = decoded.as_ref().expect("the codec's phase comes first");
+            return Loss { total: discriminator_loss(&judge(decoded), &judge(&target)), terms: Vec::new() };
+        }
+        let Encoded { latents, noise, pitch } = tch::no_grad(|| self.encoded(weights, batch));
+        let octaves = pitch.as_ref().map(HeardPitch::true_octaves);
+        let decoded = self.decoded(weights, latents.drawn(&noise), octaves, batch.noise);
+        batch.decoded.replace(Some(decoded.detach()));
+        let mut loss = self.loss.between(&decoded, &target);
+        let (judged, recorded) = (judge(&decoded), tch::no_grad(|| judge(&target)));
+        loss.add("judgement", decoder_loss(&judged) * config.judgement);
+        loss.add("features", feature_distance(&judged, &recorded) * config.features);
+        loss
     }
 
     /// Draws crops of a subset.
     fn crops(&self, subset: Subset, step: u64, device: Device) -> anyhow::Result<CodecBatch> {
         let crops = self.dataset.batch(subset, step, 0..self.config.training.batch, device)?;
-        Ok(CodecBatch { sound: crops.audio.unsqueeze(1), noise: step.into() })
+        Ok(CodecBatch::new(crops, step.into()))
     }
 
     /// Returns means of the latents of the training crops of some steps, `[latent, frame]`.
@@ -115,8 +183,8 @@ impl CodecTask {
     pub fn latents(&self, weights: &TorchWeights, steps: Range<u64>, device: Device) -> anyhow::Result<Tensor> {
         let _no_grad = tch::no_grad_guard();
         let means = steps.map(|step| {
-            let (_, latents, _) = self.encoded(weights, &self.crops(Subset::Training, step, device)?);
-            anyhow::Ok(latents.mean.transpose(0, 1).flatten(1, 2))
+            let encoded = self.encoded(weights, &self.crops(Subset::Training, step, device)?);
+            anyhow::Ok(encoded.latents.mean.transpose(0, 1).flatten(1, 2))
         });
         Ok(Tensor::cat(&means.collect::<anyhow::Result<Vec<_>>>()?, 1))
     }
@@ -131,8 +199,25 @@ impl Task for CodecTask {
 
     fn phases(&self) -> Vec<Phase> {
         let weights = self.initial.weights().iter().map(|(name, _)| name.to_owned());
-        let trained = weights.filter(|name| !name.starts_with(FILTER_BANK));
-        vec![Phase { name: "codec", trained: trained.collect() }]
+        let trained = weights.filter(|name| !FIXED.iter().any(|fixed| name.starts_with(fixed)));
+        let codec = Phase { name: "codec", trained: trained.collect() };
+        let judges = self.discriminators.iter().map(|_| Phase {
+            name: "discriminators",
+            trained: self.further_weights().into_keys().collect(),
+        });
+        std::iter::once(codec).chain(judges).collect()
+    }
+
+    fn further_weights(&self) -> BTreeMap<String, Tensor> {
+        self.discriminators.as_ref().map_or_else(BTreeMap::new, |judges| judges.initial_weights(self.config.seed))
+    }
+
+    fn learns(&self, phase: usize, step: u64) -> bool {
+        phase == CODEC || self.is_adversarial(step)
+    }
+
+    fn latest_is_best(&self, step: u64) -> bool {
+        self.is_adversarial(step)
     }
 
     fn describe(&self) -> String {
@@ -178,13 +263,23 @@ impl Task for CodecTask {
         let own = rows_of(rank, size, self.config.training.batch);
         let crops = self.loader.take(step, rows.clone(), own, device)?;
         let noise = Noise { seed: step, first_stream: rows.start as u64 };
-        Ok(CodecBatch { sound: crops.audio.unsqueeze(1), noise })
+        Ok(CodecBatch::new(crops, noise))
     }
 
-    fn loss(&mut self, _phase: usize, weights: &TorchWeights, batch: &CodecBatch, _step: u64) -> Loss {
-        let (bands, latents, noise) = self.encoded(weights, batch);
-        let decoded = self.decoded(weights, latents.drawn(&noise), batch.noise);
-        self.loss.between(&decoded, &self.target(batch, bands), Some(&latents))
+    fn loss(&mut self, phase: usize, weights: &TorchWeights, batch: &CodecBatch, step: u64) -> Loss {
+        if self.is_adversarial(step) {
+            return self.adversarial_loss(phase, weights, batch);
+        }
+        if phase != CODEC {
+            return Loss { total: Tensor::from(0.0), terms: Vec::new() };
+        }
+        let Encoded { latents, noise, pitch } = self.encoded(weights, batch);
+        // A decoder that gets wrong pitches learns to be silent.
+        let octaves = pitch.as_ref().map(HeardPitch::true_octaves);
+        let decoded = self.decoded(weights, latents.drawn(&noise), octaves, batch.noise);
+        let mut loss = self.loss.between(&decoded, &self.target(batch));
+        self.loss.add_latents(&mut loss, &latents, pitch.as_ref());
+        loss
     }
 
     /// Returns the mean loss over fixed crops of the validation files, without that of the information.
@@ -193,14 +288,15 @@ impl Task for CodecTask {
         let mut sounds = None;
         for step in 0..VALIDATION_BATCHES {
             let batch = self.crops(Subset::Validation, step, device)?;
-            let (bands, latents, _) = self.encoded(weights, &batch);
-            let decoded = self.decoded(weights, latents.mean.shallow_clone(), batch.noise);
-            let target = self.target(&batch, bands);
-            sum += self.loss.between(&decoded, &target, None).total.double_value(&[]);
+            let Encoded { latents, pitch, .. } = self.encoded(weights, &batch);
+            let octaves = pitch.map(|pitch| pitch.octaves);
+            let decoded = self.decoded(weights, latents.mean.shallow_clone(), octaves, batch.noise);
+            let target = self.target(&batch);
+            sum += self.loss.between(&decoded, &target).total.double_value(&[]);
             nats.push(latents.nats());
             if step == 0 {
                 let first = |sound: &Tensor| Vec::<f32>::try_from(sound.get(0).view(-1).to_device(Device::Cpu));
-                sounds = Some([first(&target.sound)?, first(&decoded.sound)?]);
+                sounds = Some([first(&target)?, first(&decoded)?]);
             }
         }
         let nats = Vec::<f32>::try_from(
@@ -218,7 +314,7 @@ impl Task for CodecTask {
     }
 
     fn identity(&self) -> Vec<(String, String)> {
-        let CodecConfig { seed, network, training, recordings, augmentation, loss, .. } = &self.config;
+        let CodecConfig { seed, network, training, recordings, augmentation, loss, adversarial, .. } = &self.config;
         let text = |name: &str, value: &dyn std::fmt::Debug| (name.to_owned(), format!("{value:?}"));
         vec![
             text("network", network),
@@ -233,6 +329,7 @@ impl Task for CodecTask {
             text("training.clip_seconds", &training.clip_seconds),
             text("training.validation_share", &training.validation_share),
             text("loss", loss),
+            text("adversarial", adversarial),
         ]
     }
 

@@ -42,9 +42,9 @@ impl SpectralDistance {
             .map(|window| {
                 let length = window.size()[0];
                 let spectrum = audio.stft(length, length / 4, length, Some(window), false, true, true, false);
+                let parts = spectrum.view_as_real().unbind(-1);
                 // The floor keeps the gradient at zero finite.
-                (spectrum.view_as_real().square().sum_dim_intlist([-1_i64].as_slice(), false, Kind::Float) + 1e-14)
-                    .sqrt()
+                (parts[0].square() + parts[1].square() + 1e-14).sqrt()
             })
             .collect()
     }

@@ -162,9 +162,10 @@ impl ChannelClasses {
             Op::Split { start, channels } => {
                 self.join_all(out.clone(), x.start + start..x.start + start + channels);
             }
-            // The index of a harmonic or band determines its frequency, that of a phase its time; codes were learnt for
+            // The sum is over all channels. The index of a harmonic or band determines its frequency, that of a phase its time; codes were learnt for
             // all channels.
-            Op::Harmonic
+            Op::Softmax
+            | Op::Harmonic
             | Op::FilteredNoise
             | Op::ShapedNoise { .. }
             | Op::NearestCodes { .. }

@@ -97,6 +97,7 @@ fn narrow_node(method: &mut Method, index: usize, cut: &NodeCut<'_>) {
         }
         // Their channel counts follow from their inputs or are never cut.
         Op::LayerNorm
+        | Op::Softmax
         | Op::Activation(_)
         | Op::Prelu { .. }
         | Op::Snake

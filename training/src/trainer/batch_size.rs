@@ -36,7 +36,7 @@ impl<T: Task> Trainer<T> {
     fn fits(&mut self, rows: usize) -> anyhow::Result<bool> {
         self.set_batch(rows)?;
         // Recurrent state is brought up to date by the first step without learning.
-        let step = (0..2).find(|step| self.task.learns(*step)).unwrap_or(0);
+        let step = (0..2).find(|step| self.task.learns(0, *step)).unwrap_or(0);
         if self.task.rows(step) < rows {
             return Ok(false);
         }

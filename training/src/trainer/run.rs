@@ -457,7 +457,6 @@ impl<T: Task> Trainer<T> {
         let mut batches = cut(task, parts)?;
         let mut sum = StepLoss { total: f64::NAN, terms: Vec::new(), gradient: 0.0, data_seconds: 0.0 };
         let with_terms = (step + 1).is_multiple_of(options.log_every);
-        let learns = task.learns(step);
         for (index, state) in phases.iter_mut().enumerate() {
             let PhaseState { parameters, optimizer, ema, .. } = state;
             let precision = options.precision;
@@ -470,7 +469,7 @@ impl<T: Task> Trainer<T> {
             let known_terms = sum.terms.clone();
             let total = loop {
                 let computed = memory::if_it_fits(|| {
-                    if !learns {
+                    if !task.learns(index, step) {
                         pass.forward(task, &batches);
                         return Ok(None);
                     }
@@ -577,7 +576,7 @@ impl<T: Task> Trainer<T> {
         let validation = if self.options.is_first() { Some(self.validation()?) } else { None };
         let [loss] = self.numbers_of_first([validation.as_ref().map_or(0.0, |validation| validation.loss)])?;
         let step = self.progress.step;
-        let is_best = self.progress.best.is_none_or(|(best, _)| loss < best);
+        let is_best = self.progress.best.is_none_or(|(best, _)| loss < best) || self.task.latest_is_best(step);
         if is_best {
             self.progress.best = Some((loss, step));
             self.progress.waited = 0;

@@ -85,9 +85,15 @@ pub trait Task {
         None
     }
 
-    /// Tells whether a step moves the weights; others only bring recurrent state up to date.
-    fn learns(&self, _step: u64) -> bool {
+    /// Tells whether a step moves the weights of a phase; others only bring recurrent state up to date.
+    fn learns(&self, _phase: usize, _step: u64) -> bool {
         true
+    }
+
+    /// Tells whether the weights after a step count as the best even if their validation loss is higher, since the step
+    /// serves another aim.
+    fn latest_is_best(&self, _step: u64) -> bool {
+        false
     }
 
     /// Returns the loss of a batch in a phase.

@@ -50,6 +50,19 @@ pub fn layer_norm(kernels: Kernels) {
     kernels.layer_norm(&mut [], &[], &[], 1e-5);
 }
 
+pub fn softmax(kernels: Kernels) {
+    check((1usize..200, 0u64..1000), |(channels, seed)| {
+        let x = Noise::new(seed).vec(channels, 10.0);
+        let exponentials: Vec<f64> = wide(&x).iter().map(|x| x.exp()).collect();
+        let sum: f64 = exponentials.iter().sum();
+        let expected: Vec<f64> = exponentials.iter().map(|value| value / sum).collect();
+        let mut y = x;
+        kernels.softmax(&mut y);
+        assert_close(&y, &expected, 3e-6, 0.0);
+    });
+    kernels.softmax(&mut []);
+}
+
 pub fn gru(kernels: Kernels) {
     check((0usize..70, 0u64..1000), |(size, seed)| {
         let mut noise = Noise::new(seed);
@@ -145,6 +158,8 @@ pub fn same_bits_of_frames(kernels: Kernels) {
             kernels.film(&mut y, &noise.vec(2 * size, 2.0));
             out.extend_from_slice(&y);
             kernels.layer_norm(&mut y, &noise.vec(size, 2.0), &noise.vec(size, 2.0), 1e-5);
+            out.extend_from_slice(&y);
+            kernels.softmax(&mut y);
             out.extend_from_slice(&y);
             kernels.gru(&noise.vec(3 * size, 8.0), &noise.vec(3 * size, 8.0), &mut y);
             out.extend_from_slice(&y);

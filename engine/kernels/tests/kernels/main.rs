@@ -28,6 +28,7 @@ macro_rules! suite {
                 frames gate;
                 frames film;
                 frames layer_norm;
+                frames softmax;
                 frames gru;
                 frames lstm;
                 frames complex_multiply_add;

@@ -22,6 +22,7 @@ macro_rules! framewise_without_weights {
             | Op::Interleave { .. }
             | Op::FlipOddBands
             | Op::Noise { .. }
+            | Op::Softmax
     };
 }
 pub(in crate::model) use framewise_without_weights;
@@ -110,6 +111,7 @@ impl Op {
             | Self::Gru { .. }
             | Self::Lstm { .. }
             | Self::LayerNorm
+            | Self::Softmax
             | Self::Prelu { .. }
             | Self::Snake
             | Self::Gate
@@ -141,7 +143,7 @@ impl Op {
         }
         let with_channels = |channels: usize| Shape { channels, ratio };
         match *self {
-            Self::LayerNorm | Self::Snake | Self::Delay { .. } | Self::Latency { .. } => {}
+            Self::LayerNorm | Self::Softmax | Self::Snake | Self::Delay { .. } | Self::Latency { .. } => {}
             Self::Linear { outputs } | Self::Gru { hidden: outputs, .. } | Self::Lstm { hidden: outputs, .. } => {
                 require_positive(&[outputs])?;
                 return Ok(with_channels(outputs));

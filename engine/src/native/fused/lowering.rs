@@ -102,6 +102,7 @@ pub fn lower<'a>(method: &'a Method, shapes: &Shapes, weights: &'a Weights) -> O
             | Op::Gru { .. }
             | Op::Lstm { .. }
             | Op::LayerNorm
+            | Op::Softmax
             | Op::Prelu { .. }
             | Op::Snake
             | Op::Gate

@@ -120,6 +120,27 @@ impl Layer for LayerNorm {
     }
 }
 
+/// `e^x` of each channel divided by their sum.
+pub(super) struct Softmax {
+    channels: usize,
+}
+
+impl Softmax {
+    pub fn new(context: &LayerContext<'_>) -> Self {
+        Self { channels: context.channels() }
+    }
+}
+
+impl Layer for Softmax {
+    fn updates_first_input(&self) -> bool {
+        true
+    }
+
+    fn run(&mut self, kernels: Kernels, io: Io<'_>) {
+        io.output.chunks_exact_mut(self.channels).for_each(|frame| kernels.softmax(frame));
+    }
+}
+
 /// `tanh` of the first half of the channels times `sigmoid` of the second.
 pub(super) struct Gate;
 

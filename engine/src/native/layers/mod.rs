@@ -39,6 +39,7 @@ pub(super) fn build(op: &Op, context: &LayerContext<'_>) -> Box<dyn Layer> {
         Op::Gru { hidden, initial_state } => Box::new(recurrent::Gru::new(context, hidden, initial_state)),
         Op::Lstm { hidden, initial_state } => Box::new(recurrent::Lstm::new(context, hidden, initial_state)),
         Op::LayerNorm => Box::new(elementwise::LayerNorm::new(context)),
+        Op::Softmax => Box::new(elementwise::Softmax::new(context)),
         Op::Activation(activation) => Box::new(elementwise::Pointwise(activation)),
         Op::Affine { scale, offset } => Box::new(elementwise::Affine { scale, offset }),
         Op::Prelu { .. } => Box::new(elementwise::Prelu::new(context)),

@@ -22,7 +22,7 @@ pub(super) fn activate(
         "relu" => plain(builder, Activation::Relu)?,
         "sigmoid" => plain(builder, Activation::Sigmoid)?,
         "elu" => elu(builder, &named, &value)?,
-        "softmax" => softmax(builder, &named, &value, channels)?,
+        "softmax" => builder.node(&named, &[&value], Op::Softmax)?,
         "gated_activation" => return gate(builder, name, &field, &value, channels),
         other => return Err(field.error(&format!("unknown activation {other:?}"))),
     };
@@ -54,28 +54,4 @@ fn elu(builder: &mut GraphBuilder, name: &str, value: &str) -> Result<String, Mo
     let bend = Op::Affine { scale: 1.0, offset: -1.0 };
     let bent = builder.node(&format!("{name}.bent"), &[&exponential], bend)?;
     builder.node(name, &[&above, &bent], Op::Add)
-}
-
-/// Adds `e^(x − l)` with `l = ln Σ e^x` over the channels, summed by `ln(e^a + e^b) = a + ln(1 + e^(b − a))`, which
-/// does not overflow.
-fn softmax(builder: &mut GraphBuilder, name: &str, value: &str, channels: usize) -> Result<String, ModelError> {
-    let split = |builder: &mut GraphBuilder, start| {
-        builder.node(&format!("{name}.channel{start}"), &[value], Op::Split { start, channels: 1 })
-    };
-    let mut sum = split(builder, 0)?;
-    for channel in 1..channels {
-        let own = split(builder, channel)?;
-        let negative =
-            builder.node(&format!("{name}.negative{channel}"), &[&sum], Op::Affine { scale: -1.0, offset: 0.0 })?;
-        let difference = builder.node(&format!("{name}.difference{channel}"), &[&own, &negative], Op::Add)?;
-        let added = Op::Activation(Activation::Softplus);
-        let added = builder.node(&format!("{name}.added{channel}"), &[&difference], added)?;
-        sum = builder.node(&format!("{name}.sum{channel}"), &[&sum, &added], Op::Add)?;
-    }
-    let all = builder.node(&format!("{name}.all"), &[value, &sum], Op::Concat)?;
-    // Each channel minus the sum.
-    let rows = (0..channels).flat_map(|row| (0..=channels).map(move |column| (row, column)));
-    let weight = rows.map(|(row, column)| if column == channels { -1.0 } else { f32::from(u8::from(row == column)) });
-    let relative = builder.linear(&format!("{name}.relative"), &all, weight.collect(), vec![0.0; channels])?;
-    builder.node(name, &[&relative], Op::Activation(Activation::Exp))
 }
