@@ -1,8 +1,11 @@
-//! Software rasteriser for charts: rectangles, lines, discs, text, PNG output.
+//! Software rasteriser for charts: rectangles, lines, discs, text, spectrograms, PNG output.
 //!
 //! Needs neither a display nor system fonts, so pictures are identical on every machine.
 
 #![forbid(unsafe_code)]
+
+mod mel;
+pub mod spectrogram;
 
 use std::path::Path;
 

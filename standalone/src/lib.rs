@@ -1,7 +1,7 @@
 //! The program `ondes`: its commands, and the app with its window.
 //!
 //! In reading order: [`render`] (MIDI files, recordings or sessions to WAV files), [`info`] (a model's card and cost),
-//! [`mod@bench`] (the load of a model in an audio callback), [`import`] (models of other programs to model files),
+//! [`mod@bench`] (the load of a model in an audio callback), [`import`] (models of other programs to model files), [`export`] (and back),
 //! [`rack`] (tracks and their mixer), [`io`] (what the mixer exchanges with devices), [`trust`] (programs that may run), [`shell`]
 //! (completions and man pages); then what these share: [`argument_parsers`], [`executor_arguments`],
 //! [`program_arguments`], [`open_model`], [`terminal`], [`progress`], [`interrupt`] and [`memory`].
@@ -22,6 +22,7 @@ pub mod bench;
 #[cfg(feature = "devices")]
 pub mod devices;
 mod executor_arguments;
+pub mod export;
 pub mod import;
 pub mod info;
 pub mod interrupt;

@@ -11,7 +11,7 @@ use std::time::Instant;
 use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "download")]
 use ondes::setup_torch;
-use ondes::{bench, import, info, interrupt, render, shell, terminal, trust};
+use ondes::{bench, export, import, info, interrupt, render, shell, terminal, trust};
 #[cfg(feature = "devices")]
 use ondes::{devices::command as devices, play};
 use ondes_engine::panics::install_hook;
@@ -27,6 +27,7 @@ Examples:
   ondes render wind.ondes --input takes --out whistles --normalize -16
   ondes render stage.ondes-session --midi song.mid --stems
   ondes import amp.nam
+  ondes export strings.ondes --to nn~
   ondes setup-torch
   ondes completions bash > ~/.local/share/bash-completion/completions/ondes";
 
@@ -46,6 +47,7 @@ enum Command {
     Info(info::InfoArguments),
     Bench(bench::BenchArguments),
     Import(import::ImportArguments),
+    Export(export::ExportArguments),
     Trust(trust::TrustArguments),
     #[cfg(feature = "devices")]
     Devices(devices::DevicesArguments),
@@ -84,6 +86,7 @@ fn run(started: Instant) -> anyhow::Result<()> {
         Some(Command::Info(arguments)) => info::run(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Import(arguments)) => import::run(&arguments),
+        Some(Command::Export(arguments)) => export::run(&arguments),
         Some(Command::Trust(arguments)) => trust::run(&arguments),
         #[cfg(feature = "devices")]
         Some(Command::Devices(arguments)) => devices::run(&arguments),

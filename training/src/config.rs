@@ -183,6 +183,7 @@ impl Config {
         self.loader.check()?;
         self.training.check()?;
         self.augmentation.check()?;
+        self.augmentation.check_timbre()?;
         self.performance.validate().context("performance")?;
         self.loss().check()?;
         self.trainer_options().check()

@@ -2,9 +2,11 @@
 //!
 //! Model and baseline resynthesise each recording from its pitch and loudness. The baseline is a sawtooth of that
 //! pitch, filtered to the mean spectrum of the recordings and levelled to their loudness in each frame: the best result
-//! without learning. With the training recordings there is a second one: the [`nearest`] of them, resampled.
+//! without learning. With the training recordings there is a second one: the [`nearest`] of them, resampled. A [`picture`]
+//! shows where the model differs.
 
 pub mod nearest;
+pub mod picture;
 pub mod sawtooth;
 
 use anyhow::bail;
@@ -141,6 +143,17 @@ fn median_pitch(file: &Features) -> Option<f32> {
 fn distance_between(distance: &SpectralDistance, sound: &[f32], file: &Features) -> f64 {
     let row = |samples: &[f32]| Tensor::from_slice(samples).view([1, -1]);
     tch::no_grad(|| distance.between(&row(sound), &row(file.audio())).double_value(&[]))
+}
+
+/// Resynthesises a file with an instrument or a codec; the result is aligned with it and has its length.
+///
+/// # Errors
+/// Returns an error if the model lacks a method.
+fn resynthesis(model: &Model, file: &Features) -> anyhow::Result<Vec<f32>> {
+    match model.header().kind {
+        Kind::Codec => codec::evaluate::decoded(model, file),
+        _ => replay(model, file),
+    }
 }
 
 /// Resynthesises a file from its pitch and loudness; the result is aligned with it and has its length.

@@ -28,7 +28,7 @@ use ondes_training::config::Config;
 use ondes_training::data::report::DataReport;
 use ondes_training::data::{Subset, open_folder, open_measured};
 use ondes_training::distributed::{GroupError, Membership, launch, quiet};
-use ondes_training::evaluate::{Evaluation, evaluate, feature_rate};
+use ondes_training::evaluate::{Evaluation, evaluate, feature_rate, picture};
 use ondes_training::instrument::InstrumentTask;
 use ondes_training::report::{self, Run};
 use ondes_training::trainer::{Checkpoint, Outcome, interrupt};
@@ -115,6 +115,9 @@ enum Command {
         /// Folder for analysed audio [default: a temporary folder].
         #[arg(long)]
         cache: Option<PathBuf>,
+        /// PNG file to draw: spectrograms of the first ten seconds, and of what the model makes of them.
+        #[arg(long, value_name = "FILE", requires = "data")]
+        picture: Option<PathBuf>,
         /// Prints one JSON object.
         #[arg(long)]
         json: bool,
@@ -233,7 +236,7 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
         Command::Bench(options) => bench_command::run(&options),
         Command::Prune(options) => prune_command::run(&options),
         Command::Distill(options) => distill_command::run(&options),
-        Command::Evaluate { model, sound, training, cache, json } => {
+        Command::Evaluate { model, sound, training, cache, picture: out, json } => {
             let model = file::read(&model)?;
             if let (Some(dry), Some(wet)) = (&sound.dry, &sound.wet) {
                 return capture_command::evaluate(&model, dry, wet, json);
@@ -244,6 +247,9 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
             let training = training.map(|folder| open_folder(&folder, &cache, rate, 0)).transpose()?;
             let (measured, learnt) = open_measured(&data, &cache, rate)?;
             let evaluation = evaluate(&model, &measured, training.or(learnt).as_ref())?;
+            if let Some(path) = out {
+                picture::draw(&model, &measured)?.write_png(&path)?;
+            }
             if json {
                 println!("{}", serde_json::to_string(&evaluation)?);
             } else {

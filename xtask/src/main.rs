@@ -1,7 +1,7 @@
 //! `cargo xtask`: tasks around the code.
 //!
 //! [`setup`] installs what building needs. [`demo`] renders the bundled session and draws it: [`sound`] reads the
-//! audio, [`picture`] draws it with [`ondes_canvas`], [`mel`] computes the spectrogram. [`bundle`] packs the plugin for
+//! audio, [`picture`] draws it with [`ondes_canvas`]. [`bundle`] packs the plugin for
 //! DAWs, with [`vst3_presets`] and the licences of what it contains ([`notices`]). [`docs`] builds the book and checks
 //! every link with [`markdown`]. [`train`] makes the bundled models again, [`mod@test`] runs all tests, [`exporters`]
 //! those with models of other projects' exporters, [`fuzz`] reads damaged files, [`gpu`] checks libtorch on a GPU. All
@@ -16,7 +16,6 @@ mod exporters;
 mod fuzz;
 mod gpu;
 mod markdown;
-mod mel;
 mod notices;
 mod picture;
 mod process;

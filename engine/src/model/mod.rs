@@ -2,13 +2,14 @@
 //!
 //! Suggested reading order: [`graph`] (methods, ports, nodes), [`op`] (the operations of nodes, their shapes and
 //! weights), [`control`], [`card`], [`variant`], [`weights`] and their [`storage`], [`compression`] (16-bit and 8-bit
-//! weights), [`mod@file`] (safetensors with a JSON header), [`import`] (captures made by other programs), [`program`]
-//! (TorchScript models) and [`limits`] (bounds on what a file may request). [`crate::executor`] runs a model.
+//! weights), [`mod@file`] (safetensors with a JSON header), [`import`] (captures made by other programs), [`export`]
+//! (files for other programs), [`program`] (TorchScript models) and [`limits`] (bounds on what a file may request). [`crate::executor`] runs a model.
 
 pub mod card;
 pub mod compression;
 pub mod control;
 pub mod error;
+pub mod export;
 pub mod file;
 pub mod graph;
 pub mod import;

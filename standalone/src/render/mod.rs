@@ -10,7 +10,7 @@ mod batch;
 mod loudness;
 pub(crate) mod midi_score;
 mod model_renderer;
-mod output_target;
+pub(crate) mod output_target;
 mod parameter_arguments;
 mod pipeline_render;
 mod recording_reader;

@@ -7,6 +7,7 @@ mod captures;
 mod chain;
 mod common;
 mod documentation;
+mod export;
 mod fuzz;
 mod info;
 mod interruption;

@@ -13,7 +13,7 @@ fn completions_know_commands_and_options() {
     let folder = Folder::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = printed(&folder, &["completions", shell]);
-        for word in ["render", "info", "bench", "import", "completions", "normalize", "shard", "stems"] {
+        for word in ["render", "info", "bench", "import", "export", "completions", "normalize", "shard", "stems"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
@@ -47,9 +47,18 @@ fn man_pages_have_options_and_examples() {
 #[test]
 fn every_help_has_examples() {
     let folder = Folder::new();
-    for command in
-        [&[][..], &["render"], &["info"], &["bench"], &["import"], &["play"], &["trust"], &["completions"], &["man"]]
-    {
+    for command in [
+        &[][..],
+        &["render"],
+        &["info"],
+        &["bench"],
+        &["import"],
+        &["export"],
+        &["play"],
+        &["trust"],
+        &["completions"],
+        &["man"],
+    ] {
         let help = printed(&folder, &[command, &["--help"]].concat());
         assert!(help.contains("Examples:\n"), "{command:?}");
     }

@@ -4,9 +4,7 @@
 use std::path::Path;
 
 use ondes_engine::model::Tensor;
-
-use crate::torchscript::archive::Archive;
-use crate::torchscript::pickle::Pickle;
+use ondes_engine::model::export::torchscript::{Archive, Pickle};
 
 /// Attribute of a module.
 #[derive(Clone, Debug)]
@@ -15,7 +13,7 @@ pub enum Attribute {
     Parameter(Tensor),
     /// Tensor that is not learnt.
     Buffer(Tensor),
-    /// Tensor of integers.
+    /// Tensor of integers; one alone is a scalar.
     Counts(Vec<i64>),
     /// Integer.
     Int(i64),
@@ -157,7 +155,10 @@ impl Module {
                     Attribute::Parameter(tensor) | Attribute::Buffer(tensor) => {
                         pickle.floats(tensor.shape(), &tensor.floats());
                     }
-                    Attribute::Counts(counts) => pickle.counts(counts),
+                    Attribute::Counts(counts) => {
+                        let shape = [counts.len()];
+                        pickle.integers(if counts.len() == 1 { &[] } else { &shape }, counts);
+                    }
                     Attribute::Int(value) => pickle.int(*value),
                     Attribute::Pair(first, second) => pickle.ints([*first, *second]),
                     Attribute::Bool(value) => pickle.bool(*value),

@@ -166,10 +166,13 @@ pub fn neutone(old: bool) -> Class {
             "p3": { "name": "Bias", "description": "", "used": true, "default_value": 0.0, "type": "continuous" }"#
     };
     Class::default()
-        .metadata(&format!(
-            r#"{{ "model_name": "Late", "model_authors": ["A", "B"], "model_short_description": "A sample late.",
+        .file(
+            "metadata.json",
+            &format!(
+                r#"{{ "model_name": "Late", "model_authors": ["A", "B"], "model_short_description": "A sample late.",
             "neutone_parameters": {{ {parameters} }} }}"#
-        ))
+            ),
+        )
         .with("block", Value::Int(0))
         .with("held", Value::Buffer(vec![2, 1], vec![0.0; 2]))
         .method("set_daw_sample_rate_and_buffer_size(rate: int, block: int) -> None", &["self.block = block"])

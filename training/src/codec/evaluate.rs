@@ -36,7 +36,7 @@ pub fn evaluate(model: &Model, files: &Recordings) -> anyhow::Result<Evaluation>
 }
 
 /// Encodes and decodes a recording; the result is aligned with it and has its length.
-fn decoded(model: &Model, file: &Features) -> anyhow::Result<Vec<f32>> {
+pub(crate) fn decoded(model: &Model, file: &Features) -> anyhow::Result<Vec<f32>> {
     let latency: usize =
         [model.method("encode")?, model.method("decode")?].map(|method| method.latency_samples()).iter().sum();
     let silence = std::iter::repeat_n(0.0, latency);

@@ -1,11 +1,15 @@
-//! Augmentation of training crops, which makes pitches between and beside the recorded ones, and softer notes.
+//! Augmentation of training crops, which makes pitches between and beside the recorded ones, softer notes, and the sound of
+//! other rooms and microphones.
 
 use anyhow::ensure;
+use ondes_engine::Kernels;
+use ondes_engine::dsp::noise;
 use ondes_engine::dsp::resample::resample;
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
+use super::biquad::Biquad;
 use super::crops::Crop;
 
 /// Denominator of the ratios that sound is resampled by. Small, so that a resampler works in short blocks; a step is
@@ -13,6 +17,17 @@ use super::crops::Crop;
 const DENOMINATOR: u32 = 128;
 /// Rate that stands for an unchanged sound, Hz.
 const RATE: u32 = 100 * DENOMINATOR;
+
+/// Ranges of the frequencies of the equaliser's low shelf, peak and high shelf, Hz.
+const LOW_SHELF_HZ: (f64, f64) = (100.0, 500.0);
+const PEAK_HZ: (f64, f64) = (500.0, 5_000.0);
+const HIGH_SHELF_HZ: (f64, f64) = (3_000.0, 10_000.0);
+/// Highest of these frequencies as a share of the sample rate.
+const HIGHEST_SHARE: f64 = 0.4;
+/// Range of the level of the noise below [`Augmentation::noise`], dB.
+const NOISE_RANGE_DB: f64 = 30.0;
+/// Level of uniform noise in [−1, 1), dB: that of 1/√3.
+const UNIFORM_DB: f64 = -4.771_212_547_196_624;
 
 /// Augmentation of training crops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,6 +39,13 @@ pub struct Augmentation {
     /// Largest attenuation, dB. For recordings of one dynamic only, whose soft notes can be no more than loud ones turned
     /// down: it teaches that the timbre does not depend on the loudness.
     pub gain: f64,
+    /// Largest gain of each of three filters at random frequencies, a low shelf, a peak and a high shelf, dB. For codecs: the
+    /// filtered sound is input and target. Pitch stays; the loudness changes by a part of it, and is not measured again.
+    pub equalizer: f64,
+    /// Highest level of white noise that is added, dB of full scale; crops have up to 30 dB less. For codecs: it is part of
+    /// input and target, so that a codec learns to give the noise of a microphone back as noise, and not as tones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise: Option<f64>,
 }
 
 impl Augmentation {
@@ -34,7 +56,45 @@ impl Augmentation {
     pub fn check(&self) -> anyhow::Result<()> {
         ensure!((0.0..=12.0).contains(&self.pitch), "augmentation.pitch must be 0 to 12 semitones");
         ensure!((0.0..=60.0).contains(&self.gain), "augmentation.gain must be 0 to 60 dB");
+        ensure!((0.0..=24.0).contains(&self.equalizer), "augmentation.equalizer must be 0 to 24 dB");
+        let noise = self.noise.is_none_or(|level| (-120.0..=-20.0).contains(&level));
+        ensure!(noise, "augmentation.noise must be -120 to -20 dB");
         Ok(())
+    }
+
+    /// Checks that nothing changes the timbre, which an instrument learns as it was recorded.
+    ///
+    /// # Errors
+    /// Returns an error that names the field.
+    pub fn check_timbre(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.equalizer == 0.0,
+            "augmentation.equalizer is for codecs: an instrument learns the timbre as it is"
+        );
+        ensure!(self.noise.is_none(), "augmentation.noise is for codecs: an instrument learns the noise as it is");
+        Ok(())
+    }
+
+    /// Filters the sound of a crop, and adds noise.
+    pub(super) fn colour(&self, sound: &mut [f32], sample_rate: u32, random: &mut Xoshiro256PlusPlus) {
+        if self.equalizer > 0.0 {
+            let highest = HIGHEST_SHARE * f64::from(sample_rate);
+            let mut draw = |(low, high): (f64, f64)| {
+                let octaves = random.random_range(0.0..=(high / low).log2());
+                ((low * octaves.exp2()).min(highest), random.random_range(-self.equalizer..=self.equalizer))
+            };
+            let [low, peak, high] = [LOW_SHELF_HZ, PEAK_HZ, HIGH_SHELF_HZ].map(&mut draw);
+            Biquad::shelf(low.0, low.1, false, sample_rate).process(sound);
+            Biquad::peak(peak.0, peak.1, sample_rate).process(sound);
+            Biquad::shelf(high.0, high.1, true, sample_rate).process(sound);
+        }
+        if let Some(highest) = self.noise {
+            let level = highest - UNIFORM_DB - random.random_range(0.0..NOISE_RANGE_DB);
+            let gain = 10_f64.powf(level / 20.0) as f32;
+            let mut noise = vec![0.0; sound.len()];
+            noise::fill(Kernels::detect(), random.random(), 0, &mut noise);
+            sound.iter_mut().zip(noise).for_each(|(sample, noise)| *sample += gain * noise);
+        }
     }
 
     /// Draws a gain, dB.
@@ -97,7 +157,7 @@ mod tests {
     fn pitch_and_loudness_follow_the_sound() {
         const SAMPLE_RATE: f64 = 16_000.0;
         const HOP: usize = 160;
-        let augmentation = Augmentation { pitch: 2.0, gain: 0.0 };
+        let augmentation = Augmentation { pitch: 2.0, ..Augmentation::default() };
         let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
         for _ in 0..5 {
             let shift = augmentation.draw(&mut random);
@@ -124,5 +184,46 @@ mod tests {
                 assert!(errors[0].abs() < 0.05 && errors[1].abs() < 0.6, "shift {shift}, frame {frame}: {errors:?}");
             }
         }
+    }
+
+    #[test]
+    fn the_equalizer_keeps_its_range_and_the_noise_its_level() {
+        const RATE: u32 = 48_000;
+        let level = |sound: &[f32]| {
+            let power = sound.iter().map(|sample| f64::from(sample * sample)).sum::<f64>() / sound.len() as f64;
+            10.0 * power.log10()
+        };
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(4);
+        let equalizer = Augmentation { equalizer: 3.0, ..Augmentation::default() };
+        let tone = |frequency: f64| -> Vec<f32> {
+            let sample = |n: usize| (std::f64::consts::TAU * frequency * n as f64 / f64::from(RATE)).sin() as f32;
+            (0..RATE as usize).map(sample).collect()
+        };
+        for frequency in [50.0, 1_500.0, 15_000.0] {
+            let gains: Vec<f64> = (0..40)
+                .map(|_| {
+                    let mut sound = tone(frequency);
+                    equalizer.colour(&mut sound, RATE, &mut random);
+                    level(&sound) - level(&tone(frequency))
+                })
+                .collect();
+            let [low, high] =
+                [f64::min, f64::max].map(|pick| gains.iter().copied().reduce(pick).expect("there are some"));
+            // One filter acts at each of these, and a part of the others.
+            assert!(low > -6.0 && high < 6.0 && high - low > 3.0, "{frequency} Hz: {low} to {high} dB");
+        }
+        let noise = Augmentation { noise: Some(-50.0), ..Augmentation::default() };
+        let levels: Vec<f64> = (0..40)
+            .map(|_| {
+                let mut sound = vec![0.0; 48_000];
+                noise.colour(&mut sound, RATE, &mut random);
+                level(&sound)
+            })
+            .collect();
+        assert!(levels.iter().all(|level| (-80.1..=-49.9).contains(level)), "{levels:?}");
+        assert!(levels.iter().any(|&level| level > -55.0) && levels.iter().any(|&level| level < -75.0), "{levels:?}");
+        let mut sound = tone(440.0);
+        Augmentation::default().colour(&mut sound, RATE, &mut random);
+        assert_eq!(sound, tone(440.0));
     }
 }

@@ -318,7 +318,12 @@ impl Dataset {
         let position = (share * (before + length).saturating_sub(source_frames + 1) as f64) as usize;
         let mut crop = self.read(part, recording, position as isize - before as isize, source_frames)?;
         apply_gain(gain + part.recordings.gain(recording), &mut crop.audio, &mut crop.loudness);
-        self.augmentation.apply(crop, self.frames, part.recordings.store.format().rate.hop, shift)
+        let rate = part.recordings.store.format().rate;
+        let mut crop = self.augmentation.apply(crop, self.frames, rate.hop, shift)?;
+        if subset == Subset::Training {
+            self.augmentation.colour(&mut crop.audio, rate.sample_rate, &mut random);
+        }
+        Ok(crop)
     }
 
     /// Reads `frames` of a recording from the frame `first`, of which those before 0 are silent.

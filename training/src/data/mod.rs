@@ -3,11 +3,11 @@
 
 pub mod augmentation;
 pub mod bench;
+pub mod biquad;
 pub mod config;
 pub mod crops;
 pub mod envelope;
 pub mod features;
-pub mod high_pass;
 pub mod knobs;
 pub mod loader;
 pub mod pieces;

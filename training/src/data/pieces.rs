@@ -11,7 +11,7 @@ use ondes_engine::dsp::analysis::{Analysis, AnalysisFrame};
 use ondes_engine::dsp::resample::StreamResampler;
 use ondes_engine::media::{Decoder, display_name};
 
-use super::high_pass::HighPass;
+use super::biquad::Biquad;
 use super::shard::{DataFormat, Row};
 
 /// Rows of a piece: about half a minute.
@@ -86,7 +86,8 @@ pub fn cut(path: &Path, format: DataFormat, mut emit: impl FnMut(Piece) -> bool)
     let mut ahead = resampler.latency();
     // Sound from the frame `start`, as far as a piece still needs it.
     let (mut sound, mut start, mut first_frame) = (Vec::<f32>::new(), 0, 0);
-    let mut high_pass = HighPass::new(format.high_pass, format.rate.sample_rate);
+    let rumble = f64::from(format.high_pass);
+    let mut high_pass = (rumble > 0.0).then(|| Biquad::high_pass(rumble, format.rate.sample_rate));
     let (mut block, mut mono) = (Vec::new(), Vec::new());
     let scale = 1.0 / decoder.channels() as f32;
     loop {

@@ -180,11 +180,17 @@ fn sound_is_stored_in_the_chosen_format() {
 
 /// Opens the recordings with a recipe that augments.
 fn dataset(folder: &Path) -> Dataset {
+    augmented(folder, Augmentation { pitch: 1.0, ..Augmentation::default() })
+}
+
+/// Opens the recordings with an augmentation.
+fn augmented(folder: &Path, augmentation: Augmentation) -> Dataset {
     let text = "name = \"a\"\ndata = \"sounds\"\nout = \"a.ondes\"\nwork = \"work\"\n[network]\nsample_rate = 16000\n\
-                hop = 160\n[augmentation]\npitch = 1.0\n";
+                hop = 160\n";
     let path = folder.join("a.toml");
     fs::write(&path, text).expect("it is written");
-    Dataset::open(&Config::read(&path).expect("a recipe").data()).expect("it opens")
+    let config = Config::read(&path).expect("a recipe");
+    Dataset::open(&DataConfig { augmentation, ..config.data() }).expect("it opens")
 }
 
 fn equal(first: &CropBatch, second: &CropBatch) -> bool {
@@ -194,7 +200,8 @@ fn equal(first: &CropBatch, second: &CropBatch) -> bool {
 #[test]
 fn crops_do_not_depend_on_the_number_of_threads() {
     let (folder, _sounds, _) = recordings(&[1.0, 3.3, 2.7, 5.0]);
-    let dataset = dataset(folder.path());
+    let all = Augmentation { pitch: 1.0, gain: 6.0, equalizer: 3.0, noise: Some(-50.0) };
+    let dataset = augmented(folder.path(), all);
     let batch = |threads: usize, step: u64| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
         let batch = pool.install(|| dataset.batch(Subset::Training, step, 0..6, Device::Cpu)).expect("it is read");

@@ -49,7 +49,14 @@ fn a_killed_run_goes_on_to_the_same_weights() {
     let model = folder.join("original.ondes").display().to_string();
     let data = folder.join("corpus").display().to_string();
     let cache = folder.join("cache").display().to_string();
-    let json = succeed(&["evaluate", &model, "--data", &data, "--cache", &cache, "--json"]);
+    let picture = folder.join("picture.png").display().to_string();
+    let json = succeed(&["evaluate", &model, "--data", &data, "--cache", &cache, "--json", "--picture", &picture]);
+    let size = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(&picture).expect("it was drawn")))
+        .read_info()
+        .expect("a picture")
+        .info()
+        .size();
+    assert_eq!(size, (1000, 720));
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     for side in ["model", "baseline"] {
         assert!(json[side]["spectral_distance"].as_f64().is_some_and(|distance| distance > 0.0), "{json}");
@@ -323,6 +330,8 @@ fn every_wrong_field_of_a_configuration_is_named_in_one_line() {
         ("schedule", "name = \"cosine\"\ncycles = 0"),
         ("loss", "mel = -1.0"),
         ("loss", "colour = 1.0"),
+        ("augmentation", "equalizer = 3.0"),
+        ("augmentation", "noise = -50.0"),
     ];
     make_corpus(folder);
     for (table, line) in cases {

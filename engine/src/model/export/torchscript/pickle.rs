@@ -23,7 +23,7 @@ const BUILD: u8 = b'b';
 const BINPERSID: u8 = b'Q';
 
 /// Pickle that is being written, and the storages of its tensors.
-pub(crate) struct Pickle {
+pub struct Pickle {
     bytes: Vec<u8>,
     storages: Vec<Vec<u8>>,
 }
@@ -36,11 +36,13 @@ impl Default for Pickle {
 
 impl Pickle {
     /// Returns a pickle of `()`.
+    #[must_use]
     pub fn empty_tuple() -> Vec<u8> {
         [PROTO_2, &[EMPTY_TUPLE, STOP]].concat()
     }
 
     /// Returns the pickle and the bytes of each tensor.
+    #[must_use]
     pub fn finish(mut self) -> (Vec<u8>, Vec<Vec<u8>>) {
         self.bytes.push(STOP);
         (self.bytes, self.storages)
@@ -62,6 +64,9 @@ impl Pickle {
     }
 
     /// Writes a 32-bit integer.
+    ///
+    /// # Panics
+    /// If the value has more bits.
     pub fn int(&mut self, value: i64) {
         self.bytes.push(BININT);
         self.bytes.extend(i32::try_from(value).expect("small numbers").to_le_bytes());
@@ -101,15 +106,30 @@ impl Pickle {
     }
 
     /// Writes a tensor of floats.
+    ///
+    /// # Panics
+    /// If the number of values is not the product of the shape.
     pub fn floats(&mut self, shape: &[usize], values: &[f32]) {
         assert_eq!(shape.iter().product::<usize>(), values.len(), "shape and values must agree");
         self.tensor("FloatStorage", shape, values.iter().flat_map(|value| value.to_le_bytes()).collect());
     }
 
-    /// Writes a tensor of integers; a single value becomes a scalar.
-    pub fn counts(&mut self, counts: &[i64]) {
-        let shape = if counts.len() == 1 { vec![] } else { vec![counts.len()] };
-        self.tensor("LongStorage", &shape, counts.iter().flat_map(|value| value.to_le_bytes()).collect());
+    /// Writes a tensor of 64-bit floats.
+    ///
+    /// # Panics
+    /// If the number of values is not the product of the shape.
+    pub fn doubles(&mut self, shape: &[usize], values: &[f64]) {
+        assert_eq!(shape.iter().product::<usize>(), values.len(), "shape and values must agree");
+        self.tensor("DoubleStorage", shape, values.iter().flat_map(|value| value.to_le_bytes()).collect());
+    }
+
+    /// Writes a tensor of integers.
+    ///
+    /// # Panics
+    /// If the number of values is not the product of the shape.
+    pub fn integers(&mut self, shape: &[usize], values: &[i64]) {
+        assert_eq!(shape.iter().product::<usize>(), values.len(), "shape and values must agree");
+        self.tensor("LongStorage", shape, values.iter().flat_map(|value| value.to_le_bytes()).collect());
     }
 
     fn global(&mut self, module: &str, name: &str) {

@@ -1,4 +1,4 @@
-//! ZIP archive of a TorchScript file, with uncompressed records in one folder.
+//! ZIP archive of a TorchScript file, with all records in one folder.
 
 use std::io::{Cursor, Write as _};
 
@@ -7,11 +7,12 @@ use zip::write::{FileOptions, ZipWriter};
 
 use super::pickle::Pickle;
 
-/// Archive that is being written.
-pub(crate) struct Archive(ZipWriter<Cursor<Vec<u8>>>);
+/// Archive that is being written to memory.
+pub struct Archive(ZipWriter<Cursor<Vec<u8>>>);
 
 impl Archive {
-    /// Creates an archive with a pickle and its tensors, and without constants.
+    /// Creates an archive with a pickle and its tensors, and without constants. `version` is that of the file format.
+    #[must_use]
     pub fn of(pickle: Pickle, version: &str) -> Self {
         let mut archive = Self(ZipWriter::new(Cursor::default()));
         let (data, storages) = pickle.finish();
@@ -24,14 +25,23 @@ impl Archive {
         archive
     }
 
-    /// Adds a record.
+    /// Adds a record. Zeros are compressed: states of streams begin with them, for as many rows as a batch may have.
+    ///
+    /// # Panics
+    /// If the archive exceeds 4 GB.
     pub fn add(&mut self, name: &str, content: &[u8]) {
-        let options = FileOptions::default().compression_method(CompressionMethod::Stored).large_file(false);
+        let is_silent = !content.is_empty() && content.iter().all(|&byte| byte == 0);
+        let method = if is_silent { CompressionMethod::Deflated } else { CompressionMethod::Stored };
+        let options = FileOptions::default().compression_method(method).large_file(false);
         self.0.start_file(format!("model/{name}"), options).expect("writing to memory");
         self.0.write_all(content).expect("writing to memory");
     }
 
     /// Returns the bytes of the archive.
+    ///
+    /// # Panics
+    /// If the archive exceeds 4 GB.
+    #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.0.finish().expect("writing to memory").into_inner()
     }
