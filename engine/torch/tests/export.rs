@@ -155,6 +155,7 @@ fn ops_of_single_frames_agree() {
         Op::Prelu { slopes: 1 },
         Op::Snake,
         Op::LayerNorm,
+        Op::Softmax,
         Op::Gate,
         Op::Affine { scale: 0.7, offset: -0.2 },
         Op::Split { start: 2, channels: 5 },

@@ -99,7 +99,15 @@ pub struct CodecNetworkConfig {
 
 impl Default for CodecNetworkConfig {
     fn default() -> Self {
-        Self { sample_rate: 48_000, bands: 16, channels: 48, ratios: vec![2, 2, 4], latents: 16, noise_bands: 5, harmonics: 0 }
+        Self {
+            sample_rate: 48_000,
+            bands: 16,
+            channels: 48,
+            ratios: vec![2, 2, 4],
+            latents: 16,
+            noise_bands: 5,
+            harmonics: 0,
+        }
     }
 }
 

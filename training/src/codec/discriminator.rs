@@ -94,11 +94,12 @@ impl Discriminators {
         let bands = sound.unsqueeze(1).conv1d(&self.analysis, None::<Tensor>, stride, [0], [1], 1);
         let spectra = self.spectra.spectra(sound).into_iter().map(|spectrum| (spectrum + FLOOR).log());
         let inputs = std::iter::once(bands).chain(spectra);
+        let slope = Tensor::from(SLOPE as f32).to_device(sound.device());
         let judged = self.networks.iter().zip(inputs).map(|(network, input)| {
             let mut values: Judgement = Vec::new();
             for (index, (_, taps, stride, groups)) in network.layers.iter().enumerate() {
                 let weight = |parameter: &str| &weights[&format!("{}.{index}.{parameter}", network.name)];
-                let before = values.last().map_or_else(|| input.shallow_clone(), |value| value.prelu(&Tensor::from(SLOPE as f32)));
+                let before = values.last().map_or_else(|| input.shallow_clone(), |value| value.prelu(&slope));
                 let bias = Some(weight("bias"));
                 values.push(before.conv1d(weight("weight"), bias, [*stride], [taps / 2], [1], *groups));
             }

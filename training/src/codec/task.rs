@@ -65,7 +65,13 @@ pub struct CodecBatch {
 
 impl CodecBatch {
     fn new(crops: CropBatch, noise: Noise) -> Self {
-        Self { sound: crops.audio.unsqueeze(1), pitch: crops.pitch, loudness: crops.loudness, noise, decoded: RefCell::default() }
+        Self {
+            sound: crops.audio.unsqueeze(1),
+            pitch: crops.pitch,
+            loudness: crops.loudness,
+            noise,
+            decoded: RefCell::default(),
+        }
     }
 }
 
@@ -201,10 +207,10 @@ impl Task for CodecTask {
         let weights = self.initial.weights().iter().map(|(name, _)| name.to_owned());
         let trained = weights.filter(|name| !FIXED.iter().any(|fixed| name.starts_with(fixed)));
         let codec = Phase { name: "codec", trained: trained.collect() };
-        let judges = self.discriminators.iter().map(|_| Phase {
-            name: "discriminators",
-            trained: self.further_weights().into_keys().collect(),
-        });
+        let judges = self
+            .discriminators
+            .iter()
+            .map(|_| Phase { name: "discriminators", trained: self.further_weights().into_keys().collect() });
         std::iter::once(codec).chain(judges).collect()
     }
 
