@@ -163,13 +163,15 @@ impl ChannelClasses {
                 self.join_all(out.clone(), x.start + start..x.start + start + channels);
             }
             // The index of a harmonic or band determines its frequency, that of a phase its time; codes were learnt for
-            // all channels.
+            // all channels, and the noise of a draw belongs to its channels.
             Op::Harmonic
             | Op::FilteredNoise
             | Op::ShapedNoise { .. }
             | Op::NearestCodes { .. }
             | Op::CodeSum { .. }
             | Op::Noise { .. }
+            | Op::DrawMixture { .. }
+            | Op::DrawCategories { .. }
             | Op::Interleave { .. }
             | Op::FlipOddBands
             | Op::Convolve { .. } => {
