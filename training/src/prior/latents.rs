@@ -162,7 +162,6 @@ impl LatentStream {
     }
 
     /// Returns latents with mean 0 and deviation 1.
-    #[must_use]
     pub fn scaled(&self, spreads: &[Spread]) -> Tensor {
         let column = |value: fn(&Spread) -> f32| {
             Tensor::from_slice(&spreads.iter().map(value).collect::<Vec<f32>>()).view([-1, 1])
@@ -204,7 +203,6 @@ impl CropSource {
     }
 
     /// Returns all frames, grouped, `[channel, group]`.
-    #[must_use]
     pub fn all(&self) -> Tensor {
         self.grouped(&self.scaled, 0, self.scaled.size()[1] / self.group)
     }

@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 use tch::{Kind, Tensor};
 
 /// Least deviation of the compared models, that of a prior's Gaussians.
-const MIN_DEVIATION: f64 = 0.01;
+const MIN_DEVIATION: f64 = 0.05;
 /// Steps of expectation and maximisation.
 const FIT_STEPS: usize = 40;
 /// Most frames that a mixture is fitted to.
@@ -25,7 +25,6 @@ pub struct Mixture {
 
 impl Mixture {
     /// Returns the negative logarithm of the density at `values [batch, channel, frame]`, nats, `[batch, frame]`.
-    #[must_use]
     pub fn nats(&self, values: &Tensor) -> Tensor {
         let (batch, components, frames) = self.logits.size3().expect("[batch, component, frame]");
         let channels = values.size()[1];

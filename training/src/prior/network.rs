@@ -30,9 +30,9 @@ const MIXTURE: [&str; 3] = ["prior.logits", "prior.means", "prior.scales"];
 /// Layer that computes the mixture.
 const HEADS: &str = "prior.heads";
 /// Least deviation of a Gaussian: training would make those of silence infinitely narrow.
-const MIN_SCALE: f32 = 0.01;
+const MIN_SCALE: f32 = 0.05;
 /// Input of a softplus whose output is about 1.
-const UNIT_SCALE: f32 = 0.54;
+const UNIT_SCALE: f32 = 0.46;
 /// Number of the noise that draws; codecs use lower ones.
 const DRAW_NUMBER: u32 = 100;
 

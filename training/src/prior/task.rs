@@ -17,6 +17,7 @@ use super::likelihood::{Mixture, linear_nats, memoryless_nats};
 use super::network::{self, PRIOR};
 use crate::data::{Augmentation, DataConfig, Dataset, Subset};
 use crate::loss::Loss;
+use crate::trainer::memory;
 use crate::trainer::task::{first_non_finite, model_hash};
 use crate::trainer::{Phase, Task, Validation};
 
@@ -56,6 +57,10 @@ impl PriorTask {
         let codec = file::read(path)?;
         let named = || path.display().to_string();
         let rate = feature_rate(&codec).with_context(named)?;
+        let known = match config.from {
+            Some(_) => network::conditions(&codec).with_context(named)?,
+            None => Condition::ALL.to_vec(),
+        };
         let dataset = Dataset::open(&DataConfig {
             folder: &config.data,
             held_out: None,
@@ -69,10 +74,6 @@ impl PriorTask {
             frames: rate.frames(config.training.clip_seconds),
             seed: config.seed,
         })?;
-        let known = match config.from {
-            Some(_) => network::conditions(&codec).with_context(named)?,
-            None => Condition::ALL.to_vec(),
-        };
         let [training, validation] = streams(&codec, &dataset, &known, config.training.validation_share)?;
         let (initial, [training, validation]) = match config.from {
             Some(_) => (codec, [training, validation]),
@@ -242,6 +243,10 @@ impl Task for PriorTask {
 
     fn set_batch(&mut self, rows: usize) {
         self.config.training.batch = rows;
+    }
+
+    fn checkpoint_activations(&mut self) {
+        self.graph = self.graph.clone().with_checkpoint(memory::checkpoint);
     }
 
     fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<Crops> {
