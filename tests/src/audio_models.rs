@@ -70,6 +70,28 @@ pub fn codec_methods() -> Vec<Method> {
     ]
 }
 
+/// Creates a generator with random weights whose prior draws each frame of latents from a mixture that depends on the
+/// frame before, with the control `temperature`.
+///
+/// # Panics
+/// If the methods are invalid.
+#[must_use]
+pub fn autoregressive_generator(seed: u64) -> Model {
+    let nodes = vec![
+        node("hidden", &["drawn.previous"], Op::Linear { outputs: 9 }),
+        node("walk", &["hidden"], Op::Gru { hidden: 9, initial_state: false }),
+        node("logits", &["walk"], Op::Linear { outputs: 3 }),
+        node("means", &["walk"], Op::Linear { outputs: 3 * LATENTS }),
+        node("widths", &["walk"], Op::Linear { outputs: 3 * LATENTS }),
+        node("scales", &["widths"], Op::Activation(Activation::Softplus)),
+        node("drawn", &["logits", "means", "scales", "temperature"], Op::DrawMixture { components: 3, number: 1 }),
+    ];
+    let inputs = vec![port("drawn.previous", LATENTS, RATIO), port("temperature", 1, RATIO)];
+    let mut methods = codec_methods();
+    methods[0] = method("prior", RATIO, inputs, nodes);
+    model_with(Kind::Generator, methods, &["temperature"], seed)
+}
+
 /// Returns a control from 0 to 4 with default 1.
 #[must_use]
 pub fn control(name: &str) -> Control {

@@ -167,6 +167,8 @@ fn is_feature(op: &Op) -> bool {
         | Op::Interleave { .. }
         | Op::FlipOddBands
         | Op::Noise { .. }
+        | Op::DrawMixture { .. }
+        | Op::DrawCategories { .. }
         | Op::ShapedNoise { .. }
         | Op::NearestCodes { .. }
         | Op::CodeSum { .. }

@@ -4,7 +4,7 @@
 //!   draws its logs. Its tasks:
 //! - Instruments: [`ondes_corpus`] generates recordings, [`data`] analyses folders of audio, [`network`] builds the
 //!   graph, [`instrument`] trains it, and [`evaluate`] measures quality on held-out recordings.
-//! - Codecs: [`codec`].
+//! - Codecs: [`codec`], and generators, whose latents a [`prior`] makes.
 //! - Captures of amplifiers and pedals: [`capture`], with simulated [circuits](ondes_corpus::circuits) to try it on.
 //! - Compression: [`quantize`], [`prune`] and [`distill`], with further training by [`fine_tune`],
 //!   [`fake_quantization`], [`feature_matching`] and [`instrument_teacher`]; [`compare`] measures models side by side,
@@ -33,6 +33,7 @@ pub mod instrument_teacher;
 pub mod loss;
 pub mod network;
 pub mod optimizer;
+pub mod prior;
 pub mod prune;
 pub mod quantize;
 mod random_signs;

@@ -9,6 +9,7 @@ mod distill_command;
 mod import_rave_command;
 mod output_options;
 mod prepare_command;
+mod prior_command;
 mod prune_command;
 mod quantize_command;
 mod recipe_arguments;
@@ -35,7 +36,7 @@ use ondes_training::trainer::{Checkpoint, Outcome, interrupt};
 use recipe_arguments::RecipeArguments;
 use sound_options::{SoundOptions, default_cache};
 
-/// Trains instruments, captures and codecs, compresses and compares models.
+/// Trains instruments, captures, codecs and generators, compresses and compares models.
 #[derive(Parser)]
 #[command(version, about)]
 struct Arguments {
@@ -89,6 +90,8 @@ enum Command {
     },
     /// Trains a codec from a folder of audio: a small network that gives one sound the timbre of others.
     Codec(Box<codec_command::CodecArguments>),
+    /// Trains a generator: a prior that makes the latents of a codec by itself, learnt from a folder of audio.
+    Prior(Box<prior_command::PriorArguments>),
     /// Generates the signal to play through a device before a capture.
     CaptureSignal(capture_command::SignalArguments),
     /// Processes a file with a simulated circuit, as a device to capture.
@@ -170,6 +173,7 @@ impl Arguments {
             Command::Fit(options) => &options.workers,
             Command::Capture(options) => &options.workers,
             Command::Codec(options) => &options.recipe.workers,
+            Command::Prior(options) => &options.recipe.workers,
             _ => return None,
         };
         workers.workers.map(usize::from)
@@ -194,6 +198,7 @@ fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
         Command::Fit(options) => resumable(fit(&options)?),
         Command::Capture(options) => resumable(capture_command::capture(&options)?),
         Command::Codec(options) => resumable(codec_command::codec(&options)?),
+        Command::Prior(options) => resumable(prior_command::prior(&options)?),
         other => {
             run_whole(other)?;
             Ok(if interrupt::requested() { Outcome::Interrupted } else { Outcome::Finished })
@@ -212,7 +217,9 @@ fn resumable(outcome: Outcome) -> anyhow::Result<Outcome> {
 /// Runs a command that has no checkpoint to resume from.
 fn run_whole(command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Fit(_) | Command::Capture(_) | Command::Codec(_) => unreachable!("they can be interrupted"),
+        Command::Fit(_) | Command::Capture(_) | Command::Codec(_) | Command::Prior(_) => {
+            unreachable!("they can be interrupted")
+        }
         Command::Export { checkpoint, out, last } => export(&checkpoint, out, last),
         Command::Report { runs, chart } => {
             let runs = runs.iter().map(|path| Run::read(path)).collect::<Result<Vec<_>, _>>()?;
@@ -309,10 +316,15 @@ fn fit(options: &RecipeArguments) -> anyhow::Result<Outcome> {
 fn write_evaluated(model: &Model, evaluation: &Evaluation, out: &Path) -> anyhow::Result<()> {
     let mut header = model.header().clone();
     header.card.quality = evaluation.measures();
+    write(&Model::new(header, model.weights().clone())?, out)
+}
+
+/// Writes a model, in a new folder if need be.
+fn write(model: &Model, out: &Path) -> anyhow::Result<()> {
     if let Some(folder) = out.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", folder.display()))?;
     }
-    file::write(&Model::new(header, model.weights().clone())?, out)?;
+    file::write(model, out)?;
     println!("{}: written", out.display());
     Ok(())
 }

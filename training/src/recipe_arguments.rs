@@ -11,7 +11,7 @@ use ondes_training::training_config::TrainingConfig;
 use crate::trainer_arguments::{ScheduleArgument, TrainerArguments, WorkersArgument};
 use crate::value_parser;
 
-/// Options of `fit` and `codec`.
+/// Options of `fit`, `codec` and `prior`.
 #[derive(Args)]
 pub struct RecipeArguments {
     /// TOML file with data, network and training; examples are in `training/recipes`.

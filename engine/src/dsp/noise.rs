@@ -44,6 +44,19 @@ pub fn fill_normal(kernels: Kernels, seed: u64, mut position: u64, out: &mut [f3
     }
 }
 
+/// Fills `out` with noise of the standard Gumbel distribution: values from `position` on of the noise of a seed. The
+/// index of the largest sum of a logit and such a value is a draw from the categories with these logits (Gumbel,
+/// "Statistical theory of extreme values", 1954).
+pub fn fill_gumbel(kernels: Kernels, seed: u64, position: u64, out: &mut [f32]) {
+    fill(kernels, seed, position, out);
+    // Half of the resolution of the uniform noise at its ends, whose logarithms are infinite.
+    const END: f64 = 1.0 / (1 << 26) as f64;
+    for value in out {
+        let uniform = (0.5 + 0.5 * f64::from(*value)).clamp(END, 1.0 - END);
+        *value = -(-uniform.ln()).ln() as f32;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +85,24 @@ mod tests {
         let mut part = [0.0; 70];
         fill_normal(Kernels::detect(), 3, 1001, &mut part);
         assert_eq!(part, noise[1001..1071]);
+    }
+
+    #[test]
+    fn the_largest_sum_with_gumbel_noise_draws_a_category() {
+        let logits = [0.2_f32.ln(), 0.7_f32.ln(), 0.1_f32.ln()];
+        let mut noise = vec![0.0; 3 << 14];
+        fill_gumbel(Kernels::detect(), 5, 0, &mut noise);
+        let mut counts = [0; 3];
+        for frame in noise.chunks_exact(3) {
+            let score = |index: &usize| logits[*index] + frame[*index];
+            counts[(0..3).max_by(|a, b| score(a).total_cmp(&score(b))).expect("three")] += 1;
+        }
+        for (count, share) in counts.into_iter().zip([0.2, 0.7, 0.1]) {
+            assert!((f64::from(count) / f64::from(1 << 14) - share).abs() < 0.012, "{counts:?}");
+        }
+        let mut part = [0.0; 9];
+        fill_gumbel(Kernels::detect(), 5, 301, &mut part);
+        assert_eq!(part, noise[301..310]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A prepared method: one interface for native and libtorch execution.
 
+use super::feedback::FeedbackExecutor;
 use crate::native;
 
 /// A method of a model that libtorch, or a test, steps block by block for several streams at once.
@@ -42,6 +43,7 @@ pub struct MethodExecutor(Kind);
 enum Kind {
     Native(native::Executor),
     Torch(Box<dyn Execute>),
+    Feedback(Box<FeedbackExecutor>),
 }
 
 impl From<native::Executor> for MethodExecutor {
@@ -56,6 +58,11 @@ impl MethodExecutor {
         Self(Kind::Torch(Box::new(executor)))
     }
 
+    /// Wraps an executor that feeds outputs back.
+    pub(super) fn feedback(executor: FeedbackExecutor) -> Self {
+        Self(Kind::Feedback(Box::new(executor)))
+    }
+
     /// Starts a step of `blocks` blocks for these streams, in this order.
     ///
     /// # Panics
@@ -64,14 +71,17 @@ impl MethodExecutor {
         match &mut self.0 {
             Kind::Native(executor) => executor.begin(streams, blocks),
             Kind::Torch(executor) => executor.begin(streams, blocks),
+            Kind::Feedback(executor) => executor.begin(streams, blocks),
         }
     }
 
-    /// Returns the values of an input port for this step, `[stream][frame][channel]`; the caller fills all of them.
+    /// Returns the values of an input port for this step, `[stream][frame][channel]`; the caller fills all of them, except
+    /// those of a port that is fed back ([`Method::feedback`](crate::model::Method::feedback)).
     pub fn input(&mut self, port: usize) -> &mut [f32] {
         match &mut self.0 {
             Kind::Native(executor) => executor.input(port),
             Kind::Torch(executor) => executor.input(port),
+            Kind::Feedback(executor) => executor.input(port),
         }
     }
 
@@ -83,14 +93,15 @@ impl MethodExecutor {
         match &mut self.0 {
             Kind::Native(executor) => executor.run(),
             Kind::Torch(executor) => executor.run(),
+            Kind::Feedback(executor) => executor.run(),
         }
     }
 
-    /// Returns the number of layers that [`MethodExecutor::run_layer`] computes; 1 on libtorch.
+    /// Returns the number of layers that [`MethodExecutor::run_layer`] computes; 1 on libtorch and with feedback.
     pub(crate) fn layers(&self) -> usize {
         match &self.0 {
             Kind::Native(executor) => executor.layers().count(),
-            Kind::Torch(_) => 1,
+            Kind::Torch(_) | Kind::Feedback(_) => 1,
         }
     }
 
@@ -99,6 +110,7 @@ impl MethodExecutor {
         match &mut self.0 {
             Kind::Native(executor) => executor.run_layer(index),
             Kind::Torch(executor) => executor.run(),
+            Kind::Feedback(executor) => executor.run(),
         }
     }
 
@@ -108,6 +120,7 @@ impl MethodExecutor {
         match &self.0 {
             Kind::Native(executor) => executor.output(port),
             Kind::Torch(executor) => executor.output(port),
+            Kind::Feedback(executor) => executor.output(port),
         }
     }
 
@@ -116,6 +129,7 @@ impl MethodExecutor {
         match &mut self.0 {
             Kind::Native(executor) => executor.seed(stream, seed),
             Kind::Torch(executor) => executor.seed(stream, seed),
+            Kind::Feedback(executor) => executor.seed(stream, seed),
         }
     }
 
@@ -125,6 +139,7 @@ impl MethodExecutor {
         match &self.0 {
             Kind::Native(executor) => executor.bytes(),
             Kind::Torch(executor) => executor.bytes(),
+            Kind::Feedback(executor) => executor.bytes(),
         }
     }
 
@@ -134,12 +149,17 @@ impl MethodExecutor {
         match &self.0 {
             Kind::Native(executor) => executor.name(),
             Kind::Torch(executor) => executor.name(),
+            Kind::Feedback(executor) => executor.inner().name(),
         }
     }
 
     /// Returns true if a step may allocate or wait, which an audio callback must not.
     #[must_use]
     pub fn may_allocate(&self) -> bool {
-        matches!(self.0, Kind::Torch(_))
+        match &self.0 {
+            Kind::Native(_) => false,
+            Kind::Torch(_) => true,
+            Kind::Feedback(executor) => executor.inner().may_allocate(),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use ondes_kernels::Kernels;
 
+use super::feedback::FeedbackExecutor;
 use super::method_executor::MethodExecutor;
 use super::selection::{Backend, Device, ExecutorSelection, Precision};
 use super::warning::push_warning;
@@ -26,6 +27,21 @@ impl ExecutorOptions {
     /// # Errors
     /// Returns [`ModelError`] if the model has no such method or cannot be run like this.
     pub fn prepare(
+        &self,
+        model: &Model,
+        method: &Method,
+        streams: usize,
+        blocks: usize,
+    ) -> Result<MethodExecutor, ModelError> {
+        if method.feedback().next().is_none() {
+            return self.prepare_open(model, method, streams, blocks);
+        }
+        let block = self.prepare_open(model, method, streams, 1)?;
+        Ok(MethodExecutor::feedback(FeedbackExecutor::new(block, method, streams, blocks)?))
+    }
+
+    /// Prepares a method whose outputs are not fed back.
+    fn prepare_open(
         &self,
         model: &Model,
         method: &Method,

@@ -6,6 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{ModelError, Op};
 
+/// Ending of the name of an input port that receives an output of its own method, one block later: `NAME.previous`
+/// receives the output `NAME`, and silence in the first block.
+///
+/// The graph itself has no circle: whoever runs a method on whole sequences, as training does, fills such a port with
+/// what came before each block. [`MethodExecutor`](crate::executor::MethodExecutor) feeds it back.
+pub const PREVIOUS: &str = ".previous";
+
 /// Named input or output of a method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -164,7 +171,26 @@ impl Method {
             }
             shown.push(value);
         }
+        for (input, output) in self.feedback() {
+            let (input, output) = (&self.inputs[input], &self.outputs[output]);
+            if (input.channels, input.ratio) != (output.channels, output.ratio) {
+                return Err(error(format!(
+                    "input {:?} has {} channels at ratio {}, the output that it receives {} at {}",
+                    input.name, input.channels, input.ratio, output.channels, output.ratio
+                )));
+            }
+        }
         Ok(Shapes { values, reads, shown })
+    }
+
+    /// Returns the indices of input ports that receive an output of the block before ([`PREVIOUS`]), each with that of the
+    /// output port.
+    pub fn feedback(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.inputs.iter().enumerate().filter_map(|(input, port)| {
+            let name = port.name.strip_suffix(PREVIOUS)?;
+            let output = self.outputs.iter().position(|output| output.name == name)?;
+            Some((input, output))
+        })
     }
 
     /// Returns the number of blocks of silence processed before the first sample.

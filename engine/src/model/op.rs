@@ -155,6 +155,28 @@ pub enum Op {
         /// Channels of the output.
         channels: usize,
     },
+    /// Draws from a mixture of Gaussians with diagonal covariances. Inputs: `logits [K]` of the components,
+    /// `means [K · C]` and standard deviations `scales [K · C]`, all channels of a component, then those of the next, and
+    /// `temperature [1]`. Output `[C]`; seeded per stream.
+    ///
+    /// The temperature T, 0 or above, divides the logits and multiplies the variances: 1 draws from the mixture, 0 takes
+    /// the mean of the likeliest component (Ha & Eck, ICLR 2018).
+    DrawMixture {
+        /// Components, K.
+        components: usize,
+        /// Selects the noise, as of [`Op::Noise`].
+        number: u32,
+    },
+    /// Draws an index for each of C channels from categories. Inputs: `logits [C · K]`, all categories of a channel, then
+    /// those of the next, and `temperature [1]`, 0 or above, which divides the logits. Output `[C]`; seeded per stream.
+    DrawCategories {
+        /// Categories, K.
+        categories: usize,
+        /// Draws among so many of the likeliest categories only.
+        top: usize,
+        /// Selects the noise, as of [`Op::Noise`].
+        number: u32,
+    },
     /// `scale · x + offset` with fixed numbers, such as to normalise an input port.
     Affine {
         /// Factor.

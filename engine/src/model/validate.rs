@@ -85,7 +85,23 @@ fn check_warm_up(method: &Method, shapes: &Shapes) -> Result<(), ModelError> {
     if method.warm_up == 0 {
         return Ok(());
     }
-    let is_excluded = |op: &Op| matches!(op, Op::Harmonic | Op::FilteredNoise | Op::Noise { .. } | Op::Convolve { .. });
+    if let Some((input, _)) = method.feedback().next() {
+        let (name, port) = (&method.name, &method.inputs[input].name);
+        return Err(ModelError::Header(format!(
+            "method {name:?}: has a warm-up, and the input {port:?}, which is fed back"
+        )));
+    }
+    let is_excluded = |op: &Op| {
+        matches!(
+            op,
+            Op::Harmonic
+                | Op::FilteredNoise
+                | Op::Noise { .. }
+                | Op::DrawMixture { .. }
+                | Op::DrawCategories { .. }
+                | Op::Convolve { .. }
+        )
+    };
     if let Some(node) = method.nodes.iter().find(|node| is_excluded(&node.op)) {
         let reason = "generates sound or is a long convolution, and such a method cannot have a warm-up".into();
         return Err(ModelError::Node { method: method.name.clone(), node: node.name.clone(), reason });

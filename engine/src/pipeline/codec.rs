@@ -2,18 +2,19 @@
 //! the output.
 //!
 //! A model with a method `prior` makes latents on its own ([`super::prior`]); the control `prior` cross-fades between
-//! those of the input and those of the prior. A generator has no encoder. Channels are as in [`super::effect`]:
+//! those of the input and those of the prior. A generator has no input; its encoder, if it has one, is for its training.
+//! Channels are as in [`super::effect`]:
 //! a stereo session has latents for each channel, or shared ones if the encoder's input or the decoder's output has two
 //! channels.
 
 use super::batch::{BatchNetwork, SessionBatch};
 use super::control_ports::{ControlBinding, ControlPorts};
-use super::controls::{PRIOR_SHARE, PRIOR_TEMPO, controls, latent_controls, prior_controls};
+use super::controls::{PRIOR_SEED, PRIOR_SHARE, PRIOR_TEMPO, controls, latent_controls, prior_controls};
 use super::effect_stream::{EffectStream, EffectStreamConfig};
 use super::method_ports::{ChannelLayout, control_inputs, fits, has_prior, inputs, output, require_audio};
 use super::method_runner::{MethodRunner, RunnerSize, select_active, take_equally_long};
 use super::options::{PipelineError, PipelineOptions};
-use super::prior::Prior;
+use super::prior::{Prior, PriorPorts};
 use super::spread::Spread;
 use super::timeline::{CHUNK, gcd};
 use crate::dsp::noise::stream_seed;
@@ -185,9 +186,9 @@ pub(super) fn build(
     };
     let hop_latents = hop / latents.ratio * latents.channels;
     let prior_runner = prior.map(|method| {
-        let tempo_port = methods.port(PRIOR_TEMPO).unwrap_or_default();
+        let [tempo, seed] = [PRIOR_TEMPO, PRIOR_SEED].map(|name| methods.port(name).unwrap_or_default());
         let runner = runner(method, method.block)?;
-        Ok::<_, ModelError>(Prior::new(runner, tempo_port, latents, method.block, count))
+        Ok::<_, ModelError>(Prior::new(runner, PriorPorts { tempo, seed }, latents, method.block, count))
     });
     let mut network = CodecNetwork {
         encode: encode.map(|method| runner(method, hops * hop)).transpose()?,

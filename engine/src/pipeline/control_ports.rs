@@ -176,6 +176,11 @@ impl ControlPorts {
         self.spans[self.hop * self.values.len() + port].1
     }
 
+    /// Returns the value that a port approaches.
+    pub fn target(&self, port: usize) -> f32 {
+        self.values[port].target
+    }
+
     /// Returns the value of a port at the end of frame `frame` of the step, whose hops have `frames` each, interpolated
     /// linearly.
     pub fn at(&self, port: usize, frame: usize, frames: usize) -> f32 {

@@ -145,15 +145,19 @@ pub fn latent_controls(latents: usize) -> impl Iterator<Item = Control> {
 pub(super) const PRIOR_SHARE: &str = "prior";
 /// Name of the control for a prior's tempo.
 pub(super) const PRIOR_TEMPO: &str = "prior.tempo";
+/// Name of the control that chooses another seed for a prior.
+pub(super) const PRIOR_SEED: &str = "prior.seed";
+/// Largest of these seeds.
+const MAX_PRIOR_SEED: f32 = 999.0;
 /// Slowest tempo of a prior, in prior frames per decoder frame.
 pub(super) const MIN_PRIOR_TEMPO: f32 = 0.25;
 /// Fastest tempo of a prior, in prior frames per decoder frame.
 pub(super) const MAX_PRIOR_TEMPO: f32 = 4.0;
 
-/// Returns the controls of a model's prior; none without one. The share exists only next to an encoder.
+/// Returns the controls of a model's prior; none without one. The share exists only where an encoder plays too.
 pub(super) fn prior_controls(header: &Header) -> impl Iterator<Item = Control> {
     let has_prior = has_prior(header);
-    let share = (has_prior && header.method("encode").is_some()).then(|| Control {
+    let share = (has_prior && header.kind == Kind::Codec).then(|| Control {
         name: PRIOR_SHARE.into(),
         unit: String::new(),
         min: 0.0,
@@ -171,7 +175,16 @@ pub(super) fn prior_controls(header: &Header) -> impl Iterator<Item = Control> {
         curve: Curve::Logarithmic,
         description: "Tempo of the model's own prior; the pitch of the sound stays.".into(),
     });
-    share.into_iter().chain(tempo)
+    let seed = has_prior.then(|| Control {
+        name: PRIOR_SEED.into(),
+        unit: String::new(),
+        min: 0.0,
+        max: MAX_PRIOR_SEED,
+        default: 0.0,
+        curve: Curve::Linear,
+        description: "Another number begins another piece, the same one each time.".into(),
+    });
+    share.into_iter().chain(tempo).chain(seed)
 }
 
 /// Shift of all pitches in semitones; glides within 50 ms.

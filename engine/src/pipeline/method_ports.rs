@@ -26,13 +26,19 @@ impl ChannelLayout {
     }
 }
 
+/// Returns whether an input receives an output of the method's own.
+pub(super) fn is_fed_back(method: &Method, port: &Port) -> bool {
+    method.feedback().any(|(input, _)| method.inputs[input].name == port.name)
+}
+
 /// Returns the names of the inputs that controls feed, and the one input that is left.
 ///
 /// # Errors
 /// Returns [`ModelError::Header`] unless exactly one input is left, or if a control feeds several channels.
 pub(super) fn inputs<'a>(header: &Header, method: &'a Method) -> Result<(Vec<String>, &'a Port), ModelError> {
     let is_fed = |port: &&Port| header.controls.iter().any(|control| control.name == port.name);
-    let (fed, left): (Vec<&Port>, Vec<&Port>) = method.inputs.iter().partition(is_fed);
+    let open = method.inputs.iter().filter(|port| !is_fed_back(method, port));
+    let (fed, left): (Vec<&Port>, Vec<&Port>) = open.partition(is_fed);
     let [main] = left[..] else {
         let count = left.len();
         return Err(header_error(method, &format!("has {count} inputs that no control feeds; exactly one is needed")));
@@ -44,14 +50,15 @@ pub(super) fn inputs<'a>(header: &Header, method: &'a Method) -> Result<(Vec<Str
     Ok((fed.into_iter().map(|port| port.name.clone()).collect(), main))
 }
 
-/// Returns the names of all inputs of a method that controls alone feed.
+/// Returns the names of all inputs of a method that controls alone feed, without those that it feeds itself.
 ///
 /// # Errors
 /// Returns [`ModelError::Header`] if no control feeds one of the inputs.
 pub(super) fn control_inputs(header: &Header, method: &Method) -> Result<Vec<String>, ModelError> {
     let is_fed = |port: &&Port| port.channels == 1 && header.controls.iter().any(|control| control.name == port.name);
-    match method.inputs.iter().find(|port| !is_fed(port)) {
-        None => Ok(method.inputs.iter().map(|port| port.name.clone()).collect()),
+    let open = || method.inputs.iter().filter(|port| !is_fed_back(method, port));
+    match open().find(|port| !is_fed(port)) {
+        None => Ok(open().map(|port| port.name.clone()).collect()),
         Some(port) => Err(header_error(method, &format!("has input {:?}, which no control feeds", port.name))),
     }
 }

@@ -7,16 +7,16 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::effect_stream::EffectStream;
-use super::method_ports::output;
+use super::method_ports::{is_fed_back, output};
 use super::spread::layer_times;
 use crate::dsp::oversample::Oversampler;
 use crate::executor::{ExecutorOptions, MethodExecutor};
-use crate::model::{Method, Model, ModelError};
+use crate::model::{Method, Model, ModelError, Port};
 
 /// Feeds a method from the streams and returns its output to them.
 pub(super) struct MethodRunner {
     executor: MethodExecutor,
-    /// The input that no control feeds.
+    /// The input that neither a control nor the method itself feeds.
     main_input: usize,
     control_inputs: Vec<ControlInput>,
     /// Samples of the method's block.
@@ -69,7 +69,8 @@ impl MethodRunner {
     ) -> Result<Self, ModelError> {
         let RunnerSize { streams, joined, step, oversampling: phases } = size;
         let states = phases * streams / joined;
-        let main_input = method.inputs.iter().position(|port| !port_names.contains(&port.name)).unwrap_or_default();
+        let is_main = |port: &Port| !port_names.contains(&port.name) && !is_fed_back(method, port);
+        let main_input = method.inputs.iter().position(is_main).unwrap_or_default();
         let control_inputs = method.inputs.iter().enumerate().filter_map(|(input, port)| {
             let index = port_names.iter().position(|name| *name == port.name)?;
             Some(ControlInput { input, port: index, ratio: port.ratio })

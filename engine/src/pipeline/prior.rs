@@ -10,11 +10,17 @@ use super::method_runner::MethodRunner;
 use crate::dsp::noise::stream_seed;
 use crate::model::Port;
 
+/// Ports of the controls that every prior has.
+#[derive(Clone, Copy)]
+pub(super) struct PriorPorts {
+    pub tempo: usize,
+    pub seed: usize,
+}
+
 /// A prior for all streams.
 pub(super) struct Prior {
     runner: MethodRunner,
-    /// Port of the tempo control.
-    tempo_port: usize,
+    ports: PriorPorts,
     latents: usize,
     /// Samples per frame.
     ratio: usize,
@@ -35,6 +41,8 @@ struct Path {
     to: Vec<f32>,
     /// Position between them, from 0 to 1; above 1 another frame is due.
     position: f64,
+    /// Seed of the session, and the control's value that is added to it.
+    seed: (u64, u64),
 }
 
 impl Path {
@@ -68,9 +76,8 @@ impl Path {
 }
 
 impl Prior {
-    /// Wraps the runner of a prior's method, whose block is `block` samples; `latents` is its output and `tempo_port`
-    /// the port of its tempo.
-    pub fn new(runner: MethodRunner, tempo_port: usize, latents: &Port, block: usize, streams: usize) -> Self {
+    /// Wraps the runner of a prior's method, whose block is `block` samples; `latents` is its output.
+    pub fn new(runner: MethodRunner, ports: PriorPorts, latents: &Port, block: usize, streams: usize) -> Self {
         let Port { channels: latents, ratio, .. } = *latents;
         let path = || Path {
             block: vec![0.0; block / ratio * latents],
@@ -78,10 +85,11 @@ impl Prior {
             from: vec![0.0; latents],
             to: vec![0.0; latents],
             position: Path::START,
+            seed: (0, 0),
         };
         Self {
             runner,
-            tempo_port,
+            ports,
             latents,
             ratio,
             paths: (0..streams).map(|_| path()).collect(),
@@ -91,16 +99,29 @@ impl Prior {
 
     /// Resets a stream.
     pub fn open(&mut self, stream: usize, seed: u64) {
-        self.runner.open(stream, stream_seed(seed, 2));
+        self.begin(stream, (seed, 0));
+    }
+
+    /// Begins again from a session's seed plus a number.
+    fn begin(&mut self, stream: usize, seed: (u64, u64)) {
+        self.runner.open(stream, stream_seed(seed.0.wrapping_add(seed.1), 2));
         let path = &mut self.paths[stream];
         path.remaining = 0;
         path.to.fill(0.0);
         path.position = Path::START;
+        path.seed = seed;
     }
 
     /// Computes the latents of a hop for these streams, `[stream][frame][latent]` in their order.
     pub fn run(&mut self, streams: &[EffectStream], slots: &[usize], out: &mut [f32]) {
-        let Self { runner, tempo_port, latents, ratio, paths, starved } = self;
+        for &slot in slots {
+            let (seed, number) = self.paths[slot].seed;
+            let chosen = streams[slot].ports.target(self.ports.seed).round() as u64;
+            if chosen != number {
+                self.begin(slot, (seed, chosen));
+            }
+        }
+        let Self { runner, ports, latents, ratio, paths, starved } = self;
         let Some(length) = out.len().checked_div(slots.len()) else { return };
         let frames = length / *latents;
         for frame in 0..frames {
@@ -119,7 +140,7 @@ impl Prior {
                 }
             }
             for (row, &slot) in slots.iter().enumerate() {
-                let tempo = streams[slot].ports.at(*tempo_port, frame, frames);
+                let tempo = streams[slot].ports.at(ports.tempo, frame, frames);
                 paths[slot].step(&mut out[row * length + frame * *latents..][..*latents], tempo);
             }
         }
@@ -137,8 +158,14 @@ mod tests {
 
     /// Steps a path along frames 0, 1, 2, … in blocks of `block`.
     fn along(tempos: &[f32], block: usize) -> Vec<f32> {
-        let mut path =
-            Path { block: vec![0.0; block], remaining: 0, from: vec![0.0], to: vec![0.0], position: Path::START };
+        let mut path = Path {
+            block: vec![0.0; block],
+            remaining: 0,
+            from: vec![0.0],
+            to: vec![0.0],
+            position: Path::START,
+            seed: (0, 0),
+        };
         let mut next = 0.0;
         let step = |tempo: &f32| {
             while !path.catch_up() {

@@ -10,8 +10,9 @@ use tch::{Kind, Tensor};
 use crate::TorchWeights;
 use crate::checkpoint::Checkpoint;
 use crate::codes;
+use crate::draw;
 use crate::precision::in_f32;
-use crate::synthesis::{self, Noise};
+use crate::synthesis::{self, Noise, NoiseRow};
 
 /// ε of [`Op::LayerNorm`].
 const LAYER_NORM_EPSILON: f64 = 1e-5;
@@ -70,7 +71,7 @@ impl TorchGraph {
     }
 
     /// Computes all output ports from all input ports, each `[batch, channels, frames]`; the seed of `noise` is
-    /// that of the native executor.
+    /// that of the native executor. Ports that are fed back are inputs like others: they say what came before each block.
     ///
     /// # Panics
     /// Panics if the number of inputs differs from that of the ports, or libtorch refuses their shapes.
@@ -161,7 +162,7 @@ impl TorchGraph {
                     state.0.insert(node.name.clone(), after);
                     value
                 }
-                _ => self.node(&node.op, &read, hop, &weight, noise),
+                _ => self.node(&node.op, &read, hop, &weight, &noise.rows(read[0].size()[0])),
             };
             let place = self.method.inputs.len() + index;
             values.resize_with(values.len().max(place + 1), || None);
@@ -177,14 +178,14 @@ impl TorchGraph {
         &self.shapes
     }
 
-    /// Computes a node on whole sequences that start from silence.
+    /// Computes a node on whole sequences that start from silence; `rows` is the noise of each row of the batch.
     pub(crate) fn node<'w>(
         &self,
         op: &Op,
         inputs: &[&Tensor],
         hop: usize,
         weight: &impl Fn(&str) -> &'w Tensor,
-        noise: Noise,
+        rows: &[NoiseRow],
     ) -> Tensor {
         let x = inputs[0];
         let channels_last = || x.transpose(1, 2);
@@ -246,7 +247,13 @@ impl TorchGraph {
                 parts.reshape([batch, left, frames * factor])
             }
             Op::FlipOddBands => flip_odd_bands(x),
-            Op::Noise { channels, distribution, number } => synthesis::noise(x, channels, distribution, number, noise),
+            Op::Noise { channels, distribution, number } => synthesis::noise(x, channels, distribution, number, rows),
+            Op::DrawMixture { number, .. } => {
+                in_f32([x, inputs[1], inputs[2], inputs[3]], |inputs| draw::mixture(inputs, number, rows))
+            }
+            Op::DrawCategories { categories, top, number } => {
+                in_f32([x, inputs[1]], |inputs| draw::categories(inputs, categories, top, number, rows))
+            }
             Op::ShapedNoise { bands, hop } => {
                 in_f32([x, inputs[1]], |[x, noise]| synthesis::shaped_noise(&x, &noise, bands, hop))
             }
@@ -255,7 +262,7 @@ impl TorchGraph {
             }
             Op::CodeSum { .. } => in_f32([x, weight("codebook")], |[x, codebook]| codes::code_sum(&x, &codebook)),
             Op::Harmonic => synthesis::harmonic(x, inputs[1], inputs[2], hop, self.sample_rate),
-            Op::FilteredNoise => synthesis::filtered_noise(x, hop, noise),
+            Op::FilteredNoise => synthesis::filtered_noise(x, hop, rows),
             Op::Convolve { .. } => in_f32([x, weight("impulse")], |[x, impulse]| synthesis::convolve(&x, &impulse)),
         }
     }

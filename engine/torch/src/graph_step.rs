@@ -63,9 +63,9 @@ impl MethodStep for GraphStep {
         ports.zip(outputs).try_for_each(|((memory, tensor), values)| memory.receive(tensor, values))
     }
 
-    fn seed(&mut self, stream: usize, _seed: u64) {
+    fn seed(&mut self, stream: usize, seed: u64) {
         let _inference = Inference::begin();
-        self.streaming.reset(stream);
+        self.streaming.seed(stream, seed);
     }
 
     fn bytes(&self) -> usize {

@@ -2,7 +2,7 @@
 //!
 //! Training uses it as a crate: [`weights`] converts weights to tensors and back; [`graph`] runs the nodes of a method
 //! on whole sequences, with gradients, if need be by [`checkpoint`]ed blocks; `synthesis` holds the ops that make
-//! sound. The engine's native executor computes the same frame by frame; parity tests compare the two.
+//! sound, `draw` those that draw. The engine's native executor computes the same frame by frame; parity tests compare the two.
 //!
 //! The engine opens it as a library ([`ondes_engine::torch`]): `exports` is its side of the C interface, and `step` the
 //! interface of a prepared method, of a `program` or of a graph (`graph_step`). A program is a TorchScript module
@@ -16,6 +16,7 @@ mod call;
 pub mod checkpoint;
 mod codes;
 mod device;
+mod draw;
 #[expect(unsafe_code, reason = "a C interface")]
 mod exports;
 pub mod graph;

@@ -4,7 +4,7 @@ use ondes_engine::model::{Control, Method, ModelError, Op};
 use tch::{Device, Kind, Tensor};
 
 use crate::graph::{TorchGraph, recurrent};
-use crate::synthesis::Noise;
+use crate::synthesis::{Noise, NoiseRow};
 use crate::weights::TorchWeights;
 
 /// A method of a graph with a state for each stream.
@@ -18,6 +18,8 @@ pub struct StreamingGraph {
     states: Vec<Vec<Tensor>>,
     /// `[node][state]` of one stream after the warm-up, each `[1, …]`.
     initial: Vec<Vec<Tensor>>,
+    /// `[stream]`: seed of the noise, and number of blocks since it was set.
+    noise: Vec<(u64, u64)>,
 }
 
 /// State that a node keeps from one step to the next.
@@ -34,8 +36,8 @@ impl StreamingGraph {
     /// `weights`.
     ///
     /// # Errors
-    /// Returns [`ModelError::Node`] for an oscillator or a noise generator, which only the native executor runs block
-    /// by block.
+    /// Returns [`ModelError::Node`] for an oscillator or filtered noise, which only the native executor runs block by
+    /// block.
     pub fn new(
         method: &Method,
         controls: &[Control],
@@ -65,7 +67,9 @@ impl StreamingGraph {
             });
         }
         let states = initial_states.clone_states();
-        let mut streaming = Self { graph, method: method.clone(), weights, options, states, initial: initial_states };
+        let noise = Noise::default().rows(streams as i64).iter().map(|row| (row.seed, 0)).collect();
+        let mut streaming =
+            Self { graph, method: method.clone(), weights, options, states, initial: initial_states, noise };
         streaming.warm_up(controls);
         streaming.initial = streaming.states.clone_states();
         for state in streaming.states.iter_mut().flatten() {
@@ -99,17 +103,24 @@ impl StreamingGraph {
         for (index, reads) in reads.iter().enumerate() {
             let read: Vec<&Tensor> = reads.iter().map(|&value| &values[value]).collect();
             let before: Vec<Tensor> = self.states[index].iter().map(|state| state.index_select(0, &rows)).collect();
-            let (value, after) = self.node(index, &read, before);
+            let frames = (self.method.block / self.graph.shapes().values[reads[0]].ratio) as u64;
+            let noise = streams.iter().map(|&stream| self.noise[stream]);
+            let noise = noise.map(|(seed, blocks)| NoiseRow { seed, frame: blocks * frames });
+            let (value, after) = self.node(index, &read, before, &noise.collect::<Vec<_>>());
             for (state, after) in self.states[index].iter_mut().zip(&after) {
                 let _ = state.index_copy_(0, &rows, after);
             }
             values.push(value);
         }
+        let blocks = inputs.first().map_or(0, |input| input.size()[2] as usize * self.method.inputs[0].ratio);
+        for &stream in streams {
+            self.noise[stream].1 += (blocks / self.method.block) as u64;
+        }
         self.graph.shapes().shown.iter().map(|&value| values[value].shallow_clone()).collect()
     }
 
     /// Computes a node from its inputs and its state; returns the output and the new state.
-    fn node(&self, index: usize, read: &[&Tensor], before: Vec<Tensor>) -> (Tensor, Vec<Tensor>) {
+    fn node(&self, index: usize, read: &[&Tensor], before: Vec<Tensor>, noise: &[NoiseRow]) -> (Tensor, Vec<Tensor>) {
         let node = &self.method.nodes[index];
         let weight = |parameter: &str| self.weights.get(&node.name, parameter);
         let x = read[0];
@@ -132,7 +143,7 @@ impl StreamingGraph {
                         // As one sequence, of which the past part of the output is dropped.
                         let ratio = self.graph.shapes().values[self.method.inputs.len() + index].ratio;
                         let input_ratio = self.graph.shapes().values[self.graph.shapes().reads[index][0]].ratio;
-                        let output = self.graph.node(op, &[&with_past], input_ratio, &weight, Noise::default());
+                        let output = self.graph.node(op, &[&with_past], input_ratio, &weight, noise);
                         let past = frames * input_ratio as i64 / ratio as i64;
                         output.narrow(2, past, output.size()[2] - past)
                     }
@@ -146,13 +157,14 @@ impl StreamingGraph {
             }
             (_, op) => {
                 let hop = self.graph.shapes().values[self.graph.shapes().reads[index][0]].ratio;
-                (self.graph.node(op, read, hop, &weight, Noise::default()), Vec::new())
+                (self.graph.node(op, read, hop, &weight, noise), Vec::new())
             }
         }
     }
 
-    /// Resets a stream.
-    pub fn reset(&mut self, stream: usize) {
+    /// Resets a stream and seeds its noise.
+    pub fn seed(&mut self, stream: usize, seed: u64) {
+        self.noise[stream] = (seed, 0);
         for (state, initial) in self.states.iter_mut().flatten().zip(self.initial.iter().flatten()) {
             state.narrow(0, stream as i64, 1).copy_(initial);
         }
@@ -187,7 +199,7 @@ fn memory(op: &Op) -> Option<NodeMemory> {
         Op::Delay { frames: late } => frames(late),
         Op::Gru { hidden, .. } => NodeMemory::States(1, hidden),
         Op::Lstm { hidden, .. } => NodeMemory::States(2, hidden),
-        Op::Harmonic | Op::FilteredNoise | Op::Noise { .. } => return None,
+        Op::Harmonic | Op::FilteredNoise => return None,
         Op::Linear { .. }
         | Op::LayerNorm
         | Op::Softmax
@@ -204,6 +216,9 @@ fn memory(op: &Op) -> Option<NodeMemory> {
         | Op::Latency { .. }
         | Op::Interleave { .. }
         | Op::FlipOddBands
+        | Op::Noise { .. }
+        | Op::DrawMixture { .. }
+        | Op::DrawCategories { .. }
         | Op::ShapedNoise { .. }
         | Op::NearestCodes { .. }
         | Op::CodeSum { .. } => NodeMemory::Nothing,

@@ -76,30 +76,55 @@ impl From<u64> for Noise {
 }
 
 impl Noise {
-    /// Returns the seed of a row.
-    fn stream_seed(self, row: usize) -> u64 {
-        noise::stream_seed(self.seed, self.first_stream + row as u64)
-    }
-
-    /// Returns samples `[batch, frames, hop]`, one stream for each row of the batch.
-    fn samples(self, batch: i64, frames: i64, hop: i64, device: Device) -> Tensor {
-        let mut samples = vec![0.0_f32; (batch * frames * hop) as usize];
-        for (stream, row) in samples.chunks_exact_mut((frames * hop) as usize).enumerate() {
-            noise::fill(Kernels::detect(), self.stream_seed(stream), 0, row);
-        }
-        Tensor::from_slice(&samples).view([batch, frames, hop]).to_device(device)
+    /// Returns the noise of each row of a batch, from its beginning.
+    pub(crate) fn rows(self, batch: i64) -> Vec<NoiseRow> {
+        let seed = |row| noise::stream_seed(self.seed, self.first_stream + row);
+        (0..batch as u64).map(|row| NoiseRow { seed: seed(row), frame: 0 }).collect()
     }
 }
 
+/// Noise of a row of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoiseRow {
+    /// Seed of the stream.
+    pub seed: u64,
+    /// Number of frames that came before.
+    pub frame: u64,
+}
+
+/// Makes noise `[batch, channels, frames]` for the node of that `number`, by a function such as [`noise::fill`].
+pub(crate) fn node_noise(
+    rows: &[NoiseRow],
+    number: u32,
+    (channels, frames): (i64, i64),
+    fill: impl Fn(Kernels, u64, u64, &mut [f32]),
+) -> Tensor {
+    let mut values = vec![0.0_f32; rows.len() * (channels * frames) as usize];
+    for (row, values) in rows.iter().zip(values.chunks_exact_mut((channels * frames).max(1) as usize)) {
+        let seed = noise::stream_seed(row.seed, number.into());
+        fill(Kernels::detect(), seed, row.frame * channels as u64, values);
+    }
+    Tensor::from_slice(&values).view([rows.len() as i64, frames, channels]).transpose(1, 2)
+}
+
+/// Returns uniform noise `[batch, frames, hop]` from the beginning of each row's.
+fn samples(rows: &[NoiseRow], frames: i64, hop: i64, device: Device) -> Tensor {
+    let mut samples = vec![0.0_f32; rows.len() * (frames * hop) as usize];
+    for (row, samples) in rows.iter().zip(samples.chunks_exact_mut((frames * hop) as usize)) {
+        noise::fill(Kernels::detect(), row.seed, 0, samples);
+    }
+    Tensor::from_slice(&samples).view([rows.len() as i64, frames, hop]).to_device(device)
+}
+
 /// Computes [`ondes_engine::model::Op::FilteredNoise`] from `magnitudes [B, bands, F]`; returns `[B, 1, F · hop]`.
-pub(crate) fn filtered_noise(magnitudes: &Tensor, hop: usize, noise: Noise) -> Tensor {
+pub(crate) fn filtered_noise(magnitudes: &Tensor, hop: usize, rows: &[NoiseRow]) -> Tensor {
     let (batch, bands, frames) = magnitudes.size3().expect("[batch, bands, frames]");
     let filter = NoiseFilter { bands: bands as usize, hop };
     let (fft, hop, device) = (filter.fft() as i64, hop as i64, magnitudes.device());
     let response = Tensor::from_slice(&filter.response()).view([fft / 2 + 1, bands]).to_device(device);
     let gains = magnitudes.transpose(1, 2).matmul(&response.transpose(0, 1));
     let lead = filter.taps() as i64 / 2;
-    let noise = noise.samples(batch, frames, hop, device).constant_pad_nd([lead, fft - lead - hop]);
+    let noise = samples(rows, frames, hop, device).constant_pad_nd([lead, fft - lead - hop]);
     let filtered = (noise.fft_rfft(fft, -1, "backward") * gains).fft_irfft(fft, -1, "backward");
     // Overlap-add: part `p` of each frame is delayed by `p` hops.
     let parts = (fft + hop - 1) / hop;
@@ -113,18 +138,12 @@ pub(crate) fn filtered_noise(magnitudes: &Tensor, hop: usize, noise: Noise) -> T
 }
 
 /// Computes [`ondes_engine::model::Op::Noise`] with the native executor's values, `[B, channels, F]` for `x [B, C, F]`.
-pub(crate) fn noise(x: &Tensor, channels: usize, distribution: Distribution, number: u32, noise: Noise) -> Tensor {
-    let (batch, _, frames) = x.size3().expect("[batch, channels, frames]");
-    let length = frames as usize * channels;
-    let mut values = vec![0.0_f32; batch as usize * length];
-    for (stream, row) in values.chunks_exact_mut(length.max(1)).enumerate() {
-        let seed = noise::stream_seed(noise.stream_seed(stream), number.into());
-        match distribution {
-            Distribution::Uniform => noise::fill(Kernels::detect(), seed, 0, row),
-            Distribution::Normal => noise::fill_normal(Kernels::detect(), seed, 0, row),
-        }
-    }
-    Tensor::from_slice(&values).view([batch, frames, channels as i64]).transpose(1, 2).to_device(x.device())
+pub(crate) fn noise(x: &Tensor, channels: usize, distribution: Distribution, number: u32, rows: &[NoiseRow]) -> Tensor {
+    let fill = match distribution {
+        Distribution::Uniform => noise::fill,
+        Distribution::Normal => noise::fill_normal,
+    };
+    node_noise(rows, number, (channels as i64, x.size()[2]), fill).to_device(x.device())
 }
 
 /// Computes [`ondes_engine::model::Op::ShapedNoise`] from `magnitudes [B, C · bands, F]`, `noise [B, C · hop, F]`;

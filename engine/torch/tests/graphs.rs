@@ -7,7 +7,9 @@ use ondes_engine::model::{Kind, Op};
 use ondes_engine::pipeline::{
     ControlSource, Pipeline, PipelineOptions, Playable, ProcessRequest, SessionStart, build_playable,
 };
-use ondes_tests::audio_models::{method, model_with, sound, untrained_codec, untrained_effect};
+use ondes_tests::audio_models::{
+    autoregressive_generator, method, model_with, sound, untrained_codec, untrained_effect,
+};
 use ondes_tests::{SAMPLE_RATE, node, port, random_splits, untrained_instrument};
 
 fn options(backend: Backend, sessions: usize) -> PipelineOptions {
@@ -16,7 +18,7 @@ fn options(backend: Backend, sessions: usize) -> PipelineOptions {
 }
 
 #[test]
-fn effects_codecs_and_recurrent_captures_match_the_native_executor() {
+fn effects_codecs_generators_and_recurrent_captures_match_the_native_executor() {
     let lstm = |initial_state| {
         let nodes = vec![
             node("memory", &["in"], Op::Lstm { hidden: 12, initial_state }),
@@ -30,6 +32,7 @@ fn effects_codecs_and_recurrent_captures_match_the_native_executor() {
     for (what, model) in [
         ("effect", untrained_effect(3)),
         ("codec", untrained_codec(4)),
+        ("generator", autoregressive_generator(6)),
         ("recurrent", lstm(false)),
         ("recurrent, warmed up", lstm(true)),
     ] {

@@ -3,6 +3,7 @@
 
 mod captures;
 mod effects;
+mod feedback;
 mod fuzz;
 mod hostile_models;
 mod latency;

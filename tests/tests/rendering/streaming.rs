@@ -209,13 +209,20 @@ fn noise_streams() {
     for distribution in [Distribution::Uniform, Distribution::Normal] {
         check_noise(Op::Noise { channels: 3, distribution, number: 2 }, &[port("x", 1, 64)]);
     }
+    let mixture = [port("logits", 3, 8), port("means", 15, 8), port("scales", 15, 8), port("temperature", 1, 8)];
+    check_noise(Op::DrawMixture { components: 3, number: 2 }, &mixture);
+    for top in [2, 7] {
+        let inputs = [port("logits", 21, 8), port("temperature", 1, 8)];
+        check_noise(Op::DrawCategories { categories: 7, top, number: 2 }, &inputs);
+    }
     check_noise(Op::ShapedNoise { bands: 5, hop: 16 }, &[port("magnitudes", 10, 64), port("noise", 32, 64)]);
 }
 
 fn check_noise(op: Op, inputs: &[Port]) {
     let label = format!("{op:?}");
     let model = model(Kind::Effect, vec![single_node_method(op, inputs, 64)], 5);
-    let values = |port: &Port| (0..128 * port.channels).map(|i| (i as f32 * 0.37).sin().abs()).collect::<Vec<f32>>();
+    let per_block = |port: &Port| 64 / port.ratio * port.channels;
+    let values = |port: &Port| (0..128 * per_block(port)).map(|i| (i as f32 * 0.37).sin().abs()).collect::<Vec<f32>>();
     let values: Vec<Vec<f32>> = inputs.iter().map(values).collect();
     for kernels in Kernels::available() {
         let run = |parts: &[usize]| {
@@ -225,7 +232,7 @@ fn check_noise(op: Op, inputs: &[Port]) {
             for &count in parts {
                 executor.begin(&[0], count);
                 for (index, (values, port)) in values.iter().zip(inputs).enumerate() {
-                    let part = position * port.channels..(position + count) * port.channels;
+                    let part = position * per_block(port)..(position + count) * per_block(port);
                     executor.input(index).copy_from_slice(&values[part]);
                 }
                 executor.run();
@@ -236,6 +243,77 @@ fn check_noise(op: Op, inputs: &[Port]) {
         };
         assert_eq!(run(&[128]), run(&random_splits(3, 128, 30)), "{label} with {}", kernels.name());
     }
+}
+
+/// Runs a node with constant inputs for `frames` frames; returns its output.
+fn drawn(op: Op, inputs: &[(&str, &[f32])], frames: usize) -> Vec<f32> {
+    let ports: Vec<Port> = inputs.iter().map(|(name, values)| port(name, values.len(), 1)).collect();
+    let model = model(Kind::Effect, vec![single_node_method(op, &ports, 1)], 5);
+    let mut executor = Executor::new(&model, "forward", Kernels::detect(), 1, frames).expect("it is there");
+    executor.begin(&[0], frames);
+    for (index, (_, values)) in inputs.iter().enumerate() {
+        executor.input(index).copy_from_slice(&values.repeat(frames));
+    }
+    executor.run();
+    executor.output(0).to_vec()
+}
+
+#[test]
+fn mixtures_are_drawn_with_their_moments_and_temperature() {
+    const FRAMES: usize = 20_000;
+    let (logits, means, scales) = ([0.75_f32.ln(), 0.25_f32.ln()], [-4.0, 1.0, 4.0, 2.0], [0.5, 0.1, 1.0, 0.2]);
+    let op = Op::DrawMixture { components: 2, number: 0 };
+    for temperature in [1.0_f32, 0.25] {
+        let inputs: [(&str, &[f32]); 4] =
+            [("logits", &logits), ("means", &means), ("scales", &scales), ("temperature", &[temperature])];
+        let values = drawn(op.clone(), &inputs, FRAMES);
+        // At temperature 1/4 the odds are raised to the fourth power, and deviations halved.
+        let odds = 3.0_f64.powf(1.0 / f64::from(temperature));
+        let (mut low, mut high) = (Vec::new(), Vec::new());
+        values.chunks_exact(2).for_each(|frame| if frame[0] < 0.5 { low.push(frame) } else { high.push(frame) });
+        let share = low.len() as f64 / FRAMES as f64;
+        assert!((share - odds / (1.0 + odds)).abs() < 0.012, "temperature {temperature}: {share}");
+        for (frames, component) in [(&low, 0), (&high, 1)] {
+            for channel in 0..2 {
+                let (mean, scale) = (means[2 * component + channel], scales[2 * component + channel]);
+                let count = frames.len() as f32;
+                let found = frames.iter().map(|frame| frame[channel]).sum::<f32>() / count;
+                let variance = frames.iter().map(|frame| (frame[channel] - found).powi(2)).sum::<f32>() / count;
+                let expected = scale * temperature.sqrt();
+                assert!((found - mean).abs() < 5.0 * expected / count.sqrt(), "mean {found}, expected {mean}");
+                assert!((variance.sqrt() / expected - 1.0).abs() < 4.0 / count.sqrt(), "deviation {}", variance.sqrt());
+            }
+        }
+    }
+    // At 0 it is the mean of the likeliest component; below, the same.
+    for temperature in [0.0, -3.0] {
+        let inputs: [(&str, &[f32]); 4] =
+            [("logits", &logits), ("means", &means), ("scales", &scales), ("temperature", &[temperature])];
+        assert_eq!(drawn(op.clone(), &inputs, 3), [-4.0, 1.0, -4.0, 1.0, -4.0, 1.0]);
+    }
+}
+
+#[test]
+fn categories_are_drawn_among_the_likeliest() {
+    const FRAMES: usize = 20_000;
+    let logits: Vec<f32> = [0.1_f32, 0.6, 0.3, 0.4, 0.4, 0.2].iter().map(|share| share.ln()).collect();
+    let shares = |top: usize, temperature: f32, channel: usize| {
+        let op = Op::DrawCategories { categories: 3, top, number: 1 };
+        let values = drawn(op, &[("logits", &logits), ("temperature", &[temperature])], FRAMES);
+        [0.0, 1.0, 2.0].map(|category| {
+            let count = values.chunks_exact(2).filter(|frame| frame[channel] == category).count();
+            count as f64 / FRAMES as f64
+        })
+    };
+    let near = |found: [f64; 3], expected: [f64; 3]| {
+        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 0.015), "{found:?}, expected {expected:?}");
+    };
+    near(shares(3, 1.0, 0), [0.1, 0.6, 0.3]);
+    near(shares(3, 1.0, 1), [0.4, 0.4, 0.2]);
+    near(shares(2, 1.0, 0), [0.0, 2.0 / 3.0, 1.0 / 3.0]);
+    near(shares(3, 0.5, 0), [0.01 / 0.46, 0.36 / 0.46, 0.09 / 0.46]);
+    assert_eq!(shares(1, 1.0, 0), [0.0, 1.0, 0.0]);
+    assert_eq!(shares(2, 0.0, 0), [0.0, 1.0, 0.0]);
 }
 
 /// Noise depends on the stream, the node and the seed only.

@@ -299,7 +299,7 @@ impl ShardWriter {
 }
 
 /// Returns the value below which a share of the values lies; 0 if there are none.
-pub(super) fn quantile(mut values: Vec<f32>, share: f32) -> f32 {
+pub(crate) fn quantile(mut values: Vec<f32>, share: f32) -> f32 {
     values.sort_by(f32::total_cmp);
     let last = values.len().saturating_sub(1) as f32;
     values.get((share * last).round() as usize).copied().unwrap_or_default()

@@ -162,8 +162,8 @@ impl ChannelClasses {
             Op::Split { start, channels } => {
                 self.join_all(out.clone(), x.start + start..x.start + start + channels);
             }
-            // The sum is over all channels. The index of a harmonic or band determines its frequency, that of a phase its time; codes were learnt for
-            // all channels.
+            // The sum of a softmax is over all channels; the index of a harmonic or band determines its frequency, that of a
+            // phase its time; codes were learnt for all channels, and the noise of a draw belongs to its channels.
             Op::Softmax
             | Op::Harmonic
             | Op::FilteredNoise
@@ -171,6 +171,8 @@ impl ChannelClasses {
             | Op::NearestCodes { .. }
             | Op::CodeSum { .. }
             | Op::Noise { .. }
+            | Op::DrawMixture { .. }
+            | Op::DrawCategories { .. }
             | Op::Interleave { .. }
             | Op::FlipOddBands
             | Op::Convolve { .. } => {

@@ -112,6 +112,8 @@ fn narrow_node(method: &mut Method, index: usize, cut: &NodeCut<'_>) {
         | Op::Interleave { .. }
         | Op::FlipOddBands
         | Op::Noise { .. }
+        | Op::DrawMixture { .. }
+        | Op::DrawCategories { .. }
         | Op::ShapedNoise { .. }
         | Op::NearestCodes { .. }
         | Op::CodeSum { .. }

@@ -5,6 +5,7 @@ mod common;
 mod distributed;
 mod documentation;
 mod fuzz;
+mod prior;
 mod prune_and_distill;
 mod quantize;
 mod training;

@@ -244,6 +244,7 @@ impl<'a> NodeWriter<'a> {
                 let [impulse] = self.parameters(node, ["impulse"]);
                 self.call(CONVOLVE, &[&whole, &impulse])
             }
+            Op::DrawMixture { .. } | Op::DrawCategories { .. } => unreachable!("methods that draw are refused"),
             Op::Softmax => format!("torch.softmax({x}, 1)"),
             Op::Activation(activation) => activate(activation, x, value, body),
         }

@@ -23,6 +23,8 @@ macro_rules! framewise_without_weights {
             | Op::FlipOddBands
             | Op::Noise { .. }
             | Op::Softmax
+            | Op::DrawMixture { .. }
+            | Op::DrawCategories { .. }
     };
 }
 pub(in crate::model) use framewise_without_weights;
@@ -80,6 +82,23 @@ fn require_codes(codes: usize) -> Result<(), String> {
     })
 }
 
+fn require_temperature(input: Shape) -> Result<(), String> {
+    require(input.channels == 1, || format!("has a temperature of {} channels; 1 is needed", input.channels))
+}
+
+/// `inputs` are logits, means, scales and temperature.
+fn mixture_shape(inputs: &[Shape], components: usize) -> Result<Shape, String> {
+    let [logits, means, scales] = [0, 1, 2].map(|index| inputs[index].channels);
+    require(components > 0 && logits == components, || {
+        format!("has {logits} logits for {components} components; one for each of at least 1 is needed")
+    })?;
+    require(means.is_multiple_of(components) && means == scales, || {
+        format!("has {means} means and {scales} scales; equal multiples of {components} components are needed")
+    })?;
+    require_temperature(inputs[3])?;
+    Ok(Shape { channels: means / components, ratio: inputs[0].ratio })
+}
+
 /// `noise` is the number of channels of the second input.
 fn shaped_noise_shape(magnitudes: Shape, noise: usize, bands: usize, hop: usize) -> Result<Shape, String> {
     let Shape { channels, ratio } = magnitudes;
@@ -101,8 +120,9 @@ impl Op {
     /// Returns the numbers of inputs that the op accepts.
     fn arity(&self) -> RangeInclusive<usize> {
         match self {
-            Self::Film | Self::Multiply | Self::ShapedNoise { .. } => 2..=2,
+            Self::Film | Self::Multiply | Self::ShapedNoise { .. } | Self::DrawCategories { .. } => 2..=2,
             Self::Harmonic => 3..=3,
+            Self::DrawMixture { .. } => 4..=4,
             Self::Add => 2..=64,
             Self::Concat => 1..=64,
             Self::Linear { .. }
@@ -210,6 +230,17 @@ impl Op {
                 require_codes(codes)?;
                 require_positive(&[channels])?;
                 return Ok(with_channels(channels));
+            }
+            Self::DrawMixture { components, .. } => return mixture_shape(inputs, components),
+            Self::DrawCategories { categories, top, .. } => {
+                require((1..=categories).contains(&top), || {
+                    format!("draws among {top} of {categories} categories; allowed: 1 to {categories}")
+                })?;
+                require(channels.is_multiple_of(categories), || {
+                    format!("has {channels} logits, which is no multiple of {categories} categories")
+                })?;
+                require_temperature(inputs[1])?;
+                return Ok(with_channels(channels / categories));
             }
             Self::Harmonic => {
                 require(channels == 1 && second == 1 && ratio > 1, || {
@@ -399,6 +430,38 @@ mod tests {
             [(1, 16, 10, 32), (5000, 16, 5000, 16), (5, 16, 11, 32), (5, 16, 10, 31), (5, 48, 10, 96), (5, 0, 10, 0)]
         {
             assert!(shaped(bands, hop, magnitudes, noise).is_err(), "{bands} bands, {hop} frames");
+        }
+    }
+
+    #[test]
+    fn draws_check_their_shapes() {
+        let mixture = |components, logits, means, scales, temperature| {
+            let inputs = [logits, means, scales, temperature].map(|channels| shape(channels, 8));
+            Op::DrawMixture { components, number: 0 }.infer(&inputs, 64)
+        };
+        assert_eq!(mixture(3, 3, 15, 15, 1), Ok(shape(5, 8)));
+        for (components, logits, means, scales, temperature) in [
+            (0, 0, 0, 0, 1),
+            (0, 3, 15, 15, 1),
+            (3, 4, 15, 15, 1),
+            (3, 3, 16, 16, 1),
+            (3, 3, 15, 18, 1),
+            (3, 3, 15, 15, 2),
+        ] {
+            let found = mixture(components, logits, means, scales, temperature);
+            assert!(found.is_err(), "{components} components, {logits} logits, {means} means");
+        }
+        let categories = |categories, top, logits, temperature| {
+            Op::DrawCategories { categories, top, number: 0 }.infer(&[shape(logits, 8), shape(temperature, 8)], 64)
+        };
+        assert_eq!(categories(4, 2, 12, 1), Ok(shape(3, 8)));
+        for (count, top, logits, temperature) in
+            [(0, 0, 12, 1), (4, 0, 12, 1), (4, 5, 12, 1), (5, 2, 12, 1), (4, 2, 12, 3)]
+        {
+            assert!(
+                categories(count, top, logits, temperature).is_err(),
+                "{top} of {count} categories, {logits} logits"
+            );
         }
     }
 

@@ -114,6 +114,8 @@ pub fn lower<'a>(method: &'a Method, shapes: &Shapes, weights: &'a Weights) -> O
             | Op::Interleave { .. }
             | Op::FlipOddBands
             | Op::Noise { .. }
+            | Op::DrawMixture { .. }
+            | Op::DrawCategories { .. }
             | Op::ShapedNoise { .. }
             | Op::NearestCodes { .. }
             | Op::CodeSum { .. }

@@ -4,6 +4,7 @@
 mod cells;
 mod codes;
 mod conv;
+mod draw;
 mod elementwise;
 mod history;
 mod join;
@@ -56,6 +57,10 @@ pub(super) fn build(op: &Op, context: &LayerContext<'_>) -> Box<dyn Layer> {
         Op::FlipOddBands => Box::new(time::FlipOddBands),
         Op::Noise { channels, distribution, number } => {
             Box::new(noise::Noise::new(context, channels, distribution, number))
+        }
+        Op::DrawMixture { components, number } => Box::new(draw::DrawMixture::new(context, components, number)),
+        Op::DrawCategories { categories, top, number } => {
+            Box::new(draw::DrawCategories::new(context, categories, top, number))
         }
         Op::ShapedNoise { bands, hop } => Box::new(noise::ShapedNoise::new(bands, hop)),
         Op::NearestCodes { codes, .. } => Box::new(codes::NearestCodes::new(context, codes)),

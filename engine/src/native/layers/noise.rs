@@ -10,25 +10,39 @@ use crate::native::layer::{Io, Layer, LayerContext};
 pub(super) struct Noise {
     channels: usize,
     distribution: Distribution,
-    number: u64,
-    /// `[stream]`
-    sequences: Vec<NoiseSequence>,
-}
-
-/// Noise of one stream: the seed and the index of the next value.
-struct NoiseSequence {
-    seed: u64,
-    position: u64,
+    sequences: NoiseSequences,
 }
 
 impl Noise {
     pub fn new(context: &LayerContext<'_>, channels: usize, distribution: Distribution, number: u32) -> Self {
+        Self { channels, distribution, sequences: NoiseSequences::new(context.streams, number) }
+    }
+}
+
+/// Noise of a node for all streams.
+pub(super) struct NoiseSequences {
+    number: u64,
+    /// `[stream]`: seed, and number of frames that were taken.
+    streams: Vec<(u64, u64)>,
+}
+
+impl NoiseSequences {
+    pub fn new(streams: usize, number: u32) -> Self {
         let number = number.into();
-        let sequence = |stream| {
-            let seed = noise::stream_seed(noise::stream_seed(0, stream as u64), number);
-            NoiseSequence { seed, position: 0 }
-        };
-        Self { channels, distribution, number, sequences: (0..context.streams).map(sequence).collect() }
+        let stream = |stream| (noise::stream_seed(noise::stream_seed(0, stream as u64), number), 0);
+        Self { number, streams: (0..streams).map(stream).collect() }
+    }
+
+    /// Takes the next frames of a stream; returns their seed and the index of the first.
+    pub fn take(&mut self, stream: usize, frames: usize) -> (u64, u64) {
+        let (seed, taken) = &mut self.streams[stream];
+        let first = *taken;
+        *taken += frames as u64;
+        (*seed, first)
+    }
+
+    pub fn seed(&mut self, stream: usize, seed: u64) {
+        self.streams[stream] = (noise::stream_seed(seed, self.number), 0);
     }
 }
 
@@ -36,17 +50,17 @@ impl Layer for Noise {
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         let length = io.frames * self.channels;
         for (row, &stream) in io.output.chunks_exact_mut(length).zip(io.streams) {
-            let NoiseSequence { seed, position } = &mut self.sequences[stream];
+            let (seed, first) = self.sequences.take(stream, io.frames);
+            let position = first * self.channels as u64;
             match self.distribution {
-                Distribution::Uniform => noise::fill(kernels, *seed, *position, row),
-                Distribution::Normal => noise::fill_normal(kernels, *seed, *position, row),
+                Distribution::Uniform => noise::fill(kernels, seed, position, row),
+                Distribution::Normal => noise::fill_normal(kernels, seed, position, row),
             }
-            *position += length as u64;
         }
     }
 
     fn seed(&mut self, stream: usize, seed: u64) {
-        self.sequences[stream] = NoiseSequence { seed: noise::stream_seed(seed, self.number), position: 0 };
+        self.sequences.seed(stream, seed);
     }
 }
 

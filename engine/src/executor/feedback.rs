@@ -1,0 +1,133 @@
+//! Methods that receive their own output, one block later.
+
+use super::method_executor::MethodExecutor;
+use crate::model::{Method, ModelError, Port, limits};
+
+/// Runs a method block by block and feeds its outputs back to the input ports named after them
+/// ([`PREVIOUS`](crate::model::graph::PREVIOUS)).
+pub(crate) struct FeedbackExecutor {
+    /// Runs single blocks.
+    block: MethodExecutor,
+    inputs: Vec<PortBuffer>,
+    outputs: Vec<PortBuffer>,
+    loops: Vec<Loop>,
+    /// Streams and number of blocks of this step.
+    active: Vec<usize>,
+    blocks: usize,
+}
+
+/// Values of a port in a step, `[stream][block][value]`.
+struct PortBuffer {
+    values: Vec<f32>,
+    /// Values of a block of one stream.
+    per_block: usize,
+}
+
+/// An output that is fed back to an input.
+struct Loop {
+    input: usize,
+    output: usize,
+    /// Output of the last block, `[stream][value]`.
+    last: Vec<f32>,
+}
+
+impl PortBuffer {
+    /// Returns the values of a block, for each stream in order.
+    fn block(&mut self, block: usize, blocks: usize) -> impl Iterator<Item = &mut [f32]> {
+        self.values.chunks_exact_mut(self.per_block).skip(block).step_by(blocks)
+    }
+}
+
+impl FeedbackExecutor {
+    /// Wraps an executor of single blocks of a method for up to `streams` streams, and runs up to `blocks` blocks a step.
+    ///
+    /// # Errors
+    /// Returns [`ModelError::Limit`] if the ports hold too many values.
+    pub fn new(block: MethodExecutor, method: &Method, streams: usize, blocks: usize) -> Result<Self, ModelError> {
+        let per_block = |port: &Port| method.block / port.ratio * port.channels;
+        let ports = method.inputs.iter().chain(&method.outputs);
+        let values = ports.map(|port| per_block(port).saturating_mul(streams).saturating_mul(blocks));
+        let values = values.fold(0, usize::saturating_add);
+        ModelError::limit(format!("what method {:?} holds", method.name), values, limits::EXECUTOR_VALUES)?;
+        let buffer = |port: &Port| {
+            let per_block = per_block(port);
+            PortBuffer { values: vec![0.0; per_block * streams * blocks], per_block }
+        };
+        let buffers = |ports: &[Port]| ports.iter().map(buffer).collect();
+        let fed_back = |(input, output)| {
+            let last = vec![0.0; streams * per_block(&method.outputs[output])];
+            Loop { input, output, last }
+        };
+        Ok(Self {
+            block,
+            inputs: buffers(&method.inputs),
+            outputs: buffers(&method.outputs),
+            loops: method.feedback().map(fed_back).collect(),
+            active: Vec::with_capacity(streams),
+            blocks: 0,
+        })
+    }
+
+    pub fn inner(&self) -> &MethodExecutor {
+        &self.block
+    }
+
+    pub fn begin(&mut self, streams: &[usize], blocks: usize) {
+        self.active.clear();
+        self.active.extend_from_slice(streams);
+        self.blocks = blocks;
+    }
+
+    /// Returns the values of an input port, `[stream][frame][channel]`; those of a port that is fed back are ignored.
+    pub fn input(&mut self, port: usize) -> &mut [f32] {
+        let PortBuffer { values, per_block } = &mut self.inputs[port];
+        &mut values[..*per_block * self.blocks * self.active.len()]
+    }
+
+    pub fn run(&mut self) {
+        let Self { block: executor, inputs, outputs, loops, active, blocks } = self;
+        for block in 0..*blocks {
+            executor.begin(active, 1);
+            for (port, buffer) in inputs.iter_mut().enumerate() {
+                let rows = executor.input(port).chunks_exact_mut(buffer.per_block);
+                rows.zip(buffer.block(block, *blocks)).for_each(|(row, values)| row.copy_from_slice(values));
+            }
+            for Loop { input, last, .. } in &*loops {
+                let length = inputs[*input].per_block;
+                for (row, stream) in executor.input(*input).chunks_exact_mut(length).zip(&*active) {
+                    row.copy_from_slice(&last[stream * length..][..length]);
+                }
+            }
+            executor.run();
+            for (port, buffer) in outputs.iter_mut().enumerate() {
+                let rows = executor.output(port).chunks_exact(buffer.per_block);
+                buffer.block(block, *blocks).zip(rows).for_each(|(values, row)| values.copy_from_slice(row));
+            }
+            for Loop { output, last, .. } in &mut *loops {
+                let length = outputs[*output].per_block;
+                for (row, stream) in executor.output(*output).chunks_exact(length).zip(&*active) {
+                    last[stream * length..][..length].copy_from_slice(row);
+                }
+            }
+        }
+    }
+
+    pub fn output(&self, port: usize) -> &[f32] {
+        let PortBuffer { values, per_block } = &self.outputs[port];
+        &values[..per_block * self.blocks * self.active.len()]
+    }
+
+    pub fn seed(&mut self, stream: usize, seed: u64) {
+        self.block.seed(stream, seed);
+        for Loop { input, last, .. } in &mut self.loops {
+            let length = self.inputs[*input].per_block;
+            last[stream * length..][..length].fill(0.0);
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        let buffers = self.inputs.iter().chain(&self.outputs).map(|buffer| buffer.values.len());
+        let values = buffers.chain(self.loops.iter().map(|fed_back| fed_back.last.len())).sum::<usize>();
+        self.block.bytes() + values * size_of::<f32>()
+    }
+}

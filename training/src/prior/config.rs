@@ -1,0 +1,151 @@
+//! Configuration of `ondes-train prior`: one TOML file per generator.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::data::RecordingsConfig;
+use crate::optimizer::OptimizerConfig;
+use crate::schedule::ScheduleConfig;
+use crate::trainer::{AlertsConfig, TrainerOptions};
+use crate::training_config::{TrainingConfig, read_toml};
+
+/// Configuration of a training run. Paths are relative to the file's folder.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriorConfig {
+    /// Name of the generator.
+    pub name: String,
+    /// Description for the card, one or two sentences.
+    #[serde(default)]
+    pub description: String,
+    /// Author, for the card.
+    #[serde(default)]
+    pub author: String,
+    /// Licence for the card, an SPDX expression.
+    #[serde(default)]
+    pub licence: String,
+    /// Trained codec whose latents are learnt.
+    pub codec: PathBuf,
+    /// Folder of training audio.
+    pub data: PathBuf,
+    /// Trained generator to start from, with its codec and its sizes.
+    #[serde(default)]
+    pub from: Option<PathBuf>,
+    /// Model file to write.
+    pub out: PathBuf,
+    /// Folder for analysed audio and checkpoints.
+    pub work: PathBuf,
+    /// Seed of initial weights, crops and noise.
+    #[serde(default)]
+    pub seed: u64,
+    /// Sizes of the network.
+    #[serde(default)]
+    pub network: PriorNetworkConfig,
+    /// Selection and filtering of the recordings.
+    #[serde(default)]
+    pub recordings: RecordingsConfig,
+    /// What makes a prior robust against its own errors, and what its knobs mean.
+    #[serde(default)]
+    pub regularization: RegularizationConfig,
+    /// Length and pace of training.
+    #[serde(default)]
+    pub training: TrainingConfig,
+    /// Optimiser.
+    #[serde(default)]
+    pub optimizer: OptimizerConfig,
+    /// Schedule of the learning rate.
+    #[serde(default)]
+    pub schedule: ScheduleConfig,
+    /// Thresholds of warnings about speed.
+    #[serde(default)]
+    pub alerts: AlertsConfig,
+}
+
+/// Sizes of a prior's network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PriorNetworkConfig {
+    /// Units of each recurrent layer.
+    pub units: usize,
+    /// Recurrent layers.
+    pub layers: usize,
+    /// Gaussians of the mixture.
+    pub components: usize,
+    /// Frames of the codec that are drawn at once; several are quicker, but each of them then varies by itself.
+    pub group: usize,
+}
+
+impl Default for PriorNetworkConfig {
+    fn default() -> Self {
+        Self { units: 512, layers: 2, components: 16, group: 1 }
+    }
+}
+
+impl PriorNetworkConfig {
+    fn check(&self) -> anyhow::Result<()> {
+        ensure!((4..=4096).contains(&self.units), "network.units must be 4 to 4096");
+        ensure!((1..=8).contains(&self.layers), "network.layers must be 1 to 8");
+        ensure!((1..=256).contains(&self.components), "network.components must be 1 to 256");
+        ensure!((1..=64).contains(&self.group), "network.group must be 1 to 64");
+        Ok(())
+    }
+}
+
+/// What a prior sees in training besides the recordings.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RegularizationConfig {
+    /// Noise on the frame before, in standard deviations of the latents, so that a prior finds its way back from its own
+    /// errors.
+    pub noise: f64,
+    /// Share of the crops whose conditions are hidden, so that a prior can play without them.
+    pub hidden: f64,
+}
+
+impl Default for RegularizationConfig {
+    fn default() -> Self {
+        Self { noise: 0.1, hidden: 0.2 }
+    }
+}
+
+impl RegularizationConfig {
+    fn check(self) -> anyhow::Result<()> {
+        ensure!((0.0..=10.0).contains(&self.noise), "regularization.noise must be 0 to 10");
+        ensure!((0.0..=1.0).contains(&self.hidden), "regularization.hidden must be 0 to 1");
+        Ok(())
+    }
+}
+
+impl PriorConfig {
+    /// Reads a configuration and resolves its paths.
+    ///
+    /// # Errors
+    /// Returns an error with the line if the file is missing, is not TOML, has an unknown key, or a value is out of
+    /// range.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let mut config: Self = read_toml(path)?;
+        config.check().with_context(|| path.display().to_string())?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let paths = [&mut config.codec, &mut config.data, &mut config.out, &mut config.work];
+        for path in paths.into_iter().chain(&mut config.from) {
+            *path = folder.join(&path);
+        }
+        Ok(config)
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        self.network.check()?;
+        self.recordings.check()?;
+        self.regularization.check()?;
+        self.training.check()?;
+        self.trainer_options().check()
+    }
+
+    /// Returns the settings of the trainer.
+    #[must_use]
+    pub fn trainer_options(&self) -> TrainerOptions {
+        self.training.trainer_options(&self.work, &self.optimizer, &self.schedule, self.alerts)
+    }
+}

@@ -1,0 +1,283 @@
+//! Latents of recordings, and crops of them.
+
+use std::ops::Range;
+
+use anyhow::{Context, ensure};
+use ondes_engine::Kernels;
+use ondes_engine::dsp::noise::{fill_normal, stream_seed};
+use ondes_engine::model::Model;
+use ondes_engine::native::Executor;
+use ondes_engine::random::SplitMix64;
+use ondes_kernels::FlushToZero;
+use rayon::prelude::*;
+use tch::{Kind, Tensor};
+
+use super::conditions::Condition;
+use super::config::RegularizationConfig;
+use super::network::{MeasuredCondition, Spread};
+use crate::data::{FeatureRate, Features, Recordings, shard::quantile};
+
+/// Seconds of sound that are encoded at once.
+const STEP_S: f64 = 1.0;
+/// Least deviation of a latent and of a condition, as a share of the largest latent's and of the condition's unit.
+const MIN_DEVIATION: f32 = 1e-3;
+const MIN_CONDITION: f32 = 0.05;
+/// Shares of the recordings with values below the range of a knob, and above.
+const BEYOND_RANGE: f32 = 0.02;
+
+/// Latents and conditions of recordings that are heard one after the other.
+pub struct LatentStream {
+    /// `[latent, frame]`
+    pub latents: Tensor,
+    /// `[condition, frame]`
+    pub conditions: Tensor,
+}
+
+/// Crops of a stream, each `[row, …, frame]`; a frame is a group of the codec's.
+pub struct Crops {
+    /// Latents with mean 0 and deviation 1: all of the group's first frame, then of the next.
+    pub target: Tensor,
+    /// Inputs of the training graph, in the order of its ports.
+    pub inputs: Vec<Tensor>,
+}
+
+/// Returns the rates of a codec's latents.
+///
+/// # Errors
+/// Returns an error if it has no encoder.
+pub fn feature_rate(codec: &Model) -> anyhow::Result<FeatureRate> {
+    let latents = codec.method("encode")?.outputs.first().context("its encoder has no output")?;
+    Ok(FeatureRate { sample_rate: codec.header().sample_rate, hop: latents.ratio })
+}
+
+/// Encodes a sound as a codec does when it plays; returns latents `[frame][latent]`, of whole frames.
+fn encode(codec: &Model, sound: &[f32]) -> anyhow::Result<Vec<f32>> {
+    let method = codec.method("encode")?;
+    let main = method.inputs.iter().position(|port| port.ratio == 1).context("its encoder takes no sound")?;
+    let blocks = ((STEP_S * f64::from(codec.header().sample_rate)) as usize).div_ceil(method.block);
+    let mut executor = Executor::new(codec, "encode", Kernels::detect(), 1, blocks)?;
+    let _flush = FlushToZero::on();
+    let port = &method.outputs[0];
+    let mut latents = Vec::with_capacity(sound.len() / port.ratio * port.channels);
+    for step in sound.chunks(blocks * method.block) {
+        executor.begin(&[0], step.len().div_ceil(method.block));
+        for (index, input) in method.inputs.iter().enumerate() {
+            let control = codec.header().controls.iter().find(|control| control.name == input.name);
+            executor.input(index).fill(control.map_or(0.0, |control| control.default));
+        }
+        let channels = method.inputs[main].channels;
+        for (frame, sample) in executor.input(main).chunks_exact_mut(channels).zip(step) {
+            frame.fill(*sample);
+        }
+        executor.run();
+        latents.extend_from_slice(&executor.output(0)[..step.len() / port.ratio * port.channels]);
+    }
+    Ok(latents)
+}
+
+impl LatentStream {
+    /// Encodes recordings at the rates of [`feature_rate`] and measures conditions in them, on all cores.
+    ///
+    /// # Errors
+    /// Returns an error if the codec cannot encode them, a recording cannot be read, or the latents are not finite.
+    pub fn new(codec: &Model, recordings: &Recordings, conditions: &[Condition]) -> anyhow::Result<Self> {
+        let encoded = recordings.indices.par_iter().map(|&index| {
+            let one = recordings.subset(vec![index]);
+            let recording: Features = one.features().next().context("there is a recording")??;
+            let latents = encode(codec, recording.audio())?;
+            let measured = conditions.iter().map(|condition| condition.measure(&recording));
+            anyhow::Ok((recording.frames(), latents, measured.collect::<Vec<_>>()))
+        });
+        let encoded = encoded.collect::<anyhow::Result<Vec<_>>>()?;
+        let frames: i64 = encoded.iter().map(|(frames, ..)| *frames as i64).sum();
+        let latents: Vec<f32> = encoded.iter().flat_map(|(_, latents, _)| latents.iter().copied()).collect();
+        ensure!(latents.iter().all(|latent| latent.is_finite()), "the codec makes latents that are not finite");
+        let values =
+            |condition: usize| encoded.iter().flat_map(move |(.., measured)| measured[condition].iter().copied());
+        let measured: Vec<f32> = (0..conditions.len()).flat_map(values).collect();
+        Ok(Self {
+            latents: Tensor::from_slice(&latents).view([frames, -1]).transpose(0, 1).contiguous(),
+            conditions: Tensor::from_slice(&measured).view([conditions.len() as i64, frames]),
+        })
+    }
+
+    /// Returns the number of frames.
+    #[must_use]
+    pub fn frames(&self) -> i64 {
+        self.latents.size()[1]
+    }
+
+    /// Returns the frames before `share` of the stream, and those after.
+    #[must_use]
+    pub fn split(&self, share: f64) -> [Self; 2] {
+        let first = ((1.0 - share) * self.frames() as f64) as i64;
+        [(0, first), (first, self.frames() - first)].map(|(start, length)| Self {
+            latents: self.latents.narrow(1, start, length),
+            conditions: self.conditions.narrow(1, start, length),
+        })
+    }
+
+    /// Returns mean and deviation of each latent. One that hardly varies counts as varying a thousandth of what the others
+    /// do.
+    ///
+    /// # Errors
+    /// Returns an error if all latents are constant.
+    pub fn spreads(&self) -> anyhow::Result<Vec<Spread>> {
+        let means = Vec::<f32>::try_from(self.latents.mean_dim(1, false, Kind::Float))?;
+        let deviations = Vec::<f32>::try_from(self.latents.std_dim(1, false, false))?;
+        let largest = deviations.iter().copied().fold(0.0, f32::max);
+        ensure!(largest > 0.0, "the codec makes the same latents of all sounds");
+        let spread =
+            |(mean, deviation): (&f32, &f32)| Spread { mean: *mean, deviation: deviation.max(MIN_DEVIATION * largest) };
+        Ok(means.iter().zip(&deviations).map(spread).collect())
+    }
+
+    /// Returns those of the conditions that vary, with their spreads and ranges.
+    ///
+    /// # Errors
+    /// Returns libtorch's error.
+    pub fn measured(&self, conditions: &[Condition]) -> anyhow::Result<Vec<MeasuredCondition>> {
+        let mut measured = Vec::new();
+        for (&condition, values) in conditions.iter().zip(self.conditions.unbind(0)) {
+            let spread = Spread {
+                mean: values.mean(Kind::Float).double_value(&[]) as f32,
+                deviation: values.std(false).double_value(&[]) as f32,
+            };
+            let values = Vec::<f32>::try_from(values)?;
+            let range = (quantile(values.clone(), BEYOND_RANGE), quantile(values, 1.0 - BEYOND_RANGE));
+            if spread.deviation > MIN_CONDITION && range.1 - range.0 > MIN_CONDITION {
+                measured.push(MeasuredCondition { condition, spread, range });
+            }
+        }
+        Ok(measured)
+    }
+
+    /// Keeps some of the conditions, by their places.
+    #[must_use]
+    pub fn with_conditions(&self, kept: &[i64]) -> Self {
+        Self {
+            latents: self.latents.shallow_clone(),
+            conditions: self.conditions.index_select(0, &Tensor::from_slice(kept)),
+        }
+    }
+
+    /// Returns latents with mean 0 and deviation 1.
+    pub fn scaled(&self, spreads: &[Spread]) -> Tensor {
+        let column = |value: fn(&Spread) -> f32| {
+            Tensor::from_slice(&spreads.iter().map(value).collect::<Vec<f32>>()).view([-1, 1])
+        };
+        (&self.latents - column(|spread| spread.mean)) / column(|spread| spread.deviation)
+    }
+}
+
+/// Scaled latents from which crops are cut.
+pub struct CropSource {
+    /// `[latent, frame]`
+    scaled: Tensor,
+    /// `[condition, frame]`
+    conditions: Tensor,
+    /// Frames of the codec in a group.
+    group: i64,
+    /// Groups in a crop.
+    length: i64,
+    seed: u64,
+}
+
+impl CropSource {
+    /// Prepares crops of `length` groups; streams that are shorter give shorter ones.
+    ///
+    /// # Errors
+    /// Returns an error if the stream is shorter than two groups.
+    pub fn new(
+        stream: &LatentStream,
+        spreads: &[Spread],
+        group: usize,
+        length: usize,
+        seed: u64,
+    ) -> anyhow::Result<Self> {
+        let group = group as i64;
+        let length = (length as i64).min(stream.frames() / group);
+        ensure!(length >= 2, "the recordings are too short: {} frames of the codec", stream.frames());
+        let conditions = stream.conditions.shallow_clone();
+        Ok(Self { scaled: stream.scaled(spreads), conditions, group, length, seed })
+    }
+
+    /// Returns all frames, grouped, `[channel, group]`.
+    pub fn all(&self) -> Tensor {
+        self.grouped(&self.scaled, 0, self.scaled.size()[1] / self.group)
+    }
+
+    /// Returns the number of crops that do not overlap.
+    #[must_use]
+    pub fn separate(&self) -> u64 {
+        (self.scaled.size()[1] / (self.group * self.length)) as u64
+    }
+
+    fn grouped(&self, values: &Tensor, start: i64, length: i64) -> Tensor {
+        let (channels, group) = (values.size()[0], self.group);
+        let cut = values.narrow(1, start, length * group).reshape([channels, length, group]);
+        cut.permute([2, 0, 1]).reshape([group * channels, length])
+    }
+
+    /// Returns random crops of a step with noise and hidden conditions; they depend on the seed, the step and the row only.
+    #[must_use]
+    pub fn training(&self, step: u64, rows: Range<usize>, config: RegularizationConfig) -> Crops {
+        let crops = rows.map(|row| {
+            let seed = stream_seed(stream_seed(self.seed, step), row as u64);
+            let mut random = SplitMix64::new(seed);
+            let mut share = || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+            let places = self.scaled.size()[1] - self.length * self.group + 1;
+            let start = (share() * places as f64) as i64;
+            let steer = f64::from(u8::from(share() >= config.hidden));
+            let mut noise = vec![0.0; self.scaled.size()[0] as usize * (self.group * self.length) as usize];
+            fill_normal(Kernels::detect(), seed, 0, &mut noise);
+            self.crop(start, steer, Some(Tensor::from_slice(&noise) * config.noise))
+        });
+        Crops::stacked(crops.collect())
+    }
+
+    /// Returns some of the crops that do not overlap, with all conditions and without noise.
+    #[must_use]
+    pub fn validation(&self, crops: impl Iterator<Item = u64>) -> Crops {
+        let crops = crops.map(|crop| self.crop(crop as i64 * self.length * self.group, 1.0, None));
+        Crops::stacked(crops.collect())
+    }
+
+    fn crop(&self, start: i64, steer: f64, noise: Option<Tensor>) -> Crops {
+        let target = self.grouped(&self.scaled, start, self.length);
+        // As a prior begins: after silence in all channels.
+        let mut previous = target.narrow(1, 0, self.length - 1).constant_pad_nd([1, 0]);
+        if let Some(noise) = noise {
+            let noise = noise.view_as(&target);
+            let _ = noise.narrow(1, 0, 1).zero_();
+            previous += noise;
+        }
+        let constant = |value: f64| Tensor::full([1, self.length], value, (Kind::Float, target.device()));
+        let mut inputs = vec![previous, constant(1.0)];
+        let conditions = self.conditions.size()[0];
+        if conditions > 0 {
+            inputs.push(constant(steer));
+        }
+        for condition in 0..conditions {
+            let of_group = self.grouped(&self.conditions.narrow(0, condition, 1), start, self.length).narrow(0, 0, 1);
+            inputs.push(of_group);
+        }
+        Crops { target, inputs }
+    }
+}
+
+impl Crops {
+    fn stacked(crops: Vec<Self>) -> Self {
+        let stack = |values: Vec<&Tensor>| Tensor::stack(&values, 0);
+        let ports = crops.first().map_or(0, |crop| crop.inputs.len());
+        let port = |port: usize| stack(crops.iter().map(|crop| &crop.inputs[port]).collect());
+        Self { target: stack(crops.iter().map(|crop| &crop.target).collect()), inputs: (0..ports).map(port).collect() }
+    }
+
+    /// Copies the crops to a device.
+    #[must_use]
+    pub fn to_device(&self, device: tch::Device) -> Self {
+        let inputs = self.inputs.iter().map(|input| input.to_device(device)).collect();
+        Self { target: self.target.to_device(device), inputs }
+    }
+}

@@ -1,0 +1,277 @@
+//! Graph of a prior: recurrent layers that read the frame before, and a mixture of Gaussians from which the next is drawn.
+//!
+//! A generator has the methods of its codec and `prior`, which makes latents. Within it latents have mean 0 and deviation 1;
+//! several frames may be drawn at once, as one with more channels.
+
+use anyhow::{Context, ensure};
+use ondes_engine::model::graph::PREVIOUS;
+use ondes_engine::model::{
+    Activation, Card, Control, Curve, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
+};
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+
+use super::conditions::Condition;
+use super::config::PriorConfig;
+use crate::codec::network::showing;
+
+/// Name of the method.
+pub const PRIOR: &str = "prior";
+/// Frames that were drawn: the output that is fed back.
+pub const DRAWN: &str = "prior.drawn";
+/// Control and port of the temperature.
+pub const TEMPERATURE: &str = "temperature";
+/// Control and port that tells how far the conditions are followed.
+pub const STEER: &str = "steer";
+/// Node that gives the latents the mean and the deviation of the recordings; its weights are not learnt.
+const LATENTS: &str = "prior.latents";
+/// Nodes of the mixture.
+const MIXTURE: [&str; 3] = ["prior.logits", "prior.means", "prior.scales"];
+/// Layer that computes the mixture.
+const HEADS: &str = "prior.heads";
+/// Least deviation of a Gaussian: training would make those of silence infinitely narrow.
+const MIN_SCALE: f32 = 0.05;
+/// Input of a softplus whose output is about 1.
+const UNIT_SCALE: f32 = 0.46;
+/// Number of the noise that draws; codecs use lower ones.
+const DRAW_NUMBER: u32 = 100;
+
+/// Mean and deviation of what a prior reads or makes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Mean.
+    pub mean: f32,
+    /// Standard deviation, above 0.
+    pub deviation: f32,
+}
+
+/// Condition with its values in the recordings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeasuredCondition {
+    /// What was measured.
+    pub condition: Condition,
+    /// Mean and deviation.
+    pub spread: Spread,
+    /// Range of the knob.
+    pub range: (f32, f32),
+}
+
+/// Creates a generator with an untrained prior for a codec.
+///
+/// # Errors
+/// Returns an error if the codec has no latents that a method `decode` takes, or the sizes make no valid model.
+pub fn untrained(
+    config: &PriorConfig,
+    codec: &Model,
+    latents: &[Spread],
+    conditions: &[MeasuredCondition],
+) -> anyhow::Result<Model> {
+    let methods = [codec.method("encode")?, codec.method("decode")?];
+    let port = methods[1].inputs.iter().find(|port| port.channels == latents.len());
+    let ratio = port.context("its decoder does not take the latents of its encoder")?.ratio;
+    let prior = prior(config, latents.len(), ratio, conditions);
+    let mut weights = Weights::default();
+    for (name, weight) in codec.weights().used_by(&methods.map(Clone::clone)) {
+        weights.insert(name, Tensor::new(weight.shape(), weight.floats().into_owned()));
+    }
+    for (name, weight) in initial_weights(&prior, latents, config.seed)? {
+        weights.insert(name, weight);
+    }
+    let header = codec.header();
+    let header = Header {
+        format: FORMAT,
+        kind: Kind::Generator,
+        sample_rate: header.sample_rate,
+        methods: methods.into_iter().cloned().chain([prior]).collect(),
+        controls: header.controls.iter().cloned().chain(controls(conditions)).collect(),
+        variants: Vec::new(),
+        performance: None,
+        card: Card {
+            name: config.name.clone(),
+            description: config.description.clone(),
+            author: config.author.clone(),
+            licence: config.licence.clone(),
+            ..Card::default()
+        },
+    };
+    Ok(Model::new(header, weights)?)
+}
+
+fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[MeasuredCondition]) -> Method {
+    let network = &config.network;
+    let (channels, block) = (network.group * latents, network.group * ratio);
+    let previous = format!("{DRAWN}{PREVIOUS}");
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut add = |name: &str, inputs: &[&str], op: Op| {
+        let inputs = inputs.iter().map(|&input| input.to_owned()).collect();
+        nodes.push(Node { name: name.to_owned(), inputs, op });
+    };
+    let port = |name: &str, channels, ratio| Port { name: name.into(), channels, ratio };
+    let mut inputs = vec![port(&previous, channels, block), port(TEMPERATURE, 1, block)];
+    let mut read = vec![previous.clone()];
+    if !conditions.is_empty() {
+        inputs.push(port(STEER, 1, block));
+        read.push(STEER.into());
+    }
+    for MeasuredCondition { condition, spread, .. } in conditions {
+        let name = condition.name();
+        inputs.push(port(name, 1, block));
+        let (scaled, heard) = (format!("prior.{name}.scaled"), format!("prior.{name}"));
+        let scale = 1.0 / spread.deviation;
+        add(&scaled, &[name], Op::Affine { scale, offset: -scale * spread.mean });
+        // 0 is the mean, and together with a steer of 0: not known.
+        add(&heard, &[&scaled, STEER], Op::Multiply);
+        read.push(heard);
+    }
+    add("prior.read", &read.iter().map(String::as_str).collect::<Vec<_>>(), Op::Concat);
+    let mut value = "prior.read".to_owned();
+    for layer in 0..network.layers {
+        let memory = format!("prior.memory.{layer}");
+        add(&memory, &[&value], Op::Gru { hidden: network.units, initial_state: false });
+        if layer > 0 {
+            let sum = format!("prior.sum.{layer}");
+            add(&sum, &[&value, &memory], Op::Add);
+            value = sum;
+        } else {
+            value = memory;
+        }
+    }
+    // With the frame before, so that the layers need to learn only what a linear prediction misses.
+    add("prior.known", &[&value, &previous], Op::Concat);
+    let (components, gaussians) = (network.components, network.components * channels);
+    add(HEADS, &["prior.known"], Op::Linear { outputs: components + 2 * gaussians });
+    let [logits, means, scales] = MIXTURE;
+    add(logits, &[HEADS], Op::Split { start: 0, channels: components });
+    add(means, &[HEADS], Op::Split { start: components, channels: gaussians });
+    add("prior.widths", &[HEADS], Op::Split { start: components + gaussians, channels: gaussians });
+    add("prior.widths.positive", &["prior.widths"], Op::Activation(Activation::Softplus));
+    add(scales, &["prior.widths.positive"], Op::Affine { scale: 1.0, offset: MIN_SCALE });
+    add(DRAWN, &[logits, means, scales, TEMPERATURE], Op::DrawMixture { components, number: DRAW_NUMBER });
+    add("prior.frames", &[DRAWN], Op::Interleave { factor: network.group });
+    add(LATENTS, &["prior.frames"], Op::Linear { outputs: latents });
+    let outputs = vec![port(LATENTS, latents, ratio), port(DRAWN, channels, block)];
+    Method { name: PRIOR.into(), block, warm_up: 0, inputs, outputs, nodes }
+}
+
+fn controls(conditions: &[MeasuredCondition]) -> Vec<Control> {
+    let control = |name: &str, unit: &str, (min, max): (f32, f32), default: f32, description: &str| Control {
+        name: name.into(),
+        unit: unit.into(),
+        min,
+        max,
+        default,
+        curve: Curve::Linear,
+        description: description.into(),
+    };
+    let chance = "How much is left to chance: 1 is as learnt, 0 always the likeliest.";
+    let mut controls = vec![control(TEMPERATURE, "", (0.0, 2.0), 1.0, chance)];
+    if !conditions.is_empty() {
+        let steer = "How far the model follows the knobs after this one: 1 is all the way, 0 not at all.";
+        controls.push(control(STEER, "", (0.0, 1.0), 1.0, steer));
+    }
+    controls.extend(conditions.iter().map(|MeasuredCondition { condition, spread, range }| {
+        let default = spread.mean.clamp(range.0, range.1);
+        control(condition.name(), condition.unit(), *range, default, condition.description())
+    }));
+    controls
+}
+
+/// Draws initial weights: of matrices as PyTorch does, uniform within `1 / √inputs`; a mixture of Gaussians of deviation
+/// 1 around different means.
+fn initial_weights(prior: &Method, latents: &[Spread], seed: u64) -> anyhow::Result<Vec<(String, Tensor)>> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let shapes = prior.infer()?;
+    let mut weights = Vec::new();
+    for (node, inputs) in prior.nodes.iter().zip(shapes.node_inputs()) {
+        for spec in node.op.weights(&inputs) {
+            let count = latents.len();
+            let fan_in = match node.op {
+                Op::Gru { hidden, .. } => hidden,
+                _ => inputs[0].channels,
+            };
+            let bound = 1.0 / (fan_in as f32).sqrt();
+            let mut values: Vec<f32> =
+                (0..spec.shape.iter().product()).map(|_| random.random_range(-bound..bound)).collect();
+            match (node.name.as_str(), spec.name) {
+                (LATENTS, "weight") => {
+                    let diagonal = |index: usize| index / count == index % count;
+                    let deviation = |index: usize| if diagonal(index) { latents[index % count].deviation } else { 0.0 };
+                    values = (0..count * count).map(deviation).collect();
+                }
+                (LATENTS, _) => values = latents.iter().map(|spread| spread.mean).collect(),
+                (HEADS, "bias") => {
+                    let gaussians = (values.len() - components(prior)?) / 2;
+                    let end = values.len();
+                    values[..end - 2 * gaussians].fill(0.0);
+                    values[end - 2 * gaussians..end - gaussians].fill_with(|| random.random_range(-1.0..1.0));
+                    values[end - gaussians..].fill(UNIT_SCALE);
+                }
+                _ => {}
+            }
+            weights.push((format!("{}.{}", node.name, spec.name), Tensor::new(&spec.shape, values)));
+        }
+    }
+    Ok(weights)
+}
+
+/// Returns the Gaussians of a prior's mixture.
+///
+/// # Errors
+/// Returns an error if the method draws from none.
+pub fn components(prior: &Method) -> anyhow::Result<usize> {
+    let drawn = prior.nodes.iter().find(|node| node.name == DRAWN).map(|node| node.op.clone());
+    match drawn {
+        Some(Op::DrawMixture { components, .. }) => Ok(components),
+        _ => anyhow::bail!("its prior draws from no mixture {DRAWN:?}"),
+    }
+}
+
+/// Returns the graph to train: the prior up to its mixture, whose logits, means and scales it shows. Frames before are
+/// inputs.
+///
+/// # Errors
+/// Returns an error if the model is no generator of [`untrained`].
+pub fn training_graph(generator: &Model) -> anyhow::Result<Method> {
+    let prior = generator.method(PRIOR)?;
+    let end = prior.nodes.iter().position(|node| node.name == DRAWN).context("its prior draws from no mixture")?;
+    let known = Method { nodes: prior.nodes[..end].to_vec(), outputs: Vec::new(), ..prior.clone() };
+    Ok(showing(&known, &MIXTURE)?)
+}
+
+/// Returns the spread of the latents of a generator.
+///
+/// # Errors
+/// Returns an error if the model is no generator of [`untrained`].
+pub fn spreads(generator: &Model) -> anyhow::Result<Vec<Spread>> {
+    let weight = |parameter: &str| {
+        let name = format!("{LATENTS}.{parameter}");
+        let found = generator.weights().iter().find(|(known, _)| **known == *name);
+        Ok::<_, anyhow::Error>(found.with_context(|| format!("it has no weight {name}"))?.1.floats().into_owned())
+    };
+    let (factors, means) = (weight("weight")?, weight("bias")?);
+    ensure!(factors.len() == means.len() * means.len(), "its latents are not scaled one by one");
+    let spread = |(index, mean): (usize, &f32)| Spread { mean: *mean, deviation: factors[index * (means.len() + 1)] };
+    let spreads: Vec<Spread> = means.iter().enumerate().map(spread).collect();
+    ensure!(spreads.iter().all(|spread| spread.deviation > 0.0), "a deviation of its latents is not above 0");
+    Ok(spreads)
+}
+
+/// Returns the conditions that a generator depends on, in the order of its ports.
+///
+/// # Errors
+/// Returns an error if it has an input of another meaning.
+pub fn conditions(generator: &Model) -> anyhow::Result<Vec<Condition>> {
+    let ports = generator.method(PRIOR)?.inputs.iter().map(|port| port.name.as_str());
+    let measured = ports.filter(|name| !name.ends_with(PREVIOUS) && ![TEMPERATURE, STEER].contains(name));
+    let condition = |name: &str| {
+        let known = Condition::ALL.into_iter().find(|condition| condition.name() == name);
+        known.with_context(|| format!("its prior has an input {name:?}, which is not known"))
+    };
+    measured.map(condition).collect()
+}
+
+/// Tells whether a weight is learnt: those of a prior, except what scales its latents.
+#[must_use]
+pub fn is_learnt(name: &str) -> bool {
+    name.starts_with("prior.") && !name.starts_with(LATENTS)
+}

@@ -1,0 +1,300 @@
+//! Training of priors, as a task of the trainer.
+
+use std::ops::Range;
+
+use anyhow::{Context, ensure};
+use ondes_engine::Kernels;
+use ondes_engine::executor::{ExecutorOptions, ExecutorSelection};
+use ondes_engine::model::{Measure, Model, Training, file};
+use ondes_kernels::FlushToZero;
+use ondes_torch::{TorchGraph, TorchWeights};
+use tch::{Device, Kind, Tensor};
+
+use super::conditions::Condition;
+use super::config::PriorConfig;
+use super::latents::{CropSource, Crops, LatentStream, feature_rate};
+use super::likelihood::{Mixture, linear_nats, memoryless_nats};
+use super::network::{self, PRIOR};
+use crate::data::{Augmentation, DataConfig, Dataset, Subset};
+use crate::loss::Loss;
+use crate::trainer::memory;
+use crate::trainer::task::{first_non_finite, model_hash};
+use crate::trainer::{Phase, Task, Validation};
+
+/// Name of the measure on cards.
+pub const NATS: &str = "negative log-likelihood of a frame";
+/// Name of the measure of drift on cards.
+pub const DEVIATION: &str = "deviation of generated latents";
+/// Length of what is generated to measure drift, seconds.
+const GENERATED_S: f64 = 60.0;
+/// Most crops that are validated; they are spread over the recordings.
+const VALIDATION_CROPS: u64 = 64;
+/// Crops that are validated at once.
+const VALIDATION_ROWS: u64 = 8;
+
+/// A prior that learns the latents of recordings.
+pub struct PriorTask {
+    config: PriorConfig,
+    dataset: Dataset,
+    training: CropSource,
+    validation: CropSource,
+    /// Frames of the codec in a group.
+    group: usize,
+    /// Generator at the start of the run.
+    initial: Model,
+    graph: TorchGraph,
+    /// Nats of a frame by a linear prediction, and by a mixture without memory.
+    compared: [f64; 2],
+}
+
+impl PriorTask {
+    /// Encodes the recordings, and makes an untrained generator or starts from a trained one.
+    ///
+    /// # Errors
+    /// Returns an error if the configuration, the data, the codec or the trained generator cannot be used.
+    pub fn new(config: PriorConfig) -> anyhow::Result<Self> {
+        let path = config.from.as_ref().unwrap_or(&config.codec);
+        let codec = file::read(path)?;
+        let named = || path.display().to_string();
+        let rate = feature_rate(&codec).with_context(named)?;
+        let known = match config.from {
+            Some(_) => network::conditions(&codec).with_context(named)?,
+            None => Condition::ALL.to_vec(),
+        };
+        let dataset = Dataset::open(&DataConfig {
+            folder: &config.data,
+            held_out: None,
+            cache: config.work.join("features"),
+            rate,
+            recordings: config.recordings,
+            knobs: &std::collections::BTreeMap::new(),
+            augmentation: Augmentation::default(),
+            memory: 0,
+            validation_share: config.training.validation_share,
+            frames: rate.frames(config.training.clip_seconds),
+            seed: config.seed,
+        })?;
+        let [training, validation] = streams(&codec, &dataset, &known, config.training.validation_share)?;
+        let (initial, [training, validation]) = match config.from {
+            Some(_) => (codec, [training, validation]),
+            None => {
+                let conditions = training.measured(&known)?;
+                let place = |condition| known.iter().position(|known| *known == condition).unwrap_or_default() as i64;
+                let kept: Vec<i64> = conditions.iter().map(|measured| place(measured.condition)).collect();
+                let model = network::untrained(&config, &codec, &training.spreads()?, &conditions);
+                (model.with_context(named)?, [training, validation].map(|stream| stream.with_conditions(&kept)))
+            }
+        };
+        let graph = network::training_graph(&initial).with_context(named)?;
+        let group = graph.inputs[0].ratio / rate.hop;
+        let spreads = network::spreads(&initial).with_context(named)?;
+        let length = rate.frames(config.training.clip_seconds) / group;
+        let source = |stream: &LatentStream| CropSource::new(stream, &spreads, group, length, config.seed);
+        let sources = || anyhow::Ok([source(&training)?, source(&validation)?]);
+        let [training, validation] = sources().with_context(|| config.data.display().to_string())?;
+        let components = network::components(initial.method(PRIOR)?)?;
+        let (learnt, measured) = (training.all(), validation.all());
+        let compared = [linear_nats(&learnt, &measured), memoryless_nats(&learnt, &measured, components)];
+        Ok(Self {
+            graph: TorchGraph::new(&graph, rate.sample_rate)?,
+            compared: compared.map(|nats| nats / group as f64),
+            config,
+            dataset,
+            training,
+            validation,
+            group,
+            initial,
+        })
+    }
+
+    /// Computes what the prior knows of each frame of crops, and returns its nats a frame of the codec.
+    fn nats(&self, weights: &TorchWeights, crops: &Crops) -> Tensor {
+        let mut outputs = self.graph.run(weights, &crops.inputs, 0).into_iter();
+        let mut next = || outputs.next().expect("the graph shows a mixture");
+        let mixture = Mixture { logits: next(), means: next(), scales: next() };
+        mixture.nats(&crops.target).mean(Kind::Float) / self.group as f64
+    }
+
+    /// Returns the generator with its likelihood and its drift on the card.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be run.
+    pub fn finished(&self, model: &Model) -> anyhow::Result<Model> {
+        let weights = TorchWeights::new(model.weights(), Device::Cpu);
+        let nats = tch::no_grad(|| self.validation_nats(&weights, Device::Cpu));
+        let round = |value: f64| (value * 1e4).round() / 1e4;
+        let measure = |name: &str, unit: &str, value: f64, baseline: f64| Measure {
+            name: name.into(),
+            unit: unit.into(),
+            value: round(value),
+            baseline: Some(round(baseline)),
+        };
+        let made = generated(model, GENERATED_S, self.config.seed)?;
+        ensure!(made.isfinite().all().int64_value(&[]) == 1, "the prior generates latents that are not finite");
+        let spreads = network::spreads(model)?;
+        let conditions = Tensor::zeros([0, made.size()[1]], (Kind::Float, Device::Cpu));
+        let made = LatentStream { latents: made, conditions }.scaled(&spreads);
+        let deviation = made.std_dim(1, false, false).mean(Kind::Float).double_value(&[]);
+        let mut header = model.header().clone();
+        header.card.quality =
+            vec![measure(NATS, "nats", nats, self.compared[0]), measure(DEVIATION, "", deviation, 1.0)];
+        Ok(Model::new(header, model.weights().clone())?)
+    }
+
+    /// Returns some crops of the validation recordings.
+    #[must_use]
+    pub fn validation_crops(&self, crops: Range<u64>) -> Crops {
+        self.validation.validation(crops)
+    }
+
+    /// Returns the nats of a frame in the validation recordings.
+    fn validation_nats(&self, weights: &TorchWeights, device: Device) -> f64 {
+        let all = self.validation.separate();
+        let count = all.min(VALIDATION_CROPS);
+        let (mut sum, mut done) = (0.0, 0);
+        while done < count {
+            let end = (done + VALIDATION_ROWS).min(count);
+            let crops = self.validation.validation((done..end).map(|crop| crop * all / count));
+            sum += self.nats(weights, &crops.to_device(device)).double_value(&[]) * (end - done) as f64;
+            done = end;
+        }
+        sum / count as f64
+    }
+
+    /// Returns the nats of a frame in the validation recordings by a linear prediction from the frame before, and by a
+    /// mixture that knows no frame before.
+    #[must_use]
+    pub fn compared(&self) -> [f64; 2] {
+        self.compared
+    }
+}
+
+/// Encodes the recordings for training and those for validation. If there are too few recordings to leave some out, the end of
+/// what they make one after the other is left out.
+fn streams(
+    codec: &Model,
+    dataset: &Dataset,
+    conditions: &[Condition],
+    validation_share: f64,
+) -> anyhow::Result<[LatentStream; 2]> {
+    let [training, validation] = [Subset::Training, Subset::Validation].map(|subset| dataset.recordings(subset));
+    let stream = LatentStream::new(codec, training, conditions)?;
+    if training.indices == validation.indices {
+        let [before, after] = stream.split(validation_share);
+        // Without a share, a prior is measured on what it learns.
+        return Ok(if validation_share > 0.0 { [before, after] } else { [before, stream] });
+    }
+    Ok([stream, LatentStream::new(codec, validation, conditions)?])
+}
+
+/// Generates latents as a generator does when it plays, with its controls at their defaults, `[latent, frame]`.
+///
+/// # Errors
+/// Returns an error if the model has no prior that can be run.
+pub fn generated(generator: &Model, seconds: f64, seed: u64) -> anyhow::Result<Tensor> {
+    let method = generator.method(PRIOR)?;
+    let blocks = (seconds * f64::from(generator.header().sample_rate) / method.block as f64).ceil() as usize;
+    let options =
+        ExecutorOptions { selection: ExecutorSelection::default(), kernels: Kernels::detect(), allow_fallback: false };
+    let mut executor = options.prepare(generator, method, 1, blocks)?;
+    executor.seed(0, seed);
+    executor.begin(&[0], blocks);
+    for (index, port) in method.inputs.iter().enumerate() {
+        let control = generator.header().controls.iter().find(|control| control.name == port.name);
+        executor.input(index).fill(control.map_or(0.0, |control| control.default));
+    }
+    let _flush = FlushToZero::on();
+    executor.run();
+    let latents = method.outputs[0].channels as i64;
+    Ok(Tensor::from_slice(executor.output(0)).view([-1, latents]).transpose(0, 1).contiguous())
+}
+
+impl Task for PriorTask {
+    type Batch = Crops;
+
+    fn initial(&self) -> &Model {
+        &self.initial
+    }
+
+    fn phases(&self) -> Vec<Phase> {
+        let weights = self.initial.weights().iter().map(|(name, _)| name.to_owned());
+        vec![Phase { name: "prior", trained: weights.filter(|name| network::is_learnt(name)).collect() }]
+    }
+
+    fn describe(&self) -> String {
+        self.config.name.clone()
+    }
+
+    fn seconds(&self) -> f64 {
+        self.dataset.seconds()
+    }
+
+    fn sample_rate(&self) -> u32 {
+        self.initial.header().sample_rate
+    }
+
+    fn epoch_steps(&self) -> Option<u64> {
+        None
+    }
+
+    fn rows(&self, _step: u64) -> usize {
+        self.config.training.batch
+    }
+
+    fn set_batch(&mut self, rows: usize) {
+        self.config.training.batch = rows;
+    }
+
+    fn checkpoint_activations(&mut self) {
+        self.graph = self.graph.clone().with_checkpoint(memory::checkpoint);
+    }
+
+    fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<Crops> {
+        Ok(self.training.training(step, rows, self.config.regularization).to_device(device))
+    }
+
+    fn loss(&mut self, _phase: usize, weights: &TorchWeights, batch: &Crops, _step: u64) -> Loss {
+        let nats = self.nats(weights, batch);
+        Loss { terms: vec![("nats", nats.shallow_clone())], total: nats }
+    }
+
+    fn validate(&mut self, weights: &TorchWeights, device: Device) -> anyhow::Result<Validation> {
+        let loss = self.validation_nats(weights, device);
+        ensure!(loss.is_finite(), "the prior computes a likelihood that is not finite");
+        let [linear, memoryless] = self.compared;
+        let note = format!("nats a frame; linear {linear:.2}, without memory {memoryless:.2}");
+        Ok(Validation { loss, measure: "validation", sounds: None, note: Some(note) })
+    }
+
+    fn first_non_finite(&self, weights: &TorchWeights, batch: &Crops) -> Option<String> {
+        let method = network::training_graph(&self.initial).ok()?;
+        first_non_finite(&method, self.sample_rate(), weights, &batch.inputs)
+    }
+
+    fn identity(&self) -> Vec<(String, String)> {
+        let PriorConfig { seed, training, recordings, regularization, .. } = &self.config;
+        let text = |name: &str, value: &dyn std::fmt::Debug| (name.to_owned(), format!("{value:?}"));
+        vec![
+            text("seed", seed),
+            ("initial weights".to_owned(), model_hash(&self.initial)),
+            ("data".to_owned(), self.dataset.hash()),
+            text("training.batch", &training.batch),
+            text("training.clip_seconds", &training.clip_seconds),
+            text("training.validation_share", &training.validation_share),
+            text("recordings", recordings),
+            text("regularization", regularization),
+        ]
+    }
+
+    fn card(&self, steps: u64, validation_loss: f64) -> Training {
+        let corpus = self.config.data.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        Training {
+            tool: format!("ondes-train {}", env!("CARGO_PKG_VERSION")),
+            corpus,
+            corpus_seconds: self.dataset.seconds().round(),
+            steps,
+            seed: self.config.seed,
+            validation_loss,
+        }
+    }
+}

@@ -1,0 +1,241 @@
+use std::f64::consts::{E, PI};
+use std::path::Path;
+
+use ondes_engine::media::{WavBits, WavWriter};
+use ondes_engine::model::{Kind, Model, file};
+use ondes_engine::pipeline::{Pipeline, PipelineOptions};
+use ondes_engine::random::Lcg;
+use ondes_torch::TorchWeights;
+use tch::{Device, Tensor};
+
+use super::conditions::{Condition, onsets};
+use super::latents::{LatentStream, feature_rate};
+use super::likelihood::{Mixture, linear_nats, memoryless_nats};
+use super::network::{self, DRAWN, PRIOR, Spread};
+use super::task::{NATS, generated};
+use super::*;
+use crate::codec::{self, CodecConfig};
+use crate::trainer::{Length, Task, Trainer, TrainerOptions};
+
+/// Sample rate of the tests, Hz.
+const RATE: usize = 16_000;
+
+/// Makes `seconds` of tones of 330 Hz that begin at regular times and fade, then as many seconds twice as dense.
+fn pulses(seconds: usize, per_second: usize) -> Vec<f32> {
+    let sound = |interval: usize| {
+        (0..seconds * RATE).map(move |n| {
+            let since = (n % interval) as f32 / RATE as f32;
+            0.5 * (-since * 12.0).exp() * (std::f32::consts::TAU * 330.0 * since).sin()
+        })
+    };
+    sound(RATE / per_second).chain(sound(RATE / per_second / 2)).collect()
+}
+
+/// Normal noise, `[channel, frame]`.
+fn normal(channels: i64, frames: i64) -> Tensor {
+    let mut noise = vec![0.0; (channels * frames) as usize];
+    ondes_engine::dsp::noise::fill_normal(ondes_engine::Kernels::detect(), 3, 0, &mut noise);
+    Tensor::from_slice(&noise).view([channels, frames])
+}
+
+#[test]
+fn onsets_are_found_where_sounds_begin() {
+    let found = onsets(&pulses(2, 4), RATE as f64);
+    let expected = (0..8).map(|index| index * RATE / 4).chain((0..16).map(|index| 2 * RATE + index * RATE / 8));
+    let expected: Vec<usize> = expected.collect();
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    let errors = found.iter().zip(&expected).map(|(found, expected)| found.abs_diff(*expected));
+    assert!(errors.clone().all(|error| error < RATE / 50), "{:?}", errors.collect::<Vec<_>>());
+    let steady: Vec<f32> = (0..2 * RATE).map(|n| 0.5 * (n as f32 * 0.13).sin()).collect();
+    assert_eq!(onsets(&steady, RATE as f64).len(), 1, "a tone begins once");
+    let mut random = Lcg::new(3);
+    let noise: Vec<f32> = (0..2 * RATE).map(|_| 0.3 * random.next_signed() as f32).collect();
+    assert!(onsets(&noise, RATE as f64).len() <= 2, "{:?}", onsets(&noise, RATE as f64));
+    assert!(onsets(&[], RATE as f64).is_empty() && onsets(&vec![0.0; RATE], RATE as f64).is_empty());
+}
+
+#[test]
+fn likelihoods_are_those_of_the_densities() {
+    // Two components in two channels at one frame.
+    let tensor = |values: &[f32]| Tensor::from_slice(values).view([1, -1, 1]);
+    let (means, scales, x) = ([0.0_f32, 1.0, -2.0, 0.5], [1.0_f32, 0.5, 2.0, 0.1], [0.3_f32, 0.7]);
+    let mixture =
+        Mixture { logits: tensor(&[0.25_f32.ln(), 0.75_f32.ln()]), means: tensor(&means), scales: tensor(&scales) };
+    let density = |component: usize| -> f64 {
+        let gaussian = |channel: usize| {
+            let (mean, scale) = (f64::from(means[2 * component + channel]), f64::from(scales[2 * component + channel]));
+            let z = (f64::from(x[channel]) - mean) / scale;
+            (-0.5 * z * z).exp() / (scale * (2.0 * PI).sqrt())
+        };
+        gaussian(0) * gaussian(1)
+    };
+    let expected = -(0.25 * density(0) + 0.75 * density(1)).ln();
+    let nats = mixture.nats(&tensor(&x)).double_value(&[0, 0]);
+    assert!((nats - expected).abs() < 1e-5, "{nats}, expected {expected}");
+}
+
+#[test]
+fn compared_models_reach_the_entropy_of_what_they_describe() {
+    // Two channels that forget a tenth in each frame.
+    let (channels, frames, kept) = (2, 40_000, 0.9_f64);
+    let noise = Vec::<f32>::try_from(normal(channels, frames).view(-1)).expect("numbers");
+    let mut values = noise.clone();
+    for channel in values.chunks_exact_mut(frames as usize) {
+        for frame in 1..channel.len() {
+            channel[frame] = kept as f32 * channel[frame - 1] + (1.0 - kept * kept).sqrt() as f32 * channel[frame];
+        }
+    }
+    let values = Tensor::from_slice(&values).view([channels, frames]);
+    let [learnt, measured] = [0, frames / 2].map(|start| values.narrow(1, start, frames / 2));
+    let entropy = |variance: f64| 0.5 * channels as f64 * (2.0 * PI * E * variance).ln();
+    let linear = linear_nats(&learnt, &measured);
+    assert!((linear - entropy(1.0 - kept * kept)).abs() < 0.05, "{linear}");
+    let memoryless = memoryless_nats(&learnt, &measured, 4);
+    assert!((memoryless - entropy(1.0)).abs() < 0.15, "{memoryless}");
+    // Two narrow clusters: a Gaussian is wide, a mixture knows where they are.
+    let noise = normal(1, 8_000);
+    let clusters = noise.narrow(1, 0, 4_000) * 0.1 + noise.narrow(1, 4_000, 4_000).sign() * 3.0;
+    let one = memoryless_nats(&clusters, &clusters, 1);
+    let two = memoryless_nats(&clusters, &clusters, 2);
+    assert!((two - (0.5 * (2.0 * PI * E * 0.01).ln() + 2.0_f64.ln())).abs() < 0.1 && one > two + 1.5, "{one}, {two}");
+}
+
+/// Writes recordings, an untrained codec and a recipe, and returns the recipe.
+fn recipe(folder: &Path, more: &str) -> PriorConfig {
+    let sounds = folder.join("sounds");
+    std::fs::create_dir_all(&sounds).expect("a folder");
+    let mut writer = WavWriter::create(sounds.join("a.wav"), RATE as u32, 1, WavBits::Int16).expect("a file");
+    writer.write(&[pulses(8, 3)]).expect("it is written");
+    writer.finish().expect("it is written");
+    let text = "name = \"a\"\ndata = \"sounds\"\nout = \"codec.ondes\"\nwork = \"work\"\n[network]\nsample_rate = 16000\n\
+                bands = 4\nchannels = 4\nratios = [4, 8]\nlatents = 3\nnoise_bands = 3\n";
+    std::fs::write(folder.join("codec.toml"), text).expect("it is written");
+    let codec = CodecConfig::read(&folder.join("codec.toml")).expect("a recipe");
+    let codec = codec::network::untrained(&codec).expect("a codec");
+    file::write(&codec, &folder.join("codec.ondes")).expect("it is written");
+    let text = format!(
+        "name = \"b\"\ncodec = \"codec.ondes\"\ndata = \"sounds\"\nout = \"b.ondes\"\nwork = \"work\"\n[training]\n\
+         batch = 4\nclip_seconds = 0.8\nthreads = 1\ndevice = \"cpu\"\nwarmup_steps = 5\nvalidate_every = 20\n\
+         learning_rate = 0.01\n[schedule]\nname = \"constant\"\n[network]\nunits = 12\ncomponents = 3\n{more}"
+    );
+    std::fs::write(folder.join("b.toml"), text).expect("it is written");
+    PriorConfig::read(&folder.join("b.toml")).expect("a recipe")
+}
+
+fn render(model: &Model, controls: &[(&str, f32)], seed: u64) -> Vec<f32> {
+    let mut pipeline = Pipeline::new(model, &PipelineOptions { seed, sample_rate: RATE as u32, ..Default::default() });
+    let pipeline = pipeline.as_mut().expect("it plays");
+    controls.iter().for_each(|(name, value)| pipeline.set_control(name, *value).expect("a control"));
+    let mut sound = vec![0.0; RATE];
+    pipeline.process(&[], &mut sound);
+    sound
+}
+
+#[test]
+fn priors_learn_play_and_go_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = recipe(folder.path(), "");
+    let run = |config: &PriorConfig, steps: u64, resumed: bool| {
+        let options = TrainerOptions { length: Length::Steps(steps), ..config.trainer_options() };
+        let mut trainer = Trainer::new(PriorTask::new(config.clone()).expect("a task"), options).expect("a trainer");
+        if resumed {
+            trainer.resume().expect("a checkpoint");
+        }
+        trainer.run().expect("it trains");
+        let model = trainer.model().expect("a model");
+        trainer.task().finished(&model).expect("a generator")
+    };
+    let finished = run(&config, 80, false);
+    let half = run(&config, 40, false);
+    assert_ne!(half.weights(), finished.weights());
+    assert_eq!(run(&config, 80, true).weights(), finished.weights(), "a run that goes on is the same");
+
+    // What is regular is foreseen better with a memory than without.
+    let header = finished.header();
+    let measured = &header.card.quality[0];
+    let [linear, memoryless] = PriorTask::new(config.clone()).expect("a task").compared();
+    assert_eq!((measured.name.as_str(), header.kind), (NATS, Kind::Generator));
+    assert!(measured.value < memoryless - 0.3, "{measured:?}, without memory {memoryless}, linear {linear}");
+
+    // It plays from its file, and does what its knobs say.
+    let path = folder.path().join("b.ondes");
+    file::write(&finished, &path).expect("it is written");
+    let model = file::read(&path).expect("it is read");
+    let sound = render(&model, &[], 7);
+    assert!(sound.iter().any(|sample| sample.abs() > 1e-4) && sound.iter().all(|sample| sample.is_finite()));
+    assert!(sound == render(&model, &[], 7) && sound != render(&model, &[], 8));
+    let density = header.controls.iter().find(|control| control.name == "density").expect("a control");
+    assert!(density.min < 4.0 && density.max > 5.0, "{density:?}");
+    let at = |steer: f32, density: f32| render(&model, &[("steer", steer), ("density", density)], 7);
+    assert!(at(1.0, density.min) != at(1.0, density.max));
+    assert!(at(0.0, density.min) == at(0.0, density.max), "what is not followed changes nothing");
+
+    // A trained generator is a better start than none, also for other sizes in the recipe.
+    let start = |config: PriorConfig| {
+        let mut task = PriorTask::new(config).expect("a task");
+        let weights = TorchWeights::new(task.initial().weights(), Device::Cpu);
+        task.validate(&weights, Device::Cpu).expect("a loss").loss
+    };
+    let untrained = start(config.clone());
+    let further = start(PriorConfig { from: Some(path), ..config.clone() });
+    assert!((further - measured.value).abs() < 1e-3 && further < untrained - 0.3, "{further}, {untrained}");
+    let from_codec = PriorConfig { from: Some(config.codec.clone()), ..config };
+    let error = format!("{:#}", PriorTask::new(from_codec).err().expect("no generator"));
+    assert!(error.contains("codec.ondes") && error.contains("prior"), "{error}");
+}
+
+#[test]
+fn latents_are_those_of_the_codec_and_grouped_in_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = recipe(folder.path(), "group = 4\n");
+    let data = config.data.clone();
+    let task = PriorTask::new(config).expect("a task");
+    let model = task.initial();
+    let spreads = network::spreads(model).expect("a generator");
+    assert_eq!((spreads.len(), network::conditions(model).expect("a generator").len()), (3, 2));
+    let prior = model.method(PRIOR).expect("a prior");
+    assert_eq!(prior.inputs[0].channels, 12);
+    // Of what is drawn, four frames of latents are made, in order.
+    let mut executor = ondes_engine::native::Executor::new(model, PRIOR, ondes_engine::Kernels::detect(), 1, 1);
+    let executor = executor.as_mut().expect("it can be run");
+    executor.begin(&[0], 1);
+    (0..prior.inputs.len()).for_each(|port| executor.input(port).fill(0.0));
+    executor.run();
+    assert_eq!(prior.outputs[1].name, DRAWN);
+    for frame in 0..4 {
+        for (latent, Spread { mean, deviation }) in spreads.iter().enumerate() {
+            let (drawn, made) = (executor.output(1)[3 * frame + latent], executor.output(0)[3 * frame + latent]);
+            assert!((mean + deviation * drawn - made).abs() < 1e-5, "frame {frame}, latent {latent}");
+        }
+    }
+    // Recordings have deviation 1 after scaling, and generated latents are finite.
+    let made = generated(model, 2.0, 3).expect("latents");
+    assert_eq!(made.size(), [3, 252]);
+    assert_eq!(made.isfinite().all().int64_value(&[]), 1);
+    let crops = task.validation_crops(0..2);
+    assert_eq!(crops.inputs.len(), prior.inputs.len());
+    let (target, previous) = (&crops.target, &crops.inputs[0]);
+    assert_eq!(target.size()[1..], [12, 25]);
+    assert_eq!(previous.narrow(2, 1, 24), target.narrow(2, 0, 24));
+    assert_eq!(previous.narrow(2, 0, 1).abs().max().double_value(&[]), 0.0);
+    // The validation recording is the last tenth of 2,000 frames; a group has its frames one after the other.
+    let rate = feature_rate(model).expect("a codec");
+    let recordings = crate::data::open_folder(&data, &folder.path().join("cache"), rate, 0).expect("recordings");
+    let stream = LatentStream::new(model, &recordings, &[]).expect("latents");
+    let expected = stream.scaled(&spreads).narrow(1, 1_800, 100);
+    let frames = target.get(0).view([4, 3, 25]).permute([1, 2, 0]).reshape([3, 100]);
+    assert_eq!(frames, expected);
+}
+
+#[test]
+fn conditions_are_measured_around_a_frame() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = recipe(folder.path(), "");
+    let rate = crate::data::FeatureRate { sample_rate: RATE as u32, hop: 128 };
+    let recordings = crate::data::open_folder(&config.data, &folder.path().join("cache"), rate, 0).expect("recordings");
+    let recording = recordings.features().next().expect("one").expect("it is read");
+    let density = Condition::Density.measure(&recording);
+    assert_eq!(density.len(), recording.frames());
+    let at = |seconds: usize| density[seconds * RATE / 128];
+    assert!((at(4) - 3.0).abs() < 0.6 && (at(12) - 6.0).abs() < 0.6, "{} and {}", at(4), at(12));
+}

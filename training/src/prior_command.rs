@@ -1,0 +1,42 @@
+//! `ondes-train prior`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ondes_training::prior::{PriorConfig, PriorTask};
+use ondes_training::trainer::Outcome;
+
+use crate::recipe_arguments::RecipeArguments;
+use crate::write;
+
+/// Options of `prior`.
+#[derive(Args)]
+pub struct PriorArguments {
+    #[command(flatten)]
+    pub recipe: RecipeArguments,
+    /// Trained generator to start from, with its codec and its sizes.
+    #[arg(long, value_name = "MODEL")]
+    from: Option<PathBuf>,
+}
+
+/// Trains a prior and writes a generator. Returns `Interrupted` if it was stopped; the best model so far is written then,
+/// too.
+pub fn prior(options: &PriorArguments) -> anyhow::Result<Outcome> {
+    let mut config = PriorConfig::read(&options.recipe.config)?;
+    options.recipe.apply(&mut config.training, &mut config.optimizer, &mut config.schedule)?;
+    config.from = options.from.clone().or(config.from);
+    let out = config.out.clone();
+    let (outcome, trainer) = options.recipe.train(config.trainer_options(), || PriorTask::new(config))?;
+    let Some(mut trainer) = trainer else { return Ok(outcome) };
+    let trained = trainer.model()?;
+    let task = trainer.task();
+    let model = task.finished(&trained)?;
+    for measure in &model.header().card.quality {
+        println!("{:36} {:>10.3} {}", measure.name, measure.value, measure.unit);
+    }
+    let [linear, memoryless] = task.compared();
+    println!("{:36} {linear:>10.3} nats", "by a linear prediction");
+    println!("{:36} {memoryless:>10.3} nats", "by a mixture without memory");
+    write(&model, &out)?;
+    Ok(outcome)
+}
