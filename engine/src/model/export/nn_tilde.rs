@@ -104,8 +104,8 @@ impl<'a> ExportedMethod<'a> {
     fn new(method: &'a Method, controls: &'a [Control]) -> Result<Self, ModelError> {
         let error = |reason: String| ModelError::Header(format!("method {:?} {reason}", method.name));
         let draws = |op: &Op| matches!(op, Op::DrawMixture { .. } | Op::DrawCategories { .. });
-        if method.nodes.iter().any(|node| draws(&node.op)) {
-            return Err(error("draws from distributions, which exports cannot; export the codec without it".into()));
+        if method.feedback().next().is_some() || method.nodes.iter().any(|node| draws(&node.op)) {
+            return Err(error("feeds draws back, which nn~ cannot; export the codec without it".into()));
         }
         let control = |port: &Port| controls.iter().find(|control| control.name == port.name);
         let mut signals: Vec<&Port> = method.inputs.iter().filter(|port| control(port).is_none()).collect();
