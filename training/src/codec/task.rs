@@ -332,6 +332,8 @@ impl Task for CodecTask {
             text("recordings.held_out_pitch", &recordings.held_out_pitch),
             text("augmentation.pitch", &augmentation.pitch),
             text("augmentation.gain", &augmentation.gain),
+            text("augmentation.equalizer", &augmentation.equalizer),
+            text("augmentation.noise", &augmentation.noise),
             text("training.clip_seconds", &training.clip_seconds),
             text("training.validation_share", &training.validation_share),
             text("loss", loss),
