@@ -146,8 +146,10 @@ impl CodecNetworkConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CodecLossConfig {
-    /// Weight of the information in the latents, nats (Kullback-Leibler divergence from a normal distribution), beside
-    /// the spectral distance. Much of it makes latents smooth; too much makes them empty.
+    /// Weight of the A-weighted loudness, 10 dB, beside the spectral distance, which takes the ends of notes lightly.
+    pub loudness: f64,
+    /// Weight of the information in the latents, nats (Kullback-Leibler divergence from a normal distribution). Much of
+    /// it makes latents smooth; too much makes them empty.
     pub information: f64,
     /// Weight of the pitch that the encoder hears: nats of the semitone, and distance in semitones.
     pub pitch: f64,
@@ -157,13 +159,18 @@ pub struct CodecLossConfig {
 
 impl Default for CodecLossConfig {
     fn default() -> Self {
-        Self { information: 1e-3, pitch: 0.3, free_nats: 0.25 }
+        Self { loudness: 0.5, information: 1e-3, pitch: 0.3, free_nats: 0.25 }
     }
 }
 
 impl CodecLossConfig {
     fn check(&self) -> anyhow::Result<()> {
-        let weights = [("information", self.information), ("pitch", self.pitch), ("free_nats", self.free_nats)];
+        let weights = [
+            ("loudness", self.loudness),
+            ("information", self.information),
+            ("pitch", self.pitch),
+            ("free_nats", self.free_nats),
+        ];
         for (name, weight) in weights {
             ensure!(weight >= 0.0 && weight.is_finite(), "loss.{name} must be 0 or above");
         }

@@ -1,11 +1,11 @@
-//! Loss of a codec: the spectral distance of the sound, the information in the latents, and the distance of the pitch that
+//! Loss of a codec: the distance of the sound in spectra and loudness, the information in the latents, and the distance of the pitch that
 //! the encoder hears.
 
 use tch::{Device, Kind, Tensor};
 
 use super::config::CodecLossConfig;
 use super::network::{LOWEST_PITCH, PITCHES, REFERENCE_PITCH};
-use crate::loss::{Loss, SpectralDistance};
+use crate::loss::{Loss, LoudnessDistance, SpectralDistance};
 
 /// Transforms of the sound, samples (Caillon & Esling, arXiv:2111.05011). Short ones hear where an attack is, long ones
 /// whether a pitch is in tune.
@@ -75,20 +75,29 @@ impl HeardPitch {
 pub struct CodecLoss {
     config: CodecLossConfig,
     sound: SpectralDistance,
+    loudness: LoudnessDistance,
 }
 
 impl CodecLoss {
     /// Prepares the terms.
     #[must_use]
-    pub fn new(config: CodecLossConfig, device: Device) -> Self {
-        Self { config, sound: SpectralDistance::with_scales(&SCALES, device) }
+    pub fn new(config: CodecLossConfig, sample_rate: u32, device: Device) -> Self {
+        Self {
+            config,
+            sound: SpectralDistance::with_scales(&SCALES, device),
+            loudness: LoudnessDistance::new(f64::from(sample_rate), device),
+        }
     }
 
     /// Returns the loss of a decoded sound, `[batch, samples]`.
     #[must_use]
     pub fn between(&self, decoded: &Tensor, target: &Tensor) -> Loss {
         let sound = self.sound.between(decoded, target);
-        Loss { total: sound.shallow_clone(), terms: vec![("sound", sound)] }
+        let mut loss = Loss { total: sound.shallow_clone(), terms: vec![("sound", sound)] };
+        if self.config.loudness > 0.0 {
+            loss.add("loudness", self.loudness.between(decoded, target) * self.config.loudness);
+        }
+        loss
     }
 
     /// Adds what the latents cost.

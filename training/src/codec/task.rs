@@ -105,7 +105,7 @@ impl CodecTask {
             encoder: TorchGraph::new(&network::training_encoder(&initial)?, rate)?,
             decoder: TorchGraph::new(initial.method("decode")?, rate)?,
             delay: bank.delay() as i64,
-            loss: CodecLoss::new(config.loss, device(&config.training.device)?),
+            loss: CodecLoss::new(config.loss, rate, device(&config.training.device)?),
             discriminators: match config.adversarial {
                 None => None,
                 Some(_) => Some(Discriminators::new(bank, device(&config.training.device)?)),

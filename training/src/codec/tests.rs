@@ -117,7 +117,7 @@ fn information_is_counted_above_what_is_free() {
 
     let config = config::CodecLossConfig { information: 0.1, free_nats: 0.25, ..Default::default() };
     let sound = Tensor::from_slice(&noise(4_096)).view([1, -1]);
-    let prepared = CodecLoss::new(config, Device::Cpu);
+    let prepared = CodecLoss::new(config, 16_000, Device::Cpu);
     let mut loss = prepared.between(&sound, &sound);
     prepared.add_latents(&mut loss, &latents, None);
     let loss = loss.total;

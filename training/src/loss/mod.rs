@@ -16,7 +16,7 @@ use tch::{Device, Kind, Tensor};
 
 use crate::random_signs::random_signs;
 use a_weighting::AWeighting;
-use loudness::LoudnessDistance;
+pub(crate) use loudness::LoudnessDistance;
 use mel::MelDistance;
 pub(crate) use power_spectrum::power_spectrum;
 pub use spectral::SpectralDistance;
