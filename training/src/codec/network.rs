@@ -41,6 +41,8 @@ const OCTAVES_PER_SEMITONE: f32 = 1.0 / 12.0;
 /// Dilations of the residual layers of a stage (van den Oord et al., 2016).
 const ENCODER_DILATIONS: [usize; 2] = [1, 3];
 const DECODER_DILATIONS: [usize; 3] = [1, 3, 9];
+/// Gains at which the encoder sees the bands, so that it tells quiet sounds from silence, and loud ones from each other.
+const VIEWS: [f32; 3] = [1.0, 10.0, 100.0];
 /// Taps of the first layer of the encoder and the last of the decoder.
 const OUTER_KERNEL: usize = 7;
 /// Taps of the other layers without a stride.
@@ -49,8 +51,8 @@ const KERNEL: usize = 3;
 const SLOPE: f32 = 0.2;
 /// Offset of the noise's magnitudes, so that it is quiet before training (Caillon & Esling, arXiv:2111.05011).
 const NOISE_OFFSET: f32 = -5.0;
-/// Offset of the logarithm of the harmonics' amplitude: they begin at −54 dB.
-const AMPLITUDE_OFFSET: f32 = -3.0;
+/// Offset of the logarithm of the harmonics' amplitude: they begin at −28 dB.
+const AMPLITUDE_OFFSET: f32 = -1.5;
 /// Number of the decoder's noise, and of the encoder's in training.
 const NOISE_NUMBER: u32 = 1;
 const DRAW_NUMBER: u32 = 2;
@@ -132,7 +134,9 @@ fn encoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
     let bands = nodes.add("filter_bank.analysis", &["in"], analysis);
     let bands = nodes.add("encoder.bands", &[&bands], Op::FlipOddBands);
     let mut channels = network.channels;
-    let mut value = nodes.convolution("encoder.input", &bands, channels, OUTER_KERNEL, 1);
+    let views: Vec<String> = VIEWS.iter().map(|&gain| nodes.limited(&bands, gain)).collect();
+    let views = nodes.add("encoder.views", &views.iter().map(String::as_str).collect::<Vec<_>>(), Op::Concat);
+    let mut value = nodes.convolution("encoder.input", &views, channels, OUTER_KERNEL, 1);
     for (stage, &ratio) in network.ratios.iter().enumerate() {
         for dilation in ENCODER_DILATIONS {
             value = nodes.residual(&format!("encoder.{stage}.{dilation}"), &value, channels, dilation);
@@ -251,6 +255,12 @@ impl Nodes {
     fn active(&mut self, input: &str) -> String {
         let name = format!("{}.{}", self.activations, self.nodes.len());
         self.add(&name, &[input], Op::Activation(Activation::LeakyRelu { slope: SLOPE }))
+    }
+
+    /// Adds the bands after a gain, limited to −1..1.
+    fn limited(&mut self, bands: &str, gain: f32) -> String {
+        let loud = self.add(&format!("encoder.views.{gain}.gain"), &[bands], Op::Affine { scale: gain, offset: 0.0 });
+        self.add(&format!("encoder.views.{gain}"), &[&loud], Op::Activation(Activation::Tanh))
     }
 
     fn residual(&mut self, name: &str, input: &str, channels: usize, dilation: usize) -> String {

@@ -24,6 +24,8 @@ use crate::trainer::options::device;
 use crate::trainer::task::{first_non_finite, model_hash};
 use crate::trainer::{Phase, Task, Validation};
 
+/// A-weighted loudness of the loudest recordings in training. A quiet recording would teach a codec for quiet sounds.
+const LOUDEST_DB: f64 = -18.0;
 /// A-weighted loudness from which the pitch of a frame counts in full, and up to which not at all, dB.
 const LOUD_DB: f64 = -50.0;
 const QUIET_DB: f64 = -60.0;
@@ -43,6 +45,8 @@ pub struct CodecTask {
     initial: Model,
     encoder: TorchGraph,
     decoder: TorchGraph,
+    /// Gain of all recordings, dB, that makes the loudest ones as loud as most music.
+    gain: f64,
     /// Delay of the decoded sound, samples.
     delay: i64,
     loss: CodecLoss,
@@ -64,11 +68,12 @@ pub struct CodecBatch {
 }
 
 impl CodecBatch {
-    fn new(crops: CropBatch, noise: Noise) -> Self {
+    /// Turns crops up by a gain, dB.
+    fn new(crops: CropBatch, gain: f64, noise: Noise) -> Self {
         Self {
-            sound: crops.audio.unsqueeze(1),
+            sound: crops.audio.unsqueeze(1) * 10_f64.powf(gain / 20.0),
             pitch: crops.pitch,
-            loudness: crops.loudness,
+            loudness: crops.loudness + gain,
             noise,
             decoded: RefCell::default(),
         }
@@ -104,6 +109,7 @@ impl CodecTask {
             process: (0, 1),
             encoder: TorchGraph::new(&network::training_encoder(&initial)?, rate)?,
             decoder: TorchGraph::new(initial.method("decode")?, rate)?,
+            gain: LOUDEST_DB - f64::from(dataset.recordings(Subset::Training).loudest()),
             delay: bank.delay() as i64,
             loss: CodecLoss::new(config.loss, rate, device(&config.training.device)?),
             discriminators: match config.adversarial {
@@ -179,7 +185,7 @@ impl CodecTask {
     /// Draws crops of a subset.
     fn crops(&self, subset: Subset, step: u64, device: Device) -> anyhow::Result<CodecBatch> {
         let crops = self.dataset.batch(subset, step, 0..self.config.training.batch, device)?;
-        Ok(CodecBatch::new(crops, step.into()))
+        Ok(CodecBatch::new(crops, self.gain, step.into()))
     }
 
     /// Returns means of the latents of the training crops of some steps, `[latent, frame]`.
@@ -269,7 +275,7 @@ impl Task for CodecTask {
         let own = rows_of(rank, size, self.config.training.batch);
         let crops = self.loader.take(step, rows.clone(), own, device)?;
         let noise = Noise { seed: step, first_stream: rows.start as u64 };
-        Ok(CodecBatch::new(crops, noise))
+        Ok(CodecBatch::new(crops, self.gain, noise))
     }
 
     fn loss(&mut self, phase: usize, weights: &TorchWeights, batch: &CodecBatch, step: u64) -> Loss {

@@ -237,6 +237,12 @@ impl Recordings {
         self
     }
 
+    /// Returns the loudness that a tenth of the recordings exceed, dB.
+    #[must_use]
+    pub fn loudest(&self) -> f32 {
+        quantile(self.iter().map(|recording| recording.loudness).collect(), 0.9)
+    }
+
     /// Returns the gain of a recording of the store, dB.
     #[must_use]
     pub fn gain(&self, recording: usize) -> f32 {
