@@ -101,6 +101,7 @@ impl CodecTask {
                 .with_context(|| format!("{}: cannot be trained further", path.display()))?,
         };
         let dataset = Arc::new(Dataset::open(&config.data())?);
+        let gain = LOUDEST_DB - f64::from(dataset.recordings(Subset::Training).loudest());
         let rate = initial.header().sample_rate;
         let bank = FilterBank { bands: config.network.bands };
         Ok(Self {
@@ -109,7 +110,7 @@ impl CodecTask {
             process: (0, 1),
             encoder: TorchGraph::new(&network::training_encoder(&initial)?, rate)?,
             decoder: TorchGraph::new(initial.method("decode")?, rate)?,
-            gain: LOUDEST_DB - f64::from(dataset.recordings(Subset::Training).loudest()),
+            gain,
             delay: bank.delay() as i64,
             loss: CodecLoss::new(config.loss, rate, device(&config.training.device)?),
             discriminators: match config.adversarial {
