@@ -29,7 +29,7 @@ impl Product {
     #[must_use]
     pub const fn initial_preset(self) -> &'static str {
         match self {
-            Self::Instrument => "recital-violin",
+            Self::Instrument => "open-bow",
             Self::Effect => "valve-preamp",
         }
     }
@@ -38,7 +38,7 @@ impl Product {
     #[must_use]
     pub const fn initial_model(self) -> &'static str {
         match self {
-            Self::Instrument => "Violin",
+            Self::Instrument => "Bowed",
             Self::Effect => "Triode",
         }
     }
