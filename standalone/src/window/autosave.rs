@@ -17,7 +17,7 @@ const MAX_ORIGIN_BYTES: u64 = 1 << 20;
 pub(super) struct Autosave {
     folder: PathBuf,
     /// Lock held while the app runs; a second app does not touch the copy.
-    _turn: File,
+    turn: File,
     writing: Option<JoinHandle<Option<String>>>,
 }
 
@@ -33,7 +33,7 @@ impl Autosave {
         fs::create_dir_all(folder).ok()?;
         let turn = File::create(folder.join("unsaved.lock")).ok()?;
         turn.try_lock().ok()?;
-        Some(Self { folder: folder.into(), _turn: turn, writing: None })
+        Some(Self { folder: folder.into(), turn, writing: None })
     }
 
     fn copy(&self) -> PathBuf {
@@ -89,6 +89,13 @@ impl Autosave {
             // There may be no copy.
             drop(fs::remove_file(path));
         }
+    }
+}
+
+impl Drop for Autosave {
+    /// Unlocks explicitly: a child process that starts at this moment holds a copy of the file until it runs its program.
+    fn drop(&mut self) {
+        drop(self.turn.unlock());
     }
 }
 
