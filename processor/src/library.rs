@@ -56,21 +56,22 @@ impl BundledModel {
     }
 }
 
-/// The bundled models. A new instance loads its product's [`Product::initial_model`].
+/// The bundled models in the order of lists: instruments from recordings, synthetic ones, captures. A new instance loads its
+/// product's [`Product::initial_model`].
 pub static BUNDLED: [BundledModel; 13] = [
+    BundledModel::new("Violin", include_bytes!("../../assets/models/violin.ondes")),
+    BundledModel::new("Saxophone", include_bytes!("../../assets/models/saxophone.ondes")),
+    BundledModel::new("Cello", include_bytes!("../../assets/models/cello.ondes")),
+    BundledModel::new("Clarinet", include_bytes!("../../assets/models/clarinet.ondes")),
+    BundledModel::new("Trumpet", include_bytes!("../../assets/models/trumpet.ondes")),
+    BundledModel::new("Flute", include_bytes!("../../assets/models/flute.ondes")),
+    BundledModel::new("Voice", include_bytes!("../../assets/models/voice.ondes")),
     BundledModel::new("Bowed", include_bytes!("../../assets/models/bowed.ondes")),
     BundledModel::new("Plucked", include_bytes!("../../assets/models/plucked.ondes")),
     BundledModel::new("Wind", include_bytes!("../../assets/models/wind.ondes")),
     BundledModel::new("Overdrive", include_bytes!("../../assets/models/overdrive.ondes")),
     BundledModel::new("Triode", include_bytes!("../../assets/models/triode.ondes")),
     BundledModel::new("Fuzz", include_bytes!("../../assets/models/fuzz.ondes")),
-    BundledModel::new("Saxophone", include_bytes!("../../assets/models/saxophone.ondes")),
-    BundledModel::new("Violin", include_bytes!("../../assets/models/violin.ondes")),
-    BundledModel::new("Cello", include_bytes!("../../assets/models/cello.ondes")),
-    BundledModel::new("Clarinet", include_bytes!("../../assets/models/clarinet.ondes")),
-    BundledModel::new("Trumpet", include_bytes!("../../assets/models/trumpet.ondes")),
-    BundledModel::new("Flute", include_bytes!("../../assets/models/flute.ondes")),
-    BundledModel::new("Voice", include_bytes!("../../assets/models/voice.ondes")),
 ];
 
 /// Reference to a model file or a cabinet file, as saved in projects.

@@ -29,7 +29,7 @@ impl Product {
     #[must_use]
     pub const fn initial_preset(self) -> &'static str {
         match self {
-            Self::Instrument => "open-bow",
+            Self::Instrument => "recital-violin",
             Self::Effect => "valve-preamp",
         }
     }
@@ -38,7 +38,7 @@ impl Product {
     #[must_use]
     pub const fn initial_model(self) -> &'static str {
         match self {
-            Self::Instrument => "Bowed",
+            Self::Instrument => "Violin",
             Self::Effect => "Triode",
         }
     }

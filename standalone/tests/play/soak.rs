@@ -261,11 +261,12 @@ impl Soak {
         let mut reference = FileReference::to(&bundled, None);
         if self.one_in(3) {
             // A file that is written, whole or not, while others read it.
+            let fuzz = BUNDLED.iter().find(|bundled| bundled.name == "Fuzz").unwrap();
             let bytes = std::fs::read(checkout().join("assets/models/fuzz.ondes")).unwrap();
             let written = if self.one_in(2) { bytes.len() } else { self.random.random_range(0..bytes.len()) };
             let path = self.folder.join("rewritten.ondes");
             std::fs::write(&path, &bytes[..written]).unwrap();
-            reference = FileReference { path: Some(path), ..FileReference::to(&BUNDLED[5].model(), None) };
+            reference = FileReference { path: Some(path), ..FileReference::to(&fuzz.model(), None) };
         } else if self.one_in(10) {
             reference.hash = "0".repeat(64);
         }

@@ -196,6 +196,10 @@ mod tests {
         view_model.presets.listing.presets.iter().find(|preset| preset.name == name).expect(name).id
     }
 
+    fn bundled(name: &str) -> &'static BundledModel {
+        BUNDLED.iter().find(|bundled| bundled.name == name).expect(name)
+    }
+
     fn hash(view_model: &InstanceViewModel) -> String {
         view_model.instance.model().unwrap().content_hash().to_owned()
     }
@@ -208,7 +212,7 @@ mod tests {
         settle(&mut view_model, &host);
         assert_eq!(
             (hash(&view_model), view_model.presets.current),
-            (BUNDLED[1].model().content_hash().to_owned(), Some(glass))
+            (bundled("Plucked").model().content_hash().to_owned(), Some(glass))
         );
         let changes = host.0.take();
         assert!(changes.contains(&"Transpose 12 st".to_owned()), "{changes:?}");
@@ -264,7 +268,7 @@ mod tests {
         settle(&mut view_model, &host);
         assert_eq!(
             (hash(&view_model), view_model.presets.current),
-            (BUNDLED[2].model().content_hash().to_owned(), Some(breathy))
+            (bundled("Wind").model().content_hash().to_owned(), Some(breathy))
         );
         host.0.take();
         view_model.load_preset(glass);
@@ -297,7 +301,7 @@ mod tests {
     fn presets_are_saved_listed_loaded_replaced_and_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let (mut view_model, host) = open(&[folder.path().join("presets")]);
-        play(&view_model, &BUNDLED[2]);
+        play(&view_model, bundled("Wind"));
         view_model.instance.bind_macro(0, Some("room"));
         view_model.save_preset(" My Wind ", false);
         settle(&mut view_model, &host);
@@ -312,13 +316,13 @@ mod tests {
         assert!(view_model.presets.problem.take().unwrap().contains("already"));
         view_model.load_preset(mine);
         settle(&mut view_model, &host);
-        assert_eq!(hash(&view_model), BUNDLED[2].model().content_hash());
+        assert_eq!(hash(&view_model), bundled("Wind").model().content_hash());
         assert_eq!(view_model.instance.macro_control(0).as_deref(), Some("room"));
 
         let Some(PresetLocation::File(path)) = view_model.presets.location(mine) else { panic!("it is a file") };
         let changes = Preset { comment: "For the sea.".into(), ..file::read(&path).unwrap() };
         store::save(path.parent().unwrap(), &changes, true).unwrap();
-        play(&view_model, &BUNDLED[1]);
+        play(&view_model, bundled("Plucked"));
         view_model.save_preset("My Wind", true);
         settle(&mut view_model, &host);
         let preset = file::read(&path).unwrap();
@@ -402,7 +406,7 @@ mod tests {
         let slots = saved.compare.clone().unwrap();
         let other = slots.other.unwrap();
         assert!(slots.b_is_active);
-        assert_eq!((saved.model.name.as_str(), other.selection.model.name.as_str()), ("Wind", "Bowed"));
+        assert_eq!((saved.model.name.as_str(), other.selection.model.name.as_str()), ("Wind", BUNDLED[0].name));
         assert_eq!(other.parameters["driver"], ParameterValue::Choice("auto".into()));
 
         // Another instance restores it.
@@ -411,7 +415,10 @@ mod tests {
         text["compare"]["other"]["parameters"]["mix"] = 0.25.into();
         again.instance.restore_state(serde_json::from_value(text).unwrap());
         settle(&mut again, &host);
-        assert_eq!((again.view().slot, hash(&again)), (CompareSlot::B, BUNDLED[2].model().content_hash().to_owned()));
+        assert_eq!(
+            (again.view().slot, hash(&again)),
+            (CompareSlot::B, bundled("Wind").model().content_hash().to_owned())
+        );
         again.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::A));
         settle(&mut again, &host);
         assert_eq!((again.view().slot, hash(&again)), (CompareSlot::A, BUNDLED[0].model().content_hash().to_owned()));

@@ -147,7 +147,7 @@ fn everything_is_undone_step_by_step_and_made_again() {
     let torch = ExecutorSelection { backend: Backend::Torch, ..ExecutorSelection::default() };
     let steps: Vec<(Vec<WindowCommand>, &str)> = vec![
         (vec![WindowCommand::Bypass(true)], "Bypass"),
-        (vec![WindowCommand::Load(models[2])], "Model Wind"),
+        (vec![WindowCommand::Load(models[2])], "Model Cello"),
         (vec![WindowCommand::BindMacro(0, Some(2))], "Binding of macro 1"),
         (vec![WindowCommand::Cabinet(Some(impulse))], "Cabinet Small box"),
         (vec![WindowCommand::LoadPreset(preset)], "Preset Glass Pluck"),
@@ -159,7 +159,7 @@ fn everything_is_undone_step_by_step_and_made_again() {
         (vec![WindowCommand::RecallSlot(CompareSlot::B)], "Slot B"),
         (vec![WindowCommand::SetDriver(Driver::Inline)], "Processing"),
         (vec![WindowCommand::Embed(true)], "Save model with project"),
-        (vec![WindowCommand::Cabinet(None), WindowCommand::Load(models[0])], "Model Bowed"),
+        (vec![WindowCommand::Cabinet(None), WindowCommand::Load(models[0])], "Model Violin"),
     ];
     // Projects do not save the pad's knobs before they are chosen, which undo does by naming them.
     track.instance.set_pad(["macro1", "macro2"].map(str::to_owned));
@@ -189,7 +189,7 @@ fn everything_is_undone_step_by_step_and_made_again() {
         track.send(WindowCommand::Redo);
         assert_eq!(track.state(), *state, "{label:?}");
     }
-    assert_eq!((track.labels()[1].clone(), track.model()), (None, "Bowed".to_owned()));
+    assert_eq!((track.labels()[1].clone(), track.model()), (None, "Violin".to_owned()));
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn what_fails_or_is_only_previewed_makes_no_step() {
     track.view_model.handle_command(&*track.store, WindowCommand::Load(other));
     track.view_model.handle_command(&*track.store, WindowCommand::Undo);
     track.settle();
-    assert_eq!((track.model(), track.labels()), ("Bowed".to_owned(), [None, None]));
+    assert_eq!((track.model(), track.labels()), ("Violin".to_owned(), [None, None]));
 }
 
 #[test]

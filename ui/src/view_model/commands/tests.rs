@@ -209,10 +209,13 @@ fn files_are_chosen_in_a_dialog() {
         settle(view_model);
     };
     answer(&mut view_model, FilePurpose::Model, Some(path.clone()));
-    assert_eq!((name(&view_model), view_model.instance.state().model.path), ("Wind".to_owned(), Some(path.clone())));
+    assert_eq!(
+        (name(&view_model), view_model.instance.state().model.path),
+        (BUNDLED[2].name.to_owned(), Some(path.clone()))
+    );
 
     // A missing model is replaced only by a file with the same hash.
-    let wind = view_model.instance.state();
+    let mine = view_model.instance.state();
     let hash = "0".repeat(64);
     let model = FileReference { hash: hash.clone(), name: "Old Bell".into(), ..FileReference::default() };
     view_model.instance.restore_state(InstanceState { model, ..InstanceState::default() });
@@ -225,10 +228,10 @@ fn files_are_chosen_in_a_dialog() {
     // A bundled model would be found without its file.
     let mut header = BUNDLED[2].model().header().clone();
     header.card.name = "Whistle".into();
-    let whistle = ondes_engine::model::Model::new(header, BUNDLED[2].model().weights().clone()).unwrap();
-    ondes_engine::model::file::write(&whistle, &moved).unwrap();
-    let model = FileReference { path: Some(path), ..FileReference::to(&whistle, None) };
-    view_model.instance.restore_state(InstanceState { model, ..wind });
+    let renamed = ondes_engine::model::Model::new(header, BUNDLED[2].model().weights().clone()).unwrap();
+    ondes_engine::model::file::write(&renamed, &moved).unwrap();
+    let model = FileReference { path: Some(path), ..FileReference::to(&renamed, None) };
+    view_model.instance.restore_state(InstanceState { model, ..mine });
     view_model.refresh();
     assert!(view_model.view().missing.is_some());
     answer(&mut view_model, FilePurpose::MissingModel, Some(moved.clone()));
@@ -285,9 +288,9 @@ fn dropped_files_are_models_or_presets_or_refused() {
     drop(&mut view_model, store::save(folder.path(), &other, false).unwrap());
     assert!(matches!(view_model.view().status, LoadStatus::Failed(said) if said.contains("Ondes FX")));
 
-    ondes_engine::model::file::write(&BUNDLED[2].model(), &at("my wind.ondes")).unwrap();
-    drop(&mut view_model, at("my wind.ondes"));
-    assert_eq!((name(&view_model), view_model.view().status), ("Wind".to_owned(), &LoadStatus::Ready));
+    ondes_engine::model::file::write(&BUNDLED[2].model(), &at("my own.ondes")).unwrap();
+    drop(&mut view_model, at("my own.ondes"));
+    assert_eq!((name(&view_model), view_model.view().status), (BUNDLED[2].name.to_owned(), &LoadStatus::Ready));
 }
 
 #[test]
