@@ -97,7 +97,7 @@ fn the_tail_follows_the_release_and_the_sounding_notes() {
     host.play(BLOCK, BLOCK, &[(100, long), (200, HostEvent::NoteOn(60, 1.0))], None);
     assert!(host.tail() > 10 * RATE, "{}", host.tail());
     // A note keeps the release of its note-on.
-    let back = release(&mut host, 0, 320.0);
+    let back = release(&mut host, 0, BUNDLED[0].model().header().performance.unwrap().release_ms.into());
     host.play(RATE / 2, BLOCK, &[(0, back)], None);
     host.play(BLOCK, BLOCK, &[(0, HostEvent::NoteOff(60))], None);
     let tail = host.tail();

@@ -240,14 +240,14 @@ fn renewed(change: impl FnOnce(&mut Hands)) -> [Vec<f32>; 2] {
     hands.rack().receive_midi(0, &message(&[0xE0, 0, 80]));
     let mut sound = hands.play(60);
     change(&mut hands);
-    sound.iter_mut().zip(hands.play(100)).for_each(|(sound, more)| sound.extend(more));
+    sound.iter_mut().zip(hands.play(200)).for_each(|(sound, more)| sound.extend(more));
     sound
 }
 
 #[test]
 fn held_notes_continue_when_a_track_is_rerouted() {
     let plain = renewed(|_| {});
-    assert!(peak(&plain[0][159 * BLOCK..]) > 0.02);
+    assert!(peak(&plain[0][259 * BLOCK..]) > 0.02);
     // Another input, and another MIDI channel in addition to the playing one.
     assert_eq!(renewed(|hands| hands.mixer.set_input(0, TrackInput::Channels { first: 0, count: 1 }).unwrap()), plain);
     assert_eq!(renewed(|hands| hands.mixer.set_midi_channels(0, 3).unwrap()), plain);
@@ -255,9 +255,9 @@ fn held_notes_continue_when_a_track_is_rerouted() {
     let ended = renewed(|hands| hands.mixer.set_midi_channels(0, 2).unwrap());
     let other = renewed(|hands| hands.mixer.remove(0));
     assert_eq!(ended[0][..60 * BLOCK], plain[0][..60 * BLOCK]);
-    let differ: Vec<f32> = ended[0].iter().zip(&other[0]).skip(140 * BLOCK).map(|(a, b)| a - b).collect();
+    let differ: Vec<f32> = ended[0].iter().zip(&other[0]).skip(240 * BLOCK).map(|(a, b)| a - b).collect();
     // Except for the tail of its room.
-    assert!(peak(&differ) < 1e-4 && peak(&ended[0][140 * BLOCK..]) > 0.01 && ended != plain);
+    assert!(peak(&differ) < 1e-4 && peak(&ended[0][240 * BLOCK..]) > 0.01 && ended != plain);
 }
 
 #[test]

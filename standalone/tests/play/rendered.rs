@@ -149,7 +149,7 @@ fn jobs_and_blocks_do_not_change_the_mix_and_stems_add_up_to_it() {
     assert_eq!((&stems["frames"], &stems["peak_db"]), (&report["frames"], &report["peak_db"]));
     let outs: Vec<&str> =
         stems["tracks"].as_array().unwrap().iter().map(|track| track["out"].as_str().unwrap()).collect();
-    assert_eq!(outs, ["all-Lead.wav", "all-lead 2.wav", "all-Wind.wav", "all-Card.wav"]);
+    assert_eq!(outs, ["all-Lead.wav", "all-lead 2.wav", "all-Cello.wav", "all-Card.wav"]);
     let mix = decode(&folder.join("all.wav"));
     let mut sum = [vec![0.0; mix[0].len()], vec![0.0; mix[0].len()]];
     for out in outs {

@@ -132,14 +132,14 @@ fn a_dropped_model_plays_on_the_selected_track() {
     fs::copy("../assets/models/wind.ondes", &path).unwrap();
     app_state.handle(AppCommand::AddTrack(Product::Instrument));
     app_state.handle(AppCommand::OpenDropped(path));
-    wait_until(&mut app_state, "it plays", |view| view.tracks[1].title == BUNDLED[2].name);
+    wait_until(&mut app_state, "it plays", |view| view.tracks[1].title == "Wind");
     assert_eq!(app_state.view().tracks[0].title, BUNDLED[0].name);
     let bad = folder.path().join("bad.ondes");
     fs::write(&bad, "x").unwrap();
     app_state.handle(AppCommand::OpenDropped(bad.clone()));
     wait_until(&mut app_state, "it is refused", |view| view.tracks[1].error.is_some());
     assert!(app_state.view().tracks[1].error.as_ref().unwrap().contains("bad.ondes"));
-    assert_eq!(app_state.view().tracks[1].title, BUNDLED[2].name, "what played plays on");
+    assert_eq!(app_state.view().tracks[1].title, "Wind", "what played plays on");
     // Without a track a new one is added.
     app_state.handle(AppCommand::RemoveTrack(1));
     app_state.handle(AppCommand::RemoveTrack(0));
