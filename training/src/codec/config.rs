@@ -228,6 +228,10 @@ impl CodecConfig {
         self.loader.check()?;
         self.training.check()?;
         self.augmentation.check()?;
+        ensure!(
+            self.augmentation.mix == 0.0 || self.network.harmonics == 0,
+            "augmentation.mix needs network.harmonics = 0: two sounds at once have no single pitch"
+        );
         self.loss.check()?;
         self.adversarial.iter().try_for_each(AdversarialConfig::check)?;
         self.trainer_options().check()

@@ -329,7 +329,7 @@ impl Task for CodecTask {
     fn identity(&self) -> Vec<(String, String)> {
         let CodecConfig { seed, network, training, recordings, augmentation, loss, adversarial, .. } = &self.config;
         let text = |name: &str, value: &dyn std::fmt::Debug| (name.to_owned(), format!("{value:?}"));
-        vec![
+        let mut identity = vec![
             text("network", network),
             text("seed", seed),
             ("initial weights".to_owned(), model_hash(&self.initial)),
@@ -345,7 +345,10 @@ impl Task for CodecTask {
             text("training.validation_share", &training.validation_share),
             text("loss", loss),
             text("adversarial", adversarial),
-        ]
+        ];
+        // Older checkpoints know no mixing, and go on without it.
+        identity.extend((augmentation.mix > 0.0).then(|| text("augmentation.mix", &augmentation.mix)));
+        identity
     }
 
     fn card(&self, steps: u64, validation_loss: f64) -> Training {

@@ -1,5 +1,5 @@
-//! Augmentation of training crops, which makes pitches between and beside the recorded ones, softer notes, and the sound of
-//! other rooms and microphones.
+//! Augmentation of training crops, which makes pitches between and beside the recorded ones, softer notes, chords, and the
+//! sound of other rooms and microphones.
 
 use anyhow::ensure;
 use ondes_engine::Kernels;
@@ -24,6 +24,8 @@ const PEAK_HZ: (f64, f64) = (500.0, 5_000.0);
 const HIGH_SHELF_HZ: (f64, f64) = (3_000.0, 10_000.0);
 /// Highest of these frequencies as a share of the sample rate.
 const HIGHEST_SHARE: f64 = 0.4;
+/// Largest attenuation of a crop that is added to another, dB.
+const MIX_RANGE_DB: f32 = 12.0;
 /// Range of the level of the noise below [`Augmentation::noise`], dB.
 const NOISE_RANGE_DB: f64 = 30.0;
 /// Level of uniform noise in [−1, 1), dB: that of 1/√3.
@@ -46,6 +48,9 @@ pub struct Augmentation {
     /// input and target, so that a codec learns to give the noise of a microphone back as noise, and not as tones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<f64>,
+    /// Probability that a second crop, up to 12 dB softer, is added. For codecs without harmonics: the sum is input and
+    /// target, and has no pitch of its own.
+    pub mix: f64,
 }
 
 impl Augmentation {
@@ -59,6 +64,7 @@ impl Augmentation {
         ensure!((0.0..=24.0).contains(&self.equalizer), "augmentation.equalizer must be 0 to 24 dB");
         let noise = self.noise.is_none_or(|level| (-120.0..=-20.0).contains(&level));
         ensure!(noise, "augmentation.noise must be -120 to -20 dB");
+        ensure!((0.0..=1.0).contains(&self.mix), "augmentation.mix must be 0 to 1");
         Ok(())
     }
 
@@ -72,6 +78,7 @@ impl Augmentation {
             "augmentation.equalizer is for codecs: an instrument learns the timbre as it is"
         );
         ensure!(self.noise.is_none(), "augmentation.noise is for codecs: an instrument learns the noise as it is");
+        ensure!(self.mix == 0.0, "augmentation.mix is for codecs: an instrument plays one note");
         Ok(())
     }
 
@@ -95,6 +102,13 @@ impl Augmentation {
             noise::fill(Kernels::detect(), random.random(), 0, &mut noise);
             sound.iter_mut().zip(noise).for_each(|(sample, noise)| *sample += gain * noise);
         }
+    }
+
+    /// Draws whether another crop is added, and with which gain, dB. Draws nothing without mixing, so that crops are those
+    /// of a run without it.
+    pub(super) fn draw_mix(&self, random: &mut Xoshiro256PlusPlus) -> Option<f32> {
+        let is_mixed = self.mix > 0.0 && random.random_bool(self.mix);
+        is_mixed.then(|| -random.random_range(0.0..MIX_RANGE_DB))
     }
 
     /// Draws a gain, dB.

@@ -306,9 +306,23 @@ impl Dataset {
         let part = self.part(subset);
         let seed = self.seed ^ step.wrapping_mul(GOLDEN_GAMMA) ^ (row as u64).rotate_left(32) ^ subset as u64;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut crop = self.draw(part, subset, &mut random)?;
+        if subset == Subset::Training {
+            if let Some(gain) = self.augmentation.draw_mix(&mut random) {
+                let mut other = self.draw(part, subset, &mut random)?;
+                apply_gain(gain, &mut other.audio, &mut []);
+                crop.audio.iter_mut().zip(other.audio).for_each(|(sample, other)| *sample += other);
+            }
+            self.augmentation.colour(&mut crop.audio, part.recordings.store.format().rate.sample_rate, &mut random);
+        }
+        Ok(crop)
+    }
+
+    /// Draws the position, the pitch and the gain of a crop and reads it.
+    fn draw(&self, part: &Part, subset: Subset, random: &mut Xoshiro256PlusPlus) -> anyhow::Result<Crop> {
         let (recording, share) = part.locate(random.random_range(0..*part.ends.last().context("no recordings")?));
         let (shift, gain) = match subset {
-            Subset::Training => (self.augmentation.draw(&mut random), self.augmentation.draw_gain(&mut random)),
+            Subset::Training => (self.augmentation.draw(random), self.augmentation.draw_gain(random)),
             Subset::Validation => (0, 0.0),
         };
         let length = part.recordings.store.recordings()[recording].frames;
@@ -318,12 +332,7 @@ impl Dataset {
         let position = (share * (before + length).saturating_sub(source_frames + 1) as f64) as usize;
         let mut crop = self.read(part, recording, position as isize - before as isize, source_frames)?;
         apply_gain(gain + part.recordings.gain(recording), &mut crop.audio, &mut crop.loudness);
-        let rate = part.recordings.store.format().rate;
-        let mut crop = self.augmentation.apply(crop, self.frames, rate.hop, shift)?;
-        if subset == Subset::Training {
-            self.augmentation.colour(&mut crop.audio, rate.sample_rate, &mut random);
-        }
-        Ok(crop)
+        self.augmentation.apply(crop, self.frames, part.recordings.store.format().rate.hop, shift)
     }
 
     /// Reads `frames` of a recording from the frame `first`, of which those before 0 are silent.

@@ -200,7 +200,7 @@ fn equal(first: &CropBatch, second: &CropBatch) -> bool {
 #[test]
 fn crops_do_not_depend_on_the_number_of_threads() {
     let (folder, _sounds, _) = recordings(&[1.0, 3.3, 2.7, 5.0]);
-    let all = Augmentation { pitch: 1.0, gain: 6.0, equalizer: 3.0, noise: Some(-50.0) };
+    let all = Augmentation { pitch: 1.0, gain: 6.0, equalizer: 3.0, noise: Some(-50.0), mix: 0.5 };
     let dataset = augmented(folder.path(), all);
     let batch = |threads: usize, step: u64| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
@@ -216,6 +216,25 @@ fn crops_do_not_depend_on_the_number_of_threads() {
         assert!(part.audio == many.audio.narrow(0, 2, 2));
     }
     assert!(batch(1, 0).audio != batch(1, 1).audio);
+}
+
+#[test]
+fn mixed_crops_have_a_softer_one_added() {
+    const ROWS: usize = 40;
+    let (folder, _sounds, _) = recordings(&[3.3, 2.7, 5.0]);
+    let batch = |mix, subset| {
+        let dataset = augmented(folder.path(), Augmentation { mix, ..Augmentation::default() });
+        dataset.batch(subset, 0, 0..ROWS, Device::Cpu).expect("it is read")
+    };
+    let (plain, mixed) = (batch(0.0, Subset::Training), batch(0.5, Subset::Training));
+    let added = (&mixed.audio - &plain.audio).abs().amax([1], false);
+    let added = Vec::<f32>::try_from(added).expect("one for each crop");
+    let (unmixed, added): (Vec<f32>, Vec<f32>) = added.into_iter().partition(|&peak| peak == 0.0);
+    assert!((ROWS / 4..=3 * ROWS / 4).contains(&unmixed.len()), "{} of {ROWS}", unmixed.len());
+    // Notes have peaks of 0.4; the added ones are up to 12 dB softer.
+    assert!(added.iter().all(|peak| (0.1..0.4).contains(peak)), "{added:?}");
+    assert!(added.iter().any(|&peak| peak < 0.2) && added.iter().any(|&peak| peak > 0.25), "{added:?}");
+    assert!(equal(&batch(0.0, Subset::Validation), &batch(1.0, Subset::Validation)));
 }
 
 #[test]

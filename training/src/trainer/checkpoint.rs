@@ -72,6 +72,10 @@ impl Progress {
                 _ => bail!("{name} has changed since the checkpoint; omit --resume to start a new run"),
             }
         }
+        let is_ours = |name: &String| other.iter().any(|(ours, _)| ours == name);
+        if let Some((name, stored)) = self.identity.iter().find(|(name, _)| !is_ours(name)) {
+            bail!("{name} is {stored} in the checkpoint and not set now; omit --resume to start a new run");
+        }
         Ok(())
     }
 }

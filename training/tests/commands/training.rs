@@ -332,6 +332,7 @@ fn every_wrong_field_of_a_configuration_is_named_in_one_line() {
         ("loss", "colour = 1.0"),
         ("augmentation", "equalizer = 3.0"),
         ("augmentation", "noise = -50.0"),
+        ("augmentation", "mix = 0.5"),
     ];
     make_corpus(folder);
     for (table, line) in cases {
