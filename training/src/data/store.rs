@@ -273,6 +273,13 @@ impl Recordings {
         self.store.format().rate.seconds(self.iter().map(|recording| recording.frames).sum())
     }
 
+    /// Returns every n-th recording, so that they last about `seconds` at most.
+    #[must_use]
+    pub fn thinned(&self, seconds: f64) -> Self {
+        let interval = (self.seconds() / seconds).ceil().max(1.0) as usize;
+        Self { indices: self.indices.iter().copied().step_by(interval).collect(), ..self.clone() }
+    }
+
     /// Reads the recordings one after the other.
     pub fn features(&self) -> impl Iterator<Item = anyhow::Result<Features>> {
         self.indices.iter().map(|&index| {

@@ -219,6 +219,15 @@ fn crops_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+fn a_sample_of_the_recordings_is_spread_evenly() {
+    let (_folder, sounds, out) = recordings(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+    prepared(&sounds, &out, &options(SoundFormat::F32));
+    let all = Recordings::open(&out).expect("it opens");
+    let thinned = |seconds| all.thinned(seconds).indices;
+    assert_eq!((thinned(100.0), thinned(2.5), thinned(0.1)), (all.indices.clone(), vec![0, 3], vec![0]));
+}
+
+#[test]
 fn mixed_crops_have_a_softer_one_added() {
     const ROWS: usize = 40;
     let (folder, _sounds, _) = recordings(&[3.3, 2.7, 5.0]);
