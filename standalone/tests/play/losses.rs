@@ -10,8 +10,8 @@ use crate::server::{RATE, Server, alone, wait_until};
 /// the first sample; the ears hear silence until they are connected, in the middle of the sound.
 fn end_of(recorded: &[f32], heard: &[f32]) -> (isize, usize) {
     let silence = heard.iter().position(|sample| *sample != 0.0).expect("there is sound");
-    let (shift, count) = place(&heard[silence..], recorded);
-    (recorded.len() as isize - shift + silence as isize, count)
+    let (shift, there) = place(&heard[silence..], recorded);
+    (recorded.len() as isize - shift + silence as isize, there.len())
 }
 
 #[test]

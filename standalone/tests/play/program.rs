@@ -1,6 +1,7 @@
 //! `ondes play` as another process, and a client that records its output.
 
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -146,20 +147,22 @@ pub fn decode(path: &Path) -> Vec<Vec<f32>> {
     all
 }
 
-/// Returns the offset of `part` in `whole`, found by its first loud sample, and the number of equal samples. The hum of an
-/// amplifier is not loud: other clients may connect after its beginning.
-pub fn place(part: &[f32], whole: &[f32]) -> (isize, usize) {
+/// Returns the offset of `part` in `whole`, found by its first loud sample, and the range of `part` that is in `whole`, which
+/// begins with the first sound of `whole`: a client hears zeros until it is connected. The hum of an amplifier is not loud.
+pub fn place(part: &[f32], whole: &[f32]) -> (isize, Range<usize>) {
     let threshold = 0.1 * peak(part);
     let loud = part.iter().position(|sample| sample.abs() > threshold).expect("it is not silent");
     let window = &part[loud..loud + 64];
     let at = whole.windows(64).position(|there| there == window).expect("it is not in it");
     let shift = at as isize - loud as isize;
-    let (from, start) = ((-shift).max(0) as usize, shift.max(0) as usize);
+    let connected = whole.iter().position(|sample| *sample != 0.0).expect("it is not silent");
+    let start = shift.max(connected as isize) as usize;
+    let from = (start as isize - shift) as usize;
     let count = part.len().saturating_sub(from).min(whole.len() - start);
     for (n, (a, b)) in part[from..from + count].iter().zip(&whole[start..start + count]).enumerate() {
         assert!(a == b, "sample {n} of {count}: {a} and {b}");
     }
-    (shift, count)
+    (shift, from..from + count)
 }
 
 /// Renders with the same program, without latency; returns one channel.
