@@ -54,6 +54,7 @@ fn assert_same(play: &[&str], arguments: &[&str], folder: &Path) {
             let (_, there) = place(&rendered, sound);
             assert!(there.start <= (SILENCE_S * RATE) as usize, "{late}: {}", there.start);
             assert!(peak(&rendered[there.end..]) < 1e-4, "all of it is {late}");
+            assert!(late == "heard" || peak(&rendered[..there.start]) == 0.0, "its beginning is recorded");
         }
     }
     assert_eq!(recorded.len(), 2);
