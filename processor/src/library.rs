@@ -56,9 +56,9 @@ impl BundledModel {
     }
 }
 
-/// The bundled models in the order of lists: instruments from recordings, synthetic ones, captures. A new instance loads its
-/// product's [`Product::initial_model`].
-pub static BUNDLED: [BundledModel; 13] = [
+/// The bundled models in the order of lists: instruments from recordings, synthetic ones, captures, codecs. A new instance
+/// loads its product's [`Product::initial_model`].
+pub static BUNDLED: [BundledModel; 14] = [
     BundledModel::new("Violin", include_bytes!("../../assets/models/violin.ondes")),
     BundledModel::new("Saxophone", include_bytes!("../../assets/models/saxophone.ondes")),
     BundledModel::new("Cello", include_bytes!("../../assets/models/cello.ondes")),
@@ -72,6 +72,7 @@ pub static BUNDLED: [BundledModel; 13] = [
     BundledModel::new("Overdrive", include_bytes!("../../assets/models/overdrive.ondes")),
     BundledModel::new("Triode", include_bytes!("../../assets/models/triode.ondes")),
     BundledModel::new("Fuzz", include_bytes!("../../assets/models/fuzz.ondes")),
+    BundledModel::new("Strings", include_bytes!("../../assets/models/strings.ondes")),
 ];
 
 /// Reference to a model file or a cabinet file, as saved in projects.

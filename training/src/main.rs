@@ -61,6 +61,27 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Plays grooves with the recorded hits of a drum kit, to train codecs and generators on.
+    Grooves {
+        /// Folder of the kit, with a folder of recorded hits for each part: kick, snare, closed-hat, and where there are
+        /// such side-stick, half-open-hat, open-hat, foot-hat, high-tom, mid-tom and low-tom.
+        kit: PathBuf,
+        /// Folder to write to.
+        #[arg(long)]
+        out: PathBuf,
+        /// Length of all grooves, minutes.
+        #[arg(long, default_value_t = 30.0, value_parser = value_parser::corpus_minutes)]
+        minutes: f64,
+        /// Slowest tempo, beats a minute.
+        #[arg(long, default_value_t = 70)]
+        slowest: u32,
+        /// Fastest tempo.
+        #[arg(long, default_value_t = 160)]
+        fastest: u32,
+        /// Seed; equal seeds give equal grooves.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Analyses folders of audio once and writes a dataset, which `fit` and others take as a folder.
     Prepare(prepare_command::PrepareArguments),
     /// Tells what is in a dataset, and how fast it can be read.
@@ -230,7 +251,14 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
             }
             Ok(())
         }
-        Command::Corpus { name, out, minutes, seed } => make_corpus(name, &out, minutes, seed),
+        Command::Corpus { name, out, minutes, seed } => {
+            let options = ondes_corpus::CorpusOptions { name, minutes, seed };
+            make_corpus(&out, |progress| ondes_corpus::generate(&options, &out, progress))
+        }
+        Command::Grooves { kit, out, minutes, slowest, fastest, seed } => {
+            let options = ondes_corpus::drums::DrumsOptions { minutes, tempos: (slowest, fastest), seed };
+            make_corpus(&out, |progress| ondes_corpus::drums::generate(&options, &kit, &out, progress))
+        }
         Command::Data(command) => data_command::run(&command),
         Command::Prepare(arguments) => prepare_command::run(&arguments),
         Command::CaptureSignal(options) => capture_command::make_signal(&options),
@@ -267,10 +295,13 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
     }
 }
 
-fn make_corpus(name: String, out: &Path, minutes: f64, seed: u64) -> anyhow::Result<()> {
+/// Generates a corpus, and shows its progress.
+fn make_corpus(
+    out: &Path,
+    generate: impl FnOnce(&(dyn Fn(usize, usize) + Sync)) -> anyhow::Result<ondes_corpus::CorpusSummary>,
+) -> anyhow::Result<()> {
     let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{bar:32} {pos}/{len} phrases {elapsed}")?);
-    let options = ondes_corpus::CorpusOptions { name, minutes, seed };
-    let summary = ondes_corpus::generate(&options, out, |done, all| {
+    let summary = generate(&|done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     })?;

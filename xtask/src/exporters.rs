@@ -25,10 +25,11 @@ struct Exporter {
     nn_tilde: &'static str,
 }
 
-const EXPORTERS: [Exporter; 4] = [
+const EXPORTERS: [Exporter; 5] = [
     Exporter { name: "nn-tilde-1.5.2", script: "nn_tilde_models.py", nn_tilde: "1.5.2" },
     Exporter { name: "nn-tilde-1.6.0", script: "nn_tilde_models.py", nn_tilde: "1.6.0" },
     Exporter { name: "rave", script: "rave_models.py", nn_tilde: "1.5.2" },
+    Exporter { name: "msprior-1.1.3", script: "msprior_models.py", nn_tilde: "1.5.2" },
     Exporter { name: "neutone-sdk-1.5.2", script: "neutone_models.py", nn_tilde: "1.5.2" },
 ];
 
@@ -45,7 +46,7 @@ pub fn test() -> anyhow::Result<()> {
     }
     let mut test = cargo();
     test.args(["test", "--workspace", "--test", "programs", "--test", "import_rave"]);
-    test.args(["--", "--ignored", "--nocapture", "of_nn_tilde", "of_the_package", "of_neutone"]);
+    test.args(["--", "--ignored", "--nocapture", "of_nn_tilde", "of_the_package", "of_msprior", "of_neutone"]);
     run(test.env("ONDES_EXPORTS", folder.join("exports")))
 }
 

@@ -58,7 +58,7 @@ struct Instrument {
     half: Half,
 }
 
-/// What an instrument is trained on.
+/// Training data of an instrument or a codec.
 enum Sound {
     /// Sound of a physical model, generated.
     Corpus,
@@ -66,9 +66,29 @@ enum Sound {
     Recordings {
         /// Folder below `target/recordings`.
         folder: &'static str,
-        /// Where they come from.
+        /// Source of the recordings.
         source: &'static str,
     },
+}
+
+impl Sound {
+    /// Checks that there are recordings, if `model` needs any.
+    fn check(&self, model: &str) -> anyhow::Result<()> {
+        let Self::Recordings { folder, source } = self else { return Ok(()) };
+        let folder = format!("target/recordings/{folder}");
+        let found = root().join(&folder).read_dir().is_ok_and(|mut files| files.next().is_some());
+        ensure!(found, "{model} is trained on recordings: put those of {source} into {folder}");
+        Ok(())
+    }
+
+    /// Returns the folder of the training data below `target`.
+    #[cfg(test)]
+    fn folder(&self, model: &str) -> String {
+        match self {
+            Self::Corpus => format!("corpora/{model}"),
+            Self::Recordings { folder, .. } => format!("recordings/{folder}"),
+        }
+    }
 }
 
 impl Instrument {
@@ -76,6 +96,15 @@ impl Instrument {
         let half = Half { rounds: "1", steps: "1000", learning_rate: "0.002" };
         Self { model, sound: Sound::Recordings { folder, source }, half }
     }
+}
+
+/// Bundled codecs; each has a recipe of its name.
+const CODECS: [Codec; 1] = [Codec { model: "strings", sound: Sound::Recordings { folder: "strings", source: IOWA } }];
+
+/// Bundled codec.
+struct Codec {
+    model: &'static str,
+    sound: Sound,
 }
 
 /// Bundled captures.
@@ -152,7 +181,10 @@ const HELD_OUT: [&str; 4] = ["--seed", "2001", "--minutes", "2"];
 /// Returns the names of all bundled models, and `all`.
 pub fn choices() -> PossibleValuesParser {
     let instruments = INSTRUMENTS.iter().map(|instrument| instrument.model);
-    PossibleValuesParser::new(instruments.chain(CAPTURES.iter().map(|capture| capture.circuit)).chain([ALL]))
+    let codecs = CODECS.iter().map(|codec| codec.model);
+    PossibleValuesParser::new(
+        instruments.chain(codecs).chain(CAPTURES.iter().map(|capture| capture.circuit)).chain([ALL]),
+    )
 }
 
 /// Trains one model, or all. With `steps`, runs a trial of that length that leaves the bundled model alone; for
@@ -162,13 +194,9 @@ pub fn choices() -> PossibleValuesParser {
 /// The set-up, the build or a command fails, or there are no recordings.
 pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
     let instruments = || INSTRUMENTS.iter().filter(|instrument| name == ALL || name == instrument.model);
-    for instrument in instruments() {
-        if let Sound::Recordings { folder, source } = &instrument.sound {
-            let folder = format!("target/recordings/{folder}");
-            let found = root().join(&folder).read_dir().is_ok_and(|mut files| files.next().is_some());
-            ensure!(found, "{} is trained on recordings: put those of {source} into {folder}", instrument.model);
-        }
-    }
+    let codecs = || CODECS.iter().filter(|codec| name == ALL || name == codec.model);
+    instruments().try_for_each(|instrument| instrument.sound.check(instrument.model))?;
+    codecs().try_for_each(|codec| codec.sound.check(codec.model))?;
     setup(true)?;
     let program = build("ondes-training", "ondes-train", &["--release"])?;
     let ondes_train = |arguments: &[&str]| {
@@ -187,6 +215,9 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
         ondes_train(&["fit", &recipe(model, steps)?])?;
         ondes_train(&instrument.half_command(steps).iter().map(String::as_str).collect::<Vec<_>>())?;
     }
+    for codec in codecs() {
+        ondes_train(&["codec", &recipe(codec.model, steps)?])?;
+    }
     for capture in CAPTURES.iter().filter(|capture| name == ALL || name == capture.circuit) {
         for command in capture.commands(steps) {
             ondes_train(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
@@ -195,7 +226,7 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the recipe of an instrument; with `steps`, that of a trial.
+/// Returns the recipe of an instrument or a codec; with `steps`, that of a trial.
 fn recipe(model: &str, steps: Option<u64>) -> anyhow::Result<String> {
     match steps {
         None => Ok(format!("training/recipes/{model}.toml")),
@@ -329,16 +360,18 @@ mod tests {
 
     #[test]
     fn recipes_read_the_sound_that_there_is() {
-        for Instrument { model, sound, .. } in &INSTRUMENTS {
+        let instruments = INSTRUMENTS.iter().map(|instrument| (instrument.model, &instrument.sound));
+        for (model, sound) in instruments.chain(CODECS.iter().map(|codec| (codec.model, &codec.sound))) {
             let recipe = fs::read_to_string(root().join(format!("training/recipes/{model}.toml"))).unwrap();
-            let data = match sound {
-                Sound::Corpus => format!("corpora/{model}\"\nheld_out = \"../../target/corpora/{model}-held-out"),
-                Sound::Recordings { folder, .. } => format!("recordings/{folder}"),
-            };
-            for text in
-                [format!("data = \"../../target/{data}\"\n"), format!("out = \"../../assets/models/{model}.ondes\"\n")]
-            {
+            let folder = sound.folder(model);
+            for text in [
+                format!("data = \"../../target/{folder}\"\n"),
+                format!("out = \"../../assets/models/{model}.ondes\"\n"),
+            ] {
                 assert!(recipe.contains(&text), "{model}: {text}");
+            }
+            if let Sound::Corpus = sound {
+                assert!(recipe.contains(&format!("held_out = \"../../target/{folder}-held-out\"\n")), "{model}");
             }
         }
     }

@@ -37,6 +37,26 @@ pub struct Control {
 }
 
 impl Control {
+    /// Returns a control with a linear curve; `range` is its smallest and its largest value.
+    #[must_use]
+    pub fn linear(
+        name: impl Into<String>,
+        unit: impl Into<String>,
+        range: (f32, f32),
+        default: f32,
+        description: impl Into<String>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            unit: unit.into(),
+            min: range.0,
+            max: range.1,
+            default,
+            curve: Curve::Linear,
+            description: description.into(),
+        }
+    }
+
     /// Returns whether the range is finite, ordered and contains the default.
     #[must_use]
     pub fn is_valid(&self) -> bool {

@@ -9,12 +9,12 @@
 
 use super::batch::{BatchNetwork, SessionBatch};
 use super::control_ports::{ControlBinding, ControlPorts};
-use super::controls::{PRIOR_SEED, PRIOR_SHARE, PRIOR_TEMPO, controls, latent_controls, prior_controls};
+use super::controls::{PRIOR_SHARE, controls, latent_controls, prior_controls};
 use super::effect_stream::{EffectStream, EffectStreamConfig};
-use super::method_ports::{ChannelLayout, control_inputs, fits, has_prior, inputs, output, require_audio};
+use super::method_ports::{ChannelLayout, fits, has_prior, inputs, is_made, output, prior_inputs, require_audio};
 use super::method_runner::{MethodRunner, RunnerSize, select_active, take_equally_long};
 use super::options::{PipelineError, PipelineOptions};
-use super::prior::{Prior, PriorPorts};
+use super::prior::{Heard, Prior, PriorPorts, PriorSize};
 use super::spread::Spread;
 use super::timeline::{CHUNK, gcd};
 use crate::dsp::noise::stream_seed;
@@ -52,7 +52,8 @@ impl<'a> Methods<'a> {
         let mut hop = decode.block;
         for method in [encode, prior].into_iter().flatten() {
             let made = output(method)?;
-            if !fits(made, latents) {
+            let is_prior = prior.is_some_and(|prior| std::ptr::eq(method, prior));
+            if !(fits(made, latents) || is_prior && is_made(latents, made)) {
                 return Err(ModelError::Header(format!(
                     "{} makes {} latents at ratio {}, decode takes {} at {}",
                     method.name, made.channels, made.ratio, latents.channels, latents.ratio
@@ -62,7 +63,7 @@ impl<'a> Methods<'a> {
         }
         ModelError::limit("the number of latents", latents.channels, limits::LATENTS)?;
         ModelError::limit("the block of all methods together", hop, limits::BLOCK)?;
-        let port_names = port_names(header, latents.channels, [encode, prior], decoder_ports)?;
+        let port_names = port_names(header, latents, [encode, prior], decoder_ports)?;
         let audio_inputs =
             encode.map(|encode| inputs(header, encode)).transpose()?.map_or(0, |(_, port)| port.channels);
         let audio_outputs = output(decode)?.channels;
@@ -95,21 +96,21 @@ impl<'a> Methods<'a> {
 /// Lists the names of all ports that controls feed: those of the latents, of the encoder, the prior and the decoder.
 fn port_names(
     header: &Header,
-    latents: usize,
+    latents: &Port,
     [encode, prior]: [Option<&Method>; 2],
     decoder_ports: Vec<String>,
 ) -> Result<Vec<String>, ModelError> {
-    let mut names: Vec<String> = latent_controls(latents).map(|control| control.name).collect();
+    let mut names: Vec<String> = latent_controls(latents.channels).map(|control| control.name).collect();
     if let Some(encode) = encode {
         let (ports, input) = inputs(header, encode)?;
         require_audio(encode, input)?;
         names.extend(ports);
     }
     if let Some(prior) = prior {
-        names.extend(control_inputs(header, prior)?);
+        names.extend(prior_inputs(header, prior, latents)?.0);
     }
     names.extend(decoder_ports);
-    names.extend(prior_controls(header).map(|control| control.name));
+    names.extend(prior_controls(header).into_iter().map(|control| control.name));
     Ok(names)
 }
 
@@ -186,9 +187,10 @@ pub(super) fn build(
     };
     let hop_latents = hop / latents.ratio * latents.channels;
     let prior_runner = prior.map(|method| {
-        let [tempo, seed] = [PRIOR_TEMPO, PRIOR_SEED].map(|name| methods.port(name).unwrap_or_default());
+        let (_, heard) = prior_inputs(header, method, latents)?;
         let runner = runner(method, method.block)?;
-        Ok::<_, ModelError>(Prior::new(runner, PriorPorts { tempo, seed }, latents, method.block, count))
+        let size = PriorSize { heard, block: method.block, streams: count, sample_rate: header.sample_rate };
+        Ok::<_, ModelError>(Prior::new(runner, PriorPorts::new(|name| methods.port(name)), latents, size))
     });
     let mut network = CodecNetwork {
         encode: encode.map(|method| runner(method, hops * hop)).transpose()?,
@@ -327,7 +329,8 @@ impl CodecNetwork {
         prior_slots.clear();
         if let Some(prior) = prior {
             prior_slots.extend(active.iter().filter(|slot| share(&streams[**slot]) > 0.0));
-            prior.run(streams, prior_slots, &mut prior_latents[..prior_slots.len() * length]);
+            let heard = encode.as_ref().map(|encode| Heard { slots: active, latents: encode.output() });
+            prior.run(streams, prior_slots, heard, &mut prior_latents[..prior_slots.len() * length]);
         }
         let mut from_prior = prior_slots.iter().zip(prior_latents.chunks_exact(length)).peekable();
         for (row, (transformed, &slot)) in decode.input().chunks_exact_mut(length).zip(&*active).enumerate() {

@@ -28,6 +28,19 @@ impl ControlBinding {
     }
 }
 
+/// Port for the position in a phrase of four bars, 0 to 4 bars. Follows the host's song; while none plays, the position
+/// advances at the tempo.
+pub(super) const BARS: &str = "bars";
+/// Port, and control, of the tempo in beats a minute. The host's tempo replaces the control's.
+pub(super) const TEMPO: &str = "tempo";
+/// Port of the beats since the start of the host's song.
+const POSITION: &str = "position";
+/// Beats of a bar, and bars after which [`BARS`] begins again.
+pub(super) const BAR_BEATS: f64 = 4.0;
+const PHRASE_BARS: f64 = 4.0;
+/// Tempo of a model with a port [`BARS`] and no control [`TEMPO`].
+const USUAL_TEMPO: f32 = 120.0;
+
 /// Value that approaches its target exponentially.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Smoothed {
@@ -81,25 +94,36 @@ pub(super) struct ControlPorts {
     hop: usize,
     /// Factor by which the distance to a target shrinks per hop.
     remaining: f32,
+    hop_s: f64,
     /// Last transport and its time in samples at the model's rate.
     transport: Option<(u64, Transport)>,
     tempo_port: Option<usize>,
     position_port: Option<usize>,
+    bars_port: Option<usize>,
+    /// Beats at the start of the last hop, of the host's song or counted, and those at the start of the next if the song does
+    /// not tell.
+    beats: f64,
+    next_beats: f64,
 }
 
 impl ControlPorts {
     /// `names` are those of the ports, in the order of [`ControlBinding::port`]; a hop lasts `hop_s` seconds, and up to
     /// `hops` are processed in one step.
     pub fn new(bindings: &Arc<[ControlBinding]>, names: &[String], hop_s: f64, hops: usize) -> Self {
+        let port = |wanted: &str| names.iter().position(|name| name == wanted);
         Self {
             bindings: bindings.clone(),
             values: vec![Smoothed::new(0.0); names.len()],
             spans: vec![(0.0, 0.0); hops * names.len()],
             hop: 0,
             remaining: remaining_after(hop_s),
+            hop_s,
             transport: None,
-            tempo_port: names.iter().position(|name| name == "tempo"),
-            position_port: names.iter().position(|name| name == "position"),
+            tempo_port: port(TEMPO),
+            position_port: port(POSITION),
+            bars_port: port(BARS),
+            beats: 0.0,
+            next_beats: 0.0,
         }
     }
 
@@ -111,6 +135,7 @@ impl ControlPorts {
     /// Resets all controls to their defaults and forgets the transport.
     pub fn reset(&mut self) {
         self.transport = None;
+        (self.beats, self.next_beats) = (0.0, 0.0);
         self.hop = 0;
         for ControlBinding { control, port, .. } in &*self.bindings {
             if let Some(port) = *port {
@@ -149,19 +174,26 @@ impl ControlPorts {
     /// Advances to the end of the hop at time `at`, which is number `hop` of the step; `seconds` converts samples at the
     /// model's rate. Returns true if a value has changed.
     pub fn step(&mut self, hop: usize, at: u64, seconds: impl Fn(u64) -> f64) -> bool {
-        let position = self.position_port.zip(self.transport).map(|(port, (since, transport))| {
+        let position = self.transport.map(|(since, transport)| {
             let elapsed = seconds(at.saturating_sub(since));
             let beats = if transport.playing { elapsed * f64::from(transport.tempo) / 60.0 } else { 0.0 };
-            (port, self.clamp(port, (transport.position + beats) as f32))
+            transport.position + beats
         });
+        self.beats = match position {
+            Some(position) if self.transport.is_some_and(|(_, transport)| transport.playing) => position,
+            _ => self.next_beats,
+        };
+        self.next_beats = self.beats + self.hop_s * f64::from(self.tempo()) / 60.0;
+        let position = self.position_port.zip(position).map(|(port, beats)| (port, self.clamp(port, beats as f32)));
+        let bars = self.bars_port.map(|port| (port, (self.beats / BAR_BEATS).rem_euclid(PHRASE_BARS) as f32));
         let mut changed = false;
         let ports = self.values.len();
         for (port, value) in self.values.iter_mut().enumerate() {
             let before = self.spans[self.hop * ports + port].1;
             let step = value.step(self.remaining);
-            let span = match position.filter(|(position_port, _)| *position_port == port) {
+            let span = match [position, bars].into_iter().flatten().find(|(fed, _)| *fed == port) {
                 // The position may jump; there are no values in between.
-                Some((_, beats)) => (beats, beats),
+                Some((_, value)) => (value, value),
                 None => (before, step),
             };
             changed |= span.1.to_bits() != before.to_bits();
@@ -169,6 +201,16 @@ impl ControlPorts {
         }
         self.hop = hop;
         changed
+    }
+
+    /// Returns the tempo at which bars advance, beats a minute.
+    pub fn tempo(&self) -> f32 {
+        self.tempo_port.map_or(USUAL_TEMPO, |port| self.values[port].target)
+    }
+
+    /// Returns the beat of the host's song, or of the counted bars, at the start of the last hop.
+    pub fn beat(&self) -> i64 {
+        self.beats.floor() as i64
     }
 
     /// Returns the value of a port at the end of the last hop.

@@ -1,8 +1,10 @@
 //! Controls of a model as it is played: its own, those of codec latents and priors, and those that every instrument
 //! has.
 
-use super::method_ports::{has_prior, latent_count};
+use super::control_ports::TEMPO;
+use super::method_ports::{follows_bars, has_prior, latent_count};
 use super::playable::ControlId;
+use super::prior_loop::MAX_BARS;
 use crate::instrument::{Performance, PlayMode, Setting};
 use crate::model::{Control, Curve, Header, Kind};
 
@@ -124,14 +126,8 @@ const LATENT_OFFSET: (f32, f32) = (-4.0, 4.0);
 /// `latentN.hold`.
 pub fn latent_controls(latents: usize) -> impl Iterator<Item = Control> {
     (1..=latents).flat_map(|number| {
-        let control = |name: &str, (min, max): (f32, f32), default: f32, description: String| Control {
-            name: format!("latent{number}.{name}"),
-            unit: String::new(),
-            min,
-            max,
-            default,
-            curve: Curve::Linear,
-            description,
+        let control = |name: &str, range, default, description: String| {
+            Control::linear(format!("latent{number}.{name}"), "", range, default, description)
         };
         [
             control("scale", LATENT_SCALE, 1.0, format!("Factor of latent {number}.")),
@@ -145,6 +141,11 @@ pub fn latent_controls(latents: usize) -> impl Iterator<Item = Control> {
 pub(super) const PRIOR_SHARE: &str = "prior";
 /// Name of the control for a prior's tempo.
 pub(super) const PRIOR_TEMPO: &str = "prior.tempo";
+/// Name of the control that stops a prior, whose last latents go on.
+pub(super) const PRIOR_FREEZE: &str = "prior.freeze";
+/// Names of the controls that repeat the last bars of a prior, and vary them.
+pub(super) const PRIOR_LOOP: &str = "prior.loop";
+pub(super) const PRIOR_VARIATION: &str = "prior.variation";
 /// Name of the control that chooses another seed for a prior.
 pub(super) const PRIOR_SEED: &str = "prior.seed";
 /// Largest of these seeds.
@@ -154,37 +155,37 @@ pub(super) const MIN_PRIOR_TEMPO: f32 = 0.25;
 /// Fastest tempo of a prior, in prior frames per decoder frame.
 pub(super) const MAX_PRIOR_TEMPO: f32 = 4.0;
 
-/// Returns the controls of a model's prior; none without one. The share exists only where an encoder plays too.
-pub(super) fn prior_controls(header: &Header) -> impl Iterator<Item = Control> {
-    let has_prior = has_prior(header);
-    let share = (has_prior && header.kind == Kind::Codec).then(|| Control {
-        name: PRIOR_SHARE.into(),
-        unit: String::new(),
-        min: 0.0,
-        max: 1.0,
-        default: 0.0,
-        curve: Curve::Linear,
-        description: "Source of the latents: 0 is the input, 1 the model's own prior.".into(),
-    });
-    let tempo = has_prior.then(|| Control {
-        name: PRIOR_TEMPO.into(),
-        unit: "x".into(),
-        min: MIN_PRIOR_TEMPO,
-        max: MAX_PRIOR_TEMPO,
-        default: 1.0,
-        curve: Curve::Logarithmic,
-        description: "Tempo of the model's own prior; the pitch of the sound stays.".into(),
-    });
-    let seed = has_prior.then(|| Control {
-        name: PRIOR_SEED.into(),
-        unit: String::new(),
-        min: 0.0,
-        max: MAX_PRIOR_SEED,
-        default: 0.0,
-        curve: Curve::Linear,
-        description: "Another number begins another piece, the same one each time.".into(),
-    });
-    share.into_iter().chain(tempo).chain(seed)
+/// Range of the tempo of a prior that follows bars, and its default, beats a minute.
+const TEMPO_RANGE: (f32, f32) = (40.0, 240.0);
+const DEFAULT_TEMPO: f32 = 120.0;
+
+/// Returns the controls of a model's prior; none without one. The share exists only where an encoder plays too, what counts
+/// bars only for a prior that follows them.
+pub(super) fn prior_controls(header: &Header) -> Vec<Control> {
+    if !has_prior(header) {
+        return Vec::new();
+    }
+    let mut controls = Vec::new();
+    if header.kind == Kind::Codec {
+        let share = "Source of the latents: 0 is the input, 1 the model's own prior.";
+        controls.push(Control::linear(PRIOR_SHARE, "", (0.0, 1.0), 0.0, share));
+    }
+    if follows_bars(header) {
+        let tempo = "Tempo of the bars; the tempo of the host's song replaces it.";
+        controls.push(Control::linear(TEMPO, "BPM", TEMPO_RANGE, DEFAULT_TEMPO, tempo));
+        let bars = "Number of bars that are repeated, the last ones; 0 is no loop.";
+        controls.push(Control::linear(PRIOR_LOOP, "bars", (0.0, MAX_BARS as f32), 0.0, bars));
+        let variation = "Share of the loop's beats that are made anew: 0 is none, 1 all.";
+        controls.push(Control::linear(PRIOR_VARIATION, "", (0.0, 1.0), 0.0, variation));
+    }
+    let speed = "Speed of the model's own prior; the pitch of the sound stays.";
+    let speed = Control::linear(PRIOR_TEMPO, "x", (MIN_PRIOR_TEMPO, MAX_PRIOR_TEMPO), 1.0, speed);
+    controls.push(Control { curve: Curve::Logarithmic, ..speed });
+    let seed = "Each number begins a piece of its own, the same one each time.";
+    controls.push(Control::linear(PRIOR_SEED, "", (0.0, MAX_PRIOR_SEED), 0.0, seed));
+    let freeze = "At 1 the sound of this moment is held.";
+    controls.push(Control::linear(PRIOR_FREEZE, "", (0.0, 1.0), 0.0, freeze));
+    controls
 }
 
 /// Shift of all pitches in semitones; glides within 50 ms.

@@ -1,5 +1,6 @@
 //! Ports of a model's methods: audio, latents, and inputs that controls feed.
 
+use super::control_ports::BARS;
 use super::options::InputChannels;
 use crate::model::{Header, Method, ModelError, Port, limits};
 
@@ -31,12 +32,17 @@ pub(super) fn is_fed_back(method: &Method, port: &Port) -> bool {
     method.feedback().any(|(input, _)| method.inputs[input].name == port.name)
 }
 
+/// Returns whether a control or the song feeds an input.
+fn is_fed(header: &Header, port: &Port) -> bool {
+    port.name == BARS || header.controls.iter().any(|control| control.name == port.name)
+}
+
 /// Returns the names of the inputs that controls feed, and the one input that is left.
 ///
 /// # Errors
 /// Returns [`ModelError::Header`] unless exactly one input is left, or if a control feeds several channels.
 pub(super) fn inputs<'a>(header: &Header, method: &'a Method) -> Result<(Vec<String>, &'a Port), ModelError> {
-    let is_fed = |port: &&Port| header.controls.iter().any(|control| control.name == port.name);
+    let is_fed = |port: &&Port| is_fed(header, port);
     let open = method.inputs.iter().filter(|port| !is_fed_back(method, port));
     let (fed, left): (Vec<&Port>, Vec<&Port>) = open.partition(is_fed);
     let [main] = left[..] else {
@@ -55,7 +61,7 @@ pub(super) fn inputs<'a>(header: &Header, method: &'a Method) -> Result<(Vec<Str
 /// # Errors
 /// Returns [`ModelError::Header`] if no control feeds one of the inputs.
 pub(super) fn control_inputs(header: &Header, method: &Method) -> Result<Vec<String>, ModelError> {
-    let is_fed = |port: &&Port| port.channels == 1 && header.controls.iter().any(|control| control.name == port.name);
+    let is_fed = |port: &&Port| port.channels == 1 && is_fed(header, port);
     let open = || method.inputs.iter().filter(|port| !is_fed_back(method, port));
     match open().find(|port| !is_fed(port)) {
         None => Ok(open().map(|port| port.name.clone()).collect()),
@@ -87,21 +93,46 @@ pub(super) fn fits(output: &Port, input: &Port) -> bool {
     (output.channels, output.ratio) == (input.channels, input.ratio)
 }
 
-/// Returns true if the model's method `prior` can be played: its latents fit `decode`, and controls feed all its
-/// inputs.
+/// Returns true if the model's method `prior` can be played: it makes the latents of `decode`, and controls feed all its
+/// inputs, but for one that may take latents to listen to.
 pub(super) fn has_prior(header: &Header) -> bool {
     let (Some(prior), Some(decode)) = (header.method("prior"), header.method("decode")) else { return false };
-    let input = inputs(header, decode).map(|(_, port)| port);
-    let fits = output(prior).ok().zip(input.ok()).is_some_and(|(output, input)| fits(output, input));
-    fits && control_inputs(header, prior).is_ok()
+    let Ok((_, latents)) = inputs(header, decode) else { return false };
+    output(prior).is_ok_and(|made| is_made(latents, made)) && prior_inputs(header, prior, latents).is_ok()
+}
+
+/// Returns true if the model's prior follows the bars of the song.
+pub(super) fn follows_bars(header: &Header) -> bool {
+    header.method("prior").is_some_and(|prior| prior.inputs.iter().any(|port| port.name == BARS))
+}
+
+/// Returns true if the first channels of a prior's output are these latents; further ones, such as the perplexity of
+/// `msprior`, are left out.
+pub(super) fn is_made(latents: &Port, made: &Port) -> bool {
+    made.ratio == latents.ratio && made.channels >= latents.channels
+}
+
+/// Returns the names of the inputs of a prior that controls feed, and how many channels it listens to: those of the one
+/// input that is left, at the ratio of the latents; 0 without one.
+///
+/// # Errors
+/// Returns [`ModelError::Header`] if another input is left.
+pub(super) fn prior_inputs(
+    header: &Header,
+    prior: &Method,
+    latents: &Port,
+) -> Result<(Vec<String>, usize), ModelError> {
+    match inputs(header, prior) {
+        Ok((names, heard)) if heard.ratio == latents.ratio => Ok((names, heard.channels)),
+        _ => Ok((control_inputs(header, prior)?, 0)),
+    }
 }
 
 /// Returns the number of latents of a codec or a generator; 0 for other models.
 #[must_use]
 pub fn latent_count(header: &Header) -> usize {
-    let encoder = header.method("encode").or_else(|| header.method("prior"));
-    let port = encoder.and_then(|method| method.outputs.first());
-    port.map_or(0, |port| port.channels.min(limits::LATENTS))
+    let latents = header.method("decode").and_then(|decode| inputs(header, decode).ok());
+    latents.map_or(0, |(_, port)| port.channels.min(limits::LATENTS))
 }
 
 /// Returns the error that a method `has` something it must not have.

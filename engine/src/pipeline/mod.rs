@@ -33,6 +33,7 @@ mod offline;
 mod options;
 mod playable;
 mod prior;
+mod prior_loop;
 mod silence_detector;
 mod spread;
 mod timeline;

@@ -2,7 +2,9 @@
 
 use super::controls::controls;
 use super::options::{PipelineError, PipelineOptions};
-use super::playable::{Action, ControlId, Playable, ProcessRequest, SessionStart, TimedCommand};
+use super::playable::{
+    Action, CommandQueueFull, ControlId, Playable, ProcessRequest, SessionStart, TimedCommand, Transport,
+};
 use super::timeline::CHUNK;
 use super::{codec, effect, instrument};
 use crate::instrument::{Event, QueueFull};
@@ -155,6 +157,15 @@ impl Pipeline {
         let action = Action::Control { id: ControlId::of(name), value };
         let at = self.playable.stats(0).now;
         Ok(self.playable.handle(0, TimedCommand { at, action })?)
+    }
+
+    /// Sets tempo and position of the song from now on.
+    ///
+    /// # Errors
+    /// Returns [`CommandQueueFull`] if too many changes are waiting; process some samples first.
+    pub fn set_transport(&mut self, transport: Transport) -> Result<(), CommandQueueFull> {
+        let at = self.playable.stats(0).now;
+        self.playable.handle(0, TimedCommand { at, action: Action::Transport(transport) })
     }
 
     /// Queues an event at its time, in host samples since the start. Events come in the order of their times, ahead of

@@ -158,8 +158,8 @@ pub enum Action {
     Transport(Transport),
 }
 
-/// Tempo and position of the host's song. Models with input ports named `tempo` (beats per minute) and `position`
-/// (beats) receive them.
+/// Tempo and position of the host's song. Models with input ports named `tempo` (beats per minute), `position` (beats) and
+/// `bars` (position in four bars of four beats, 0 to 4) receive them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transport {
     /// Beats per minute.

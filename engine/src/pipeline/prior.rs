@@ -3,18 +3,57 @@
 //! The decoder's frames come at a constant rate; the prior advances by its tempo from each of them to the next,
 //! interpolating linearly between two of its own frames, or skipping some. At tempo 1 its frames are the decoder's, bit
 //! by bit.
+//!
+//! A prior may listen: it has an input for the latents of the encoder, which it goes on from.
 
-use super::controls::{MAX_PRIOR_TEMPO, MIN_PRIOR_TEMPO};
+use super::controls::{
+    MAX_PRIOR_TEMPO, MIN_PRIOR_TEMPO, PRIOR_FREEZE, PRIOR_LOOP, PRIOR_SEED, PRIOR_TEMPO, PRIOR_VARIATION,
+};
 use super::effect_stream::EffectStream;
 use super::method_runner::MethodRunner;
+use super::prior_loop::{LoopSettings, PriorLoop};
 use crate::dsp::noise::stream_seed;
 use crate::model::Port;
 
-/// Ports of the controls that every prior has.
+/// Ports of the controls that a prior has.
 #[derive(Clone, Copy)]
 pub(super) struct PriorPorts {
-    pub tempo: usize,
-    pub seed: usize,
+    tempo: usize,
+    seed: usize,
+    freeze: usize,
+    /// The loop's bars and variation; `None` for a prior that follows no bars.
+    looped: Option<(usize, usize)>,
+}
+
+impl PriorPorts {
+    /// Looks up the ports by the names of the controls.
+    pub fn new(port: impl Fn(&str) -> Option<usize>) -> Self {
+        let [tempo, seed, freeze] =
+            [PRIOR_TEMPO, PRIOR_SEED, PRIOR_FREEZE].map(|name| port(name).expect("every prior has the control"));
+        Self { tempo, seed, freeze, looped: port(PRIOR_LOOP).zip(port(PRIOR_VARIATION)) }
+    }
+}
+
+/// Dimensions of a [`Prior`].
+#[derive(Clone, Copy)]
+pub(super) struct PriorSize {
+    /// Channels that it listens to.
+    pub heard: usize,
+    /// Samples of its method's block.
+    pub block: usize,
+    pub streams: usize,
+    /// Sample rate of the model, Hz.
+    pub sample_rate: u32,
+}
+
+/// Value of the control from which a prior is frozen.
+const FROZEN: f32 = 0.5;
+
+/// Latents of the encoder in a hop, `[slot][frame][latent]`.
+#[derive(Clone, Copy)]
+pub(super) struct Heard<'a> {
+    pub slots: &'a [usize],
+    pub latents: &'a [f32],
 }
 
 /// A prior for all streams.
@@ -22,6 +61,8 @@ pub(super) struct Prior {
     runner: MethodRunner,
     ports: PriorPorts,
     latents: usize,
+    /// Channels that it listens to; 0 for one that does not.
+    heard: usize,
     /// Samples per frame.
     ratio: usize,
     /// `[stream]`
@@ -43,11 +84,28 @@ struct Path {
     position: f64,
     /// Seed of the session, and the control's value that is added to it.
     seed: (u64, u64),
+    /// Last frame played, `[latent]`, and the last bars.
+    last: Vec<f32>,
+    looped: Option<PriorLoop>,
 }
 
 impl Path {
     /// Position at the start: the first frame is due.
     const START: f64 = 2.0;
+
+    /// Takes frames of `latents` values from blocks of `frames`.
+    fn new(frames: usize, latents: usize) -> Self {
+        Self {
+            block: vec![0.0; frames * latents],
+            remaining: 0,
+            from: vec![0.0; latents],
+            to: vec![0.0; latents],
+            position: Self::START,
+            seed: (0, 0),
+            last: vec![0.0; latents],
+            looped: None,
+        }
+    }
 
     /// Takes frames from the block until none is due; returns false if the block does not suffice.
     fn catch_up(&mut self) -> bool {
@@ -76,21 +134,20 @@ impl Path {
 }
 
 impl Prior {
-    /// Wraps the runner of a prior's method, whose block is `block` samples; `latents` is its output.
-    pub fn new(runner: MethodRunner, ports: PriorPorts, latents: &Port, block: usize, streams: usize) -> Self {
+    /// Wraps the runner of a prior's method; `latents` is the decoder's input.
+    pub fn new(runner: MethodRunner, ports: PriorPorts, latents: &Port, size: PriorSize) -> Self {
+        let PriorSize { heard, block, streams, sample_rate } = size;
         let Port { channels: latents, ratio, .. } = *latents;
+        let frames_per_second = f64::from(sample_rate) / ratio as f64;
         let path = || Path {
-            block: vec![0.0; block / ratio * latents],
-            remaining: 0,
-            from: vec![0.0; latents],
-            to: vec![0.0; latents],
-            position: Path::START,
-            seed: (0, 0),
+            looped: ports.looped.map(|_| PriorLoop::new(latents, frames_per_second)),
+            ..Path::new(block / ratio, latents)
         };
         Self {
             runner,
             ports,
             latents,
+            heard,
             ratio,
             paths: (0..streams).map(|_| path()).collect(),
             starved: Vec::with_capacity(streams),
@@ -110,10 +167,14 @@ impl Prior {
         path.to.fill(0.0);
         path.position = Path::START;
         path.seed = seed;
+        path.last.fill(0.0);
+        if let Some(looped) = &mut path.looped {
+            looped.begin(stream_seed(seed.0.wrapping_add(seed.1), 3));
+        }
     }
 
     /// Computes the latents of a hop for these streams, `[stream][frame][latent]` in their order.
-    pub fn run(&mut self, streams: &[EffectStream], slots: &[usize], out: &mut [f32]) {
+    pub fn run(&mut self, streams: &[EffectStream], slots: &[usize], heard: Option<Heard<'_>>, out: &mut [f32]) {
         for &slot in slots {
             let (seed, number) = self.paths[slot].seed;
             let chosen = streams[slot].ports.target(self.ports.seed).round() as u64;
@@ -121,34 +182,77 @@ impl Prior {
                 self.begin(slot, (seed, chosen));
             }
         }
-        let Self { runner, ports, latents, ratio, paths, starved } = self;
+        let Self { runner, ports, latents, heard: channels, ratio, paths, starved } = self;
         let Some(length) = out.len().checked_div(slots.len()) else { return };
         let frames = length / *latents;
         for frame in 0..frames {
             loop {
                 starved.clear();
-                starved.extend(slots.iter().filter(|slot| !paths[**slot].catch_up()));
+                let is_frozen = |slot: &usize| streams[*slot].ports.target(ports.freeze) >= FROZEN;
+                starved.extend(slots.iter().filter(|slot| !is_frozen(slot) && !paths[**slot].catch_up()));
                 if starved.is_empty() {
                     break;
                 }
                 runner.begin_block(streams, starved, frame * *ratio);
+                if *channels > 0 {
+                    listen(runner.input(), *channels, starved, heard, frame, frames);
+                }
                 runner.run();
                 let blocks = runner.output();
                 for (block, &slot) in blocks.chunks_exact(blocks.len() / starved.len()).zip(&*starved) {
-                    paths[slot].block.copy_from_slice(block);
-                    paths[slot].remaining = block.len();
+                    let path = &mut paths[slot];
+                    let made = block.len() / (path.block.len() / *latents);
+                    for (to, from) in path.block.chunks_exact_mut(*latents).zip(block.chunks_exact(made)) {
+                        to.copy_from_slice(&from[..*latents]);
+                    }
+                    path.remaining = path.block.len();
                 }
             }
             for (row, &slot) in slots.iter().enumerate() {
-                let tempo = streams[slot].ports.at(ports.tempo, frame, frames);
-                paths[slot].step(&mut out[row * length + frame * *latents..][..*latents], tempo);
+                let (path, controls) = (&mut paths[slot], &streams[slot].ports);
+                let out = &mut out[row * length + frame * *latents..][..*latents];
+                if controls.target(ports.freeze) >= FROZEN {
+                    out.copy_from_slice(&path.last);
+                    continue;
+                }
+                path.step(out, controls.at(ports.tempo, frame, frames));
+                if let Some((looped, (bars, variation))) = path.looped.as_mut().zip(ports.looped) {
+                    looped.run(
+                        out,
+                        LoopSettings {
+                            bars: controls.target(bars).round() as usize,
+                            variation: controls.target(variation),
+                            tempo: controls.tempo(),
+                            beat: controls.beat(),
+                        },
+                    );
+                }
+                path.last.copy_from_slice(out);
             }
         }
     }
 
     /// Returns the bytes of weights, states and buffers.
     pub fn bytes(&self) -> usize {
-        self.runner.bytes()
+        let looped = self.paths.iter().filter_map(|path| path.looped.as_ref());
+        self.runner.bytes() + looped.map(PriorLoop::bytes).sum::<usize>()
+    }
+}
+
+/// Fills the input of a prior, `[slot][frame][channel]`, with what was heard from a frame of the hop on. Frames after the
+/// hop repeat its last one; what was not heard is 0.
+fn listen(input: &mut [f32], channels: usize, slots: &[usize], heard: Option<Heard<'_>>, frame: usize, frames: usize) {
+    input.fill(0.0);
+    let Some(heard) = heard else { return };
+    let length = heard.latents.len() / heard.slots.len();
+    let (row, latents) = (input.len() / slots.len(), length / frames);
+    for (row, slot) in input.chunks_exact_mut(row).zip(slots) {
+        let Some(index) = heard.slots.iter().position(|other| other == slot) else { continue };
+        let heard = &heard.latents[index * length..][..length];
+        for (step, to) in row.chunks_exact_mut(channels).enumerate() {
+            let from = &heard[(frame + step).min(frames - 1) * latents..][..latents];
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+        }
     }
 }
 
@@ -158,14 +262,7 @@ mod tests {
 
     /// Steps a path along frames 0, 1, 2, … in blocks of `block`.
     fn along(tempos: &[f32], block: usize) -> Vec<f32> {
-        let mut path = Path {
-            block: vec![0.0; block],
-            remaining: 0,
-            from: vec![0.0],
-            to: vec![0.0],
-            position: Path::START,
-            seed: (0, 0),
-        };
+        let mut path = Path::new(block, 1);
         let mut next = 0.0;
         let step = |tempo: &f32| {
             while !path.catch_up() {

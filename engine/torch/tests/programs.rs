@@ -20,7 +20,7 @@ use ondes_engine::pipeline::{
 };
 use ondes_engine::realtime::{Driven, Driver, LoadStatus, ModelFactory, PlayableModel, SessionController, Setup};
 use ondes_engine::torch;
-use ondes_tests::torchscript::models::{attributes, codec, counter, neutone, ratios, streaming};
+use ondes_tests::torchscript::models::{attributes, codec, counter, listening_codec, neutone, ratios, streaming};
 use ondes_tests::torchscript::{Class, Value};
 use ondes_tests::{audio_models::sound, random_splits};
 
@@ -327,6 +327,34 @@ fn priors_play_without_input() {
     let mut output = vec![0.0; 4_096];
     pipeline.process(&[], &mut output);
     check(&output[pipeline.latency_samples()..], &|n| prior(1.0, n));
+}
+
+#[test]
+fn priors_listen_and_go_on() {
+    let model = open(&listening_codec(4, 64));
+    let options = PipelineOptions { sample_rate: 48_000, ..options(1) };
+    let input = sound(8_192, 48_000);
+    for tempo in [1.0, 2.0] {
+        let mut pipeline = Pipeline::new(&model, &options).expect("it plays");
+        assert_eq!(pipeline.latents().len(), 4);
+        pipeline.set_control("prior", 1.0).expect("there is one");
+        pipeline.set_control("prior.tempo", tempo).expect("there is one");
+        let (mut output, latency) = (vec![0.0; input.len()], pipeline.latency_samples());
+        let half = input.len() / 2;
+        pipeline.process(&input[..half], &mut output[..half]);
+        pipeline.set_control("listen", 0.0).expect("there is one");
+        pipeline.process(&input[half..], &mut output[half..]);
+        let heard = |n: usize| input[n / 64 * 64..][..64].iter().sum::<f32>() / 64.0;
+        let played = &output[latency..];
+        if tempo == 1.0 {
+            assert!((0..half).all(|n| (played[n] - heard(n)).abs() < 1e-6), "it repeats what it hears");
+        }
+        // The control glides for some blocks of the program.
+        let held = played[played.len() - 1];
+        assert!(played[half + 2_048..].iter().all(|sample| (sample - held).abs() < 1e-6), "tempo {tempo}");
+        let mut lasts = (half..half + 2_048).step_by(256).map(|end| heard(end - 64));
+        assert!(lasts.any(|last| (last - held).abs() < 1e-6), "tempo {tempo}: {held}");
+    }
 }
 
 /// Program with a prior and a decoder, without an encoder.

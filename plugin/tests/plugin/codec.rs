@@ -1,4 +1,4 @@
-//! Codec models: host automation of latents.
+//! Codec models: host automation of latents, and the bundled codec.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,10 +6,12 @@ use std::sync::Arc;
 use ondes_engine::model::{Model, file};
 use ondes_engine::pipeline::{Action, ControlId, ControlSource, PipelineOptions};
 use ondes_engine::realtime::{BlockCommand, Driver, LoadStatus, PlayableModel, SessionController, Setup};
+use ondes_processor::library::BUNDLED;
 use ondes_processor::macros::MacroRange;
 use ondes_processor::model_controls::ModelControls;
 
 use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state, with_selection};
+use ondes_engine::dsp::level::{db_to_amplitude, max_step, peak};
 
 const FRAMES: usize = 48_000;
 const BLOCK: usize = 480;
@@ -91,5 +93,76 @@ fn latents_follow_automation_at_samples() {
         let apart = played.iter().zip(&plain).position(|(turned, plain)| turned != plain).unwrap();
         assert!((AUTOMATION[0].0..AUTOMATION[0].0 + latency + BLOCK).contains(&apart), "{id}: {apart}");
         assert_eq!((host.name("Macro 1").as_str(), host.name("Macro 4").as_str()), ("Latent 1 scale", "Macro 4"));
+    }
+}
+
+/// Sample rate of the bundled codec, Hz.
+const RATE: usize = 48_000;
+/// Its host block, samples.
+const SHORT_BLOCK: usize = 64;
+
+/// Returns an active effect that plays the bundled codec of strings inline, with macros bound to these controls.
+fn strings(macros: &[&str]) -> Host {
+    let mut host = Host::new(EFFECT);
+    let mut saved = json(&host.save());
+    saved["params"]["driver"] = serde_json::json!({ "string": "inline" });
+    let bundled = BUNDLED.iter().find(|bundled| bundled.name == "Strings").unwrap();
+    assert!(host.load(&with_selection(&state(&saved), |selection| {
+        selection["model"]["hash"] = bundled.model().content_hash().into();
+        selection["macros"] = macros.into();
+    })));
+    host.set_offline(true);
+    host.activate(RATE as f64, SHORT_BLOCK as u32);
+    host
+}
+
+/// Returns a saw-like tone of 220 Hz, −12 dB.
+fn tone(frames: usize) -> Vec<f32> {
+    let phase = |frame: usize| frame as f32 * 220.0 / RATE as f32 * std::f32::consts::TAU;
+    (0..frames)
+        .map(|frame| (1..9).map(|partial| (phase(frame) * partial as f32).sin() / partial as f32).sum::<f32>() * 0.14)
+        .collect()
+}
+
+#[test]
+fn strings_answer_a_click_within_8_ms_and_are_silent_before() {
+    let mut host = strings(&[]);
+    assert!(host.latency() < 8 * RATE / 1000, "{}", host.latency());
+    let mut click = vec![0.0; 2 * RATE];
+    click[RATE] = 0.9;
+    let sound = host.play(2 * RATE, SHORT_BLOCK, &[], Some(&click));
+    assert!(peak(&sound[RATE / 2..RATE]) < db_to_amplitude(-90.0), "it is silent without input");
+    let first = sound.iter().skip(RATE).position(|sample| sample.abs() > 0.01).expect("it answers");
+    assert!(first < 8 * RATE / 1000, "{first} samples");
+}
+
+#[test]
+fn strings_do_not_play_the_noise_of_a_microphone() {
+    let mut host = strings(&[]);
+    let mut noise = vec![0.0; 2 * RATE];
+    ondes_engine::dsp::noise::fill(ondes_engine::Kernels::detect(), 1, 0, &mut noise);
+    // −60 dB.
+    noise.iter_mut().for_each(|sample| *sample *= 1e-3 * 3.0_f32.sqrt());
+    let sound = host.play(2 * RATE, SHORT_BLOCK, &[], Some(&noise));
+    let (heard, played) = (energy(&noise[RATE..]), energy(&sound[RATE..]));
+    assert!(played < 2.0 * heard, "{played} of {heard}");
+}
+
+#[test]
+fn latents_of_strings_bend_without_clicks() {
+    let input = tone(3 * RATE);
+    for (control, position) in
+        [("latent17.offset", 0.625), ("latent1.offset", 0.75), ("latent2.scale", 0.25), ("latent1.hold", 1.0)]
+    {
+        let mut host = strings(&[control]);
+        let sound = host.play(
+            3 * RATE,
+            SHORT_BLOCK,
+            &[(3 * RATE / 2, HostEvent::SetParameter("Macro 1", position))],
+            Some(&input),
+        );
+        let [before, bend, after] =
+            [RATE / 2..7 * RATE / 5, 7 * RATE / 5..8 * RATE / 5, 2 * RATE..3 * RATE].map(|part| max_step(&sound[part]));
+        assert!(bend < 1.5 * before.max(after), "{control}: a step of {bend}, {before} before and {after} after");
     }
 }

@@ -18,7 +18,7 @@ macro_rules! presets {
 }
 
 /// All factory presets: the instrument's, grouped by model, then the effect's.
-pub static FACTORY: [FactoryPreset; 34] = presets![
+pub static FACTORY: [FactoryPreset; 37] = presets![
     "open-bow",
     "soft-strings",
     "solo-bow",
@@ -53,6 +53,9 @@ pub static FACTORY: [FactoryPreset; 34] = presets![
     "two-transistors",
     "open-combo",
     "closed-stack",
+    "bowed-voice",
+    "bass-below",
+    "drummed-strings",
 ];
 
 impl FactoryPreset {

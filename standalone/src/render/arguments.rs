@@ -126,6 +126,9 @@ pub struct RenderArguments {
         value_parser = number_in(TRANSPOSE)
     )]
     pub transpose: f32,
+    /// Tempo of a song that begins with the first sample, 20 to 400 beats a minute, for models that follow one
+    #[arg(long, value_name = "BPM", value_parser = number_in(20.0_f32..=400.0))]
+    pub tempo: Option<f32>,
     /// Seed of noise and other random variations; the same seed gives the same sound
     #[arg(long, default_value_t = 0)]
     pub seed: u64,

@@ -11,7 +11,7 @@ use ondes_engine::executor;
 use ondes_engine::media::display_name;
 use ondes_engine::model::card::Levels;
 use ondes_engine::model::{Kind, Model};
-use ondes_engine::pipeline::{ControlSource, InputChannels, Pipeline, PipelineOptions};
+use ondes_engine::pipeline::{ControlSource, InputChannels, Pipeline, PipelineOptions, Transport};
 
 use super::arguments::RenderArguments;
 use super::output_target::OutputTarget;
@@ -242,11 +242,16 @@ impl<'a> ModelRenderer<'a> {
         self.apply_controls(made.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?)
     }
 
-    /// Sets the controls of the command line.
+    /// Sets the controls of the command line, and starts its song.
     fn apply_controls(&self, mut pipeline: Pipeline) -> anyhow::Result<Pipeline> {
         let Self { arguments, .. } = *self;
         let applied = arguments.controls.iter().try_for_each(|(name, value)| pipeline.set_control(name, *value));
         applied.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
+        if let Some(tempo) = arguments.tempo {
+            let song = Transport { tempo, position: 0.0, playing: true };
+            let started = pipeline.set_transport(song);
+            started.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
+        }
         Ok(pipeline)
     }
 }

@@ -63,6 +63,32 @@ pub fn codec(latents: u32, ratio: u32, prior: bool) -> Class {
     class.with("phase", cache(&[ROWS, 1, 1])).nn("prior", [1, ratio, latents, ratio], &turn)
 }
 
+/// Codec as [`codec`] whose prior listens, as those of `msprior` do: while the attribute `listen` is true, it returns the
+/// latents that it is given; afterwards it repeats the last of them. A further output is its certainty.
+#[must_use]
+pub fn listening_codec(latents: u32, ratio: u32) -> Class {
+    codec(latents, ratio, false)
+        .with("listen", Value::Bool(true))
+        .with("listen_params", Value::Buffer(vec![1], vec![0.0]))
+        .with("last", cache(&[ROWS, latents as usize, 1]))
+        .method("get_attributes() -> List[str]", &["return [\"listen\"]"])
+        .method("get_listen() -> bool", &["return self.listen"])
+        .method("set_listen(listen: bool) -> int", &["self.listen = listen", "return 0"])
+        .nn(
+            "prior",
+            [latents, ratio, latents + 1, ratio],
+            &[
+                "certainty = torch.ones_like(torch.slice(x, 1, 0, 1))",
+                "last = torch.slice(self.last, 0, 0, torch.size(x, 0))",
+                "if self.listen:",
+                "  last = torch.copy_(last, torch.slice(x, 2, -1))",
+                "  return torch.cat([x, certainty], 1)",
+                "repeated = torch.expand(last, [-1, -1, torch.size(x, 2)])",
+                "return torch.cat([repeated, certainty], 1)",
+            ],
+        )
+}
+
 /// Effect with attributes of every type, with getters and setters as nn~ expects: `gain` (float), `steps` (int), `mute`
 /// (bool), `range` (two floats), `name` (str), `table` (tensor) and `source` (buffer). The output is
 /// `gain · steps + range[0]` times the input plus `range[1]` and the mean of the source, or silence: if it is muted, or

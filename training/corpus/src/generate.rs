@@ -17,7 +17,7 @@ use super::room;
 const VERSION: u32 = 3;
 
 /// Peak of the loudest file, dB below full scale.
-const PEAK_DB: f64 = -3.0;
+pub(super) const PEAK_DB: f64 = -3.0;
 
 /// Files recorded at once, before the length of the corpus is checked. Independent of the number of threads, so that
 /// the corpus is too.
@@ -27,7 +27,7 @@ const BATCH: usize = 8;
 const FULL_SCALE: f64 = 8_388_607.0;
 
 /// Longest corpus, minutes.
-const MAX_MINUTES: f64 = 600.0;
+pub(super) const MAX_MINUTES: f64 = 600.0;
 
 /// Options of [`generate`].
 #[derive(Debug, Clone)]
@@ -120,7 +120,7 @@ fn file_name(name: &str, index: usize) -> String {
     format!("{name}-{:04}.wav", index + 1)
 }
 
-fn write_wav(path: &Path, samples: &[f32], gain: f64) -> anyhow::Result<()> {
+pub(super) fn write_wav(path: &Path, samples: &[f32], gain: f64) -> anyhow::Result<()> {
     let spec = hound::WavSpec {
         channels: 1,
         sample_rate: OUTPUT_RATE_HZ as u32,

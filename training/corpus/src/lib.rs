@@ -4,7 +4,7 @@
 //! [`wind`] and [`plucked`] are the instruments, built from [`delay`] and [`filter`] and corrected by [`tuning`];
 //! [`body`] and [`room`] shape their sound; [`recorder`] plays one file and [`generate`](mod@generate) writes a corpus.
 //! Each file has its own seed, so a corpus does not depend on the number of threads. [`circuits`] simulates pedals and
-//! an amplifier stage, [`loudspeaker`] guitar cabinets.
+//! an amplifier stage, [`loudspeaker`] guitar cabinets. [`drums`] plays grooves with recorded hits.
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,7 @@ pub mod bowed;
 pub mod circuits;
 pub mod curves;
 pub mod delay;
+pub mod drums;
 pub mod filter;
 pub mod generate;
 pub mod instrument;

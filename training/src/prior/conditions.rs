@@ -1,6 +1,7 @@
-//! What knobs of a generator set, measured in recordings: how many onsets a second there are, and how loud it is.
+//! Conditions that a generator follows: the position in the bar, if the names of the recordings tell their tempo, and knobs for
+//! two quantities that are measured in recordings, onsets a second and loudness.
 //!
-//! Both are those of the seconds around a frame, so that a knob sets a tendency and leaves the moments to the prior.
+//! A frame is measured with the seconds around it, so that a knob sets a tendency and leaves the moments to the prior.
 
 use tch::{Device, Kind, Tensor};
 
@@ -25,6 +26,25 @@ const ALONE_S: f64 = 0.03;
 /// Time before an onset that the spectrum is compared with, seconds.
 const BEFORE_S: f64 = 0.02;
 
+/// Beats of a bar, and bars after which the position returns to 0.
+const BAR_BEATS: f64 = 4.0;
+const PHRASE_BARS: f64 = 4.0;
+
+/// Returns the tempo in the name of a recording, such as `groove 96bpm.wav` or `96.5 BPM`, beats a minute.
+#[must_use]
+pub fn tempo_in_name(name: &str) -> Option<f32> {
+    let name = name.to_lowercase();
+    let before = name[..name.rfind("bpm")?].trim_end_matches([' ', '_', '-']);
+    let start = before.rfind(|letter: char| !letter.is_ascii_digit() && letter != '.').map_or(0, |at| at + 1);
+    before[start..].parse().ok().filter(|tempo| (20.0..=400.0).contains(tempo))
+}
+
+/// Returns the position in four bars, 0 to 4, after some seconds at a tempo in beats a minute; as the player computes it.
+#[must_use]
+pub fn bars(seconds: f64, tempo: f64) -> f32 {
+    (seconds * tempo / 60.0 / BAR_BEATS).rem_euclid(PHRASE_BARS) as f32
+}
+
 /// A condition that a prior may depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
@@ -32,18 +52,30 @@ pub enum Condition {
     Density,
     /// A-weighted level, dB.
     Loudness,
+    /// Position in four bars of four beats, 0 to 4.
+    Bars,
 }
 
 impl Condition {
     /// All conditions.
-    pub const ALL: [Self; 2] = [Self::Density, Self::Loudness];
+    pub const ALL: [Self; 3] = [Self::Density, Self::Loudness, Self::Bars];
 
-    /// Returns the name of the control.
+    /// Returns the name of the port.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Density => "density",
             Self::Loudness => "loudness",
+            Self::Bars => "bars",
+        }
+    }
+
+    /// Returns the name of the control.
+    #[must_use]
+    pub fn control(self) -> &'static str {
+        match self {
+            Self::Bars => "tempo",
+            _ => self.name(),
         }
     }
 
@@ -53,6 +85,7 @@ impl Condition {
         match self {
             Self::Density => "onsets/s",
             Self::Loudness => "dB",
+            Self::Bars => "BPM",
         }
     }
 
@@ -62,12 +95,14 @@ impl Condition {
         match self {
             Self::Density => "How many sounds begin in a second.",
             Self::Loudness => "How loud the model plays.",
+            Self::Bars => "Tempo of the bars; the tempo of the host's song replaces it.",
         }
     }
 
-    /// Measures a recording; one value for each of its frames.
+    /// Measures a recording; one value for each of its frames. Bars are those of a recording that begins with one and whose
+    /// tempo is known, `late` samples before a frame begins.
     #[must_use]
-    pub fn measure(self, recording: &Features) -> Vec<f32> {
+    pub fn measure(self, recording: &Features, tempo: Option<f32>, late: usize) -> Vec<f32> {
         let rate = recording.rate;
         let frames = recording.frames();
         let around = (SURROUNDINGS_S * f64::from(rate.sample_rate) / rate.hop as f64) as usize;
@@ -84,6 +119,11 @@ impl Condition {
             Self::Loudness => {
                 let powers: Vec<f32> = recording.loudness().iter().map(|db| 10.0_f32.powf(db / 10.0)).collect();
                 means_around(&powers, around).map(|power| 10.0 * power.log10()).collect()
+            }
+            Self::Bars => {
+                let tempo = f64::from(tempo.unwrap_or(0.0));
+                let seconds = |frame: usize| ((frame * rate.hop) as f64 - late as f64) / f64::from(rate.sample_rate);
+                (0..frames).map(|frame| bars(seconds(frame), tempo)).collect()
             }
         }
     }

@@ -46,7 +46,7 @@ pub struct PriorConfig {
     /// Selection and filtering of the recordings.
     #[serde(default)]
     pub recordings: RecordingsConfig,
-    /// What makes a prior robust against its own errors, and what its knobs mean.
+    /// Robustness against its own errors, and the meaning of its knobs.
     #[serde(default)]
     pub regularization: RegularizationConfig,
     /// Length and pace of training.
@@ -93,7 +93,7 @@ impl PriorNetworkConfig {
     }
 }
 
-/// What a prior sees in training besides the recordings.
+/// Changes to what a prior reads in training.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RegularizationConfig {

@@ -12,7 +12,7 @@ use ondes_kernels::FlushToZero;
 use rayon::prelude::*;
 use tch::{Kind, Tensor};
 
-use super::conditions::Condition;
+use super::conditions::{Condition, tempo_in_name};
 use super::config::RegularizationConfig;
 use super::network::{MeasuredCondition, Spread};
 use crate::data::{FeatureRate, Features, Recordings, shard::quantile};
@@ -25,12 +25,17 @@ const MIN_CONDITION: f32 = 0.05;
 /// Shares of the recordings with values below the range of a knob, and above.
 const BEYOND_RANGE: f32 = 0.02;
 
+/// Range of the tempo knob beyond that of the recordings, as a factor.
+const BEYOND_TEMPO: f32 = 1.1;
+
 /// Latents and conditions of recordings that are heard one after the other.
 pub struct LatentStream {
     /// `[latent, frame]`
     pub latents: Tensor,
     /// `[condition, frame]`
     pub conditions: Tensor,
+    /// Tempo of each recording, beats a minute; empty if that of one is not known.
+    pub tempos: Vec<f32>,
 }
 
 /// Crops of a stream, each `[row, …, frame]`; a frame is a group of the codec's.
@@ -81,11 +86,16 @@ impl LatentStream {
     /// # Errors
     /// Returns an error if the codec cannot encode them, a recording cannot be read, or the latents are not finite.
     pub fn new(codec: &Model, recordings: &Recordings, conditions: &[Condition]) -> anyhow::Result<Self> {
+        let method = codec.method("encode")?;
+        // Latents tell of the sound before the delay of the encoder.
+        let late = codec.latency_samples(method);
+        let tempo = |index: usize| tempo_in_name(&recordings.store.recordings()[index].source.name);
+        let tempos: Option<Vec<f32>> = recordings.indices.iter().map(|index| tempo(*index)).collect();
         let encoded = recordings.indices.par_iter().map(|&index| {
             let one = recordings.subset(vec![index]);
             let recording: Features = one.features().next().context("there is a recording")??;
             let latents = encode(codec, recording.audio())?;
-            let measured = conditions.iter().map(|condition| condition.measure(&recording));
+            let measured = conditions.iter().map(|condition| condition.measure(&recording, tempo(index), late));
             anyhow::Ok((recording.frames(), latents, measured.collect::<Vec<_>>()))
         });
         let encoded = encoded.collect::<anyhow::Result<Vec<_>>>()?;
@@ -98,6 +108,7 @@ impl LatentStream {
         Ok(Self {
             latents: Tensor::from_slice(&latents).view([frames, -1]).transpose(0, 1).contiguous(),
             conditions: Tensor::from_slice(&measured).view([conditions.len() as i64, frames]),
+            tempos: tempos.unwrap_or_default(),
         })
     }
 
@@ -114,6 +125,7 @@ impl LatentStream {
         [(0, first), (first, self.frames() - first)].map(|(start, length)| Self {
             latents: self.latents.narrow(1, start, length),
             conditions: self.conditions.narrow(1, start, length),
+            tempos: self.tempos.clone(),
         })
     }
 
@@ -139,6 +151,18 @@ impl LatentStream {
     pub fn measured(&self, conditions: &[Condition]) -> anyhow::Result<Vec<MeasuredCondition>> {
         let mut measured = Vec::new();
         for (&condition, values) in conditions.iter().zip(self.conditions.unbind(0)) {
+            if condition == Condition::Bars {
+                if !self.tempos.is_empty() {
+                    let [slowest, usual, fastest] = [0.0, 0.5, 1.0].map(|share| quantile(self.tempos.clone(), share));
+                    let spread = Spread { mean: usual, deviation: 1.0 };
+                    measured.push(MeasuredCondition {
+                        condition,
+                        spread,
+                        range: (slowest / BEYOND_TEMPO, BEYOND_TEMPO * fastest),
+                    });
+                }
+                continue;
+            }
             let spread = Spread {
                 mean: values.mean(Kind::Float).double_value(&[]) as f32,
                 deviation: values.std(false).double_value(&[]) as f32,
@@ -158,6 +182,7 @@ impl LatentStream {
         Self {
             latents: self.latents.shallow_clone(),
             conditions: self.conditions.index_select(0, &Tensor::from_slice(kept)),
+            tempos: self.tempos.clone(),
         }
     }
 

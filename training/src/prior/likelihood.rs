@@ -1,4 +1,4 @@
-//! How likely latents are: by the mixture that a prior computes for each frame, and by two models to compare it with.
+//! Likelihood of latents: by the mixture that a prior computes for each frame, and by two models to compare it with.
 
 use std::f64::consts::PI;
 

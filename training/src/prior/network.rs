@@ -3,6 +3,8 @@
 //! A generator has the methods of its codec and `prior`, which makes latents. Within it latents have mean 0 and deviation 1;
 //! several frames may be drawn at once, as one with more channels.
 
+use std::f32::consts::PI;
+
 use anyhow::{Context, ensure};
 use ondes_engine::model::graph::PREVIOUS;
 use ondes_engine::model::{
@@ -25,6 +27,10 @@ pub const TEMPERATURE: &str = "temperature";
 pub const STEER: &str = "steer";
 /// Node that gives the latents the mean and the deviation of the recordings; its weights are not learnt.
 const LATENTS: &str = "prior.latents";
+/// Nodes that turn the position in four bars into waves of some cycles a bar, whose weights are not learnt.
+const ANGLES: &str = "prior.bars.angles";
+const SNAKE: &str = "prior.bars.snake";
+const CYCLES: [f32; 10] = [0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0];
 /// Nodes of the mixture.
 const MIXTURE: [&str; 3] = ["prior.logits", "prior.means", "prior.scales"];
 /// Layer that computes the mixture.
@@ -48,7 +54,7 @@ pub struct Spread {
 /// Condition with its values in the recordings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeasuredCondition {
-    /// What was measured.
+    /// Measured quantity.
     pub condition: Condition,
     /// Mean and deviation.
     pub spread: Spread,
@@ -117,6 +123,17 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
         let name = condition.name();
         inputs.push(port(name, 1, block));
         let (scaled, heard) = (format!("prior.{name}.scaled"), format!("prior.{name}"));
+        if *condition == Condition::Bars {
+            // sin² of the angles is what the activation adds to them.
+            add(ANGLES, &[name], Op::Linear { outputs: 2 * CYCLES.len() });
+            add(SNAKE, &[ANGLES], Op::Snake);
+            add("prior.bars.negative", &[ANGLES], Op::Affine { scale: -1.0, offset: 0.0 });
+            add("prior.bars.squares", &[SNAKE, "prior.bars.negative"], Op::Add);
+            add(&scaled, &["prior.bars.squares"], Op::Affine { scale: 2.0, offset: -1.0 });
+            add(&heard, &[&scaled, STEER], Op::Multiply);
+            read.push(heard);
+            continue;
+        }
         let scale = 1.0 / spread.deviation;
         add(&scaled, &[name], Op::Affine { scale, offset: -scale * spread.mean });
         // 0 is the mean, and together with a steer of 0: not known.
@@ -154,24 +171,15 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
 }
 
 fn controls(conditions: &[MeasuredCondition]) -> Vec<Control> {
-    let control = |name: &str, unit: &str, (min, max): (f32, f32), default: f32, description: &str| Control {
-        name: name.into(),
-        unit: unit.into(),
-        min,
-        max,
-        default,
-        curve: Curve::Linear,
-        description: description.into(),
-    };
     let chance = "How much is left to chance: 1 is as learnt, 0 always the likeliest.";
-    let mut controls = vec![control(TEMPERATURE, "", (0.0, 2.0), 1.0, chance)];
+    let mut controls = vec![Control::linear(TEMPERATURE, "", (0.0, 2.0), 1.0, chance)];
     if !conditions.is_empty() {
         let steer = "How far the model follows the knobs after this one: 1 is all the way, 0 not at all.";
-        controls.push(control(STEER, "", (0.0, 1.0), 1.0, steer));
+        controls.push(Control::linear(STEER, "", (0.0, 1.0), 1.0, steer));
     }
     controls.extend(conditions.iter().map(|MeasuredCondition { condition, spread, range }| {
         let default = spread.mean.clamp(range.0, range.1);
-        control(condition.name(), condition.unit(), *range, default, condition.description())
+        Control::linear(condition.control(), condition.unit(), *range, default, condition.description())
     }));
     controls
 }
@@ -198,6 +206,9 @@ fn initial_weights(prior: &Method, latents: &[Spread], seed: u64) -> anyhow::Res
                     let deviation = |index: usize| if diagonal(index) { latents[index % count].deviation } else { 0.0 };
                     values = (0..count * count).map(deviation).collect();
                 }
+                (ANGLES, "weight") => values = angles().map(|(turn, _)| turn).collect(),
+                (ANGLES, _) => values = angles().map(|(_, start)| start).collect(),
+                (SNAKE, _) => values.fill(1.0),
                 (LATENTS, _) => values = latents.iter().map(|spread| spread.mean).collect(),
                 (HEADS, "bias") => {
                     let gaussians = (values.len() - components(prior)?) / 2;
@@ -270,8 +281,15 @@ pub fn conditions(generator: &Model) -> anyhow::Result<Vec<Condition>> {
     measured.map(condition).collect()
 }
 
-/// Tells whether a weight is learnt: those of a prior, except what scales its latents.
+/// Returns the angles whose squared sines tell the position in the bar: radians a bar, and those at its beginning. Each number
+/// of cycles has two, an eighth of a turn apart, of which one has the cosine and the other the sine.
+fn angles() -> impl Iterator<Item = (f32, f32)> {
+    let pair = |cycles: f32| [0.0, 0.25].map(|start| (PI * cycles, -PI * start));
+    CYCLES.into_iter().flat_map(pair)
+}
+
+/// Tells whether a weight is learnt: those of a prior, except what scales its latents and what tells the position in the bar.
 #[must_use]
 pub fn is_learnt(name: &str) -> bool {
-    name.starts_with("prior.") && !name.starts_with(LATENTS)
+    name.starts_with("prior.") && ![LATENTS, ANGLES, SNAKE].iter().any(|fixed| name.starts_with(fixed))
 }

@@ -10,7 +10,7 @@ use ondes_kernels::FlushToZero;
 use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Kind, Tensor};
 
-use super::conditions::Condition;
+use super::conditions::{Condition, bars};
 use super::config::PriorConfig;
 use super::latents::{CropSource, Crops, LatentStream, feature_rate};
 use super::likelihood::{Mixture, linear_nats, memoryless_nats};
@@ -86,8 +86,8 @@ impl PriorTask {
             }
         };
         let graph = network::training_graph(&initial).with_context(named)?;
-        let group = graph.inputs[0].ratio / rate.hop;
         let spreads = network::spreads(&initial).with_context(named)?;
+        let group = graph.inputs[0].ratio / rate.hop;
         let length = rate.frames(config.training.clip_seconds) / group;
         let source = |stream: &LatentStream| CropSource::new(stream, &spreads, group, length, config.seed);
         let sources = || anyhow::Ok([source(&training)?, source(&validation)?]);
@@ -133,7 +133,7 @@ impl PriorTask {
         ensure!(made.isfinite().all().int64_value(&[]) == 1, "the prior generates latents that are not finite");
         let spreads = network::spreads(model)?;
         let conditions = Tensor::zeros([0, made.size()[1]], (Kind::Float, Device::Cpu));
-        let made = LatentStream { latents: made, conditions }.scaled(&spreads);
+        let made = LatentStream { latents: made, conditions, tempos: Vec::new() }.scaled(&spreads);
         let deviation = made.std_dim(1, false, false).mean(Kind::Float).double_value(&[]);
         let mut header = model.header().clone();
         header.card.quality =
@@ -199,9 +199,21 @@ pub fn generated(generator: &Model, seconds: f64, seed: u64) -> anyhow::Result<T
     let mut executor = options.prepare(generator, method, 1, blocks)?;
     executor.seed(0, seed);
     executor.begin(&[0], blocks);
+    let default = |name: &str| {
+        let control = generator.header().controls.iter().find(|control| control.name == name);
+        control.map_or(0.0, |control| control.default)
+    };
+    let block_s = method.block as f64 / f64::from(generator.header().sample_rate);
     for (index, port) in method.inputs.iter().enumerate() {
-        let control = generator.header().controls.iter().find(|control| control.name == port.name);
-        executor.input(index).fill(control.map_or(0.0, |control| control.default));
+        let input = executor.input(index);
+        if port.name == Condition::Bars.name() {
+            let tempo = f64::from(default(Condition::Bars.control()));
+            input.iter_mut().enumerate().for_each(|(block, place)| {
+                *place = bars(block as f64 * block_s, tempo);
+            });
+        } else {
+            input.fill(default(&port.name));
+        }
     }
     let _flush = FlushToZero::on();
     executor.run();

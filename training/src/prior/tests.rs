@@ -8,7 +8,7 @@ use ondes_engine::random::Lcg;
 use ondes_torch::TorchWeights;
 use tch::{Device, Tensor};
 
-use super::conditions::{Condition, onsets};
+use super::conditions::{Condition, bars, onsets, tempo_in_name};
 use super::latents::{LatentStream, feature_rate};
 use super::likelihood::{Mixture, linear_nats, memoryless_nats};
 use super::network::{self, DRAWN, PRIOR, Spread};
@@ -120,6 +120,68 @@ fn recipe(folder: &Path, more: &str) -> PriorConfig {
     );
     std::fs::write(folder.join("b.toml"), text).expect("it is written");
     PriorConfig::read(&folder.join("b.toml")).expect("a recipe")
+}
+
+#[test]
+fn names_tell_tempos() {
+    for (name, tempo) in [
+        ("groove 96bpm.wav", Some(96.0)),
+        ("kit/Beat_128.5_BPM take 2.flac", Some(128.5)),
+        ("120-bpm.wav", Some(120.0)),
+        ("bpm.wav", None),
+        ("5bpm.wav", None),
+        ("groove.wav", None),
+    ] {
+        assert_eq!(tempo_in_name(name), tempo, "{name}");
+    }
+}
+
+#[test]
+fn priors_follow_bars_where_names_tell_the_tempo() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = recipe(folder.path(), "group = 4\n");
+    std::fs::rename(config.data.join("a.wav"), config.data.join("a 90bpm.wav")).expect("it is renamed");
+    let task = PriorTask::new(config).expect("a task");
+    let model = task.initial();
+    let tempo = model.header().controls.iter().find(|control| control.name == "tempo").expect("a control");
+    assert!(tempo.min < 90.0 && tempo.default == 90.0 && tempo.max > 90.0, "{tempo:?}");
+    let known = network::conditions(model).expect("a generator");
+    assert_eq!(known, [Condition::Density, Condition::Loudness, Condition::Bars]);
+
+    // The graph reads cosine and sine of the place in the bar.
+    let mut prior = model.method(PRIOR).expect("a prior").clone();
+    prior = crate::codec::network::showing(&prior, &["prior.bars", DRAWN]).expect("a node");
+    let port = |name: &str| prior.inputs.iter().position(|port| port.name == name).expect("a port");
+    let (bars_port, steer_port) = (port("bars"), port("steer"));
+    let mut header = model.header().clone();
+    header.methods.iter_mut().find(|method| method.name == PRIOR).expect("a prior").clone_from(&prior);
+    let shown = Model::new(header, model.weights().clone()).expect("a model");
+    let mut executor = ondes_engine::native::Executor::new(&shown, PRIOR, ondes_engine::Kernels::detect(), 1, 1);
+    let executor = executor.as_mut().expect("it can be run");
+    for place in [0.0_f32, 0.3, 1.75, 3.9] {
+        executor.begin(&[0], 1);
+        (0..prior.inputs.len()).for_each(|port| executor.input(port).fill(0.0));
+        executor.input(bars_port).fill(place);
+        executor.input(steer_port).fill(1.0);
+        executor.run();
+        // Four cycles a bar: beats.
+        let angle = std::f32::consts::TAU * 4.0 * place;
+        let [cosine, sine] = [executor.output(0)[10], executor.output(0)[11]];
+        assert!((cosine + angle.cos()).abs() < 1e-3 && (sine + angle.sin()).abs() < 1e-3, "{place}: {cosine} {sine}");
+    }
+
+    // In training the place is that at the beginning of what is drawn, as in the player, by what the encoder is late.
+    let crops = task.validation_crops(0..1);
+    let heard = Vec::<f32>::try_from(crops.inputs[bars_port].view(-1)).expect("numbers");
+    let block_s = prior.block as f64 / RATE as f64;
+    let late_s = model.latency_samples(model.method("encode").expect("an encoder")) as f64 / RATE as f64;
+    // The validation recording begins after nine tenths of 16 s.
+    let first = 14.4 - late_s;
+    for (group, place) in heard.iter().enumerate() {
+        let expected = bars(first + group as f64 * block_s, 90.0);
+        let error = (place - expected).abs();
+        assert!(error.min(4.0 - error) < 1e-4, "group {group}: {place}, expected {expected}");
+    }
 }
 
 fn render(model: &Model, controls: &[(&str, f32)], seed: u64) -> Vec<f32> {
@@ -234,7 +296,7 @@ fn conditions_are_measured_around_a_frame() {
     let rate = crate::data::FeatureRate { sample_rate: RATE as u32, hop: 128 };
     let recordings = crate::data::open_folder(&config.data, &folder.path().join("cache"), rate, 0).expect("recordings");
     let recording = recordings.features().next().expect("one").expect("it is read");
-    let density = Condition::Density.measure(&recording);
+    let density = Condition::Density.measure(&recording, None, 0);
     assert_eq!(density.len(), recording.frames());
     let at = |seconds: usize| density[seconds * RATE / 128];
     assert!((at(4) - 3.0).abs() < 0.6 && (at(12) - 6.0).abs() < 0.6, "{} and {}", at(4), at(12));

@@ -9,7 +9,7 @@ use ondes_engine::model::Model;
 use ondes_engine::model::program::ProgramOptions;
 use ondes_engine::pipeline::{InputChannels, Pipeline, PipelineOptions};
 use ondes_engine::torch;
-use serde_json::Value;
+use serde_json::{Value, from_value};
 
 use super::options;
 
@@ -26,6 +26,8 @@ struct Archive {
     output: Vec<Vec<f32>>,
     /// Samples that PyTorch was given at a time.
     block: usize,
+    /// Controls from the beginning, and from the middle of the input on.
+    controls: [BTreeMap<String, f32>; 2],
 }
 
 /// Returns the archives of a package.
@@ -41,22 +43,23 @@ fn archives(package: &str) -> Vec<Archive> {
             let samples: Vec<f32> = bytes.as_chunks().0.iter().copied().map(f32::from_le_bytes).collect();
             samples.chunks_exact(samples.len() / channels).map(<[f32]>::to_vec).collect()
         };
-        let pairs = |name: &str| serde_json::from_value::<BTreeMap<String, String>>(entry[name].clone());
-        let sounds = pairs("sounds").expect("files by name").into_iter().map(|(name, file)| (name, folder.join(file)));
-        let options =
-            ProgramOptions { method: None, texts: pairs("texts").expect("texts by name"), sounds: sounds.collect() };
+        let texts = |name: &str| -> BTreeMap<String, String> { from_value(entry[name].clone()).expect("texts") };
+        let numbers = |name: &str| -> BTreeMap<String, f32> { from_value(entry[name].clone()).expect("numbers") };
+        let sounds = texts("sounds").into_iter().map(|(name, file)| (name, folder.join(file)));
+        let options = ProgramOptions { method: None, texts: texts("texts"), sounds: sounds.collect() };
         Archive {
             path: folder.join(text("file")),
             options,
             input: samples("input", count("inputs")),
             output: samples("output", count("outputs")),
             block: count("block"),
+            controls: ["controls", "halfway"].map(numbers),
         }
     };
     index.iter().map(archive).collect()
 }
 
-/// Returns what Ondes plays with the defaults of an archive, at its own sample rate and without the latency.
+/// Returns what Ondes plays with the controls of an archive, at its own sample rate and without the latency.
 fn played(model: &Model, archive: &Archive) -> Vec<Vec<f32>> {
     let channels = if archive.output.len() == 1 { InputChannels::Mono } else { InputChannels::Stereo };
     let options = PipelineOptions { sample_rate: model.header().sample_rate, channels, ..options(1) };
@@ -66,10 +69,18 @@ fn played(model: &Model, archive: &Archive) -> Vec<Vec<f32>> {
     let mut output = vec![vec![0.0; frames + latency]; archive.output.len()];
     let input: Vec<Vec<f32>> =
         archive.input.iter().map(|channel| [channel.as_slice(), &vec![0.0; latency]].concat()).collect();
-    match &mut output[..] {
-        [mono] => pipeline.process(&input[0], mono),
-        [left, right] => pipeline.process_stereo([&input[0], &input[1]], [left, right]),
-        _ => panic!("more than two channels"),
+    for (part, controls) in [0..frames / 2, frames / 2..frames + latency].into_iter().zip(&archive.controls) {
+        for (name, value) in controls {
+            pipeline.set_control(name, *value).expect("there is one");
+        }
+        let input = |channel: usize| &input[channel][part.clone()];
+        match &mut output[..] {
+            [mono] => pipeline.process(input(0), &mut mono[part.clone()]),
+            [left, right] => {
+                pipeline.process_stereo([input(0), input(1)], [&mut left[part.clone()], &mut right[part.clone()]]);
+            }
+            _ => panic!("more than two channels"),
+        }
     }
     output.iter_mut().map(|channel| channel.split_off(latency)).collect()
 }
@@ -105,6 +116,12 @@ fn archives_of_nn_tilde_1_5_equal_pytorch() {
 #[ignore = "needs archives of the published packages: cargo xtask test --exporters"]
 fn archives_of_nn_tilde_1_6_equal_pytorch() {
     check("nn-tilde-1.6.0");
+}
+
+#[test]
+#[ignore = "needs archives of the published packages: cargo xtask test --exporters"]
+fn archives_of_msprior_1_1_equal_pytorch() {
+    check("msprior-1.1.3");
 }
 
 #[test]

@@ -66,6 +66,9 @@ class Reference:
             "outputs": output.shape[0],
             "texts": texts or {},
             "sounds": sounds or {},
+            # Controls of Ondes from the beginning, and from the middle on.
+            "controls": {},
+            "halfway": {},
         })
 
     def write(self):
