@@ -1,6 +1,6 @@
 //! Small untrained models that process audio: an effect and a codec.
 
-use ondes_engine::model::{Activation, Control, Curve, Kind, Method, Model, Node, Op, Port};
+use ondes_engine::model::{Activation, Control, Kind, Method, Model, Node, Op, Port};
 use ondes_engine::native::Executor;
 use ondes_engine::pipeline::PipelineOptions;
 
@@ -92,18 +92,22 @@ pub fn autoregressive_generator(seed: u64) -> Model {
     model_with(Kind::Generator, methods, &["temperature"], seed)
 }
 
+/// Creates a generator whose latents are those that it hears times the control `listen`.
+///
+/// # Panics
+/// If the methods are invalid.
+#[must_use]
+pub fn listening_generator(seed: u64) -> Model {
+    let inputs = vec![port("heard", LATENTS, RATIO), port("listen", 1, RATIO)];
+    let mut methods = codec_methods();
+    methods.push(method("prior", RATIO, inputs, vec![node("made", &["heard", "listen"], Op::Multiply)]));
+    model_with(Kind::Generator, methods, &["listen"], seed)
+}
+
 /// Returns a control from 0 to 4 with default 1.
 #[must_use]
 pub fn control(name: &str) -> Control {
-    Control {
-        name: name.into(),
-        unit: String::new(),
-        min: 0.0,
-        max: 4.0,
-        default: 1.0,
-        curve: Curve::Linear,
-        description: String::new(),
-    }
+    Control::linear(name, "", (0.0, 4.0), 1.0, "")
 }
 
 /// Creates a model with random weights; `controls` are added to those of [`header`].

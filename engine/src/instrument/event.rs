@@ -68,7 +68,7 @@ impl EventKind {
 
     /// Returns the event with all values in range: channels and keys wrap, other values are clamped, and non-finite
     /// values become neutral. A note-on without velocity becomes a note-off.
-    pub(super) fn within_limits(self) -> Self {
+    pub(crate) fn within_limits(self) -> Self {
         match self {
             Self::NoteOn { channel, key, velocity } => {
                 let (channel, key, velocity) = (channel & 15, key & 127, unit(velocity));

@@ -9,9 +9,11 @@
 
 use super::batch::{BatchNetwork, SessionBatch};
 use super::control_ports::{ControlBinding, ControlPorts};
-use super::controls::{PRIOR_SHARE, controls, latent_controls, prior_controls};
+use super::controls::{LISTEN, PRIOR_SHARE, controls, latent_controls, prior_controls};
 use super::effect_stream::{EffectStream, EffectStreamConfig};
-use super::method_ports::{ChannelLayout, fits, has_prior, inputs, is_made, output, prior_inputs, require_audio};
+use super::method_ports::{
+    ChannelLayout, fits, has_prior, inputs, is_made, listens, output, prior_inputs, require_audio,
+};
 use super::method_runner::{MethodRunner, RunnerSize, select_active, take_equally_long};
 use super::options::{PipelineError, PipelineOptions};
 use super::prior::{Heard, Prior, PriorPorts, PriorSize};
@@ -47,8 +49,13 @@ impl<'a> Methods<'a> {
         let decode = model.method("decode")?;
         let (decoder_ports, latents) = inputs(header, decode)?;
         require_audio(decode, output(decode)?)?;
-        let encode = if header.kind == Kind::Codec { Some(model.method("encode")?) } else { None };
-        let prior = if encode.is_none() || has_prior(header) { Some(model.method("prior")?) } else { None };
+        let is_codec = header.kind == Kind::Codec;
+        let prior = if !is_codec || has_prior(header) { Some(model.method("prior")?) } else { None };
+        let encode = if is_codec {
+            Some(model.method("encode")?)
+        } else {
+            header.method("encode").filter(|_| prior.is_some_and(|prior| listens(header, prior, latents)))
+        };
         let mut hop = decode.block;
         for method in [encode, prior].into_iter().flatten() {
             let made = output(method)?;
@@ -118,8 +125,10 @@ fn port_names(
 pub(super) struct CodecNetwork {
     encode: Option<MethodRunner>,
     prior: Option<Prior>,
-    /// Port of the control that cross-fades from the encoder's latents to the prior's.
+    /// Port of the control that cross-fades from the encoder's latents to the prior's; `None` if only one of them plays.
     share_port: Option<usize>,
+    /// Port of the control without which the encoder of a generator is not run.
+    listen_port: Option<usize>,
     /// Streams that use the prior in this hop, and its latents for them, `[stream][frame][latent]`.
     prior_slots: Vec<usize>,
     prior_latents: Vec<f32>,
@@ -165,12 +174,17 @@ pub(super) fn build(
     let header = model.header();
     let methods = Methods::of(model)?;
     let Methods { encode, prior, decode, latents, hop, .. } = methods;
-    let layout = ChannelLayout::new(options.channels, methods.audio_inputs, methods.audio_outputs);
+    let is_generator = header.kind == Kind::Generator;
+    let layout = match ChannelLayout::new(options.channels, methods.audio_inputs, methods.audio_outputs) {
+        // A prior makes one sound; it hears both channels together.
+        layout if is_generator => ChannelLayout { joined: layout.channels, ..layout },
+        layout => layout,
+    };
     let count = options.sessions * layout.channels;
     let is_native = model.program().is_none() && options.executor.backend != Backend::Torch;
     let is_spread = options.spread && options.sessions == 1 && prior.is_none() && is_native;
     let hops = if is_spread { 1 } else { methods.hops(model, options, count)? };
-    let first = encode.or(prior).map_or(0, |method| model.latency_samples(method));
+    let first = if is_generator { prior } else { encode }.map_or(0, |method| model.latency_samples(method));
     let config = EffectStreamConfig {
         sample_rate: header.sample_rate,
         block: hop,
@@ -197,6 +211,7 @@ pub(super) fn build(
         prior_latents: vec![0.0; if prior.is_some() { hop_latents * count } else { 0 }],
         prior: prior_runner.transpose()?,
         share_port: if encode.is_some() && prior.is_some() { methods.port(PRIOR_SHARE) } else { None },
+        listen_port: if is_generator { methods.port(LISTEN) } else { None },
         prior_slots: Vec::with_capacity(count),
         latents: vec![0.0; hops * hop_latents],
         hop_latents,
@@ -298,9 +313,15 @@ impl CodecNetwork {
         }
     }
 
+    /// Returns true if the encoder is needed in the step of the streams in `group`.
+    fn hears(&self, streams: &[EffectStream]) -> bool {
+        self.listen_port.is_none_or(|port| self.group.iter().any(|slot| streams[*slot].ports.end(port) > 0.0))
+    }
+
     /// Begins a step for the streams in `group`.
     fn begin(&mut self, streams: &[EffectStream]) {
-        if let Some(encode) = &mut self.encode {
+        let hears = self.hears(streams);
+        if let Some(encode) = self.encode.as_mut().filter(|_| hears) {
             encode.begin(streams, &self.group);
             encode.copy_input(streams, &self.group);
         }
@@ -310,16 +331,20 @@ impl CodecNetwork {
     /// Computes the pieces of the streams in `group`.
     fn process_group(&mut self, streams: &mut [EffectStream]) {
         self.begin(streams);
-        if let Some(encode) = &mut self.encode {
+        let hears = self.hears(streams);
+        if let Some(encode) = self.encode.as_mut().filter(|_| hears) {
             encode.run();
         }
         self.transform_latents(streams);
         self.decode.run();
         self.decode.copy_output(streams, &self.group);
+        let joined = self.decode.joined();
+        self.group.iter().flat_map(|first| *first..first + joined).for_each(|stream| streams[stream].apply_gate());
     }
 
     /// Makes the latents of the streams in `group` from those of the encoder and the prior.
     fn transform_latents(&mut self, streams: &[EffectStream]) {
+        let hears = self.hears(streams);
         let Self { encode, prior, share_port, prior_slots, prior_latents, transform, decode, group: active, .. } = self;
         let (piece, hop) = (streams[active[0]].piece.len(), streams[active[0]].hop);
         let latents = &mut self.latents[..piece / hop * self.hop_latents];
@@ -329,15 +354,18 @@ impl CodecNetwork {
         prior_slots.clear();
         if let Some(prior) = prior {
             prior_slots.extend(active.iter().filter(|slot| share(&streams[**slot]) > 0.0));
-            let heard = encode.as_ref().map(|encode| Heard { slots: active, latents: encode.output() });
+            let encode = encode.as_ref().filter(|_| hears);
+            let heard = encode.map(|encode| Heard { slots: active, latents: encode.output() });
             prior.run(streams, prior_slots, heard, &mut prior_latents[..prior_slots.len() * length]);
         }
+        // A generator's own encoder is not heard itself.
+        let encode = encode.as_ref().filter(|_| prior.is_none() || share_port.is_some());
         let mut from_prior = prior_slots.iter().zip(prior_latents.chunks_exact(length)).peekable();
         for (row, (transformed, &slot)) in decode.input().chunks_exact_mut(length).zip(&*active).enumerate() {
             let range = row * length..(row + 1) * length;
             let stream = &streams[slot];
             let from_prior = from_prior.next_if(|(prior_slot, _)| **prior_slot == slot).map(|(_, values)| values);
-            match (encode.as_ref(), from_prior) {
+            match (encode, from_prior) {
                 (Some(encode), None) => latents.copy_from_slice(&encode.output()[range]),
                 (None, Some(from_prior)) => latents.copy_from_slice(from_prior),
                 (Some(encode), Some(from_prior)) => {

@@ -41,6 +41,11 @@ const PHRASE_BARS: f64 = 4.0;
 /// Tempo of a model with a port [`BARS`] and no control [`TEMPO`].
 const USUAL_TEMPO: f32 = 120.0;
 
+/// Returns true if a control that is a switch, from 0 to 1, is on.
+pub(super) fn is_on(value: f32) -> bool {
+    value >= 0.5
+}
+
 /// Value that approaches its target exponentially.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Smoothed {
@@ -143,6 +148,11 @@ impl ControlPorts {
                 self.spans[port] = (control.default, control.default);
             }
         }
+    }
+
+    /// Makes bars begin with the next hop, unless they follow a song.
+    pub fn restart_bars(&mut self) {
+        self.next_beats = 0.0;
     }
 
     /// Sets the target of a control, clamped to its range; `at_once` skips the smoothing. Returns the control's index

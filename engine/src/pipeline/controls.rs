@@ -146,10 +146,14 @@ pub(super) const PRIOR_FREEZE: &str = "prior.freeze";
 /// Names of the controls that repeat the last bars of a prior, and vary them.
 pub(super) const PRIOR_LOOP: &str = "prior.loop";
 pub(super) const PRIOR_VARIATION: &str = "prior.variation";
+/// Name of the control that lets a prior sound only while a key is held.
+pub(super) const PRIOR_GATE: &str = "prior.gate";
+/// Name of the control with which a prior listens to the input.
+pub(super) const LISTEN: &str = "listen";
 /// Name of the control that chooses another seed for a prior.
 pub(super) const PRIOR_SEED: &str = "prior.seed";
 /// Largest of these seeds.
-const MAX_PRIOR_SEED: f32 = 999.0;
+pub(super) const MAX_PRIOR_SEED: f32 = 999.0;
 /// Slowest tempo of a prior, in prior frames per decoder frame.
 pub(super) const MIN_PRIOR_TEMPO: f32 = 0.25;
 /// Fastest tempo of a prior, in prior frames per decoder frame.
@@ -185,6 +189,8 @@ pub(super) fn prior_controls(header: &Header) -> Vec<Control> {
     controls.push(Control::linear(PRIOR_SEED, "", (0.0, MAX_PRIOR_SEED), 0.0, seed));
     let freeze = "At 1 the sound of this moment is held.";
     controls.push(Control::linear(PRIOR_FREEZE, "", (0.0, 1.0), 0.0, freeze));
+    let gate = "At 1 the model sounds only while a key is held.";
+    controls.push(Control::linear(PRIOR_GATE, "", (0.0, 1.0), 0.0, gate));
     controls
 }
 

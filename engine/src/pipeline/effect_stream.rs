@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::batch::SessionStream;
-use super::control_ports::{ControlBinding, ControlPorts};
+use super::control_ports::{ControlBinding, ControlPorts, is_on};
+use super::controls::PRIOR_GATE;
+use super::held_keys::HeldKeys;
 use super::options::{PipelineError, PipelineOptions};
 use super::playable::{Action, CommandQueueFull, SessionStart, TimedCommand};
 use super::timeline::{ModelDelays, Timeline, pop_slice};
@@ -24,8 +26,18 @@ pub(super) struct EffectStream {
     pub hop: usize,
     block: usize,
     /// Skips the network.
-    pub mute: bool,
+    mute: bool,
+    /// Keys that are held, if the model follows notes.
+    pub keys: HeldKeys,
+    /// Control that lets the sound through only while a key is held; `None` for a model without notes.
+    gate_port: Option<usize>,
+    /// Gain of the gate, and its largest change from sample to sample.
+    gate_gain: f32,
+    gate_step: f32,
 }
+
+/// Time in which a gate opens and closes, seconds.
+const GATE_S: f32 = 0.005;
 
 /// Properties of a model that its [`EffectStream`]s need.
 pub(super) struct EffectStreamConfig<'a> {
@@ -69,6 +81,10 @@ impl EffectStream {
             hop,
             block,
             mute: false,
+            keys: HeldKeys::default(),
+            gate_port: port_names.iter().position(|name| name == PRIOR_GATE),
+            gate_gain: 1.0,
+            gate_step: 1.0 / (GATE_S * sample_rate as f32),
         };
         stream.open(&SessionStart { at: 0, seed: options.seed, transpose: 0.0 });
         Ok(stream)
@@ -77,6 +93,29 @@ impl EffectStream {
     /// Returns how much of the coming hop's input is there, as a share; 1 and more if it is complete.
     pub fn hop_share(&self) -> f64 {
         self.pending.len() as f64 / self.hop as f64
+    }
+
+    /// Returns the gain that the gate tends to.
+    fn gate_target(&self) -> f32 {
+        let is_closed = self.gate_port.is_some_and(|port| is_on(self.ports.target(port))) && !self.keys.any();
+        if is_closed { 0.0 } else { 1.0 }
+    }
+
+    /// Returns true if the sound of the coming piece is silence.
+    pub fn is_silent(&self) -> bool {
+        self.mute || self.gate_gain == 0.0 && self.gate_target() == 0.0
+    }
+
+    /// Fades the sound of the piece in or out, as the gate demands.
+    pub fn apply_gate(&mut self) {
+        let target = self.gate_target();
+        if self.gate_gain == target && target == 1.0 {
+            return;
+        }
+        for sample in &mut self.timeline.sound[..self.piece.len()] {
+            self.gate_gain += (target - self.gate_gain).clamp(-self.gate_step, self.gate_step);
+            *sample *= self.gate_gain;
+        }
     }
 
     /// Returns how long the output continues after the input has ended, in host samples, if the model's own output
@@ -100,12 +139,13 @@ impl SessionStream for EffectStream {
         self.pending.clear();
         self.piece = 0..0;
         self.ports.reset();
+        self.keys = HeldKeys::default();
+        self.gate_gain = 1.0;
     }
 
     fn handle(&mut self, command: TimedCommand) -> Result<(), CommandQueueFull> {
         match command.action {
-            // An effect has no notes.
-            Action::Play(_) => Ok(()),
+            Action::Play(_) if self.gate_port.is_none() => Ok(()),
             _ if self.timeline.is_full() => Err(CommandQueueFull(command)),
             action => {
                 let at = self.timeline.model_time(command.at);
@@ -145,12 +185,19 @@ impl SessionStream for EffectStream {
         for index in 0..length.div_ceil(hop) {
             while let Some((when, action)) = self.timeline.next_due() {
                 match action {
-                    Action::Play(_) => {}
+                    Action::Play(event) => {
+                        if self.keys.handle(event) {
+                            self.ports.restart_bars();
+                        }
+                    }
                     Action::Control { id, value } => drop(self.ports.set(id, value, self.timeline.is_fresh())),
                     Action::Transport(transport) => self.ports.set_transport(when, transport),
                 }
             }
             self.ports.step(index, self.timeline.hop_start(), |samples| self.timeline.seconds(samples));
+            if self.timeline.is_fresh() {
+                self.gate_gain = self.gate_target();
+            }
             self.timeline.step();
         }
         true

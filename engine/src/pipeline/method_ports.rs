@@ -128,6 +128,11 @@ pub(super) fn prior_inputs(
     }
 }
 
+/// Returns true if a prior has an input for latents of the encoder.
+pub(super) fn listens(header: &Header, prior: &Method, latents: &Port) -> bool {
+    prior_inputs(header, prior, latents).is_ok_and(|(_, heard)| heard > 0)
+}
+
 /// Returns the number of latents of a codec or a generator; 0 for other models.
 #[must_use]
 pub fn latent_count(header: &Header) -> usize {

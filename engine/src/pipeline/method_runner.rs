@@ -287,7 +287,7 @@ fn fill_frame(frame: &mut [f32], left: f32, right: f32) {
 pub(super) fn select_active(streams: &mut [EffectStream], ready: &[usize], joined: usize, active: &mut Vec<usize>) {
     active.clear();
     for &stream in ready {
-        if streams[stream].mute {
+        if streams[stream].is_silent() {
             streams[stream].timeline.sound.fill(0.0);
         } else if stream.is_multiple_of(joined) {
             active.push(stream);

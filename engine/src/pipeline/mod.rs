@@ -25,6 +25,7 @@ mod control_ports;
 mod controls;
 mod effect;
 mod effect_stream;
+mod held_keys;
 mod instrument;
 mod instrument_stream;
 mod method_ports;

@@ -6,8 +6,10 @@
 //!
 //! A prior may listen: it has an input for the latents of the encoder, which it goes on from.
 
+use super::control_ports::is_on;
 use super::controls::{
-    MAX_PRIOR_TEMPO, MIN_PRIOR_TEMPO, PRIOR_FREEZE, PRIOR_LOOP, PRIOR_SEED, PRIOR_TEMPO, PRIOR_VARIATION,
+    MAX_PRIOR_SEED, MAX_PRIOR_TEMPO, MIN_PRIOR_TEMPO, PRIOR_FREEZE, PRIOR_LOOP, PRIOR_SEED, PRIOR_TEMPO,
+    PRIOR_VARIATION,
 };
 use super::effect_stream::EffectStream;
 use super::method_runner::MethodRunner;
@@ -46,8 +48,22 @@ pub(super) struct PriorSize {
     pub sample_rate: u32,
 }
 
-/// Value of the control from which a prior is frozen.
-const FROZEN: f32 = 0.5;
+/// A piece that a prior plays: it begins anew where this changes.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Piece {
+    /// Value of the control that is added to the seed.
+    number: u64,
+    /// Number of strokes on the keyboard so far, and the key of the last one.
+    stroke: Option<(u64, u8)>,
+}
+
+impl Piece {
+    /// Returns what is added to the seed of the session: each number with each key is a piece of its own.
+    fn seed(self) -> u64 {
+        let keys = self.stroke.map_or(0, |(_, key)| u64::from(key) + 1);
+        self.number + keys * (MAX_PRIOR_SEED as u64 + 1)
+    }
+}
 
 /// Latents of the encoder in a hop, `[slot][frame][latent]`.
 #[derive(Clone, Copy)]
@@ -82,8 +98,9 @@ struct Path {
     to: Vec<f32>,
     /// Position between them, from 0 to 1; above 1 another frame is due.
     position: f64,
-    /// Seed of the session, and the control's value that is added to it.
-    seed: (u64, u64),
+    /// Seed of the session, and the piece that is played with it.
+    seed: u64,
+    piece: Piece,
     /// Last frame played, `[latent]`, and the last bars.
     last: Vec<f32>,
     looped: Option<PriorLoop>,
@@ -101,7 +118,8 @@ impl Path {
             from: vec![0.0; latents],
             to: vec![0.0; latents],
             position: Self::START,
-            seed: (0, 0),
+            seed: 0,
+            piece: Piece::default(),
             last: vec![0.0; latents],
             looped: None,
         }
@@ -156,30 +174,33 @@ impl Prior {
 
     /// Resets a stream.
     pub fn open(&mut self, stream: usize, seed: u64) {
-        self.begin(stream, (seed, 0));
+        self.paths[stream].seed = seed;
+        self.begin(stream, Piece::default());
     }
 
-    /// Begins again from a session's seed plus a number.
-    fn begin(&mut self, stream: usize, seed: (u64, u64)) {
-        self.runner.open(stream, stream_seed(seed.0.wrapping_add(seed.1), 2));
+    /// Begins a piece.
+    fn begin(&mut self, stream: usize, piece: Piece) {
         let path = &mut self.paths[stream];
+        let seed = path.seed.wrapping_add(piece.seed());
+        self.runner.open(stream, stream_seed(seed, 2));
         path.remaining = 0;
         path.to.fill(0.0);
         path.position = Path::START;
-        path.seed = seed;
+        path.piece = piece;
         path.last.fill(0.0);
         if let Some(looped) = &mut path.looped {
-            looped.begin(stream_seed(seed.0.wrapping_add(seed.1), 3));
+            looped.begin(stream_seed(seed, 3));
         }
     }
 
     /// Computes the latents of a hop for these streams, `[stream][frame][latent]` in their order.
     pub fn run(&mut self, streams: &[EffectStream], slots: &[usize], heard: Option<Heard<'_>>, out: &mut [f32]) {
         for &slot in slots {
-            let (seed, number) = self.paths[slot].seed;
-            let chosen = streams[slot].ports.target(self.ports.seed).round() as u64;
-            if chosen != number {
-                self.begin(slot, (seed, chosen));
+            let EffectStream { ports, keys, .. } = &streams[slot];
+            let number = ports.target(self.ports.seed).round() as u64;
+            let piece = Piece { number, stroke: keys.last_stroke() };
+            if piece != self.paths[slot].piece {
+                self.begin(slot, piece);
             }
         }
         let Self { runner, ports, latents, heard: channels, ratio, paths, starved } = self;
@@ -188,7 +209,7 @@ impl Prior {
         for frame in 0..frames {
             loop {
                 starved.clear();
-                let is_frozen = |slot: &usize| streams[*slot].ports.target(ports.freeze) >= FROZEN;
+                let is_frozen = |slot: &usize| is_on(streams[*slot].ports.target(ports.freeze));
                 starved.extend(slots.iter().filter(|slot| !is_frozen(slot) && !paths[**slot].catch_up()));
                 if starved.is_empty() {
                     break;
@@ -211,7 +232,7 @@ impl Prior {
             for (row, &slot) in slots.iter().enumerate() {
                 let (path, controls) = (&mut paths[slot], &streams[slot].ports);
                 let out = &mut out[row * length + frame * *latents..][..*latents];
-                if controls.target(ports.freeze) >= FROZEN {
+                if is_on(controls.target(ports.freeze)) {
                     out.copy_from_slice(&path.last);
                     continue;
                 }

@@ -56,8 +56,9 @@ impl MidiScore {
         self.file.notes(self.selection)
     }
 
-    /// Returns the number of notes outside the instrument's range after transposition.
-    pub fn notes_outside(&self, performance: &Performance, transpose: f32) -> usize {
+    /// Returns the number of notes outside the instrument's range after transposition; 0 for a model without `performance`.
+    pub fn notes_outside(&self, performance: Option<&Performance>, transpose: f32) -> usize {
+        let Some(performance) = performance else { return 0 };
         let events = self.file.events.iter().filter(|event| self.selection.contains(event));
         let outside = |kind: &EventKind| match *kind {
             EventKind::NoteOn { key, .. } => !performance.has_learnt(f32::from(key) + transpose),
@@ -67,7 +68,7 @@ impl MidiScore {
     }
 
     /// Returns warnings to print before rendering.
-    pub fn warnings(&self, performance: &Performance, transpose: f32) -> Vec<String> {
+    pub fn warnings(&self, performance: Option<&Performance>, transpose: f32) -> Vec<String> {
         let Self { file, name, .. } = self;
         let played = |index: usize| match self.selection {
             MidiSelection::Track(track) => track == index,
@@ -84,7 +85,7 @@ impl MidiScore {
             warnings.push(format!("{name}: track {tracks} is damaged; played up to the damage"));
         }
         let outside = self.notes_outside(performance, transpose);
-        if outside > 0 {
+        if let Some(performance) = performance.filter(|_| outside > 0) {
             let (low, high) = (note_name(performance.pitch_low), note_name(performance.pitch_high));
             let all = self.notes();
             warnings.push(format!("{name}: {outside} of {all} notes are outside the model's range, {low} to {high}"));

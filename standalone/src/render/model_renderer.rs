@@ -68,12 +68,13 @@ impl<'a> ModelRenderer<'a> {
         let channels = source_reader.channels(arguments);
         let pipeline = self.reuse_or_build_pipeline(idle, sample_rate, channels)?;
         let output_channels = pipeline.channels();
-        let performance = model.header().performance.unwrap_or_default();
+        let is_instrument = model.header().kind == Kind::Instrument;
+        let performance = is_instrument.then(|| model.header().performance.unwrap_or_default());
         let (mut warnings, notes, notes_outside) = match &source_reader {
             RenderSource::Midi(score) => (
-                score.warnings(&performance, arguments.transpose),
+                score.warnings(performance.as_ref(), arguments.transpose),
                 score.notes(),
-                score.notes_outside(&performance, arguments.transpose),
+                score.notes_outside(performance.as_ref(), arguments.transpose),
             ),
             RenderSource::Recording(_) | RenderSource::Generated(_) => (Vec::new(), 0, 0),
         };
@@ -206,9 +207,10 @@ impl<'a> ModelRenderer<'a> {
     fn build_pipeline(&self, sample_rate: u32, channels: InputChannels) -> anyhow::Result<Pipeline> {
         let Self { model, arguments } = *self;
         let kind = model.header().kind;
-        if kind != Kind::Instrument && arguments.source() == ControlSource::Notes {
+        let plays_notes = matches!(kind, Kind::Instrument | Kind::Generator);
+        if !plays_notes && arguments.source() == ControlSource::Notes {
             let (file, kind) = (arguments.model.display(), kind.name());
-            bail!("{file}: only instruments play notes, this model is of kind {kind}; give it --input");
+            bail!("{file}: only instruments and generators play notes, this model is of kind {kind}; give it --input");
         }
         if arguments.generated_seconds().is_some() && model.header().method("prior").is_none() {
             bail!(

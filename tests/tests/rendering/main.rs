@@ -6,6 +6,7 @@ mod captures;
 mod effects;
 mod feedback;
 mod fuzz;
+mod generators;
 mod hostile_models;
 mod latency;
 mod latents;

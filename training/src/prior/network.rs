@@ -8,7 +8,7 @@ use std::f32::consts::PI;
 use anyhow::{Context, ensure};
 use ondes_engine::model::graph::PREVIOUS;
 use ondes_engine::model::{
-    Activation, Card, Control, Curve, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
+    Activation, Card, Control, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
 };
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -25,6 +25,13 @@ pub const DRAWN: &str = "prior.drawn";
 pub const TEMPERATURE: &str = "temperature";
 /// Control and port that tells how far the conditions are followed.
 pub const STEER: &str = "steer";
+/// Input for latents of the encoder, and the control that puts them in the place of those drawn before.
+const HEARD: &str = "heard";
+const LISTEN: &str = "listen";
+/// Node that makes groups of mean 0 and deviation 1 of what is heard, and the frame before as the layers read it; its weights
+/// are not learnt.
+const HEARD_GROUP: &str = "prior.heard";
+const BEFORE: &str = "prior.before";
 /// Node that gives the latents the mean and the deviation of the recordings; its weights are not learnt.
 const LATENTS: &str = "prior.latents";
 /// Nodes that turn the position in four bars into waves of some cycles a bar, whose weights are not learnt.
@@ -114,7 +121,14 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
     };
     let port = |name: &str, channels, ratio| Port { name: name.into(), channels, ratio };
     let mut inputs = vec![port(&previous, channels, block), port(TEMPERATURE, 1, block)];
-    let mut read = vec![previous.clone()];
+    inputs.extend([port(HEARD, latents, ratio), port(LISTEN, 1, block)]);
+    let group = network.group;
+    add(HEARD_GROUP, &[HEARD], Op::Conv1d { outputs: channels, kernel: group, stride: group, dilation: 1, groups: 1 });
+    add("prior.drawn.negative", &[&previous], Op::Affine { scale: -1.0, offset: 0.0 });
+    add("prior.heard.change", &[HEARD_GROUP, "prior.drawn.negative"], Op::Add);
+    add("prior.heard.share", &["prior.heard.change", LISTEN], Op::Multiply);
+    add(BEFORE, &[&previous, "prior.heard.share"], Op::Add);
+    let mut read = vec![BEFORE.to_owned()];
     if !conditions.is_empty() {
         inputs.push(port(STEER, 1, block));
         read.push(STEER.into());
@@ -154,7 +168,7 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
         }
     }
     // With the frame before, so that the layers need to learn only what a linear prediction misses.
-    add("prior.known", &[&value, &previous], Op::Concat);
+    add("prior.known", &[&value, BEFORE], Op::Concat);
     let (components, gaussians) = (network.components, network.components * channels);
     add(HEADS, &["prior.known"], Op::Linear { outputs: components + 2 * gaussians });
     let [logits, means, scales] = MIXTURE;
@@ -172,7 +186,11 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
 
 fn controls(conditions: &[MeasuredCondition]) -> Vec<Control> {
     let chance = "How much is left to chance: 1 is as learnt, 0 always the likeliest.";
-    let mut controls = vec![Control::linear(TEMPERATURE, "", (0.0, 2.0), 1.0, chance)];
+    let listen = "How far the model goes on from the input instead of what it has played: 1 is all the way.";
+    let mut controls = vec![
+        Control::linear(TEMPERATURE, "", (0.0, 2.0), 1.0, chance),
+        Control::linear(LISTEN, "", (0.0, 1.0), 0.0, listen),
+    ];
     if !conditions.is_empty() {
         let steer = "How far the model follows the knobs after this one: 1 is all the way, 0 not at all.";
         controls.push(Control::linear(STEER, "", (0.0, 1.0), 1.0, steer));
@@ -205,6 +223,19 @@ fn initial_weights(prior: &Method, latents: &[Spread], seed: u64) -> anyhow::Res
                     let diagonal = |index: usize| index / count == index % count;
                     let deviation = |index: usize| if diagonal(index) { latents[index % count].deviation } else { 0.0 };
                     values = (0..count * count).map(deviation).collect();
+                }
+                (HEARD_GROUP, "weight") => {
+                    // `[frame][latent][heard latent][heard frame]`
+                    values.fill(0.0);
+                    let group = spec.shape[2];
+                    for (output, taps) in values.chunks_exact_mut(count * group).enumerate() {
+                        let (frame, latent) = (output / count, output % count);
+                        taps[latent * group + frame] = 1.0 / latents[latent].deviation;
+                    }
+                }
+                (HEARD_GROUP, _) => {
+                    let bias = latents.iter().map(|spread| -spread.mean / spread.deviation).cycle();
+                    values.iter_mut().zip(bias).for_each(|(value, bias)| *value = bias);
                 }
                 (ANGLES, "weight") => values = angles().map(|(turn, _)| turn).collect(),
                 (ANGLES, _) => values = angles().map(|(_, start)| start).collect(),
@@ -245,7 +276,12 @@ pub fn components(prior: &Method) -> anyhow::Result<usize> {
 pub fn training_graph(generator: &Model) -> anyhow::Result<Method> {
     let prior = generator.method(PRIOR)?;
     let end = prior.nodes.iter().position(|node| node.name == DRAWN).context("its prior draws from no mixture")?;
-    let known = Method { nodes: prior.nodes[..end].to_vec(), outputs: Vec::new(), ..prior.clone() };
+    let mut known = Method { nodes: prior.nodes[..end].to_vec(), outputs: Vec::new(), ..prior.clone() };
+    if let Some(before) = known.nodes.iter().position(|node| node.name == BEFORE) {
+        known.nodes.drain(..=before);
+        known.inputs.retain(|port| ![HEARD, LISTEN].contains(&port.name.as_str()));
+        known.inputs[0].name = BEFORE.into();
+    }
     Ok(showing(&known, &MIXTURE)?)
 }
 
@@ -273,7 +309,8 @@ pub fn spreads(generator: &Model) -> anyhow::Result<Vec<Spread>> {
 /// Returns an error if it has an input of another meaning.
 pub fn conditions(generator: &Model) -> anyhow::Result<Vec<Condition>> {
     let ports = generator.method(PRIOR)?.inputs.iter().map(|port| port.name.as_str());
-    let measured = ports.filter(|name| !name.ends_with(PREVIOUS) && ![TEMPERATURE, STEER].contains(name));
+    let others = [TEMPERATURE, STEER, HEARD, LISTEN];
+    let measured = ports.filter(|name| !name.ends_with(PREVIOUS) && !others.contains(name));
     let condition = |name: &str| {
         let known = Condition::ALL.into_iter().find(|condition| condition.name() == name);
         known.with_context(|| format!("its prior has an input {name:?}, which is not known"))
@@ -291,5 +328,5 @@ fn angles() -> impl Iterator<Item = (f32, f32)> {
 /// Tells whether a weight is learnt: those of a prior, except what scales its latents and what tells the position in the bar.
 #[must_use]
 pub fn is_learnt(name: &str) -> bool {
-    name.starts_with("prior.") && ![LATENTS, ANGLES, SNAKE].iter().any(|fixed| name.starts_with(fixed))
+    name.starts_with("prior.") && ![LATENTS, HEARD_GROUP, ANGLES, SNAKE].iter().any(|fixed| name.starts_with(fixed))
 }

@@ -425,9 +425,11 @@ impl InstanceViewModel {
 
     /// Returns whether the window's keyboard plays the model.
     fn can_play(&self) -> bool {
-        // Other kinds process the audio input.
-        let is_instrument = self.model.as_ref().is_none_or(|model| model.header().kind == Kind::Instrument);
-        is_instrument && self.source.control_source() == ControlSource::Notes
+        match self.model.as_ref().map(|model| model.header().kind) {
+            None | Some(Kind::Instrument) => self.source.control_source() == ControlSource::Notes,
+            Some(Kind::Generator) => true,
+            Some(Kind::Effect | Kind::Codec) => false,
+        }
     }
 
     /// Returns the position of a parameter or a latent knob, 0 … 1.

@@ -1,0 +1,95 @@
+//! Generators that notes start and stop, and that listen to the input.
+
+use ondes_engine::instrument::{Event, EventKind};
+use ondes_engine::pipeline::{InputChannels, Pipeline, PipelineOptions};
+use ondes_tests::audio_models::{LATENTS, RATIO, autoregressive_generator, listening_generator, sound, whole};
+
+const SAMPLE_RATE: u32 = 48_000;
+/// Samples of a hop: the block of the decoder.
+const HOP: usize = 2 * RATIO;
+
+fn pipeline(model: &ondes_engine::model::Model, channels: InputChannels) -> Pipeline {
+    let options = PipelineOptions { sample_rate: SAMPLE_RATE, channels, ..Default::default() };
+    Pipeline::new(model, &options).expect("it plays")
+}
+
+/// Plays keys struck and released at hops, in host blocks of `block`.
+fn play(keys: &[(usize, u8, bool)], gate: f32, hops: usize, block: usize) -> Vec<f32> {
+    let mut pipeline = pipeline(&autoregressive_generator(3), InputChannels::Mono);
+    pipeline.set_control("prior.gate", gate).expect("a control");
+    for &(hop, key, is_down) in keys {
+        let kind = if is_down {
+            EventKind::NoteOn { channel: 0, key, velocity: 0.8 }
+        } else {
+            EventKind::NoteOff { channel: 0, key, velocity: 0.0 }
+        };
+        pipeline.handle(Event { at: (hop * HOP) as u64, kind }).expect("there is room");
+    }
+    let mut played = vec![0.0; pipeline.latency_samples() + hops * HOP];
+    played.chunks_mut(block).for_each(|block| pipeline.process(&[], block));
+    played.split_off(pipeline.latency_samples())
+}
+
+#[test]
+fn each_key_begins_a_piece_of_its_own() {
+    let far = |one: &[f32], other: &[f32]| one.iter().zip(other).any(|(one, other)| (one - other).abs() > 1e-3);
+    let hops = |from: usize, to: usize| from * HOP..to * HOP;
+    let free = play(&[], 0.0, 60, 100);
+    let played = play(&[(20, 60, true), (40, 60, true)], 0.0, 60, 100);
+    assert_eq!(played[hops(0, 20)], free[hops(0, 20)], "before the first key");
+    assert!(far(&played[hops(20, 40)], &free[hops(20, 40)]), "a key changes nothing");
+    // The decoder still sounds of what was before.
+    let other_start = play(&[(30, 60, true)], 0.0, 60, 100);
+    assert_eq!(played[hops(24, 40)], other_start[hops(34, 50)], "the same key at another time");
+    assert_eq!(played[hops(24, 40)], played[hops(44, 60)], "the same key again");
+    let other_key = play(&[(20, 61, true)], 0.0, 60, 100);
+    assert!(far(&played[hops(24, 40)], &other_key[hops(24, 40)]), "another key is no other piece");
+    assert_eq!(played, play(&[(20, 60, true), (40, 60, true)], 0.0, 60, 7), "in other blocks");
+}
+
+#[test]
+fn a_gated_generator_sounds_while_a_key_is_held() {
+    let keys = [(10, 60, true), (30, 60, false), (40, 62, true)];
+    let played = play(&keys, 1.0, 60, 100);
+    let is_silent = |from: usize, to: usize| played[from * HOP..to * HOP].iter().all(|sample| *sample == 0.0);
+    // It opens and closes within 240 samples, two hops.
+    assert!(is_silent(0, 10) && is_silent(32, 40));
+    assert!(!is_silent(10, 12) && !is_silent(29, 30) && !is_silent(40, 42));
+    // Once open, it plays as one without a gate.
+    let free = play(&keys[..1], 0.0, 60, 100);
+    assert_eq!(played[14 * HOP..30 * HOP], free[14 * HOP..30 * HOP]);
+    let largest_step = |sound: &[f32]| sound.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f32::max);
+    assert!(largest_step(&played) <= 1.01 * largest_step(&free), "the gate clicks");
+    assert_eq!(played, play(&keys, 1.0, 60, 7), "in other blocks");
+}
+
+#[test]
+fn a_generator_listens_to_the_input() {
+    let model = listening_generator(5);
+    let input = sound(20 * HOP, SAMPLE_RATE);
+    let encoded = whole(&model, "encode", &[&input]);
+    for channels in [InputChannels::Mono, InputChannels::Stereo] {
+        let mut pipeline = pipeline(&model, channels);
+        assert_eq!(pipeline.channels(), if channels == InputChannels::Stereo { 2 } else { 1 });
+        for (hop, input) in input.chunks_exact(HOP).enumerate() {
+            process(&mut pipeline, input);
+            // The last frame of the hop.
+            let expected = &encoded[(2 * hop + 1) * LATENTS..][..LATENTS];
+            assert_eq!(pipeline.latents(), expected, "{channels:?}, hop {hop}");
+        }
+        pipeline.set_control("listen", 0.0).expect("a control");
+        process(&mut pipeline, &sound(200 * HOP, SAMPLE_RATE));
+        assert_eq!(pipeline.latents(), [0.0; LATENTS], "{channels:?}");
+    }
+}
+
+/// Plays the same input on all channels; the output is the same, too.
+fn process(pipeline: &mut Pipeline, input: &[f32]) {
+    let [mut left, mut right] = [0, 1].map(|_| vec![0.0; input.len()]);
+    if pipeline.channels() == 2 {
+        pipeline.process_stereo([input; 2], [&mut left, &mut right]);
+        assert_eq!(left, right);
+    } else {
+        pipeline.process(input, &mut left);
+    }
+}
