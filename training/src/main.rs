@@ -24,13 +24,14 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use ondes_engine::model::{Model, file};
+use ondes_engine::model::{Kind, Model, file};
 use ondes_training::config::Config;
 use ondes_training::data::report::DataReport;
 use ondes_training::data::{Subset, open_folder, open_measured};
 use ondes_training::distributed::{GroupError, Membership, launch, quiet};
 use ondes_training::evaluate::{Evaluation, evaluate, feature_rate, picture};
 use ondes_training::instrument::InstrumentTask;
+use ondes_training::prior::evaluate::evaluate as evaluate_generator;
 use ondes_training::report::{self, Run};
 use ondes_training::trainer::{Checkpoint, Outcome, interrupt};
 use recipe_arguments::RecipeArguments;
@@ -127,13 +128,13 @@ enum Command {
     /// Converts a RAVE export; `ondes import` does the same without libtorch.
     #[command(hide = true)]
     ImportRave(import_rave_command::ImportRaveArguments),
-    /// Measures the quality of an instrument, a codec or a capture on held-out sound.
+    /// Measures the quality of an instrument, a codec, a generator or a capture on held-out sound.
     Evaluate {
-        /// Instrument, codec or capture.
+        /// Instrument, codec, generator or capture.
         model: PathBuf,
         #[command(flatten)]
         sound: SoundOptions,
-        /// Folder of the recordings that an instrument was trained on, to compare with the nearest of them.
+        /// Folder of the recordings that an instrument or a generator was trained on, to compare with the nearest of them.
         #[arg(long, value_name = "DIR", requires = "data")]
         training: Option<PathBuf>,
         /// Folder for analysed audio [default: a temporary folder].
@@ -276,12 +277,18 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
             if let (Some(dry), Some(wet)) = (&sound.dry, &sound.wet) {
                 return capture_command::evaluate(&model, dry, wet, json);
             }
-            let data = sound.data.context("use --data for instruments, or --dry and --wet for captures")?;
+            let data = sound.data.context("use --data, or --dry and --wet for captures")?;
             let cache = cache.unwrap_or_else(default_cache);
             let rate = feature_rate(&model)?;
             let training = training.map(|folder| open_folder(&folder, &cache, rate, 0)).transpose()?;
             let (measured, learnt) = open_measured(&data, &cache, rate)?;
-            let evaluation = evaluate(&model, &measured, training.or(learnt).as_ref())?;
+            let learnt = training.or(learnt);
+            if model.header().kind == Kind::Generator {
+                let evaluation = evaluate_generator(&model, &measured, learnt.as_ref())?;
+                println!("{}", if json { serde_json::to_string(&evaluation)? } else { evaluation.text() });
+                return Ok(());
+            }
+            let evaluation = evaluate(&model, &measured, learnt.as_ref())?;
             if let Some(path) = out {
                 picture::draw(&model, &measured)?.write_png(&path)?;
             }

@@ -45,7 +45,7 @@ pub(crate) fn decoded(model: &Model, file: &Features) -> anyhow::Result<Vec<f32>
 }
 
 /// Returns noise with the levels of a sound in 16 bands.
-fn band_noise(sound: &[f32]) -> anyhow::Result<Vec<f32>> {
+pub(crate) fn band_noise(sound: &[f32]) -> anyhow::Result<Vec<f32>> {
     let bands = BANK.bands as i64;
     let step = bands * LEVEL_FRAMES;
     let padded = (sound.len() + BANK.delay()) as i64;

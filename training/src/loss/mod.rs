@@ -18,6 +18,7 @@ use crate::random_signs::random_signs;
 use a_weighting::AWeighting;
 pub(crate) use loudness::LoudnessDistance;
 use mel::MelDistance;
+pub use mel::MelSpectrum;
 pub(crate) use power_spectrum::power_spectrum;
 pub use spectral::SpectralDistance;
 use stft::MultiResolutionStft;

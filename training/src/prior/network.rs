@@ -83,10 +83,7 @@ pub fn untrained(
     let port = methods[1].inputs.iter().find(|port| port.channels == latents.len());
     let ratio = port.context("its decoder does not take the latents of its encoder")?.ratio;
     let prior = prior(config, latents.len(), ratio, conditions);
-    let mut weights = Weights::default();
-    for (name, weight) in codec.weights().used_by(&methods.map(Clone::clone)) {
-        weights.insert(name, Tensor::new(weight.shape(), weight.floats().into_owned()));
-    }
+    let mut weights = weights_of(codec, &methods.map(Clone::clone));
     for (name, weight) in initial_weights(&prior, latents, config.seed)? {
         weights.insert(name, weight);
     }
@@ -107,6 +104,28 @@ pub fn untrained(
             ..Card::default()
         },
     };
+    Ok(Model::new(header, weights)?)
+}
+
+/// Returns the weights of some methods, in F32.
+fn weights_of(model: &Model, methods: &[Method]) -> Weights {
+    let mut weights = Weights::default();
+    for (name, weight) in model.weights().used_by(methods) {
+        weights.insert(name, Tensor::new(weight.shape(), weight.floats().into_owned()));
+    }
+    weights
+}
+
+/// Returns the codec of a generator.
+///
+/// # Errors
+/// Returns an error if it has no encoder or no decoder.
+pub fn codec_of(generator: &Model) -> anyhow::Result<Model> {
+    let methods = vec![generator.method("encode")?.clone(), generator.method("decode")?.clone()];
+    let weights = weights_of(generator, &methods);
+    let mut header = Header { kind: Kind::Codec, methods, ..generator.header().clone() };
+    let ports: Vec<Port> = header.methods.iter().flat_map(|method| method.inputs.clone()).collect();
+    header.controls.retain(|control| ports.iter().any(|port| port.name == control.name));
     Ok(Model::new(header, weights)?)
 }
 

@@ -172,7 +172,9 @@ fn priors_follow_bars_where_names_tell_the_tempo() {
 
     // In training the place is that at the beginning of what is drawn, as in the player, by what the encoder is late.
     let crops = task.validation_crops(0..1);
-    let heard = Vec::<f32>::try_from(crops.inputs[bars_port].view(-1)).expect("numbers");
+    // Bars are the last input, with and without what is heard.
+    let last = crops.inputs.last().expect("inputs");
+    let heard = Vec::<f32>::try_from(last.view(-1)).expect("numbers");
     let block_s = prior.block as f64 / RATE as f64;
     let late_s = model.latency_samples(model.method("encode").expect("an encoder")) as f64 / RATE as f64;
     // The validation recording begins after nine tenths of 16 s.
@@ -275,7 +277,8 @@ fn latents_are_those_of_the_codec_and_grouped_in_order() {
     assert_eq!(made.size(), [3, 252]);
     assert_eq!(made.isfinite().all().int64_value(&[]), 1);
     let crops = task.validation_crops(0..2);
-    assert_eq!(crops.inputs.len(), prior.inputs.len());
+    // Without what a generator hears.
+    assert_eq!(crops.inputs.len(), prior.inputs.len() - 2);
     let (target, previous) = (&crops.target, &crops.inputs[0]);
     assert_eq!(target.size()[1..], [12, 25]);
     assert_eq!(previous.narrow(2, 1, 24), target.narrow(2, 0, 24));
@@ -300,4 +303,78 @@ fn conditions_are_measured_around_a_frame() {
     assert_eq!(density.len(), recording.frames());
     let at = |seconds: usize| density[seconds * RATE / 128];
     assert!((at(4) - 3.0).abs() < 0.6 && (at(12) - 6.0).abs() < 0.6, "{} and {}", at(4), at(12));
+}
+
+#[test]
+fn a_prior_reads_what_it_hears_like_what_it_has_drawn() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = recipe(folder.path(), "group = 4\n");
+    let data = config.data.clone();
+    let task = PriorTask::new(config).expect("a task");
+    let model = task.initial();
+    let rate = feature_rate(model).expect("a codec");
+    let recordings = crate::data::open_folder(&data, &folder.path().join("cache"), rate, 0).expect("recordings");
+    let stream = LatentStream::new(model, &recordings, &[]).expect("latents");
+    // 20 groups of four frames of three latents.
+    let blocks = 20;
+    let frames = |values: &Tensor| {
+        let frame_by_frame = values.narrow(1, 400, 4 * blocks as i64).transpose(0, 1).contiguous().view(-1);
+        Vec::<f32>::try_from(frame_by_frame).expect("numbers")
+    };
+    let heard = frames(&stream.latents);
+    let drawn = frames(&stream.scaled(&network::spreads(model).expect("a generator")));
+    let run = |listen: f32| {
+        let prior = model.method(PRIOR).expect("a prior");
+        let mut executor = ondes_engine::native::Executor::new(model, PRIOR, ondes_engine::Kernels::detect(), 1, 1);
+        let executor = executor.as_mut().expect("it can be run");
+        executor.seed(0, 1);
+        let mut made = Vec::new();
+        for (heard, drawn) in heard.chunks_exact(12).zip(drawn.chunks_exact(12)) {
+            executor.begin(&[0], 1);
+            for (index, port) in prior.inputs.iter().enumerate() {
+                let input = executor.input(index);
+                match port.name.as_str() {
+                    "heard" if listen > 0.0 => input.copy_from_slice(heard),
+                    "listen" => input.fill(listen),
+                    name if name.starts_with(DRAWN) && listen == 0.0 => input.copy_from_slice(drawn),
+                    _ => input.fill(0.3),
+                }
+            }
+            executor.run();
+            made.extend_from_slice(executor.output(0));
+        }
+        made
+    };
+    let largest = run(1.0).iter().zip(run(0.0)).map(|(heard, drawn)| (heard - drawn).abs()).fold(0.0, f32::max);
+    assert!(largest < 1e-3, "{largest}");
+}
+
+#[test]
+fn a_generator_is_compared_with_recordings() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = recipe(folder.path(), "");
+    let sounds = config.data.clone();
+    std::fs::copy(sounds.join("a.wav"), sounds.join("b 90 bpm.wav")).expect("a copy");
+    let task = PriorTask::new(config).expect("a task");
+    let model = task.initial();
+    let rate = feature_rate(model).expect("a codec");
+    let recordings = crate::data::open_folder(&sounds, &folder.path().join("cache"), rate, 0).expect("recordings");
+    let evaluation = evaluate::evaluate(model, &recordings, None).expect("it can be compared");
+    assert!((evaluation.seconds - 16.0).abs() < 0.1, "{}", evaluation.seconds);
+    let named = |name: &str| evaluation.comparisons.iter().find(|row| row.name == name).expect("a row");
+    let (same, generator, noise) = (named("recordings"), named("generator"), named("noise"));
+    // The recordings are equal; the generator is untrained.
+    for (same, other) in [
+        (same.frechet, generator.frechet),
+        (same.loudness_db, generator.loudness_db),
+        (same.centroid_semitones, noise.centroid_semitones),
+        (same.intervals_ms, named("shuffled recordings").intervals_ms),
+        (same.nearest, generator.nearest),
+    ] {
+        assert!(same < 0.05 && other > 10.0 * same.max(1e-3), "{same} and {other}: {evaluation:?}");
+    }
+    assert!((same.onsets - 4.5).abs() < 0.2, "{}", same.onsets);
+    assert_eq!(evaluation.responses.len(), network::conditions(model).expect("a generator").len());
+    assert!(evaluation.timing.is_none() && evaluation.endurance.tempo_error_percent.is_none());
+    assert!(evaluation.text().contains("generator"));
 }

@@ -1,0 +1,530 @@
+//! Quality of a generator: its sound compared with recordings that it has not learnt.
+//!
+//! It plays one piece for every second recording, as long, at the tempo and with the knobs that were measured in it. These
+//! pieces are compared with the other recordings. So are those recordings themselves (no generator can be nearer), what the
+//! codec makes of them, their sound in shuffled order, and noise.
+
+use anyhow::ensure;
+use ondes_engine::dsp::loudness::Loudness;
+use ondes_engine::model::{Kind as ModelKind, Model};
+use ondes_engine::pipeline::{Pipeline, PipelineOptions};
+use ondes_engine::random::SplitMix64;
+use serde::Serialize;
+use tch::{Device, Kind, Tensor};
+
+use super::conditions::{Condition, onsets, tempo_in_name};
+use super::network;
+use crate::codec::evaluate::band_noise;
+use crate::data::{Features, Recordings};
+use crate::loss::MelSpectrum;
+
+/// Length of the recordings that are used, seconds; of more every n-th one is.
+const MEASURED_S: f64 = 600.0;
+/// Length of those that were learnt, in which near ones are sought, seconds.
+const LEARNT_S: f64 = 1800.0;
+/// Time that one embedding describes, and one piece of sound of which the nearest is sought, seconds.
+const EMBEDDED_S: f64 = 0.5;
+const NEAREST_S: f64 = 1.0;
+/// Length of a shuffled piece, seconds.
+const SHUFFLED_S: f64 = 0.02;
+/// Level below which the centroid is not compared, dB.
+const AUDIBLE_DB: f32 = -60.0;
+/// Quantiles at which distributions are compared.
+const QUANTILES: usize = 1_000;
+/// Length of the piece in which drift is sought, and of its parts, seconds.
+const LONG_S: f64 = 600.0;
+const PART_S: f64 = 10.0;
+/// Length of the pieces that show what a knob does, seconds.
+const KNOB_S: f64 = 30.0;
+/// Positions of the knob.
+const KNOB_POSITIONS: [f32; 3] = [0.1, 0.5, 0.9];
+/// Largest error of the tempo that is sought, and the step, as a share.
+const TEMPO_RANGE: f64 = 0.03;
+const TEMPO_STEP: f64 = 0.000_1;
+/// Sixteenths of a beat.
+const STEPS_OF_BEAT: f64 = 4.0;
+
+/// Distances of one kind of sound from the recordings.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// Name in the table.
+    pub name: &'static str,
+    /// Fréchet distance of the means and deviations of log mel spectra in half a second (Heusel et al., arXiv:1706.08500,
+    /// for this embedding).
+    pub frechet: f64,
+    /// Wasserstein distance of the intervals between onsets, ms.
+    pub intervals_ms: f64,
+    /// Wasserstein distance of loudness, dB.
+    pub loudness_db: f64,
+    /// Wasserstein distance of the spectral centroid, semitones.
+    pub centroid_semitones: f64,
+    /// Onsets a second.
+    pub onsets: f64,
+    /// Distance of a second from the nearest one that was learnt, mean over seconds, nepers; small values are copies.
+    pub nearest: f64,
+}
+
+/// Timing of onsets against the grid of sixteenths at a known tempo.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Timing {
+    /// Mean error of the tempo over the pieces, percent.
+    pub tempo_error_percent: f64,
+    /// Largest of these errors, percent.
+    pub largest_tempo_error_percent: f64,
+    /// Deviation of onsets from their sixteenths, root of the mean square, ms.
+    pub deviation_ms: f64,
+}
+
+/// Response to a knob.
+#[derive(Clone, Debug, Serialize)]
+pub struct Response {
+    /// Name of the control.
+    pub control: &'static str,
+    /// Unit.
+    pub unit: &'static str,
+    /// Positions of the knob with what was measured there.
+    pub measured: Vec<(f32, f32)>,
+}
+
+/// A long piece, in parts of ten seconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Endurance {
+    /// Length, seconds.
+    pub seconds: f64,
+    /// Softest and loudest part, dB.
+    pub levels_db: (f32, f32),
+    /// Fewest and most onsets a second in a part.
+    pub onsets: (f32, f32),
+    /// Error of the tempo over the whole piece, percent; `None` without bars.
+    pub tempo_error_percent: Option<f64>,
+}
+
+/// Quality of a generator.
+#[derive(Clone, Debug, Serialize)]
+pub struct GeneratorEvaluation {
+    /// Length of all generated pieces that are compared, seconds.
+    pub seconds: f64,
+    /// The generator and others, compared with the recordings.
+    pub comparisons: Vec<Comparison>,
+    /// Timing of the recordings and of the generator; `None` without bars.
+    pub timing: Option<[Timing; 2]>,
+    /// Responses to the knobs.
+    pub responses: Vec<Response>,
+    /// A long piece.
+    pub endurance: Endurance,
+}
+
+/// Evaluates a generator on recordings that it has not learnt, beside those that it has learnt if they are given.
+///
+/// # Errors
+/// Returns an error if the model is no generator with a codec, there are fewer than two recordings, or one cannot be read.
+pub fn evaluate(
+    model: &Model,
+    recordings: &Recordings,
+    learnt: Option<&Recordings>,
+) -> anyhow::Result<GeneratorEvaluation> {
+    ensure!(model.header().kind == ModelKind::Generator, "only generators can be evaluated by what they play");
+    let recordings = recordings.thinned(MEASURED_S);
+    ensure!(recordings.indices.len() >= 2, "at least two recordings are needed");
+    let player = Player::new(model)?;
+    let tempos: Vec<Option<f32>> = recordings.iter().map(|recording| tempo_in_name(&recording.source.name)).collect();
+    let files = recordings.features().collect::<anyhow::Result<Vec<_>>>()?;
+    let [compared, reference] = [1, 0].map(|first| files.iter().zip(&tempos).skip(first).step_by(2));
+    let sounds = |files: &mut dyn Iterator<Item = (&Features, &Option<f32>)>| -> Vec<Vec<f32>> {
+        files.map(|(file, _)| file.audio().to_vec()).collect()
+    };
+    let reference = sounds(&mut reference.clone());
+    let recorded = sounds(&mut compared.clone());
+    let mut generated = Vec::new();
+    for (seed, (file, tempo)) in compared.clone().enumerate() {
+        generated.push(player.play(file.seconds(), &player.settings_of(file, *tempo), seed as u64)?);
+    }
+    let codec = network::codec_of(model)?;
+    let coded = recorded.iter().map(|sound| play(&codec, sound, &[], 0)).collect::<anyhow::Result<Vec<_>>>()?;
+    let noise = recorded.iter().map(|sound| band_noise(sound)).collect::<anyhow::Result<Vec<_>>>()?;
+    let shuffled: Vec<Vec<f32>> = recorded.iter().map(|sound| shuffled(sound, player.sample_rate)).collect();
+
+    let traits = |sounds: &[Vec<f32>]| Traits::of(sounds, player.sample_rate);
+    let known = match learnt {
+        Some(learnt) => {
+            let files = learnt.thinned(LEARNT_S).features().collect::<anyhow::Result<Vec<_>>>()?;
+            traits(&files.iter().map(|file| file.audio().to_vec()).collect::<Vec<_>>()).mel
+        }
+        None => traits(&reference).mel,
+    };
+    let reference = traits(&reference);
+    let rows = [
+        ("recordings", &recorded),
+        ("codec alone", &coded),
+        ("generator", &generated),
+        ("shuffled recordings", &shuffled),
+        ("noise", &noise),
+    ];
+    let comparisons = rows.map(|(name, sounds)| traits(sounds).compare(name, &reference, &known));
+    let follows_bars = player.conditions.contains(&Condition::Bars);
+    let timing = |sounds: &[Vec<f32>]| {
+        let timed = sounds.iter().zip(compared.clone()).filter_map(|(sound, (_, tempo))| Some((sound, (*tempo)?)));
+        Timing::of(timed.map(|(sound, tempo)| (onset_times(sound, player.sample_rate), f64::from(tempo))))
+    };
+    Ok(GeneratorEvaluation {
+        seconds: generated.iter().map(Vec::len).sum::<usize>() as f64 / player.sample_rate,
+        comparisons: comparisons.into(),
+        timing: follows_bars.then(|| [&recorded, &generated].map(|sounds| timing(sounds))),
+        responses: player.responses()?,
+        endurance: player.endurance()?,
+    })
+}
+
+/// Plays a generator.
+struct Player<'a> {
+    model: &'a Model,
+    conditions: Vec<Condition>,
+    sample_rate: f64,
+}
+
+impl<'a> Player<'a> {
+    fn new(model: &'a Model) -> anyhow::Result<Self> {
+        let conditions = network::conditions(model)?;
+        Ok(Self { model, conditions, sample_rate: f64::from(model.header().sample_rate) })
+    }
+
+    /// Returns the knobs for what is measured in a recording, within their ranges.
+    fn settings_of(&self, file: &Features, tempo: Option<f32>) -> Vec<(&'static str, f32)> {
+        let set = |condition: &Condition| {
+            let value = match condition {
+                Condition::Bars => tempo?,
+                _ => {
+                    let measured = condition.measure(file, None, 0);
+                    measured.iter().sum::<f32>() / measured.len() as f32
+                }
+            };
+            let known = self.model.header().controls.iter().find(|known| known.name == condition.control())?;
+            Some((condition.control(), known.clamp(value)))
+        };
+        self.conditions.iter().filter_map(set).collect()
+    }
+
+    /// Plays a piece.
+    fn play(&self, seconds: f64, settings: &[(&str, f32)], seed: u64) -> anyhow::Result<Vec<f32>> {
+        play(self.model, &vec![0.0; (seconds * self.sample_rate) as usize], settings, seed)
+    }
+
+    /// Measures what the knobs do, each by itself.
+    fn responses(&self) -> anyhow::Result<Vec<Response>> {
+        let knobs = self.conditions.iter().filter(|condition| **condition != Condition::Bars);
+        let response = |condition: &Condition| {
+            let controls = &self.model.header().controls;
+            let Some(knob) = controls.iter().find(|known| known.name == condition.control()) else {
+                anyhow::bail!("it has no control {:?}", condition.control());
+            };
+            let measure = |position: f32| {
+                let value = knob.min + position * (knob.max - knob.min);
+                let sound = self.play(KNOB_S, &[(condition.control(), value)], 0)?;
+                let measured = match condition {
+                    Condition::Loudness => level_db(&loudness(&sound, self.sample_rate)),
+                    _ => (onset_times(&sound, self.sample_rate).len() as f64 / KNOB_S) as f32,
+                };
+                anyhow::Ok((value, measured))
+            };
+            let measured = KNOB_POSITIONS.into_iter().map(measure).collect::<anyhow::Result<_>>()?;
+            Ok(Response { control: condition.control(), unit: condition.unit(), measured })
+        };
+        knobs.map(response).collect()
+    }
+
+    /// Plays a long piece with all knobs at their defaults.
+    fn endurance(&self) -> anyhow::Result<Endurance> {
+        let sound = self.play(LONG_S, &[], 0)?;
+        let parts = || sound.chunks_exact((PART_S * self.sample_rate) as usize);
+        let range = |values: Vec<f32>| {
+            let edge = |choose: fn(f32, f32) -> f32| values.iter().copied().reduce(choose).unwrap_or(0.0);
+            (edge(f32::min), edge(f32::max))
+        };
+        let times = onset_times(&sound, self.sample_rate);
+        let onsets = |part: usize| {
+            let (start, end) = (part as f64 * PART_S, (part + 1) as f64 * PART_S);
+            (times.iter().filter(|time| (start..end).contains(*time)).count() as f64 / PART_S) as f32
+        };
+        let bars = self.conditions.contains(&Condition::Bars);
+        let tempo = self.model.header().controls.iter().find(|known| known.name == Condition::Bars.control());
+        Ok(Endurance {
+            seconds: LONG_S,
+            levels_db: range(parts().map(|part| level_db(&loudness(part, self.sample_rate))).collect()),
+            onsets: range((0..parts().len()).map(onsets).collect()),
+            tempo_error_percent: tempo
+                .filter(|_| bars)
+                .map(|tempo| 100.0 * tempo_error(&times, f64::from(tempo.default))),
+        })
+    }
+}
+
+/// Plays a model with an input; the output is aligned with it and has its length.
+fn play(model: &Model, input: &[f32], settings: &[(&str, f32)], seed: u64) -> anyhow::Result<Vec<f32>> {
+    let sample_rate = model.header().sample_rate;
+    let mut pipeline = Pipeline::new(model, &PipelineOptions { sample_rate, seed, ..Default::default() })?;
+    for (control, value) in settings {
+        pipeline.set_control(control, *value)?;
+    }
+    let latency = pipeline.latency_samples();
+    let input: Vec<f32> = input.iter().copied().chain(std::iter::repeat_n(0.0, latency)).collect();
+    let mut sound = vec![0.0; input.len()];
+    pipeline.process(&input, &mut sound);
+    Ok(sound.split_off(latency))
+}
+
+/// Returns the A-weighted level every hundredth of a second, dB.
+fn loudness(sound: &[f32], sample_rate: f64) -> Vec<f32> {
+    let mut levels = Vec::new();
+    Loudness::new(sample_rate, (sample_rate / 100.0) as usize).push(sound, |level| levels.push(level));
+    levels
+}
+
+/// Returns the level of the mean power, dB.
+fn level_db(levels: &[f32]) -> f32 {
+    let power: f32 = levels.iter().map(|level| 10.0_f32.powf(level / 10.0)).sum();
+    10.0 * (power / levels.len().max(1) as f32).log10()
+}
+
+/// Returns the times at which sounds begin, seconds.
+fn onset_times(sound: &[f32], sample_rate: f64) -> Vec<f64> {
+    onsets(sound, sample_rate).into_iter().map(|sample| sample as f64 / sample_rate).collect()
+}
+
+/// Returns a sound whose pieces are in random order.
+fn shuffled(sound: &[f32], sample_rate: f64) -> Vec<f32> {
+    let mut pieces: Vec<&[f32]> = sound.chunks_exact((SHUFFLED_S * sample_rate) as usize).collect();
+    let mut random = SplitMix64::new(1);
+    for last in (1..pieces.len()).rev() {
+        pieces.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);
+    }
+    pieces.concat()
+}
+
+/// Properties of sounds that are compared.
+struct Traits {
+    /// Logarithmic mel spectra of all sounds one after the other, `[band, frame]`.
+    mel: Tensor,
+    /// Frames a second of these.
+    frame_rate: f64,
+    intervals_ms: Vec<f32>,
+    loudness_db: Vec<f32>,
+    centroid_semitones: Vec<f32>,
+    onsets: f64,
+}
+
+impl Traits {
+    fn of(sounds: &[Vec<f32>], sample_rate: f64) -> Self {
+        let spectrum = MelSpectrum::new(sample_rate, Device::Cpu);
+        let (mut mels, mut onsets, mut seconds) = (Vec::new(), 0, 0.0);
+        let (mut intervals_ms, mut loudness_db, mut centroid_semitones) = (Vec::new(), Vec::new(), Vec::new());
+        for sound in sounds {
+            let mel = spectrum.logarithm(&Tensor::from_slice(sound).view([1, -1])).squeeze_dim(0);
+            let times = onset_times(sound, sample_rate);
+            intervals_ms.extend(times.windows(2).map(|pair| (1e3 * (pair[1] - pair[0])) as f32));
+            onsets += times.len();
+            seconds += sound.len() as f64 / sample_rate;
+            loudness_db.extend(loudness(sound, sample_rate));
+            centroid_semitones.extend(spectrum.centroids(&mel, AUDIBLE_DB));
+            mels.push(mel);
+        }
+        let mel = Tensor::cat(&mels, 1);
+        let frame_rate = spectrum.frame_rate();
+        Self { mel, frame_rate, intervals_ms, loudness_db, centroid_semitones, onsets: onsets as f64 / seconds }
+    }
+
+    fn frames(&self, seconds: f64) -> i64 {
+        (seconds * self.frame_rate).round() as i64
+    }
+
+    /// Returns means and deviations of the bands in each half second, `[half second, value]`.
+    fn embeddings(&self) -> Tensor {
+        let frames = self.frames(EMBEDDED_S);
+        let count = self.mel.size()[1] / frames;
+        let cut = self.mel.narrow(1, 0, count * frames).reshape([-1, count, frames]);
+        let both = [cut.mean_dim([2_i64].as_slice(), false, Kind::Float), cut.std_dim(2, false, false)];
+        Tensor::cat(&both, 0).transpose(0, 1).to_kind(Kind::Double)
+    }
+
+    /// Compares these sounds with recordings, and with the spectra of those that were learnt.
+    fn compare(&self, name: &'static str, reference: &Self, learnt: &Tensor) -> Comparison {
+        Comparison {
+            name,
+            frechet: frechet(&self.embeddings(), &reference.embeddings()),
+            intervals_ms: wasserstein(&self.intervals_ms, &reference.intervals_ms),
+            loudness_db: wasserstein(&self.loudness_db, &reference.loudness_db),
+            centroid_semitones: wasserstein(&self.centroid_semitones, &reference.centroid_semitones),
+            onsets: self.onsets,
+            nearest: nearest(&self.mel, learnt, self.frames(NEAREST_S)),
+        }
+    }
+}
+
+/// Returns the Fréchet distance of the Gaussians with the means and covariances of `[row, value]`.
+fn frechet(one: &Tensor, other: &Tensor) -> f64 {
+    let [(mean, covariance), (other_mean, other_covariance)] = [one, other].map(|rows| {
+        let mean = rows.mean_dim([0_i64].as_slice(), true, Kind::Double);
+        let centred = rows - &mean;
+        (mean, centred.transpose(0, 1).matmul(&centred) / (rows.size()[0] - 1).max(1) as f64)
+    });
+    let root = |matrix: &Tensor| {
+        let (values, vectors) = matrix.linalg_eigh("L");
+        vectors.matmul(&values.clamp_min(0.0).sqrt().diag(0)).matmul(&vectors.transpose(0, 1))
+    };
+    let first = root(&covariance);
+    let cross = root(&first.matmul(&other_covariance).matmul(&first));
+    let means = (mean - other_mean).square().sum(Kind::Double);
+    let spreads = covariance.trace() + other_covariance.trace() - cross.trace() * 2.0;
+    (means + spreads).double_value(&[]).max(0.0)
+}
+
+/// Returns the Wasserstein distance of two samples: the mean distance of their quantiles.
+fn wasserstein(one: &[f32], other: &[f32]) -> f64 {
+    if one.is_empty() || other.is_empty() {
+        return f64::INFINITY;
+    }
+    let quantiles = |values: &[f32]| {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f32::total_cmp);
+        (0..QUANTILES).map(move |index| f64::from(sorted[index * sorted.len() / QUANTILES])).collect::<Vec<_>>()
+    };
+    let (one, other) = (quantiles(one), quantiles(other));
+    one.iter().zip(&other).map(|(one, other)| (one - other).abs()).sum::<f64>() / QUANTILES as f64
+}
+
+/// Returns the distance of each piece of `frames` from the nearest in `learnt`, both `[band, frame]`: the root of the mean
+/// square over bands and frames, mean over pieces.
+fn nearest(mel: &Tensor, learnt: &Tensor, frames: i64) -> f64 {
+    let (bands, count) = (mel.size()[0], mel.size()[1] / frames);
+    let pieces = mel.narrow(1, 0, count * frames).reshape([bands, count, frames]).transpose(0, 1).contiguous();
+    let learnt = learnt.unsqueeze(0);
+    let sum = |of: &Tensor| of.square().sum_dim_intlist([1_i64].as_slice(), true, Kind::Float);
+    let energies = sum(&learnt).avg_pool1d([frames], [1], [0], false, true) * frames as f64;
+    let products = learnt.conv1d(&pieces, None::<Tensor>, [1], [0], [1], 1);
+    let own = pieces.square().sum_dim_intlist([1_i64, 2].as_slice(), false, Kind::Float).view([1, -1, 1]);
+    let squares = (energies - products * 2.0 + own).clamp_min(0.0) / (bands * frames) as f64;
+    squares.amin([2_i64].as_slice(), false).sqrt().mean(Kind::Float).double_value(&[])
+}
+
+impl Timing {
+    /// Measures onsets, seconds, at tempos, beats a minute.
+    fn of(pieces: impl Iterator<Item = (Vec<f64>, f64)>) -> Self {
+        let (mut errors, mut squares) = (Vec::new(), Vec::new());
+        for (times, tempo) in pieces {
+            errors.push(100.0 * tempo_error(&times, tempo));
+            let step_s = 60.0 / tempo / STEPS_OF_BEAT;
+            squares.extend(times.iter().map(|time| (1e3 * (time - (time / step_s).round() * step_s)).powi(2)));
+        }
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+        Self {
+            tempo_error_percent: mean(&errors),
+            largest_tempo_error_percent: errors.iter().copied().fold(0.0, f64::max),
+            deviation_ms: mean(&squares).sqrt(),
+        }
+    }
+}
+
+/// Returns the error of the tempo of onsets, as a share: that of the tempo near `tempo` on whose sixteenths they lie best.
+fn tempo_error(times: &[f64], tempo: f64) -> f64 {
+    let steps = (TEMPO_RANGE / TEMPO_STEP).round() as i32;
+    let fit = |step: &i32| {
+        let cycles = tempo * (1.0 + f64::from(*step) * TEMPO_STEP) / 60.0 * STEPS_OF_BEAT;
+        let (sines, cosines) = times.iter().fold((0.0, 0.0), |(sines, cosines), time| {
+            let (sine, cosine) = (std::f64::consts::TAU * cycles * time).sin_cos();
+            (sines + sine, cosines + cosine)
+        });
+        sines.hypot(cosines)
+    };
+    let best = (-steps..=steps).max_by(|one, other| fit(one).total_cmp(&fit(other)));
+    f64::from(best.unwrap_or(0)).abs() * TEMPO_STEP
+}
+
+impl GeneratorEvaluation {
+    /// Returns the figures as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = format!("{:.0} s of generated sound\n", self.seconds);
+        let heads = ["Fréchet", "intervals", "loudness", "centroid", "onsets", "nearest"];
+        text += &format!("{:20} {}\n", "", heads.map(|head| format!("{head:>10}")).join(" "));
+        for row in &self.comparisons {
+            let Comparison { frechet, intervals_ms, loudness_db, centroid_semitones, onsets, nearest, .. } = row;
+            let values = [frechet, intervals_ms, loudness_db, centroid_semitones, onsets, nearest];
+            text += &format!("{:20} {}\n", row.name, values.map(|value| format!("{value:>10.3}")).join(" "));
+        }
+        text += &format!(
+            "{:20} {}\n",
+            "",
+            ["", "ms", "dB", "semitones", "/s", "Np"].map(|unit| format!("{unit:>10}")).join(" ")
+        );
+        if let Some(timing) = self.timing {
+            for (name, timing) in ["recordings", "generator"].into_iter().zip(timing) {
+                let Timing { tempo_error_percent: error, largest_tempo_error_percent: largest, deviation_ms } = timing;
+                text += &format!(
+                    "{name}: tempo error {error:.2} %, at most {largest:.2} %; onsets {deviation_ms:.1} ms off their sixteenths\n"
+                );
+            }
+        }
+        for Response { control, unit, measured } in &self.responses {
+            let pairs = measured.iter().map(|(knob, measured)| format!("{knob:.1} gives {measured:.1}"));
+            text += &format!("{control}, {unit}: {}\n", pairs.collect::<Vec<_>>().join(", "));
+        }
+        let Endurance { seconds, levels_db, onsets, tempo_error_percent } = self.endurance;
+        text += &format!(
+            "{seconds:.0} s at a stretch, in parts of {PART_S:.0} s: {:.1} to {:.1} dB, {:.1} to {:.1} onsets a second",
+            levels_db.0, levels_db.1, onsets.0, onsets.1
+        );
+        if let Some(error) = tempo_error_percent {
+            text += &format!("; tempo error {error:.2} %");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_those_of_their_definitions() {
+        let ramp: Vec<f32> = (0..500).map(|n| n as f32 / 500.0).collect();
+        let shifted: Vec<f32> = ramp.iter().rev().map(|value| value + 3.0).collect();
+        assert!((wasserstein(&ramp, &shifted) - 3.0).abs() < 1e-5);
+        assert_eq!(wasserstein(&ramp, &ramp), 0.0);
+        assert_eq!(wasserstein(&[], &ramp), f64::INFINITY);
+
+        // Gaussians of deviations 1 and 2 at a distance of 3, in the first of two values.
+        let normal = |mean: f64, deviation: f64| {
+            let rows = Tensor::randn([20_000, 2], (Kind::Double, Device::Cpu));
+            rows * Tensor::from_slice(&[deviation, 1.0]) + Tensor::from_slice(&[mean, 0.0])
+        };
+        tch::manual_seed(1);
+        let distance = frechet(&normal(0.0, 1.0), &normal(3.0, 2.0));
+        assert!((distance - 10.0).abs() < 0.3, "{distance}");
+        let rows = normal(0.0, 1.0);
+        assert!(frechet(&rows, &rows) < 1e-6);
+
+        let learnt = Tensor::randn([4, 100], (Kind::Float, Device::Cpu));
+        let copy = learnt.narrow(1, 37, 20);
+        assert!(nearest(&copy, &learnt, 10) < 1e-2);
+        assert!((nearest(&(copy + 2.0), &learnt, 10) - 2.0).abs() < 0.6);
+    }
+
+    #[test]
+    fn timing_is_measured_against_the_grid() {
+        // Eighths at 121 beats a minute, every second one half a millisecond late.
+        let times: Vec<f64> =
+            (0..400).map(|n| f64::from(n) * 30.0 / 121.0 + if n % 2 == 0 { 0.0 } else { 5e-4 }).collect();
+        assert!((tempo_error(&times, 120.0) - 1.0 / 120.0).abs() < 1.5e-4);
+        let timing = Timing::of([(times, 121.0)].into_iter());
+        assert!(timing.tempo_error_percent < 0.02 && timing.largest_tempo_error_percent < 0.02, "{timing:?}");
+        assert!((timing.deviation_ms - 0.5 / 2.0_f64.sqrt()).abs() < 0.01, "{timing:?}");
+    }
+
+    #[test]
+    fn shuffled_sound_has_the_same_pieces() {
+        let sound: Vec<f32> = (0..8_000).map(|n| (n / 160) as f32).collect();
+        let mut mixed = shuffled(&sound, 8_000.0);
+        assert!(mixed != sound && mixed.chunks(160).all(|piece| piece.iter().all(|sample| *sample == piece[0])));
+        mixed.sort_by(f32::total_cmp);
+        assert_eq!(mixed, sound);
+    }
+}
