@@ -118,7 +118,7 @@ impl PluginCore {
         }
         self.notes = NoteEventDecoder::default();
         let player = Player::new(session, self.instance.clone(), setup, &self.parameters.player_parameters());
-        self.instance.sleep_state.set(player.tail_samples() as u32, false);
+        self.instance.sleep_state.set(tail_samples(&player), false);
         let latency = player.latency_samples() as u32;
         self.player = Some(player);
         Some(latency)
@@ -174,10 +174,15 @@ impl PluginCore {
         }
         let (size, quality) = (self.parameters.size(), self.parameters.quality());
         self.instance.request_variant(size, quality, self.parameters.input_channels());
-        let tail = player.tail_samples() as u32;
+        let tail = tail_samples(player);
         self.instance.sleep_state.set(tail, player.is_silent() && !changed);
         ProcessStatus::Tail(tail)
     }
+}
+
+/// Returns the tail in samples; the largest number means an endless one, in CLAP and in VST3.
+fn tail_samples(player: &Player) -> u32 {
+    player.tail_samples().try_into().unwrap_or(u32::MAX)
 }
 
 /// Converts the host's transport; `None` without tempo or position.

@@ -2,6 +2,8 @@
 
 mod host;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use clack_host::events::event_types::NoteExpressionType;
 use host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, with_selection};
 use ondes_engine::dsp::level::peak;
@@ -15,6 +17,13 @@ use rand::{RngExt as _, SeedableRng as _};
 const EXPRESSIONS: [NoteExpressionType; 3] =
     [NoteExpressionType::Expression, NoteExpressionType::Vibrato, NoteExpressionType::Brightness];
 
+/// Held by tests that measure memory, which instances of another test would change.
+static MEASURED: Mutex<()> = Mutex::new(());
+
+fn measure_alone() -> MutexGuard<'static, ()> {
+    MEASURED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Returns the resident memory of this process in bytes; `None` on systems without `/proc`.
 fn resident_bytes() -> Option<usize> {
     let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
@@ -23,6 +32,7 @@ fn resident_bytes() -> Option<usize> {
 
 #[test]
 fn two_hundred_instances_leak_nothing() {
+    let _alone = measure_alone();
     let cycle = |round: usize| {
         let mut host = Host::new(if round.is_multiple_of(2) { INSTRUMENT } else { EFFECT });
         // Some are never activated, as during a scan.
@@ -151,6 +161,7 @@ fn play_at_random(host: &mut Host, product: Product, random: &mut StdRng, second
 
 #[test]
 fn random_use_neither_fails_nor_leaks() {
+    let _alone = measure_alone();
     let minutes: f64 = std::env::var("ONDES_SOAK_MINUTES").map_or(1.0, |minutes| minutes.parse().unwrap());
     let seed = std::env::var("ONDES_SOAK_SEED").map_or(4, |seed| seed.parse().unwrap());
     let mut random = StdRng::seed_from_u64(seed);

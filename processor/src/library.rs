@@ -56,9 +56,9 @@ impl BundledModel {
     }
 }
 
-/// The bundled models in the order of lists: instruments from recordings, synthetic ones, captures, codecs. A new instance
-/// loads its product's [`Product::initial_model`].
-pub static BUNDLED: [BundledModel; 14] = [
+/// The bundled models in the order of lists: instruments from recordings, synthetic ones, captures, codecs, generators. A new
+/// instance loads its product's [`Product::initial_model`].
+pub static BUNDLED: [BundledModel; 15] = [
     BundledModel::new("Violin", include_bytes!("../../assets/models/violin.ondes")),
     BundledModel::new("Saxophone", include_bytes!("../../assets/models/saxophone.ondes")),
     BundledModel::new("Cello", include_bytes!("../../assets/models/cello.ondes")),
@@ -73,6 +73,7 @@ pub static BUNDLED: [BundledModel; 14] = [
     BundledModel::new("Triode", include_bytes!("../../assets/models/triode.ondes")),
     BundledModel::new("Fuzz", include_bytes!("../../assets/models/fuzz.ondes")),
     BundledModel::new("Strings", include_bytes!("../../assets/models/strings.ondes")),
+    BundledModel::new("Drums", include_bytes!("../../assets/models/drums.ondes")),
 ];
 
 /// Reference to a model file or a cabinet file, as saved in projects.

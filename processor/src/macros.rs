@@ -65,7 +65,7 @@ impl MacroRange {
         match (part, self.curve) {
             (0.0, _) => from,
             (1.0, _) => to,
-            (_, Curve::Linear) => from + part * (to - from),
+            (_, Curve::Linear | Curve::Steps) => from + part * (to - from),
             (_, Curve::Logarithmic) => from * (to / from).powf(part),
         }
     }
@@ -77,7 +77,7 @@ impl MacroRange {
             if value < self.default { (self.min, self.default, 0.0) } else { (self.default, self.max, MACRO_CENTRE) };
         let part = match self.curve {
             _ if from == to => 0.0,
-            Curve::Linear => (value - from) / (to - from),
+            Curve::Linear | Curve::Steps => (value - from) / (to - from),
             Curve::Logarithmic => (value.max(f32::MIN_POSITIVE) / from).ln() / (to / from).ln(),
         };
         start + MACRO_CENTRE * if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 }

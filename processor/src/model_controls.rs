@@ -92,7 +92,7 @@ pub fn normalize(control: &Control, value: f32) -> f32 {
     let Control { min, max, curve, .. } = *control;
     let value = control.clamp(value);
     match curve {
-        Curve::Linear => (value - min) / (max - min),
+        Curve::Linear | Curve::Steps => (value - min) / (max - min),
         Curve::Logarithmic => (value / min).ln() / (max / min).ln(),
     }
 }
@@ -103,7 +103,7 @@ pub fn denormalize(control: &Control, position: f32) -> f32 {
     let Control { min, max, curve, .. } = *control;
     let position = position.clamp(0.0, 1.0);
     let value = match curve {
-        Curve::Linear => min + position * (max - min),
+        Curve::Linear | Curve::Steps => min + position * (max - min),
         Curve::Logarithmic => min * (max / min).powf(position),
     };
     control.clamp(value)

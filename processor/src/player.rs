@@ -8,7 +8,7 @@ use ondes_engine::dsp::ramp::Ramp;
 use ondes_engine::instrument::EventKind;
 use ondes_engine::model::card::Levels;
 use ondes_engine::panics::contain;
-use ondes_engine::pipeline::{Action, Transport};
+use ondes_engine::pipeline::{Action, ENDLESS, Transport};
 use ondes_engine::realtime::{BlockCommand, Session, Setup};
 
 use crate::instance::InstanceHandle;
@@ -175,15 +175,16 @@ impl Player {
         self.session.latency_samples() != self.dry_delay.latency
     }
 
-    /// Returns the length of the tail after all notes and input have ended, in host samples.
+    /// Returns the length of the tail after all notes and input have ended, in host samples; [`ENDLESS`] if the model plays by
+    /// itself.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
-        self.tail.tail_samples() + self.tail_after_model()
+        self.tail_after_model().saturating_add(self.tail.tail_samples())
     }
 
     /// Returns the length of the tail after the model is silent, in host samples.
     fn tail_after_model(&self) -> usize {
-        self.session.tail_samples() + self.dry_delay.latency + self.chain.tail_samples()
+        self.session.tail_samples().saturating_add(self.dry_delay.latency + self.chain.tail_samples())
     }
 
     /// Returns whether nothing sounds, and nothing will until the next note or input.
@@ -201,13 +202,14 @@ impl Player {
         }
     }
 
-    /// Ends all notes and fades out everything, tails included.
+    /// Ends all notes and fades out everything, tails included. A model that plays by itself begins anew.
     fn silence(&mut self, parameters: &PlayerParameters) {
         self.session.reset();
         self.instance.monitor.clear_notes();
-        if self.tail.is_audible() {
+        let tail = self.tail_after_model();
+        if self.tail.is_audible() && tail != ENDLESS {
             let fade = (FADE_S * self.sample_rate as f32) as usize;
-            self.closed_samples = fade + self.tail_after_model();
+            self.closed_samples = fade + tail;
             self.opens_on_input = false;
             self.gate.set_target(0.0);
         }

@@ -130,7 +130,7 @@ impl TailTracker {
         self.silent_samples = if loudest > AUDIBLE { 0 } else { self.silent_samples.saturating_add(samples) };
         // A held note may be inaudible in its attack.
         let held = self.pedals != 0 || self.held.iter().any(|keys| *keys != 0);
-        self.silent = !held && self.silent_samples > self.tail_samples() + tail;
+        self.silent = !held && self.silent_samples > tail.saturating_add(self.tail_samples());
         if self.silent {
             (self.longest_release_ms, self.audible) = (self.release_ms, false);
         }

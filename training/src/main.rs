@@ -143,6 +143,9 @@ enum Command {
         /// PNG file to draw: spectrograms of the first ten seconds, and of what the model makes of them.
         #[arg(long, value_name = "FILE", requires = "data")]
         picture: Option<PathBuf>,
+        /// Number of pieces of ten minutes that a generator plays, in which it may drift or fall silent.
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        long_pieces: u32,
         /// Prints one JSON object.
         #[arg(long)]
         json: bool,
@@ -272,7 +275,7 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
         Command::Bench(options) => bench_command::run(&options),
         Command::Prune(options) => prune_command::run(&options),
         Command::Distill(options) => distill_command::run(&options),
-        Command::Evaluate { model, sound, training, cache, picture: out, json } => {
+        Command::Evaluate { model, sound, training, cache, picture: out, long_pieces, json } => {
             let model = file::read(&model)?;
             if let (Some(dry), Some(wet)) = (&sound.dry, &sound.wet) {
                 return capture_command::evaluate(&model, dry, wet, json);
@@ -284,7 +287,7 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
             let (measured, learnt) = open_measured(&data, &cache, rate)?;
             let learnt = training.or(learnt);
             if model.header().kind == Kind::Generator {
-                let evaluation = evaluate_generator(&model, &measured, learnt.as_ref())?;
+                let evaluation = evaluate_generator(&model, &measured, learnt.as_ref(), long_pieces)?;
                 println!("{}", if json { serde_json::to_string(&evaluation)? } else { evaluation.text() });
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! The demo: renders the bundled session and a timbre transfer with `ondes render`, and draws the result.
+//! The demo: renders the bundled session, a timbre transfer and a generator with `ondes render`, and draws the session.
 
 use std::fs;
 use std::path::Path;
@@ -17,6 +17,9 @@ const NOTES: &str = "assets/demo/harbour-at-dusk.mid";
 /// The recording that an instrument replays, and that instrument.
 const RECORDING: &str = "assets/demo/phrase.wav";
 const REPLAYED_BY: &str = "assets/models/bowed.ondes";
+/// The generator that plays by itself, and its options.
+const GENERATOR: &str = "assets/models/drums.ondes";
+const GENERATED: [&str; 6] = ["--seconds", "60", "--seed", "7", "--tempo", "96"];
 
 /// Rendering needs no window, no sound card and no network.
 const BUILD_OPTIONS: [&str; 3] = ["--no-default-features", "--profile", "rendering"];
@@ -54,15 +57,18 @@ pub fn demo() -> anyhow::Result<()> {
 
     let transfer = folder.join("transfer.wav");
     let replay = render(&ondes, &[REPLAYED_BY, "--input", RECORDING], &transfer)?;
+    let alone = folder.join("drums.wav");
+    let drums = render(&ondes, &[&[GENERATOR], &GENERATED[..]].concat(), &alone)?;
 
     println!();
-    for (name, report) in [("the piece", piece), ("the replay", replay)] {
+    for (name, report) in [("the piece", piece), ("the replay", replay), ("the drums", drums)] {
         let RenderReport { seconds, realtime_factor, peak_db } = report;
         println!("{name:10}  {seconds:5.1} s, {realtime_factor:4.0} × real time, peak {peak_db:5.2} dBFS");
     }
     println!("listen to:  {}", from_root(&mix));
     println!("look at:    {}", from_root(&drawing));
     println!("also:       {RECORDING}, replayed by {REPLAYED_BY}: {}", from_root(&transfer));
+    println!("            a minute that {GENERATOR} plays by itself: {}", from_root(&alone));
     Ok(())
 }
 
@@ -90,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_demo_is_in_the_checkout() {
-        for file in [SESSION, NOTES, RECORDING, REPLAYED_BY] {
+        for file in [SESSION, NOTES, RECORDING, REPLAYED_BY, GENERATOR] {
             assert!(root().join(file).is_file(), "{file}");
         }
     }

@@ -82,7 +82,6 @@ impl Sound {
     }
 
     /// Returns the folder of the training data below `target`.
-    #[cfg(test)]
     fn folder(&self, model: &str) -> String {
         match self {
             Self::Corpus => format!("corpora/{model}"),
@@ -105,6 +104,47 @@ const CODECS: [Codec; 1] = [Codec { model: "strings", sound: Sound::Recordings {
 struct Codec {
     model: &'static str,
     sound: Sound,
+}
+
+/// Bundled generators; each has a recipe of its name, and one of its codec, `NAME-codec`.
+const GENERATORS: [Generator; 1] = [Generator {
+    model: "drums",
+    kit: Sound::Recordings {
+        folder: "kit",
+        source: "the acoustic kit of Karoryfer Gogodze Phu Vol II (CC0-1.0), a folder for each part, which \
+                 `ondes-train grooves --help` lists,",
+    },
+    minutes: "100",
+}];
+
+/// Bundled generator, trained on grooves that are played with a kit.
+struct Generator {
+    model: &'static str,
+    kit: Sound,
+    /// Length of the grooves, minutes.
+    minutes: &'static str,
+}
+
+impl Generator {
+    /// Returns the commands that make it; with `steps`, those of a trial that leaves the bundled model alone.
+    fn commands(&self, steps: Option<u64>) -> anyhow::Result<[Vec<String>; 4]> {
+        let Self { model, kit, minutes } = self;
+        let (trained, out) = match steps {
+            None => (format!("target/training/{model}.ondes"), format!("assets/models/{model}.ondes")),
+            Some(steps) => {
+                let trial = format!("target/training/{model}-{steps}-steps");
+                (format!("{trial}.ondes"), format!("{trial}-16-bits.ondes"))
+            }
+        };
+        let kit = format!("target/{}", kit.folder(model));
+        let grooves = format!("target/recordings/{model}");
+        Ok([
+            strings(&["grooves", &kit, "--out", &grooves, "--minutes", minutes]),
+            strings(&["codec", &recipe(&format!("{model}-codec"), steps)?]),
+            strings(&["prior", &recipe(model, steps)?]),
+            strings(&["quantize", &trained, "--bits", "16", "--out", &out]),
+        ])
+    }
 }
 
 /// Bundled captures.
@@ -182,8 +222,9 @@ const HELD_OUT: [&str; 4] = ["--seed", "2001", "--minutes", "2"];
 pub fn choices() -> PossibleValuesParser {
     let instruments = INSTRUMENTS.iter().map(|instrument| instrument.model);
     let codecs = CODECS.iter().map(|codec| codec.model);
+    let generators = GENERATORS.iter().map(|generator| generator.model);
     PossibleValuesParser::new(
-        instruments.chain(codecs).chain(CAPTURES.iter().map(|capture| capture.circuit)).chain([ALL]),
+        instruments.chain(codecs).chain(generators).chain(CAPTURES.iter().map(|capture| capture.circuit)).chain([ALL]),
     )
 }
 
@@ -197,6 +238,8 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
     let codecs = || CODECS.iter().filter(|codec| name == ALL || name == codec.model);
     instruments().try_for_each(|instrument| instrument.sound.check(instrument.model))?;
     codecs().try_for_each(|codec| codec.sound.check(codec.model))?;
+    let generators = || GENERATORS.iter().filter(|generator| name == ALL || name == generator.model);
+    generators().try_for_each(|generator| generator.kit.check(generator.model))?;
     setup(true)?;
     let program = build("ondes-training", "ondes-train", &["--release"])?;
     let ondes_train = |arguments: &[&str]| {
@@ -218,6 +261,11 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
     for codec in codecs() {
         ondes_train(&["codec", &recipe(codec.model, steps)?])?;
     }
+    for generator in generators() {
+        for command in generator.commands(steps)? {
+            ondes_train(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
+        }
+    }
     for capture in CAPTURES.iter().filter(|capture| name == ALL || name == capture.circuit) {
         for command in capture.commands(steps) {
             ondes_train(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
@@ -226,7 +274,7 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the recipe of an instrument or a codec; with `steps`, that of a trial.
+/// Returns the recipe of an instrument, a codec or a generator; with `steps`, that of a trial.
 fn recipe(model: &str, steps: Option<u64>) -> anyhow::Result<String> {
     match steps {
         None => Ok(format!("training/recipes/{model}.toml")),
@@ -328,6 +376,8 @@ fn shortened(recipe: &str, name: &str, steps: u64) -> String {
             Some("out") => text += &format!("out = \"../../target/training/{name}.ondes\""),
             Some("work") => text += &format!("work = \"../../target/training/{name}\""),
             Some("steps") => text += &format!("steps = {steps}"),
+            // That of the trial, too.
+            Some("codec") => text += &line.replace(".ondes\"", &format!("-{steps}-steps.ondes\"")),
             _ => text += line,
         }
         text.push('\n');
@@ -373,6 +423,20 @@ mod tests {
             if let Sound::Corpus = sound {
                 assert!(recipe.contains(&format!("held_out = \"../../target/{folder}-held-out\"\n")), "{model}");
             }
+        }
+    }
+
+    #[test]
+    fn recipes_of_generators_belong_together() {
+        for generator @ Generator { model, .. } in &GENERATORS {
+            let read = |name: &str| fs::read_to_string(root().join(format!("training/recipes/{name}.toml"))).unwrap();
+            let (codec, prior) = (read(&format!("{model}-codec")), read(model));
+            let [grooves, _, _, quantize] = generator.commands(None).unwrap();
+            let data = format!("data = \"../../{}\"\n", grooves[3]);
+            assert!(codec.contains(&data) && prior.contains(&data), "{model}");
+            let trained = codec.lines().find_map(|line| line.strip_prefix("out = ")).unwrap();
+            assert!(prior.contains(&format!("codec = {trained}\n")), "{model}: {trained}");
+            assert!(prior.contains(&format!("out = \"../../{}\"\n", quantize[1])), "{model}");
         }
     }
 

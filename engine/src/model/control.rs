@@ -11,6 +11,8 @@ pub enum Curve {
     Linear,
     /// Equal steps of the knob are equal ratios; the range must be above zero.
     Logarithmic,
+    /// Whole numbers only, such as a count or a switch from 0 to 1. Changes are not smoothed.
+    Steps,
 }
 
 /// Named, ranged, automatable input of a model.
@@ -37,6 +39,18 @@ pub struct Control {
 }
 
 impl Control {
+    /// Returns a control of whole numbers; `range` is its smallest and its largest value.
+    #[must_use]
+    pub fn steps(
+        name: impl Into<String>,
+        unit: impl Into<String>,
+        range: (f32, f32),
+        default: f32,
+        description: impl Into<String>,
+    ) -> Self {
+        Self { curve: Curve::Steps, ..Self::linear(name, unit, range, default, description) }
+    }
+
     /// Returns a control with a linear curve; `range` is its smallest and its largest value.
     #[must_use]
     pub fn linear(
@@ -62,12 +76,18 @@ impl Control {
     pub fn is_valid(&self) -> bool {
         let finite = [self.min, self.max, self.default].iter().all(|value| value.is_finite());
         let ordered = self.min < self.max && (self.min..=self.max).contains(&self.default);
-        finite && ordered && (self.curve == Curve::Linear || self.min > 0.0)
+        let fits = match self.curve {
+            Curve::Linear => true,
+            Curve::Logarithmic => self.min > 0.0,
+            Curve::Steps => [self.min, self.max, self.default].iter().all(|value| value.fract() == 0.0),
+        };
+        finite && ordered && fits
     }
 
-    /// Clamps a value to the range; NaN becomes the default.
+    /// Clamps a value to the range, and rounds it if the control has steps; NaN becomes the default.
     #[must_use]
     pub fn clamp(&self, value: f32) -> f32 {
-        if value.is_nan() { self.default } else { value.clamp(self.min, self.max) }
+        let value = if value.is_nan() { self.default } else { value.clamp(self.min, self.max) };
+        if self.curve == Curve::Steps { value.round() } else { value }
     }
 }

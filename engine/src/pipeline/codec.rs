@@ -16,6 +16,7 @@ use super::method_ports::{
 };
 use super::method_runner::{MethodRunner, RunnerSize, select_active, take_equally_long};
 use super::options::{PipelineError, PipelineOptions};
+use super::playable::ENDLESS;
 use super::prior::{Heard, Prior, PriorPorts, PriorSize};
 use super::spread::Spread;
 use super::timeline::{CHUNK, gcd};
@@ -175,11 +176,9 @@ pub(super) fn build(
     let methods = Methods::of(model)?;
     let Methods { encode, prior, decode, latents, hop, .. } = methods;
     let is_generator = header.kind == Kind::Generator;
-    let layout = match ChannelLayout::new(options.channels, methods.audio_inputs, methods.audio_outputs) {
-        // A prior makes one sound; it hears both channels together.
-        layout if is_generator => ChannelLayout { joined: layout.channels, ..layout },
-        layout => layout,
-    };
+    // A generator makes one sound, and hears both channels together.
+    let inputs = if is_generator { 0 } else { methods.audio_inputs };
+    let layout = ChannelLayout::new(options.channels, inputs, methods.audio_outputs);
     let count = options.sessions * layout.channels;
     let is_native = model.program().is_none() && options.executor.backend != Backend::Torch;
     let is_spread = options.spread && options.sessions == 1 && prior.is_none() && is_native;
@@ -188,6 +187,7 @@ pub(super) fn build(
     let config = EffectStreamConfig {
         sample_rate: header.sample_rate,
         block: hop,
+        is_led_by_input: !is_generator,
         hop,
         hops,
         delay: first + model.latency_samples(decode) + if is_spread { hop } else { 0 },
@@ -226,7 +226,7 @@ pub(super) fn build(
         network.measure(hop);
     }
     let tail = encode.map_or(0, |encode| model.tail_samples(encode)) + model.tail_samples(decode);
-    let tail = streams[0].tail_samples(tail);
+    let tail = if is_generator { ENDLESS } else { streams[0].tail_samples(tail) };
     Ok(SessionBatch::new(streams, layout.channels, network, options.seed, tail))
 }
 

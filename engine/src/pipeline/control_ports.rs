@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::controls::{INSTRUMENT_CONTROLS, Target};
 use super::playable::{ControlId, Transport};
-use crate::model::Control;
+use crate::model::{Control, Curve};
 
 /// Control of a model and the port or parameter that it sets.
 pub(super) struct ControlBinding {
@@ -155,12 +155,13 @@ impl ControlPorts {
         self.next_beats = 0.0;
     }
 
-    /// Sets the target of a control, clamped to its range; `at_once` skips the smoothing. Returns the control's index
+    /// Sets the target of a control, clamped to its range; `at_once` skips the smoothing, which steps never have. Returns the control's index
     /// and the clamped value, or `None` for an unknown control.
     pub fn set(&mut self, id: ControlId, value: f32, at_once: bool) -> Option<(usize, f32)> {
         let index = self.bindings.iter().position(|binding| binding.id == id)?;
         let ControlBinding { control, port, .. } = &self.bindings[index];
         let value = control.clamp(value);
+        let at_once = at_once || control.curve == Curve::Steps;
         if let Some(port) = *port {
             self.values[port].set(value, at_once);
             if at_once {

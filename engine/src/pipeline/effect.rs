@@ -67,6 +67,7 @@ pub(super) fn build(
     let config = EffectStreamConfig {
         sample_rate: header.sample_rate,
         block: method.block,
+        is_led_by_input: true,
         hop,
         hops: 1,
         delay: model.latency_samples(method) + runner.oversampling_latency(),

@@ -25,6 +25,8 @@ pub(super) struct EffectStream {
     /// Samples per hop.
     pub hop: usize,
     block: usize,
+    /// Samples of silence before the input.
+    late: usize,
     /// Skips the network.
     mute: bool,
     /// Keys that are held, if the model follows notes.
@@ -45,6 +47,9 @@ pub(super) struct EffectStreamConfig<'a> {
     pub sample_rate: u32,
     /// Samples per block of the model's methods.
     pub block: usize,
+    /// A block begins when its input is complete. Otherwise it begins at its first sample, with input that is a block late, and
+    /// adds no latency: for a model that plays by itself.
+    pub is_led_by_input: bool,
     /// Samples between two updates of the controls: an integer number of blocks.
     pub hop: usize,
     /// Most hops that one step processes.
@@ -68,15 +73,18 @@ impl EffectStream {
     }
 
     fn new(config: &EffectStreamConfig<'_>, options: &PipelineOptions) -> Result<Self, PipelineError> {
-        let EffectStreamConfig { sample_rate, block, hop, hops, delay, port_names, bindings } = *config;
+        let EffectStreamConfig { sample_rate, block, is_led_by_input, hop, hops, delay, port_names, bindings } =
+            *config;
         // The first sample of a block waits for the last one.
-        let delays = ModelDelays { lookahead: block - 1, delay };
+        let lookahead = if is_led_by_input { block - 1 } else { 0 };
+        let delays = ModelDelays { lookahead, delay };
         let timeline = Timeline::new(options, sample_rate, delays, true, (hop, hops), 1)?;
         let mut stream = Self {
             ports: ControlPorts::new(bindings, port_names, hop as f64 / f64::from(sample_rate), hops),
             pending: VecDeque::with_capacity(hop + timeline.max_model_samples()),
             timeline,
             input: vec![0.0; hops * hop],
+            late: block - 1 - lookahead,
             piece: 0..0,
             hop,
             block,
@@ -137,6 +145,7 @@ impl SessionStream for EffectStream {
     fn open(&mut self, start: &SessionStart) {
         self.timeline.open(start.at);
         self.pending.clear();
+        self.pending.extend(std::iter::repeat_n(0.0, self.late));
         self.piece = 0..0;
         self.ports.reset();
         self.keys = HeldKeys::default();

@@ -2,33 +2,45 @@
 
 use crate::instrument::{EventKind, controller};
 
-/// Keys that are held, of all channels together, and the last one that was struck.
+/// Keys that are held, of all channels together, and the key that the model plays.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeldKeys {
     /// A bit for each key.
     held: u128,
-    /// Number of strokes so far.
-    strokes: u64,
-    last: u8,
+    /// Number of times that the model began anew.
+    begun: u64,
+    /// Key that began it last.
+    key: Option<u8>,
 }
 
 impl HeldKeys {
-    /// Receives an event. Returns true if a key was struck.
+    /// Receives an event. Returns true if the model begins anew: with a key, or with none after all sound was ended.
     pub fn handle(&mut self, event: EventKind) -> bool {
         match event.within_limits() {
             EventKind::NoteOn { key, .. } => {
                 self.held |= 1 << key;
-                self.strokes += 1;
-                self.last = key;
-                return true;
+                self.begin(Some(key))
             }
-            EventKind::NoteOff { key, .. } => self.held &= !(1 << key),
-            EventKind::Controller { number: controller::ALL_SOUND_OFF | controller::ALL_NOTES_OFF, .. } => {
+            EventKind::NoteOff { key, .. } => {
+                self.held &= !(1 << key);
+                false
+            }
+            EventKind::Controller { number: controller::ALL_SOUND_OFF, .. } => {
                 self.held = 0;
+                self.begin(None)
             }
-            _ => {}
+            EventKind::Controller { number: controller::ALL_NOTES_OFF, .. } => {
+                self.held = 0;
+                false
+            }
+            _ => false,
         }
-        false
+    }
+
+    fn begin(&mut self, key: Option<u8>) -> bool {
+        self.key = key;
+        self.begun += 1;
+        true
     }
 
     /// Returns true if a key is held.
@@ -36,9 +48,9 @@ impl HeldKeys {
         self.held != 0
     }
 
-    /// Returns the number of strokes so far, and the key of the last one; `None` before the first.
-    pub fn last_stroke(&self) -> Option<(u64, u8)> {
-        (self.strokes > 0).then_some((self.strokes, self.last))
+    /// Returns how often the model began anew, and the key of the last time.
+    pub fn beginning(&self) -> (u64, Option<u8>) {
+        (self.begun, self.key)
     }
 }
 
@@ -50,15 +62,17 @@ mod tests {
     fn a_key_is_held_until_it_is_released() {
         let on = |key| EventKind::NoteOn { channel: 0, key, velocity: 0.5 };
         let off = |key| EventKind::NoteOff { channel: 0, key, velocity: 0.0 };
+        let control = |number| EventKind::Controller { channel: 3, number, value: 0.0 };
         let mut keys = HeldKeys::default();
-        assert_eq!((keys.any(), keys.last_stroke()), (false, None));
+        assert_eq!((keys.any(), keys.beginning()), (false, (0, None)));
         assert!(keys.handle(on(60)) && keys.handle(on(127)) && !keys.handle(off(60)));
-        assert_eq!((keys.any(), keys.last_stroke()), (true, Some((2, 127))));
+        assert_eq!((keys.any(), keys.beginning()), (true, (2, Some(127))));
         // Without velocity it is a release.
         assert!(!keys.handle(EventKind::NoteOn { channel: 0, key: 127, velocity: 0.0 }));
         assert!(!keys.any());
-        assert!(keys.handle(on(0)));
-        keys.handle(EventKind::Controller { channel: 3, number: controller::ALL_NOTES_OFF, value: 0.0 });
-        assert_eq!((keys.any(), keys.last_stroke()), (false, Some((3, 0))));
+        assert!(keys.handle(on(0)) && !keys.handle(control(controller::ALL_NOTES_OFF)));
+        assert_eq!((keys.any(), keys.beginning()), (false, (3, Some(0))));
+        assert!(keys.handle(on(1)) && keys.handle(control(controller::ALL_SOUND_OFF)));
+        assert_eq!((keys.any(), keys.beginning()), (false, (5, None)));
     }
 }

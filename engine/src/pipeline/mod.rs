@@ -48,7 +48,7 @@ pub use method_ports::latent_count;
 pub use offline::{Pipeline, build_playable, validate};
 pub use options::{ControlSource, InputChannels, PipelineError, PipelineOptions};
 pub use playable::{
-    Action, CommandQueueFull, ControlId, InputAnalysis, Playable, ProcessRequest, SessionStart, SlotStats,
+    Action, CommandQueueFull, ControlId, ENDLESS, InputAnalysis, Playable, ProcessRequest, SessionStart, SlotStats,
     TimedCommand, Transport,
 };
 pub(crate) use timeline::all_finite;

@@ -3,7 +3,7 @@
 use super::controls::controls;
 use super::options::{PipelineError, PipelineOptions};
 use super::playable::{
-    Action, CommandQueueFull, ControlId, Playable, ProcessRequest, SessionStart, TimedCommand, Transport,
+    Action, CommandQueueFull, ControlId, ENDLESS, Playable, ProcessRequest, SessionStart, TimedCommand, Transport,
 };
 use super::timeline::CHUNK;
 use super::{codec, effect, instrument};
@@ -92,10 +92,14 @@ impl Pipeline {
         self.playable.latency_samples()
     }
 
-    /// Returns how long the output continues after the last voice or the end of the input, in host samples.
+    /// Returns how long the output continues after the last voice or the end of the input, in host samples; 0 for a model
+    /// that plays by itself, which has no end.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
-        self.playable.tail_samples()
+        match self.playable.tail_samples() {
+            ENDLESS => 0,
+            tail => tail,
+        }
     }
 
     /// Returns the name of the executor, such as `native avx2`.

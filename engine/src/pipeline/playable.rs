@@ -2,6 +2,9 @@
 
 use crate::instrument::EventKind;
 
+/// Tail of a model that plays by itself.
+pub const ENDLESS: usize = usize::MAX;
+
 /// A model made playable for several sessions at once, which its executor steps as one batch.
 ///
 /// All sessions have the same sample rate. Each has a slot of its own: its output depends only on the input and the
@@ -24,7 +27,8 @@ pub trait Playable: Send {
     /// Returns the delay from a command or an input sample to its effect at the output, in host samples.
     fn latency_samples(&self) -> usize;
 
-    /// Returns how long the output continues after all input has ended, in host samples.
+    /// Returns how long the output continues after all input has ended, in host samples; [`ENDLESS`] if the model plays by
+    /// itself.
     fn tail_samples(&self) -> usize;
 
     /// Returns true if processing may allocate or wait, which an audio callback must not.

@@ -53,14 +53,14 @@ pub(super) struct PriorSize {
 struct Piece {
     /// Value of the control that is added to the seed.
     number: u64,
-    /// Number of strokes on the keyboard so far, and the key of the last one.
-    stroke: Option<(u64, u8)>,
+    /// How often keys began it anew, and the key of the last time.
+    beginning: (u64, Option<u8>),
 }
 
 impl Piece {
     /// Returns what is added to the seed of the session: each number with each key is a piece of its own.
     fn seed(self) -> u64 {
-        let keys = self.stroke.map_or(0, |(_, key)| u64::from(key) + 1);
+        let keys = self.beginning.1.map_or(0, |key| u64::from(key) + 1);
         self.number + keys * (MAX_PRIOR_SEED as u64 + 1)
     }
 }
@@ -198,7 +198,7 @@ impl Prior {
         for &slot in slots {
             let EffectStream { ports, keys, .. } = &streams[slot];
             let number = ports.target(self.ports.seed).round() as u64;
-            let piece = Piece { number, stroke: keys.last_stroke() };
+            let piece = Piece { number, beginning: keys.beginning() };
             if piece != self.paths[slot].piece {
                 self.begin(slot, piece);
             }

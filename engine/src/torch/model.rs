@@ -205,9 +205,13 @@ fn controls(attribute: &AttributeDescription) -> Vec<Control> {
                 value.kind.shared_range().map_or((0.0, 1.0), |[min, max]| (min, max))
             }
         };
+        let curve = match value.kind {
+            AttributeKind::Bool | AttributeKind::Int => Curve::Steps,
+            _ => Curve::Linear,
+        };
         let default = value.value.clamp(min, max);
         let description = value.description.clone();
-        Control { name, unit: String::new(), min, max, default, curve: Curve::Linear, description }
+        Control { name, unit: String::new(), min, max, default, curve, description }
     };
     names(attribute).into_iter().zip(&attribute.values).map(control).collect()
 }

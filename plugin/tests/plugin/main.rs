@@ -5,6 +5,7 @@ mod ardour;
 mod behaviour;
 mod codec;
 mod fuzz;
+mod generator;
 mod host_parameters;
 mod midi_learn;
 mod model_size;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ondes_engine::instrument::{EventKind, MidiDecoder, controller};
 use ondes_engine::panics::contain;
-use ondes_engine::pipeline::{ControlSource, Transport};
+use ondes_engine::pipeline::{ControlSource, ENDLESS, Transport};
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::parameter_store::ParameterStore;
@@ -120,10 +120,14 @@ impl Strip {
         self.player.latency_samples()
     }
 
-    /// Returns the tail after the end of the input in samples, without the latency.
+    /// Returns the tail after the end of the input in samples, without the latency; 0 for a model that plays by itself, which
+    /// has no end.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
-        self.player.tail_samples() - self.player.latency_samples()
+        match self.player.tail_samples() {
+            ENDLESS => 0,
+            tail => tail - self.player.latency_samples(),
+        }
     }
 
     /// Delays the strip so that it is aligned with a track of that latency in samples.

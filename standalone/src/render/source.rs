@@ -30,8 +30,10 @@ impl RenderSource {
             ControlSource::Notes => Self::Midi(MidiScore::read(path, arguments.track.as_deref(), arguments.channel)?),
             ControlSource::AudioInput => {
                 let channels = match arguments.channels() {
-                    // An instrument follows one sound.
-                    InputChannels::Stereo if model.header().kind == Kind::Instrument => InputChannels::Mono,
+                    // An instrument follows one sound, and a generator goes on from one.
+                    InputChannels::Stereo if matches!(model.header().kind, Kind::Instrument | Kind::Generator) => {
+                        InputChannels::Mono
+                    }
                     channels => channels,
                 };
                 Self::Recording(Box::new(RecordingReader::open(path, arguments.sample_rate, channels)?))

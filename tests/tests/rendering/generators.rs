@@ -67,29 +67,21 @@ fn a_gated_generator_sounds_while_a_key_is_held() {
 fn a_generator_listens_to_the_input() {
     let model = listening_generator(5);
     let input = sound(20 * HOP, SAMPLE_RATE);
-    let encoded = whole(&model, "encode", &[&input]);
+    // It does not wait for the input of a hop, and hears it one hop late.
+    let late: Vec<f32> = std::iter::repeat_n(0.0, HOP - 1).chain(input.iter().copied()).take(input.len()).collect();
+    let encoded = whole(&model, "encode", &[&late]);
     for channels in [InputChannels::Mono, InputChannels::Stereo] {
         let mut pipeline = pipeline(&model, channels);
-        assert_eq!(pipeline.channels(), if channels == InputChannels::Stereo { 2 } else { 1 });
+        assert_eq!((pipeline.latency_samples(), pipeline.input_channels(), pipeline.channels()), (0, 1, 1));
+        let mut sound_of_hop = [0.0; HOP];
         for (hop, input) in input.chunks_exact(HOP).enumerate() {
-            process(&mut pipeline, input);
+            pipeline.process(input, &mut sound_of_hop);
             // The last frame of the hop.
             let expected = &encoded[(2 * hop + 1) * LATENTS..][..LATENTS];
             assert_eq!(pipeline.latents(), expected, "{channels:?}, hop {hop}");
         }
         pipeline.set_control("listen", 0.0).expect("a control");
-        process(&mut pipeline, &sound(200 * HOP, SAMPLE_RATE));
+        pipeline.process(&sound(200 * HOP, SAMPLE_RATE), &mut vec![0.0; 200 * HOP]);
         assert_eq!(pipeline.latents(), [0.0; LATENTS], "{channels:?}");
-    }
-}
-
-/// Plays the same input on all channels; the output is the same, too.
-fn process(pipeline: &mut Pipeline, input: &[f32]) {
-    let [mut left, mut right] = [0, 1].map(|_| vec![0.0; input.len()]);
-    if pipeline.channels() == 2 {
-        pipeline.process_stereo([input; 2], [&mut left, &mut right]);
-        assert_eq!(left, right);
-    } else {
-        pipeline.process(input, &mut left);
     }
 }

@@ -9,6 +9,7 @@ use ondes_engine::dsp::loudness::Loudness;
 use ondes_engine::model::{Kind as ModelKind, Model};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_engine::random::SplitMix64;
+use rayon::prelude::*;
 use serde::Serialize;
 use tch::{Device, Kind, Tensor};
 
@@ -19,7 +20,7 @@ use crate::data::{Features, Recordings};
 use crate::loss::MelSpectrum;
 
 /// Length of the recordings that are used, seconds; of more every n-th one is.
-const MEASURED_S: f64 = 600.0;
+const MEASURED_S: f64 = 1200.0;
 /// Length of those that were learnt, in which near ones are sought, seconds.
 const LEARNT_S: f64 = 1800.0;
 /// Time that one embedding describes, and one piece of sound of which the nearest is sought, seconds.
@@ -31,7 +32,7 @@ const SHUFFLED_S: f64 = 0.02;
 const AUDIBLE_DB: f32 = -60.0;
 /// Quantiles at which distributions are compared.
 const QUANTILES: usize = 1_000;
-/// Length of the piece in which drift is sought, and of its parts, seconds.
+/// Length of the pieces in which drift is sought, and of its parts, seconds.
 const LONG_S: f64 = 600.0;
 const PART_S: f64 = 10.0;
 /// Length of the pieces that show what a knob does, seconds.
@@ -86,16 +87,25 @@ pub struct Response {
     pub measured: Vec<(f32, f32)>,
 }
 
-/// A long piece, in parts of ten seconds.
+/// Smallest and largest value.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Range {
+    /// Smallest value.
+    pub least: f32,
+    /// Largest value.
+    pub most: f32,
+}
+
+/// Pieces of ten minutes, in parts of ten seconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Endurance {
-    /// Length, seconds.
-    pub seconds: f64,
-    /// Softest and loudest part, dB.
-    pub levels_db: (f32, f32),
-    /// Fewest and most onsets a second in a part.
-    pub onsets: (f32, f32),
-    /// Error of the tempo over the whole piece, percent; `None` without bars.
+    /// Number of pieces.
+    pub pieces: u32,
+    /// Level of the parts, dB.
+    pub levels_db: Range,
+    /// Onsets a second in the parts.
+    pub onsets: Range,
+    /// Largest error of the tempo over a whole piece, percent; `None` without bars.
     pub tempo_error_percent: Option<f64>,
 }
 
@@ -110,11 +120,12 @@ pub struct GeneratorEvaluation {
     pub timing: Option<[Timing; 2]>,
     /// Responses to the knobs.
     pub responses: Vec<Response>,
-    /// A long piece.
+    /// Long pieces.
     pub endurance: Endurance,
 }
 
-/// Evaluates a generator on recordings that it has not learnt, beside those that it has learnt if they are given.
+/// Evaluates a generator on recordings that it has not learnt, beside those that it has learnt if they are given, and on
+/// `long_pieces` of ten minutes, at least one.
 ///
 /// # Errors
 /// Returns an error if the model is no generator with a codec, there are fewer than two recordings, or one cannot be read.
@@ -122,6 +133,7 @@ pub fn evaluate(
     model: &Model,
     recordings: &Recordings,
     learnt: Option<&Recordings>,
+    long_pieces: u32,
 ) -> anyhow::Result<GeneratorEvaluation> {
     ensure!(model.header().kind == ModelKind::Generator, "only generators can be evaluated by what they play");
     let recordings = recordings.thinned(MEASURED_S);
@@ -166,12 +178,14 @@ pub fn evaluate(
         let timed = sounds.iter().zip(compared.clone()).filter_map(|(sound, (_, tempo))| Some((sound, (*tempo)?)));
         Timing::of(timed.map(|(sound, tempo)| (onset_times(sound, player.sample_rate), f64::from(tempo))))
     };
+    let pieces = (0..long_pieces.max(1)).into_par_iter().map(|seed| player.endurance(seed.into()));
+    let pieces = pieces.collect::<anyhow::Result<Vec<_>>>()?;
     Ok(GeneratorEvaluation {
         seconds: generated.iter().map(Vec::len).sum::<usize>() as f64 / player.sample_rate,
         comparisons: comparisons.into(),
         timing: follows_bars.then(|| [&recorded, &generated].map(|sounds| timing(sounds))),
         responses: player.responses()?,
-        endurance: player.endurance()?,
+        endurance: pieces.into_iter().reduce(Endurance::and).expect("there is one"),
     })
 }
 
@@ -233,28 +247,45 @@ impl<'a> Player<'a> {
     }
 
     /// Plays a long piece with all knobs at their defaults.
-    fn endurance(&self) -> anyhow::Result<Endurance> {
-        let sound = self.play(LONG_S, &[], 0)?;
+    fn endurance(&self, seed: u64) -> anyhow::Result<Endurance> {
+        let sound = self.play(LONG_S, &[], seed)?;
         let parts = || sound.chunks_exact((PART_S * self.sample_rate) as usize);
-        let range = |values: Vec<f32>| {
-            let edge = |choose: fn(f32, f32) -> f32| values.iter().copied().reduce(choose).unwrap_or(0.0);
-            (edge(f32::min), edge(f32::max))
-        };
         let times = onset_times(&sound, self.sample_rate);
         let onsets = |part: usize| {
             let (start, end) = (part as f64 * PART_S, (part + 1) as f64 * PART_S);
             (times.iter().filter(|time| (start..end).contains(*time)).count() as f64 / PART_S) as f32
         };
-        let bars = self.conditions.contains(&Condition::Bars);
         let tempo = self.model.header().controls.iter().find(|known| known.name == Condition::Bars.control());
+        let tempo = tempo.filter(|_| self.conditions.contains(&Condition::Bars));
         Ok(Endurance {
-            seconds: LONG_S,
-            levels_db: range(parts().map(|part| level_db(&loudness(part, self.sample_rate))).collect()),
-            onsets: range((0..parts().len()).map(onsets).collect()),
-            tempo_error_percent: tempo
-                .filter(|_| bars)
-                .map(|tempo| 100.0 * tempo_error(&times, f64::from(tempo.default))),
+            pieces: 1,
+            levels_db: Range::of(parts().map(|part| level_db(&loudness(part, self.sample_rate)))),
+            onsets: Range::of((0..parts().len()).map(onsets)),
+            tempo_error_percent: tempo.map(|tempo| 100.0 * tempo_error(&times, f64::from(tempo.default))),
         })
+    }
+}
+
+impl Range {
+    fn of(values: impl Iterator<Item = f32>) -> Self {
+        let start = Self { least: f32::INFINITY, most: f32::NEG_INFINITY };
+        values.fold(start, |range, value| Self { least: range.least.min(value), most: range.most.max(value) })
+    }
+}
+
+impl Endurance {
+    /// Returns the extremes of both.
+    fn and(self, other: Self) -> Self {
+        let range = |one: Range, other: Range| Range::of([one.least, one.most, other.least, other.most].into_iter());
+        Self {
+            pieces: self.pieces + other.pieces,
+            levels_db: range(self.levels_db, other.levels_db),
+            onsets: range(self.onsets, other.onsets),
+            tempo_error_percent: self
+                .tempo_error_percent
+                .zip(other.tempo_error_percent)
+                .map(|(one, other)| one.max(other)),
+        }
     }
 }
 
@@ -467,13 +498,13 @@ impl GeneratorEvaluation {
             let pairs = measured.iter().map(|(knob, measured)| format!("{knob:.1} gives {measured:.1}"));
             text += &format!("{control}, {unit}: {}\n", pairs.collect::<Vec<_>>().join(", "));
         }
-        let Endurance { seconds, levels_db, onsets, tempo_error_percent } = self.endurance;
+        let Endurance { pieces, levels_db, onsets, tempo_error_percent } = self.endurance;
         text += &format!(
-            "{seconds:.0} s at a stretch, in parts of {PART_S:.0} s: {:.1} to {:.1} dB, {:.1} to {:.1} onsets a second",
-            levels_db.0, levels_db.1, onsets.0, onsets.1
+            "pieces of {LONG_S:.0} s: {pieces}, in parts of {PART_S:.0} s: {:.1} to {:.1} dB, {:.1} to {:.1} onsets a second",
+            levels_db.least, levels_db.most, onsets.least, onsets.most
         );
         if let Some(error) = tempo_error_percent {
-            text += &format!("; tempo error {error:.2} %");
+            text += &format!("; tempo error at most {error:.2} %");
         }
         text
     }

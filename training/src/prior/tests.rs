@@ -359,7 +359,7 @@ fn a_generator_is_compared_with_recordings() {
     let model = task.initial();
     let rate = feature_rate(model).expect("a codec");
     let recordings = crate::data::open_folder(&sounds, &folder.path().join("cache"), rate, 0).expect("recordings");
-    let evaluation = evaluate::evaluate(model, &recordings, None).expect("it can be compared");
+    let evaluation = evaluate::evaluate(model, &recordings, None, 2).expect("it can be compared");
     assert!((evaluation.seconds - 16.0).abs() < 0.1, "{}", evaluation.seconds);
     let named = |name: &str| evaluation.comparisons.iter().find(|row| row.name == name).expect("a row");
     let (same, generator, noise) = (named("recordings"), named("generator"), named("noise"));
@@ -375,6 +375,7 @@ fn a_generator_is_compared_with_recordings() {
     }
     assert!((same.onsets - 4.5).abs() < 0.2, "{}", same.onsets);
     assert_eq!(evaluation.responses.len(), network::conditions(model).expect("a generator").len());
+    assert_eq!(evaluation.endurance.pieces, 2);
     assert!(evaluation.timing.is_none() && evaluation.endurance.tempo_error_percent.is_none());
     assert!(evaluation.text().contains("generator"));
 }

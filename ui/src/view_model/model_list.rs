@@ -321,7 +321,7 @@ mod tests {
             let kinds: Vec<_> = bundled.map(|entry| entry.kind).collect();
             assert_eq!(kinds[0], product.kinds()[0]);
             let changes = kinds.windows(2).filter(|pair| pair[0] != pair[1]).count();
-            assert_eq!((kinds.len(), changes), (BUNDLED.len(), 2), "{kinds:?}");
+            assert_eq!((kinds.len(), changes), (BUNDLED.len(), 3), "{kinds:?}");
             assert!(list.list.iter().all(|entry| !entry.about.is_empty() && !entry.about.contains("spectral")));
         }
     }

@@ -15,11 +15,9 @@ QUANTIZERS = 4
 
 # Name and configuration of the package.
 MODELS = [("recurrent", "recurrent"), ("attention", "decoder_only")]
-# Attributes from the middle of the sound on: the prior plays by itself.
-HALFWAY = {"listen": False, "temperature": 0.0}
 SIZES = [
     f"NUM_QUANTIZERS = {QUANTIZERS}", f"NUM_TOKENS = {TOKENS}", "MODEL_DIM = 32", "NUM_LAYERS = 2", "SEQ_LEN = 32",
-    "NUM_HEADS = 2", "HEAD_DIM = 16",
+    "NUM_HEADS = 8", "HEAD_DIM = 4",
 ]
 
 
@@ -84,16 +82,17 @@ def main(folder):
         CombinedModule(str(prior), str(codes)).export_to_ts(str(path))
         script = torch.jit.load(str(path)).eval()
         sound = signal(1, BLOCKS * RATIO)
+        # The likeliest codes, since chance is not the same elsewhere.
+        script.set_temperature(0.0)
         outputs = []
         for block, part in enumerate(sound.split(RATIO, dim=-1)):
             if block == BLOCKS // 2:
-                # The likeliest codes, since chance is not the same elsewhere.
-                for attribute, value in HALFWAY.items():
-                    getattr(script, f"set_{attribute}")(value)
+                # The prior plays by itself.
+                script.set_listen(False)
             made = script.prior(script.encode(part[None]))
             outputs.append(script.decode(made[:, :QUANTIZERS])[0])
         reference.record(name, path, sound, torch.cat(outputs, -1), ["encode", "prior", "decode"], RATIO)
-        reference.entries[-1] |= {"controls": {"prior": 1.0}, "halfway": {key: float(value) for key, value in HALFWAY.items()}}
+        reference.entries[-1] |= {"controls": {"prior": 1.0, "temperature": 0.0}, "halfway": {"listen": 0.0}}
     reference.write()
 
 
