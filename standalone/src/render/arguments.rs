@@ -67,8 +67,8 @@ channels; --input takes the place of the audio device. All tracks are aligned. -
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RenderArguments {
-    /// Model or session to render: NAME.ondes, a capture of another program, a TorchScript model (.ts, .nm; its code is
-    /// executed), or NAME.ondes-session
+    /// Model or session to render: NAME.ondes, a bundled model by its name, a capture of another program, a TorchScript model
+    /// (.ts, .nm; its code is executed), or NAME.ondes-session
     #[arg(value_name = "MODEL|SESSION")]
     pub model: PathBuf,
     /// Run the TorchScript programs that the session names, this time only; run only what you trust

@@ -21,6 +21,7 @@ mod source;
 mod wav_output;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 pub use arguments::RenderArguments;
@@ -42,7 +43,8 @@ pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> 
     }
     arguments.check_model()?;
     let started_at = SystemTime::now();
-    let model = arguments.program.apply(open_model::open(&arguments.model)?, &arguments.model)?;
+    let (model, _) = open_model::find(&arguments.model)?;
+    let model = arguments.program.apply(Arc::unwrap_or_clone(model), &arguments.model)?;
     let renderer = ModelRenderer { model: &model, arguments };
     if arguments.generated_seconds().is_some() {
         return render_one(&renderer, Path::new("prior"), started);

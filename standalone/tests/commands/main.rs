@@ -9,6 +9,7 @@ mod common;
 mod documentation;
 mod export;
 mod fuzz;
+mod generator;
 mod info;
 mod interruption;
 mod invalid_numbers;
