@@ -39,18 +39,6 @@ pub struct Control {
 }
 
 impl Control {
-    /// Returns a control of whole numbers; `range` is its smallest and its largest value.
-    #[must_use]
-    pub fn steps(
-        name: impl Into<String>,
-        unit: impl Into<String>,
-        range: (f32, f32),
-        default: f32,
-        description: impl Into<String>,
-    ) -> Self {
-        Self { curve: Curve::Steps, ..Self::linear(name, unit, range, default, description) }
-    }
-
     /// Returns a control with a linear curve; `range` is its smallest and its largest value.
     #[must_use]
     pub fn linear(
@@ -69,6 +57,12 @@ impl Control {
             curve: Curve::Linear,
             description: description.into(),
         }
+    }
+
+    /// Returns the control with whole numbers only.
+    #[must_use]
+    pub fn in_steps(self) -> Self {
+        Self { curve: Curve::Steps, ..self }
     }
 
     /// Returns whether the range is finite, ordered and contains the default.

@@ -143,6 +143,8 @@ pub(super) struct CodecNetwork {
     active: Vec<usize>,
     /// Those of them whose pieces are equally long; the streams of the step that is spread.
     group: Vec<usize>,
+    /// Those of `group` that the encoder runs for.
+    hearing: Vec<usize>,
     /// Progress of the step, if steps are spread over host blocks.
     spread: Option<Spread>,
     /// Layers of the encoder, which come first in a step that is spread.
@@ -219,6 +221,7 @@ pub(super) fn build(
         decode: runner(decode, hops * hop)?,
         active: Vec::with_capacity(count),
         group: Vec::with_capacity(count),
+        hearing: Vec::with_capacity(count),
         spread: None,
         encoder_layers: 0,
     };
@@ -313,17 +316,15 @@ impl CodecNetwork {
         }
     }
 
-    /// Returns true if the encoder is needed in the step of the streams in `group`.
-    fn hears(&self, streams: &[EffectStream]) -> bool {
-        self.listen_port.is_none_or(|port| self.group.iter().any(|slot| streams[*slot].ports.end(port) > 0.0))
-    }
-
     /// Begins a step for the streams in `group`.
     fn begin(&mut self, streams: &[EffectStream]) {
-        let hears = self.hears(streams);
-        if let Some(encode) = self.encode.as_mut().filter(|_| hears) {
-            encode.begin(streams, &self.group);
-            encode.copy_input(streams, &self.group);
+        let Self { encode, listen_port, group, hearing, .. } = self;
+        hearing.clear();
+        let hears = |slot: &&usize| listen_port.is_none_or(|port| streams[**slot].ports.end(port) > 0.0);
+        hearing.extend(group.iter().filter(hears));
+        if let Some(encode) = encode.as_mut().filter(|_| !hearing.is_empty()) {
+            encode.begin(streams, hearing);
+            encode.copy_input(streams, hearing);
         }
         self.decode.begin(streams, &self.group);
     }
@@ -331,8 +332,7 @@ impl CodecNetwork {
     /// Computes the pieces of the streams in `group`.
     fn process_group(&mut self, streams: &mut [EffectStream]) {
         self.begin(streams);
-        let hears = self.hears(streams);
-        if let Some(encode) = self.encode.as_mut().filter(|_| hears) {
+        if let Some(encode) = self.encode.as_mut().filter(|_| !self.hearing.is_empty()) {
             encode.run();
         }
         self.transform_latents(streams);
@@ -344,8 +344,8 @@ impl CodecNetwork {
 
     /// Makes the latents of the streams in `group` from those of the encoder and the prior.
     fn transform_latents(&mut self, streams: &[EffectStream]) {
-        let hears = self.hears(streams);
         let Self { encode, prior, share_port, prior_slots, prior_latents, transform, decode, group: active, .. } = self;
+        let hearing = &self.hearing;
         let (piece, hop) = (streams[active[0]].piece.len(), streams[active[0]].hop);
         let latents = &mut self.latents[..piece / hop * self.hop_latents];
         // The prior runs only for slots that use it.
@@ -354,8 +354,8 @@ impl CodecNetwork {
         prior_slots.clear();
         if let Some(prior) = prior {
             prior_slots.extend(active.iter().filter(|slot| share(&streams[**slot]) > 0.0));
-            let encode = encode.as_ref().filter(|_| hears);
-            let heard = encode.map(|encode| Heard { slots: active, latents: encode.output() });
+            let encode = encode.as_ref().filter(|_| !hearing.is_empty());
+            let heard = encode.map(|encode| Heard { slots: hearing, latents: encode.output() });
             prior.run(streams, prior_slots, heard, &mut prior_latents[..prior_slots.len() * length]);
         }
         // A generator's own encoder is not heard itself.

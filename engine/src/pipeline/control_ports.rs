@@ -41,6 +41,12 @@ const PHRASE_BARS: f64 = 4.0;
 /// Tempo of a model with a port [`BARS`] and no control [`TEMPO`].
 const USUAL_TEMPO: f32 = 120.0;
 
+/// Returns the position in a phrase of four bars of four beats, 0 to 4 bars, after some beats.
+#[must_use]
+pub fn bars_after(beats: f64) -> f32 {
+    (beats / BAR_BEATS).rem_euclid(PHRASE_BARS) as f32
+}
+
 /// Returns true if a control that is a switch, from 0 to 1, is on.
 pub(super) fn is_on(value: f32) -> bool {
     value >= 0.5
@@ -196,7 +202,7 @@ impl ControlPorts {
         };
         self.next_beats = self.beats + self.hop_s * f64::from(self.tempo()) / 60.0;
         let position = self.position_port.zip(position).map(|(port, beats)| (port, self.clamp(port, beats as f32)));
-        let bars = self.bars_port.map(|port| (port, (self.beats / BAR_BEATS).rem_euclid(PHRASE_BARS) as f32));
+        let bars = self.bars_port.map(|port| (port, bars_after(self.beats)));
         let mut changed = false;
         let ports = self.values.len();
         for (port, value) in self.values.iter_mut().enumerate() {

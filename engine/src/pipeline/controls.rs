@@ -182,7 +182,7 @@ pub(super) fn prior_controls(header: &Header) -> Vec<Control> {
         let tempo = "Tempo of the bars; the tempo of the host's song replaces it.";
         controls.push(Control::linear(TEMPO, "BPM", TEMPO_RANGE, DEFAULT_TEMPO, tempo));
         let bars = "Number of bars that are repeated, the last ones; 0 is no loop.";
-        controls.push(Control::steps(PRIOR_LOOP, "bars", (0.0, MAX_BARS as f32), 0.0, bars));
+        controls.push(Control::linear(PRIOR_LOOP, "bars", (0.0, MAX_BARS as f32), 0.0, bars).in_steps());
         let variation = "Share of the loop's beats that are made anew: 0 is none, 1 all.";
         controls.push(Control::linear(PRIOR_VARIATION, "", (0.0, 1.0), 0.0, variation));
     }
@@ -190,11 +190,11 @@ pub(super) fn prior_controls(header: &Header) -> Vec<Control> {
     let speed = Control::linear(PRIOR_TEMPO, "x", (MIN_PRIOR_TEMPO, MAX_PRIOR_TEMPO), 1.0, speed);
     controls.push(Control { curve: Curve::Logarithmic, ..speed });
     let seed = "Each number begins a piece of its own, the same one each time.";
-    controls.push(Control::steps(PRIOR_SEED, "", (0.0, MAX_PRIOR_SEED), 0.0, seed));
+    controls.push(Control::linear(PRIOR_SEED, "", (0.0, MAX_PRIOR_SEED), 0.0, seed).in_steps());
     let freeze = "At 1 the sound of this moment is held.";
-    controls.push(Control::steps(PRIOR_FREEZE, "", (0.0, 1.0), 0.0, freeze));
+    controls.push(Control::linear(PRIOR_FREEZE, "", (0.0, 1.0), 0.0, freeze).in_steps());
     let gate = "At 1 the model sounds only while a key is held.";
-    controls.push(Control::steps(PRIOR_GATE, "", (0.0, 1.0), 0.0, gate));
+    controls.push(Control::linear(PRIOR_GATE, "", (0.0, 1.0), 0.0, gate).in_steps());
     controls
 }
 

@@ -48,7 +48,7 @@ impl HeldKeys {
         self.held != 0
     }
 
-    /// Returns how often the model began anew, and the key of the last time.
+    /// Returns the number of times that the model began anew, and the key of the last time.
     pub fn beginning(&self) -> (u64, Option<u8>) {
         (self.begun, self.key)
     }

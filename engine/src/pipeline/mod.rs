@@ -40,6 +40,7 @@ mod spread;
 mod timeline;
 
 pub(crate) use codec::codec_steps;
+pub use control_ports::bars_after;
 pub use controls::{
     GLIDE, INSTRUMENT_CONTROLS, InstrumentControl, PERFORMANCE_CONTROLS, PLAY_MODE, PerformanceControl, TRANSPOSE,
     VOICES, controls, latent_controls,

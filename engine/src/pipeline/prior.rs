@@ -53,7 +53,7 @@ pub(super) struct PriorSize {
 struct Piece {
     /// Value of the control that is added to the seed.
     number: u64,
-    /// How often keys began it anew, and the key of the last time.
+    /// Number of times that it began anew, and the key of the last time.
     beginning: (u64, Option<u8>),
 }
 

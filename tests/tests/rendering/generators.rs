@@ -1,7 +1,9 @@
 //! Generators that notes start and stop, and that listen to the input.
 
 use ondes_engine::instrument::{Event, EventKind};
-use ondes_engine::pipeline::{InputChannels, Pipeline, PipelineOptions};
+use ondes_engine::pipeline::{
+    Action, ControlId, InputChannels, Pipeline, PipelineOptions, ProcessRequest, TimedCommand, build_playable,
+};
 use ondes_tests::audio_models::{LATENTS, RATIO, autoregressive_generator, listening_generator, sound, whole};
 
 const SAMPLE_RATE: u32 = 48_000;
@@ -84,4 +86,26 @@ fn a_generator_listens_to_the_input() {
         pipeline.process(&sound(200 * HOP, SAMPLE_RATE), &mut vec![0.0; 200 * HOP]);
         assert_eq!(pipeline.latents(), [0.0; LATENTS], "{channels:?}");
     }
+}
+
+#[test]
+fn sessions_listen_by_themselves() {
+    let model = listening_generator(5);
+    let input = sound(20 * HOP, SAMPLE_RATE);
+    // The first session begins to listen in the middle; the last one, if there are two, listens from the beginning.
+    let play = |sessions: usize| {
+        let options = PipelineOptions { sample_rate: SAMPLE_RATE, sessions, ..Default::default() };
+        let mut playable = build_playable(&model, &options).expect("it plays");
+        for (at, value) in [(0, 0.0), (10 * HOP as u64, 1.0)] {
+            let action = Action::Control { id: ControlId::of("listen"), value };
+            playable.handle(0, TimedCommand { at, action }).expect("there is room");
+        }
+        let mut outputs = vec![vec![0.0; input.len()]; sessions];
+        let requests = outputs.iter_mut().enumerate().map(|(slot, out)| ProcessRequest::mono(slot, &input, out));
+        playable.process(&mut requests.collect::<Vec<_>>());
+        (outputs.swap_remove(0), playable.latents(0).to_vec())
+    };
+    let alone = play(1);
+    assert!(alone.1.iter().any(|latent| *latent != 0.0), "it listens at the end");
+    assert_eq!(alone, play(2));
 }

@@ -3,6 +3,7 @@
 //!
 //! A frame is measured with the seconds around it, so that a knob sets a tendency and leaves the moments to the prior.
 
+use ondes_engine::pipeline::bars_after;
 use tch::{Device, Kind, Tensor};
 
 use crate::data::Features;
@@ -26,10 +27,6 @@ const ALONE_S: f64 = 0.03;
 /// Time before an onset that the spectrum is compared with, seconds.
 const BEFORE_S: f64 = 0.02;
 
-/// Beats of a bar, and bars after which the position returns to 0.
-const BAR_BEATS: f64 = 4.0;
-const PHRASE_BARS: f64 = 4.0;
-
 /// Returns the tempo in the name of a recording, such as `groove 96bpm.wav` or `96.5 BPM`, beats a minute.
 #[must_use]
 pub fn tempo_in_name(name: &str) -> Option<f32> {
@@ -42,7 +39,7 @@ pub fn tempo_in_name(name: &str) -> Option<f32> {
 /// Returns the position in four bars, 0 to 4, after some seconds at a tempo in beats a minute; as the player computes it.
 #[must_use]
 pub fn bars(seconds: f64, tempo: f64) -> f32 {
-    (seconds * tempo / 60.0 / BAR_BEATS).rem_euclid(PHRASE_BARS) as f32
+    bars_after(seconds * tempo / 60.0)
 }
 
 /// A condition that a prior may depend on.
