@@ -2,8 +2,8 @@
 
 use std::io::{Cursor, Write as _};
 
-use zip::CompressionMethod;
 use zip::write::{FileOptions, ZipWriter};
+use zip::{CompressionMethod, DateTime};
 
 use super::pickle::Pickle;
 
@@ -32,7 +32,8 @@ impl Archive {
     pub fn add(&mut self, name: &str, content: &[u8]) {
         let is_silent = !content.is_empty() && content.iter().all(|&byte| byte == 0);
         let method = if is_silent { CompressionMethod::Deflated } else { CompressionMethod::Stored };
-        let options = FileOptions::default().compression_method(method).large_file(false);
+        // Without the time of writing, equal programs have equal archives.
+        let options = FileOptions::default().compression_method(method).last_modified_time(DateTime::default());
         self.0.start_file(format!("model/{name}"), options).expect("writing to memory");
         self.0.write_all(content).expect("writing to memory");
     }
