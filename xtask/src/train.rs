@@ -98,12 +98,25 @@ impl Instrument {
 }
 
 /// Bundled codecs; each has a recipe of its name.
-const CODECS: [Codec; 1] = [Codec { model: "strings", sound: Sound::Recordings { folder: "strings", source: IOWA } }];
+const CODECS: [Codec; 2] = [
+    Codec { model: "strings", sound: Sound::Recordings { folder: "strings", source: IOWA }, from: None },
+    Codec {
+        model: "winds",
+        sound: Sound::Recordings {
+            folder: "winds",
+            source: "Karoryfer Weresax (CC0-1.0) and of clarinet, bassoon, alto flute, trumpet, French horn and tenor \
+                     trombone of the University of Iowa Musical Instrument Samples (public domain), a folder for each,",
+        },
+        from: Some("assets/models/strings.ondes"),
+    },
+];
 
 /// Bundled codec.
 struct Codec {
     model: &'static str,
     sound: Sound,
+    /// Trained codec that it starts from.
+    from: Option<&'static str>,
 }
 
 /// Bundled generators; each has a recipe of its name, and one of its codec, `NAME-codec`.
@@ -259,7 +272,8 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
         ondes_train(&instrument.half_command(steps).iter().map(String::as_str).collect::<Vec<_>>())?;
     }
     for codec in codecs() {
-        ondes_train(&["codec", &recipe(codec.model, steps)?])?;
+        let from = codec.from.map_or(vec![], |from| vec!["--from", from]);
+        ondes_train(&[&["codec", &recipe(codec.model, steps)?], &from[..]].concat())?;
     }
     for generator in generators() {
         for command in generator.commands(steps)? {

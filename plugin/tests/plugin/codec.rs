@@ -96,17 +96,20 @@ fn latents_follow_automation_at_samples() {
     }
 }
 
-/// Sample rate of the bundled codec, Hz.
+/// Sample rate of the bundled codecs, Hz.
 const RATE: usize = 48_000;
-/// Its host block, samples.
+/// Their host block, samples.
 const SHORT_BLOCK: usize = 64;
 
-/// Returns an active effect that plays the bundled codec of strings inline, with macros bound to these controls.
-fn strings(macros: &[&str]) -> Host {
+/// Bundled codecs.
+const BUNDLED_CODECS: [&str; 2] = ["Strings", "Winds"];
+
+/// Returns an active effect that plays a bundled codec inline, with macros bound to these controls.
+fn codec(name: &str, macros: &[&str]) -> Host {
     let mut host = Host::new(EFFECT);
     let mut saved = json(&host.save());
     saved["params"]["driver"] = serde_json::json!({ "string": "inline" });
-    let bundled = BUNDLED.iter().find(|bundled| bundled.name == "Strings").unwrap();
+    let bundled = BUNDLED.iter().find(|bundled| bundled.name == name).unwrap();
     assert!(host.load(&with_selection(&state(&saved), |selection| {
         selection["model"]["hash"] = bundled.model().content_hash().into();
         selection["macros"] = macros.into();
@@ -125,44 +128,41 @@ fn tone(frames: usize) -> Vec<f32> {
 }
 
 #[test]
-fn strings_answer_a_click_within_8_ms_and_are_silent_before() {
-    let mut host = strings(&[]);
-    assert!(host.latency() < 8 * RATE / 1000, "{}", host.latency());
-    let mut click = vec![0.0; 2 * RATE];
-    click[RATE] = 0.9;
-    let sound = host.play(2 * RATE, SHORT_BLOCK, &[], Some(&click));
-    assert!(peak(&sound[RATE / 2..RATE]) < db_to_amplitude(-90.0), "it is silent without input");
-    let first = sound.iter().skip(RATE).position(|sample| sample.abs() > 0.01).expect("it answers");
-    assert!(first < 8 * RATE / 1000, "{first} samples");
+fn codecs_answer_a_click_within_8_ms_and_are_silent_before() {
+    for name in BUNDLED_CODECS {
+        let mut host = codec(name, &[]);
+        assert!(host.latency() < 8 * RATE / 1000, "{name}: {}", host.latency());
+        let mut click = vec![0.0; 2 * RATE];
+        click[RATE] = 0.9;
+        let sound = host.play(2 * RATE, SHORT_BLOCK, &[], Some(&click));
+        assert!(peak(&sound[RATE / 2..RATE]) < db_to_amplitude(-90.0), "{name} is silent without input");
+        let first = sound.iter().skip(RATE).position(|sample| sample.abs() > 0.01).expect("it answers");
+        assert!(first < 8 * RATE / 1000, "{name}: {first} samples");
+    }
 }
 
 #[test]
-fn strings_do_not_play_the_noise_of_a_microphone() {
-    let mut host = strings(&[]);
+fn codecs_do_not_play_the_noise_of_a_microphone() {
     let mut noise = vec![0.0; 2 * RATE];
     ondes_engine::dsp::noise::fill(ondes_engine::Kernels::detect(), 1, 0, &mut noise);
     // −60 dB.
     noise.iter_mut().for_each(|sample| *sample *= 1e-3 * 3.0_f32.sqrt());
-    let sound = host.play(2 * RATE, SHORT_BLOCK, &[], Some(&noise));
-    let (heard, played) = (energy(&noise[RATE..]), energy(&sound[RATE..]));
-    assert!(played < 2.0 * heard, "{played} of {heard}");
+    for name in BUNDLED_CODECS {
+        let sound = codec(name, &[]).play(2 * RATE, SHORT_BLOCK, &[], Some(&noise));
+        let (heard, played) = (energy(&noise[RATE..]), energy(&sound[RATE..]));
+        assert!(played < 2.0 * heard, "{name}: {played} of {heard}");
+    }
 }
 
 #[test]
-fn latents_of_strings_bend_without_clicks() {
+fn latents_of_codecs_bend_without_clicks() {
     let input = tone(3 * RATE);
-    for (control, position) in
-        [("latent17.offset", 0.625), ("latent1.offset", 0.75), ("latent2.scale", 0.25), ("latent1.hold", 1.0)]
-    {
-        let mut host = strings(&[control]);
-        let sound = host.play(
-            3 * RATE,
-            SHORT_BLOCK,
-            &[(3 * RATE / 2, HostEvent::SetParameter("Macro 1", position))],
-            Some(&input),
-        );
+    let bends = [("latent17.offset", 0.625), ("latent1.offset", 0.75), ("latent2.scale", 0.25), ("latent1.hold", 1.0)];
+    for (name, (control, position)) in BUNDLED_CODECS.iter().flat_map(|name| bends.map(|bend| (name, bend))) {
+        let event = (3 * RATE / 2, HostEvent::SetParameter("Macro 1", position));
+        let sound = codec(name, &[control]).play(3 * RATE, SHORT_BLOCK, &[event], Some(&input));
         let [before, bend, after] =
             [RATE / 2..7 * RATE / 5, 7 * RATE / 5..8 * RATE / 5, 2 * RATE..3 * RATE].map(|part| max_step(&sound[part]));
-        assert!(bend < 1.5 * before.max(after), "{control}: a step of {bend}, {before} before and {after} after");
+        assert!(bend < 1.5 * before.max(after), "{name}, {control}: {bend}, {before} before and {after} after");
     }
 }

@@ -18,7 +18,7 @@ macro_rules! presets {
 }
 
 /// All factory presets: the instrument's, grouped by model, then the effect's.
-pub static FACTORY: [FactoryPreset; 41] = presets![
+pub static FACTORY: [FactoryPreset; 44] = presets![
     "open-bow",
     "soft-strings",
     "solo-bow",
@@ -59,6 +59,9 @@ pub static FACTORY: [FactoryPreset; 41] = presets![
     "bowed-voice",
     "bass-below",
     "drummed-strings",
+    "sung-winds",
+    "guitar-horn",
+    "beaten-horn",
     "beatbox-answers",
 ];
 
