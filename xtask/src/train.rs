@@ -99,7 +99,7 @@ impl Instrument {
 
 /// Bundled codecs; each has a recipe of its name.
 const CODECS: [Codec; 2] = [
-    Codec { model: "strings", sound: Sound::Recordings { folder: "strings", source: IOWA }, from: None },
+    Codec { model: "strings", sound: Sound::Recordings { folder: "strings", source: IOWA } },
     Codec {
         model: "winds",
         sound: Sound::Recordings {
@@ -107,7 +107,6 @@ const CODECS: [Codec; 2] = [
             source: "Karoryfer Weresax (CC0-1.0) and of clarinet, bassoon, alto flute, trumpet, French horn and tenor \
                      trombone of the University of Iowa Musical Instrument Samples (public domain), a folder for each,",
         },
-        from: Some("assets/models/strings.ondes"),
     },
 ];
 
@@ -115,8 +114,6 @@ const CODECS: [Codec; 2] = [
 struct Codec {
     model: &'static str,
     sound: Sound,
-    /// Trained codec that it starts from.
-    from: Option<&'static str>,
 }
 
 /// Bundled generators; each has a recipe of its name, and one of its codec, `NAME-codec`.
@@ -272,8 +269,7 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
         ondes_train(&instrument.half_command(steps).iter().map(String::as_str).collect::<Vec<_>>())?;
     }
     for codec in codecs() {
-        let from = codec.from.map_or(vec![], |from| vec!["--from", from]);
-        ondes_train(&[&["codec", &recipe(codec.model, steps)?], &from[..]].concat())?;
+        ondes_train(&["codec", &recipe(codec.model, steps)?])?;
     }
     for generator in generators() {
         for command in generator.commands(steps)? {
