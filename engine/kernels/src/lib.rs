@@ -66,6 +66,7 @@ mod oscillator;
 mod peak;
 mod quantize;
 mod recurrent;
+mod recurrent_training;
 mod simd;
 
 pub use activation::Activation;

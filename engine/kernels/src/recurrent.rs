@@ -40,7 +40,7 @@ impl Kernels {
         assert_eq!(from_input.len(), 3 * h.len(), "gru: from_input must be three times as long as h");
         assert_eq!(from_state.len(), 3 * h.len(), "gru: from_state must be three times as long as h");
         let ([input_r, input_z, input_n], [state_r, state_z, state_n]) =
-            (split(from_input, h.len()), split(from_state, h.len()));
+            (parts(from_input, h.len()), parts(from_state, h.len()));
         self.run(OverSlices { op: Gru, inputs: [input_r, input_z, input_n, state_r, state_z, state_n], in_out: [h] });
     }
 
@@ -52,11 +52,11 @@ impl Kernels {
     pub fn lstm(self, gates: &[f32], h: &mut [f32], c: &mut [f32]) {
         assert_eq!(gates.len(), 4 * h.len(), "lstm: gates must be four times as long as h");
         assert_eq!(c.len(), h.len(), "lstm: lengths of h and c differ");
-        self.run(OverSlices { op: Lstm, inputs: split(gates, h.len()), in_out: [h, c] });
+        self.run(OverSlices { op: Lstm, inputs: parts(gates, h.len()), in_out: [h, c] });
     }
 }
 
 /// Splits `x` into parts of `width` values.
-fn split<const N: usize>(x: &[f32], width: usize) -> [&[f32]; N] {
+pub(crate) fn parts<const N: usize>(x: &[f32], width: usize) -> [&[f32]; N] {
     std::array::from_fn(|part| &x[part * width..][..width])
 }

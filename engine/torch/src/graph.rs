@@ -12,6 +12,7 @@ use crate::checkpoint::Checkpoint;
 use crate::codes;
 use crate::draw;
 use crate::precision::in_f32;
+use crate::recurrence;
 use crate::synthesis::{self, Noise, NoiseRow};
 
 /// ε of [`Op::LayerNorm`].
@@ -29,6 +30,10 @@ pub struct TorchGraph {
     defaults: Vec<f32>,
     /// Computes blocks of nodes without keeping their values for the backward pass.
     checkpoint: Option<(Checkpoint, Vec<Range<usize>>)>,
+    /// Samples at the end that are output; `None` for all.
+    end: Option<usize>,
+    /// `[value]`: frames at its end that are computed; `None` for all.
+    needs: Vec<Option<i64>>,
 }
 
 /// States of recurrent nodes after a sequence, by node name.
@@ -50,7 +55,18 @@ impl TorchGraph {
     pub fn new(method: &Method, sample_rate: u32) -> Result<Self, ModelError> {
         let shapes = method.infer()?;
         let defaults = vec![0.0; method.inputs.len()];
-        Ok(Self { method: method.clone(), shapes, sample_rate: f64::from(sample_rate), defaults, checkpoint: None })
+        let needs = vec![None; shapes.values.len()];
+        let sample_rate = f64::from(sample_rate);
+        Ok(Self { method: method.clone(), shapes, sample_rate, defaults, checkpoint: None, end: None, needs })
+    }
+
+    /// Outputs only the last `samples` samples of each sequence, which must be at least as long, and computes no more than
+    /// they depend on: what convolutions make of the samples before them is left out.
+    #[must_use]
+    pub fn with_end(mut self, samples: usize) -> Self {
+        self.needs = self.needs(samples);
+        self.end = Some(samples);
+        self
     }
 
     /// Uses the controls' defaults as the input of their ports during the warm-up.
@@ -123,7 +139,10 @@ impl TorchGraph {
         }
         let outputs = self.shapes.shown.iter().zip(&self.method.outputs).map(|(&value, port)| {
             let all = values[value].as_ref().expect("outputs are kept");
-            all.narrow(2, frames(port.ratio), all.size()[2] - frames(port.ratio))
+            match self.end {
+                Some(samples) => end(all, (samples / port.ratio) as i64),
+                None => all.narrow(2, frames(port.ratio), all.size()[2] - frames(port.ratio)),
+            }
         });
         outputs.collect()
     }
@@ -152,6 +171,7 @@ impl TorchGraph {
     ) {
         for index in nodes {
             let (node, reads) = (&self.method.nodes[index], &self.shapes.reads[index]);
+            let place = self.method.inputs.len() + index;
             let read: Vec<&Tensor> = reads.iter().map(|&value| values[value].as_ref().expect("in order")).collect();
             let hop = self.shapes.values[reads[0]].ratio;
             let weight = |parameter: &str| weights.get(&node.name, parameter);
@@ -162,9 +182,20 @@ impl TorchGraph {
                     state.0.insert(node.name.clone(), after);
                     value
                 }
-                _ => self.node(&node.op, &read, hop, &weight, &noise.rows(read[0].size()[0])),
+                Op::Conv1d { .. } => {
+                    convolution(&node.op, read[0], weight("weight"), weight("bias"), self.needs[place])
+                }
+                _ => {
+                    let rows = noise.rows(read[0].size()[0]);
+                    match self.needs[place] {
+                        None => self.node(&node.op, &read, hop, &weight, &rows),
+                        Some(frames) => {
+                            let ends: Vec<Tensor> = read.iter().map(|value| end(value, frames)).collect();
+                            self.node(&node.op, &ends.iter().collect::<Vec<_>>(), hop, &weight, &rows)
+                        }
+                    }
+                }
             };
-            let place = self.method.inputs.len() + index;
             values.resize_with(values.len().max(place + 1), || None);
             values[place] = Some(value);
             for &read in reads.iter().filter(|&&read| last_reads[read] == Some(index)) {
@@ -191,17 +222,7 @@ impl TorchGraph {
         let channels_last = || x.transpose(1, 2);
         match *op {
             Op::Linear { .. } => linear(x, weight("weight"), weight("bias")),
-            Op::Conv1d { kernel, stride, dilation, groups, .. } => {
-                let reach = (kernel - 1) * dilation + 1 - stride;
-                x.constant_pad_nd([reach as i64, 0]).conv1d(
-                    weight("weight"),
-                    Some(weight("bias")),
-                    [stride as i64],
-                    [0],
-                    [dilation as i64],
-                    groups as i64,
-                )
-            }
+            Op::Conv1d { .. } => convolution(op, x, weight("weight"), weight("bias"), None),
             Op::ConvTranspose1d { stride, .. } => {
                 let frames = x.size()[2] * stride as i64;
                 x.conv_transpose1d(weight("weight"), Some(weight("bias")), [stride as i64], [0], [0], 1, [1])
@@ -279,6 +300,23 @@ fn linear(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Tensor {
     bias.view([1, -1, 1]).baddbmm(&weights, x, 1, 1)
 }
 
+/// Computes [`Op::Conv1d`] from silence; `frames` at its end, `None` for all.
+fn convolution(op: &Op, x: &Tensor, weight: &Tensor, bias: &Tensor, frames: Option<i64>) -> Tensor {
+    let Op::Conv1d { kernel, stride, dilation, groups, .. } = *op else { unreachable!("not a convolution") };
+    let earlier = ((kernel - 1) * dilation + 1 - stride) as i64;
+    let length = x.size()[2];
+    let read = end(x, frames.map_or(length, |frames| frames + earlier));
+    let missing = earlier - frames.map_or(0, |frames| (length - frames).clamp(0, earlier));
+    let padded = if missing > 0 { read.constant_pad_nd([missing, 0]) } else { read };
+    padded.conv1d(weight, Some(bias), [stride as i64], [0], [dilation as i64], groups as i64)
+}
+
+/// Returns the last frames of a value, or all if there are no more.
+fn end(value: &Tensor, frames: i64) -> Tensor {
+    let length = value.size()[2];
+    if length <= frames { value.shallow_clone() } else { value.narrow(2, length - frames, frames) }
+}
+
 /// Computes [`Op::FlipOddBands`].
 fn flip_odd_bands(x: &Tensor) -> Tensor {
     let (_, channels, frames) = x.size3().expect("[batch, channels, frames]");
@@ -329,23 +367,44 @@ pub(crate) fn recurrent<'w>(
     weight: &impl Fn(&str) -> &'w Tensor,
     before: Option<Vec<Tensor>>,
 ) -> (Tensor, Vec<Tensor>) {
+    let initial = |names: &[&str], hidden: usize, given: bool| -> Vec<Tensor> {
+        names.iter().map(|name| state(x, hidden, given.then(|| weight(name)))).collect()
+    };
+    let states = before.unwrap_or_else(|| match *op {
+        Op::Lstm { hidden, initial_state } => initial(&["h0", "c0"], hidden, initial_state),
+        Op::Gru { hidden, initial_state } => initial(&["h0"], hidden, initial_state),
+        _ => unreachable!("not a recurrent layer"),
+    });
+    if recurrence::serves(weight("weight_hh")) {
+        return by_kernels(x, weight, &states);
+    }
     let parameters = recurrent_parameters(weight);
     let frames = x.transpose(1, 2);
     match *op {
-        Op::Lstm { hidden, initial_state } => {
-            let initial = || ["h0", "c0"].map(|name| state(x, hidden, initial_state.then(|| weight(name)))).into();
-            let states: Vec<Tensor> = before.unwrap_or_else(initial);
+        Op::Lstm { .. } => {
             let (value, h, c) = frames.lstm(&states, &parameters, true, 1, 0.0, false, false, true);
             (value.transpose(1, 2), vec![h, c])
         }
-        Op::Gru { hidden, initial_state } => {
-            let initial = || vec![state(x, hidden, initial_state.then(|| weight("h0")))];
-            let states = before.unwrap_or_else(initial);
+        _ => {
             let (value, h) = frames.gru(&states[0], &parameters, true, 1, 0.0, false, false, true);
             (value.transpose(1, 2), vec![h])
         }
-        _ => unreachable!("not a recurrent layer"),
     }
+}
+
+/// Computes a recurrent layer by [`recurrence`](recurrence::recurrence).
+fn by_kernels<'w>(x: &Tensor, weight: &impl Fn(&str) -> &'w Tensor, states: &[Tensor]) -> (Tensor, Vec<Tensor>) {
+    let is_lstm = states.len() == 2;
+    let (of_input, of_state) = (weight("bias_ih"), weight("bias_hh"));
+    let gates = match is_lstm {
+        true => x.permute([2, 0, 1]).linear(weight("weight_ih"), Some(of_input + of_state)),
+        false => x.permute([2, 0, 1]).linear(weight("weight_ih"), Some(of_input)),
+    };
+    let states: Vec<Tensor> = states.iter().map(|state| state.squeeze_dim(0)).collect();
+    let bias = (!is_lstm).then_some(of_state);
+    let mut all = recurrence::recurrence(&gates, weight("weight_hh"), bias, &states).into_iter();
+    let value = all.next().expect("all states").permute([1, 2, 0]).to_kind(x.kind());
+    (value, all.map(|state| state.unsqueeze(0).to_kind(x.kind())).collect())
 }
 
 /// Returns the initial state of a recurrent layer, `[1, batch, hidden]`.

@@ -15,6 +15,8 @@
 mod call;
 pub mod checkpoint;
 mod codes;
+#[expect(unsafe_code, reason = "frees memory of C++")]
+pub mod cpp_error;
 mod device;
 mod draw;
 #[expect(unsafe_code, reason = "a C interface")]
@@ -23,10 +25,13 @@ pub mod graph;
 mod graph_step;
 #[expect(unsafe_code, reason = "writes to libtorch's memory")]
 mod host;
+mod needs;
 mod neutone;
 mod nn_tilde;
 mod precision;
 mod program;
+#[expect(unsafe_code, reason = "calls C++ and reads libtorch's memory")]
+mod recurrence;
 mod recurrent_state;
 #[expect(unsafe_code, reason = "calls C++")]
 mod script;

@@ -5,9 +5,10 @@ mod common;
 use common::{native, relative_rms, torch};
 use ondes_engine::Kernels;
 use ondes_engine::model::compression::{Scaling, WeightPrecision};
-use ondes_engine::model::{Activation, Distribution, Kind, Method, Op, Port};
+use ondes_engine::model::{Activation, Distribution, Kind, Method, Model, Op, Port};
 use ondes_engine::native::Executor;
-use ondes_tests::{model, port, seeded_rng, single_node_method};
+use ondes_tests::audio_models::method;
+use ondes_tests::{model, node, port, seeded_rng, single_node_method};
 use ondes_torch::{RecurrentState, TorchGraph, TorchWeights};
 use rand::RngExt;
 
@@ -222,6 +223,118 @@ fn recurrent_layers_continue_from_their_state() {
         // Without the state, the second part differs.
         let anew = graph.run(&weights, &[sound.narrow(2, 18, 32)], 0).remove(0);
         assert!((whole.narrow(2, 18, 32) - anew).abs().max().double_value(&[]) > 1e-3, "{label}");
+    }
+}
+
+/// Returns the outputs of a recurrent layer and its last states, and the gradients of a sum of them, by the kernels or by
+/// libtorch's layer.
+fn recurrent_gradients(model: &Model, op: &Op, sound: &tch::Tensor, by_kernels: bool) -> Vec<tch::Tensor> {
+    let weights = TorchWeights::new(model.weights(), tch::Device::Cpu);
+    let leaves: Vec<tch::Tensor> = weights.0.values().map(|weight| weight.copy().set_requires_grad(true)).collect();
+    let names = weights.0.into_keys();
+    let weights = TorchWeights(names.zip(leaves.iter().map(tch::Tensor::shallow_clone)).collect());
+    let options = (tch::Kind::Float, tch::Device::Cpu);
+    let sound = sound.copy().set_requires_grad(true);
+    let values: Vec<tch::Tensor> = if by_kernels {
+        let graph = TorchGraph::new(&model.header().methods[0], 48_000).expect("the method fits");
+        let mut memory = RecurrentState::default();
+        let output = graph.run_with_state(&weights, std::slice::from_ref(&sound), 0, &mut memory).remove(0);
+        let states = memory.tensors().into_iter().map(|(_, tensor)| tensor);
+        std::iter::once(output).chain(states).collect()
+    } else {
+        let weight = |name: &str| weights.0[&format!("y.{name}")].shallow_clone();
+        let parameters = ["weight_ih", "weight_hh", "bias_ih", "bias_hh"].map(weight);
+        let (rows, frames) = (sound.size()[0], sound.transpose(1, 2));
+        let state = |name: &str| weight(name).view([1, 1, -1]).expand([1, rows, -1], false).contiguous();
+        match op {
+            Op::Lstm { .. } => {
+                let states = [state("h0"), state("c0")];
+                let (y, h, c) = frames.lstm(&states, &parameters, true, 1, 0.0, false, false, true);
+                vec![y.transpose(1, 2), h, c]
+            }
+            _ => {
+                let (y, h) = frames.gru(&state("h0"), &parameters, true, 1, 0.0, false, false, true);
+                vec![y.transpose(1, 2), h]
+            }
+        }
+    };
+    let mixed = |value: &tch::Tensor| value * tch::Tensor::arange(value.numel() as i64, options).sin().view_as(value);
+    let parts = values.iter().map(|value| mixed(value).sum(tch::Kind::Float));
+    parts.reduce(|sum, part| sum + part).expect("there are values").backward();
+    let gradients = leaves.iter().chain([&sound]).map(tch::Tensor::grad);
+    values.iter().map(tch::Tensor::detach).chain(gradients).collect()
+}
+
+#[test]
+fn recurrent_layers_learn_as_those_of_libtorch() {
+    for (op, inputs, rows, frames) in [
+        (Op::Lstm { hidden: 16, initial_state: true }, 1, 9, 40),
+        (Op::Lstm { hidden: 21, initial_state: true }, 5, 3, 1),
+        (Op::Gru { hidden: 16, initial_state: true }, 7, 9, 40),
+        (Op::Gru { hidden: 70, initial_state: true }, 2, 8, 12),
+    ] {
+        let label = format!("{op:?}");
+        let model = model(Kind::Effect, vec![single_node_method(op.clone(), &x(inputs), 1)], 1);
+        let sound = tch::Tensor::randn([rows, inputs as i64, frames], (tch::Kind::Float, tch::Device::Cpu));
+        let expected = recurrent_gradients(&model, &op, &sound, false);
+        let threads = tch::get_num_threads();
+        for count in [1, 2] {
+            tch::set_num_threads(count);
+            let found = recurrent_gradients(&model, &op, &sound, true);
+            assert_eq!(found.len(), expected.len(), "{label}");
+            for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                assert_eq!(found.size(), expected.size(), "{label}, {at}");
+                let error = (found - expected).norm().double_value(&[]) / expected.norm().double_value(&[]);
+                assert!(error < 2e-6, "{label}, {at}: {error:e}");
+            }
+        }
+        tch::set_num_threads(threads);
+    }
+}
+
+#[test]
+fn the_end_of_a_sequence_is_that_of_the_whole_with_its_gradients() {
+    let conv = |kernel, dilation| Op::Conv1d { outputs: 4, kernel, stride: 1, dilation, groups: 1 };
+    let nodes = |memory| {
+        vec![
+            node("first", &["x"], conv(1, 1)),
+            node("second", &["first"], conv(3, 2)),
+            node("bent", &["second"], Op::Activation(Activation::Tanh)),
+            node("past", &["first"], memory),
+            node("sum", &["bent", "past"], Op::Add),
+            node("third", &["sum"], conv(2, 5)),
+            node("both", &["third", "bent"], Op::Concat),
+            node("out", &["both"], Op::Linear { outputs: 1 }),
+        ]
+    };
+    // A recurrent layer and a delay need all that came before.
+    for memory in [conv(4, 3), Op::Lstm { hidden: 4, initial_state: false }, Op::Delay { frames: 2 }] {
+        let label = format!("{memory:?}");
+        let mut method = method("forward", 1, x(1), nodes(memory));
+        // Read by a convolution as well, which needs more of it.
+        method.outputs.push(port("bent", 4, 1));
+        let model = model(Kind::Effect, vec![method], 1);
+        let whole = TorchGraph::new(&model.header().methods[0], 48_000).expect("the method fits");
+        let sound = tch::Tensor::rand([2, 1, 40], (tch::Kind::Float, tch::Device::Cpu)) - 0.5;
+        // Fewer samples than the network reaches back leave room for silence before the first.
+        for samples in [1, 20, 28, 29, 36, 40] {
+            let end_and_gradient = |graph: &TorchGraph| {
+                let weights = TorchWeights::new(model.weights(), tch::Device::Cpu);
+                let sound = sound.copy().set_requires_grad(true);
+                let outputs = graph.run(&weights, std::slice::from_ref(&sound), 0);
+                let lengths = [outputs[0].size()[2], outputs[1].size()[2]];
+                let ends = outputs.iter().map(|output| output.narrow(2, output.size()[2] - samples, samples));
+                let end = tch::Tensor::cat(&ends.collect::<Vec<_>>(), 1);
+                end.square().sum(tch::Kind::Float).backward();
+                (lengths, end, sound.grad())
+            };
+            let (all, expected, expected_gradient) = end_and_gradient(&whole);
+            let (lengths, end, gradient) = end_and_gradient(&whole.clone().with_end(samples as usize));
+            assert_eq!((all, lengths), ([40; 2], [samples; 2]), "{label}");
+            let difference = |a: &tch::Tensor, b: &tch::Tensor| (a - b).abs().max().double_value(&[]);
+            assert!(difference(&end, &expected) < 1e-6, "{label}, {samples}");
+            assert!(difference(&gradient, &expected_gradient) < 1e-5, "{label}, {samples}");
+        }
     }
 }
 

@@ -157,7 +157,8 @@ impl<'a> CaptureTask<'a> {
         let lead = if options.network.is_recurrent() { 0 } else { warm_up };
         // The samples before a window are known, so they are not assumed to be silent.
         methods.iter_mut().for_each(|method| method.warm_up = 0);
-        let graphs = methods.iter().map(|method| TorchGraph::new(method, rate)).collect::<Result<_, _>>()?;
+        let graph = |method| Ok(TorchGraph::new(method, rate)?.with_end(options.window));
+        let graphs = methods.iter().map(graph).collect::<anyhow::Result<_>>()?;
         let part = |pair: &'a Pair| {
             let end = split(pair).validation;
             let settings = settings_or_defaults(&initial, &pair.settings);

@@ -2,11 +2,12 @@
 
 use std::any::Any;
 use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Once;
 
 use ondes_torch::checkpoint::Block;
+use ondes_torch::cpp_error;
 use tch::{Device, Tensor};
 
 /// Share of the memory that is free at the start which tensors of the CPU may take, unless told otherwise.
@@ -84,19 +85,11 @@ pub fn checkpoint(block: Block, inputs: &[Tensor], outputs: usize) -> Vec<Tensor
     let closure = Box::into_raw(Box::new(Closure { block, inputs: inputs.len(), outputs }));
     let inputs: Vec<*const c_void> = inputs.iter().map(|input| input.as_ptr().cast()).collect();
     let mut results = vec![std::ptr::null_mut::<c_void>(); outputs];
-    // SAFETY: all pointers are valid for the stated lengths; the closure is freed by `drop_block`, once.
-    let error = unsafe {
+    // SAFETY: all pointers are valid for the stated lengths; the closure is freed by `drop_block`, once; the error is ours.
+    unsafe {
         let (read, written) = (inputs.as_ptr(), results.as_mut_ptr());
-        shim::ondes_checkpoint(closure.cast(), run_block, drop_block, read, inputs.len(), written, outputs)
-    };
-    if !error.is_null() {
-        // SAFETY: it is a text of C that we own.
-        let text = unsafe {
-            let text = CStr::from_ptr(error).to_string_lossy().into_owned();
-            libc::free(error.cast());
-            text
-        };
-        panic!("{text}");
+        let closure = closure.cast();
+        cpp_error::raise(shim::ondes_checkpoint(closure, run_block, drop_block, read, inputs.len(), written, outputs));
     }
     // SAFETY: without an error, each is a tensor of its own, which nobody else frees.
     results.into_iter().map(|result| unsafe { Tensor::from_ptr(result.cast()) }).collect()

@@ -101,6 +101,93 @@ pub fn lstm(kernels: Kernels) {
     });
 }
 
+/// Checks gradients against differences: `step` gives the next states of one unit from `values`, and the objective is their
+/// sum, weighted by `weights`.
+fn assert_gradients<const N: usize>(
+    step: impl Fn(&[f64; N]) -> [f64; 2],
+    values: [f32; N],
+    weights: [f32; 2],
+    found: [f32; N],
+) {
+    const STEP: f64 = 1e-5;
+    let values = values.map(f64::from);
+    let objective = |values: &[f64; N]| step(values).iter().zip(weights).map(|(y, w)| y * f64::from(w)).sum::<f64>();
+    let expected: [f64; N] = std::array::from_fn(|value| {
+        let moved = |by: f64| {
+            let mut moved = values;
+            moved[value] += by;
+            objective(&moved)
+        };
+        (moved(STEP) - moved(-STEP)) / (2.0 * STEP)
+    });
+    assert_close(&found, &expected, 1e-5, 3e-6);
+}
+
+pub fn lstm_in_training(kernels: Kernels) {
+    check((1usize..70, 0u64..1000), |(size, seed)| {
+        let mut noise = Noise::new(seed);
+        let (from_input, from_state) = (noise.vec(4 * size, 2.0), noise.vec(4 * size, 2.0));
+        let c_before = noise.vec(size, 2.0);
+        let (mut gates, mut c, mut h) = (from_input.clone(), vec![f32::NAN; size], vec![f32::NAN; size]);
+        kernels.lstm_step(&from_state, &c_before, &mut gates, &mut c, &mut h);
+        let sums: Vec<f32> = from_input.iter().zip(&from_state).map(|(a, b)| a + b).collect();
+        let (mut played_h, mut played_c) = (vec![0.0; size], c_before.clone());
+        kernels.lstm(&sums, &mut played_h, &mut played_c);
+        assert_close(&h, &wide(&played_h), 1e-6, 1e-6);
+        assert_close(&c, &wide(&played_c), 1e-6, 1e-6);
+
+        let (dy, from_next, dc) = (noise.vec(size, 1.0), noise.vec(size, 1.0), noise.vec(size, 1.0));
+        let (mut d_gates, mut d_c) = (vec![f32::NAN; 4 * size], dc.clone());
+        kernels.lstm_step_gradient(&gates, [&c_before, &c], [&dy, &from_next], &mut d_gates, &mut d_c);
+        for unit in 0..size {
+            let gate = |all: &[f32], gate: usize| all[gate * size + unit];
+            let step = |[i, f, g, o, before]: &[f64; 5]| {
+                let c = sigmoid(*f) * before + sigmoid(*i) * g.tanh();
+                [sigmoid(*o) * c.tanh(), c]
+            };
+            let values = std::array::from_fn(|at| if at < 4 { gate(&sums, at) } else { c_before[unit] });
+            let found = std::array::from_fn(|at| if at < 4 { gate(&d_gates, at) } else { d_c[unit] });
+            assert_gradients(step, values, [dy[unit] + from_next[unit], dc[unit]], found);
+        }
+    });
+}
+
+pub fn gru_in_training(kernels: Kernels) {
+    check((1usize..70, 0u64..1000), |(size, seed)| {
+        let mut noise = Noise::new(seed);
+        let (from_input, from_state) = (noise.vec(3 * size, 2.0), noise.vec(3 * size, 2.0));
+        let before = noise.vec(size, 1.0);
+        let (mut gates, mut kept, mut h) = (from_input.clone(), vec![f32::NAN; size], vec![f32::NAN; size]);
+        kernels.gru_step(&from_state, &before, &mut gates, &mut kept, &mut h);
+        let mut played = before.clone();
+        kernels.gru(&from_input, &from_state, &mut played);
+        assert_close(&h, &wide(&played), 1e-6, 1e-6);
+        assert_eq!(kept, from_state[2 * size..]);
+
+        let (dy, from_next, direct) = (noise.vec(size, 1.0), noise.vec(size, 1.0), noise.vec(size, 1.0));
+        let (mut d_gates, mut d_state, mut d_h) = (vec![f32::NAN; 3 * size], vec![f32::NAN; 3 * size], direct.clone());
+        let gradients = [&mut d_gates[..], &mut d_state[..]];
+        kernels.gru_step_gradient(&gates, [&kept, &before], [&dy, &from_next], gradients, &mut d_h);
+        for unit in 0..size {
+            let gate = |all: &[f32], gate: usize| all[gate * size + unit];
+            let step = |[r, z, n, state_r, state_z, state_n, before]: &[f64; 7]| {
+                let z = sigmoid(z + state_z);
+                let n = (n + sigmoid(r + state_r) * state_n).tanh();
+                [(1.0 - z) * n + z * before, 0.0]
+            };
+            let of = |input: &[f32], state: &[f32], last: f32| {
+                std::array::from_fn(|at| match at {
+                    0..3 => gate(input, at),
+                    3..6 => gate(state, at - 3),
+                    _ => last,
+                })
+            };
+            let (values, found) = (of(&from_input, &from_state, before[unit]), of(&d_gates, &d_state, d_h[unit]));
+            assert_gradients(step, values, [dy[unit] + from_next[unit] + direct[unit], 0.0], found);
+        }
+    });
+}
+
 pub fn complex_multiply_add(kernels: Kernels) {
     check((1usize..70, 0usize..5, 0usize..5, 0u64..1000), |(count, blocks, cut, seed)| {
         let mut noise = Noise::new(seed);

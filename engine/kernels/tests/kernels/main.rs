@@ -31,6 +31,8 @@ macro_rules! suite {
                 frames softmax;
                 frames gru;
                 frames lstm;
+                frames gru_in_training;
+                frames lstm_in_training;
                 frames complex_multiply_add;
                 frames filters;
                 frames same_bits_of_frames;
