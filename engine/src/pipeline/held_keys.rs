@@ -5,8 +5,12 @@ use crate::instrument::{EventKind, controller};
 /// Keys that are held, of all channels together, and the key that the model plays.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeldKeys {
-    /// A bit for each key.
-    held: u128,
+    /// A bit for each key that is down.
+    down: u128,
+    /// A bit for each key that a sustain pedal holds.
+    sustained: u128,
+    /// A bit for each channel whose sustain pedal is down. It holds the keys of all channels.
+    pedals: u16,
     /// Number of times that the model began anew.
     begun: u64,
     /// Key that began it last.
@@ -18,19 +22,34 @@ impl HeldKeys {
     pub fn handle(&mut self, event: EventKind) -> bool {
         match event.within_limits() {
             EventKind::NoteOn { key, .. } => {
-                self.held |= 1 << key;
+                self.down |= 1 << key;
                 self.begin(Some(key))
             }
             EventKind::NoteOff { key, .. } => {
-                self.held &= !(1 << key);
+                self.down &= !(1 << key);
+                if self.pedals != 0 {
+                    self.sustained |= 1 << key;
+                }
+                false
+            }
+            EventKind::Controller { channel, number: controller::SUSTAIN, value } => {
+                let pedal = 1 << channel;
+                if value >= 0.5 {
+                    self.pedals |= pedal;
+                } else {
+                    self.pedals &= !pedal;
+                }
+                if self.pedals == 0 {
+                    self.sustained = 0;
+                }
                 false
             }
             EventKind::Controller { number: controller::ALL_SOUND_OFF, .. } => {
-                self.held = 0;
+                (self.down, self.sustained) = (0, 0);
                 self.begin(None)
             }
             EventKind::Controller { number: controller::ALL_NOTES_OFF, .. } => {
-                self.held = 0;
+                (self.down, self.sustained) = (0, 0);
                 false
             }
             _ => false,
@@ -43,9 +62,9 @@ impl HeldKeys {
         true
     }
 
-    /// Returns true if a key is held.
+    /// Returns true if a key is held, by hand or by a pedal.
     pub fn any(&self) -> bool {
-        self.held != 0
+        self.down | self.sustained != 0
     }
 
     /// Returns the number of times that the model began anew, and the key of the last time.
@@ -74,5 +93,30 @@ mod tests {
         assert_eq!((keys.any(), keys.beginning()), (false, (3, Some(0))));
         assert!(keys.handle(on(1)) && keys.handle(control(controller::ALL_SOUND_OFF)));
         assert_eq!((keys.any(), keys.beginning()), (false, (5, None)));
+    }
+
+    #[test]
+    fn a_pedal_holds_keys_until_the_last_pedal_is_released() {
+        let key = |down| match down {
+            true => EventKind::NoteOn { channel: 0, key: 60, velocity: 0.5 },
+            false => EventKind::NoteOff { channel: 0, key: 60, velocity: 0.0 },
+        };
+        let pedal = |channel, value| EventKind::Controller { channel, number: controller::SUSTAIN, value };
+        let held_after = |events: &[EventKind]| {
+            let mut keys = HeldKeys::default();
+            for event in events {
+                keys.handle(*event);
+            }
+            keys.any()
+        };
+        assert!(!held_after(&[pedal(0, 1.0)]));
+        assert!(held_after(&[key(true), pedal(0, 1.0), key(false)]));
+        assert!(held_after(&[key(true), pedal(0, 1.0), key(false), pedal(1, 0.5), pedal(0, 0.4)]));
+        assert!(!held_after(&[key(true), pedal(0, 1.0), key(false), pedal(0, 0.0)]));
+        assert!(!held_after(&[key(true), key(false), pedal(0, 1.0)]));
+        // A key that is down stays held without the pedal.
+        assert!(held_after(&[key(true), pedal(0, 1.0), pedal(0, 0.0)]));
+        let end = EventKind::Controller { channel: 0, number: controller::ALL_NOTES_OFF, value: 0.0 };
+        assert!(!held_after(&[key(true), pedal(0, 1.0), key(false), end]));
     }
 }
