@@ -23,8 +23,6 @@ use crate::trainer::{Phase, Task, Validation};
 const WARM_UP_SHARE: f64 = 0.15;
 /// Batches per validation.
 const VALIDATION_BATCHES: u64 = 6;
-/// Training sound that the reference power of the losses is measured on, seconds.
-const REFERENCE_S: f64 = 120.0;
 
 /// An instrument that learns from recordings.
 pub struct InstrumentTask {
@@ -73,8 +71,8 @@ impl InstrumentTask {
             graph.map(|graph| graph.with_defaults(&header.controls))
         };
         let (synth, room) = (graph("synth")?, graph("room")?);
-        let beginning = dataset.beginning(Subset::Training, REFERENCE_S)?;
-        let reference: Vec<&[f32]> = beginning.iter().map(Vec::as_slice).collect();
+        let examples = dataset.examples()?;
+        let reference: Vec<&[f32]> = examples.iter().map(Vec::as_slice).collect();
         let loss = WeightedLoss::new(config.loss(), header.sample_rate, &reference, device(&config.training.device)?);
         Ok(Self {
             loss,

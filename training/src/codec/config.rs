@@ -153,13 +153,15 @@ pub struct CodecLossConfig {
     pub information: f64,
     /// Weight of the pitch that the encoder hears: nats of the semitone, and distance in semitones.
     pub pitch: f64,
-    /// Information of each latent that costs nothing, nats (Kingma et al., NeurIPS 2016).
+    /// Weight of the pitch that the encoder hears in tones of random timbre, beside that in the recordings; 0 for none.
+    pub tones: f64,
+    /// Information of each latent that costs nothing, mean nats of a crop's frames (Kingma et al., NeurIPS 2016).
     pub free_nats: f64,
 }
 
 impl Default for CodecLossConfig {
     fn default() -> Self {
-        Self { loudness: 0.5, information: 1e-3, pitch: 0.3, free_nats: 0.25 }
+        Self { loudness: 0.5, information: 1e-3, pitch: 0.3, tones: 0.3, free_nats: 0.25 }
     }
 }
 
@@ -169,6 +171,7 @@ impl CodecLossConfig {
             ("loudness", self.loudness),
             ("information", self.information),
             ("pitch", self.pitch),
+            ("tones", self.tones),
             ("free_nats", self.free_nats),
         ];
         for (name, weight) in weights {

@@ -32,10 +32,10 @@ impl LatentDistribution {
         &self.mean + noise * (&self.log_variance * 0.5).exp()
     }
 
-    /// Returns the mean information of each latent, nats a frame, `[latent]`.
+    /// Returns the mean information of each latent, nats a frame, `[batch, latent]`.
     pub fn nats(&self) -> Tensor {
         let nats = (self.mean.square() + self.log_variance.exp() - 1.0 - &self.log_variance) * 0.5;
-        nats.mean_dim([0_i64, 2].as_slice(), false, Kind::Float)
+        nats.mean_dim(2, false, Kind::Float)
     }
 }
 
@@ -58,7 +58,8 @@ impl HeardPitch {
     }
 
     /// Returns the distance from the true pitch: that of the mean in semitones, and the nats of the two nearest
-    /// semitones, which share the true pitch.
+    /// semitones, which share the true pitch. It is the mean over all frames, with a pitch or without, so that the parts of
+    /// a batch add up to the whole.
     pub fn distance(&self) -> Tensor {
         let far = (&self.octaves * 12.0 + f64::from(REFERENCE_PITCH) - &self.semitones).abs();
         let position = (&self.semitones - LOWEST_PITCH as f64).clamp(0.0, (PITCHES - 1) as f64 - 1e-3);
@@ -67,7 +68,7 @@ impl HeardPitch {
         let nats = |index: &Tensor| -(self.probabilities.gather(1, index, false) + 1e-7).log();
         let nats = nats(&index) * (1.0 - &share) + nats(&(index + 1)) * share;
         let weighted: Tensor = (nats + far) * &self.weight;
-        weighted.sum(Kind::Float) / self.weight.sum(Kind::Float).clamp_min(1.0)
+        weighted.mean(Kind::Float)
     }
 }
 
@@ -79,12 +80,12 @@ pub struct CodecLoss {
 }
 
 impl CodecLoss {
-    /// Prepares the terms.
+    /// Prepares the terms. Spectral differences are relative to the level of `examples`.
     #[must_use]
-    pub fn new(config: CodecLossConfig, sample_rate: u32, device: Device) -> Self {
+    pub fn new(config: CodecLossConfig, sample_rate: u32, examples: &[Vec<f32>], device: Device) -> Self {
         Self {
             config,
-            sound: SpectralDistance::with_scales(&SCALES, device),
+            sound: SpectralDistance::with_scales(&SCALES, device).relative_to(examples),
             loudness: LoudnessDistance::new(f64::from(sample_rate), device),
         }
     }
@@ -102,10 +103,15 @@ impl CodecLoss {
 
     /// Adds what the latents cost.
     pub fn add_latents(&self, loss: &mut Loss, latents: &LatentDistribution, pitch: Option<&HeardPitch>) {
-        let nats = latents.nats().clamp_min(self.config.free_nats).sum(Kind::Float);
-        loss.add("information", nats * self.config.information);
+        let nats = latents.nats().clamp_min(self.config.free_nats).mean_dim(0, false, Kind::Float);
+        loss.add("information", nats.sum(Kind::Float) * self.config.information);
         if let Some(pitch) = pitch {
             loss.add("pitch", pitch.distance() * self.config.pitch);
         }
+    }
+
+    /// Adds what it costs to mishear the pitch of [tones](super::tones).
+    pub fn add_tones(&self, loss: &mut Loss, heard: &HeardPitch) {
+        loss.add("tones", heard.distance() * self.config.tones);
     }
 }

@@ -15,6 +15,7 @@ pub mod principal;
 pub mod task;
 #[cfg(test)]
 mod tests;
+pub mod tones;
 
 pub use config::CodecConfig;
 pub use task::CodecTask;

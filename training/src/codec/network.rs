@@ -128,6 +128,14 @@ pub fn training_encoder(model: &Model) -> Result<Method, ModelError> {
     showing(&encode, if hears_pitch { &shown } else { &shown[..2] })
 }
 
+/// Returns the part of an encoder that hears the pitch: the probabilities of the semitones, and their mean.
+///
+/// # Errors
+/// Returns an error if the model hears no pitch.
+pub fn pitch_encoder(model: &Model) -> Result<Method, ModelError> {
+    showing(model.method("encode")?, &[PITCH_PROBABILITIES, PITCH])
+}
+
 fn encoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
     let mut nodes = Nodes { activations: "encoder.activation", ..Nodes::default() };
     let analysis = Op::Conv1d { outputs: bank.bands, kernel: bank.taps(), stride: bank.bands, dilation: 1, groups: 1 };

@@ -16,6 +16,7 @@ use super::filter_bank::FilterBank;
 use super::loss::{CodecLoss, HeardPitch, LatentDistribution};
 use super::network::{self, FIXED};
 use super::principal;
+use super::tones::{ToneSize, Tones};
 use crate::data::{CropBatch, Dataset, Loader, LoaderStats, Subset};
 use crate::distributed::rows_of;
 use crate::loss::Loss;
@@ -44,6 +45,8 @@ pub struct CodecTask {
     /// Model at the start of the run, with the distribution of its latents.
     initial: Model,
     encoder: TorchGraph,
+    /// Hears the pitch alone; `None` if the codec has none, or learns it from its recordings only.
+    pitch_encoder: Option<TorchGraph>,
     decoder: TorchGraph,
     /// Gain of all recordings, dB, that makes the loudest ones as loud as most music.
     gain: f64,
@@ -63,6 +66,7 @@ pub struct CodecBatch {
     /// Loudness, dB, `[batch, 1, frame]`.
     loudness: Tensor,
     noise: Noise,
+    tones: Option<Tones>,
     /// Sound decoded in the codec's phase of the step, for that of the discriminators, `[batch, samples]`.
     decoded: RefCell<Option<Tensor>>,
 }
@@ -75,6 +79,7 @@ impl CodecBatch {
             pitch: crops.pitch,
             loudness: crops.loudness + gain,
             noise,
+            tones: None,
             decoded: RefCell::default(),
         }
     }
@@ -106,18 +111,27 @@ impl CodecTask {
         let bank = FilterBank { bands: config.network.bands };
         Ok(Self {
             loader: Loader::new(dataset.clone(), config.loader.workers),
-            dataset,
             process: (0, 1),
             encoder: TorchGraph::new(&network::training_encoder(&initial)?, rate)?,
+            pitch_encoder: match config.network.harmonics > 0 && config.loss.tones > 0.0 {
+                true => Some(TorchGraph::new(&network::pitch_encoder(&initial)?, rate)?),
+                false => None,
+            },
             decoder: TorchGraph::new(initial.method("decode")?, rate)?,
             gain,
             delay: bank.delay() as i64,
-            loss: CodecLoss::new(config.loss, rate, device(&config.training.device)?),
+            loss: CodecLoss::new(
+                config.loss,
+                rate,
+                &louder(dataset.examples()?, gain),
+                device(&config.training.device)?,
+            ),
             discriminators: match config.adversarial {
                 None => None,
                 Some(_) => Some(Discriminators::new(bank, device(&config.training.device)?)),
             },
             initial,
+            dataset,
             config,
         })
     }
@@ -139,6 +153,20 @@ impl CodecTask {
             weight: ((&batch.loudness - QUIET_DB) / (LOUD_DB - QUIET_DB)).clamp(0.0, 1.0),
         });
         Encoded { latents: LatentDistribution::new(&distribution), noise, pitch }
+    }
+
+    /// Returns the pitch that the encoder hears in the tones of a batch.
+    fn heard_in_tones(&self, weights: &TorchWeights, batch: &CodecBatch) -> Option<HeardPitch> {
+        let (encoder, tones) = self.pitch_encoder.as_ref().zip(batch.tones.as_ref())?;
+        let [probabilities, octaves] = &encoder.run(weights, &[tones.sound.shallow_clone()], batch.noise)[..] else {
+            unreachable!("the encoder shows the pitch")
+        };
+        Some(HeardPitch {
+            probabilities: probabilities.shallow_clone(),
+            octaves: octaves.shallow_clone(),
+            semitones: tones.pitch.shallow_clone(),
+            weight: tones.pitch.ones_like(),
+        })
     }
 
     /// Decodes latents, and the pitch if the codec has harmonics, `[batch, samples]`; the sound is aligned with that of
@@ -266,7 +294,7 @@ impl Task for CodecTask {
     }
 
     fn checkpoint_activations(&mut self) {
-        for graph in [&mut self.encoder, &mut self.decoder] {
+        for graph in [&mut self.encoder, &mut self.decoder].into_iter().chain(&mut self.pitch_encoder) {
             *graph = graph.clone().with_checkpoint(memory::checkpoint);
         }
     }
@@ -276,7 +304,12 @@ impl Task for CodecTask {
         let own = rows_of(rank, size, self.config.training.batch);
         let crops = self.loader.take(step, rows.clone(), own, device)?;
         let noise = Noise { seed: step, first_stream: rows.start as u64 };
-        Ok(CodecBatch::new(crops, self.gain, noise))
+        let tones = (self.pitch_encoder.is_some() && !self.is_adversarial(step)).then(|| {
+            let data = self.config.data();
+            let size = ToneSize { sample_rate: data.rate.sample_rate, hop: data.rate.hop, frames: data.frames };
+            Tones::new(self.config.seed, step, rows, &size, device)
+        });
+        Ok(CodecBatch { tones, ..CodecBatch::new(crops, self.gain, noise) })
     }
 
     fn loss(&mut self, phase: usize, weights: &TorchWeights, batch: &CodecBatch, step: u64) -> Loss {
@@ -292,6 +325,9 @@ impl Task for CodecTask {
         let decoded = self.decoded(weights, latents.drawn(&noise), octaves, batch.noise);
         let mut loss = self.loss.between(&decoded, &self.target(batch));
         self.loss.add_latents(&mut loss, &latents, pitch.as_ref());
+        if let Some(heard) = self.heard_in_tones(weights, batch) {
+            self.loss.add_tones(&mut loss, &heard);
+        }
         loss
     }
 
@@ -312,9 +348,8 @@ impl Task for CodecTask {
                 sounds = Some([first(&target)?, first(&decoded)?]);
             }
         }
-        let nats = Vec::<f32>::try_from(
-            (Tensor::stack(&nats, 0).mean_dim(0, false, tch::Kind::Float)).to_device(Device::Cpu),
-        )?;
+        let nats =
+            Vec::<f32>::try_from((Tensor::cat(&nats, 0).mean_dim(0, false, tch::Kind::Float)).to_device(Device::Cpu))?;
         let note =
             format!("{:.1} nats in {} latents", nats.iter().sum::<f32>(), carrying(&nats, self.config.loss.free_nats));
         let loss = sum / VALIDATION_BATCHES as f64;
@@ -362,6 +397,13 @@ impl Task for CodecTask {
             validation_loss,
         }
     }
+}
+
+/// Turns sounds up by a gain, dB.
+fn louder(mut sounds: Vec<Vec<f32>>, gain: f64) -> Vec<Vec<f32>> {
+    let factor = 10_f64.powf(gain / 20.0) as f32;
+    sounds.iter_mut().flatten().for_each(|sample| *sample *= factor);
+    sounds
 }
 
 /// Returns how many latents carry more than the information that is free.

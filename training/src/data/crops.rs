@@ -20,6 +20,9 @@ use super::store::{Reads, Recordings, apply_gain};
 
 /// Largest silence before a recording, as a share of the crop.
 const SILENCE_SHARE: f64 = 0.5;
+/// Steps and rows of [`Dataset::examples`].
+const EXAMPLE_STEPS: u64 = 16;
+const EXAMPLE_ROWS: usize = 8;
 
 /// Part of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,26 +237,17 @@ impl Dataset {
         self.held_out.as_ref().unwrap_or_else(|| self.recordings(Subset::Validation))
     }
 
-    /// Returns the sound of the first recordings of a subset, up to a length in seconds.
+    /// Returns the sound of the first training crops, augmented as in training: an example of what a loss is relative to.
     ///
     /// # Errors
     /// Returns an error if a shard cannot be read or is damaged.
-    pub fn beginning(&self, subset: Subset, seconds: f64) -> anyhow::Result<Vec<Vec<f32>>> {
-        let Recordings { store, indices, .. } = self.recordings(subset);
-        let rate = store.format().rate;
-        let mut left = (seconds * f64::from(rate.sample_rate)) as usize;
+    pub fn examples(&self) -> anyhow::Result<Vec<Vec<f32>>> {
         let mut sounds = Vec::new();
-        for &index in indices {
-            if left == 0 {
-                break;
+        for step in 0..EXAMPLE_STEPS {
+            let crops = self.batch(Subset::Training, step, 0..EXAMPLE_ROWS, Device::Cpu)?;
+            for row in crops.audio.unbind(0) {
+                sounds.push(Vec::try_from(row)?);
             }
-            let (mut sound, frames) = (Vec::new(), store.recordings()[index].frames.min(left.div_ceil(rate.hop)));
-            store.read(index, 0..frames, |row, frames| {
-                sound.extend_from_slice(&row.sound[frames.start * rate.hop..frames.end * rate.hop]);
-            })?;
-            sound.truncate(left);
-            left -= sound.len();
-            sounds.push(sound);
         }
         Ok(sounds)
     }

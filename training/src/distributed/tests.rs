@@ -10,10 +10,12 @@ use super::*;
 use crate::capture::architecture::Architecture;
 use crate::capture::pair::Pair;
 use crate::capture::task::{CaptureOptions, CaptureTask};
+use crate::codec::{CodecConfig, CodecTask};
 use crate::config::Config;
 use crate::instrument::InstrumentTask;
 use crate::optimizer::OptimizerConfig;
-use crate::trainer::{Length, RunFiles, Task, Trainer};
+use crate::prior::{PriorConfig, PriorTask};
+use crate::trainer::{Length, RunFiles, Task, Trainer, TrainerOptions};
 
 /// Runs a closure as each process of a group, here on threads, and returns the results by rank.
 fn together<R: Send>(size: usize, run: impl Fn(Rc<Group>) -> R + Sync) -> Vec<R> {
@@ -149,19 +151,76 @@ fn processes_train_to_the_weights_of_one() {
     }
 }
 
-#[test]
-fn instruments_train_to_the_weights_of_one_process() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let sounds = folder.path().join("sounds");
-    std::fs::create_dir(&sounds).expect("a folder");
+/// Writes recordings of tones, each softer than the one before.
+fn write_tones(folder: &Path) {
+    std::fs::create_dir(folder).expect("a folder");
     for (index, frequency) in [220.0, 330.0, 440.0].into_iter().enumerate() {
-        let tone = |n: usize| 0.3 * (std::f32::consts::TAU * frequency * n as f32 / 16_000.0).sin();
+        let level = 0.3 * 0.3_f32.powi(index as i32);
+        let tone = |n: usize| level * (std::f32::consts::TAU * frequency * n as f32 / 16_000.0).sin();
         let samples: Vec<f32> = (0..16_000).map(tone).collect();
         let mut writer =
-            WavWriter::create(sounds.join(format!("{index}.wav")), 16_000, 1, WavBits::Int16).expect("a file");
+            WavWriter::create(folder.join(format!("{index}.wav")), 16_000, 1, WavBits::Int16).expect("a file");
         writer.write(&[samples]).expect("it is written");
         writer.finish().expect("it is written");
     }
+}
+
+#[test]
+fn codecs_and_generators_train_to_the_weights_of_one_process() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write_tones(&folder.path().join("sounds"));
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        let common = "data = \"sounds\"\nwork = \"work\"\n";
+        std::fs::write(&path, format!("name = \"a\"\n{common}{text}")).expect("it is written");
+        path
+    };
+    let training =
+        "steps = 20\nbatch = 4\nclip_seconds = 0.4\nthreads = 1\ndevice = \"cpu\"\n[optimizer]\nname = \"sgd\"\n";
+    let network =
+        "[network]\nsample_rate = 16000\nbands = 4\nchannels = 4\nratios = [2, 4]\nlatents = 3\nnoise_bands = 3\n";
+    let recipe = write(
+        "codec.toml",
+        &format!("out = \"codec.ondes\"\n{network}harmonics = 8\n[augmentation]\ngain = 20.0\n[training]\n{training}"),
+    );
+    let config = CodecConfig::read(&recipe).expect("a recipe");
+    let untrained = crate::codec::network::untrained(&config).expect("a codec");
+    ondes_engine::model::file::write(&untrained, &folder.path().join("codec.ondes")).expect("it is written");
+    let train_codec = |group: Option<Rc<Group>>| {
+        let options = TrainerOptions { group, ..config.trainer_options() };
+        let mut trainer =
+            Trainer::new(CodecTask::new(config.clone()).expect("a task"), options).expect("it can be trained");
+        trainer.run().expect("it trains");
+        trained(&mut trainer)
+    };
+    let recipe = write(
+        "prior.toml",
+        &format!(
+            "codec = \"codec.ondes\"\nout = \"b.ondes\"\n[network]\nunits = 12\ncomponents = 3\n[training]\n{training}"
+        ),
+    );
+    let train_prior = |group: Option<Rc<Group>>| {
+        let config = PriorConfig::read(&recipe).expect("a recipe");
+        let options = TrainerOptions { group, ..config.trainer_options() };
+        let mut trainer = Trainer::new(PriorTask::new(config).expect("a task"), options).expect("it can be trained");
+        trainer.run().expect("it trains");
+        trained(&mut trainer)
+    };
+    let alone = train_codec(None);
+    assert_ne!(&alone, untrained.weights(), "it learns");
+    for found in together(2, |group| train_codec(Some(group))) {
+        assert_close(&alone, &found, "codec");
+    }
+    let alone = train_prior(None);
+    for found in together(2, |group| train_prior(Some(group))) {
+        assert_close(&alone, &found, "generator");
+    }
+}
+
+#[test]
+fn instruments_train_to_the_weights_of_one_process() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write_tones(&folder.path().join("sounds"));
     let recipe = folder.path().join("a.toml");
     let text = "name = \"a\"\ndata = \"sounds\"\nout = \"a.ondes\"\nwork = \"work\"\n[network]\nsample_rate = 16000\n\
                 hop = 160\nharmonics = 8\nnoise_bands = 5\ninput_units = 4\nrecurrent_units = 6\noutput_units = 5\n\

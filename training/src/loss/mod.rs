@@ -127,7 +127,8 @@ pub struct WeightedLoss {
     stft: MultiResolutionStft,
     mel: Option<MelDistance>,
     loudness: Option<LoudnessDistance>,
-    spectral: SpectralDistance,
+    spectral: Option<SpectralDistance>,
+    spectral_pre_emphasis: Option<SpectralDistance>,
 }
 
 impl WeightedLoss {
@@ -142,6 +143,10 @@ impl WeightedLoss {
         let emphasised = |part: &&[f32]| -> f64 {
             part.windows(2).map(|pair| square(pair[1] - waveform::PRE_EMPHASIS as f32 * pair[0])).sum()
         };
+        let emphasised_sound = || -> Vec<Vec<f32>> {
+            let pairs = training_sound.iter().map(|part| part.windows(2));
+            pairs.map(|pairs| pairs.map(|pair| pair[1] - waveform::PRE_EMPHASIS as f32 * pair[0]).collect()).collect()
+        };
         let a_weighting = (weights.a_weighting > 0.0).then(|| AWeighting::new(rate));
         Self {
             power: mean(training_sound.iter().map(energy).sum()),
@@ -153,7 +158,9 @@ impl WeightedLoss {
             stft: MultiResolutionStft::new(device),
             mel: (weights.mel > 0.0).then(|| MelDistance::new(rate, device)),
             loudness: (weights.loudness > 0.0).then(|| LoudnessDistance::new(rate, device)),
-            spectral: SpectralDistance::new(device),
+            spectral: (weights.spectral > 0.0).then(|| SpectralDistance::new(device).relative_to(training_sound)),
+            spectral_pre_emphasis: (weights.spectral_pre_emphasis > 0.0)
+                .then(|| SpectralDistance::new(device).relative_to(&emphasised_sound())),
             weights,
         }
     }
@@ -205,8 +212,11 @@ impl WeightedLoss {
             "mel" => self.mel.as_ref().expect("prepared with its weight").between(sound, target),
             "loudness" => self.loudness.as_ref().expect("prepared with its weight").between(sound, target),
             "dc" => mean_offset(sound, target).square().mean(Kind::Float) / self.power,
-            "spectral" => self.spectral.between(sound, target),
-            "spectral_pre_emphasis" => self.spectral.between(&pre_emphasised(sound), &pre_emphasised(target)),
+            "spectral" => self.spectral.as_ref().expect("prepared with its weight").between(sound, target),
+            "spectral_pre_emphasis" => {
+                let spectral = self.spectral_pre_emphasis.as_ref().expect("prepared with its weight");
+                spectral.between(&pre_emphasised(sound), &pre_emphasised(target))
+            }
             _ => unreachable!("the names are those of the terms"),
         }
     }

@@ -29,7 +29,7 @@ impl MultiResolutionStft {
         Self { windows: windows(RESOLUTIONS), band_windows: windows(BAND_RESOLUTIONS) }
     }
 
-    /// Returns the distance of `[batch, samples]`: the mean over resolutions of `‖b − a‖ / ‖b‖ + |ln b − ln a|`.
+    /// Returns the distance of `[batch, samples]`: the mean over resolutions and rows of `‖b − a‖ / ‖b‖ + |ln b − ln a|`.
     pub fn between(&self, sound: &Tensor, target: &Tensor) -> Tensor {
         distance(sound, target, &RESOLUTIONS, &self.windows)
     }
@@ -45,7 +45,9 @@ fn distance(sound: &Tensor, target: &Tensor, resolutions: &[(i64, i64, i64)], wi
         let magnitudes = |sound: &Tensor| (power_spectrum(sound, length, hop, window) + FLOOR).sqrt();
         let target = tch::no_grad(|| magnitudes(target));
         let sound = magnitudes(sound);
-        let convergence = (&target - &sound).norm() / target.norm();
+        // Of each row, so that the parts of a batch add up to the whole.
+        let norm = |x: &Tensor| x.norm_scalaropt_dim(2.0, [1_i64, 2].as_slice(), false);
+        let convergence = (norm(&(&target - &sound)) / norm(&target)).mean(Kind::Float);
         convergence + (target.log() - sound.log()).abs().mean(Kind::Float)
     });
     terms.reduce(|sum, term| sum + term).expect("there are resolutions") / resolutions.len() as f64
