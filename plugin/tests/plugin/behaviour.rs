@@ -30,7 +30,7 @@ fn session(product: Product, sample_rate: u32, max_block: usize) -> (SessionCont
 }
 
 /// Sets the driver to inline through a saved state.
-fn set_inline(host: &mut Host) {
+pub fn set_inline(host: &mut Host) {
     let mut saved = json(&host.save());
     saved["params"]["driver"] = serde_json::json!({ "string": "inline" });
     assert!(host.load(&state(&saved)));

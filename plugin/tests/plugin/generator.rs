@@ -4,6 +4,7 @@ use ondes_engine::dsp::level::{db_to_amplitude, max_difference, peak};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_processor::library::BUNDLED;
 
+use crate::behaviour::set_inline;
 use crate::host::{Host, HostEvent, INSTRUMENT};
 
 /// Sample rate of the bundled generator, Hz.
@@ -13,6 +14,8 @@ const BLOCK: usize = 128;
 fn active(preset: &str) -> Host {
     let mut host = Host::new(INSTRUMENT);
     assert!(host.load_preset(preset));
+    // Whatever the load of the machine.
+    set_inline(&mut host);
     host.set_offline(true);
     host.activate(RATE as f64, BLOCK as u32);
     host
