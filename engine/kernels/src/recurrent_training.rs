@@ -156,7 +156,7 @@ impl Kernels {
     }
 }
 
-/// Checks that slices have so many times the length `width`.
+/// Checks lengths of slices, each a multiple of `width`.
 fn check(name: &str, width: usize, lengths: &[(usize, usize)]) {
     for &(length, times) in lengths {
         assert_eq!(length, times * width, "{name}: a slice of {length} values for {width} units");

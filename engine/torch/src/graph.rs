@@ -402,7 +402,7 @@ fn by_kernels<'w>(x: &Tensor, weight: &impl Fn(&str) -> &'w Tensor, states: &[Te
     };
     let states: Vec<Tensor> = states.iter().map(|state| state.squeeze_dim(0)).collect();
     let bias = (!is_lstm).then_some(of_state);
-    let mut all = recurrence::recurrence(&gates, weight("weight_hh"), bias, &states).into_iter();
+    let mut all = recurrence::recurrence(gates, weight("weight_hh"), bias, &states).into_iter();
     let value = all.next().expect("all states").permute([1, 2, 0]).to_kind(x.kind());
     (value, all.map(|state| state.unsqueeze(0).to_kind(x.kind())).collect())
 }

@@ -1,4 +1,4 @@
-//! How many frames of each value the end of a sequence depends on.
+//! Finds the frames of each value that the end of a sequence depends on.
 
 use ondes_engine::model::Op;
 

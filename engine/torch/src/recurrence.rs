@@ -55,13 +55,13 @@ pub fn serves(weight: &Tensor) -> bool {
 }
 
 /// Computes the states of a sequence, `[frame, row, unit]`, and the last of them, `[row, unit]`; of an LSTM, which has a
-/// `c0`, also the last c. `gates` are the products of the input, `[frame, row, gate * unit]`, `weight` and `bias` of the
-/// state, in PyTorch's order; the products of an LSTM have both biases.
+/// `c0`, also the last c. `gates` are the products of the input, `[frame, row, gate * unit]`, in memory that nothing else
+/// reads, since the passes overwrite it; `weight` and `bias` are those of the state, in PyTorch's order. The products of an
+/// LSTM have both biases.
 ///
 /// # Panics
 /// Panics with libtorch's error, such as that there is not enough memory.
-pub fn recurrence(gates: &Tensor, weight: &Tensor, bias: Option<&Tensor>, states: &[Tensor]) -> Vec<Tensor> {
-    // The passes overwrite the products, which are ours.
+pub fn recurrence(gates: Tensor, weight: &Tensor, bias: Option<&Tensor>, states: &[Tensor]) -> Vec<Tensor> {
     let gates = gates.to_kind(Kind::Float).contiguous();
     let (weight, bias) = (weight.contiguous(), bias.map(Tensor::contiguous));
     let states: Vec<Tensor> = states.iter().map(|state| state.to_kind(Kind::Float).contiguous()).collect();
@@ -74,7 +74,7 @@ pub fn recurrence(gates: &Tensor, weight: &Tensor, bias: Option<&Tensor>, states
         let (bias, outputs) = (pointer(bias.as_ref()), outputs.as_mut_ptr());
         cpp_error::raise(ondes_recurrence(forward, backward, gates, weight, bias, h0, c0, outputs));
     }
-    // SAFETY: without an error, each is a tensor of its own, which nobody else frees.
+    // SAFETY: each output is a tensor of its own, which nobody else frees, as there was no error.
     outputs[..=states.len()].iter().map(|output| unsafe { Tensor::from_ptr(output.cast()) }).collect()
 }
 

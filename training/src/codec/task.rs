@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use ondes_engine::dsp::level::db_to_amplitude_f64;
 use ondes_engine::model::{Model, Training, file};
 use ondes_torch::{Noise, TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
@@ -75,7 +76,7 @@ impl CodecBatch {
     /// Turns crops up by a gain, dB.
     fn new(crops: CropBatch, gain: f64, noise: Noise) -> Self {
         Self {
-            sound: crops.audio.unsqueeze(1) * 10_f64.powf(gain / 20.0),
+            sound: crops.audio.unsqueeze(1) * db_to_amplitude_f64(gain),
             pitch: crops.pitch,
             loudness: crops.loudness + gain,
             noise,
@@ -401,7 +402,7 @@ impl Task for CodecTask {
 
 /// Turns sounds up by a gain, dB.
 fn louder(mut sounds: Vec<Vec<f32>>, gain: f64) -> Vec<Vec<f32>> {
-    let factor = 10_f64.powf(gain / 20.0) as f32;
+    let factor = db_to_amplitude_f64(gain) as f32;
     sounds.iter_mut().flatten().for_each(|sample| *sample *= factor);
     sounds
 }

@@ -3,6 +3,7 @@
 use std::f64::consts::TAU;
 use std::ops::Range;
 
+use ondes_engine::dsp::level::db_to_amplitude_f64;
 use ondes_engine::dsp::noise::stream_seed;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -104,9 +105,9 @@ fn tone(
     let highest = (HIGHEST_SHARE * rate / (lowest_hz * 2_f64.powf((GLIDE + VIBRATO) / 12.0))) as usize;
     let tables = [(); 2].map(|()| period(random, lowest_hz, highest.clamp(1, TABLE / 2 - 1), inverse));
 
-    let level = decibels(random.random_range(LEVEL_DB));
-    let noise = 3_f64.sqrt() * level * decibels(random.random_range(NOISE_DB));
-    let loudness = [(); 2].map(|()| level * decibels(random.random_range(-12.0..0.0)));
+    let level = db_to_amplitude_f64(random.random_range(LEVEL_DB));
+    let noise = 3_f64.sqrt() * level * db_to_amplitude_f64(random.random_range(NOISE_DB));
+    let loudness = [(); 2].map(|()| level * db_to_amplitude_f64(random.random_range(-12.0..0.0)));
     let mut phase = random.random_range(0.0..1.0);
     for n in 0..samples {
         let time = n as f64 / samples as f64;
@@ -159,7 +160,7 @@ fn period(
         let rough = roughness * random.random_range(-1.0..1.0);
         let level = slope * (harmonic as f64).log2() + resonant + rough - even - first;
         let phase = spread * random.random_range(-0.5..0.5);
-        *value = Complex32::from_polar(decibels(level) as f32, phase as f32);
+        *value = Complex32::from_polar(db_to_amplitude_f64(level) as f32, phase as f32);
     }
     let mut table = inverse.make_output_vec();
     inverse.process(&mut spectrum, &mut table).expect("the lengths fit, and first and last number are real");
@@ -171,10 +172,6 @@ fn period(
 
 fn hertz(semitones: f64) -> f64 {
     440.0 * 2_f64.powf((semitones - 69.0) / 12.0)
-}
-
-fn decibels(level: f64) -> f64 {
-    10_f64.powf(level / 20.0)
 }
 
 #[cfg(test)]

@@ -83,6 +83,22 @@ fn terms_have_the_values_of_their_formulas() {
 }
 
 #[test]
+fn rows_of_unequal_level_add_up_to_the_batch() {
+    let sounds = [sine(1_000.0, 0.5), sine(700.0, 0.05)];
+    let targets = [sine(1_010.0, 0.4), sine(900.0, 0.02)];
+    for name in names() {
+        let training_sound: Vec<&[f32]> = targets.iter().map(Vec::as_slice).collect();
+        let prepared = WeightedLoss::new(only(&name), RATE, &training_sound, Device::Cpu);
+        let value = |sound: &Tensor, target: &Tensor| prepared.between(sound, target).total.double_value(&[]);
+        let rows = [0, 1].map(|index: usize| value(&row(&sounds[index]), &row(&targets[index])));
+        let batch = |sounds: &[Vec<f32>; 2]| Tensor::cat(&[row(&sounds[0]), row(&sounds[1])], 0);
+        let whole = value(&batch(&sounds), &batch(&targets));
+        let mean = (rows[0] + rows[1]) / 2.0;
+        assert!((whole - mean).abs() <= 1e-5 * mean, "{name}: {whole} for {rows:?}");
+    }
+}
+
+#[test]
 fn weights_scale_terms_and_wrong_ones_are_named() {
     let target = sine(500.0, 0.5);
     let sound = sine(510.0, 0.5);
