@@ -1,4 +1,4 @@
-//! Signal chain around a model: gate → tone → gain → model → gain → DC blocker → tone → cabinet.
+//! Signal chain around a model: gate → tone → gain → model → gain → DC blocker → tone → cabinet → reverb.
 //!
 //! All stages run at the host's rate without latency. A stage that is off passes samples unchanged at no cost.
 //! [`Calibration`] computes gains from the levels on a model's card.
@@ -16,6 +16,7 @@ use crate::dsp::dc_blocker::DcBlocker;
 use crate::dsp::level::db_to_amplitude;
 use crate::dsp::noise_gate::NoiseGate;
 use crate::dsp::ramp::Ramp;
+use crate::dsp::reverb::{DEFAULT_TIME_S, Reverb};
 use crate::dsp::tone::Tone;
 
 /// Settings of a chain. By default all stages are off, except for a cabinet if one is loaded.
@@ -31,6 +32,8 @@ pub struct ChainSettings {
     pub block_dc: bool,
     /// Mix of the cabinet, 0 to 1.
     pub cabinet: f32,
+    /// Amount of reverberation, 0 to 1, and its time, s; see [`Reverb::set`].
+    pub reverb: [f32; 2],
     /// Gains directly before and after the model, dB.
     pub gains_db: [f32; 2],
 }
@@ -53,6 +56,7 @@ impl Default for ChainSettings {
             tone_position: TonePosition::default(),
             block_dc: false,
             cabinet: 1.0,
+            reverb: [0.0, DEFAULT_TIME_S],
             gains_db: [0.0; 2],
         }
     }
@@ -95,6 +99,7 @@ pub struct Chain {
     /// Samples for which the output's channels may still differ.
     stereo_samples: usize,
     cabinet: CabinetSlot,
+    reverb: Reverb,
     /// Tail of the filters in samples.
     ring: usize,
 }
@@ -120,6 +125,7 @@ impl Chain {
             after: [tone.clone(), tone],
             stereo_samples: 0,
             cabinet: CabinetSlot::new(sample_rate, max_block),
+            reverb: Reverb::new(sample_rate),
             ring: (RING_S * f64::from(sample_rate)) as usize,
         }
     }
@@ -135,6 +141,8 @@ impl Chain {
         self.dc_blockers.iter_mut().for_each(|blocker| blocker.set(settings.block_dc));
         self.after.iter_mut().for_each(|tone| tone.set(after));
         self.cabinet.set(settings.cabinet);
+        let [amount, time] = settings.reverb;
+        self.reverb.set(amount, time);
     }
 
     /// Clears all state and completes changes that are being smoothed.
@@ -146,6 +154,7 @@ impl Chain {
         self.after.iter_mut().for_each(Tone::reset);
         self.stereo_samples = 0;
         self.cabinet.reset();
+        self.reverb.reset();
     }
 
     /// Returns the slot of the cabinet.
@@ -185,6 +194,7 @@ impl Chain {
             right.copy_from_slice(left);
         }
         self.cabinet.process(left, right, is_stereo);
+        self.reverb.process(left, right);
     }
 
     /// Returns whether both channels must be processed: the model's output is stereo, or the filters still contain
@@ -206,7 +216,7 @@ impl Chain {
     /// Returns whether the output channels may differ.
     #[must_use]
     pub fn is_stereo(&self) -> bool {
-        self.stereo_samples > 0 || !self.cabinet.is_neutral()
+        self.stereo_samples > 0 || !self.cabinet.is_neutral() || !self.reverb.is_neutral()
     }
 
     /// Returns how long the chain sounds after its input has ended, in samples.
@@ -216,7 +226,7 @@ impl Chain {
         let filters =
             left.is_neutral() && right.is_neutral() && self.after[0].is_neutral() && self.dc_blockers[0].is_neutral();
         let cabinet = if self.cabinet.is_neutral() { 0 } else { self.cabinet.tail_samples() };
-        cabinet + if filters { 0 } else { self.ring }
+        self.reverb.tail_samples() + cabinet + if filters { 0 } else { self.ring }
     }
 }
 
@@ -293,6 +303,7 @@ mod tests {
             tone_position: TonePosition::Before,
             block_dc: true,
             cabinet: 0.7,
+            reverb: [0.3, 0.5],
             gains_db: [4.0, -3.0],
         };
         let taps: Vec<f32> = (0..900).map(|n| (-(n as f32) / 100.0).exp() * (n as f32 * 0.3).cos()).collect();
@@ -307,7 +318,7 @@ mod tests {
             for (output, more) in output.iter_mut().zip(through(&mut chain, &tone(3_000), block)) {
                 output.extend(more);
             }
-            assert_eq!(chain.tail_samples(), 899 + 4_800);
+            assert_eq!(chain.tail_samples(), 36_000 + 899 + 4_800);
             output
         };
         let expected = play(500);

@@ -3,6 +3,7 @@
 //! Plugin parameters, window knobs, tooltips, presets, projects and command-line controls are made from
 //! [`PARAMETERS`], and [`parameter_docs`](crate::parameter_docs) documents it. To add a parameter, append it to the table and name its id below.
 
+use ondes_engine::dsp::reverb::{DEFAULT_TIME_S, TIME_RANGE_S};
 use ondes_engine::dsp::tone::MAX_GAIN_DB;
 
 use crate::choice::{
@@ -211,6 +212,16 @@ pub static PARAMETERS: &[Parameter] = &[
         .project_only()
         .not_automatable()
         .tooltip("Channels of a stereo input that the model processes: both, their mean, or the left one"),
+    float("reverb", "Reverb", 0.0, [0.0, 1.0], PERCENT)
+        .group(CHAIN)
+        .unit(" %")
+        .skewed(-1.0)
+        .tooltip("Amount of a stereo room around the sound; at 100 % as loud as the sound itself"),
+    float("reverb_time", "Reverb time", DEFAULT_TIME_S, TIME_RANGE_S, TENTHS)
+        .group(CHAIN)
+        .unit(" s")
+        .skewed(-1.3)
+        .tooltip("Time in which the room's sound decays by 60 dB"),
 ];
 
 /// Gain of the input, dB.
@@ -247,6 +258,10 @@ pub const TONE: ParameterId = id_of("tone");
 pub const BLOCK_DC: ParameterId = id_of("block_dc");
 /// Share of the cabinet's sound, 0 … 1; off at 0.
 pub const CABINET: ParameterId = id_of("cabinet");
+/// Amount of reverberation, 0 … 1; off at 0.
+pub const REVERB: ParameterId = id_of("reverb");
+/// Reverberation time, s.
+pub const REVERB_TIME: ParameterId = id_of("reverb_time");
 /// Oversampling factor of an effect, one of [`OVERSAMPLINGS`]. A change restarts the host, since the latency changes.
 pub const OVERSAMPLING: ParameterId = id_of("oversampling");
 /// Largest variant of a model that may be used, 0 … 1; the full network at 1.
@@ -519,7 +534,7 @@ mod tests {
         let ids: Vec<&str> = PARAMETERS[MACRO_COUNT..].iter().map(|parameter| parameter.id).collect();
         let always = "input_gain output_gain mix transpose tune bypass driver mode glide voices source panic gate bass \
                       middle treble tone block_dc cabinet oversampling size interface_level output_level \
-                      quality control_input channels";
+                      quality control_input channels reverb reverb_time";
         assert_eq!(ids.join(" "), always);
     }
 

@@ -140,7 +140,8 @@ mod tests {
         let ids: Vec<&str> = sound_parameters().map(|part| part.id).filter(|id| !id.starts_with("macro")).collect();
         let eight = ["input_gain", "output_gain", "mix", "transpose", "tune", "mode", "glide", "voices"];
         let around = ["gate", "bass", "middle", "treble", "tone", "block_dc", "cabinet", "output_level"];
-        assert_eq!((ids, sound_parameters().count()), ([&eight[..], &around].concat(), 24));
+        let room = ["reverb", "reverb_time"];
+        assert_eq!((ids, sound_parameters().count()), ([&eight[..], &around, &room].concat(), 26));
     }
 
     #[test]

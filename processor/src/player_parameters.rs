@@ -69,6 +69,7 @@ impl PlayerParameters {
                 tone_position: tone_position(value(parameter::TONE)),
                 block_dc: is_on(parameter::BLOCK_DC),
                 cabinet: value(parameter::CABINET),
+                reverb: [parameter::REVERB, parameter::REVERB_TIME].map(&value),
                 ..ChainSettings::default()
             },
             calibration: Calibration {

@@ -57,6 +57,12 @@ impl Ramp {
         self.value
     }
 
+    /// Returns the value that it approaches or has.
+    #[must_use]
+    pub fn target(&self) -> f32 {
+        self.target
+    }
+
     /// Returns the value if the ramp is at rest.
     #[must_use]
     pub fn settled(&self) -> Option<f32> {

@@ -9,7 +9,9 @@ use ondes_engine::chain::{Calibration, ChainSettings};
 use ondes_engine::media::WavBits;
 use ondes_engine::pipeline::{ControlSource, InputChannels};
 use ondes_processor::choice;
-use ondes_processor::parameter::{BLOCK_DC, CHANNELS, GATE, OUTPUT_LEVEL, OVERSAMPLING, SIZE, TONE, TONE_GAINS};
+use ondes_processor::parameter::{
+    BLOCK_DC, CHANNELS, GATE, OUTPUT_LEVEL, OVERSAMPLING, REVERB, REVERB_TIME, SIZE, TONE, TONE_GAINS,
+};
 
 use super::parameter_arguments::ParameterArguments;
 use super::shard::Shard;
@@ -201,6 +203,7 @@ impl RenderArguments {
             tone: TONE_GAINS.map(|gain| self.parameters.value(gain)),
             tone_position: choice::tone_position(self.parameters.value(TONE)),
             block_dc: self.parameters.value(BLOCK_DC) > 0.5,
+            reverb: [REVERB, REVERB_TIME].map(|id| self.parameters.value(id)),
             ..ChainSettings::default()
         }
     }

@@ -67,7 +67,8 @@ impl<'a> ModelRenderer<'a> {
         let chain = self.chain(sample_rate)?;
         let channels = source_reader.channels(arguments);
         let pipeline = self.reuse_or_build_pipeline(idle, sample_rate, channels)?;
-        let output_channels = pipeline.channels();
+        let [reverb, _] = arguments.chain_settings().reverb;
+        let output_channels = if reverb > 0.0 { 2 } else { pipeline.channels() };
         let is_instrument = model.header().kind == Kind::Instrument;
         let performance = is_instrument.then(|| model.header().performance.unwrap_or_default());
         let (mut warnings, notes, notes_outside) = match &source_reader {

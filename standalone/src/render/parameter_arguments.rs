@@ -3,14 +3,27 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use ondes_processor::parameter::{
-    BLOCK_DC, CHANNELS, GATE, OUTPUT_LEVEL, OVERSAMPLING, Parameter, ParameterId, ParameterKind, SIZE, TONE, TONE_GAINS,
+    BLOCK_DC, CHANNELS, GATE, OUTPUT_LEVEL, OVERSAMPLING, Parameter, ParameterId, ParameterKind, REVERB, REVERB_TIME,
+    SIZE, TONE, TONE_GAINS,
 };
 
 use crate::argument_parsers::number_in;
 
 /// Parameters that are flags of `ondes render`. A flag has the name, range, default, choices and help of its parameter.
-const FLAGS: [ParameterId; 10] =
-    [GATE, TONE_GAINS[0], TONE_GAINS[1], TONE_GAINS[2], TONE, BLOCK_DC, CHANNELS, OVERSAMPLING, SIZE, OUTPUT_LEVEL];
+const FLAGS: [ParameterId; 12] = [
+    GATE,
+    TONE_GAINS[0],
+    TONE_GAINS[1],
+    TONE_GAINS[2],
+    TONE,
+    BLOCK_DC,
+    REVERB,
+    REVERB_TIME,
+    CHANNELS,
+    OVERSAMPLING,
+    SIZE,
+    OUTPUT_LEVEL,
+];
 
 /// Values of the flags that are given.
 #[derive(Clone, Debug, Default)]
@@ -76,7 +89,11 @@ fn flag(parameter: &'static Parameter) -> Arg {
                 _ => parameter.default().to_string(),
             };
             flag.help(format!("{}, {min} to {max}{space}{unit} [default: {default}]", parameter.tooltip))
-                .value_name(if unit.is_empty() { "SHARE" } else { "DB" })
+                .value_name(match unit.as_str() {
+                    "" => "SHARE",
+                    "s" => "S",
+                    _ => "DB",
+                })
                 .allow_negative_numbers(true)
                 .value_parser(number_in(min..=max))
         }

@@ -195,7 +195,7 @@ impl<'a> PipelineRender<'a> {
         self.in_pipeline += started_at.elapsed();
         self.position += length as u64;
         let sides: [&[f32]; 2] = [left, right];
-        self.output.write(&sides[..self.pipeline.channels()])?;
+        self.output.write(&sides)?;
         if self.first_sample.is_none() && self.output.frames() > 0 {
             self.first_sample = Some(Instant::now());
         }

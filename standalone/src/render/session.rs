@@ -304,7 +304,7 @@ fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
         ("--oversampling", arguments.oversampling() != 1),
         ("--resampling", arguments.resampling != ResamplingArgument::default()),
         ("--size", arguments.size() < 1.0),
-        ("gate, tone, cabinet or levels", arguments.has_chain()),
+        ("gate, tone, cabinet, reverb or levels", arguments.has_chain()),
         ("--transpose", arguments.transpose != 0.0),
         ("--voices", arguments.voices.is_some()),
         ("--seed", arguments.seed != 0),

@@ -18,6 +18,7 @@ const MAX_CHANNELS: usize = 2;
 /// WAV file that is being written. Skips the latency, measures the peak and normalizes the loudness.
 pub struct WavOutput {
     writer: WavWriter,
+    channels: usize,
     to_standard_output: bool,
     /// Buffers the sound until its loudness is known.
     normalizer: Option<Normalizer>,
@@ -89,10 +90,10 @@ impl WavOutput {
             }
         };
         let writer = writer.map_err(|error| closed_pipe_or(error, to_standard_output))?;
-        Ok(Self { writer, to_standard_output, normalizer, latency_left: latency, frames: 0, peak: 0.0 })
+        Ok(Self { writer, channels, to_standard_output, normalizer, latency_left: latency, frames: 0, peak: 0.0 })
     }
 
-    /// Writes the next frames, `[channel][frame]`.
+    /// Writes the next frames, `[channel][frame]`; a mono file has the first channel.
     ///
     /// # Errors
     /// Returns an error if they cannot be written; no file is left then.
@@ -108,7 +109,7 @@ impl WavOutput {
         }
         let mut rest = [[].as_slice(); MAX_CHANNELS];
         rest.iter_mut().zip(sound).for_each(|(rest, channel)| *rest = &channel[skipped..]);
-        let sound = &rest[..sound.len()];
+        let sound = &rest[..self.channels];
         self.peak = sound.iter().copied().flatten().fold(self.peak, |peak, sample| peak.max(sample.abs()));
         self.frames += (frames - skipped) as u64;
         match &mut self.normalizer {

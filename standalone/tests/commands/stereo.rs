@@ -63,6 +63,21 @@ fn one_gate_opens_for_both_sides() {
 }
 
 #[test]
+fn a_reverb_makes_a_mono_recording_stereo_and_rings_on() {
+    let folder = with_recordings();
+    let dry = render(&folder, "left.wav", &[]).remove(0);
+    let wet = render(&folder, "left.wav", &["--reverb", "0.5", "--reverb-time", "0.5"]);
+    assert_eq!((wet.len(), wet[0].len()), (2, dry.len() + 36_000), "90 dB at 60 dB in half a second");
+    assert!(wet[0] != wet[1], "each side has its own reflections");
+    let level = |sound: &[f32]| sound.iter().map(|sample| sample * sample).sum::<f32>();
+    for side in &wet {
+        assert!(side[..900] == dry[..900], "the sound itself passes as it was");
+        let tail = &side[dry.len()..];
+        assert!(level(&tail[..4_800]) > 1e-3 && level(&tail[31_200..]) < 1e-4 * level(&tail[..4_800]));
+    }
+}
+
+#[test]
 fn channels_are_chosen() {
     let folder = with_recordings();
     let [left, right] = ["left.wav", "right.wav"].map(|side| render(&folder, side, &[]).remove(0));

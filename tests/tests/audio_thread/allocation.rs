@@ -140,7 +140,8 @@ fn the_chain_around_an_oversampled_model_does_not_allocate() {
             let tone = if on { [6.0, -3.0, 12.0] } else { [0.0; 3] };
             let gains_db = if on { [6.0, -6.0] } else { [0.0; 2] };
             let gate_db = on.then_some(-50.0);
-            chain.set(&ChainSettings { gate_db, tone, tone_position, block_dc: on, cabinet: 0.9, gains_db });
+            let reverb = if on { [0.5, 2.0] } else { [0.0, 1.0] };
+            chain.set(&ChainSettings { gate_db, tone, tone_position, block_dc: on, cabinet: 0.9, reverb, gains_db });
             let place = chain.cabinet_slot();
             left_behind.extend(place.take_retired());
             if place.is_ready()

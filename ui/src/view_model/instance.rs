@@ -19,8 +19,8 @@ use ondes_processor::model_controls::label;
 use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter::{
     BLOCK_DC, BYPASS, CABINET, CHANNELS, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX, MODE, OUTPUT_GAIN,
-    OUTPUT_LEVEL, OVERSAMPLING, PARAMETERS, Parameter, ParameterId, ParameterKind, QUALITY, SIZE, TONE, TONE_GAINS,
-    TRANSPOSE, TUNE, VOICES,
+    OUTPUT_LEVEL, OVERSAMPLING, PARAMETERS, Parameter, ParameterId, ParameterKind, QUALITY, REVERB, REVERB_TIME, SIZE,
+    TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
 };
 use ondes_processor::parameter_source::{ParameterSetter, ParameterSource};
 use ondes_processor::preset::store;
@@ -367,6 +367,8 @@ impl InstanceViewModel {
             TONE,
             CABINET,
             BLOCK_DC,
+            REVERB,
+            REVERB_TIME,
             CHANNELS,
             OVERSAMPLING,
             SIZE,
