@@ -322,7 +322,8 @@ fn sign(bits: usize) -> f32 {
 
 /// Returns the least prime from `number` on, so that the delays have no common multiples.
 fn next_prime(number: usize) -> usize {
-    let is_prime = |n: &usize| (2..).take_while(|divisor| divisor * divisor <= *n).all(|divisor| n % divisor != 0);
+    let is_prime =
+        |n: &usize| (2..).take_while(|divisor| divisor * divisor <= *n).all(|divisor| !n.is_multiple_of(divisor));
     (number.max(2)..).find(is_prime).unwrap_or(number)
 }
 
