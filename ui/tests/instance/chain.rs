@@ -436,7 +436,7 @@ fn only_what_suits_the_model_is_offered() {
         view_model.view().chain.knobs.iter().map(|knob| knob.name.clone()).collect::<Vec<_>>()
     };
     let track = Track::new();
-    let tone = ["Gate", "Bass", "Middle", "Treble", "Tone position", "Cabinet", "Block DC"];
+    let tone = ["Gate", "Bass", "Middle", "Treble", "Tone position", "Cabinet", "Block DC", "Reverb", "Reverb time"];
     let all = [&tone[..], &["Channels", "Oversampling", "Interface level", "Output level"]].concat();
     assert_eq!(names(&track.view_model), all);
     let shared = InstanceHandle::new(Product::Instrument, || {});
@@ -445,6 +445,9 @@ fn only_what_suits_the_model_is_offered() {
         Arc::new(ParameterStore::new(Product::Instrument)),
         ModelList::new(Product::Instrument, None),
     );
-    assert_eq!(names(&view_model), ["Bass", "Middle", "Treble", "Cabinet", "Block DC", "Size: full"]);
+    assert_eq!(
+        names(&view_model),
+        ["Bass", "Middle", "Treble", "Cabinet", "Block DC", "Reverb", "Reverb time", "Size: full"]
+    );
     assert!(!view_model.view().chain.accepts_audio_files);
 }
