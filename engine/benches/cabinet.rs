@@ -1,8 +1,9 @@
-//! Cost of a cabinet in blocks of 64 samples at 48 kHz, compared with a direct convolution.
+//! Cost of a cabinet, compared with a direct convolution, and of the reverb, in blocks of 64 samples at 48 kHz.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ondes_engine::Kernels;
 use ondes_engine::dsp::cabinet::{Cabinet, Response};
+use ondes_engine::dsp::reverb::{DEFAULT_TIME_S, Reverb};
 use ondes_engine::random::Lcg;
 
 const SAMPLE_RATE: u32 = 48_000;
@@ -41,5 +42,19 @@ fn cabinets(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, cabinets);
+fn reverb(criterion: &mut Criterion) {
+    let mut reverb = Reverb::new(SAMPLE_RATE);
+    reverb.set(0.3, DEFAULT_TIME_S);
+    let sound: Vec<f32> = (0..BLOCK).map(|n| 0.3 * (n as f32 * 0.05).sin()).collect();
+    let (mut left, mut right) = ([0.0; BLOCK], [0.0; BLOCK]);
+    criterion.bench_function("reverb", |bencher| {
+        bencher.iter(|| {
+            left.copy_from_slice(&sound);
+            right.copy_from_slice(&sound);
+            reverb.process(&mut left, &mut right);
+        });
+    });
+}
+
+criterion_group!(benches, cabinets, reverb);
 criterion_main!(benches);
