@@ -82,10 +82,11 @@ impl Reverb {
     /// Sets the amount, 0 to 1, at which the reverberation is as loud as the sound, and the time in which it decays by
     /// 60 dB, within [`TIME_RANGE_S`], s. Changes are smoothed; at amount 0 it ends.
     pub fn set(&mut self, amount: f32, time_s: f32) {
-        let is_silent = self.is_neutral();
+        // Players set all stages for each block, so that one that stays off computes nothing.
+        let starts = self.is_neutral() && amount > 0.0;
         self.amount.set_target(amount.clamp(0.0, 1.0));
         self.time.set_target(time_s.clamp(TIME_RANGE_S[0], TIME_RANGE_S[1]));
-        if is_silent {
+        if starts {
             self.time.finish();
             self.apply_time(self.time.target());
         }
@@ -255,8 +256,8 @@ impl Line {
     }
 }
 
-/// What precedes the network on one channel: a high-pass, and allpass filters in series (Schroeder, "Natural sounding
-/// artificial reverberation", JAES 10, 1962), which make many reflections of one.
+/// High-pass of one channel before the network, and allpass filters in series (Schroeder, "Natural sounding artificial
+/// reverberation", JAES 10, 1962), which make many reflections of one.
 struct Input {
     /// Coefficient of the running mean that the high-pass subtracts.
     share: f32,

@@ -74,7 +74,7 @@ pub fn recurrence(gates: Tensor, weight: &Tensor, bias: Option<&Tensor>, states:
         let (bias, outputs) = (pointer(bias.as_ref()), outputs.as_mut_ptr());
         cpp_error::raise(ondes_recurrence(forward, backward, gates, weight, bias, h0, c0, outputs));
     }
-    // SAFETY: each output is a tensor of its own, which nobody else frees, as there was no error.
+    // SAFETY: without an error each output is a tensor of its own, freed here only.
     outputs[..=states.len()].iter().map(|output| unsafe { Tensor::from_ptr(output.cast()) }).collect()
 }
 
