@@ -147,7 +147,7 @@ fn shared_features(teacher: &Method, student: &Method) -> anyhow::Result<Vec<Fea
 /// Tells whether an op ends a layer, so that its output is compared.
 fn is_feature(op: &Op) -> bool {
     match op {
-        Op::Gru { .. } | Op::Lstm { .. } | Op::Gate => true,
+        Op::Gru { .. } | Op::Lstm { .. } | Op::Attention { .. } | Op::Gate => true,
         // Within a layer, other ops follow these.
         Op::Snake | Op::Activation(Activation::Exp) => false,
         Op::Activation(_) | Op::Prelu { .. } => true,

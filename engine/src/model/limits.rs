@@ -53,6 +53,7 @@ pub(crate) fn executor_values(method: &Method, shapes: &Shapes, streams: usize, 
             Op::Conv1d { kernel, dilation, .. } => (kernel - 1).saturating_mul(dilation).saturating_mul(2),
             Op::ConvTranspose1d { kernel, stride, .. } => 2 * (kernel / stride),
             Op::Delay { frames } => frames.saturating_mul(2),
+            Op::Attention { window, .. } => window.saturating_mul(2),
             // The spectra of the response and of past input, each of twice the length.
             Op::Convolve { taps } => taps.saturating_mul(4),
             framewise_without_weights!()

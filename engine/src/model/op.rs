@@ -65,6 +65,17 @@ pub enum Op {
         #[serde(default, skip_serializing_if = "is_false")]
         initial_state: bool,
     },
+    /// Causal attention over the last `window` frames, the present one among them. Inputs: `query`, `key` and `value`, each
+    /// `[C]`, in which the channels of a head follow each other. For each head `h`,
+    /// `y[t] = Σ_d s_d value[t − d]` with `s = softmax_d(query[t] · key[t − d] / √(C / heads) + position[h][d])` and `d` from
+    /// 0 to `window − 1`, `position [heads][window]` (Vaswani et al., arXiv:1706.03762; a bias for each distance as Raffel et
+    /// al., arXiv:1910.10683). Keys and values before the first frame are zeros, and take part.
+    Attention {
+        /// Heads, which divide the channels.
+        heads: usize,
+        /// Frames.
+        window: usize,
+    },
     /// Normalisation of each frame over its channels, `weight [channels]`, `bias [channels]`, ε = 1e-5 (Ba et al.,
     /// 2016).
     LayerNorm,

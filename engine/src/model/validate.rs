@@ -100,10 +100,12 @@ fn check_warm_up(method: &Method, shapes: &Shapes) -> Result<(), ModelError> {
                 | Op::DrawMixture { .. }
                 | Op::DrawCategories { .. }
                 | Op::Convolve { .. }
+                | Op::Attention { .. }
         )
     };
     if let Some(node) = method.nodes.iter().find(|node| is_excluded(&node.op)) {
-        let reason = "generates sound or is a long convolution, and such a method cannot have a warm-up".into();
+        let reason =
+            "generates sound, has attention or is a long convolution, and such a method cannot have a warm-up".into();
         return Err(ModelError::Node { method: method.name.clone(), node: node.name.clone(), reason });
     }
     let nodes = method.nodes.iter().zip(shapes.node_inputs()).zip(&shapes.values[method.inputs.len()..]);

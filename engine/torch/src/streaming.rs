@@ -3,7 +3,7 @@
 use ondes_engine::model::{Control, Method, ModelError, Op};
 use tch::{Device, Kind, Tensor};
 
-use crate::graph::{TorchGraph, recurrent};
+use crate::graph::{TorchGraph, attention, recurrent};
 use crate::synthesis::{Noise, NoiseRow};
 use crate::weights::TorchWeights;
 
@@ -29,6 +29,8 @@ enum NodeMemory {
     Frames(usize),
     /// State of a recurrent layer: number of tensors, and values of each.
     States(usize, usize),
+    /// Number of frames of keys and of values.
+    Attended(usize),
 }
 
 impl StreamingGraph {
@@ -56,6 +58,9 @@ impl StreamingGraph {
             initial_states.push(match memory(&node.op).ok_or_else(error)? {
                 NodeMemory::Nothing => Vec::new(),
                 NodeMemory::Frames(frames) => vec![zeros([1, inputs[0].channels as i64, frames as i64])],
+                NodeMemory::Attended(frames) => {
+                    [1, 2].map(|input| zeros([1, inputs[input].channels as i64, frames as i64])).into()
+                }
                 NodeMemory::States(count, hidden) => {
                     let initial = |name: &str| weights.0.get(&format!("{}.{name}", node.name));
                     let state = |name| match initial(name) {
@@ -155,6 +160,12 @@ impl StreamingGraph {
                 let (value, after) = recurrent(op, x, &weight, Some(before));
                 (value, after.iter().map(|state| state.transpose(0, 1)).collect())
             }
+            (Some(NodeMemory::Attended(frames)), _) => {
+                let with_past = [0, 1].map(|state| Tensor::cat(&[&before[state], read[1 + state]], 2));
+                let last = |x: &Tensor| x.narrow(2, x.size()[2] - frames as i64, frames as i64);
+                let value = attention(x, &with_past[0], &with_past[1], weight("position"));
+                (value, with_past.iter().map(last).collect())
+            }
             (_, op) => {
                 let hop = self.graph.shapes().values[self.graph.shapes().reads[index][0]].ratio;
                 (self.graph.node(op, read, hop, &weight, noise), Vec::new())
@@ -199,6 +210,7 @@ fn memory(op: &Op) -> Option<NodeMemory> {
         Op::Delay { frames: late } => frames(late),
         Op::Gru { hidden, .. } => NodeMemory::States(1, hidden),
         Op::Lstm { hidden, .. } => NodeMemory::States(2, hidden),
+        Op::Attention { window, .. } => NodeMemory::Attended(window - 1),
         Op::Harmonic | Op::FilteredNoise => return None,
         Op::Linear { .. }
         | Op::LayerNorm

@@ -174,6 +174,10 @@ fn ops_of_single_frames_agree() {
     check(Op::Interleave { factor: 4 }, &[port("x", 12, 4)], 8, -1.0..1.0);
     check(Op::NearestCodes { codebooks: 3, codes: 17 }, &[port("x", 6, 8)], 8, -1.0..1.0);
     check(Op::CodeSum { codes: 5, channels: 7 }, &[port("x", 3, 8)], 8, -2.0..8.0);
+    let attended = ["query", "key", "value"].map(|name| port(name, 12, 4));
+    for window in [1, 9] {
+        check(Op::Attention { heads: 3, window }, &attended, 8, -2.0..2.0);
+    }
     for (channels, bands, hop) in [(3, 5, 64), (16, 5, 8), (1, 2, 2), (2, 32, 8)] {
         let ports = [port("magnitudes", channels * bands, hop), port("white", channels * hop, hop)];
         check(Op::ShapedNoise { bands, hop }, &ports, hop, -1.0..1.0);

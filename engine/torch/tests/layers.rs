@@ -164,6 +164,14 @@ fn draws_agree() {
 }
 
 #[test]
+fn attention_agrees() {
+    let ports = |channels: usize| ["query", "key", "value"].map(|name| port(name, channels, 4));
+    for (heads, window) in [(1, 1), (3, 9), (2, 200)] {
+        check(Op::Attention { heads, window }, &ports(12), 8, -2.0..2.0);
+    }
+}
+
+#[test]
 fn codes_agree() {
     check(Op::NearestCodes { codebooks: 3, codes: 17 }, &[port("x", 6, 8)], 8, -1.0..1.0);
     // Beyond both ends of the codes.

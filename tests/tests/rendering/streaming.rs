@@ -19,8 +19,8 @@ use rand::RngExt;
 fn check_layer(op: Op, inputs: &[Port], block: usize) {
     let label = format!("{op:?}");
     for warm_up in [0, 3 * block - 1] {
-        let sounds = matches!(op, Op::Harmonic | Op::Convolve { .. });
-        if warm_up == 0 || !sounds {
+        let starts_cold = matches!(op, Op::Harmonic | Op::Convolve { .. } | Op::Attention { .. });
+        if warm_up == 0 || !starts_cold {
             check_method(&label, Method { warm_up, ..single_node_method(op.clone(), inputs, block) });
         }
     }
@@ -89,6 +89,11 @@ fn x(channels: usize, ratio: usize) -> Vec<Port> {
     vec![port("x", channels, ratio)]
 }
 
+/// Query, key and value.
+fn attended(ratio: usize) -> Vec<Port> {
+    ["query", "key", "value"].map(|name| port(name, 12, ratio)).into()
+}
+
 #[test]
 fn every_layer_streams() {
     let two = |a, b| vec![port("a", a, 1), port("b", b, 1)];
@@ -135,6 +140,8 @@ fn every_layer_streams() {
         (Op::Split { start: 1, channels: 2 }, x(5, 1)),
         (Op::NearestCodes { codebooks: 3, codes: 9 }, x(5, 1)),
         (Op::CodeSum { codes: 9, channels: 4 }, x(3, 1)),
+        (Op::Attention { heads: 3, window: 21 }, attended(1)),
+        (Op::Attention { heads: 1, window: 1 }, attended(2)),
     ] {
         check_layer(op, &inputs, 8);
     }

@@ -162,9 +162,10 @@ impl ChannelClasses {
             Op::Split { start, channels } => {
                 self.join_all(out.clone(), x.start + start..x.start + start + channels);
             }
-            // The sum of a softmax is over all channels; the index of a harmonic or band determines its frequency, that of a
+            // Heads have equal numbers of channels; the sum of a softmax is over all channels; the index of a harmonic or band determines its frequency, that of a
             // phase its time; codes were learnt for all channels, and the noise of a draw belongs to its channels.
-            Op::Softmax
+            Op::Attention { .. }
+            | Op::Softmax
             | Op::Harmonic
             | Op::FilteredNoise
             | Op::ShapedNoise { .. }

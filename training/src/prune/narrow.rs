@@ -96,7 +96,8 @@ fn narrow_node(method: &mut Method, index: usize, cut: &NodeCut<'_>) {
             *channels = kept;
         }
         // Their channel counts follow from their inputs or are never cut.
-        Op::LayerNorm
+        Op::Attention { .. }
+        | Op::LayerNorm
         | Op::Softmax
         | Op::Activation(_)
         | Op::Prelu { .. }

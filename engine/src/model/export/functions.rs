@@ -26,7 +26,7 @@ impl Function {
 }
 
 /// All functions; a module has those that its nodes call.
-pub(super) const FUNCTIONS: [Function; 11] = [
+pub(super) const FUNCTIONS: [Function; 12] = [
     WITH_PAST,
     ROWS,
     SET_ROWS,
@@ -38,6 +38,7 @@ pub(super) const FUNCTIONS: [Function; 11] = [
     FLIP_ODD_BANDS,
     NEAREST_CODES,
     CODE_SUM,
+    ATTENTION,
 ];
 
 /// Returns the input behind the frames before it, and keeps as many for the next call.
@@ -166,6 +167,28 @@ for book in range(torch.size(codebook, 0)):
   rest = rest - torch.embedding(entries, nearest)
   codes = torch.cat([codes, torch.to(torch.unsqueeze(nearest, 1), 6)], 1)
 return codes",
+};
+
+/// [`Op::Attention`](crate::model::Op::Attention); `keys` and `values` begin with the frames before.
+pub(super) const ATTENTION: Function = Function {
+    signature: "attention(query: Tensor, keys: Tensor, values: Tensor, position: Tensor) -> Tensor",
+    body: "\
+batch = torch.size(query, 0)
+frames = torch.size(query, 2)
+all = torch.size(keys, 2)
+heads = torch.size(position, 0)
+window = torch.size(position, 1)
+width = torch.floordiv(torch.size(query, 1), heads)
+queries = torch.transpose(torch.reshape(query, [batch, heads, width, frames]), 2, 3)
+scores = torch.matmul(queries, torch.reshape(keys, [batch, heads, width, all])) * torch.pow(width, -0.5)
+frame = torch.cumsum(torch.new_ones(query, [frames, 1]), 0)
+distance = frame - torch.cumsum(torch.new_ones(query, [1, all]), 1) + (window - 1.)
+index = torch.to(torch.clamp(distance, 0., window - 1.), 4)
+bias = torch.reshape(torch.index_select(position, 1, torch.reshape(index, [-1])), [heads, frames, all])
+outside = torch.logical_or(torch.lt(distance, 0.), torch.ge(distance, window))
+shares = torch.softmax(torch.masked_fill(scores + bias, outside, -1e+30), -1)
+sums = torch.matmul(torch.reshape(values, [batch, heads, width, all]), torch.transpose(shares, 2, 3))
+return torch.reshape(sums, [batch, -1, frames])",
 };
 
 /// [`Op::CodeSum`](crate::model::Op::CodeSum).

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::functions::{
-    CODE_SUM, CONVOLVE, FILTERED_NOISE, FLIP_ODD_BANDS, FUNCTIONS, Function, HARMONIC, NEAREST_CODES, ROWS, SET_ROWS,
-    SHAPED_NOISE, SPREAD, WITH_PAST,
+    ATTENTION, CODE_SUM, CONVOLVE, FILTERED_NOISE, FLIP_ODD_BANDS, FUNCTIONS, Function, HARMONIC, NEAREST_CODES, ROWS,
+    SET_ROWS, SHAPED_NOISE, SPREAD, WITH_PAST,
 };
 use super::torchscript::{Class, Value};
 use crate::dsp::filtered_noise::NoiseFilter;
@@ -160,6 +160,12 @@ impl<'a> NodeWriter<'a> {
             Op::Lstm { hidden, initial_state } => {
                 self.recurrent(method, node, x, ("lstm", hidden, initial_state, &["h0", "c0"]), value, body)
             }
+            Op::Attention { window, .. } => {
+                let [keys, values] = [(1, "keys"), (2, "values")]
+                    .map(|(input, state)| self.with_past_in(state, method, node, values[input], channels, window - 1));
+                let [position] = self.parameters(node, ["position"]);
+                self.call(ATTENTION, &[x, &keys, &values, &position])
+            }
             Op::LayerNorm => {
                 let [gain, bias] = self.parameters(node, ["weight", "bias"]);
                 let frames = format!("torch.transpose({x}, 1, 2)");
@@ -287,10 +293,23 @@ impl<'a> NodeWriter<'a> {
 
     /// Returns `x` behind its last `frames` frames.
     fn with_past(&mut self, method: &str, node: &Node, x: &str, channels: usize, frames: usize) -> String {
+        self.with_past_in("past", method, node, x, channels, frames)
+    }
+
+    /// Returns the same with a name of the state.
+    fn with_past_in(
+        &mut self,
+        state: &str,
+        method: &str,
+        node: &Node,
+        x: &str,
+        channels: usize,
+        frames: usize,
+    ) -> String {
         if frames == 0 {
             return x.to_owned();
         }
-        let state = self.state(method, node, "past", vec![channels, frames], Initial::Zeros);
+        let state = self.state(method, node, state, vec![channels, frames], Initial::Zeros);
         self.call(WITH_PAST, &[x, &state])
     }
 

@@ -121,7 +121,7 @@ impl Op {
     fn arity(&self) -> RangeInclusive<usize> {
         match self {
             Self::Film | Self::Multiply | Self::ShapedNoise { .. } | Self::DrawCategories { .. } => 2..=2,
-            Self::Harmonic => 3..=3,
+            Self::Attention { .. } | Self::Harmonic => 3..=3,
             Self::DrawMixture { .. } => 4..=4,
             Self::Add => 2..=64,
             Self::Concat => 1..=64,
@@ -181,6 +181,18 @@ impl Op {
             Self::Affine { scale, offset } => require(scale.is_finite() && offset.is_finite(), || {
                 format!("has a parameter that is not finite: scale {scale}, offset {offset}")
             })?,
+            Self::Attention { heads, window } => {
+                require_positive(&[heads, window])?;
+                require(channels.is_multiple_of(heads), || {
+                    format!("has {heads} heads, which must divide {channels} channels")
+                })?;
+                require(inputs.iter().all(|input| input.channels == channels), || {
+                    let [key, value] = [1, 2].map(|index| inputs[index].channels);
+                    format!(
+                        "has queries of {channels}, keys of {key} and values of {value} channels; equal ones are needed"
+                    )
+                })?;
+            }
             Self::Gate => {
                 require(channels.is_multiple_of(2), || format!("has an odd number of channels, {channels}"))?;
                 return Ok(with_channels(channels / 2));
@@ -300,6 +312,7 @@ impl Op {
             }
             Self::Prelu { slopes: 1 } => vec![spec("weight", &[Fixed], &[1])],
             Self::Prelu { slopes } => vec![spec("weight", &[Outputs], &[slopes])],
+            Self::Attention { heads, window } => vec![spec("position", &[Fixed, Fixed], &[heads, window])],
             Self::LayerNorm => vec![spec("weight", &[Outputs], &[channels]), bias(channels)],
             Self::Snake => vec![spec("alpha", &[Outputs], &[channels])],
             Self::NearestCodes { codebooks, codes } => {
@@ -330,6 +343,7 @@ impl Op {
             | Self::ConvTranspose1d { .. }
             | Self::Gru { .. }
             | Self::Lstm { .. }
+            | Self::Attention { .. }
             | Self::LayerNorm
             | Self::Prelu { .. }
             | Self::Snake
@@ -351,6 +365,7 @@ impl Op {
             Self::ConvTranspose1d { kernel, stride, .. } => (kernel / stride - 1) * ratio,
             Self::Gru { .. } | Self::Lstm { .. } => sample_rate as usize / 2,
             Self::Convolve { taps } => taps - 1,
+            Self::Attention { window, .. } => (window - 1) * ratio,
             Self::Delay { frames } => frames * ratio,
             Self::Harmonic | Self::FilteredNoise => ratio,
             framewise_without_weights!()
@@ -379,6 +394,8 @@ impl Op {
             Self::ConvTranspose1d { outputs, kernel, stride } => inputs[0].channels * outputs * kernel / stride,
             Self::NearestCodes { codebooks, codes } => codebooks * codes * inputs[0].channels,
             Self::CodeSum { channels, .. } => inputs[0].channels * channels,
+            // With all keys, and with all values.
+            Self::Attention { window, .. } => 2 * window * output.channels,
             Self::Harmonic => 6 * inputs[2].channels,
             Self::ShapedNoise { bands, .. } => 2 * bands * output.channels,
             // A forward and an inverse Fourier transform, by the usual count of 2.5 n log2 n for real input.
@@ -462,6 +479,22 @@ mod tests {
                 categories(count, top, logits, temperature).is_err(),
                 "{top} of {count} categories, {logits} logits"
             );
+        }
+    }
+
+    #[test]
+    fn attention_checks_its_shapes() {
+        let infer = |heads, window, channels: [usize; 3]| {
+            Op::Attention { heads, window }.infer(&channels.map(|channels| shape(channels, 8)), 64)
+        };
+        assert_eq!(infer(3, 5, [12, 12, 12]), Ok(shape(12, 8)));
+        let op = Op::Attention { heads: 3, window: 5 };
+        assert_eq!(op.weights(&[shape(12, 8)])[0].shape, [3, 5]);
+        assert_eq!(op.tail_samples(&[shape(12, 8)], 48_000), 32);
+        for (heads, window, channels) in
+            [(0, 5, [12; 3]), (3, 0, [12; 3]), (5, 5, [12; 3]), (3, 5, [12, 9, 12]), (3, 5, [12, 12, 15])]
+        {
+            assert!(infer(heads, window, channels).is_err(), "{heads} heads, {window} frames, {channels:?}");
         }
     }
 

@@ -101,6 +101,7 @@ pub fn lower<'a>(method: &'a Method, shapes: &Shapes, weights: &'a Weights) -> O
             | Op::ConvTranspose1d { .. }
             | Op::Gru { .. }
             | Op::Lstm { .. }
+            | Op::Attention { .. }
             | Op::LayerNorm
             | Op::Softmax
             | Op::Prelu { .. }

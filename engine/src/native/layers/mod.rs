@@ -1,6 +1,7 @@
 //! The layers of the native executor, one file per family of ops; [`product`] and [`history`] have the matrix products
 //! and frame histories that several families share.
 
+mod attention;
 mod cells;
 mod codes;
 mod conv;
@@ -39,6 +40,7 @@ pub(super) fn build(op: &Op, context: &LayerContext<'_>) -> Box<dyn Layer> {
         }
         Op::Gru { hidden, initial_state } => Box::new(recurrent::Gru::new(context, hidden, initial_state)),
         Op::Lstm { hidden, initial_state } => Box::new(recurrent::Lstm::new(context, hidden, initial_state)),
+        Op::Attention { heads, window } => Box::new(attention::Attention::new(context, heads, window)),
         Op::LayerNorm => Box::new(elementwise::LayerNorm::new(context)),
         Op::Softmax => Box::new(elementwise::Softmax::new(context)),
         Op::Activation(activation) => Box::new(elementwise::Pointwise(activation)),
