@@ -24,7 +24,7 @@ const LARGEST: f32 = 1e6;
 const AMOUNT_RAMP_S: f64 = 0.020;
 const TIME_RAMP_S: f64 = 0.100;
 /// Frames that are computed at a time; shorter than any delay.
-const CHUNK: usize = 16;
+const CHUNK: usize = 32;
 
 /// Adds the reverberation of a room; passes samples unchanged while the amount is 0.
 ///
