@@ -7,6 +7,7 @@ use super::midi::MidiDecoder;
 use crate::files;
 use midly::{EventIter, MetaMessage, TrackEventKind};
 use std::path::{Path, PathBuf};
+pub use tempo::TempoChange;
 use tempo::{Division, TempoMap};
 use thiserror::Error;
 
@@ -121,6 +122,8 @@ pub struct MidiFile {
     pub tracks: Vec<MidiTrack>,
     /// End of the last track in seconds.
     pub duration_s: f64,
+    /// Changes of the tempo in order of time; empty if the file states none.
+    pub tempos: Vec<TempoChange>,
 }
 
 /// Event with its time in ticks.
@@ -271,7 +274,8 @@ impl FileContent {
         self.events.sort_by_key(|event| event.tick);
         let timed =
             |event: &TickEvent| TimedEvent { at_s: tempo.seconds(event.tick), track: event.track, kind: event.kind };
-        Ok(MidiFile { events: self.events.iter().map(timed).collect(), tracks: self.tracks, duration_s })
+        let events = self.events.iter().map(timed).collect();
+        Ok(MidiFile { events, tracks: self.tracks, duration_s, tempos: tempo.changes() })
     }
 }
 

@@ -35,7 +35,7 @@ mod zone;
 pub use channel::ChannelValues;
 pub use event::{Event, EventKind, NoteExpression, controller};
 pub use midi::{DEFAULT_BEND_RANGE_SEMITONES, MEMBER_BEND_RANGE_SEMITONES, MidiDecoder};
-pub use midi_file::{MidiError, MidiFile, MidiFileError, MidiSelection, MidiTrack, TimedEvent};
+pub use midi_file::{MidiError, MidiFile, MidiFileError, MidiSelection, MidiTrack, TempoChange, TimedEvent};
 pub use performance::{Performance, PerformanceError, PlayMode, Setting};
 pub use performance_state::PerformanceState;
 pub use voice::{ControlFrame, NoteStart, SILENCE_DB, TIMBRE_RANGE_DB, Voice};

@@ -33,6 +33,8 @@ Examples:
   Send a recording through an effect with more drive, or through a codec with its second latent inverted:
     ondes render amp.ondes --input guitar.wav --control drive=2 --out amp.wav
     ondes render voice.ondes --input speech.wav --control latent2.scale=-1
+  Let a generator go on from a recorded bar, in time with it:
+    ondes render drums --prime bar.wav --tempo 120 --seconds 30
   Send the left channel of a stereo recording through the capture of a pedal:
     ondes render drive.nam --input take.wav --channels left --out driven.wav
   Add a gate, tone controls and a cabinet to the capture of an amplifier:
@@ -150,6 +152,10 @@ pub struct RenderArguments {
     /// a prior generates
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = number_in(SECONDS))]
     pub seconds: Option<f64>,
+    /// Recording that a model with a prior goes on from; with --seconds. The result begins where it ends, and a song of
+    /// --tempo where it begins
+    #[arg(long, value_name = "FILE", requires = "seconds", conflicts_with_all = ["midi", "input"])]
+    pub prime: Option<PathBuf>,
     /// Files of a batch, or tracks of a session, to render in parallel [default: one per core]
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,

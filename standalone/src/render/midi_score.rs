@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::bail;
-use ondes_engine::instrument::{Event, EventKind, MidiFile, MidiSelection, Performance};
+use ondes_engine::instrument::{Event, EventKind, MidiFile, MidiSelection, Performance, TempoChange};
 
 use crate::terminal::sanitize;
 
@@ -44,6 +44,11 @@ impl MidiScore {
     /// Returns the events with their samples at a rate in Hz.
     pub fn events(&self, sample_rate: u32) -> impl Iterator<Item = Event> + '_ {
         self.file.events_at(f64::from(sample_rate), self.selection)
+    }
+
+    /// Returns the changes of the tempo.
+    pub fn tempos(&self) -> &[TempoChange] {
+        &self.file.tempos
     }
 
     /// Returns the sample of the last event at a rate in Hz.

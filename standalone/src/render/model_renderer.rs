@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use ondes_engine::Kernels;
 use ondes_engine::chain::{Chain, ChainSettings, ImpulseFile, OutputLevel, TonePosition};
 use ondes_engine::dsp::cabinet::Cabinet;
@@ -15,7 +15,7 @@ use ondes_engine::pipeline::{ControlSource, InputChannels, Pipeline, PipelineOpt
 
 use super::arguments::RenderArguments;
 use super::output_target::OutputTarget;
-use super::pipeline_render::{FinishedRender, PipelineRender};
+use super::pipeline_render::{FinishedRender, LISTEN, PipelineRender};
 use super::report::{RenderReport, amplitude_db};
 use super::source::RenderSource;
 use super::wav_output::WavOutput;
@@ -77,7 +77,7 @@ impl<'a> ModelRenderer<'a> {
                 score.notes(),
                 score.notes_outside(performance.as_ref(), arguments.transpose),
             ),
-            RenderSource::Recording(_) | RenderSource::Generated(_) => (Vec::new(), 0, 0),
+            RenderSource::Recording(_) | RenderSource::Generated(..) => (Vec::new(), 0, 0),
         };
         let untold = arguments.calibration().missing_levels(self.levels());
         warnings.extend(untold.map(|reason| format!("{}: level not calibrated: {reason}", arguments.model.display())));
@@ -92,9 +92,19 @@ impl<'a> ModelRenderer<'a> {
         let render = PipelineRender::new(pipeline, chain, output, progress, sample_rate, arguments.block as usize);
         let started_at = Instant::now();
         let played = match &mut source_reader {
-            RenderSource::Midi(score) => render.play(score.events(sample_rate))?,
+            RenderSource::Midi(score) => {
+                let tempos = if arguments.tempo.is_some() { &[] } else { score.tempos() };
+                render.play(score.events(sample_rate), tempos)?
+            }
             RenderSource::Recording(recording) => render.play_recording(recording)?,
-            RenderSource::Generated(seconds) => render.generate((*seconds * f64::from(sample_rate)).ceil() as u64)?,
+            RenderSource::Generated(seconds, prime) => {
+                let samples = (*seconds * f64::from(sample_rate)).ceil() as u64;
+                let primed = match prime {
+                    Some(recording) => render.prime(recording, self.position_of(LISTEN)),
+                    None => Ok(render),
+                };
+                primed.with_context(|| arguments.model.display().to_string())?.generate(samples)?
+            }
         };
         let FinishedRender { pipeline, output, in_pipeline, first_sample, invalid_output } = played;
         let elapsed = started_at.elapsed();
@@ -171,6 +181,13 @@ impl<'a> ModelRenderer<'a> {
             }
             None => self.build_pipeline(sample_rate, channels),
         }
+    }
+
+    /// Returns where the command line sets a control, else its default.
+    fn position_of(&self, name: &str) -> f32 {
+        let set = self.arguments.controls.iter().rev().find(|(known, _)| known == name).map(|(_, value)| *value);
+        let control = self.model.header().controls.iter().find(|control| control.name == name);
+        set.or_else(|| Some(control?.default)).unwrap_or_default()
     }
 
     /// Returns the levels on the model's card.

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use ondes_engine::chain::Chain;
-use ondes_engine::instrument::Event;
+use ondes_engine::instrument::{Event, TempoChange};
 use ondes_engine::panics::contain;
-use ondes_engine::pipeline::Pipeline;
+use ondes_engine::pipeline::{Pipeline, Transport};
 
 use super::recording_reader::RecordingReader;
 use super::report::InvalidOutput;
@@ -16,6 +16,8 @@ use super::wav_output::WavOutput;
 use crate::interrupt;
 use crate::progress::RenderProgress;
 
+/// Control of a generator: how far it goes on from what it hears.
+pub const LISTEN: &str = "listen";
 /// Checks per second, after the last event, for voices that still sound.
 const CHECKS_PER_S: u32 = 100;
 /// Longest wait for a voice to end, seconds; the longest release of an instrument is 20 s.
@@ -38,6 +40,8 @@ pub struct PipelineRender<'a> {
     first_sample: Option<Instant>,
     /// Numbers of the first invalid sample and of the sample after the last one.
     invalid: Option<(u64, u64)>,
+    /// Whether what is played is written.
+    is_heard: bool,
 }
 
 /// Result of a render.
@@ -76,18 +80,33 @@ impl<'a> PipelineRender<'a> {
             in_pipeline: Duration::ZERO,
             first_sample: None,
             invalid: None,
+            is_heard: true,
         }
     }
 
-    /// Plays events in order of time, until every voice is silent and the tail has faded out.
+    /// Plays events in order of time, in a song with these changes of tempo, until every voice is silent and the tail has
+    /// faded out.
     ///
     /// # Errors
     /// Returns an error if the sound cannot be written or the work is interrupted.
-    pub fn play(mut self, events: impl Iterator<Item = Event>) -> anyhow::Result<FinishedRender> {
+    pub fn play(
+        mut self,
+        events: impl Iterator<Item = Event>,
+        tempos: &[TempoChange],
+    ) -> anyhow::Result<FinishedRender> {
         let mut events = events.peekable();
+        let rate = f64::from(self.sample_rate);
+        let mut tempos = tempos.iter().map(|change| ((change.at_s * rate).round() as u64, change)).peekable();
         let mut last = 0;
         loop {
             let mut length = self.block[0].len();
+            while let Some((_, change)) = tempos.next_if(|(at, _)| *at <= self.position) {
+                let song = Transport { tempo: change.tempo, position: change.beats, playing: true };
+                self.pipeline.set_transport(song)?;
+            }
+            if let Some((at, _)) = tempos.peek() {
+                length = length.min((at - self.position) as usize);
+            }
             let end = self.position + length as u64;
             while let Some(&event) = events.peek().filter(|event| event.at < end) {
                 if self.pipeline.handle(event).is_err() {
@@ -125,12 +144,33 @@ impl<'a> PipelineRender<'a> {
         Ok(self.finish())
     }
 
-    /// Renders `samples` that the model generates without a source.
+    /// Lets the model hear a recording as what it has played, without writing what it plays meanwhile, and sets the control
+    /// that this takes to `listen` for what follows.
+    ///
+    /// # Errors
+    /// Returns an error if the model cannot listen, the recording is damaged or the work is interrupted.
+    pub fn prime(mut self, recording: &mut RecordingReader, listen: f32) -> anyhow::Result<Self> {
+        self.pipeline.set_control(LISTEN, 1.0)?;
+        let mut input = self.input_block.clone();
+        self.is_heard = false;
+        loop {
+            let length = recording.fill(&mut input)?;
+            self.advance(Some(&input), length)?;
+            if length < input[0].len() {
+                break;
+            }
+        }
+        self.is_heard = true;
+        self.pipeline.set_control(LISTEN, listen)?;
+        Ok(self)
+    }
+
+    /// Renders `samples` that the model generates.
     ///
     /// # Errors
     /// Returns an error if the sound cannot be written or the work is interrupted.
     pub fn generate(mut self, samples: u64) -> anyhow::Result<FinishedRender> {
-        self.advance_to(samples + self.pipeline.latency_samples() as u64)?;
+        self.advance_to(self.position + samples + self.pipeline.latency_samples() as u64)?;
         Ok(self.finish())
     }
 
@@ -194,6 +234,9 @@ impl<'a> PipelineRender<'a> {
         self.chain.process_output(left, right, is_stereo);
         self.in_pipeline += started_at.elapsed();
         self.position += length as u64;
+        if !self.is_heard {
+            return Ok(());
+        }
         let sides: [&[f32]; 2] = [left, right];
         self.output.write(&sides)?;
         if self.first_sample.is_none() && self.output.frames() > 0 {

@@ -1,6 +1,6 @@
 //! Sources of a render: notes, a recording, or none.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{ControlSource, InputChannels};
@@ -13,8 +13,8 @@ use super::recording_reader::RecordingReader;
 pub enum RenderSource {
     Midi(MidiScore),
     Recording(Box<RecordingReader>),
-    /// Length in seconds that the model generates without a source.
-    Generated(f64),
+    /// Length in seconds that the model generates, and the recording that it goes on from.
+    Generated(f64, Option<Box<RecordingReader>>),
 }
 
 impl RenderSource {
@@ -24,7 +24,11 @@ impl RenderSource {
     /// Returns an error if the file is of another kind or cannot be read.
     pub fn open(path: &Path, arguments: &RenderArguments, model: &Model) -> anyhow::Result<Self> {
         if let Some(seconds) = arguments.generated_seconds() {
-            return Ok(Self::Generated(seconds));
+            let open = |path: &PathBuf| {
+                let rate = arguments.sample_rate.unwrap_or(model.header().sample_rate);
+                RecordingReader::open(path, Some(rate), InputChannels::Mono).map(Box::new)
+            };
+            return Ok(Self::Generated(seconds, arguments.prime.as_ref().map(open).transpose()?));
         }
         Ok(match arguments.source() {
             ControlSource::Notes => Self::Midi(MidiScore::read(path, arguments.track.as_deref(), arguments.channel)?),
@@ -46,14 +50,14 @@ impl RenderSource {
         match self {
             Self::Recording(recording) if recording.channels() == 2 => InputChannels::Stereo,
             Self::Recording(_) | Self::Midi(_) => InputChannels::Mono,
-            Self::Generated(_) => arguments.channels(),
+            Self::Generated(..) => arguments.channels(),
         }
     }
 
     /// Returns the default output rate, Hz.
     pub fn natural_rate(&self, model: &Model) -> u32 {
         match self {
-            Self::Midi(_) | Self::Generated(_) => model.header().sample_rate,
+            Self::Midi(_) | Self::Generated(..) => model.header().sample_rate,
             Self::Recording(recording) => recording.sample_rate(),
         }
     }
@@ -62,7 +66,7 @@ impl RenderSource {
     pub fn length(&self, sample_rate: u32) -> Option<u64> {
         match self {
             Self::Midi(score) => Some(score.end(sample_rate)),
-            Self::Generated(seconds) => Some((seconds * f64::from(sample_rate)).ceil() as u64),
+            Self::Generated(seconds, _) => Some((seconds * f64::from(sample_rate)).ceil() as u64),
             Self::Recording(recording) => {
                 let scale = f64::from(sample_rate) / f64::from(recording.sample_rate());
                 recording.frames().map(|frames| (frames as f64 * scale) as u64)

@@ -58,6 +58,18 @@ impl TempoMap {
         Self { division, segments }
     }
 
+    /// Returns the changes in order of time; none where ticks have a fixed length.
+    pub(super) fn changes(&self) -> Vec<TempoChange> {
+        let Division::PerQuarter(ticks) = self.division else { return Vec::new() };
+        // The first segment has the tempo of files that state none.
+        let stated = self.segments[1..].iter().map(|segment| TempoChange {
+            at_s: self.seconds(segment.tick),
+            beats: segment.tick as f64 / f64::from(ticks),
+            tempo: (60e6 / f64::from(segment.us_per_quarter)) as f32,
+        });
+        stated.collect()
+    }
+
     /// Returns the time of a tick in seconds.
     pub(super) fn seconds(&self, tick: u64) -> f64 {
         match self.division {
@@ -68,6 +80,17 @@ impl TempoMap {
             }
         }
     }
+}
+
+/// Change of the tempo of a song.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TempoChange {
+    /// Time in seconds.
+    pub at_s: f64,
+    /// Quarter notes since the start of the song.
+    pub beats: f64,
+    /// Tempo from then on, quarter notes a minute.
+    pub tempo: f32,
 }
 
 impl Segment {
@@ -90,12 +113,16 @@ mod tests {
         assert_eq!(map.seconds(1_440), 2.2);
         assert_eq!(map.seconds(1_920), 3.2);
         assert_eq!(map.seconds(2_400), 3.45);
+        let changes = map.changes();
+        assert_eq!(changes.iter().map(|change| change.tempo).collect::<Vec<_>>(), [100.0, 60.0, 240.0]);
+        assert_eq!(changes[2], TempoChange { at_s: 3.2, beats: 4.0, tempo: 240.0 });
     }
 
     #[test]
     fn without_tempo_a_quarter_is_half_a_second() {
         assert_eq!(TempoMap::new(Division::PerQuarter(96), vec![]).seconds(96), 0.5);
         assert_eq!(TempoMap::new(Division::PerQuarter(96), vec![(0, 0)]).seconds(96), 0.5);
+        assert!(TempoMap::new(Division::PerQuarter(96), vec![]).changes().is_empty());
     }
 
     #[test]
@@ -108,5 +135,6 @@ mod tests {
         }
         let map = TempoMap::new(Division::PerSecond(1_000.0), vec![(0, 1)]);
         assert_eq!(map.seconds(1_500), 1.5);
+        assert!(map.changes().is_empty());
     }
 }
