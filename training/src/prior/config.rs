@@ -67,10 +67,16 @@ pub struct PriorConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PriorNetworkConfig {
-    /// Units of each recurrent layer.
+    /// Units of each layer.
     pub units: usize,
     /// Recurrent layers.
     pub layers: usize,
+    /// Layers of attention after them.
+    pub attention_layers: usize,
+    /// Heads of each of these.
+    pub heads: usize,
+    /// Frames that attention reaches back, in groups.
+    pub window: usize,
     /// Gaussians of the mixture.
     pub components: usize,
     /// Frames of the codec that are drawn at once; several are quicker, but each of them then varies by itself.
@@ -79,14 +85,21 @@ pub struct PriorNetworkConfig {
 
 impl Default for PriorNetworkConfig {
     fn default() -> Self {
-        Self { units: 512, layers: 2, components: 16, group: 1 }
+        Self { units: 512, layers: 2, attention_layers: 0, heads: 8, window: 128, components: 16, group: 1 }
     }
 }
 
 impl PriorNetworkConfig {
     fn check(&self) -> anyhow::Result<()> {
         ensure!((4..=4096).contains(&self.units), "network.units must be 4 to 4096");
-        ensure!((1..=8).contains(&self.layers), "network.layers must be 1 to 8");
+        ensure!(self.layers <= 8, "network.layers must be 0 to 8");
+        ensure!(self.attention_layers <= 16, "network.attention_layers must be 0 to 16");
+        ensure!(self.layers + self.attention_layers > 0, "network.layers or network.attention_layers must be above 0");
+        ensure!(
+            self.attention_layers == 0 || self.heads > 0 && self.units.is_multiple_of(self.heads),
+            "network.heads must divide network.units"
+        );
+        ensure!((1..=4096).contains(&self.window), "network.window must be 1 to 4096");
         ensure!((1..=256).contains(&self.components), "network.components must be 1 to 256");
         ensure!((1..=64).contains(&self.group), "network.group must be 1 to 64");
         Ok(())

@@ -1,4 +1,5 @@
-//! Graph of a prior: recurrent layers that read the frame before, and a mixture of Gaussians from which the next is drawn.
+//! Graph of a prior: layers that read the frame before, recurrent ones and attention, and a mixture of Gaussians from which
+//! the next is drawn.
 //!
 //! A generator has the methods of its codec and `prior`, which makes latents. Within it latents have mean 0 and deviation 1;
 //! several frames may be drawn at once, as one with more channels.
@@ -14,7 +15,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
 use super::conditions::Condition;
-use super::config::PriorConfig;
+use super::config::{PriorConfig, PriorNetworkConfig};
 use crate::codec::network::showing;
 
 /// Name of the method.
@@ -42,6 +43,8 @@ const CYCLES: [f32; 10] = [0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0];
 const MIXTURE: [&str; 3] = ["prior.logits", "prior.means", "prior.scales"];
 /// Layer that computes the mixture.
 const HEADS: &str = "prior.heads";
+/// Units of the layer after attention for each of its own.
+const WIDER: usize = 4;
 /// Least deviation of a Gaussian: training would make those of silence infinitely narrow.
 const MIN_SCALE: f32 = 0.05;
 /// Input of a softplus whose output is about 1.
@@ -186,6 +189,13 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
             value = memory;
         }
     }
+    if network.layers == 0 {
+        add("prior.embedded", &[&value], Op::Linear { outputs: network.units });
+        value = "prior.embedded".to_owned();
+    }
+    for layer in 0..network.attention_layers {
+        value = attention_layer(network, layer, &value, &mut add);
+    }
     // With the frame before, so that the layers need to learn only what a linear prediction misses.
     add("prior.known", &[&value, BEFORE], Op::Concat);
     let (components, gaussians) = (network.components, network.components * channels);
@@ -201,6 +211,34 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
     add(LATENTS, &["prior.frames"], Op::Linear { outputs: latents });
     let outputs = vec![port(LATENTS, latents, ratio), port(DRAWN, channels, block)];
     Method { name: PRIOR.into(), block, warm_up: 0, inputs, outputs, nodes }
+}
+
+/// Adds a layer of attention and one of each frame by itself, both after normalisation and beside what they read (Xiong et
+/// al., arXiv:2002.04745); returns the name of its value.
+fn attention_layer(
+    network: &PriorNetworkConfig,
+    layer: usize,
+    read: &str,
+    add: &mut impl FnMut(&str, &[&str], Op),
+) -> String {
+    let &PriorNetworkConfig { units, heads, window, .. } = network;
+    let name = |part: &str| format!("prior.attention.{layer}.{part}");
+    let mut next = |part: &str, inputs: &[&str], op: Op| {
+        let name = name(part);
+        add(&name, inputs, op);
+        name
+    };
+    let normal = next("norm", &[read], Op::LayerNorm);
+    let [query, key, value] =
+        ["query", "key", "value"].map(|part| next(part, &[&normal], Op::Linear { outputs: units }));
+    let attended = next("attended", &[&query, &key, &value], Op::Attention { heads, window });
+    let mixed = next("mixed", &[&attended], Op::Linear { outputs: units });
+    let sum = next("sum", &[read, &mixed], Op::Add);
+    let normal = next("wide.norm", &[&sum], Op::LayerNorm);
+    let wide = next("wide", &[&normal], Op::Linear { outputs: WIDER * units });
+    let active = next("wide.active", &[&wide], Op::Activation(Activation::Silu));
+    let narrow = next("narrow", &[&active], Op::Linear { outputs: units });
+    next("out", &[&sum, &narrow], Op::Add)
 }
 
 fn controls(conditions: &[MeasuredCondition]) -> Vec<Control> {
@@ -237,6 +275,12 @@ fn initial_weights(prior: &Method, latents: &[Spread], seed: u64) -> anyhow::Res
             let bound = 1.0 / (fan_in as f32).sqrt();
             let mut values: Vec<f32> =
                 (0..spec.shape.iter().product()).map(|_| random.random_range(-bound..bound)).collect();
+            match (&node.op, spec.name) {
+                (Op::LayerNorm, "weight") => values.fill(1.0),
+                (Op::LayerNorm, _) => values.fill(0.0),
+                (&Op::Attention { heads, window }, _) => values = nearness(heads, window),
+                _ => {}
+            }
             match (node.name.as_str(), spec.name) {
                 (LATENTS, "weight") => {
                     let diagonal = |index: usize| index / count == index % count;
@@ -335,6 +379,16 @@ pub fn conditions(generator: &Model) -> anyhow::Result<Vec<Condition>> {
         known.with_context(|| format!("its prior has an input {name:?}, which is not known"))
     };
     measured.map(condition).collect()
+}
+
+/// Returns initial biases of attention, `[head][distance]`: they fall with the distance, for each head less than for the one
+/// before (Press et al., arXiv:2108.12409).
+fn nearness(heads: usize, window: usize) -> Vec<f32> {
+    let of_head = |head: usize| {
+        let slope = (-8.0 * (head + 1) as f32 / heads as f32).exp2();
+        (0..window).map(move |distance| -slope * distance as f32)
+    };
+    (0..heads).flat_map(of_head).collect()
 }
 
 /// Returns the angles whose squared sines tell the position in the bar: radians a bar, and those at its beginning. Each number

@@ -249,6 +249,25 @@ fn priors_learn_play_and_go_on() {
 }
 
 #[test]
+fn attention_foresees_what_is_regular() {
+    for (layers, attention_layers) in [(0, 1), (1, 1)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sizes = format!("layers = {layers}\nattention_layers = {attention_layers}\nheads = 3\nwindow = 40\n");
+        let config = recipe(folder.path(), &sizes);
+        let options = TrainerOptions { length: Length::Steps(80), ..config.trainer_options() };
+        let mut trainer = Trainer::new(PriorTask::new(config).expect("a task"), options).expect("a trainer");
+        trainer.run().expect("it trains");
+        let model = trainer.model().expect("a model");
+        let finished = trainer.task().finished(&model).expect("a generator");
+        let (measured, [_, memoryless]) = (&finished.header().card.quality[0], trainer.task().compared());
+        assert!(measured.value < memoryless - 0.3, "{measured:?}, without memory {memoryless}");
+        let sound = render(&finished, &[], 7);
+        assert!(sound.iter().any(|sample| sample.abs() > 1e-4) && sound.iter().all(|sample| sample.is_finite()));
+        assert!(sound == render(&finished, &[], 7) && sound != render(&finished, &[], 8));
+    }
+}
+
+#[test]
 fn latents_are_those_of_the_codec_and_grouped_in_order() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = recipe(folder.path(), "group = 4\n");
