@@ -12,7 +12,7 @@ use crate::{open_model, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
-  ondes export strings.ondes --to nn~
+  ondes export strings --to nn~
   ondes export amp.nam --to nn~ --out externals/amp.ts";
 
 /// Writes a codec, capture or effect as a TorchScript program for nn~ (Max, Pure Data): NAME.ts.
@@ -21,7 +21,7 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ExportArguments {
-    /// Model file, or a capture
+    /// Model file, a capture, or a bundled model by its name
     pub file: PathBuf,
     /// Program to export for
     #[arg(long, value_enum)]
@@ -44,7 +44,7 @@ pub enum Target {
 /// # Errors
 /// Returns an error if the model cannot be read or exported, or the file cannot be written.
 pub fn run(arguments: &ExportArguments) -> anyhow::Result<()> {
-    let model = open_model::read(&arguments.file)?;
+    let (model, _) = open_model::find_or(open_model::read, &arguments.file)?;
     let out = arguments.out.clone().unwrap_or_else(|| arguments.file.with_extension("ts"));
     check_not_input(&out, [arguments.file.as_path()])?;
     let exported = match arguments.to {

@@ -41,6 +41,14 @@ fn print_notes(imported: ImportedModel, path: &Path) -> Model {
 /// # Errors
 /// Returns an error if the file cannot be opened, or there is neither a file nor a bundled model of that name.
 pub fn find(model: &Path) -> anyhow::Result<FoundModel> {
+    find_or(open, model)
+}
+
+/// Finds a bundled model by name, or opens a file in another way.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_or(open: impl Fn(&Path) -> anyhow::Result<Model>, model: &Path) -> anyhow::Result<FoundModel> {
     let name = model.to_string_lossy();
     let bundled = BUNDLED.iter().find(|bundled| bundled.name.eq_ignore_ascii_case(&name));
     match bundled.filter(|_| !model.is_file()) {

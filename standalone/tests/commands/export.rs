@@ -20,6 +20,9 @@ fn a_codec_becomes_a_program() {
     assert!(matches!(file::read(&folder.path("codec.ts")), Err(error) if error.to_string().contains("TorchScript")));
     assert!(folder.run(&["export", "codec.ondes", "--to", "nn~", "-o", "other.ts"]).status.success());
     assert_eq!(std::fs::read(folder.path("other.ts")).expect("it is there"), program);
+    // A bundled one, by its name.
+    assert!(folder.run(&["export", "Strings", "--to", "nn~", "-o", "bundled.ts"]).status.success());
+    assert!(folder.path("bundled.ts").is_file());
 }
 
 #[test]

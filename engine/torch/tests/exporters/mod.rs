@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use ondes_engine::dsp::level::{max_difference, peak};
-use ondes_engine::model::Model;
+use ondes_engine::model::export::nn_tilde;
 use ondes_engine::model::program::ProgramOptions;
+use ondes_engine::model::{Model, file};
 use ondes_engine::pipeline::{InputChannels, Pipeline, PipelineOptions};
 use ondes_engine::torch;
 use serde_json::{Value, from_value};
@@ -132,4 +134,28 @@ fn archives_of_neutone_sdk_1_5_equal_pytorch() {
     let refused = torch::open(&folder.join("neutone-sdk-1.5.2/whole_sound.nm"));
     let error = refused.expect_err("it needs the whole sound at once");
     assert!(error.to_string().contains("non-realtime"), "{error}");
+}
+
+#[test]
+#[ignore = "needs the published packages: cargo xtask test --exporters"]
+fn exports_pass_the_checks_of_nn_tilde() {
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = tempfile::tempdir().expect("a folder");
+    let export = |name: &str| {
+        let model = file::read(&checkout.join(format!("assets/models/{name}.ondes"))).expect("a bundled model");
+        let path = folder.path().join(format!("{name}.ts"));
+        std::fs::write(&path, nn_tilde::export(&model).expect("it can be exported")).expect("it is written");
+        path
+    };
+    let archives = ["strings", "winds", "overdrive"].map(export);
+    let packages = PathBuf::from(std::env::var_os("ONDES_EXPORTS").expect("cargo xtask sets it")).join("..");
+    for version in ["1.5.2", "1.6.0"] {
+        let paths = [packages.join(format!("nn-tilde-{version}")), packages.join("packages")];
+        let mut python = Command::new("python3");
+        python.arg(checkout.join("engine/torch/tests/exporters/nn_tilde_check.py")).args(&archives);
+        python.env("PYTHONPATH", std::env::join_paths(paths).expect("paths")).env("PYTHONDONTWRITEBYTECODE", "1");
+        let output = python.output().expect("python3 runs");
+        assert!(output.status.success(), "{version}: {}", String::from_utf8_lossy(&output.stderr));
+        println!("nn-tilde {version}: {}", String::from_utf8_lossy(&output.stdout));
+    }
 }
