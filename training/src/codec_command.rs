@@ -7,8 +7,8 @@ use ondes_training::codec::{CodecConfig, CodecTask};
 use ondes_training::evaluate::evaluate;
 use ondes_training::trainer::Outcome;
 
+use crate::evaluate_command::{print, write_evaluated};
 use crate::recipe_arguments::RecipeArguments;
-use crate::{print_evaluation, write_evaluated};
 
 /// Options of `codec`.
 #[derive(Args)]
@@ -32,7 +32,7 @@ pub fn codec(options: &CodecArguments) -> anyhow::Result<Outcome> {
     let task = trainer.task();
     let model = task.finished(&trained)?;
     let evaluation = evaluate(&model, task.dataset().measured(), None)?;
-    print_evaluation(&evaluation);
+    print(&evaluation);
     write_evaluated(&model, &evaluation, &out)?;
     Ok(outcome)
 }

@@ -1,15 +1,19 @@
 //! Quality of an instrument or a codec on held-out recordings, compared with a trivial baseline.
 //!
-//! Model and baseline resynthesise each recording from its pitch and loudness. The baseline is a sawtooth of that
-//! pitch, filtered to the mean spectrum of the recordings and levelled to their loudness in each frame: the best result
-//! without learning. With the training recordings there is a second one: the [`nearest`] of them, resampled. A [`picture`]
-//! shows where the model differs.
+//! An instrument resynthesises each recording from its pitch and loudness. Its baseline is a sawtooth of that pitch,
+//! filtered to the mean spectrum of the recordings and levelled to their loudness in each frame: the best result without
+//! learning. With the training recordings there is a second one: the [`nearest`] of them, resampled. A codec encodes and
+//! decodes the recordings, beside noise with their levels in bands; what other codecs made of them can be measured as well. A
+//! [`picture`] shows where the model differs.
 
 pub mod nearest;
 pub mod picture;
 pub mod sawtooth;
+pub mod timbre;
 
-use anyhow::bail;
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail};
 use ondes_engine::Kernels;
 use ondes_engine::dsp::analysis::{AnalysisFrame, analyse};
 use ondes_engine::model::{Kind, Measure, Model, Port};
@@ -17,7 +21,10 @@ use ondes_engine::native::Executor;
 use serde::Serialize;
 use tch::{Device, Tensor};
 
+use timbre::Timbres;
+
 use crate::codec;
+use crate::data::store::Recording;
 use crate::data::{FeatureRate, Features, Recordings};
 use crate::loss::SpectralDistance;
 
@@ -30,6 +37,9 @@ const NEAREST_RATIO: &str = "distance / nearest recording's";
 const AUDIBLE_DB: f32 = -60.0;
 /// Largest inaudible pitch error, cents.
 const IN_TUNE_CENTS: f32 = 10.0;
+
+/// Rate at which sounds are compared that a model of another system made.
+pub const COMMON_RATE: FeatureRate = FeatureRate { sample_rate: 48_000, hop: 256 };
 
 /// Length of the recordings that are measured, seconds; of more every n-th one is.
 const MEASURED_S: f64 = 1800.0;
@@ -45,6 +55,8 @@ pub struct Scores {
     pub pitch_median_cents: f64,
     /// Mean loudness error of audible frames, dB.
     pub loudness_error_db: f64,
+    /// Distance of the [timbres](timbre) of all sounds; `None` if they last less than a second.
+    pub timbre_distance: Option<f64>,
 }
 
 /// Quality of an instrument and of the baseline.
@@ -60,17 +72,27 @@ pub struct Evaluation {
     pub baseline_name: &'static str,
     /// Spectral distance of the nearest trained recordings, resampled.
     pub nearest_distance: Option<f64>,
+    /// Distances of the timbres from those of the training recordings.
+    pub from_training: Option<FromTraining>,
+}
+
+/// Distances of [timbres](timbre) from those of the recordings that a model was trained on: how far a sound that is not
+/// of their kind becomes like them.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct FromTraining {
+    /// Of what the model makes.
+    pub model: f64,
+    /// Of the recordings that it makes it from.
+    pub recordings: f64,
 }
 
 impl Evaluation {
     /// Returns the scores as measures for the card.
     #[must_use]
     pub fn measures(&self) -> Vec<Measure> {
-        let measure = |name: &str, unit: &str, figure: fn(&Scores) -> f64| Measure {
-            name: name.into(),
-            unit: unit.into(),
-            value: round(figure(&self.model)),
-            baseline: Some(round(figure(&self.baseline))),
+        let measure = |name: &str, unit: &str, figure: fn(&Scores) -> Option<f64>| {
+            let (value, baseline) = (figure(&self.model)?, figure(&self.baseline).map(round));
+            Some(Measure { name: name.into(), unit: unit.into(), value: round(value), baseline })
         };
         let relative = self.nearest_distance.map(|nearest| Measure {
             name: NEAREST_RATIO.into(),
@@ -78,13 +100,14 @@ impl Evaluation {
             value: round(self.model.spectral_distance / nearest),
             baseline: Some(round(self.baseline.spectral_distance / nearest)),
         });
-        let measures = vec![
-            measure(SPECTRAL_DISTANCE, "", |scores| scores.spectral_distance),
-            measure("voiced frames within 10 cents", "%", |scores| scores.pitch_within_10_cents_percent),
-            measure("median pitch error", "cents", |scores| scores.pitch_median_cents),
-            measure("mean loudness error", "dB", |scores| scores.loudness_error_db),
+        let measures = [
+            measure(SPECTRAL_DISTANCE, "", |scores| Some(scores.spectral_distance)),
+            measure("voiced frames within 10 cents", "%", |scores| Some(scores.pitch_within_10_cents_percent)),
+            measure("median pitch error", "cents", |scores| Some(scores.pitch_median_cents)),
+            measure("mean loudness error", "dB", |scores| Some(scores.loudness_error_db)),
+            measure("distance of timbres", "", |scores| scores.timbre_distance),
         ];
-        measures.into_iter().chain(relative).collect()
+        measures.into_iter().flatten().chain(relative).collect()
     }
 }
 
@@ -111,29 +134,91 @@ pub fn feature_rate(model: &Model) -> anyhow::Result<FeatureRate> {
 /// # Errors
 /// Returns an error if the model is neither an instrument nor a codec, or a recording cannot be read.
 pub fn evaluate(model: &Model, files: &Recordings, training: Option<&Recordings>) -> anyhow::Result<Evaluation> {
-    let files = files.thinned(MEASURED_S);
     if model.header().kind == Kind::Codec {
-        return codec::evaluate::evaluate(model, &files);
+        return evaluate_codec(files, training, |_, file| codec::evaluate::decoded(model, file));
     }
-    let files = &files.features().collect::<Result<Vec<_>, _>>()?;
-    let baseline = sawtooth::SawtoothBaseline::new(files, feature_rate(model)?);
+    let thinned = files.thinned(MEASURED_S).features().collect::<Result<Vec<_>, _>>()?;
+    let baseline = sawtooth::SawtoothBaseline::new(&thinned, feature_rate(model)?);
     let distance = SpectralDistance::new(Device::Cpu);
-    let (mut model_sums, mut baseline_sums) = (ScoreSums::default(), ScoreSums::default());
     let (mut nearest_sum, mut nearest_samples) = (0.0, 0.0);
-    for file in files {
+    for file in &thinned {
         let nearest = training.map(|training| nearest::nearest(file, median_pitch(file), training)).transpose()?;
         if let Some(nearest) = nearest.flatten() {
             let samples = nearest.len() as f64;
             nearest_sum += samples * distance_between(&distance, &nearest, file);
             nearest_samples += samples;
         }
-        model_sums.add(file, &replay(model, file)?, &distance);
-        baseline_sums.add(file, &baseline.replay(file), &distance);
     }
-    let seconds = files.iter().map(Features::seconds).sum();
+    drop(thinned);
     let nearest_distance = (nearest_samples > 0.0).then(|| nearest_sum / nearest_samples);
-    let (model, baseline) = (model_sums.scores(), baseline_sums.scores());
-    Ok(Evaluation { seconds, model, baseline, baseline_name: "sawtooth", nearest_distance })
+    let sawtooth = ("sawtooth", |file: &Features| Ok(baseline.replay(file)));
+    let measured = measure(files, training, |_, file| replay(model, file), sawtooth)?;
+    Ok(Evaluation { nearest_distance, ..measured })
+}
+
+/// Evaluates sounds that something else made of recordings, as [`evaluate`] does with those that a codec makes. They have
+/// the recordings' names, whatever the format, and are aligned with them.
+///
+/// # Errors
+/// Returns an error if a recording has no such sound, or one cannot be read.
+pub fn evaluate_sounds(
+    sounds: &Recordings,
+    files: &Recordings,
+    training: Option<&Recordings>,
+) -> anyhow::Result<Evaluation> {
+    let stem = |recording: &Recording| {
+        let name = &recording.source.name;
+        name.rsplit_once('.').map_or(name.clone(), |(stem, _)| stem.to_owned())
+    };
+    let by_name: BTreeMap<String, usize> = sounds.iter().map(stem).zip(sounds.indices.iter().copied()).collect();
+    evaluate_codec(files, training, |recording, file| {
+        let index =
+            by_name.get(&stem(recording)).with_context(|| format!("{}: has no sound", recording.source.name))?;
+        let mut sound = sounds.store.features(*index)?.audio().to_vec();
+        sound.resize(file.audio().len(), 0.0);
+        Ok(sound)
+    })
+}
+
+/// Evaluates what a codec makes of recordings.
+fn evaluate_codec(
+    files: &Recordings,
+    training: Option<&Recordings>,
+    make: impl Fn(&Recording, &Features) -> anyhow::Result<Vec<f32>>,
+) -> anyhow::Result<Evaluation> {
+    measure(files, training, make, ("noise", |file: &Features| codec::evaluate::band_noise(file.audio())))
+}
+
+/// Measures what is made of up to half an hour of files, and a baseline with its name.
+fn measure(
+    files: &Recordings,
+    training: Option<&Recordings>,
+    make: impl Fn(&Recording, &Features) -> anyhow::Result<Vec<f32>>,
+    (baseline_name, make_baseline): (&'static str, impl Fn(&Features) -> anyhow::Result<Vec<f32>>),
+) -> anyhow::Result<Evaluation> {
+    let files = files.thinned(MEASURED_S);
+    let sample_rate = f64::from(files.store.format().rate.sample_rate);
+    let mut recorded = Timbres::new(sample_rate);
+    let [mut model, mut baseline] = [(); 2].map(|()| ScoreSums::new(sample_rate));
+    let mut seconds = 0.0;
+    for (recording, file) in files.iter().zip(files.features()) {
+        let file = file?;
+        seconds += file.seconds();
+        recorded.add(file.audio());
+        model.add(&file, &make(recording, &file)?);
+        baseline.add(&file, &make_baseline(&file)?);
+    }
+    let mut from_training = None;
+    if let Some(training) = training {
+        let mut learnt = Timbres::new(sample_rate);
+        for file in training.thinned(MEASURED_S).features() {
+            learnt.add(file?.audio());
+        }
+        let distances = model.timbres.distance(&learnt).zip(recorded.distance(&learnt));
+        from_training = distances.map(|(model, recordings)| FromTraining { model, recordings });
+    }
+    let [model, baseline] = [model, baseline].map(|sums| sums.scores(&recorded));
+    Ok(Evaluation { seconds, model, baseline, baseline_name, nearest_distance: None, from_training })
 }
 
 /// Returns the median pitch of the voiced frames, semitones; `None` if there are none.
@@ -201,8 +286,9 @@ pub fn replay(model: &Model, file: &Features) -> anyhow::Result<Vec<f32>> {
 }
 
 /// Sums over files.
-#[derive(Default)]
-pub(crate) struct ScoreSums {
+struct ScoreSums {
+    spectral_distance: SpectralDistance,
+    timbres: Timbres,
     samples: f64,
     distance: f64,
     cents: Vec<f32>,
@@ -212,9 +298,24 @@ pub(crate) struct ScoreSums {
 }
 
 impl ScoreSums {
-    pub fn add(&mut self, file: &Features, sound: &[f32], distance: &SpectralDistance) {
+    fn new(sample_rate: f64) -> Self {
+        Self {
+            spectral_distance: SpectralDistance::new(Device::Cpu),
+            timbres: Timbres::new(sample_rate),
+            samples: 0.0,
+            distance: 0.0,
+            cents: Vec::new(),
+            voiced: 0,
+            loudness_db: 0.0,
+            audible: 0,
+        }
+    }
+
+    /// Adds what was made of a file.
+    fn add(&mut self, file: &Features, sound: &[f32]) {
         self.samples += sound.len() as f64;
-        self.distance += distance_between(distance, sound, file) * sound.len() as f64;
+        self.distance += distance_between(&self.spectral_distance, sound, file) * sound.len() as f64;
+        self.timbres.add(sound);
         let frames = analyse(sound, f64::from(file.rate.sample_rate), file.rate.hop);
         let targets = file.pitch().iter().zip(file.loudness()).zip(file.voiced());
         for (frame, ((&pitch, &loudness), &voiced)) in frames.iter().zip(targets) {
@@ -230,7 +331,8 @@ impl ScoreSums {
         }
     }
 
-    pub fn scores(mut self) -> Scores {
+    /// Returns the scores, with the distance from the timbres of all recordings.
+    fn scores(mut self, recorded: &Timbres) -> Scores {
         self.cents.sort_by(f32::total_cmp);
         let in_tune = self.cents.partition_point(|&cents| cents <= IN_TUNE_CENTS);
         Scores {
@@ -238,6 +340,7 @@ impl ScoreSums {
             pitch_within_10_cents_percent: 100.0 * in_tune as f64 / self.voiced.max(1) as f64,
             pitch_median_cents: self.cents.get(self.cents.len() / 2).map_or(0.0, |&cents| f64::from(cents)),
             loudness_error_db: self.loudness_db / self.audible.max(1) as f64,
+            timbre_distance: self.timbres.distance(recorded),
         }
     }
 }

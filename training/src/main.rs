@@ -6,6 +6,7 @@ mod codec_command;
 mod compare_command;
 mod data_command;
 mod distill_command;
+mod evaluate_command;
 mod import_rave_command;
 mod output_options;
 mod prepare_command;
@@ -24,18 +25,16 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use ondes_engine::model::{Kind, Model, file};
+use ondes_engine::model::{Model, file};
 use ondes_training::config::Config;
+use ondes_training::data::Subset;
 use ondes_training::data::report::DataReport;
-use ondes_training::data::{Subset, open_folder, open_measured};
 use ondes_training::distributed::{GroupError, Membership, launch, quiet};
-use ondes_training::evaluate::{Evaluation, evaluate, feature_rate, picture};
+use ondes_training::evaluate::evaluate;
 use ondes_training::instrument::InstrumentTask;
-use ondes_training::prior::evaluate::evaluate as evaluate_generator;
 use ondes_training::report::{self, Run};
 use ondes_training::trainer::{Checkpoint, Outcome, interrupt};
 use recipe_arguments::RecipeArguments;
-use sound_options::{SoundOptions, default_cache};
 
 /// Trains instruments, captures, codecs and generators, compresses and compares models.
 #[derive(Parser)]
@@ -129,27 +128,7 @@ enum Command {
     #[command(hide = true)]
     ImportRave(import_rave_command::ImportRaveArguments),
     /// Measures the quality of an instrument, a codec, a generator or a capture on held-out sound.
-    Evaluate {
-        /// Instrument, codec, generator or capture.
-        model: PathBuf,
-        #[command(flatten)]
-        sound: SoundOptions,
-        /// Folder of the recordings that an instrument or a generator was trained on, to compare with the nearest of them.
-        #[arg(long, value_name = "DIR", requires = "data")]
-        training: Option<PathBuf>,
-        /// Folder for analysed audio [default: a temporary folder].
-        #[arg(long)]
-        cache: Option<PathBuf>,
-        /// PNG file to draw: spectrograms of the first ten seconds, and of what the model makes of them.
-        #[arg(long, value_name = "FILE", requires = "data")]
-        picture: Option<PathBuf>,
-        /// Number of pieces of ten minutes that a generator plays, in which it may drift or fall silent.
-        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-        long_pieces: u32,
-        /// Prints one JSON object.
-        #[arg(long)]
-        json: bool,
-    },
+    Evaluate(Box<evaluate_command::EvaluateArguments>),
     /// Trains with several settings, stops those that fall behind, and prints a table.
     Sweep(sweep_command::SweepArguments),
     /// Compares models: size, memory, speed on this machine, and quality on held-out sound.
@@ -275,33 +254,7 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
         Command::Bench(options) => bench_command::run(&options),
         Command::Prune(options) => prune_command::run(&options),
         Command::Distill(options) => distill_command::run(&options),
-        Command::Evaluate { model, sound, training, cache, picture: out, long_pieces, json } => {
-            let model = file::read(&model)?;
-            if let (Some(dry), Some(wet)) = (&sound.dry, &sound.wet) {
-                return capture_command::evaluate(&model, dry, wet, json);
-            }
-            let data = sound.data.context("use --data, or --dry and --wet for captures")?;
-            let cache = cache.unwrap_or_else(default_cache);
-            let rate = feature_rate(&model)?;
-            let training = training.map(|folder| open_folder(&folder, &cache, rate, 0)).transpose()?;
-            let (measured, learnt) = open_measured(&data, &cache, rate)?;
-            let learnt = training.or(learnt);
-            if model.header().kind == Kind::Generator {
-                let evaluation = evaluate_generator(&model, &measured, learnt.as_ref(), long_pieces)?;
-                println!("{}", if json { serde_json::to_string(&evaluation)? } else { evaluation.text() });
-                return Ok(());
-            }
-            let evaluation = evaluate(&model, &measured, learnt.as_ref())?;
-            if let Some(path) = out {
-                picture::draw(&model, &measured)?.write_png(&path)?;
-            }
-            if json {
-                println!("{}", serde_json::to_string(&evaluation)?);
-            } else {
-                print_evaluation(&evaluation);
-            }
-            Ok(())
-        }
+        Command::Evaluate(options) => evaluate_command::run(&options),
     }
 }
 
@@ -348,16 +301,9 @@ fn fit(options: &RecipeArguments) -> anyhow::Result<Outcome> {
     let model = trainer.model()?;
     let dataset = trainer.task().dataset();
     let evaluation = evaluate(&model, dataset.measured(), Some(dataset.recordings(Subset::Training)))?;
-    print_evaluation(&evaluation);
-    write_evaluated(&model, &evaluation, &out)?;
+    evaluate_command::print(&evaluation);
+    evaluate_command::write_evaluated(&model, &evaluation, &out)?;
     Ok(outcome)
-}
-
-/// Writes a model with its scores on its card.
-fn write_evaluated(model: &Model, evaluation: &Evaluation, out: &Path) -> anyhow::Result<()> {
-    let mut header = model.header().clone();
-    header.card.quality = evaluation.measures();
-    write(&Model::new(header, model.weights().clone())?, out)
 }
 
 /// Writes a model, in a new folder if need be.
@@ -368,13 +314,4 @@ fn write(model: &Model, out: &Path) -> anyhow::Result<()> {
     file::write(model, out)?;
     println!("{}: written", out.display());
     Ok(())
-}
-
-fn print_evaluation(evaluation: &Evaluation) {
-    println!("{:.0} s of held-out sound", evaluation.seconds);
-    println!("{:32} {:>10} {:>10}", "", "model", evaluation.baseline_name);
-    for measure in evaluation.measures() {
-        let baseline = measure.baseline.unwrap_or(f64::NAN);
-        println!("{:32} {:>10.3} {:>10.3} {}", measure.name, measure.value, baseline, measure.unit);
-    }
 }

@@ -156,7 +156,7 @@ fn calibration_sound(model: &Model, options: &QuantizeArguments) -> anyhow::Resu
     match (&options.calibrate, model.header().kind) {
         (Some(folder), Kind::Instrument) => {
             let cache = options.cache.clone().unwrap_or_else(|| std::env::temp_dir().join("ondes-features"));
-            let (measured, learnt) = open_measured(folder, &cache, feature_rate(model)?)?;
+            let (measured, learnt) = open_measured(folder, &cache, feature_rate(model)?, model.header().kind)?;
             let (mut files, mut seconds) = (Vec::new(), 0.0);
             for file in learnt.unwrap_or(measured).features() {
                 let file = file?;

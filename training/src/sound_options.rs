@@ -24,7 +24,7 @@ use crate::value_parser;
 /// Options for sound.
 #[derive(Args)]
 pub struct SoundOptions {
-    /// Folder of audio, or recipe of `fit` with its held-out pitches and knobs, for an instrument.
+    /// Folder of audio, or recipe of an instrument or a codec with its held-out pitches and knobs.
     #[arg(long, conflicts_with_all = ["dry", "wet"])]
     pub data: Option<PathBuf>,
     /// Signal that was played into the device, for a capture.

@@ -1,39 +1,19 @@
-//! Quality of a codec on held-out recordings, compared with noise.
+//! What a codec makes of a recording, and its baseline.
 //!
 //! The baseline is noise in 16 bands, each as loud as the recording's in every frame of 256 samples: what as many numbers
 //! as most codecs have latents tell without learning.
 
 use ondes_engine::model::Model;
-use tch::{Device, Kind, Tensor};
+use tch::{Kind, Tensor};
 
 use super::filter_bank::FilterBank;
 use crate::capture::measure::play_method;
-use crate::data::{Features, Recordings};
-use crate::evaluate::{Evaluation, ScoreSums};
-use crate::loss::SpectralDistance;
+use crate::data::Features;
 
 /// Bands of the baseline.
 const BANK: FilterBank = FilterBank { bands: 16 };
 /// Frames of the bands that share a level.
 const LEVEL_FRAMES: i64 = 16;
-
-/// Evaluates a codec on files at its sample rate.
-///
-/// # Errors
-/// Returns an error if the model is no codec of one channel, or a recording cannot be read.
-pub fn evaluate(model: &Model, files: &Recordings) -> anyhow::Result<Evaluation> {
-    let distance = SpectralDistance::new(Device::Cpu);
-    let (mut model_sums, mut baseline_sums) = (ScoreSums::default(), ScoreSums::default());
-    let mut seconds = 0.0;
-    for file in files.features() {
-        let file = file?;
-        seconds += file.seconds();
-        model_sums.add(&file, &decoded(model, &file)?, &distance);
-        baseline_sums.add(&file, &band_noise(file.audio())?, &distance);
-    }
-    let (model, baseline) = (model_sums.scores(), baseline_sums.scores());
-    Ok(Evaluation { seconds, model, baseline, baseline_name: "noise", nearest_distance: None })
-}
 
 /// Encodes and decodes a recording; the result is aligned with it and has its length.
 pub(crate) fn decoded(model: &Model, file: &Features) -> anyhow::Result<Vec<f32>> {

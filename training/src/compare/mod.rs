@@ -91,7 +91,7 @@ pub fn compare(
 pub fn quality(model: &Model, held_out: &HeldOut<'_>) -> anyhow::Result<Vec<Measure>> {
     match (model.header().kind, held_out) {
         (Kind::Instrument, HeldOut::Recordings(folder, cache)) => {
-            let (measured, training) = open_measured(folder, cache, feature_rate(model)?)?;
+            let (measured, training) = open_measured(folder, cache, feature_rate(model)?, Kind::Instrument)?;
             Ok(evaluate(model, &measured, training.as_ref())?.measures())
         }
         (Kind::Effect, HeldOut::Pair(dry, wet)) => {

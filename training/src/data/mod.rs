@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use ondes_engine::media::FILE_EXTENSIONS;
+use ondes_engine::model::Kind;
 
 pub use augmentation::Augmentation;
 pub use config::{DataConfig, LoaderConfig, RecordingsConfig};
@@ -32,6 +33,7 @@ pub use prepare::{PrepareOptions, prepare};
 pub use shard::{DataFormat, SoundFormat};
 pub use store::Recordings;
 
+use crate::codec::CodecConfig;
 use crate::config::Config;
 
 /// Characters of the hash in the name of a dataset in a work folder.
@@ -68,17 +70,24 @@ pub fn open_folder(folder: &Path, cache: &Path, rate: FeatureRate, high_pass: u1
 }
 
 /// Opens the recordings to measure quality on, and those that were learnt if they are known: all of a folder, or those
-/// that a recipe of `ondes-train fit` holds out.
+/// that a recipe for a model of this kind, an instrument or a codec, holds out.
 ///
 /// # Errors
 /// As [`open_folder`], or if the recipe is wrong.
-pub fn open_measured(path: &Path, cache: &Path, rate: FeatureRate) -> anyhow::Result<(Recordings, Option<Recordings>)> {
+pub fn open_measured(
+    path: &Path,
+    cache: &Path,
+    rate: FeatureRate,
+    kind: Kind,
+) -> anyhow::Result<(Recordings, Option<Recordings>)> {
     if !is_recipe(path) {
         return Ok((open_folder(path, cache, rate, 0)?, None));
     }
-    let mut config = Config::read(path)?;
-    (config.network.sample_rate, config.network.hop) = (rate.sample_rate, rate.hop);
-    let dataset = Dataset::open(&config.data())?;
+    let open = |data: DataConfig<'_>| Dataset::open(&DataConfig { rate, ..data });
+    let dataset = match kind {
+        Kind::Codec => open(CodecConfig::read(path)?.data())?,
+        _ => open(Config::read(path)?.data())?,
+    };
     Ok((dataset.measured().clone(), Some(dataset.recordings(Subset::Training).clone())))
 }
 

@@ -17,14 +17,14 @@ use super::conditions::{Condition, onsets, tempo_in_name};
 use super::network;
 use crate::codec::evaluate::band_noise;
 use crate::data::{Features, Recordings};
+use crate::evaluate::timbre::{embeddings, frechet};
 use crate::loss::MelSpectrum;
 
 /// Length of the recordings that are used, seconds; of more every n-th one is.
 const MEASURED_S: f64 = 1200.0;
 /// Length of those that were learnt, in which near ones are sought, seconds.
 const LEARNT_S: f64 = 1800.0;
-/// Time that one embedding describes, and one piece of sound of which the nearest is sought, seconds.
-const EMBEDDED_S: f64 = 0.5;
+/// Length of one piece of sound of which the nearest is sought, seconds.
 const NEAREST_S: f64 = 1.0;
 /// Length of a shuffled piece, seconds.
 const SHUFFLED_S: f64 = 0.02;
@@ -50,8 +50,7 @@ const STEPS_OF_BEAT: f64 = 4.0;
 pub struct Comparison {
     /// Name in the table.
     pub name: &'static str,
-    /// Fréchet distance of the means and deviations of log mel spectra in half a second (Heusel et al., arXiv:1706.08500,
-    /// for this embedding).
+    /// Fréchet distance of their [timbres](crate::evaluate::timbre).
     pub frechet: f64,
     /// Wasserstein distance of the intervals between onsets, ms.
     pub intervals_ms: f64,
@@ -363,49 +362,18 @@ impl Traits {
         Self { mel, frame_rate, intervals_ms, loudness_db, centroid_semitones, onsets: onsets as f64 / seconds }
     }
 
-    fn frames(&self, seconds: f64) -> i64 {
-        (seconds * self.frame_rate).round() as i64
-    }
-
-    /// Returns means and deviations of the bands in each half second, `[half second, value]`.
-    fn embeddings(&self) -> Tensor {
-        let frames = self.frames(EMBEDDED_S);
-        let count = self.mel.size()[1] / frames;
-        let cut = self.mel.narrow(1, 0, count * frames).reshape([-1, count, frames]);
-        let both = [cut.mean_dim([2_i64].as_slice(), false, Kind::Float), cut.std_dim(2, false, false)];
-        Tensor::cat(&both, 0).transpose(0, 1).to_kind(Kind::Double)
-    }
-
     /// Compares these sounds with recordings, and with the spectra of those that were learnt.
     fn compare(&self, name: &'static str, reference: &Self, learnt: &Tensor) -> Comparison {
         Comparison {
             name,
-            frechet: frechet(&self.embeddings(), &reference.embeddings()),
+            frechet: frechet(&embeddings(&self.mel, self.frame_rate), &embeddings(&reference.mel, self.frame_rate)),
             intervals_ms: wasserstein(&self.intervals_ms, &reference.intervals_ms),
             loudness_db: wasserstein(&self.loudness_db, &reference.loudness_db),
             centroid_semitones: wasserstein(&self.centroid_semitones, &reference.centroid_semitones),
             onsets: self.onsets,
-            nearest: nearest(&self.mel, learnt, self.frames(NEAREST_S)),
+            nearest: nearest(&self.mel, learnt, (NEAREST_S * self.frame_rate).round() as i64),
         }
     }
-}
-
-/// Returns the Fréchet distance of the Gaussians with the means and covariances of `[row, value]`.
-fn frechet(one: &Tensor, other: &Tensor) -> f64 {
-    let [(mean, covariance), (other_mean, other_covariance)] = [one, other].map(|rows| {
-        let mean = rows.mean_dim([0_i64].as_slice(), true, Kind::Double);
-        let centred = rows - &mean;
-        (mean, centred.transpose(0, 1).matmul(&centred) / (rows.size()[0] - 1).max(1) as f64)
-    });
-    let root = |matrix: &Tensor| {
-        let (values, vectors) = matrix.linalg_eigh("L");
-        vectors.matmul(&values.clamp_min(0.0).sqrt().diag(0)).matmul(&vectors.transpose(0, 1))
-    };
-    let first = root(&covariance);
-    let cross = root(&first.matmul(&other_covariance).matmul(&first));
-    let means = (mean - other_mean).square().sum(Kind::Double);
-    let spreads = covariance.trace() + other_covariance.trace() - cross.trace() * 2.0;
-    (means + spreads).double_value(&[]).max(0.0)
 }
 
 /// Returns the Wasserstein distance of two samples: the mean distance of their quantiles.
@@ -521,17 +489,6 @@ mod tests {
         assert!((wasserstein(&ramp, &shifted) - 3.0).abs() < 1e-5);
         assert_eq!(wasserstein(&ramp, &ramp), 0.0);
         assert_eq!(wasserstein(&[], &ramp), f64::INFINITY);
-
-        // Gaussians of deviations 1 and 2 at a distance of 3, in the first of two values.
-        let normal = |mean: f64, deviation: f64| {
-            let rows = Tensor::randn([20_000, 2], (Kind::Double, Device::Cpu));
-            rows * Tensor::from_slice(&[deviation, 1.0]) + Tensor::from_slice(&[mean, 0.0])
-        };
-        tch::manual_seed(1);
-        let distance = frechet(&normal(0.0, 1.0), &normal(3.0, 2.0));
-        assert!((distance - 10.0).abs() < 0.3, "{distance}");
-        let rows = normal(0.0, 1.0);
-        assert!(frechet(&rows, &rows) < 1e-6);
 
         let learnt = Tensor::randn([4, 100], (Kind::Float, Device::Cpu));
         let copy = learnt.narrow(1, 37, 20);

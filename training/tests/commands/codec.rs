@@ -2,6 +2,7 @@
 
 use ondes_engine::model::{Kind, file};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
+use serde_json::Value;
 
 use crate::common::{make_corpus, run, succeed};
 
@@ -26,8 +27,21 @@ fn a_codec_is_trained_evaluated_and_goes_on() {
 
     let model = folder.join("codec.ondes").display().to_string();
     let corpus = folder.join("corpus").display().to_string();
-    let measured = succeed(&["evaluate", &model, "--data", &corpus]);
-    assert!(measured.contains("noise"), "{measured}");
+    // What training held out, by the recipe; then the recordings as if another codec had made them.
+    let measured = succeed(&["evaluate", &model, "--data", &recipe]);
+    assert!(measured.contains("noise") && measured.contains("what was learnt"), "{measured}");
+    assert_eq!(measured.lines().nth(2), printed.lines().nth(2), "{printed}");
+    let floor: Value =
+        serde_json::from_str(&succeed(&["evaluate", &corpus, "--data", &recipe, "--json"])).expect("JSON");
+    assert_eq!(floor["model"]["spectral_distance"], 0.0, "{floor}");
+    assert!(floor["baseline"]["spectral_distance"].as_f64().is_some_and(|distance| distance > 0.5), "{floor}");
+    let others = folder.join("others");
+    std::fs::create_dir(&others).expect("a folder");
+    let any = std::fs::read_dir(&corpus).expect("a folder").next().expect("a recording").expect("an entry").path();
+    std::fs::copy(any, others.join("other.wav")).expect("it can be copied");
+    let output = run(&["evaluate", &others.display().to_string(), "--data", &recipe]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && error.contains("has no sound"), "{error}");
     let further = std::fs::read_to_string(&recipe).expect("a recipe").replace("\"work\"", "\"further\"");
     std::fs::write(&recipe, further).expect("it can be written");
     succeed(&["codec", &recipe, "--from", &model]);
