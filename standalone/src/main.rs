@@ -27,7 +27,7 @@ Examples:
   ondes render wind.ondes --input takes --out whistles --normalize -16
   ondes render stage.ondes-session --midi song.mid --stems
   ondes import amp.nam
-  ondes export strings.ondes --to nn~
+  ondes export strings --to nn~
   ondes setup-torch
   ondes completions bash > ~/.local/share/bash-completion/completions/ondes";
 

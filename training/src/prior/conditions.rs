@@ -1,7 +1,9 @@
-//! Conditions that a generator follows: the position in the bar, if the names of the recordings tell their tempo, and knobs for
-//! two quantities that are measured in recordings, onsets a second and loudness.
+//! Conditions that a generator follows: the position in the bar, if the names of the recordings tell their tempo, their style, if
+//! they are in several folders, and knobs for two quantities that are measured in recordings, onsets a second and loudness.
 //!
 //! A frame is measured with the seconds around it, so that a knob sets a tendency and leaves the moments to the prior.
+
+use std::collections::BTreeSet;
 
 use ondes_engine::pipeline::bars_after;
 use tch::{Device, Kind, Tensor};
@@ -36,6 +38,33 @@ pub fn tempo_in_name(name: &str) -> Option<f32> {
     before[start..].parse().ok().filter(|tempo| (20.0..=400.0).contains(tempo))
 }
 
+/// Returns the styles of recordings with these paths: the folders that they are in, in order; none if one is in no folder, or all
+/// are in the same.
+#[must_use]
+pub fn styles<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let folders: Option<BTreeSet<&str>> = names.map(|name| name.split_once('/').map(|(folder, _)| folder)).collect();
+    let several = folders.filter(|folders| folders.len() > 1).unwrap_or_default();
+    several.into_iter().map(ToOwned::to_owned).collect()
+}
+
+/// What the path of a recording tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Named {
+    /// Tempo, beats a minute.
+    pub tempo: Option<f32>,
+    /// Index of the style.
+    pub style: Option<usize>,
+}
+
+impl Named {
+    /// Reads a path, of recordings with these [`styles`].
+    #[must_use]
+    pub fn new(name: &str, styles: &[String]) -> Self {
+        let folder = name.split('/').next().unwrap_or_default();
+        Self { tempo: tempo_in_name(name), style: styles.iter().position(|style| style == folder) }
+    }
+}
+
 /// Returns the position in four bars, 0 to 4, after some seconds at a tempo in beats a minute; as the player computes it.
 #[must_use]
 pub fn bars(seconds: f64, tempo: f64) -> f32 {
@@ -51,11 +80,13 @@ pub enum Condition {
     Loudness,
     /// Position in four bars of four beats, 0 to 4.
     Bars,
+    /// Index of the style.
+    Style,
 }
 
 impl Condition {
     /// All conditions.
-    pub const ALL: [Self; 3] = [Self::Density, Self::Loudness, Self::Bars];
+    pub const ALL: [Self; 4] = [Self::Density, Self::Loudness, Self::Bars, Self::Style];
 
     /// Returns the name of the port.
     #[must_use]
@@ -64,6 +95,7 @@ impl Condition {
             Self::Density => "density",
             Self::Loudness => "loudness",
             Self::Bars => "bars",
+            Self::Style => "style",
         }
     }
 
@@ -83,6 +115,7 @@ impl Condition {
             Self::Density => "onsets/s",
             Self::Loudness => "dB",
             Self::Bars => "BPM",
+            Self::Style => "",
         }
     }
 
@@ -93,13 +126,20 @@ impl Condition {
             Self::Density => "How many sounds begin in a second.",
             Self::Loudness => "How loud the model plays.",
             Self::Bars => "Tempo of the bars; the tempo of the host's song replaces it.",
+            Self::Style => "Which of the learnt styles the model plays",
         }
+    }
+
+    /// Tells whether a knob sets what is measured in the sound.
+    #[must_use]
+    pub fn is_heard(self) -> bool {
+        matches!(self, Self::Density | Self::Loudness)
     }
 
     /// Measures a recording; one value for each of its frames. Bars are those of a recording that begins with one and whose
     /// tempo is known, `late` samples before a frame begins.
     #[must_use]
-    pub fn measure(self, recording: &Features, tempo: Option<f32>, late: usize) -> Vec<f32> {
+    pub fn measure(self, recording: &Features, named: Named, late: usize) -> Vec<f32> {
         let rate = recording.rate;
         let frames = recording.frames();
         let around = (SURROUNDINGS_S * f64::from(rate.sample_rate) / rate.hop as f64) as usize;
@@ -118,10 +158,11 @@ impl Condition {
                 means_around(&powers, around).map(|power| 10.0 * power.log10()).collect()
             }
             Self::Bars => {
-                let tempo = f64::from(tempo.unwrap_or(0.0));
+                let tempo = f64::from(named.tempo.unwrap_or(0.0));
                 let seconds = |frame: usize| ((frame * rate.hop) as f64 - late as f64) / f64::from(rate.sample_rate);
                 (0..frames).map(|frame| bars(seconds(frame), tempo)).collect()
             }
+            Self::Style => vec![named.style.unwrap_or(0) as f32; frames],
         }
     }
 }

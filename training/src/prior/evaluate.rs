@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use tch::{Device, Kind, Tensor};
 
-use super::conditions::{Condition, onsets, tempo_in_name};
+use super::conditions::{Condition, Named, onsets, styles};
 use super::network;
 use crate::codec::evaluate::band_noise;
 use crate::data::{Features, Recordings};
@@ -138,17 +138,18 @@ pub fn evaluate(
     let recordings = recordings.thinned(MEASURED_S);
     ensure!(recordings.indices.len() >= 2, "at least two recordings are needed");
     let player = Player::new(model)?;
-    let tempos: Vec<Option<f32>> = recordings.iter().map(|recording| tempo_in_name(&recording.source.name)).collect();
+    let styles = styles(recordings.iter().map(|recording| recording.source.name.as_str()));
+    let named: Vec<Named> = recordings.iter().map(|recording| Named::new(&recording.source.name, &styles)).collect();
     let files = recordings.features().collect::<anyhow::Result<Vec<_>>>()?;
-    let [compared, reference] = [1, 0].map(|first| files.iter().zip(&tempos).skip(first).step_by(2));
-    let sounds = |files: &mut dyn Iterator<Item = (&Features, &Option<f32>)>| -> Vec<Vec<f32>> {
+    let [compared, reference] = [1, 0].map(|first| files.iter().zip(&named).skip(first).step_by(2));
+    let sounds = |files: &mut dyn Iterator<Item = (&Features, &Named)>| -> Vec<Vec<f32>> {
         files.map(|(file, _)| file.audio().to_vec()).collect()
     };
     let reference = sounds(&mut reference.clone());
     let recorded = sounds(&mut compared.clone());
     let mut generated = Vec::new();
-    for (seed, (file, tempo)) in compared.clone().enumerate() {
-        generated.push(player.play(file.seconds(), &player.settings_of(file, *tempo), seed as u64)?);
+    for (seed, (file, named)) in compared.clone().enumerate() {
+        generated.push(player.play(file.seconds(), &player.settings_of(file, *named), seed as u64)?);
     }
     let codec = network::codec_of(model)?;
     let coded = recorded.iter().map(|sound| play(&codec, sound, &[], 0)).collect::<anyhow::Result<Vec<_>>>()?;
@@ -174,7 +175,7 @@ pub fn evaluate(
     let comparisons = rows.map(|(name, sounds)| traits(sounds).compare(name, &reference, &known));
     let follows_bars = player.conditions.contains(&Condition::Bars);
     let timing = |sounds: &[Vec<f32>]| {
-        let timed = sounds.iter().zip(compared.clone()).filter_map(|(sound, (_, tempo))| Some((sound, (*tempo)?)));
+        let timed = sounds.iter().zip(compared.clone()).filter_map(|(sound, (_, named))| Some((sound, named.tempo?)));
         Timing::of(timed.map(|(sound, tempo)| (onset_times(sound, player.sample_rate), f64::from(tempo))))
     };
     let pieces = (0..long_pieces.max(1)).into_par_iter().map(|seed| player.endurance(seed.into()));
@@ -202,12 +203,12 @@ impl<'a> Player<'a> {
     }
 
     /// Returns the knobs for what is measured in a recording, within their ranges.
-    fn settings_of(&self, file: &Features, tempo: Option<f32>) -> Vec<(&'static str, f32)> {
+    fn settings_of(&self, file: &Features, named: Named) -> Vec<(&'static str, f32)> {
         let set = |condition: &Condition| {
             let value = match condition {
-                Condition::Bars => tempo?,
+                Condition::Bars => named.tempo?,
                 _ => {
-                    let measured = condition.measure(file, None, 0);
+                    let measured = condition.measure(file, named, 0);
                     measured.iter().sum::<f32>() / measured.len() as f32
                 }
             };
@@ -224,7 +225,7 @@ impl<'a> Player<'a> {
 
     /// Measures what the knobs do, each by itself.
     fn responses(&self) -> anyhow::Result<Vec<Response>> {
-        let knobs = self.conditions.iter().filter(|condition| **condition != Condition::Bars);
+        let knobs = self.conditions.iter().filter(|condition| condition.is_heard());
         let response = |condition: &Condition| {
             let controls = &self.model.header().controls;
             let Some(knob) = controls.iter().find(|known| known.name == condition.control()) else {

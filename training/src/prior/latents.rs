@@ -12,7 +12,7 @@ use ondes_kernels::FlushToZero;
 use rayon::prelude::*;
 use tch::{Kind, Tensor};
 
-use super::conditions::{Condition, tempo_in_name};
+use super::conditions::{Condition, Named, styles};
 use super::config::RegularizationConfig;
 use super::network::{MeasuredCondition, Spread};
 use crate::data::{FeatureRate, Features, Recordings, shard::quantile};
@@ -36,6 +36,8 @@ pub struct LatentStream {
     pub conditions: Tensor,
     /// Tempo of each recording, beats a minute; empty if that of one is not known.
     pub tempos: Vec<f32>,
+    /// Styles of all recordings that these are some of.
+    pub styles: Vec<String>,
 }
 
 /// Crops of a stream, each `[row, …, frame]`; a frame is a group of the codec's.
@@ -89,13 +91,15 @@ impl LatentStream {
         let method = codec.method("encode")?;
         // Latents tell of the sound before the delay of the encoder.
         let late = codec.latency_samples(method);
-        let tempo = |index: usize| tempo_in_name(&recordings.store.recordings()[index].source.name);
-        let tempos: Option<Vec<f32>> = recordings.indices.iter().map(|index| tempo(*index)).collect();
+        let name = |index: usize| recordings.store.recordings()[index].source.name.as_str();
+        let styles = styles((0..recordings.store.recordings().len()).map(name));
+        let named = |index: usize| Named::new(name(index), &styles);
+        let tempos: Option<Vec<f32>> = recordings.indices.iter().map(|index| named(*index).tempo).collect();
         let encoded = recordings.indices.par_iter().map(|&index| {
             let one = recordings.subset(vec![index]);
             let recording: Features = one.features().next().context("there is a recording")??;
             let latents = encode(codec, recording.audio())?;
-            let measured = conditions.iter().map(|condition| condition.measure(&recording, tempo(index), late));
+            let measured = conditions.iter().map(|condition| condition.measure(&recording, named(index), late));
             anyhow::Ok((recording.frames(), latents, measured.collect::<Vec<_>>()))
         });
         let encoded = encoded.collect::<anyhow::Result<Vec<_>>>()?;
@@ -109,6 +113,7 @@ impl LatentStream {
             latents: Tensor::from_slice(&latents).view([frames, -1]).transpose(0, 1).contiguous(),
             conditions: Tensor::from_slice(&measured).view([conditions.len() as i64, frames]),
             tempos: tempos.unwrap_or_default(),
+            styles,
         })
     }
 
@@ -126,6 +131,7 @@ impl LatentStream {
             latents: self.latents.narrow(1, start, length),
             conditions: self.conditions.narrow(1, start, length),
             tempos: self.tempos.clone(),
+            styles: self.styles.clone(),
         })
     }
 
@@ -151,6 +157,14 @@ impl LatentStream {
     pub fn measured(&self, conditions: &[Condition]) -> anyhow::Result<Vec<MeasuredCondition>> {
         let mut measured = Vec::new();
         for (&condition, values) in conditions.iter().zip(self.conditions.unbind(0)) {
+            if condition == Condition::Style {
+                if !self.styles.is_empty() {
+                    let range = (0.0, (self.styles.len() - 1) as f32);
+                    let spread = Spread { mean: 0.0, deviation: 1.0 };
+                    measured.push(MeasuredCondition { condition, spread, range, names: self.styles.clone() });
+                }
+                continue;
+            }
             if condition == Condition::Bars {
                 if !self.tempos.is_empty() {
                     let [slowest, usual, fastest] = [0.0, 0.5, 1.0].map(|share| quantile(self.tempos.clone(), share));
@@ -159,6 +173,7 @@ impl LatentStream {
                         condition,
                         spread,
                         range: (slowest / BEYOND_TEMPO, BEYOND_TEMPO * fastest),
+                        names: Vec::new(),
                     });
                 }
                 continue;
@@ -170,7 +185,7 @@ impl LatentStream {
             let values = Vec::<f32>::try_from(values)?;
             let range = (quantile(values.clone(), BEYOND_RANGE), quantile(values, 1.0 - BEYOND_RANGE));
             if spread.deviation > MIN_CONDITION && range.1 - range.0 > MIN_CONDITION {
-                measured.push(MeasuredCondition { condition, spread, range });
+                measured.push(MeasuredCondition { condition, spread, range, names: Vec::new() });
             }
         }
         Ok(measured)
@@ -183,6 +198,7 @@ impl LatentStream {
             latents: self.latents.shallow_clone(),
             conditions: self.conditions.index_select(0, &Tensor::from_slice(kept)),
             tempos: self.tempos.clone(),
+            styles: self.styles.clone(),
         }
     }
 

@@ -39,6 +39,8 @@ const LATENTS: &str = "prior.latents";
 const ANGLES: &str = "prior.bars.angles";
 const SNAKE: &str = "prior.bars.snake";
 const CYCLES: [f32; 10] = [0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0];
+/// Numbers that are learnt for each style.
+const STYLE_CHANNELS: usize = 8;
 /// Nodes of the mixture.
 const MIXTURE: [&str; 3] = ["prior.logits", "prior.means", "prior.scales"];
 /// Layer that computes the mixture.
@@ -62,7 +64,7 @@ pub struct Spread {
 }
 
 /// Condition with its values in the recordings.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredCondition {
     /// Measured quantity.
     pub condition: Condition,
@@ -70,6 +72,8 @@ pub struct MeasuredCondition {
     pub spread: Spread,
     /// Range of the knob.
     pub range: (f32, f32),
+    /// Names of its positions, if it has some.
+    pub names: Vec<String>,
 }
 
 /// Creates a generator with an untrained prior for a codec.
@@ -155,7 +159,7 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
         inputs.push(port(STEER, 1, block));
         read.push(STEER.into());
     }
-    for MeasuredCondition { condition, spread, .. } in conditions {
+    for MeasuredCondition { condition, spread, names, .. } in conditions {
         let name = condition.name();
         inputs.push(port(name, 1, block));
         let (scaled, heard) = (format!("prior.{name}.scaled"), format!("prior.{name}"));
@@ -166,6 +170,12 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
             add("prior.bars.negative", &[ANGLES], Op::Affine { scale: -1.0, offset: 0.0 });
             add("prior.bars.squares", &[SNAKE, "prior.bars.negative"], Op::Add);
             add(&scaled, &["prior.bars.squares"], Op::Affine { scale: 2.0, offset: -1.0 });
+            add(&heard, &[&scaled, STEER], Op::Multiply);
+            read.push(heard);
+            continue;
+        }
+        if *condition == Condition::Style {
+            add(&scaled, &[name], Op::CodeSum { codes: names.len(), channels: STYLE_CHANNELS });
             add(&heard, &[&scaled, STEER], Op::Multiply);
             read.push(heard);
             continue;
@@ -252,9 +262,15 @@ fn controls(conditions: &[MeasuredCondition]) -> Vec<Control> {
         let steer = "How far the model follows the knobs after this one: 1 is all the way, 0 not at all.";
         controls.push(Control::linear(STEER, "", (0.0, 1.0), 1.0, steer));
     }
-    controls.extend(conditions.iter().map(|MeasuredCondition { condition, spread, range }| {
+    controls.extend(conditions.iter().map(|MeasuredCondition { condition, spread, range, names }| {
         let default = spread.mean.clamp(range.0, range.1);
-        Control::linear(condition.control(), condition.unit(), *range, default, condition.description())
+        let control =
+            |description: String| Control::linear(condition.control(), condition.unit(), *range, default, description);
+        if names.is_empty() {
+            return control(condition.description().into());
+        }
+        let names: Vec<String> = names.iter().enumerate().map(|(index, name)| format!("{index} {name}")).collect();
+        control(format!("{}: {}.", condition.description(), names.join(", "))).in_steps()
     }));
     controls
 }
@@ -389,6 +405,13 @@ fn nearness(heads: usize, window: usize) -> Vec<f32> {
         (0..window).map(move |distance| -slope * distance as f32)
     };
     (0..heads).flat_map(of_head).collect()
+}
+
+/// Returns the number of styles that a generator knows; 0 if it has no such knob.
+#[must_use]
+pub fn styles(generator: &Model) -> usize {
+    let control = generator.header().controls.iter().find(|control| control.name == Condition::Style.control());
+    control.map_or(0, |control| control.max as usize + 1)
 }
 
 /// Returns the angles whose squared sines tell the position in the bar: radians a bar, and those at its beginning. Each number

@@ -76,7 +76,15 @@ impl PriorTask {
         })?;
         let [training, validation] = streams(&codec, &dataset, &known, config.training.validation_share)?;
         let (initial, [training, validation]) = match config.from {
-            Some(_) => (codec, [training, validation]),
+            Some(_) => {
+                let (known, found) = (network::styles(&codec), training.styles.len());
+                ensure!(
+                    known == 0 || known == found,
+                    "{}: knows {known} styles; the recordings are in {found} folders",
+                    path.display()
+                );
+                (codec, [training, validation])
+            }
             None => {
                 let conditions = training.measured(&known)?;
                 let place = |condition| known.iter().position(|known| *known == condition).unwrap_or_default() as i64;
@@ -133,7 +141,7 @@ impl PriorTask {
         ensure!(made.isfinite().all().int64_value(&[]) == 1, "the prior generates latents that are not finite");
         let spreads = network::spreads(model)?;
         let conditions = Tensor::zeros([0, made.size()[1]], (Kind::Float, Device::Cpu));
-        let made = LatentStream { latents: made, conditions, tempos: Vec::new() }.scaled(&spreads);
+        let made = LatentStream { latents: made, conditions, tempos: Vec::new(), styles: Vec::new() }.scaled(&spreads);
         let deviation = made.std_dim(1, false, false).mean(Kind::Float).double_value(&[]);
         let mut header = model.header().clone();
         header.card.quality =

@@ -2,13 +2,13 @@ use std::f64::consts::{E, PI};
 use std::path::Path;
 
 use ondes_engine::media::{WavBits, WavWriter};
-use ondes_engine::model::{Kind, Model, file};
+use ondes_engine::model::{Curve, Kind, Model, file};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_engine::random::Lcg;
 use ondes_torch::TorchWeights;
 use tch::{Device, Tensor};
 
-use super::conditions::{Condition, bars, onsets, tempo_in_name};
+use super::conditions::{Condition, Named, bars, onsets, styles, tempo_in_name};
 use super::latents::{LatentStream, feature_rate};
 use super::likelihood::{Mixture, linear_nats, memoryless_nats};
 use super::network::{self, DRAWN, PRIOR, Spread};
@@ -134,6 +134,51 @@ fn names_tell_tempos() {
     ] {
         assert_eq!(tempo_in_name(name), tempo, "{name}");
     }
+}
+
+#[test]
+fn folders_are_styles() {
+    let names = ["rock/a 90bpm.wav", "jazz/b.wav", "rock/c.wav"];
+    let found = styles(names.into_iter());
+    assert_eq!(found, ["jazz", "rock"]);
+    assert_eq!(Named::new(names[0], &found), Named { tempo: Some(90.0), style: Some(1) });
+    assert!(
+        styles(["rock/a.wav", "rock/b.wav"].into_iter()).is_empty()
+            && styles(["a.wav", "b/c.wav"].into_iter()).is_empty()
+    );
+}
+
+#[test]
+fn priors_play_the_style_that_is_set() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut config = recipe(folder.path(), "");
+    let sounds = config.data.clone();
+    for (style, per_second) in [("even", 3), ("quick", 8)] {
+        std::fs::create_dir(sounds.join(style)).expect("a folder");
+        let path = sounds.join(style).join("a.wav");
+        let mut writer = WavWriter::create(path, RATE as u32, 1, WavBits::Int16).expect("a file");
+        writer.write(&[pulses(6, per_second)]).expect("it is written");
+        writer.finish().expect("it is written");
+    }
+    std::fs::remove_file(sounds.join("a.wav")).expect("it is there");
+    let options = TrainerOptions { length: Length::Steps(40), ..config.trainer_options() };
+    let mut trainer = Trainer::new(PriorTask::new(config.clone()).expect("a task"), options).expect("a trainer");
+    trainer.run().expect("it trains");
+    let model = trainer.model().expect("a model");
+    let style = model.header().controls.iter().find(|control| control.name == "style").expect("a control");
+    assert_eq!((style.max, style.curve), (1.0, Curve::Steps));
+    assert!(style.description.ends_with("0 even, 1 quick."), "{}", style.description);
+    let at = |steer: f32, style: f32| render(&model, &[("steer", steer), ("style", style)], 7);
+    assert!(at(1.0, 0.0) != at(1.0, 1.0) && at(0.0, 0.0) == at(0.0, 1.0));
+
+    // Another number of styles is no start.
+    let path = folder.path().join("b.ondes");
+    file::write(&model, &path).expect("it is written");
+    config.from = Some(path);
+    assert!(PriorTask::new(config.clone()).is_ok());
+    config.data = sounds.join("even");
+    let error = format!("{:#}", PriorTask::new(config).err().expect("one folder"));
+    assert!(error.contains("b.ondes") && error.contains("2 styles"), "{error}");
 }
 
 #[test]
@@ -318,7 +363,7 @@ fn conditions_are_measured_around_a_frame() {
     let rate = crate::data::FeatureRate { sample_rate: RATE as u32, hop: 128 };
     let recordings = crate::data::open_folder(&config.data, &folder.path().join("cache"), rate, 0).expect("recordings");
     let recording = recordings.features().next().expect("one").expect("it is read");
-    let density = Condition::Density.measure(&recording, None, 0);
+    let density = Condition::Density.measure(&recording, Named::default(), 0);
     assert_eq!(density.len(), recording.frames());
     let at = |seconds: usize| density[seconds * RATE / 128];
     assert!((at(4) - 3.0).abs() < 0.6 && (at(12) - 6.0).abs() < 0.6, "{} and {}", at(4), at(12));
