@@ -101,6 +101,8 @@ const RATE: usize = 48_000;
 /// Their host block, samples.
 const SHORT_BLOCK: usize = 64;
 
+/// Length of a knock, 5 ms; instruments hardly answer a click of one sample.
+const KNOCK: usize = RATE / 200;
 /// Bundled codecs.
 const BUNDLED_CODECS: [&str; 2] = ["Strings", "Winds"];
 
@@ -128,13 +130,13 @@ fn tone(frames: usize) -> Vec<f32> {
 }
 
 #[test]
-fn codecs_answer_a_click_within_8_ms_and_are_silent_before() {
+fn codecs_answer_a_knock_within_8_ms_and_are_silent_before() {
     for name in BUNDLED_CODECS {
         let mut host = codec(name, &[]);
         assert!(host.latency() < 8 * RATE / 1000, "{name}: {}", host.latency());
-        let mut click = vec![0.0; 2 * RATE];
-        click[RATE] = 0.9;
-        let sound = host.play(2 * RATE, SHORT_BLOCK, &[], Some(&click));
+        let mut knock = vec![0.0; 2 * RATE];
+        knock[RATE..RATE + KNOCK].fill(0.9);
+        let sound = host.play(2 * RATE, SHORT_BLOCK, &[], Some(&knock));
         assert!(peak(&sound[RATE / 2..RATE]) < db_to_amplitude(-90.0), "{name} is silent without input");
         let first = sound.iter().skip(RATE).position(|sample| sample.abs() > 0.01).expect("it answers");
         assert!(first < 8 * RATE / 1000, "{name}: {first} samples");
