@@ -34,7 +34,7 @@ pub struct PipelineRender<'a> {
     block: [Vec<f32>; 2],
     /// `[channel][frame]`: input after the chain.
     input_block: [Vec<f32>; 2],
-    /// Samples rendered so far, latency included.
+    /// Samples rendered so far, latency included, after a recording that the model went on from.
     position: u64,
     in_pipeline: Duration,
     first_sample: Option<Instant>,
@@ -161,6 +161,7 @@ impl<'a> PipelineRender<'a> {
             }
         }
         self.is_heard = true;
+        self.position = 0;
         self.pipeline.set_control(LISTEN, listen)?;
         Ok(self)
     }
@@ -170,7 +171,7 @@ impl<'a> PipelineRender<'a> {
     /// # Errors
     /// Returns an error if the sound cannot be written or the work is interrupted.
     pub fn generate(mut self, samples: u64) -> anyhow::Result<FinishedRender> {
-        self.advance_to(self.position + samples + self.pipeline.latency_samples() as u64)?;
+        self.advance_to(samples + self.pipeline.latency_samples() as u64)?;
         Ok(self.finish())
     }
 
