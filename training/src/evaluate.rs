@@ -80,9 +80,9 @@ pub struct Evaluation {
 /// of their kind becomes like them.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct FromTraining {
-    /// Of what the model makes.
+    /// Distance of the model's sounds.
     pub model: f64,
-    /// Of the recordings that it makes it from.
+    /// Distance of the recordings that it was given.
     pub recordings: f64,
 }
 

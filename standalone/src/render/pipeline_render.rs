@@ -40,7 +40,7 @@ pub struct PipelineRender<'a> {
     first_sample: Option<Instant>,
     /// Numbers of the first invalid sample and of the sample after the last one.
     invalid: Option<(u64, u64)>,
-    /// Whether what is played is written.
+    /// False while the model hears a recording: then nothing is written.
     is_heard: bool,
 }
 

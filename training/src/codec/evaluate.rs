@@ -1,4 +1,4 @@
-//! What a codec makes of a recording, and its baseline.
+//! Recordings encoded and decoded by a codec, and its baseline.
 //!
 //! The baseline is noise in 16 bands, each as loud as the recording's in every frame of 256 samples: what as many numbers
 //! as most codecs have latents tell without learning.

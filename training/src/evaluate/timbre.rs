@@ -1,4 +1,4 @@
-//! How alike two collections of sounds are in timbre, whatever they play.
+//! Distance of two collections of sounds in timbre, whatever they play.
 //!
 //! The Fréchet distance (Heusel et al., arXiv:1706.08500; for sound Kilgour et al., arXiv:1812.08466) of the means and
 //! deviations of logarithmic mel spectra in half a second.
@@ -13,7 +13,7 @@ const EMBEDDED_S: f64 = 0.5;
 /// Spectra of a collection of sounds.
 pub struct Timbres {
     spectrum: MelSpectrum,
-    /// Of each sound, `[band, frame]`.
+    /// Logarithmic mel spectrum of each sound, `[band, frame]`.
     mels: Vec<Tensor>,
 }
 

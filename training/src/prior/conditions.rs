@@ -47,7 +47,7 @@ pub fn styles<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     several.into_iter().map(ToOwned::to_owned).collect()
 }
 
-/// What the path of a recording tells.
+/// Tempo and style of a recording, as its path tells them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Named {
     /// Tempo, beats a minute.
