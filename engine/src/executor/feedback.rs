@@ -14,6 +14,8 @@ pub(crate) struct FeedbackExecutor {
     /// Streams and number of blocks of this step.
     active: Vec<usize>,
     blocks: usize,
+    /// Most blocks of a step.
+    max_blocks: usize,
 }
 
 /// Values of a port in a step, `[stream][block][value]`.
@@ -65,6 +67,7 @@ impl FeedbackExecutor {
             loops: method.feedback().map(fed_back).collect(),
             active: Vec::with_capacity(streams),
             blocks: 0,
+            max_blocks: blocks,
         })
     }
 
@@ -85,29 +88,57 @@ impl FeedbackExecutor {
     }
 
     pub fn run(&mut self) {
-        let Self { block: executor, inputs, outputs, loops, active, blocks } = self;
-        for block in 0..*blocks {
-            executor.begin(active, 1);
-            for (port, buffer) in inputs.iter_mut().enumerate() {
-                let rows = executor.input(port).chunks_exact_mut(buffer.per_block);
-                rows.zip(buffer.block(block, *blocks)).for_each(|(row, values)| row.copy_from_slice(values));
+        (0..self.blocks * self.block.layers()).for_each(|layer| self.run_layer(layer));
+    }
+
+    /// Returns the number of layers of the longest step.
+    pub fn layers(&self) -> usize {
+        self.max_blocks * self.block.layers()
+    }
+
+    /// Computes one layer, of which each block has as many as the wrapped executor.
+    pub fn run_layer(&mut self, index: usize) {
+        let layers = self.block.layers();
+        let (block, layer) = (index / layers, index % layers);
+        if block >= self.blocks {
+            return;
+        }
+        if layer == 0 {
+            self.begin_block(block);
+        }
+        self.block.run_layer(layer);
+        if layer + 1 == layers {
+            self.end_block(block);
+        }
+    }
+
+    /// Fills the inputs of a block.
+    fn begin_block(&mut self, block: usize) {
+        let Self { block: executor, inputs, loops, active, blocks, .. } = self;
+        executor.begin(active, 1);
+        for (port, buffer) in inputs.iter_mut().enumerate() {
+            let rows = executor.input(port).chunks_exact_mut(buffer.per_block);
+            rows.zip(buffer.block(block, *blocks)).for_each(|(row, values)| row.copy_from_slice(values));
+        }
+        for Loop { input, last, .. } in loops {
+            let length = inputs[*input].per_block;
+            for (row, stream) in executor.input(*input).chunks_exact_mut(length).zip(&*active) {
+                row.copy_from_slice(&last[stream * length..][..length]);
             }
-            for Loop { input, last, .. } in &*loops {
-                let length = inputs[*input].per_block;
-                for (row, stream) in executor.input(*input).chunks_exact_mut(length).zip(&*active) {
-                    row.copy_from_slice(&last[stream * length..][..length]);
-                }
-            }
-            executor.run();
-            for (port, buffer) in outputs.iter_mut().enumerate() {
-                let rows = executor.output(port).chunks_exact(buffer.per_block);
-                buffer.block(block, *blocks).zip(rows).for_each(|(values, row)| values.copy_from_slice(row));
-            }
-            for Loop { output, last, .. } in &mut *loops {
-                let length = outputs[*output].per_block;
-                for (row, stream) in executor.output(*output).chunks_exact(length).zip(&*active) {
-                    last[stream * length..][..length].copy_from_slice(row);
-                }
+        }
+    }
+
+    /// Takes the outputs of a block.
+    fn end_block(&mut self, block: usize) {
+        let Self { block: executor, outputs, loops, active, blocks, .. } = self;
+        for (port, buffer) in outputs.iter_mut().enumerate() {
+            let rows = executor.output(port).chunks_exact(buffer.per_block);
+            buffer.block(block, *blocks).zip(rows).for_each(|(values, row)| values.copy_from_slice(row));
+        }
+        for Loop { output, last, .. } in loops {
+            let length = outputs[*output].per_block;
+            for (row, stream) in executor.output(*output).chunks_exact(length).zip(&*active) {
+                last[stream * length..][..length].copy_from_slice(row);
             }
         }
     }

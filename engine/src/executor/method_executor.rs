@@ -97,11 +97,12 @@ impl MethodExecutor {
         }
     }
 
-    /// Returns the number of layers that [`MethodExecutor::run_layer`] computes; 1 on libtorch and with feedback.
+    /// Returns the number of layers that [`MethodExecutor::run_layer`] computes; 1 on libtorch.
     pub(crate) fn layers(&self) -> usize {
         match &self.0 {
             Kind::Native(executor) => executor.layers().count(),
-            Kind::Torch(_) | Kind::Feedback(_) => 1,
+            Kind::Torch(_) => 1,
+            Kind::Feedback(executor) => executor.layers(),
         }
     }
 
@@ -110,7 +111,7 @@ impl MethodExecutor {
         match &mut self.0 {
             Kind::Native(executor) => executor.run_layer(index),
             Kind::Torch(executor) => executor.run(),
-            Kind::Feedback(executor) => executor.run(),
+            Kind::Feedback(executor) => executor.run_layer(index),
         }
     }
 

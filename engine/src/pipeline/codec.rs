@@ -130,9 +130,6 @@ pub(super) struct CodecNetwork {
     share_port: Option<usize>,
     /// Port of the control without which the encoder of a generator is not run.
     listen_port: Option<usize>,
-    /// Streams that use the prior in this hop, and its latents for them, `[stream][frame][latent]`.
-    prior_slots: Vec<usize>,
-    prior_latents: Vec<f32>,
     /// Latents of one stream before the transform, `[frame][latent]`.
     latents: Vec<f32>,
     /// Values of these per hop.
@@ -147,19 +144,21 @@ pub(super) struct CodecNetwork {
     hearing: Vec<usize>,
     /// Progress of the step, if steps are spread over host blocks.
     spread: Option<Spread>,
-    /// Layers of the encoder, which come first in a step that is spread.
-    encoder_layers: usize,
+    /// Layers of the encoder, then of the prior, which come first in a step that is spread.
+    first_layers: [usize; 2],
 }
 
-/// Returns the samples of a step of a codec or a generator whose steps can be spread, and its multiply-adds per second.
+/// Returns the samples of a step of a codec or a generator, and its multiply-adds per second, without those of an encoder
+/// that a generator listens with.
 pub(crate) fn codec_steps(model: &Model) -> Option<(usize, f64)> {
     let header = model.header();
     if !matches!(header.kind, Kind::Codec | Kind::Generator) {
         return None;
     }
-    let methods = Methods::of(model).ok().filter(|methods| methods.prior.is_none())?;
-    let both = methods.encode.into_iter().chain([methods.decode]);
-    Some((methods.hop, both.map(|method| method.multiply_adds_per_second(header.sample_rate)).sum()))
+    let methods = Methods::of(model).ok()?;
+    let encode = methods.encode.filter(|_| header.kind == Kind::Codec);
+    let all = encode.into_iter().chain(methods.prior).chain([methods.decode]);
+    Some((methods.hop, all.map(|method| method.multiply_adds_per_second(header.sample_rate)).sum()))
 }
 
 /// Most samples of several hops that one step processes: a model with short blocks reads its weights once for all of
@@ -183,7 +182,7 @@ pub(super) fn build(
     let layout = ChannelLayout::new(options.channels, inputs, methods.audio_outputs);
     let count = options.sessions * layout.channels;
     let is_native = model.program().is_none() && options.executor.backend != Backend::Torch;
-    let is_spread = options.spread && options.sessions == 1 && prior.is_none() && is_native;
+    let is_spread = options.spread && options.sessions == 1 && is_native;
     let hops = if is_spread { 1 } else { methods.hops(model, options, count)? };
     let first = if is_generator { prior } else { encode }.map_or(0, |method| model.latency_samples(method));
     let config = EffectStreamConfig {
@@ -205,16 +204,14 @@ pub(super) fn build(
     let prior_runner = prior.map(|method| {
         let (_, heard) = prior_inputs(header, method, latents)?;
         let runner = runner(method, method.block)?;
-        let size = PriorSize { heard, block: method.block, streams: count, sample_rate: header.sample_rate };
+        let size = PriorSize { heard, block: method.block, hop, streams: count, sample_rate: header.sample_rate };
         Ok::<_, ModelError>(Prior::new(runner, PriorPorts::new(|name| methods.port(name)), latents, size))
     });
     let mut network = CodecNetwork {
         encode: encode.map(|method| runner(method, hops * hop)).transpose()?,
-        prior_latents: vec![0.0; if prior.is_some() { hop_latents * count } else { 0 }],
         prior: prior_runner.transpose()?,
         share_port: if encode.is_some() && prior.is_some() { methods.port(PRIOR_SHARE) } else { None },
         listen_port: if is_generator { methods.port(LISTEN) } else { None },
-        prior_slots: Vec::with_capacity(count),
         latents: vec![0.0; hops * hop_latents],
         hop_latents,
         transform: LatentTransform::new(latents.channels, count),
@@ -223,7 +220,7 @@ pub(super) fn build(
         group: Vec::with_capacity(count),
         hearing: Vec::with_capacity(count),
         spread: None,
-        encoder_layers: 0,
+        first_layers: [0; 2],
     };
     if is_spread {
         network.measure(hop);
@@ -251,16 +248,7 @@ impl BatchNetwork<EffectStream> for CodecNetwork {
 
     fn advance(&mut self, streams: &mut [EffectStream]) {
         while let Some(layer) = self.spread.as_mut().and_then(|spread| spread.next_due(streams[0].hop_share())) {
-            let encoder_layers = self.encoder_layers;
-            match (&mut self.encode, layer.checked_sub(encoder_layers)) {
-                (Some(encode), None) => encode.run_layer(layer),
-                (_, layer) => {
-                    if layer == Some(0) {
-                        self.transform_latents(streams);
-                    }
-                    self.decode.run_layer(layer.unwrap_or_default());
-                }
-            }
+            self.run_layer(streams, layer);
         }
     }
 
@@ -298,33 +286,64 @@ impl CodecNetwork {
     /// Prepares steps that are spread, of `hop` samples.
     fn measure(&mut self, hop: usize) {
         let mut times = self.encode.as_mut().map_or_else(Vec::new, |encode| encode.layer_times(hop));
-        self.encoder_layers = times.len();
+        let encoder_layers = times.len();
+        times.extend(self.prior.as_mut().map_or_else(Vec::new, Prior::layer_times));
+        self.first_layers = [encoder_layers, times.len() - encoder_layers];
         times.extend(self.decode.layer_times(hop));
         self.spread = Some(Spread::new(&times));
     }
 
-    /// Takes the sound of the last step, which is complete, and begins one for the `ready` streams.
+    /// Begins a step for the `ready` streams, whose sound is that of the last step.
     fn begin_spread(&mut self, streams: &mut [EffectStream], ready: &[usize]) {
-        ready.iter().for_each(|&stream| streams[stream].timeline.sound.fill(0.0));
-        if !self.group.is_empty() {
-            self.decode.copy_output(streams, &self.group);
+        if self.group.is_empty() {
+            ready.iter().for_each(|&stream| streams[stream].timeline.sound.fill(0.0));
         }
-        select_active(streams, ready, self.decode.joined(), &mut self.group);
+        let joined = self.decode.joined();
+        self.group.clear();
+        self.group.extend(ready.iter().filter(|&&slot| slot.is_multiple_of(joined) && !streams[slot].is_silent()));
         if !self.group.is_empty() {
             self.begin(streams);
-            self.spread.as_mut().expect("the step is spread").begin();
+            let first = if self.hearing.is_empty() { self.first_layers[0] } else { 0 };
+            self.spread.as_mut().expect("the step is spread").begin(first);
+        }
+    }
+
+    /// Computes a layer of a step that is spread: those of the encoder, the prior and the decoder in order.
+    fn run_layer(&mut self, streams: &mut [EffectStream], layer: usize) {
+        let [encoder_layers, prior_layers] = self.first_layers;
+        if let (Some(encode), true) = (&mut self.encode, layer < encoder_layers) {
+            encode.run_layer(layer);
+            return;
+        }
+        let layer = layer - encoder_layers;
+        if let (Some(prior), true) = (&mut self.prior, layer < prior_layers) {
+            prior.run_layer(streams, heard(self.encode.as_ref(), &self.hearing), layer);
+            return;
+        }
+        let layer = layer - prior_layers;
+        if layer == 0 {
+            self.transform_latents(streams);
+        }
+        self.decode.run_layer(layer);
+        if layer + 1 == self.decode.layers() {
+            self.take_sound(streams);
         }
     }
 
     /// Begins a step for the streams in `group`.
     fn begin(&mut self, streams: &[EffectStream]) {
-        let Self { encode, listen_port, group, hearing, .. } = self;
+        let Self { encode, prior, listen_port, share_port, group, hearing, .. } = self;
         hearing.clear();
         let hears = |slot: &&usize| listen_port.is_none_or(|port| streams[**slot].ports.end(port) > 0.0);
         hearing.extend(group.iter().filter(hears));
         if let Some(encode) = encode.as_mut().filter(|_| !hearing.is_empty()) {
             encode.begin(streams, hearing);
             encode.copy_input(streams, hearing);
+        }
+        if let Some(prior) = prior {
+            // It runs only for streams that use it.
+            let uses = |slot: &usize| share_port.is_none_or(|port| streams[*slot].ports.end(port) > 0.0);
+            prior.begin_hop(streams, group.iter().copied().filter(uses));
         }
         self.decode.begin(streams, &self.group);
     }
@@ -337,6 +356,11 @@ impl CodecNetwork {
         }
         self.transform_latents(streams);
         self.decode.run();
+        self.take_sound(streams);
+    }
+
+    /// Gives the sound to the streams in `group`.
+    fn take_sound(&mut self, streams: &mut [EffectStream]) {
         self.decode.copy_output(streams, &self.group);
         let joined = self.decode.joined();
         self.group.iter().flat_map(|first| *first..first + joined).for_each(|stream| streams[stream].apply_gate());
@@ -344,32 +368,23 @@ impl CodecNetwork {
 
     /// Makes the latents of the streams in `group` from those of the encoder and the prior.
     fn transform_latents(&mut self, streams: &[EffectStream]) {
-        let Self { encode, prior, share_port, prior_slots, prior_latents, transform, decode, group: active, .. } = self;
-        let hearing = &self.hearing;
+        let Self { encode, prior, share_port, transform, decode, group: active, hearing, .. } = self;
         let (piece, hop) = (streams[active[0]].piece.len(), streams[active[0]].hop);
         let latents = &mut self.latents[..piece / hop * self.hop_latents];
-        // The prior runs only for slots that use it.
-        let share = |stream: &EffectStream| share_port.map_or(1.0, |port| stream.ports.end(port));
         let length = latents.len();
-        prior_slots.clear();
         if let Some(prior) = prior {
-            prior_slots.extend(active.iter().filter(|slot| share(&streams[**slot]) > 0.0));
-            let encode = encode.as_ref().filter(|_| !hearing.is_empty());
-            let heard = encode.map(|encode| Heard { slots: hearing, latents: encode.output() });
-            prior.run(streams, prior_slots, heard, &mut prior_latents[..prior_slots.len() * length]);
+            prior.finish(streams, heard(encode.as_ref(), hearing));
         }
         // A generator's own encoder is not heard itself.
         let encode = encode.as_ref().filter(|_| prior.is_none() || share_port.is_some());
-        let mut from_prior = prior_slots.iter().zip(prior_latents.chunks_exact(length)).peekable();
         for (row, (transformed, &slot)) in decode.input().chunks_exact_mut(length).zip(&*active).enumerate() {
             let range = row * length..(row + 1) * length;
             let stream = &streams[slot];
-            let from_prior = from_prior.next_if(|(prior_slot, _)| **prior_slot == slot).map(|(_, values)| values);
-            match (encode, from_prior) {
+            match (encode, prior.as_ref().and_then(|prior| prior.latents(slot))) {
                 (Some(encode), None) => latents.copy_from_slice(&encode.output()[range]),
                 (None, Some(from_prior)) => latents.copy_from_slice(from_prior),
                 (Some(encode), Some(from_prior)) => {
-                    let share = share(stream);
+                    let share = share_port.map_or(1.0, |port| stream.ports.end(port));
                     let both = encode.output()[range].iter().zip(from_prior);
                     for (latent, (encoded, from_prior)) in latents.iter_mut().zip(both) {
                         *latent = encoded + share * (from_prior - encoded);
@@ -380,6 +395,12 @@ impl CodecNetwork {
             transform.run(slot, &stream.ports, latents, transformed, self.hop_latents);
         }
     }
+}
+
+/// Returns what the encoder has made for the streams that it ran for.
+fn heard<'a>(encode: Option<&'a MethodRunner>, hearing: &'a [usize]) -> Option<Heard<'a>> {
+    let encode = encode.filter(|_| !hearing.is_empty())?;
+    Some(Heard { slots: hearing, latents: encode.output() })
 }
 
 /// Controls per latent: latent `i` has ports `3 i` (scale), `3 i + 1` (offset) and `3 i + 2` (hold).

@@ -184,6 +184,11 @@ impl MethodRunner {
         self.executor.run();
     }
 
+    /// Returns the number of layers; see [`MethodRunner::run_layer`].
+    pub fn layers(&self) -> usize {
+        self.executor.layers()
+    }
+
     /// Returns the times of the layers in a step of one stream; see [`layer_times`].
     pub fn layer_times(&mut self, samples: usize) -> Vec<Duration> {
         layer_times(&mut self.executor, self.control_inputs.len() + 1, samples / self.block)

@@ -6,6 +6,8 @@
 //!
 //! A prior may listen: it has an input for the latents of the encoder, which it goes on from.
 
+use std::time::Duration;
+
 use super::control_ports::is_on;
 use super::controls::{
     MAX_PRIOR_SEED, MAX_PRIOR_TEMPO, MIN_PRIOR_TEMPO, PRIOR_FREEZE, PRIOR_LOOP, PRIOR_SEED, PRIOR_TEMPO,
@@ -43,6 +45,8 @@ pub(super) struct PriorSize {
     pub heard: usize,
     /// Samples of its method's block.
     pub block: usize,
+    /// Samples of a hop.
+    pub hop: usize,
     pub streams: usize,
     /// Sample rate of the model, Hz.
     pub sample_rate: u32,
@@ -73,6 +77,8 @@ pub(super) struct Heard<'a> {
 }
 
 /// A prior for all streams.
+///
+/// A hop is [`Prior::begin_hop`], then [`Prior::finish`]. In between, [`Prior::run_layer`] computes parts of it.
 pub(super) struct Prior {
     runner: MethodRunner,
     ports: PriorPorts,
@@ -81,9 +87,19 @@ pub(super) struct Prior {
     heard: usize,
     /// Samples per frame.
     ratio: usize,
+    /// Blocks of its method in a hop.
+    blocks: usize,
     /// `[stream]`
     paths: Vec<Path>,
-    /// Streams that need another block.
+    /// Streams of this hop.
+    slots: Vec<usize>,
+    /// Latents of the hop for them, `[slot][frame][latent]`.
+    made: Vec<f32>,
+    /// Values of one of them.
+    hop_latents: usize,
+    /// Frames of the hop that are complete.
+    frame: usize,
+    /// Streams that need another block, which is begun where there are any.
     starved: Vec<usize>,
 }
 
@@ -154,7 +170,7 @@ impl Path {
 impl Prior {
     /// Wraps the runner of a prior's method; `latents` is the decoder's input.
     pub fn new(runner: MethodRunner, ports: PriorPorts, latents: &Port, size: PriorSize) -> Self {
-        let PriorSize { heard, block, streams, sample_rate } = size;
+        let PriorSize { heard, block, hop, streams, sample_rate } = size;
         let Port { channels: latents, ratio, .. } = *latents;
         let frames_per_second = f64::from(sample_rate) / ratio as f64;
         let path = || Path {
@@ -167,7 +183,12 @@ impl Prior {
             latents,
             heard,
             ratio,
+            blocks: hop / block,
             paths: (0..streams).map(|_| path()).collect(),
+            slots: Vec::with_capacity(streams),
+            made: vec![0.0; hop / ratio * latents * streams],
+            hop_latents: hop / ratio * latents,
+            frame: 0,
             starved: Vec::with_capacity(streams),
         }
     }
@@ -193,9 +214,11 @@ impl Prior {
         }
     }
 
-    /// Computes the latents of a hop for these streams, `[stream][frame][latent]` in their order.
-    pub fn run(&mut self, streams: &[EffectStream], slots: &[usize], heard: Option<Heard<'_>>, out: &mut [f32]) {
-        for &slot in slots {
+    /// Begins a hop for these streams.
+    pub fn begin_hop(&mut self, streams: &[EffectStream], slots: impl Iterator<Item = usize>) {
+        self.slots.clear();
+        for slot in slots {
+            self.slots.push(slot);
             let EffectStream { ports, keys, .. } = &streams[slot];
             let number = ports.target(self.ports.seed).round() as u64;
             let piece = Piece { number, beginning: keys.beginning() };
@@ -203,35 +226,70 @@ impl Prior {
                 self.begin(slot, piece);
             }
         }
-        let Self { runner, ports, latents, heard: channels, ratio, paths, starved } = self;
-        let Some(length) = out.len().checked_div(slots.len()) else { return };
-        let frames = length / *latents;
-        for frame in 0..frames {
-            loop {
-                starved.clear();
-                let is_frozen = |slot: &usize| is_on(streams[*slot].ports.target(ports.freeze));
-                starved.extend(slots.iter().filter(|slot| !is_frozen(slot) && !paths[**slot].catch_up()));
-                if starved.is_empty() {
-                    break;
+        self.frame = 0;
+        self.starved.clear();
+    }
+
+    /// Returns the times of the layers that a hop has at tempo 1.
+    pub fn layer_times(&mut self) -> Vec<Duration> {
+        self.runner.layer_times(self.block()).repeat(self.blocks)
+    }
+
+    /// Computes one of these layers, if a block is needed.
+    pub fn run_layer(&mut self, streams: &[EffectStream], heard: Option<Heard<'_>>, index: usize) {
+        let layers = self.runner.layers();
+        let layer = index % layers;
+        if layer == 0 {
+            self.run_frames(streams, heard);
+        }
+        if self.starved.is_empty() {
+            return;
+        }
+        self.runner.run_layer(layer);
+        if layer + 1 == layers {
+            self.take_block();
+        }
+    }
+
+    /// Completes the hop.
+    pub fn finish(&mut self, streams: &[EffectStream], heard: Option<Heard<'_>>) {
+        self.run_frames(streams, heard);
+        while !self.starved.is_empty() {
+            self.runner.run();
+            self.take_block();
+            self.run_frames(streams, heard);
+        }
+    }
+
+    /// Returns the latents of a stream, `[frame][latent]`; `None` if the hop is not for it.
+    pub fn latents(&self, stream: usize) -> Option<&[f32]> {
+        let row = self.slots.iter().position(|slot| *slot == stream)?;
+        Some(&self.made[row * self.hop_latents..][..self.hop_latents])
+    }
+
+    /// Returns the samples of a block.
+    fn block(&self) -> usize {
+        self.paths[0].block.len() / self.latents * self.ratio
+    }
+
+    /// Makes frames until streams are starved, and begins a block for these.
+    fn run_frames(&mut self, streams: &[EffectStream], heard: Option<Heard<'_>>) {
+        let Self { runner, ports, latents, paths, slots, made, hop_latents, starved, .. } = self;
+        let frames = *hop_latents / *latents;
+        while self.frame < frames {
+            let frame = self.frame;
+            let is_frozen = |slot: &usize| is_on(streams[*slot].ports.target(ports.freeze));
+            starved.extend(slots.iter().filter(|slot| !is_frozen(slot) && !paths[**slot].catch_up()));
+            if !starved.is_empty() {
+                runner.begin_block(streams, starved, frame * self.ratio);
+                if self.heard > 0 {
+                    listen(runner.input(), self.heard, starved, heard, frame, frames);
                 }
-                runner.begin_block(streams, starved, frame * *ratio);
-                if *channels > 0 {
-                    listen(runner.input(), *channels, starved, heard, frame, frames);
-                }
-                runner.run();
-                let blocks = runner.output();
-                for (block, &slot) in blocks.chunks_exact(blocks.len() / starved.len()).zip(&*starved) {
-                    let path = &mut paths[slot];
-                    let made = block.len() / (path.block.len() / *latents);
-                    for (to, from) in path.block.chunks_exact_mut(*latents).zip(block.chunks_exact(made)) {
-                        to.copy_from_slice(&from[..*latents]);
-                    }
-                    path.remaining = path.block.len();
-                }
+                return;
             }
             for (row, &slot) in slots.iter().enumerate() {
                 let (path, controls) = (&mut paths[slot], &streams[slot].ports);
-                let out = &mut out[row * length + frame * *latents..][..*latents];
+                let out = &mut made[row * *hop_latents + frame * *latents..][..*latents];
                 if is_on(controls.target(ports.freeze)) {
                     out.copy_from_slice(&path.last);
                     continue;
@@ -250,7 +308,23 @@ impl Prior {
                 }
                 path.last.copy_from_slice(out);
             }
+            self.frame += 1;
         }
+    }
+
+    /// Gives the block that was computed to the streams that were starved.
+    fn take_block(&mut self) {
+        let Self { runner, latents, paths, starved, .. } = self;
+        let blocks = runner.output();
+        for (block, &slot) in blocks.chunks_exact(blocks.len() / starved.len()).zip(&*starved) {
+            let path = &mut paths[slot];
+            let made = block.len() / (path.block.len() / *latents);
+            for (to, from) in path.block.chunks_exact_mut(*latents).zip(block.chunks_exact(made)) {
+                to.copy_from_slice(&from[..*latents]);
+            }
+            path.remaining = path.block.len();
+        }
+        starved.clear();
     }
 
     /// Returns the bytes of weights, states and buffers.

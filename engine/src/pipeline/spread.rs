@@ -13,40 +13,49 @@ const ROUNDS: usize = 3;
 
 /// Progress of a step through the layers of one or more methods.
 pub(super) struct Spread {
-    /// Share of the step's work up to the middle of each layer, from 0 to 1.
-    middles: Vec<f64>,
+    /// Share of the work before each layer, and of all of it, from 0 to 1.
+    before: Vec<f64>,
     /// Next layer; as many as there are when the step is complete.
     next: usize,
+    /// Share of the work before the layer that the step began with.
+    skipped: f64,
 }
 
 impl Spread {
     /// Makes a complete step from the times of all layers.
     pub fn new(times: &[Duration]) -> Self {
         let all = times.iter().sum::<Duration>().as_secs_f64().max(f64::MIN_POSITIVE);
-        let mut before = 0.0;
-        let middle = |time: &Duration| {
-            let share = time.as_secs_f64() / all;
-            before += share;
-            before - 0.5 * share
-        };
-        let middles: Vec<f64> = times.iter().map(middle).collect();
-        Self { next: middles.len(), middles }
+        let sums = times.iter().scan(Duration::ZERO, |sum, time| {
+            *sum += *time;
+            Some(sum.as_secs_f64() / all)
+        });
+        Self { before: std::iter::once(0.0).chain(sums).collect(), next: times.len(), skipped: 0.0 }
     }
 
-    /// Begins a step.
-    pub fn begin(&mut self) {
-        self.next = 0;
+    /// Returns the number of layers.
+    fn layers(&self) -> usize {
+        self.before.len() - 1
+    }
+
+    /// Begins a step with layer `first`.
+    pub fn begin(&mut self, first: usize) {
+        self.next = first;
+        self.skipped = self.before[first];
     }
 
     /// Abandons a step.
     pub fn reset(&mut self) {
-        self.next = self.middles.len();
+        self.next = self.layers();
     }
 
-    /// Returns the next layer that is due when a share of the hop has passed.
+    /// Returns the next layer that is due when a share of the hop has passed: the middle of its work is then.
     pub fn next_due(&mut self, share: f64) -> Option<usize> {
         let layer = self.next;
-        let is_due = self.middles.get(layer).is_some_and(|middle| *middle <= share);
+        if layer == self.layers() {
+            return None;
+        }
+        let middle = 0.5 * (self.before[layer] + self.before[layer + 1]);
+        let is_due = middle <= self.skipped + share * (1.0 - self.skipped);
         self.next += usize::from(is_due);
         is_due.then_some(layer)
     }
@@ -77,13 +86,16 @@ mod tests {
         let mut spread = Spread::new(&[1, 1, 6, 1, 1].map(Duration::from_millis));
         let mut due = |share| std::iter::from_fn(|| spread.next_due(share)).collect::<Vec<_>>();
         assert_eq!(due(1.0), [0; 0], "there is no step yet");
-        spread.begin();
+        spread.begin(0);
         let mut due = |share| std::iter::from_fn(|| spread.next_due(share)).collect::<Vec<_>>();
         assert_eq!(
             [due(0.0), due(0.25), due(0.5), due(0.9), due(1.0), due(1.0)],
             [vec![], vec![0, 1], vec![2], vec![3], vec![4], vec![]]
         );
-        spread.begin();
+        spread.begin(2);
+        let mut due = |share| std::iter::from_fn(|| spread.next_due(share)).collect::<Vec<_>>();
+        assert_eq!([due(0.3), due(0.5), due(0.9), due(1.0)], [vec![], vec![2], vec![3], vec![4]]);
+        spread.begin(0);
         spread.reset();
         assert_eq!(spread.next_due(1.0), None);
     }

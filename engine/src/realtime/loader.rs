@@ -159,7 +159,7 @@ fn build_playable(
 ) -> Result<(Box<dyn Playable>, ResolvedDriver), LoadError> {
     let InstanceRequest { factory, driver, .. } = *request;
     let setup = link.setup;
-    let spread = if driver == Driver::Inline { factory.spread(setup) } else { None };
+    let spread = factory.spread(driver, setup);
     let factory = spread.as_deref().unwrap_or(factory);
     let expects_worker = match (resolve_without_trial(driver, false, setup)?, driver) {
         (Some(ResolvedDriver::Worker(_)), _) | (None, Driver::Worker { .. }) => true,

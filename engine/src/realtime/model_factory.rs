@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use super::driver::INLINE_SHARE;
+use super::driver::{Driver, INLINE_SHARE};
 use super::guard::duration_of;
 use super::setup::Setup;
 use crate::executor::Backend;
@@ -85,7 +85,7 @@ pub trait ModelFactory: Send + Sync {
 
     /// Returns the model with its work [spread](PipelineOptions::spread) over host blocks, where it would make some of
     /// these blocks late otherwise.
-    fn spread(&self, _setup: Setup) -> Option<Box<dyn ModelFactory>> {
+    fn spread(&self, _driver: Driver, _setup: Setup) -> Option<Box<dyn ModelFactory>> {
         None
     }
 
@@ -178,15 +178,20 @@ impl ModelFactory for PlayableModel {
         header.method(method).map_or(1.0, |method| method.multiply_adds_per_second(header.sample_rate))
     }
 
-    fn spread(&self, setup: Setup) -> Option<Box<dyn ModelFactory>> {
+    fn spread(&self, driver: Driver, setup: Setup) -> Option<Box<dyn ModelFactory>> {
         let header = self.model.header();
         let (hop, work) = codec_steps(&self.model)?;
         let sides = if self.is_stereo() { 2.0 } else { 1.0 };
         let (hop, block) =
             (hop as f64 / f64::from(header.sample_rate), duration_of(setup.max_block, setup.sample_rate).as_secs_f64());
-        let is_needed = hop > block && sides * work * hop / CORE_SPEED > INLINE_SHARE * block;
+        let is_needed = match (header.kind, driver) {
+            // Generators of several tracks begin their hops together.
+            (Kind::Generator, Driver::Inline | Driver::Auto) => true,
+            (_, Driver::Inline) => sides * work * hop / CORE_SPEED > INLINE_SHARE * block,
+            _ => false,
+        };
         let options = PipelineOptions { spread: true, ..self.options };
-        is_needed.then(|| Box::new(Self { options, model: self.model.clone() }) as _)
+        (is_needed && hop > block).then(|| Box::new(Self { options, model: self.model.clone() }) as _)
     }
 
     fn expects_worker(&self) -> bool {
