@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use ondes_engine::pipeline::{Action, InputChannels, Playable, SessionStart};
-use ondes_engine::realtime::{LoadError, ModelFactory};
+use ondes_engine::realtime::{Driver, LoadError, ModelFactory, Setup};
 
 /// Model factory that sets a flag when it builds a model. From then on the session records parameter changes for the new
 /// model as well, so that parameters sent after the flag is set cannot be lost.
@@ -13,6 +13,13 @@ pub struct OnBuilt {
     pub factory: Arc<dyn ModelFactory>,
     /// Set when a model is built: the audio thread must send all parameters again.
     pub built: Arc<AtomicBool>,
+}
+
+impl OnBuilt {
+    /// Returns the same hook for another factory.
+    fn of(&self, factory: Arc<dyn ModelFactory>) -> Self {
+        Self { factory, built: self.built.clone() }
+    }
 }
 
 impl ModelFactory for OnBuilt {
@@ -42,8 +49,15 @@ impl ModelFactory for OnBuilt {
     }
 
     fn smaller(&self) -> Option<Arc<dyn ModelFactory>> {
-        let factory = self.factory.smaller()?;
-        Some(Arc::new(Self { factory, built: self.built.clone() }))
+        Some(Arc::new(self.of(self.factory.smaller()?)))
+    }
+
+    fn spread(&self, driver: Driver, setup: Setup) -> Option<Box<dyn ModelFactory>> {
+        Some(Box::new(self.of(self.factory.spread(driver, setup)?.into())))
+    }
+
+    fn is_program(&self) -> bool {
+        self.factory.is_program()
     }
 
     fn variant(&self) -> Option<String> {

@@ -7,7 +7,8 @@ use anyhow::{Context, ensure};
 use ondes_engine::instrument::Performance;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Augmentation, DataConfig, FeatureRate, LoaderConfig, RecordedKnob, RecordingsConfig};
+use crate::data::report::DataReport;
+use crate::data::{Augmentation, DataConfig, Dataset, FeatureRate, LoaderConfig, RecordedKnob, RecordingsConfig};
 use crate::loss::LossWeights;
 use crate::network;
 use crate::optimizer::OptimizerConfig;
@@ -89,17 +90,19 @@ pub struct NetworkConfig {
     pub harmonics: usize,
     /// Bands of the noise filter.
     pub noise_bands: usize,
-    /// Finest detail along the pitch that is learnt easily, radians per two octaves. 40 suits recordings of all pitches,
-    /// less than 10 those of every third.
-    pub pitch_detail: f64,
+    /// Finest detail along the pitch that is learnt easily, radians per two octaves. 40 suits phrases, which have all
+    /// pitches; less than 10 suits single notes. If absent, 40, or 8 where the recordings are single notes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pitch_detail: Option<f64>,
     /// Units of each layer that reads pitch or loudness.
     pub input_units: usize,
     /// Units of the recurrent layer.
     pub recurrent_units: usize,
     /// Units of the layer after it.
     pub output_units: usize,
-    /// Length of the room's impulse response, seconds.
-    pub room_seconds: f64,
+    /// Length of the room's impulse response, seconds. If absent, 0.3, or 0.2 where the recordings are single notes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub room_seconds: Option<f64>,
 }
 
 impl Default for NetworkConfig {
@@ -109,12 +112,26 @@ impl Default for NetworkConfig {
             hop: 192,
             harmonics: 80,
             noise_bands: 65,
-            pitch_detail: 40.0,
+            pitch_detail: None,
             input_units: 64,
             recurrent_units: 144,
             output_units: 128,
-            room_seconds: 0.3,
+            room_seconds: None,
         }
+    }
+}
+
+impl NetworkConfig {
+    /// Returns the finest detail along the pitch, radians per two octaves.
+    #[must_use]
+    pub fn pitch_detail(&self) -> f64 {
+        self.pitch_detail.unwrap_or(40.0)
+    }
+
+    /// Returns the length of the room's impulse response, seconds.
+    #[must_use]
+    pub fn room_seconds(&self) -> f64 {
+        self.room_seconds.unwrap_or(0.3)
     }
 }
 
@@ -169,8 +186,8 @@ impl Config {
         ensure!((2..=1025).contains(&network.noise_bands), "network.noise_bands must be 2 to 1025");
         let units = [network.input_units, network.recurrent_units, network.output_units];
         ensure!(units.iter().all(|units| (1..=4096).contains(units)), "units must be 1 to 4096");
-        ensure!((0.001..=10.0).contains(&network.room_seconds), "network.room_seconds must be 0.001 to 10");
-        ensure!((1.0..=200.0).contains(&network.pitch_detail), "network.pitch_detail must be 1 to 200");
+        ensure!((0.001..=10.0).contains(&network.room_seconds()), "network.room_seconds must be 0.001 to 10");
+        ensure!((1.0..=200.0).contains(&network.pitch_detail()), "network.pitch_detail must be 1 to 200");
         for (name, knob) in &self.knob {
             let taken = network::controls(&self.performance).into_iter().any(|control| control.name == *name);
             ensure!(
@@ -187,6 +204,48 @@ impl Config {
         self.performance.validate().context("performance")?;
         self.loss().check()?;
         self.trainer_options().check()
+    }
+
+    /// Fills what is absent with what suits the recordings. Single notes have few pitches: crops between them are made, and
+    /// neighbours share a timbre. Of one dynamic, soft notes are loud ones turned down.
+    ///
+    /// # Errors
+    /// Returns an error if the recordings cannot be read.
+    pub(crate) fn fill(&mut self) -> anyhow::Result<()> {
+        let Self { network, recordings, augmentation, .. } = &*self;
+        let numbers = [network.pitch_detail, network.room_seconds, augmentation.pitch, augmentation.gain];
+        if numbers.iter().all(Option::is_some) && recordings.match_levels.is_some() {
+            return Ok(());
+        }
+        let report = DataReport::new(&Dataset::recordings_of(&self.data())?)?;
+        let Self { network, recordings, augmentation, .. } = self;
+        let (pitch, detail, room_seconds) = if report.are_single_notes {
+            (1.0, 8.0, 0.2)
+        } else {
+            (augmentation.pitch(), network.pitch_detail(), network.room_seconds())
+        };
+        augmentation.pitch.get_or_insert(pitch);
+        network.pitch_detail.get_or_insert(detail);
+        network.room_seconds.get_or_insert(room_seconds);
+        let has_one_dynamic = report.has_one_dynamic();
+        augmentation.gain.get_or_insert(if has_one_dynamic { 24.0 } else { 0.0 });
+        recordings.match_levels.get_or_insert(has_one_dynamic);
+        Ok(())
+    }
+
+    /// Returns the settings that depend on the recordings, in a line.
+    #[must_use]
+    pub fn settings(&self) -> String {
+        let Self { network, recordings, augmentation, .. } = self;
+        format!(
+            "settings: augmentation.pitch = {:.1}, augmentation.gain = {:.1}, recordings.match_levels = {}, \
+             network.pitch_detail = {:.1}, network.room_seconds = {}",
+            augmentation.pitch(),
+            augmentation.gain(),
+            recordings.match_levels(),
+            network.pitch_detail(),
+            network.room_seconds()
+        )
     }
 
     /// Returns the terms of the loss.
@@ -246,6 +305,10 @@ mod tests {
         config.training.minutes = Some(1.0);
         config.training.patience = Some(1);
         config.training.stop_at = Some(1.0);
+        config.network.pitch_detail = Some(8.0);
+        config.network.room_seconds = Some(0.2);
+        config.recordings.match_levels = Some(true);
+        (config.augmentation.pitch, config.augmentation.gain) = (Some(1.0), Some(24.0));
         config.loss = Some(LossWeights { spectral: 1.0, ..LossWeights::default() });
         let mut table = Table::try_from(&config).expect("TOML");
         table["training"].as_table_mut().expect("a table").insert("memory".into(), Value::from("8G"));

@@ -62,7 +62,7 @@ pub fn run(command: &DataCommand) -> anyhow::Result<()> {
 
 fn report(arguments: &ReportArguments) -> anyhow::Result<()> {
     let recordings = Recordings::open(&arguments.dataset)?;
-    let report = DataReport::new(&recordings);
+    let report = DataReport::new(&recordings)?;
     println!("{}", report.text());
     if let Some(envelope) = Envelope::measure(&recordings)? {
         println!("its single notes, as the table of a recipe:\n\n{}", envelope.recipe());

@@ -52,7 +52,8 @@ impl InstrumentTask {
     ///
     /// # Errors
     /// Returns an error if the configuration, the data or the device cannot be used.
-    pub fn new(config: Config) -> anyhow::Result<Self> {
+    pub fn new(mut config: Config) -> anyhow::Result<Self> {
+        config.fill()?;
         let untrained = network::untrained(&config)?;
         Self::from_model(untrained, config)
     }
@@ -62,7 +63,8 @@ impl InstrumentTask {
     ///
     /// # Errors
     /// As [`InstrumentTask::new`].
-    pub fn from_model(initial: Model, config: Config) -> anyhow::Result<Self> {
+    pub fn from_model(initial: Model, mut config: Config) -> anyhow::Result<Self> {
+        config.fill()?;
         let dataset = Arc::new(Dataset::open(&config.data())?);
         let loader = Loader::new(dataset.clone(), config.loader.workers);
         let header = initial.header();
@@ -86,6 +88,12 @@ impl InstrumentTask {
             teacher: None,
             further: BTreeMap::new(),
         })
+    }
+
+    /// Returns the configuration, with what suits the recordings.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Returns the dataset.
@@ -252,9 +260,9 @@ impl Task for InstrumentTask {
             text("training.batch", &training.batch),
             text("recordings.held_out_pitch", &self.config.recordings.held_out_pitch),
             ("knob".to_owned(), format!("{:?}", self.config.knob)),
-            text("augmentation.pitch", &self.config.augmentation.pitch),
-            text("augmentation.gain", &self.config.augmentation.gain),
-            text("recordings.match_levels", &self.config.recordings.match_levels),
+            text("augmentation.pitch", &self.config.augmentation.pitch()),
+            text("augmentation.gain", &self.config.augmentation.gain()),
+            text("recordings.match_levels", &self.config.recordings.match_levels()),
             text("training.clip_seconds", &training.clip_seconds),
             text("training.validation_share", &training.validation_share),
             ("loss".to_owned(), format!("{:?}", self.config.loss().terms().collect::<Vec<_>>())),

@@ -294,7 +294,7 @@ fn fit(options: &RecipeArguments) -> anyhow::Result<Outcome> {
     let out = config.out.clone();
     let (outcome, trainer) = options.train(config.trainer_options(), || {
         let task = InstrumentTask::new(config)?;
-        eprintln!("{}", DataReport::new(task.dataset().all()).text());
+        eprintln!("{}\n{}", DataReport::new(task.dataset().all())?.text(), task.config().settings());
         Ok(task)
     })?;
     let Some(mut trainer) = trainer else { return Ok(outcome) };

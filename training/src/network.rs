@@ -124,7 +124,7 @@ fn synth(network: &NetworkConfig, knobs: &[Control]) -> Method {
 
 /// Builds `room`: from the sum of all voices to its reverberation.
 fn room(network: &NetworkConfig) -> Method {
-    let taps = ((network.room_seconds * f64::from(network.sample_rate)) as usize).max(1);
+    let taps = ((network.room_seconds() * f64::from(network.sample_rate)) as usize).max(1);
     let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
     Method {
         name: "room".into(),
@@ -201,7 +201,7 @@ fn initial_weights(methods: &[Method], network: &NetworkConfig, seed: u64) -> Re
                     _ => (0..count).map(|_| random.random_range(-bound..bound)).collect(),
                 };
                 if node.name == "pitch_angles" {
-                    let (slow, fast) = (SLOWEST_PITCH_ANGLE, network.pitch_detail as f32);
+                    let (slow, fast) = (SLOWEST_PITCH_ANGLE, network.pitch_detail() as f32);
                     let angle = |index: usize| slow * (fast / slow).powf(index as f32 / count as f32);
                     data.iter_mut().enumerate().for_each(|(index, value)| match spec.name {
                         "weight" => *value = angle(index),

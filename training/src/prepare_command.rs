@@ -27,7 +27,7 @@ pub struct PrepareArguments {
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=4_096))]
     shard_mb: u16,
     /// Attenuates what is below this frequency, such as rumble, Hz.
-    #[arg(long, default_value_t = 0, value_name = "HZ", value_parser = clap::value_parser!(u16).range(0..=500))]
+    #[arg(long, default_value_t = 30, value_name = "HZ", value_parser = clap::value_parser!(u16).range(0..=500))]
     high_pass: u16,
     /// Reads all that is there and repairs what is damaged.
     #[arg(long)]

@@ -3,7 +3,11 @@
 //! A step needs a whole hop of input, 2048 samples for a large model. Computed at once, it makes one host block of many
 //! late, however low the mean load is. Spread, each host block computes as many layers as its share of the hop, and the
 //! sound follows one hop later.
+//!
+//! A large layer takes the time of several blocks, and is computed in one of them. Several sessions in one callback, whose
+//! hops begin together, each have a phase of their own, so that they do not all choose the same one.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::executor::MethodExecutor;
@@ -19,17 +23,26 @@ pub(super) struct Spread {
     next: usize,
     /// Share of the work before the layer that the step began with.
     skipped: f64,
+    /// Position in the work of each layer at which it is due, from 0 to 1.
+    phase: f64,
 }
 
 impl Spread {
-    /// Makes a complete step from the times of all layers.
+    /// Makes a complete step from the times of all layers, with the next phase of a sequence that fills the range evenly.
     pub fn new(times: &[Duration]) -> Self {
+        static SESSIONS: AtomicU32 = AtomicU32::new(0);
+        let session = SESSIONS.fetch_add(1, Ordering::Relaxed);
+        // The golden ratio (https://en.wikipedia.org/wiki/Low-discrepancy_sequence#Additive_recurrence).
+        Self::with_phase(times, (f64::from(session) * 0.618_033_988_749_894_9).fract())
+    }
+
+    fn with_phase(times: &[Duration], phase: f64) -> Self {
         let all = times.iter().sum::<Duration>().as_secs_f64().max(f64::MIN_POSITIVE);
         let sums = times.iter().scan(Duration::ZERO, |sum, time| {
             *sum += *time;
             Some(sum.as_secs_f64() / all)
         });
-        Self { before: std::iter::once(0.0).chain(sums).collect(), next: times.len(), skipped: 0.0 }
+        Self { before: std::iter::once(0.0).chain(sums).collect(), next: times.len(), skipped: 0.0, phase }
     }
 
     /// Returns the number of layers.
@@ -48,14 +61,14 @@ impl Spread {
         self.next = self.layers();
     }
 
-    /// Returns the next layer that is due when a share of the hop has passed: the middle of its work is then.
+    /// Returns the next layer that is due when a share of the hop has passed.
     pub fn next_due(&mut self, share: f64) -> Option<usize> {
         let layer = self.next;
         if layer == self.layers() {
             return None;
         }
-        let middle = 0.5 * (self.before[layer] + self.before[layer + 1]);
-        let is_due = middle <= self.skipped + share * (1.0 - self.skipped);
+        let (from, to) = (self.before[layer], self.before[layer + 1]);
+        let is_due = from + self.phase * (to - from) <= self.skipped + share * (1.0 - self.skipped);
         self.next += usize::from(is_due);
         is_due.then_some(layer)
     }
@@ -83,7 +96,7 @@ mod tests {
 
     #[test]
     fn each_share_of_a_hop_computes_its_share_of_the_work() {
-        let mut spread = Spread::new(&[1, 1, 6, 1, 1].map(Duration::from_millis));
+        let mut spread = Spread::with_phase(&[1, 1, 6, 1, 1].map(Duration::from_millis), 0.5);
         let mut due = |share| std::iter::from_fn(|| spread.next_due(share)).collect::<Vec<_>>();
         assert_eq!(due(1.0), [0; 0], "there is no step yet");
         spread.begin(0);
@@ -98,5 +111,21 @@ mod tests {
         spread.begin(0);
         spread.reset();
         assert_eq!(spread.next_due(1.0), None);
+    }
+
+    #[test]
+    fn sessions_share_the_blocks_of_a_large_layer() {
+        let times = [1, 1, 6, 1, 1].map(Duration::from_millis);
+        let mut counts = [0; 10];
+        for _ in 0..60 {
+            let mut spread = Spread::new(&times);
+            spread.begin(0);
+            for (block, count) in counts.iter_mut().enumerate() {
+                let due = std::iter::from_fn(|| spread.next_due((block + 1) as f64 / 10.0));
+                *count += due.filter(|layer| *layer == 2).count();
+            }
+        }
+        assert_eq!([&counts[..2], &counts[8..]].concat(), [0; 4]);
+        assert!(counts[2..8].iter().all(|count| (9..=11).contains(count)), "{counts:?}");
     }
 }

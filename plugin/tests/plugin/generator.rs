@@ -11,19 +11,19 @@ use crate::host::{Host, HostEvent, INSTRUMENT};
 const RATE: usize = 48_000;
 const BLOCK: usize = 128;
 
-fn active(preset: &str) -> Host {
+fn active(preset: &str, is_offline: bool) -> Host {
     let mut host = Host::new(INSTRUMENT);
     assert!(host.load_preset(preset));
     // Whatever the load of the machine.
     set_inline(&mut host);
-    host.set_offline(true);
+    host.set_offline(is_offline);
     host.activate(RATE as f64, BLOCK as u32);
     host
 }
 
 #[test]
 fn drums_play_at_once_and_as_rendered() {
-    let mut host = active("session-drummer");
+    let mut host = active("session-drummer", true);
     let latency = host.latency();
     assert!(latency < 3 * RATE / 1000, "{latency}");
     let played = host.play(3 * RATE, BLOCK, &[], None);
@@ -41,8 +41,20 @@ fn drums_play_at_once_and_as_rendered() {
 }
 
 #[test]
+fn drums_in_real_time_sound_as_offline_one_hop_later() {
+    const HOP: usize = 1024;
+    let play = |is_offline| {
+        let mut host = active("session-drummer", is_offline);
+        (host.latency(), host.play(RATE, BLOCK, &[], None))
+    };
+    let ((latency, offline), (later, real_time)) = (play(true), play(false));
+    assert_eq!(later, latency + HOP, "the work is not spread over blocks");
+    assert!(max_difference(&real_time[HOP..], &offline[..RATE - HOP]) < 1e-6 * peak(&offline));
+}
+
+#[test]
 fn keys_start_and_stop_drums() {
-    let mut host = active("keys-start-beats");
+    let mut host = active("keys-start-beats", true);
     let (down, up) = (RATE, 2 * RATE);
     let notes = [(down, HostEvent::NoteOn(60, 0.8)), (up, HostEvent::NoteOff(60))];
     let sound = host.play(3 * RATE, BLOCK, &notes, None);
@@ -54,7 +66,7 @@ fn keys_start_and_stop_drums() {
 
 #[test]
 fn drums_begin_anew_after_a_reset() {
-    let mut host = active("session-drummer");
+    let mut host = active("session-drummer", true);
     // Whole blocks of the model, with which it begins.
     let frames = 48 * 1024;
     let first = host.play(frames, BLOCK, &[], None);

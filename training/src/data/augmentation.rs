@@ -36,11 +36,15 @@ const UNIFORM_DB: f64 = -4.771_212_547_196_624;
 #[serde(deny_unknown_fields, default)]
 pub struct Augmentation {
     /// Largest shift of the pitch up or down, by playing faster or slower, semitones. The A-weighted level of low notes
-    /// changes by up to half a dB per semitone, which the loudness does not follow.
-    pub pitch: f64,
+    /// changes by up to half a dB per semitone, which the loudness does not follow. If absent, 0; for instruments, 1 where
+    /// the recordings are single notes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pitch: Option<f64>,
     /// Largest attenuation, dB. For recordings of one dynamic only, whose soft notes can be no more than loud ones turned
-    /// down: it teaches that the timbre does not depend on the loudness.
-    pub gain: f64,
+    /// down: it teaches that the timbre does not depend on the loudness. If absent, 0; for instruments, 24 where the
+    /// recordings have one dynamic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain: Option<f64>,
     /// Largest gain of each of three filters at random frequencies, a low shelf, a peak and a high shelf, dB. For codecs: the
     /// filtered sound is input and target. Pitch stays; the loudness changes by a part of it, and is not measured again.
     pub equalizer: f64,
@@ -54,13 +58,25 @@ pub struct Augmentation {
 }
 
 impl Augmentation {
+    /// Returns the largest shift of the pitch, semitones.
+    #[must_use]
+    pub fn pitch(&self) -> f64 {
+        self.pitch.unwrap_or(0.0)
+    }
+
+    /// Returns the largest attenuation, dB.
+    #[must_use]
+    pub fn gain(&self) -> f64 {
+        self.gain.unwrap_or(0.0)
+    }
+
     /// Checks the ranges.
     ///
     /// # Errors
     /// Returns an error that names the field.
     pub fn check(&self) -> anyhow::Result<()> {
-        ensure!((0.0..=12.0).contains(&self.pitch), "augmentation.pitch must be 0 to 12 semitones");
-        ensure!((0.0..=60.0).contains(&self.gain), "augmentation.gain must be 0 to 60 dB");
+        ensure!((0.0..=12.0).contains(&self.pitch()), "augmentation.pitch must be 0 to 12 semitones");
+        ensure!((0.0..=60.0).contains(&self.gain()), "augmentation.gain must be 0 to 60 dB");
         ensure!((0.0..=24.0).contains(&self.equalizer), "augmentation.equalizer must be 0 to 24 dB");
         let noise = self.noise.is_none_or(|level| (-120.0..=-20.0).contains(&level));
         ensure!(noise, "augmentation.noise must be -120 to -20 dB");
@@ -113,15 +129,16 @@ impl Augmentation {
 
     /// Draws a gain, dB.
     pub(super) fn draw_gain(&self, random: &mut Xoshiro256PlusPlus) -> f32 {
-        if self.gain == 0.0 { 0.0 } else { -random.random_range(0.0..self.gain) as f32 }
+        if self.gain() == 0.0 { 0.0 } else { -random.random_range(0.0..self.gain()) as f32 }
     }
 
     /// Draws a shift: `DENOMINATOR + shift` samples of the source become `DENOMINATOR`.
     pub(super) fn draw(&self, random: &mut Xoshiro256PlusPlus) -> i32 {
-        if self.pitch == 0.0 {
+        let pitch = self.pitch();
+        if pitch == 0.0 {
             return 0;
         }
-        let semitones = random.random_range(-self.pitch..=self.pitch);
+        let semitones = random.random_range(-pitch..=pitch);
         (f64::from(DENOMINATOR) * ((semitones / 12.0).exp2() - 1.0)).round() as i32
     }
 
@@ -171,7 +188,7 @@ mod tests {
     fn pitch_and_loudness_follow_the_sound() {
         const SAMPLE_RATE: f64 = 16_000.0;
         const HOP: usize = 160;
-        let augmentation = Augmentation { pitch: 2.0, ..Augmentation::default() };
+        let augmentation = Augmentation { pitch: Some(2.0), ..Augmentation::default() };
         let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
         for _ in 0..5 {
             let shift = augmentation.draw(&mut random);

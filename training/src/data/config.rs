@@ -12,18 +12,33 @@ use super::knobs::RecordedKnob;
 use crate::training_config::bytes;
 
 /// Selection and filtering of the recordings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordingsConfig {
-    /// Frequency below which the sound is attenuated, by 12 dB per octave, Hz; 0 for none. A dataset has its own.
+    /// Frequency below which the sound is attenuated, by 12 dB per octave, Hz; 0 for none. Rumble and DC would be learnt as
+    /// sound. A dataset has its own.
     pub high_pass: u16,
-    /// Plays all recordings equally loud: for sessions of different levels, and for recordings of one dynamic.
-    pub match_levels: bool,
+    /// Plays all recordings equally loud: for sessions of different levels, and for recordings of one dynamic. If absent,
+    /// not; for instruments, where the recordings have one dynamic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub match_levels: Option<bool>,
     /// Interval, in recorded pitches, of those that are not learnt but measured at the end; 0 for none.
     pub held_out_pitch: usize,
 }
 
+impl Default for RecordingsConfig {
+    fn default() -> Self {
+        Self { high_pass: 30, match_levels: None, held_out_pitch: 0 }
+    }
+}
+
 impl RecordingsConfig {
+    /// Returns true if all recordings are played equally loud.
+    #[must_use]
+    pub fn match_levels(&self) -> bool {
+        self.match_levels.unwrap_or(false)
+    }
+
     /// Checks the ranges.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         ensure!(self.high_pass <= 500, "recordings.high_pass must be 0 to 500 Hz");

@@ -153,16 +153,29 @@ pub(super) struct Crop {
     pub knobs: BTreeMap<String, f32>,
 }
 
+/// Prepares a folder, or opens a dataset.
+fn open_recordings(config: &DataConfig<'_>, folder: &Path) -> anyhow::Result<Recordings> {
+    let recordings = open_folder(folder, &config.cache, config.rate, config.recordings.high_pass)?;
+    recordings.with_knobs(config.knobs).with_context(|| folder.display().to_string())
+}
+
 impl Dataset {
+    /// Opens all recordings of the configured folder, as loud as they are.
+    ///
+    /// # Errors
+    /// As [`Dataset::open`].
+    pub fn recordings_of(config: &DataConfig<'_>) -> anyhow::Result<Recordings> {
+        open_recordings(config, config.folder)
+    }
+
     /// Prepares the configured folder, or opens the configured dataset.
     ///
     /// # Errors
     /// Returns an error if there is no audio, or a recording cannot be used.
     pub fn open(config: &DataConfig<'_>) -> anyhow::Result<Self> {
         let open = |folder: &Path| -> anyhow::Result<Recordings> {
-            let recordings = open_folder(folder, &config.cache, config.rate, config.recordings.high_pass)?;
-            let recordings = recordings.with_knobs(config.knobs).with_context(|| folder.display().to_string())?;
-            Ok(if config.recordings.match_levels { recordings.with_matched_levels() } else { recordings })
+            let recordings = open_recordings(config, folder)?;
+            Ok(if config.recordings.match_levels() { recordings.with_matched_levels() } else { recordings })
         };
         let all = open(config.folder)?;
         all.store.set_cache(config.memory);

@@ -16,6 +16,11 @@ const ONE_DYNAMIC_DB: f32 = 6.0;
 const GAP: i32 = 3;
 /// Share of frames with a pitch below which the sound is hardly an instrument's.
 const FEW_VOICED: f64 = 0.3;
+/// Most recordings that are read, to tell single notes from phrases.
+const MEASURED: usize = 50;
+/// Largest distance from the median pitch of a single note, semitones, and share of its frames that keep to it.
+const NOTE_SEMITONES: f32 = 0.7;
+const NOTE_SHARE: f64 = 0.8;
 const SIZE: (usize, usize) = (1_200, 700);
 const PLOT: [f32; 4] = [90.0, 80.0, 1_150.0, 600.0];
 const BACKGROUND: Colour = [250, 249, 246];
@@ -35,20 +40,31 @@ pub struct DataReport {
     pub voiced: f64,
     /// Pitch in semitones and level in dB of each recording with a pitch.
     pub points: Vec<(f32, f32)>,
+    /// Most of the recordings are single notes, not phrases.
+    pub are_single_notes: bool,
 }
 
 impl DataReport {
-    /// Collects what the index of the dataset tells; reads no sound.
-    #[must_use]
-    pub fn new(recordings: &Recordings) -> Self {
+    /// Collects what the index of the dataset tells, and reads some of the recordings.
+    ///
+    /// # Errors
+    /// Returns an error if a shard cannot be read or is damaged.
+    pub fn new(recordings: &Recordings) -> anyhow::Result<Self> {
         let frames: usize = recordings.iter().map(|recording| recording.frames).sum();
         let voiced: usize = recordings.iter().map(|recording| recording.voiced).sum();
-        Self {
+        Ok(Self {
             recordings: recordings.indices.len(),
             seconds: recordings.seconds(),
             voiced: voiced as f64 / frames.max(1) as f64,
             points: recordings.iter().filter_map(|recording| Some((recording.pitch?, recording.loudness))).collect(),
-        }
+            are_single_notes: are_single_notes(recordings)?,
+        })
+    }
+
+    /// Returns true if single notes of a pitch are equally loud. Phrases have many levels of their own.
+    #[must_use]
+    pub fn has_one_dynamic(&self) -> bool {
+        self.are_single_notes && self.levels().values().all(|(low, high)| high - low < ONE_DYNAMIC_DB)
     }
 
     /// Returns the lowest and the highest level at each semitone.
@@ -87,13 +103,11 @@ impl DataReport {
         if !gaps.is_empty() {
             let _ = write!(text, "\nno recording between {}: expect notes there to be dull or uneven", gaps.join(", "));
         }
-        // Whole phrases have many levels of their own.
-        let singles = self.seconds / self.recordings.max(1) as f64 <= 15.0;
-        if singles && levels.values().all(|(low, high)| high - low < ONE_DYNAMIC_DB) {
+        if self.has_one_dynamic() {
             text += "\none dynamic: expect the timbre of soft and loud notes to be alike";
         }
         if self.seconds < 60.0 * FEW_MINUTES {
-            text += "\nless than ten minutes: set [augmentation] pitch = 1.0, and expect the room to be learnt poorly";
+            text += "\nless than ten minutes: expect the room to be learnt poorly";
         }
         if self.voiced < FEW_VOICED {
             let _ = write!(text, "\nonly {:.0} % of the sound has a pitch", 100.0 * self.voiced);
@@ -127,6 +141,22 @@ impl DataReport {
     }
 }
 
+/// Returns true if most of some recordings keep to a pitch.
+fn are_single_notes(recordings: &Recordings) -> anyhow::Result<bool> {
+    let every = recordings.indices.len().div_ceil(MEASURED).max(1);
+    let some = recordings.subset(recordings.indices.iter().copied().step_by(every).collect());
+    let (mut voiced, mut single) = (0, 0);
+    for (features, index) in some.features().zip(&some.indices) {
+        let (features, pitch) = (features?, recordings.store.recordings()[*index].pitch);
+        let Some(median) = pitch else { continue };
+        let is_near = |(pitch, _): &(&f32, &f32)| (**pitch - median).abs() <= NOTE_SEMITONES;
+        let with_pitch = || features.pitch().iter().zip(features.voiced()).filter(|(_, voiced)| **voiced > 0.5);
+        voiced += 1;
+        single += usize::from(with_pitch().filter(is_near).count() as f64 >= NOTE_SHARE * with_pitch().count() as f64);
+    }
+    Ok(2 * single > voiced)
+}
+
 /// Returns the name of a note, 60 is C4.
 fn note_name(semitone: i32) -> String {
     const NAMES: [&str; 12] = ["C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B"];
@@ -141,21 +171,23 @@ mod tests {
     fn limits_are_told_in_a_line_each() {
         let single = |pitch: f32, level: f32| (pitch, level);
         let points = vec![single(58.1, -20.0), single(59.0, -22.0), single(65.0, -19.0), single(65.2, -20.0)];
-        let report = DataReport { recordings: 4, seconds: 40.0, voiced: 0.8, points };
+        let report = DataReport { recordings: 4, seconds: 40.0, voiced: 0.8, points, are_single_notes: true };
         let text = report.text();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "4 recordings, 0.7 minutes; 3 pitches from Bb3 to F4; -22 to -19 dB");
         assert!(lines[1].starts_with("no recording between B3 to F4") && lines[2].starts_with("one dynamic"), "{text}");
         assert!(lines[3].starts_with("less than ten minutes") && lines.len() == 4, "{text}");
         let rich = (0..24).flat_map(|note| [(48.0 + note as f32, -40.0), (48.0 + note as f32, -18.0)]).collect();
-        let report = DataReport { recordings: 48, seconds: 700.0, voiced: 0.8, points: rich };
+        let report = DataReport { recordings: 48, seconds: 700.0, voiced: 0.8, points: rich, are_single_notes: true };
         assert_eq!(report.text().lines().count(), 1, "{}", report.text());
         let folder = tempfile::tempdir().expect("a folder");
         let chart = folder.path().join("notes.png");
         report.draw().write_png(&chart).expect("it is written");
         assert!(std::fs::read(&chart).expect("a file").starts_with(b"\x89PNG"));
         assert!(
-            DataReport { recordings: 1, seconds: 9.0, voiced: 0.0, points: vec![] }.text().contains("no recording has")
+            DataReport { recordings: 1, seconds: 9.0, voiced: 0.0, points: vec![], are_single_notes: false }
+                .text()
+                .contains("no recording has")
         );
     }
 }

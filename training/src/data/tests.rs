@@ -180,7 +180,7 @@ fn sound_is_stored_in_the_chosen_format() {
 
 /// Opens the recordings with a recipe that augments.
 fn dataset(folder: &Path) -> Dataset {
-    augmented(folder, Augmentation { pitch: 1.0, ..Augmentation::default() })
+    augmented(folder, Augmentation { pitch: Some(1.0), ..Augmentation::default() })
 }
 
 /// Opens the recordings with an augmentation.
@@ -200,7 +200,7 @@ fn equal(first: &CropBatch, second: &CropBatch) -> bool {
 #[test]
 fn crops_do_not_depend_on_the_number_of_threads() {
     let (folder, _sounds, _) = recordings(&[1.0, 3.3, 2.7, 5.0]);
-    let all = Augmentation { pitch: 1.0, gain: 6.0, equalizer: 3.0, noise: Some(-50.0), mix: 0.5 };
+    let all = Augmentation { pitch: Some(1.0), gain: Some(6.0), equalizer: 3.0, noise: Some(-50.0), mix: 0.5 };
     let dataset = augmented(folder.path(), all);
     let batch = |threads: usize, step: u64| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
@@ -381,9 +381,42 @@ fn whole_pitches_are_held_out() {
     let learnt = [Subset::Training, Subset::Validation].map(|subset| pitches(dataset.recordings(subset)));
     assert!(learnt.iter().flatten().all(|pitch| ![62, 65].contains(pitch)), "{learnt:?}");
     assert_eq!(dataset.all().indices.len(), 6);
-    let text = report::DataReport::new(dataset.all()).text();
+    let text = report::DataReport::new(dataset.all()).expect("it is read").text();
     assert!(text.starts_with("6 recordings, 0.1 minutes; 5 pitches from C4 to G4"), "{text}");
     let error = Dataset::open(&config(40).expect("a recipe").data()).err().map(|error| format!("{error:#}"));
     assert!(error.is_some_and(|error| error.ends_with("there are too few pitches to hold any out")));
     assert!(config(1).is_err());
+}
+
+#[test]
+fn settings_suit_the_recordings() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sounds = ["notes", "phrases"].map(|name| folder.path().join(name));
+    sounds.iter().for_each(|sounds| fs::create_dir(sounds).expect("a folder"));
+    for semitone in [60, 62, 64] {
+        write_note(&sounds[0].join(format!("{semitone}.wav")), semitone);
+        // A pitch a second.
+        write_notes(&sounds[1].join(format!("{semitone}.wav")), 16_000, 4.0, semitone as u32);
+    }
+    let filled = |sounds: &str, stated: &str| {
+        let text = format!(
+            "name = \"a\"\ndata = \"{sounds}\"\nout = \"a.ondes\"\nwork = \"work\"\n[network]\nsample_rate = 16000\n\
+             hop = 160\n{stated}"
+        );
+        let path = folder.path().join("a.toml");
+        fs::write(&path, text).expect("it is written");
+        let mut config = Config::read(&path).expect("a recipe");
+        config.fill().expect("the recordings are read");
+        config
+    };
+    let settings = |config: &Config| {
+        let Config { network, recordings, augmentation, .. } = config;
+        let numbers = [augmentation.pitch, augmentation.gain, network.pitch_detail, network.room_seconds];
+        (numbers.map(|number| number.expect("it is filled")), recordings.match_levels())
+    };
+    assert_eq!(settings(&filled("notes", "")), ([1.0, 24.0, 8.0, 0.2], true));
+    assert_eq!(settings(&filled("phrases", "")), ([0.0, 0.0, 40.0, 0.3], false));
+    let stated = "pitch_detail = 20.0\n[augmentation]\ngain = 3.0\n[recordings]\nmatch_levels = false\n";
+    assert_eq!(settings(&filled("notes", stated)), ([1.0, 3.0, 20.0, 0.2], false));
+    assert_eq!(settings(&filled("phrases", stated)), ([0.0, 3.0, 20.0, 0.3], false));
 }
