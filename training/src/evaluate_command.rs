@@ -29,7 +29,8 @@ pub struct EvaluateArguments {
     /// Folder for analysed audio [default: a temporary folder].
     #[arg(long)]
     cache: Option<PathBuf>,
-    /// PNG file to draw: spectrograms of the first ten seconds, and of what the model makes of them.
+    /// PNG file to draw: spectrograms of the first ten seconds, and of what the model makes of them, or a
+    /// generator plays in their place.
     #[arg(long, value_name = "FILE", requires = "data")]
     picture: Option<PathBuf>,
     /// Number of pieces of ten minutes that a generator plays, in which it may drift or fall silent.
@@ -54,6 +55,11 @@ pub fn run(options: &EvaluateArguments) -> anyhow::Result<()> {
     let training = options.training.as_deref().map(open).transpose()?;
     let (measured, learnt) = open_measured(data, &cache, rate, kind)?;
     let learnt = training.or(learnt);
+    match (&model, &options.picture) {
+        (Some(model), Some(path)) => picture::draw(model, &measured)?.write_png(path)?,
+        (None, Some(_)) => bail!("--picture needs a model"),
+        (_, None) => {}
+    }
     let evaluation = match &model {
         Some(model) if kind == Kind::Generator => {
             let evaluation = evaluate_generator(model, &measured, learnt.as_ref(), options.long_pieces)?;
@@ -62,11 +68,6 @@ pub fn run(options: &EvaluateArguments) -> anyhow::Result<()> {
         Some(model) => evaluate(model, &measured, learnt.as_ref())?,
         None => evaluate_sounds(&open(&options.model)?, &measured, learnt.as_ref())?,
     };
-    match (&model, &options.picture) {
-        (Some(model), Some(path)) => picture::draw(model, &measured)?.write_png(path)?,
-        (None, Some(_)) => bail!("--picture needs a model"),
-        (_, None) => {}
-    }
     show(options, &evaluation, print)
 }
 

@@ -55,6 +55,24 @@ pub fn amplitude_to_db_f64(amplitude: f64) -> f64 {
     20.0 * amplitude.log10()
 }
 
+/// Returns the mean of each value and of those up to `around / 2` before and after it, within the ends.
+///
+/// # Examples
+/// ```
+/// use ondes_engine::dsp::level::moving_mean;
+///
+/// assert_eq!(moving_mean(&[3.0, 0.0, 0.0, 3.0], 2).collect::<Vec<_>>(), [1.5, 1.0, 1.0, 1.5]);
+/// ```
+pub fn moving_mean(values: &[f32], around: usize) -> impl Iterator<Item = f32> {
+    let mut sums = vec![0.0_f64];
+    values.iter().for_each(|value| sums.push(sums[sums.len() - 1] + f64::from(*value)));
+    let count = values.len();
+    (0..count).map(move |index| {
+        let (first, end) = (index.saturating_sub(around / 2), (index + around / 2 + 1).min(count));
+        ((sums[end] - sums[first]) / (end - first) as f64) as f32
+    })
+}
+
 /// Returns the largest magnitude of some samples, 0 if there are none; a NaN is ignored.
 #[must_use]
 pub fn peak(samples: &[f32]) -> f32 {

@@ -181,6 +181,17 @@ fn response(sections: &[FirstOrderFilter], omega: f64) -> f64 {
     sections.iter().map(|section| section.magnitude(omega)).product()
 }
 
+/// Returns the level of the mean A-weighted power of a whole sound, dB; `sample_rate` is in Hz.
+#[must_use]
+pub fn mean_db(sound: &[f32], sample_rate: f64) -> f32 {
+    let (mut power, mut count) = (0.0, 0);
+    Loudness::new(sample_rate, (sample_rate / 100.0) as usize).push(sound, |level| {
+        power += 10.0_f32.powf(level / 10.0);
+        count += 1;
+    });
+    (10.0 * (power / count as f32).log10()).max(FLOOR_DB)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

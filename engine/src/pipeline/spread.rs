@@ -125,7 +125,8 @@ mod tests {
                 *count += due.filter(|layer| *layer == 2).count();
             }
         }
-        assert_eq!([&counts[..2], &counts[8..]].concat(), [0; 4]);
+        // One with phase 0, if it is among them, is early.
+        assert!(counts[0] + counts[8] + counts[9] == 0 && counts[1] <= 1, "{counts:?}");
         assert!(counts[2..8].iter().all(|count| (9..=11).contains(count)), "{counts:?}");
     }
 }

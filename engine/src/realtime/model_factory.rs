@@ -4,7 +4,6 @@ use std::error::Error;
 use std::sync::Arc;
 
 use super::driver::{Driver, INLINE_SHARE};
-use super::guard::duration_of;
 use super::setup::Setup;
 use crate::executor::Backend;
 use crate::instrument::EventKind;
@@ -103,6 +102,8 @@ pub trait ModelFactory: Send + Sync {
 
 /// Multiply-adds per second that a core of a current desktop CPU computes.
 const CORE_SPEED: f64 = 16e9;
+/// Share of a block's time that a whole hop of a codec may take in one of several blocks.
+const WHOLE_HOP_SHARE: f64 = 0.5;
 /// Multiply-adds per second from which a model is expected to need the worker.
 const WORKER_LOAD: f64 = INLINE_SHARE * CORE_SPEED;
 
@@ -182,16 +183,17 @@ impl ModelFactory for PlayableModel {
         let header = self.model.header();
         let (hop, work) = codec_steps(&self.model)?;
         let sides = if self.is_stereo() { 2.0 } else { 1.0 };
-        let (hop, block) =
-            (hop as f64 / f64::from(header.sample_rate), duration_of(setup.max_block, setup.sample_rate).as_secs_f64());
+        // Host blocks of a hop.
+        let blocks =
+            hop as f64 * f64::from(setup.sample_rate) / (setup.max_block as f64 * f64::from(header.sample_rate));
         let is_needed = match (header.kind, driver) {
             // Generators of several tracks begin their hops together.
             (Kind::Generator, Driver::Inline | Driver::Auto) => true,
-            (_, Driver::Inline) => sides * work * hop / CORE_SPEED > INLINE_SHARE * block,
+            (_, Driver::Inline) => sides * work * blocks > WHOLE_HOP_SHARE * CORE_SPEED,
             _ => false,
         };
         let options = PipelineOptions { spread: true, ..self.options };
-        (is_needed && hop > block).then(|| Box::new(Self { options, model: self.model.clone() }) as _)
+        (is_needed && blocks > 1.0).then(|| Box::new(Self { options, model: self.model.clone() }) as _)
     }
 
     fn expects_worker(&self) -> bool {

@@ -152,8 +152,8 @@ pub struct RenderArguments {
     /// a prior generates
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = number_in(SECONDS))]
     pub seconds: Option<f64>,
-    /// Recording that a model with a prior goes on from; with --seconds. The result begins where it ends, and a song of
-    /// --tempo where it begins
+    /// Recording that a model with a prior goes on from, as dense and as loud; with --seconds. The result begins where it
+    /// ends, and a song of --tempo where it begins
     #[arg(long, value_name = "FILE", requires = "seconds", conflicts_with_all = ["midi", "input"])]
     pub prime: Option<PathBuf>,
     /// Files of a batch, or tracks of a session, to render in parallel [default: one per core]

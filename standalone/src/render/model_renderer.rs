@@ -10,12 +10,12 @@ use ondes_engine::dsp::cabinet::Cabinet;
 use ondes_engine::executor;
 use ondes_engine::media::display_name;
 use ondes_engine::model::card::Levels;
-use ondes_engine::model::{Kind, Model};
+use ondes_engine::model::{Control, Kind, Model};
 use ondes_engine::pipeline::{ControlSource, InputChannels, Pipeline, PipelineOptions, Transport};
 
 use super::arguments::RenderArguments;
 use super::output_target::OutputTarget;
-use super::pipeline_render::{FinishedRender, LISTEN, PipelineRender};
+use super::pipeline_render::{DENSITY, FinishedRender, LISTEN, LOUDNESS, PipelineRender};
 use super::report::{RenderReport, amplitude_db};
 use super::source::RenderSource;
 use super::wav_output::WavOutput;
@@ -100,7 +100,7 @@ impl<'a> ModelRenderer<'a> {
             RenderSource::Generated(seconds, prime) => {
                 let samples = (*seconds * f64::from(sample_rate)).ceil() as u64;
                 let primed = match prime {
-                    Some(recording) => render.prime(recording, self.position_of(LISTEN)),
+                    Some(recording) => render.prime(recording, self.position_of(LISTEN), &self.measured_controls()),
                     None => Ok(render),
                 };
                 primed.with_context(|| arguments.model.display().to_string())?.generate(samples)?
@@ -188,6 +188,15 @@ impl<'a> ModelRenderer<'a> {
         let set = self.arguments.controls.iter().rev().find(|(known, _)| known == name).map(|(_, value)| *value);
         let control = self.model.header().controls.iter().find(|control| control.name == name);
         set.or_else(|| Some(control?.default)).unwrap_or_default()
+    }
+
+    /// Lists the controls that a recording tells and the command line does not.
+    fn measured_controls(&self) -> Vec<&'a Control> {
+        let is_set = |name: &str| self.arguments.controls.iter().any(|(known, _)| known == name);
+        let controls = self.model.header().controls.iter();
+        controls
+            .filter(|control| [DENSITY, LOUDNESS].contains(&control.name.as_str()) && !is_set(&control.name))
+            .collect()
     }
 
     /// Returns the levels on the model's card.

@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use ondes_engine::chain::Chain;
+use ondes_engine::dsp::loudness::mean_db;
+use ondes_engine::dsp::onsets::onsets;
 use ondes_engine::instrument::{Event, TempoChange};
+use ondes_engine::model::Control;
 use ondes_engine::panics::contain;
 use ondes_engine::pipeline::{Pipeline, Transport};
 
@@ -18,6 +21,11 @@ use crate::progress::RenderProgress;
 
 /// Control of a generator: how far it goes on from what it hears.
 pub const LISTEN: &str = "listen";
+/// Controls of a generator that have the unit of what can be measured in a recording: onsets a second, and dB.
+pub const DENSITY: &str = "density";
+pub const LOUDNESS: &str = "loudness";
+/// Shortest recording in which they are measured, seconds.
+const MEASURED_S: f64 = 1.0;
 /// Checks per second, after the last event, for voices that still sound.
 const CHECKS_PER_S: u32 = 100;
 /// Longest wait for a voice to end, seconds; the longest release of an instrument is 20 s.
@@ -145,16 +153,24 @@ impl<'a> PipelineRender<'a> {
     }
 
     /// Lets the model hear a recording as what it has played, without writing what it plays meanwhile, and sets the control
-    /// that this takes to `listen` for what follows.
+    /// that this takes to `listen` for what follows. The controls in `measured` are set to what is measured in the
+    /// recording: [`DENSITY`] and [`LOUDNESS`].
     ///
     /// # Errors
     /// Returns an error if the model cannot listen, the recording is damaged or the work is interrupted.
-    pub fn prime(mut self, recording: &mut RecordingReader, listen: f32) -> anyhow::Result<Self> {
+    pub fn prime(
+        mut self,
+        recording: &mut RecordingReader,
+        listen: f32,
+        measured: &[&Control],
+    ) -> anyhow::Result<Self> {
         self.pipeline.set_control(LISTEN, 1.0)?;
         let mut input = self.input_block.clone();
         self.is_heard = false;
+        let mut heard = Vec::new();
         loop {
             let length = recording.fill(&mut input)?;
+            heard.extend_from_slice(&input[0][..length]);
             self.advance(Some(&input), length)?;
             if length < input[0].len() {
                 break;
@@ -163,6 +179,16 @@ impl<'a> PipelineRender<'a> {
         self.is_heard = true;
         self.position = 0;
         self.pipeline.set_control(LISTEN, listen)?;
+        let rate = f64::from(self.sample_rate);
+        if heard.len() as f64 > MEASURED_S * rate {
+            for control in measured {
+                let value = match control.name.as_str() {
+                    DENSITY => (onsets(&heard, rate).len() as f64 * rate / heard.len() as f64) as f32,
+                    _ => mean_db(&heard, rate),
+                };
+                self.pipeline.set_control(&control.name, control.clamp(value))?;
+            }
+        }
         Ok(self)
     }
 

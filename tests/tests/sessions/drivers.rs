@@ -234,7 +234,7 @@ fn a_large_codec_is_spread_over_short_blocks() {
     let _exclusive = exclusive();
     let down = Op::Conv1d { outputs: LATENTS, kernel: HOP, stride: HOP, dilation: 1, groups: 1 };
     let up = Op::ConvTranspose1d { outputs: 1, kernel: HOP, stride: HOP };
-    let decode = vec![node("wide", &["z"], Op::Linear { outputs: 1_024 }), node("audio", &["wide"], up)];
+    let decode = vec![node("wide", &["z"], Op::Linear { outputs: 2_048 }), node("audio", &["wide"], up)];
     let methods = vec![
         method("encode", HOP, vec![port("in", 1, 1)], vec![node("latents", &["in"], down)]),
         method("decode", HOP, vec![port("z", LATENTS, HOP)], decode),

@@ -5,13 +5,17 @@ use std::fmt::Write;
 
 use ondes_canvas::{Align, Canvas, Colour};
 
+use super::shard::quantile;
 use super::store::Recordings;
 use crate::axis::{Axis, label};
 
 /// Minutes below which an instrument is poor.
 const FEW_MINUTES: f64 = 10.0;
-/// Range of loudness at a pitch below which there is one dynamic, dB.
-const ONE_DYNAMIC_DB: f32 = 6.0;
+/// Difference of the notes of a pitch below which there is one dynamic, dB: 2 to 3 dB where a pitch was played on several
+/// strings, 5 dB where soft and loud.
+const ONE_DYNAMIC_DB: f32 = 4.0;
+/// Share of the pitches with several notes below which these tell nothing.
+const FEW_SEVERAL: f64 = 0.1;
 /// Semitones without a recording that are a gap.
 const GAP: i32 = 3;
 /// Share of frames with a pitch below which the sound is hardly an instrument's.
@@ -61,10 +65,14 @@ impl DataReport {
         })
     }
 
-    /// Returns true if single notes of a pitch are equally loud. Phrases have many levels of their own.
+    /// Returns true if single notes of a pitch are about equally loud, in the median of the pitches with several notes.
+    /// Phrases have many levels of their own.
     #[must_use]
     pub fn has_one_dynamic(&self) -> bool {
-        self.are_single_notes && self.levels().values().all(|(low, high)| high - low < ONE_DYNAMIC_DB)
+        let levels = self.levels();
+        let several: Vec<f32> = levels.values().map(|(low, high)| high - low).filter(|span| *span > 0.0).collect();
+        let tell_nothing = several.len() as f64 <= FEW_SEVERAL * levels.len() as f64;
+        self.are_single_notes && (tell_nothing || quantile(several, 0.5) < ONE_DYNAMIC_DB)
     }
 
     /// Returns the lowest and the highest level at each semitone.

@@ -186,7 +186,7 @@ fn dataset(folder: &Path) -> Dataset {
 /// Opens the recordings with an augmentation.
 fn augmented(folder: &Path, augmentation: Augmentation) -> Dataset {
     let text = "name = \"a\"\ndata = \"sounds\"\nout = \"a.ondes\"\nwork = \"work\"\n[network]\nsample_rate = 16000\n\
-                hop = 160\n";
+                hop = 160\n[recordings]\nhigh_pass = 0\n";
     let path = folder.join("a.toml");
     fs::write(&path, text).expect("it is written");
     let config = Config::read(&path).expect("a recipe");

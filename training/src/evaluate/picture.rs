@@ -2,10 +2,11 @@
 
 use ondes_canvas::spectrogram::{Plot, Spectrogram};
 use ondes_canvas::{Align, Canvas, Colour};
-use ondes_engine::model::Model;
+use ondes_engine::model::{Kind, Model};
 
 use super::{feature_rate, resynthesis};
 use crate::data::Recordings;
+use crate::prior::evaluate as generator;
 
 /// Longest sound, seconds.
 const SECONDS: f64 = 10.0;
@@ -22,19 +23,22 @@ const BACKGROUND: Colour = [14, 13, 20];
 const TITLE: Colour = [246, 240, 232];
 const LABEL: Colour = [172, 166, 182];
 
-/// Draws the first ten seconds of recordings, one after the other, above the model's resynthesis. Colours are the same in
-/// both.
+/// Draws the first ten seconds of recordings, one after the other, above the model's resynthesis; of a generator, above what
+/// it plays in their place. Colours are the same in both.
 ///
 /// # Errors
-/// Returns an error if the model is neither an instrument nor a codec, or a recording cannot be read.
+/// Returns an error if the model is none of these kinds, or a recording cannot be read.
 pub fn draw(model: &Model, files: &Recordings) -> anyhow::Result<Canvas> {
     let rate = feature_rate(model)?.sample_rate;
     let most = (SECONDS * f64::from(rate)) as usize;
     let (mut recorded, mut made) = (Vec::new(), Vec::new());
-    for file in files.features() {
+    for (file, recording) in files.features().zip(files.iter()) {
         let file = file?;
         recorded.extend_from_slice(file.audio());
-        made.extend(resynthesis(model, &file)?);
+        made.extend(match model.header().kind {
+            Kind::Generator => generator::play_like(model, &file, &recording.source.name)?,
+            _ => resynthesis(model, &file)?,
+        });
         if recorded.len() >= most {
             break;
         }

@@ -5,29 +5,14 @@
 
 use std::collections::BTreeSet;
 
+use ondes_engine::dsp::level::moving_mean;
+use ondes_engine::dsp::onsets::onsets;
 use ondes_engine::pipeline::bars_after;
-use tch::{Device, Kind, Tensor};
 
 use crate::data::Features;
-use crate::loss::power_spectrum;
 
 /// Length of the surroundings of a frame, seconds.
 const SURROUNDINGS_S: f64 = 2.0;
-/// Length of the spectra in which onsets are sought and time between them, seconds: of the usual 1024 samples at 44.1 kHz,
-/// and half a hop of Böck, Krebs & Schedl, "Evaluating the online capabilities of onset detection methods", ISMIR 2012.
-const SPECTRUM_S: f64 = 0.023;
-const STEP_S: f64 = 0.005;
-/// Compression of amplitudes before they are compared, as a factor within a logarithm of 1 + x.
-const COMPRESSION: f64 = 1_000.0;
-/// Rise of the compressed spectrum, mean over its bins, that is an onset, besides that of noise: so many times the mean
-/// rise around it, within this time to both sides, seconds.
-const RISE: f32 = 0.08;
-const RISE_OF_NOISE: f32 = 2.0;
-const AROUND_S: f64 = 0.1;
-/// Time in which an onset is the largest rise, to both sides, seconds.
-const ALONE_S: f64 = 0.03;
-/// Time before an onset that the spectrum is compared with, seconds.
-const BEFORE_S: f64 = 0.02;
 
 /// Returns the tempo in the name of a recording, such as `groove 96bpm.wav` or `96.5 BPM`, beats a minute.
 #[must_use]
@@ -151,11 +136,11 @@ impl Condition {
                 }
                 // Beyond the ends it goes on as within.
                 let per_second = rate.sample_rate as f32 / rate.hop as f32;
-                means_around(&counts, around).map(|mean| mean * per_second).collect()
+                moving_mean(&counts, around).map(|mean| mean * per_second).collect()
             }
             Self::Loudness => {
                 let powers: Vec<f32> = recording.loudness().iter().map(|db| 10.0_f32.powf(db / 10.0)).collect();
-                means_around(&powers, around).map(|power| 10.0 * power.log10()).collect()
+                moving_mean(&powers, around).map(|power| 10.0 * power.log10()).collect()
             }
             Self::Bars => {
                 let tempo = f64::from(named.tempo.unwrap_or(0.0));
@@ -165,45 +150,4 @@ impl Condition {
             Self::Style => vec![named.style.unwrap_or(0) as f32; frames],
         }
     }
-}
-
-/// Returns the mean of each value and those around it, within the ends.
-fn means_around(values: &[f32], around: usize) -> impl Iterator<Item = f32> {
-    let mut sums = vec![0.0_f64];
-    values.iter().for_each(|value| sums.push(sums[sums.len() - 1] + f64::from(*value)));
-    let count = values.len();
-    (0..count).map(move |index| {
-        let (first, end) = (index.saturating_sub(around / 2), (index + around / 2 + 1).min(count));
-        ((sums[end] - sums[first]) / (end - first) as f64) as f32
-    })
-}
-
-/// Returns the samples at which sounds begin: where the spectrum rises most (Böck & Widmer, "Maximum filter vibrato
-/// suppression for onset detection", DAFx 2013, without the filter).
-#[must_use]
-pub fn onsets(sound: &[f32], sample_rate: f64) -> Vec<usize> {
-    let samples = |seconds: f64| (seconds * sample_rate).round().max(1.0) as i64;
-    let (length, step) = (samples(SPECTRUM_S), samples(STEP_S));
-    let steps = |seconds: f64| (seconds / STEP_S).round() as usize;
-    let window = Tensor::hann_window(length, (Kind::Float, Device::Cpu));
-    let padded = Tensor::from_slice(sound).view([1, -1]).constant_pad_nd([length, 0]);
-    let amplitudes = power_spectrum(&padded, length, step, &window).squeeze_dim(0).sqrt() * (2.0 / length as f64);
-    let spectrum = (amplitudes * COMPRESSION).log1p();
-    let (frames, before) = (spectrum.size()[1], steps(BEFORE_S) as i64);
-    if frames <= before {
-        return Vec::new();
-    }
-    let rise = spectrum.narrow(1, before, frames - before) - spectrum.narrow(1, 0, frames - before);
-    let rise = rise.clamp_min(0.0).mean_dim([0_i64].as_slice(), false, Kind::Float);
-    let rise = Vec::<f32>::try_from(&rise).expect("a vector of numbers");
-    let usual: Vec<f32> = means_around(&rise, 2 * steps(AROUND_S)).collect();
-    let alone = steps(ALONE_S);
-    let is_onset = |&index: &usize| {
-        let (first, end) = (index.saturating_sub(alone), (index + alone + 1).min(rise.len()));
-        let is_first_largest = rise[first..index].iter().all(|other| *other < rise[index])
-            && rise[index..end].iter().all(|other| *other <= rise[index]);
-        rise[index] > RISE + RISE_OF_NOISE * usual[index] && is_first_largest
-    };
-    let begins = |index: usize| ((index as i64 + before) * step - length / 2).clamp(0, sound.len() as i64 - 1) as usize;
-    (0..rise.len()).filter(is_onset).map(begins).collect()
 }

@@ -5,7 +5,8 @@
 //! codec makes of them, their sound in shuffled order, and noise.
 
 use anyhow::ensure;
-use ondes_engine::dsp::loudness::Loudness;
+use ondes_engine::dsp::loudness::{Loudness, mean_db};
+use ondes_engine::dsp::onsets::onsets;
 use ondes_engine::model::{Kind as ModelKind, Model};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_engine::random::SplitMix64;
@@ -13,7 +14,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use tch::{Device, Kind, Tensor};
 
-use super::conditions::{Condition, Named, onsets, styles};
+use super::conditions::{Condition, Named, styles};
 use super::network;
 use crate::codec::evaluate::band_noise;
 use crate::data::{Features, Recordings};
@@ -26,6 +27,9 @@ const MEASURED_S: f64 = 1200.0;
 const LEARNT_S: f64 = 1800.0;
 /// Length of one piece of sound of which the nearest is sought, seconds.
 const NEAREST_S: f64 = 1.0;
+/// Time before a second in which its like is sought, and length of the parts of a long piece whose novelty is measured, seconds.
+const PAST_S: f64 = 10.0;
+const NOVELTY_S: f64 = 60.0;
 /// Length of a shuffled piece, seconds.
 const SHUFFLED_S: f64 = 0.02;
 /// Level below which the centroid is not compared, dB.
@@ -62,6 +66,9 @@ pub struct Comparison {
     pub onsets: f64,
     /// Distance of a second from the nearest one that was learnt, mean over seconds, nepers; small values are copies.
     pub nearest: f64,
+    /// Distance of a second from the nearest one in the ten seconds before it, mean over seconds, nepers; 0 in a loop. `None` for
+    /// sounds of less than eleven seconds.
+    pub novelty: Option<f64>,
 }
 
 /// Timing of onsets against the grid of sixteenths at a known tempo.
@@ -95,7 +102,7 @@ pub struct Range {
     pub most: f32,
 }
 
-/// Pieces of ten minutes, in parts of ten seconds.
+/// Pieces of ten minutes, in parts of ten seconds, and of a minute for the novelty.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Endurance {
     /// Number of pieces.
@@ -104,6 +111,8 @@ pub struct Endurance {
     pub levels_db: Range,
     /// Onsets a second in the parts.
     pub onsets: Range,
+    /// [Novelty](Comparison::novelty) of the parts, nepers.
+    pub novelty: Range,
     /// Largest error of the tempo over a whole piece, percent; `None` without bars.
     pub tempo_error_percent: Option<f64>,
 }
@@ -189,6 +198,16 @@ pub fn evaluate(
     })
 }
 
+/// Plays a piece as long as a recording, at the tempo and with the knobs that were measured in it.
+///
+/// # Errors
+/// Returns an error if the model is no generator.
+pub(crate) fn play_like(model: &Model, file: &Features, name: &str) -> anyhow::Result<Vec<f32>> {
+    let player = Player::new(model)?;
+    let named = Named::new(name, &styles(std::iter::once(name)));
+    player.play(file.seconds(), &player.settings_of(file, named), 0)
+}
+
 /// Plays a generator.
 struct Player<'a> {
     model: &'a Model,
@@ -235,7 +254,7 @@ impl<'a> Player<'a> {
                 let value = knob.min + position * (knob.max - knob.min);
                 let sound = self.play(KNOB_S, &[(condition.control(), value)], 0)?;
                 let measured = match condition {
-                    Condition::Loudness => level_db(&loudness(&sound, self.sample_rate)),
+                    Condition::Loudness => mean_db(&sound, self.sample_rate),
                     _ => (onset_times(&sound, self.sample_rate).len() as f64 / KNOB_S) as f32,
                 };
                 anyhow::Ok((value, measured))
@@ -257,10 +276,14 @@ impl<'a> Player<'a> {
         };
         let tempo = self.model.header().controls.iter().find(|known| known.name == Condition::Bars.control());
         let tempo = tempo.filter(|_| self.conditions.contains(&Condition::Bars));
+        let minutes = sound.chunks_exact((NOVELTY_S * self.sample_rate) as usize);
+        let novelty =
+            |minute| Traits::of(std::slice::from_ref(&minute), self.sample_rate).novelty.map(|novelty| novelty as f32);
         Ok(Endurance {
             pieces: 1,
-            levels_db: Range::of(parts().map(|part| level_db(&loudness(part, self.sample_rate)))),
+            levels_db: Range::of(parts().map(|part| mean_db(part, self.sample_rate))),
             onsets: Range::of((0..parts().len()).map(onsets)),
+            novelty: Range::of(minutes.filter_map(novelty)),
             tempo_error_percent: tempo.map(|tempo| 100.0 * tempo_error(&times, f64::from(tempo.default))),
         })
     }
@@ -281,6 +304,7 @@ impl Endurance {
             pieces: self.pieces + other.pieces,
             levels_db: range(self.levels_db, other.levels_db),
             onsets: range(self.onsets, other.onsets),
+            novelty: range(self.novelty, other.novelty),
             tempo_error_percent: self
                 .tempo_error_percent
                 .zip(other.tempo_error_percent)
@@ -310,12 +334,6 @@ fn loudness(sound: &[f32], sample_rate: f64) -> Vec<f32> {
     levels
 }
 
-/// Returns the level of the mean power, dB.
-fn level_db(levels: &[f32]) -> f32 {
-    let power: f32 = levels.iter().map(|level| 10.0_f32.powf(level / 10.0)).sum();
-    10.0 * (power / levels.len().max(1) as f32).log10()
-}
-
 /// Returns the times at which sounds begin, seconds.
 fn onset_times(sound: &[f32], sample_rate: f64) -> Vec<f64> {
     onsets(sound, sample_rate).into_iter().map(|sample| sample as f64 / sample_rate).collect()
@@ -341,14 +359,19 @@ struct Traits {
     loudness_db: Vec<f32>,
     centroid_semitones: Vec<f32>,
     onsets: f64,
+    novelty: Option<f64>,
 }
 
 impl Traits {
-    fn of(sounds: &[Vec<f32>], sample_rate: f64) -> Self {
+    fn of(sounds: &[impl AsRef<[f32]>], sample_rate: f64) -> Self {
         let spectrum = MelSpectrum::new(sample_rate, Device::Cpu);
         let (mut mels, mut onsets, mut seconds) = (Vec::new(), 0, 0.0);
         let (mut intervals_ms, mut loudness_db, mut centroid_semitones) = (Vec::new(), Vec::new(), Vec::new());
+        let mut new = Vec::new();
+        let frame_rate = spectrum.frame_rate();
+        let frames = |seconds: f64| (seconds * frame_rate).round() as i64;
         for sound in sounds {
+            let sound = sound.as_ref();
             let mel = spectrum.logarithm(&Tensor::from_slice(sound).view([1, -1])).squeeze_dim(0);
             let times = onset_times(sound, sample_rate);
             intervals_ms.extend(times.windows(2).map(|pair| (1e3 * (pair[1] - pair[0])) as f32));
@@ -356,11 +379,13 @@ impl Traits {
             seconds += sound.len() as f64 / sample_rate;
             loudness_db.extend(loudness(sound, sample_rate));
             centroid_semitones.extend(spectrum.centroids(&mel, AUDIBLE_DB));
+            new.extend(novelties(&mel, frames(NEAREST_S), frames(PAST_S)));
             mels.push(mel);
         }
         let mel = Tensor::cat(&mels, 1);
-        let frame_rate = spectrum.frame_rate();
-        Self { mel, frame_rate, intervals_ms, loudness_db, centroid_semitones, onsets: onsets as f64 / seconds }
+        let onsets = onsets as f64 / seconds;
+        let novelty = (!new.is_empty()).then(|| new.iter().sum::<f64>() / new.len() as f64);
+        Self { mel, frame_rate, intervals_ms, loudness_db, centroid_semitones, onsets, novelty }
     }
 
     /// Compares these sounds with recordings, and with the spectra of those that were learnt.
@@ -372,7 +397,10 @@ impl Traits {
             loudness_db: wasserstein(&self.loudness_db, &reference.loudness_db),
             centroid_semitones: wasserstein(&self.centroid_semitones, &reference.centroid_semitones),
             onsets: self.onsets,
-            nearest: nearest(&self.mel, learnt, (NEAREST_S * self.frame_rate).round() as i64),
+            nearest: nearest(&self.mel, learnt, (NEAREST_S * self.frame_rate).round() as i64)
+                .mean(Kind::Float)
+                .double_value(&[]),
+            novelty: self.novelty,
         }
     }
 }
@@ -391,9 +419,18 @@ fn wasserstein(one: &[f32], other: &[f32]) -> f64 {
     one.iter().zip(&other).map(|(one, other)| (one - other).abs()).sum::<f64>() / QUANTILES as f64
 }
 
+/// Returns the distance of each piece of `frames` from the nearest one in the `past` frames before it, `[band, frame]`.
+fn novelties(mel: &Tensor, frames: i64, past: i64) -> impl Iterator<Item = f64> {
+    let pieces = (past..=mel.size()[1] - frames).step_by(frames as usize);
+    pieces.map(move |start| {
+        let piece = mel.narrow(1, start, frames);
+        nearest(&piece, &mel.narrow(1, start - past, past), frames).double_value(&[0])
+    })
+}
+
 /// Returns the distance of each piece of `frames` from the nearest in `learnt`, both `[band, frame]`: the root of the mean
-/// square over bands and frames, mean over pieces.
-fn nearest(mel: &Tensor, learnt: &Tensor, frames: i64) -> f64 {
+/// square over bands and frames, `[piece]`.
+fn nearest(mel: &Tensor, learnt: &Tensor, frames: i64) -> Tensor {
     let (bands, count) = (mel.size()[0], mel.size()[1] / frames);
     let pieces = mel.narrow(1, 0, count * frames).reshape([bands, count, frames]).transpose(0, 1).contiguous();
     let learnt = learnt.unsqueeze(0);
@@ -402,7 +439,7 @@ fn nearest(mel: &Tensor, learnt: &Tensor, frames: i64) -> f64 {
     let products = learnt.conv1d(&pieces, None::<Tensor>, [1], [0], [1], 1);
     let own = pieces.square().sum_dim_intlist([1_i64, 2].as_slice(), false, Kind::Float).view([1, -1, 1]);
     let squares = (energies - products * 2.0 + own).clamp_min(0.0) / (bands * frames) as f64;
-    squares.amin([2_i64].as_slice(), false).sqrt().mean(Kind::Float).double_value(&[])
+    squares.amin([2_i64].as_slice(), false).sqrt().view([-1])
 }
 
 impl Timing {
@@ -443,17 +480,23 @@ impl GeneratorEvaluation {
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = format!("{:.0} s of generated sound\n", self.seconds);
-        let heads = ["Fréchet", "intervals", "loudness", "centroid", "onsets", "nearest"];
+        let heads = ["Fréchet", "intervals", "loudness", "centroid", "onsets", "nearest", "novelty"];
         text += &format!("{:20} {}\n", "", heads.map(|head| format!("{head:>10}")).join(" "));
         for row in &self.comparisons {
-            let Comparison { frechet, intervals_ms, loudness_db, centroid_semitones, onsets, nearest, .. } = row;
-            let values = [frechet, intervals_ms, loudness_db, centroid_semitones, onsets, nearest];
-            text += &format!("{:20} {}\n", row.name, values.map(|value| format!("{value:>10.3}")).join(" "));
+            let Comparison { frechet, intervals_ms, loudness_db, centroid_semitones, onsets, nearest, novelty, .. } =
+                row;
+            let values =
+                [frechet, intervals_ms, loudness_db, centroid_semitones, onsets, nearest].map(|value| Some(*value));
+            let values = values.into_iter().chain([*novelty]).map(|value| match value {
+                Some(value) => format!("{value:>10.3}"),
+                None => format!("{:>10}", "-"),
+            });
+            text += &format!("{:20} {}\n", row.name, values.collect::<Vec<_>>().join(" "));
         }
         text += &format!(
             "{:20} {}\n",
             "",
-            ["", "ms", "dB", "semitones", "/s", "Np"].map(|unit| format!("{unit:>10}")).join(" ")
+            ["", "ms", "dB", "semitones", "/s", "Np", "Np"].map(|unit| format!("{unit:>10}")).join(" ")
         );
         if let Some(timing) = self.timing {
             for (name, timing) in ["recordings", "generator"].into_iter().zip(timing) {
@@ -467,10 +510,11 @@ impl GeneratorEvaluation {
             let pairs = measured.iter().map(|(knob, measured)| format!("{knob:.1} gives {measured:.1}"));
             text += &format!("{control}, {unit}: {}\n", pairs.collect::<Vec<_>>().join(", "));
         }
-        let Endurance { pieces, levels_db, onsets, tempo_error_percent } = self.endurance;
+        let Endurance { pieces, levels_db, onsets, novelty, tempo_error_percent } = self.endurance;
         text += &format!(
-            "pieces of {LONG_S:.0} s: {pieces}, in parts of {PART_S:.0} s: {:.1} to {:.1} dB, {:.1} to {:.1} onsets a second",
-            levels_db.least, levels_db.most, onsets.least, onsets.most
+            "pieces of {LONG_S:.0} s: {pieces}, in parts of {PART_S:.0} s: {:.1} to {:.1} dB, {:.1} to {:.1} onsets a second; in \
+             parts of {NOVELTY_S:.0} s: novelty {:.2} to {:.2} Np",
+            levels_db.least, levels_db.most, onsets.least, onsets.most, novelty.least, novelty.most
         );
         if let Some(error) = tempo_error_percent {
             text += &format!("; tempo error at most {error:.2} %");
@@ -493,8 +537,15 @@ mod tests {
 
         let learnt = Tensor::randn([4, 100], (Kind::Float, Device::Cpu));
         let copy = learnt.narrow(1, 37, 20);
-        assert!(nearest(&copy, &learnt, 10) < 1e-2);
-        assert!((nearest(&(copy + 2.0), &learnt, 10) - 2.0).abs() < 0.6);
+        let mean = |distances: Tensor| distances.mean(Kind::Float).double_value(&[]);
+        assert!(mean(nearest(&copy, &learnt, 10)) < 1e-2);
+        assert!((mean(nearest(&(copy + 2.0), &learnt, 10)) - 2.0).abs() < 0.6);
+
+        let looped = Tensor::cat(&[&learnt.narrow(1, 0, 37); 4], 1);
+        assert!(novelties(&looped, 10, 40).all(|distance| distance < 1e-2));
+        let new: Vec<f64> = novelties(&learnt, 10, 40).collect();
+        // Independent values of variance 1 are √2 apart, the nearest of 31 places somewhat less.
+        assert!(new.len() == 6 && new.iter().all(|distance| (1.0..1.5).contains(distance)), "{new:?}");
     }
 
     #[test]
