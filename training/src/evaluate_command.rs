@@ -51,10 +51,10 @@ pub fn run(options: &EvaluateArguments) -> anyhow::Result<()> {
     let data = options.sound.data.as_deref().context("use --data, or --dry and --wet for captures")?;
     let cache = options.cache.clone().unwrap_or_else(default_cache);
     let rate = model.as_ref().map_or(Ok(COMMON_RATE), feature_rate)?;
-    let open = |folder: &Path| open_folder(folder, &cache, rate, 0);
-    let training = options.training.as_deref().map(open).transpose()?;
     let (measured, learnt) = open_measured(data, &cache, rate, kind)?;
-    let learnt = training.or(learnt);
+    // All are filtered alike.
+    let open = |folder: &Path| open_folder(folder, &cache, rate, measured.store.format().high_pass);
+    let learnt = options.training.as_deref().map(open).transpose()?.or(learnt);
     match (&model, &options.picture) {
         (Some(model), Some(path)) => picture::draw(model, &measured)?.write_png(path)?,
         (None, Some(_)) => bail!("--picture needs a model"),

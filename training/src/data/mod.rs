@@ -86,7 +86,11 @@ pub fn open_measured(
     let open = |data: DataConfig<'_>| Dataset::open(&DataConfig { rate, ..data });
     let dataset = match kind {
         Kind::Codec => open(CodecConfig::read(path)?.data())?,
-        _ => open(Config::read(path)?.data())?,
+        _ => {
+            let mut config = Config::read(path)?;
+            config.fill()?;
+            open(config.data())?
+        }
     };
     Ok((dataset.measured().clone(), Some(dataset.recordings(Subset::Training).clone())))
 }
