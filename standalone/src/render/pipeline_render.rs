@@ -24,8 +24,10 @@ pub const LISTEN: &str = "listen";
 /// Controls of a generator that have the unit of what can be measured in a recording: onsets a second, and dB.
 pub const DENSITY: &str = "density";
 pub const LOUDNESS: &str = "loudness";
-/// Shortest recording in which they are measured, seconds.
-const MEASURED_S: f64 = 1.0;
+/// Shortest recording in which they are measured, and length of the end of a long one, seconds.
+const MEASURED_S: [usize; 2] = [1, 60];
+/// Lowest sample rate at which they are measured, Hz.
+const MEASURED_HZ: u32 = 8_000;
 /// Checks per second, after the last event, for voices that still sound.
 const CHECKS_PER_S: u32 = 100;
 /// Longest wait for a voice to end, seconds; the longest release of an instrument is 20 s.
@@ -168,9 +170,13 @@ impl<'a> PipelineRender<'a> {
         let mut input = self.input_block.clone();
         self.is_heard = false;
         let mut heard = Vec::new();
+        let [least, most] = MEASURED_S.map(|seconds| seconds * self.sample_rate as usize);
         loop {
             let length = recording.fill(&mut input)?;
             heard.extend_from_slice(&input[0][..length]);
+            if heard.len() > 2 * most {
+                heard.drain(..heard.len() - most);
+            }
             self.advance(Some(&input), length)?;
             if length < input[0].len() {
                 break;
@@ -180,11 +186,12 @@ impl<'a> PipelineRender<'a> {
         self.position = 0;
         self.pipeline.set_control(LISTEN, listen)?;
         let rate = f64::from(self.sample_rate);
-        if heard.len() as f64 > MEASURED_S * rate {
+        let heard = &heard[heard.len().saturating_sub(most)..];
+        if heard.len() > least && self.sample_rate >= MEASURED_HZ {
             for control in measured {
                 let value = match control.name.as_str() {
-                    DENSITY => (onsets(&heard, rate).len() as f64 * rate / heard.len() as f64) as f32,
-                    _ => mean_db(&heard, rate),
+                    DENSITY => (onsets(heard, rate).len() as f64 * rate / heard.len() as f64) as f32,
+                    _ => mean_db(heard, rate),
                 };
                 self.pipeline.set_control(&control.name, control.clamp(value))?;
             }

@@ -58,6 +58,8 @@ fn drums_go_on_from_a_recording() {
     assert!(primed == render("again.wav", &["--prime", "bar.wav", "--block", "100"]));
     let defaults = ["--prime", "bar.wav", "--control", "density=3.3", "--control", "loudness=-43"];
     assert!(primed != render("defaults.wav", &defaults), "what is measured in the bar is not used");
+    let low = ["render", "drums", "--seconds", "1", "--prime", "bar.wav", "--sample-rate", "1000", "--out", "low.wav"];
+    folder.json(&low);
     let fails = |arguments: &[&str], parts: &[&str]| assert_refused(&folder.run(arguments), parts);
     fails(&["render", "drums", "--seconds", "1", "--prime", "none.wav"], &["none.wav"]);
     fails(&["render", "strings", "--seconds", "1", "--prime", "bar.wav"], &["strings"]);
