@@ -72,3 +72,68 @@ impl ModelFactory for OnBuilt {
         self.factory.expects_worker()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers unlike the defaults of the trait.
+    struct Unusual;
+
+    impl ModelFactory for Unusual {
+        fn build(&self, _: u32, _: usize) -> Result<Box<dyn Playable>, LoadError> {
+            Err("built".to_owned().into())
+        }
+        fn sharing_key(&self) -> Option<String> {
+            Some("key".into())
+        }
+        fn uses_audio_input(&self) -> bool {
+            true
+        }
+        fn channels(&self) -> InputChannels {
+            InputChannels::Stereo
+        }
+        fn start(&self) -> SessionStart {
+            SessionStart { seed: 7, ..Default::default() }
+        }
+        fn worst_case_load(&self) -> Vec<Action> {
+            Vec::new()
+        }
+        fn smaller(&self) -> Option<Arc<dyn ModelFactory>> {
+            Some(Arc::new(Self))
+        }
+        fn variant(&self) -> Option<String> {
+            Some("half".into())
+        }
+        fn work(&self) -> f64 {
+            0.5
+        }
+        fn spread(&self, _: Driver, _: Setup) -> Option<Box<dyn ModelFactory>> {
+            Some(Box::new(Self))
+        }
+        fn is_program(&self) -> bool {
+            true
+        }
+        fn expects_worker(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn all_answers_are_passed_on_and_builds_are_told() {
+        let built = Arc::new(AtomicBool::new(false));
+        let hook = OnBuilt { factory: Arc::new(Unusual), built: built.clone() };
+        let setup = Setup { sample_rate: 48_000, max_block: 64 };
+        let spread = hook.spread(Driver::Inline, setup).expect("it can be spread");
+        let smaller = hook.smaller().expect("there is a smaller one");
+        for factory in [&hook as &dyn ModelFactory, &*spread, &*smaller] {
+            assert!(factory.is_program() && factory.expects_worker() && factory.uses_audio_input());
+            assert!(factory.spread(Driver::Inline, setup).is_some() && factory.smaller().is_some());
+            assert_eq!((factory.variant().as_deref(), factory.work()), (Some("half"), 0.5));
+            assert_eq!((factory.sharing_key().as_deref(), factory.start().seed), (Some("key"), 7));
+            assert_eq!(factory.channels(), InputChannels::Stereo);
+            built.store(false, Relaxed);
+            assert!(factory.build(48_000, 1).is_err() && built.load(Relaxed));
+        }
+    }
+}

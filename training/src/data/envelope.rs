@@ -9,7 +9,7 @@ use super::store::Recordings;
 /// Most notes that are measured.
 const MAX_NOTES: usize = 500;
 /// Longest recording that counts as a single note, seconds.
-const NOTE_S: f64 = 15.0;
+pub(super) const NOTE_S: f64 = 15.0;
 /// Level below a note's loudest part at which it begins and ends, dB.
 const ENDS_DB: f32 = 40.0;
 /// Level below the loudest part from which a note has been reached, and until which it is held, dB.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use ondes_canvas::{Align, Canvas, Colour};
 
+use super::envelope::NOTE_S;
 use super::shard::quantile;
 use super::store::Recordings;
 use crate::axis::{Axis, label};
@@ -149,17 +150,20 @@ impl DataReport {
     }
 }
 
-/// Returns true if most of some recordings keep to a pitch.
+/// Returns true if most of some recordings are short and keep to a pitch. Longer ones are not read, whatever their length.
 fn are_single_notes(recordings: &Recordings) -> anyhow::Result<bool> {
     let every = recordings.indices.len().div_ceil(MEASURED).max(1);
-    let some = recordings.subset(recordings.indices.iter().copied().step_by(every).collect());
     let (mut voiced, mut single) = (0, 0);
-    for (features, index) in some.features().zip(&some.indices) {
-        let (features, pitch) = (features?, recordings.store.recordings()[*index].pitch);
-        let Some(median) = pitch else { continue };
+    for &index in recordings.indices.iter().step_by(every) {
+        let recording = &recordings.store.recordings()[index];
+        let Some(median) = recording.pitch else { continue };
+        voiced += 1;
+        if recordings.store.format().rate.seconds(recording.frames) > NOTE_S {
+            continue;
+        }
+        let features = recordings.store.features(index)?;
         let is_near = |(pitch, _): &(&f32, &f32)| (**pitch - median).abs() <= NOTE_SEMITONES;
         let with_pitch = || features.pitch().iter().zip(features.voiced()).filter(|(_, voiced)| **voiced > 0.5);
-        voiced += 1;
         single += usize::from(with_pitch().filter(is_near).count() as f64 >= NOTE_SHARE * with_pitch().count() as f64);
     }
     Ok(2 * single > voiced)
@@ -188,6 +192,14 @@ mod tests {
         let rich = (0..24).flat_map(|note| [(48.0 + note as f32, -40.0), (48.0 + note as f32, -18.0)]).collect();
         let report = DataReport { recordings: 48, seconds: 700.0, voiced: 0.8, points: rich, are_single_notes: true };
         assert_eq!(report.text().lines().count(), 1, "{}", report.text());
+        // Notes of a pitch that differ by `usual` dB, and by 9 dB at every fifth pitch, as on another string.
+        let spread = |usual: f32| {
+            let note =
+                |note: usize| [0.0, if note.is_multiple_of(5) { 9.0 } else { usual }].map(|db| (note as f32, db));
+            DataReport { points: (0..30).flat_map(note).collect(), ..report.clone() }
+        };
+        assert!(spread(2.5).has_one_dynamic() && !spread(5.0).has_one_dynamic());
+        assert!(!DataReport { are_single_notes: false, ..spread(2.5) }.has_one_dynamic(), "phrases");
         let folder = tempfile::tempdir().expect("a folder");
         let chart = folder.path().join("notes.png");
         report.draw().write_png(&chart).expect("it is written");
