@@ -32,7 +32,8 @@ impl FilterBank {
         let corner = |index: usize| hz(low + (high - low) * index as f32 / (bands + 1) as f32);
         let band = |index| {
             let [left, middle, right] = [corner(index), corner(index + 1), corner(index + 2)];
-            let first = (left / bin_hz).ceil() as usize;
+            // A band above half the sample rate has no bins.
+            let first = ((left / bin_hz).ceil() as usize).min(size / 2 + 1);
             let last = ((right / bin_hz) as usize).min(size / 2);
             let weight = |bin: usize| {
                 let bin_centre = bin as f32 * bin_hz;
@@ -148,5 +149,10 @@ mod tests {
             assert!((10.0 * power.log10() + 20.0).abs() < 0.5);
         }
         assert!(spectrogram(&[0.0; 10], 2, &bank).iter().flatten().all(|&db| db == FLOOR_DB));
+        // At a low sample rate the upper bands stay empty.
+        let bank = FilterBank::new(40, 40.0, 16_000.0, FFT_SIZE, 16_000);
+        for column in spectrogram(&samples, 9, &bank) {
+            assert!(column[10] > -30.0 && column[39] == FLOOR_DB);
+        }
     }
 }

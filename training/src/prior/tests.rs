@@ -2,7 +2,7 @@ use std::f64::consts::{E, PI};
 use std::path::Path;
 
 use ondes_engine::media::{WavBits, WavWriter};
-use ondes_engine::model::{Curve, Kind, Model, file};
+use ondes_engine::model::{Curve, Header, Kind, Model, file};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_torch::TorchWeights;
 use tch::{Device, Tensor};
@@ -14,6 +14,7 @@ use super::network::{self, DRAWN, PRIOR, Spread};
 use super::task::{NATS, generated};
 use super::*;
 use crate::codec::{self, CodecConfig};
+use crate::evaluate::picture;
 use crate::trainer::{Length, Task, Trainer, TrainerOptions};
 
 /// Sample rate of the tests, Hz.
@@ -421,8 +422,21 @@ fn a_generator_is_compared_with_recordings() {
         assert!(same < 0.05 && other > 10.0 * same.max(1e-3), "{same} and {other}: {evaluation:?}");
     }
     assert!((same.onsets - 4.5).abs() < 0.2, "{}", same.onsets);
+    // The recordings repeat themselves.
+    let [repeats, never] = [same, noise].map(|row| row.novelty.expect("recordings of more than ten seconds"));
+    assert!(repeats < 0.5 * never, "{repeats} and {never}");
     assert_eq!(evaluation.responses.len(), network::conditions(model).expect("a generator").len());
     assert_eq!(evaluation.endurance.pieces, 2);
     assert!(evaluation.timing.is_none() && evaluation.endurance.tempo_error_percent.is_none());
     assert!(evaluation.text().contains("generator"));
+    // What is drawn is what the generator plays, not what its codec makes of the recordings.
+    let drawn = |model: &Model| {
+        let path = folder.path().join("picture.png");
+        picture::draw(model, &recordings).expect("it can be drawn").write_png(&path).expect("a picture");
+        std::fs::read(path).expect("a picture")
+    };
+    let codec = file::read(&folder.path().join("codec.ondes")).expect("a codec");
+    let named_alike = Header { card: model.header().card.clone(), ..codec.header().clone() };
+    let codec = Model::new(named_alike, codec.weights().clone()).expect("a codec");
+    assert!(drawn(model) == drawn(model) && drawn(model) != drawn(&codec));
 }
