@@ -1,4 +1,4 @@
-//! Levels: decibels, amplitudes and peaks.
+//! Levels: decibels, amplitudes, moving means and peaks.
 
 /// Largest magnitude of a sample that enters any processing, +120 dBFS: far above any sound, also above 16-bit integers
 /// that were written as floats, and far below what overflows in a square or a sum.

@@ -17,10 +17,11 @@ const SPECTRUM_S: f64 = 0.023;
 const STEP_S: f64 = 0.005;
 /// Compression of amplitudes before they are compared, as a factor within a logarithm of 1 + x.
 const COMPRESSION: f32 = 1_000.0;
-/// Rise of the compressed spectrum, mean over its bins, that is an onset, besides that of noise: so many times the mean
-/// rise around it, within this time to both sides, seconds.
+/// Least rise of an onset, mean over the bins of the compressed spectrum, above that of noise.
 const RISE: f32 = 0.08;
+/// Rise of noise, in mean rises around the onset.
 const RISE_OF_NOISE: f32 = 2.0;
+/// Time around an onset whose mean rise counts as noise, to both sides, seconds.
 const AROUND_S: f64 = 0.1;
 /// Time in which an onset is the largest rise, to both sides, seconds.
 const ALONE_S: f64 = 0.03;

@@ -1,7 +1,7 @@
 //! `ondes render`: MIDI files, recordings or sessions to WAV files.
 //!
-//! [`arguments`] is the command line. [`model_renderer`] renders one file: from a [`source`] (a [`midi_score`] or a
-//! [`recording_reader`]), through a pipeline ([`pipeline_render`]), to an [`output_target`] as [`wav_output`], with a
+//! [`arguments`] is the command line. [`model_renderer`] renders one file: from a [`source`] (a [`midi_score`], a
+//! [`recording_reader`], or nothing but a recording to go on from, [`prime`]), through a pipeline ([`pipeline_render`]), to an [`output_target`] as [`wav_output`], with a
 //! [`loudness`] if one is asked for; [`report`] has the results. [`batch`] renders many files, in [`shard`]s if asked
 //! to; [`session`] renders the tracks of a session.
 
@@ -13,6 +13,7 @@ mod model_renderer;
 pub(crate) mod output_target;
 mod parameter_arguments;
 mod pipeline_render;
+mod prime;
 mod recording_reader;
 mod report;
 mod session;

@@ -10,12 +10,13 @@ use ondes_engine::dsp::cabinet::Cabinet;
 use ondes_engine::executor;
 use ondes_engine::media::display_name;
 use ondes_engine::model::card::Levels;
-use ondes_engine::model::{Control, Kind, Model};
+use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{ControlSource, InputChannels, Pipeline, PipelineOptions, Transport};
 
 use super::arguments::RenderArguments;
 use super::output_target::OutputTarget;
-use super::pipeline_render::{DENSITY, FinishedRender, LISTEN, LOUDNESS, PipelineRender};
+use super::pipeline_render::{FinishedRender, PipelineRender};
+use super::prime::{LISTEN, Prime};
 use super::report::{RenderReport, amplitude_db};
 use super::source::RenderSource;
 use super::wav_output::WavOutput;
@@ -66,7 +67,10 @@ impl<'a> ModelRenderer<'a> {
         let sample_rate = arguments.sample_rate.unwrap_or_else(|| source_reader.natural_rate(model));
         let chain = self.chain(sample_rate)?;
         let channels = source_reader.channels(arguments);
-        let pipeline = self.reuse_or_build_pipeline(idle, sample_rate, channels)?;
+        let mut pipeline = self.reuse_or_build_pipeline(idle, sample_rate, channels)?;
+        if let RenderSource::Generated(_, Some(prime)) = &source_reader {
+            self.apply_measured(prime, &mut pipeline)?;
+        }
         let [reverb, _] = arguments.chain_settings().reverb;
         let output_channels = if reverb > 0.0 { 2 } else { pipeline.channels() };
         let is_instrument = model.header().kind == Kind::Instrument;
@@ -100,7 +104,7 @@ impl<'a> ModelRenderer<'a> {
             RenderSource::Generated(seconds, prime) => {
                 let samples = (*seconds * f64::from(sample_rate)).ceil() as u64;
                 let primed = match prime {
-                    Some(recording) => render.prime(recording, self.position_of(LISTEN), &self.measured_controls()),
+                    Some(prime) => render.prime(&mut prime.recording, self.position_of(LISTEN)),
                     None => Ok(render),
                 };
                 primed.with_context(|| arguments.model.display().to_string())?.generate(samples)?
@@ -190,13 +194,15 @@ impl<'a> ModelRenderer<'a> {
         set.or_else(|| Some(control?.default)).unwrap_or_default()
     }
 
-    /// Lists the controls that a recording tells and the command line does not.
-    fn measured_controls(&self) -> Vec<&'a Control> {
+    /// Sets the controls that a recording tells and the command line does not.
+    fn apply_measured(&self, prime: &Prime, pipeline: &mut Pipeline) -> anyhow::Result<()> {
         let is_set = |name: &str| self.arguments.controls.iter().any(|(known, _)| known == name);
-        let controls = self.model.header().controls.iter();
-        controls
-            .filter(|control| [DENSITY, LOUDNESS].contains(&control.name.as_str()) && !is_set(&control.name))
-            .collect()
+        for control in self.model.header().controls.iter().filter(|control| !is_set(&control.name)) {
+            if let Some(value) = prime.measured(control) {
+                pipeline.set_control(&control.name, value)?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the levels on the model's card.

@@ -6,28 +6,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use ondes_engine::chain::Chain;
-use ondes_engine::dsp::loudness::mean_db;
-use ondes_engine::dsp::onsets::onsets;
 use ondes_engine::instrument::{Event, TempoChange};
-use ondes_engine::model::Control;
 use ondes_engine::panics::contain;
 use ondes_engine::pipeline::{Pipeline, Transport};
 
+use super::prime::LISTEN;
 use super::recording_reader::RecordingReader;
 use super::report::InvalidOutput;
 use super::wav_output::WavOutput;
 use crate::interrupt;
 use crate::progress::RenderProgress;
 
-/// Control of a generator: how far it goes on from what it hears.
-pub const LISTEN: &str = "listen";
-/// Controls of a generator that have the unit of what can be measured in a recording: onsets a second, and dB.
-pub const DENSITY: &str = "density";
-pub const LOUDNESS: &str = "loudness";
-/// Shortest recording in which they are measured, and length of the end of a long one, seconds.
-const MEASURED_S: [usize; 2] = [1, 60];
-/// Lowest sample rate at which they are measured, Hz.
-const MEASURED_HZ: u32 = 8_000;
 /// Checks per second, after the last event, for voices that still sound.
 const CHECKS_PER_S: u32 = 100;
 /// Longest wait for a voice to end, seconds; the longest release of an instrument is 20 s.
@@ -142,61 +131,36 @@ impl<'a> PipelineRender<'a> {
     /// # Errors
     /// Returns an error if the recording is damaged, the sound cannot be written or the work is interrupted.
     pub fn play_recording(mut self, recording: &mut RecordingReader) -> anyhow::Result<FinishedRender> {
-        let mut input = self.input_block.clone();
-        loop {
-            let length = recording.fill(&mut input)?;
-            self.advance(Some(&input), length)?;
-            if length < input[0].len() {
-                break;
-            }
-        }
+        self.hear(recording)?;
         self.advance_to(self.position + self.tail_samples())?;
         Ok(self.finish())
     }
 
     /// Lets the model hear a recording as what it has played, without writing what it plays meanwhile, and sets the control
-    /// that this takes to `listen` for what follows. The controls in `measured` are set to what is measured in the
-    /// recording: [`DENSITY`] and [`LOUDNESS`].
+    /// that this takes to `listen` for what follows.
     ///
     /// # Errors
     /// Returns an error if the model cannot listen, the recording is damaged or the work is interrupted.
-    pub fn prime(
-        mut self,
-        recording: &mut RecordingReader,
-        listen: f32,
-        measured: &[&Control],
-    ) -> anyhow::Result<Self> {
+    pub fn prime(mut self, recording: &mut RecordingReader, listen: f32) -> anyhow::Result<Self> {
         self.pipeline.set_control(LISTEN, 1.0)?;
-        let mut input = self.input_block.clone();
         self.is_heard = false;
-        let mut heard = Vec::new();
-        let [least, most] = MEASURED_S.map(|seconds| seconds * self.sample_rate as usize);
-        loop {
-            let length = recording.fill(&mut input)?;
-            heard.extend_from_slice(&input[0][..length]);
-            if heard.len() > 2 * most {
-                heard.drain(..heard.len() - most);
-            }
-            self.advance(Some(&input), length)?;
-            if length < input[0].len() {
-                break;
-            }
-        }
+        self.hear(recording)?;
         self.is_heard = true;
         self.position = 0;
         self.pipeline.set_control(LISTEN, listen)?;
-        let rate = f64::from(self.sample_rate);
-        let heard = &heard[heard.len().saturating_sub(most)..];
-        if heard.len() > least && self.sample_rate >= MEASURED_HZ {
-            for control in measured {
-                let value = match control.name.as_str() {
-                    DENSITY => (onsets(heard, rate).len() as f64 * rate / heard.len() as f64) as f32,
-                    _ => mean_db(heard, rate),
-                };
-                self.pipeline.set_control(&control.name, control.clamp(value))?;
+        Ok(self)
+    }
+
+    /// Sends a whole recording through the model.
+    fn hear(&mut self, recording: &mut RecordingReader) -> anyhow::Result<()> {
+        let mut input = self.input_block.clone();
+        loop {
+            let length = recording.fill(&mut input)?;
+            self.advance(Some(&input), length)?;
+            if length < input[0].len() {
+                return Ok(());
             }
         }
-        Ok(self)
     }
 
     /// Renders `samples` that the model generates.

@@ -1,12 +1,13 @@
 //! Sources of a render: notes, a recording, or none.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{ControlSource, InputChannels};
 
 use super::arguments::RenderArguments;
 use super::midi_score::MidiScore;
+use super::prime::Prime;
 use super::recording_reader::RecordingReader;
 
 /// Open source of a render.
@@ -14,7 +15,7 @@ pub enum RenderSource {
     Midi(MidiScore),
     Recording(Box<RecordingReader>),
     /// Length in seconds that the model generates, and the recording that it goes on from.
-    Generated(f64, Option<Box<RecordingReader>>),
+    Generated(f64, Option<Prime>),
 }
 
 impl RenderSource {
@@ -24,11 +25,9 @@ impl RenderSource {
     /// Returns an error if the file is of another kind or cannot be read.
     pub fn open(path: &Path, arguments: &RenderArguments, model: &Model) -> anyhow::Result<Self> {
         if let Some(seconds) = arguments.generated_seconds() {
-            let open = |path: &PathBuf| {
-                let rate = arguments.sample_rate.unwrap_or(model.header().sample_rate);
-                RecordingReader::open(path, Some(rate), InputChannels::Mono).map(Box::new)
-            };
-            return Ok(Self::Generated(seconds, arguments.prime.as_ref().map(open).transpose()?));
+            let rate = arguments.sample_rate.unwrap_or(model.header().sample_rate);
+            let prime = arguments.prime.as_ref().map(|path| Prime::open(path, rate));
+            return Ok(Self::Generated(seconds, prime.transpose()?));
         }
         Ok(match arguments.source() {
             ControlSource::Notes => Self::Midi(MidiScore::read(path, arguments.track.as_deref(), arguments.channel)?),

@@ -1,5 +1,10 @@
 //! The bundled generator: by itself at a tempo, by keys, and going on from a recording.
 
+use std::path::Path;
+
+use ondes_engine::dsp::loudness::mean_db;
+use ondes_engine::dsp::onsets::onsets;
+
 use crate::common::{Folder, assert_refused};
 
 #[test]
@@ -56,11 +61,22 @@ fn drums_go_on_from_a_recording() {
     let primed = render("primed.wav", &["--prime", "bar.wav"]);
     assert!(primed != render("alone.wav", &[]) && primed != bar);
     assert!(primed == render("again.wav", &["--prime", "bar.wav", "--block", "100"]));
-    let defaults = ["--prime", "bar.wav", "--control", "density=3.3", "--control", "loudness=-43"];
-    assert!(primed != render("defaults.wav", &defaults), "what is measured in the bar is not used");
+    let [density, loudness] = measured(&folder.path("bar.wav"));
+    let [density, loudness] = [format!("density={density}"), format!("loudness={loudness}")];
+    let stated = ["--prime", "bar.wav", "--control", &density, "--control", &loudness];
+    assert!(primed == render("stated.wav", &stated), "measured: {density} {loudness}");
+    assert!(primed != render("other.wav", &["--prime", "bar.wav", "--control", "density=1.5"]));
     let low = ["render", "drums", "--seconds", "1", "--prime", "bar.wav", "--sample-rate", "1000", "--out", "low.wav"];
     folder.json(&low);
     let fails = |arguments: &[&str], parts: &[&str]| assert_refused(&folder.run(arguments), parts);
     fails(&["render", "drums", "--seconds", "1", "--prime", "none.wav"], &["none.wav"]);
     fails(&["render", "strings", "--seconds", "1", "--prime", "bar.wav"], &["strings"]);
+}
+
+/// Returns the onsets a second and the level in dB of a recording of one channel.
+fn measured(path: &Path) -> [f32; 2] {
+    let mut reader = hound::WavReader::open(path).expect("a WAV");
+    let sound: Vec<f32> = reader.samples().map(|sample| sample.expect("a sample")).collect();
+    let density = onsets(&sound, 48_000.0).len() as f64 * 48_000.0 / sound.len() as f64;
+    [density as f32, mean_db(&sound, 48_000.0)]
 }
