@@ -1,4 +1,4 @@
-// Processes that train together, by the collectives of libtorch (c10d) over Gloo.
+// Processes that train together, by the collectives of libtorch (c10d) over Gloo, and over NCCL for tensors on GPUs.
 
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
@@ -6,6 +6,9 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <dlfcn.h>
+
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -34,13 +37,44 @@ char* guarded(const Run& run) {
   }
 }
 
+// Constructors in libtorch_cuda.so, which is not on every machine, and whose headers need those of CUDA and NCCL.
+constexpr char NCCL_OPTIONS[] = "_ZN4c10d16ProcessGroupNCCL7OptionsC1Eb";
+constexpr char NCCL[] =
+    "_ZN4c10d16ProcessGroupNCCLC1EN3c1013intrusive_ptrINS_5StoreENS1_6detail34intrusive_target_default_null_typeIS3_"
+    "EEEEiiNS2_INS0_7OptionsENS5_IS8_EEEE";
+// Bytes for either object: in libtorch 2.11.0, the only one that this links with, they have 248 and 1112.
+constexpr size_t ROOM = 4096;
+
+// Constructs an object of a class derived from `Base`, with `Base` at its start, by the name of its constructor. The object
+// is freed by its own destructor.
+template <typename Base, typename... Arguments>
+c10::intrusive_ptr<Base> constructed(const char* constructor, Arguments... arguments) {
+  void* const function = dlsym(RTLD_DEFAULT, constructor);
+  TORCH_CHECK(function != nullptr, "this libtorch has no NCCL");
+  void* const place = ::operator new(ROOM);
+  try {
+    reinterpret_cast<void (*)(void*, Arguments...)>(function)(place, std::move(arguments)...);
+  } catch (...) {
+    ::operator delete(place);
+    throw;
+  }
+  return c10::intrusive_ptr<Base>::unsafe_steal_from_new(static_cast<Base*>(place));
+}
+
 struct Group {
   c10::intrusive_ptr<c10d::Store> store;
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> processes;
+  c10::intrusive_ptr<c10d::Backend> gloo;
+  // Null until GPUs are joined.
+  c10::intrusive_ptr<c10d::Backend> nccl;
+
+  const c10::intrusive_ptr<c10d::Backend>& backend(const at::Tensor& tensor) const {
+    TORCH_CHECK(!tensor.is_cuda() || nccl, "the GPUs are not joined");
+    return tensor.is_cuda() ? nccl : gloo;
+  }
 
   c10::intrusive_ptr<c10d::Work> start_sum(const at::Tensor& tensor) const {
     std::vector<at::Tensor> tensors{tensor};
-    return processes->allreduce(tensors);
+    return backend(tensor)->allreduce(tensors);
   }
 };
 
@@ -136,26 +170,49 @@ char* ondes_group_join(const char* host, uint16_t port, bool serves, const char*
     const auto gloo = c10d::ProcessGroupGloo::Options::create(timeout);
     gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
     auto processes = c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, gloo);
-    *out = new Group{std::move(store), std::move(processes)};
+    *out = new Group{std::move(store), std::move(processes), {}};
+  });
+}
+
+// Returns whether NCCL is there.
+bool ondes_group_has_nccl() {
+  return dlsym(RTLD_DEFAULT, NCCL) != nullptr;
+}
+
+// Joins the GPUs of all processes, each of which must have its own. Returns null, or what went wrong.
+char* ondes_group_join_gpus(Group* group, double timeout_s) {
+  return guarded([&] {
+    // A failed sum is to end this call, not the process.
+    setenv("TORCH_NCCL_BLOCKING_WAIT", "1", 0);
+    auto options = constructed<c10d::Backend::Options>(NCCL_OPTIONS, false);
+    options->timeout = std::chrono::milliseconds(static_cast<int64_t>(1e3 * timeout_s));
+    const auto& gloo = group->gloo;
+    auto store = c10::make_intrusive<c10d::PrefixStore>("nccl", group->store);
+    group->nccl = constructed<c10d::Backend, c10::intrusive_ptr<c10d::Store>, int, int>(
+        NCCL, std::move(store), gloo->getRank(), gloo->getSize(), std::move(options));
   });
 }
 
 void ondes_group_leave(Group* group) {
+  if (group->nccl) {
+    // All sums have ended, or another process has gone: there is nothing to wait for.
+    free(guarded([&] { group->nccl->abort(); }));
+  }
   delete group;
 }
 
-// Replaces a tensor of the CPU by its sum over the processes.
+// Replaces a tensor by its sum over the processes.
 char* ondes_group_sum(const Group* group, const at::Tensor* tensor) {
   return guarded([&] { group->start_sum(*tensor)->wait(); });
 }
 
-// Replaces a tensor of the CPU by that of a process.
+// Replaces a tensor by that of a process.
 char* ondes_group_broadcast(const Group* group, const at::Tensor* tensor, int root) {
   return guarded([&] {
     std::vector<at::Tensor> tensors{*tensor};
     c10d::BroadcastOptions options;
     options.rootRank = root;
-    group->processes->broadcast(tensors, options)->wait();
+    group->backend(*tensor)->broadcast(tensors, options)->wait();
   });
 }
 

@@ -35,6 +35,8 @@ mod shim {
             timeout_s: f64,
             out: *mut *mut c_void,
         ) -> *mut c_char;
+        pub safe fn ondes_group_has_nccl() -> bool;
+        pub fn ondes_group_join_gpus(group: *mut c_void, timeout_s: f64) -> *mut c_char;
         pub fn ondes_group_leave(group: *mut c_void);
         pub fn ondes_group_sum(group: *const c_void, tensor: *const c_void) -> *mut c_char;
         pub fn ondes_group_broadcast(group: *const c_void, tensor: *const c_void, root: c_int) -> *mut c_char;
@@ -89,6 +91,8 @@ pub struct Group {
     handle: NonNull<c_void>,
     rank: usize,
     size: usize,
+    /// GPUs add up among themselves.
+    gpus_are_joined: bool,
 }
 
 impl fmt::Debug for Group {
@@ -106,7 +110,6 @@ impl Group {
     pub fn join(membership: &Membership) -> anyhow::Result<Self> {
         let Membership { rank, size, host, port, is_served, restarts, .. } = membership;
         let meeting = || format!("process {rank} of {size} cannot meet the others at {host}:{port}");
-        let timeout = std::env::var(TIMEOUT_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(TIMEOUT_S);
         let address = own_address(host, *port).with_context(meeting)?;
         // Keys of an earlier start may still be in the launcher's store.
         let prefix = CString::new(format!("ondes/{restarts}")).context("a prefix")?;
@@ -122,13 +125,41 @@ impl Group {
                 address.as_ptr(),
                 c_int::try_from(*rank)?,
                 c_int::try_from(*size)?,
-                timeout,
+                timeout_s(),
                 &raw mut out,
             )
         };
         checked(error).map_err(|GroupError(text)| anyhow::anyhow!(text)).with_context(meeting)?;
         let handle = NonNull::new(out).with_context(meeting)?;
-        Ok(Self { handle, rank: *rank, size: *size })
+        Ok(Self { handle, rank: *rank, size: *size, gpus_are_joined: false })
+    }
+
+    /// Joins the GPUs of the processes by NCCL, if all processes call this with `true`: each then has one of its own, and
+    /// an NVIDIA libtorch. Otherwise tensors on GPUs pass through the CPU's memory.
+    ///
+    /// # Errors
+    /// Returns an error if a process has gone, or NCCL cannot be started.
+    pub fn join_gpus(&mut self, has_own_gpu: bool) -> anyhow::Result<()> {
+        let can = has_own_gpu && shim::ondes_group_has_nccl();
+        if self.sums(&[f64::from(u8::from(can))])?[0] as usize == self.size {
+            self.start_nccl()?;
+        }
+        Ok(())
+    }
+
+    #[expect(unsafe_code)]
+    pub(super) fn start_nccl(&mut self) -> anyhow::Result<()> {
+        // SAFETY: the handle is alive, and no other thread uses it.
+        let error = unsafe { shim::ondes_group_join_gpus(self.handle.as_ptr(), timeout_s()) };
+        checked(error).map_err(|GroupError(text)| anyhow::anyhow!("the GPUs cannot be joined: {text}"))?;
+        self.gpus_are_joined = true;
+        Ok(())
+    }
+
+    /// Returns whether tensors on a device are summed there.
+    #[must_use]
+    pub fn sums_on(&self, device: Device) -> bool {
+        device == Device::Cpu || self.gpus_are_joined && device.is_cuda()
     }
 
     /// Returns the index of this process.
@@ -149,13 +180,13 @@ impl Group {
         rows_of(self.rank, self.size, rows)
     }
 
-    /// Replaces a tensor by its sum over the processes. One on a GPU passes through the CPU's memory.
+    /// Replaces a tensor by its sum over the processes.
     ///
     /// # Errors
     /// Returns an error if a process has gone.
     #[expect(unsafe_code)]
     pub fn sum(&self, tensor: &mut Tensor) -> Result<(), GroupError> {
-        self.through_cpu(tensor, |tensor| {
+        self.on_device_of_sums(tensor, |tensor| {
             // SAFETY: group and tensor are alive, and the call ends when the sum is there.
             checked(unsafe { shim::ondes_group_sum(self.handle.as_ptr(), tensor.as_ptr().cast()) })
         })
@@ -167,22 +198,24 @@ impl Group {
     /// Returns an error if a process has gone.
     #[expect(unsafe_code)]
     pub fn broadcast(&self, tensor: &mut Tensor) -> Result<(), GroupError> {
-        self.through_cpu(tensor, |tensor| {
+        self.on_device_of_sums(tensor, |tensor| {
             // SAFETY: as in `sum`.
             checked(unsafe { shim::ondes_group_broadcast(self.handle.as_ptr(), tensor.as_ptr().cast(), 0) })
         })
     }
 
-    fn through_cpu(
+    /// Runs a collective on a tensor where and as it is, or on a copy.
+    fn on_device_of_sums(
         &self,
         tensor: &mut Tensor,
         run: impl FnOnce(&Tensor) -> Result<(), GroupError>,
     ) -> Result<(), GroupError> {
         tch::no_grad(|| {
-            if tensor.device() == Device::Cpu && tensor.is_contiguous() {
+            let device = if self.sums_on(tensor.device()) { tensor.device() } else { Device::Cpu };
+            if tensor.device() == device && tensor.is_contiguous() {
                 return run(tensor);
             }
-            let copy = tensor.to_device(Device::Cpu).contiguous();
+            let copy = tensor.to_device(device).contiguous();
             run(&copy)?;
             tensor.copy_(&copy);
             Ok(())
@@ -213,6 +246,10 @@ impl Group {
         self.broadcast(&mut tensor)?;
         Vec::try_from(&tensor).map_err(|error: tch::TchError| GroupError(error.to_string()))
     }
+}
+
+fn timeout_s() -> f64 {
+    std::env::var(TIMEOUT_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(TIMEOUT_S)
 }
 
 /// Returns the range of a batch of `rows` rows that a process computes.
@@ -248,7 +285,7 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// Divides a flat gradient on the CPU, to which the gradients of `leaves` belong in order, each up to its end, into
+    /// Divides a flat gradient on a device [of sums](Group::sums_on), to which the gradients of `leaves` belong in order, each up to its end, into
     /// buckets of at least `bucket_elements`.
     #[must_use]
     #[expect(unsafe_code)]

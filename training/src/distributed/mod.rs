@@ -1,5 +1,5 @@
 //! Training by several processes, on one machine or on many: each computes its rows of every batch, and gradients are
-//! summed by the collectives of libtorch (c10d) over Gloo.
+//! summed by the collectives of libtorch (c10d): over Gloo in the memory of CPUs, over NCCL in that of GPUs.
 //!
 //! [`membership`] reads who a process is from the variables of `torchrun`, Slurm or Open MPI, [`launch`] starts processes
 //! on this machine, and [`Group`] connects them. All processes take the same decisions, since they see the same sums;
@@ -25,9 +25,12 @@ pub use membership::Membership;
 /// Returns an error if the processes do not meet.
 pub fn join(membership: &Membership, options: &mut TrainerOptions) -> anyhow::Result<()> {
     let gpus = tch::Cuda::device_count();
-    if gpus > 0 && matches!(options.device.as_str(), "auto" | "cuda") {
+    let is_chosen = gpus > 0 && matches!(options.device.as_str(), "auto" | "cuda");
+    if is_chosen {
         options.device = format!("cuda:{}", membership.local_rank as i64 % gpus);
     }
-    options.group = Some(Rc::new(Group::join(membership)?));
+    let mut group = Group::join(membership)?;
+    group.join_gpus(is_chosen && (membership.local_rank as i64) < gpus)?;
+    options.group = Some(Rc::new(group));
     Ok(())
 }

@@ -55,6 +55,29 @@ fn processes_add_up_and_hear_the_first() {
 }
 
 #[test]
+fn gpus_add_up_among_themselves_where_each_process_has_one() {
+    let gpus = tch::Cuda::device_count() as usize;
+    let results = together(gpus.max(2), |group| {
+        let mut group = Rc::into_inner(group).expect("it is not shared");
+        if gpus < 2 {
+            // libtorch either lacks NCCL, or NCCL refuses to start without GPUs; nothing else changes.
+            let error = group.start_nccl().expect_err("there are no GPUs").to_string();
+            assert!(error.contains("has no NCCL") || error.contains("no GPUs found"), "{error}");
+            return (group.sums_on(Device::Cuda(0)), group.sums(&[1.0]).expect("all are there")[0]);
+        }
+        group.join_gpus(true).expect("each has one");
+        let device = Device::Cuda(group.rank());
+        let mut tensor = Tensor::ones([3, 5], (Kind::Float, device));
+        group.sum(&mut tensor).expect("all are there");
+        (tensor.device() == device && group.sums_on(device), tensor.double_value(&[2, 4]))
+    });
+    if gpus < 2 {
+        println!("not run: sums over NCCL need two NVIDIA GPUs and their libtorch");
+    }
+    assert!(results.iter().all(|result| *result == (gpus >= 2, gpus.max(2) as f64)), "{results:?}");
+}
+
+#[test]
 fn buckets_add_up_while_the_backward_pass_runs() {
     let results = together(2, |group| {
         let gradients = Tensor::zeros([48], (Kind::Float, Device::Cpu));

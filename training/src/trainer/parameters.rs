@@ -127,7 +127,7 @@ impl Parameters {
     /// place of every gradient, which the first pass finds.
     pub fn begin_sums(&mut self) {
         let Some(group) = &self.group else { return };
-        if self.values.device() != Device::Cpu || !self.bound.iter().all(|bound| *bound) {
+        if !group.sums_on(self.values.device()) || !self.bound.iter().all(|bound| *bound) {
             return;
         }
         if self.buckets.is_none() {
