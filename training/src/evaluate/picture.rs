@@ -6,7 +6,7 @@ use ondes_engine::model::{Kind, Model};
 
 use super::{feature_rate, resynthesis};
 use crate::data::Recordings;
-use crate::prior::evaluate as generator;
+use crate::prior::player;
 
 /// Longest sound, seconds.
 const SECONDS: f64 = 10.0;
@@ -36,7 +36,7 @@ pub fn draw(model: &Model, files: &Recordings) -> anyhow::Result<Canvas> {
         let file = file?;
         recorded.extend_from_slice(file.audio());
         made.extend(match model.header().kind {
-            Kind::Generator => generator::play_like(model, &file, &recording.source.name)?,
+            Kind::Generator => player::play_like(model, &file, &recording.source.name)?,
             _ => resynthesis(model, &file)?,
         });
         if recorded.len() >= most {

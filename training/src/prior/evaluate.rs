@@ -4,18 +4,20 @@
 //! pieces are compared with the other recordings. So are those recordings themselves (no generator can be nearer), what the
 //! codec makes of them, their sound in shuffled order, and noise.
 
+use std::ops;
+
 use anyhow::ensure;
 use ondes_engine::dsp::loudness::{Loudness, mean_db};
-use ondes_engine::dsp::onsets::onsets;
 use ondes_engine::model::{Kind as ModelKind, Model};
-use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_engine::random::SplitMix64;
 use rayon::prelude::*;
 use serde::Serialize;
 use tch::{Device, Kind, Tensor};
 
 use super::conditions::{Condition, Named, styles};
+use super::knobs::{Response, responses};
 use super::network;
+use super::player::{Player, onset_times, play};
 use crate::codec::evaluate::band_noise;
 use crate::data::{Features, Recordings};
 use crate::evaluate::timbre::{embeddings, frechet};
@@ -39,10 +41,8 @@ const QUANTILES: usize = 1_000;
 /// Length of the pieces in which drift is sought, and of its parts, seconds.
 const LONG_S: f64 = 600.0;
 const PART_S: f64 = 10.0;
-/// Length of the pieces that show what a knob does, seconds.
-const KNOB_S: f64 = 30.0;
-/// Positions of the knob.
-const KNOB_POSITIONS: [f32; 3] = [0.1, 0.5, 0.9];
+/// Seeds of the pieces that show what a knob does.
+const KNOB_SEEDS: ops::Range<u64> = 0..4;
 /// Largest error of the tempo that is sought, and the step, as a share.
 const TEMPO_RANGE: f64 = 0.03;
 const TEMPO_STEP: f64 = 0.000_1;
@@ -80,17 +80,6 @@ pub struct Timing {
     pub largest_tempo_error_percent: f64,
     /// Deviation of onsets from their sixteenths, root of the mean square, ms.
     pub deviation_ms: f64,
-}
-
-/// Response to a knob.
-#[derive(Clone, Debug, Serialize)]
-pub struct Response {
-    /// Name of the control.
-    pub control: &'static str,
-    /// Unit.
-    pub unit: &'static str,
-    /// Positions of the knob with what was measured there.
-    pub measured: Vec<(f32, f32)>,
 }
 
 /// Smallest and largest value.
@@ -187,106 +176,38 @@ pub fn evaluate(
         let timed = sounds.iter().zip(compared.clone()).filter_map(|(sound, (_, named))| Some((sound, named.tempo?)));
         Timing::of(timed.map(|(sound, tempo)| (onset_times(sound, player.sample_rate), f64::from(tempo))))
     };
-    let pieces = (0..long_pieces.max(1)).into_par_iter().map(|seed| player.endurance(seed.into()));
+    let pieces = (0..long_pieces.max(1)).into_par_iter().map(|seed| endurance(&player, seed.into()));
     let pieces = pieces.collect::<anyhow::Result<Vec<_>>>()?;
     Ok(GeneratorEvaluation {
         seconds: generated.iter().map(Vec::len).sum::<usize>() as f64 / player.sample_rate,
         comparisons: comparisons.into(),
         timing: follows_bars.then(|| [&recorded, &generated].map(|sounds| timing(sounds))),
-        responses: player.responses()?,
+        responses: responses(&player, &KNOB_SEEDS)?,
         endurance: pieces.into_iter().reduce(Endurance::and).expect("there is one"),
     })
 }
 
-/// Plays a piece as long as a recording, at the tempo and with the knobs that were measured in it.
-///
-/// # Errors
-/// Returns an error if the model is no generator.
-pub(crate) fn play_like(model: &Model, file: &Features, name: &str) -> anyhow::Result<Vec<f32>> {
-    let player = Player::new(model)?;
-    let named = Named::new(name, &styles(std::iter::once(name)));
-    player.play(file.seconds(), &player.settings_of(file, named), 0)
-}
-
-/// Plays a generator.
-struct Player<'a> {
-    model: &'a Model,
-    conditions: Vec<Condition>,
-    sample_rate: f64,
-}
-
-impl<'a> Player<'a> {
-    fn new(model: &'a Model) -> anyhow::Result<Self> {
-        let conditions = network::conditions(model)?;
-        Ok(Self { model, conditions, sample_rate: f64::from(model.header().sample_rate) })
-    }
-
-    /// Returns the knobs for what is measured in a recording, within their ranges.
-    fn settings_of(&self, file: &Features, named: Named) -> Vec<(&'static str, f32)> {
-        let set = |condition: &Condition| {
-            let value = match condition {
-                Condition::Bars => named.tempo?,
-                _ => {
-                    let measured = condition.measure(file, named, 0);
-                    measured.iter().sum::<f32>() / measured.len() as f32
-                }
-            };
-            let known = self.model.header().controls.iter().find(|known| known.name == condition.control())?;
-            Some((condition.control(), known.clamp(value)))
-        };
-        self.conditions.iter().filter_map(set).collect()
-    }
-
-    /// Plays a piece.
-    fn play(&self, seconds: f64, settings: &[(&str, f32)], seed: u64) -> anyhow::Result<Vec<f32>> {
-        play(self.model, &vec![0.0; (seconds * self.sample_rate) as usize], settings, seed)
-    }
-
-    /// Measures what the knobs do, each by itself.
-    fn responses(&self) -> anyhow::Result<Vec<Response>> {
-        let knobs = self.conditions.iter().filter(|condition| condition.is_heard());
-        let response = |condition: &Condition| {
-            let controls = &self.model.header().controls;
-            let Some(knob) = controls.iter().find(|known| known.name == condition.control()) else {
-                anyhow::bail!("it has no control {:?}", condition.control());
-            };
-            let measure = |position: f32| {
-                let value = knob.min + position * (knob.max - knob.min);
-                let sound = self.play(KNOB_S, &[(condition.control(), value)], 0)?;
-                let measured = match condition {
-                    Condition::Loudness => mean_db(&sound, self.sample_rate),
-                    _ => (onset_times(&sound, self.sample_rate).len() as f64 / KNOB_S) as f32,
-                };
-                anyhow::Ok((value, measured))
-            };
-            let measured = KNOB_POSITIONS.into_iter().map(measure).collect::<anyhow::Result<_>>()?;
-            Ok(Response { control: condition.control(), unit: condition.unit(), measured })
-        };
-        knobs.map(response).collect()
-    }
-
-    /// Plays a long piece with all knobs at their defaults.
-    fn endurance(&self, seed: u64) -> anyhow::Result<Endurance> {
-        let sound = self.play(LONG_S, &[], seed)?;
-        let parts = || sound.chunks_exact((PART_S * self.sample_rate) as usize);
-        let times = onset_times(&sound, self.sample_rate);
-        let onsets = |part: usize| {
-            let (start, end) = (part as f64 * PART_S, (part + 1) as f64 * PART_S);
-            (times.iter().filter(|time| (start..end).contains(*time)).count() as f64 / PART_S) as f32
-        };
-        let tempo = self.model.header().controls.iter().find(|known| known.name == Condition::Bars.control());
-        let tempo = tempo.filter(|_| self.conditions.contains(&Condition::Bars));
-        let minutes = sound.chunks_exact((NOVELTY_S * self.sample_rate) as usize);
-        let novelty =
-            |minute| Traits::of(std::slice::from_ref(&minute), self.sample_rate).novelty.map(|novelty| novelty as f32);
-        Ok(Endurance {
-            pieces: 1,
-            levels_db: Range::of(parts().map(|part| mean_db(part, self.sample_rate))),
-            onsets: Range::of((0..parts().len()).map(onsets)),
-            novelty: Range::of(minutes.filter_map(novelty)),
-            tempo_error_percent: tempo.map(|tempo| 100.0 * tempo_error(&times, f64::from(tempo.default))),
-        })
-    }
+/// Plays a long piece with all knobs at their defaults.
+fn endurance(player: &Player, seed: u64) -> anyhow::Result<Endurance> {
+    let sound = player.play(LONG_S, &[], seed)?;
+    let parts = || sound.chunks_exact((PART_S * player.sample_rate) as usize);
+    let times = onset_times(&sound, player.sample_rate);
+    let onsets = |part: usize| {
+        let (start, end) = (part as f64 * PART_S, (part + 1) as f64 * PART_S);
+        (times.iter().filter(|time| (start..end).contains(*time)).count() as f64 / PART_S) as f32
+    };
+    let tempo = player.model.header().controls.iter().find(|known| known.name == Condition::Bars.control());
+    let tempo = tempo.filter(|_| player.conditions.contains(&Condition::Bars));
+    let minutes = sound.chunks_exact((NOVELTY_S * player.sample_rate) as usize);
+    let novelty =
+        |minute| Traits::of(std::slice::from_ref(&minute), player.sample_rate).novelty.map(|novelty| novelty as f32);
+    Ok(Endurance {
+        pieces: 1,
+        levels_db: Range::of(parts().map(|part| mean_db(part, player.sample_rate))),
+        onsets: Range::of((0..parts().len()).map(onsets)),
+        novelty: Range::of(minutes.filter_map(novelty)),
+        tempo_error_percent: tempo.map(|tempo| 100.0 * tempo_error(&times, f64::from(tempo.default))),
+    })
 }
 
 impl Range {
@@ -313,30 +234,11 @@ impl Endurance {
     }
 }
 
-/// Plays a model with an input; the output is aligned with it and has its length.
-fn play(model: &Model, input: &[f32], settings: &[(&str, f32)], seed: u64) -> anyhow::Result<Vec<f32>> {
-    let sample_rate = model.header().sample_rate;
-    let mut pipeline = Pipeline::new(model, &PipelineOptions { sample_rate, seed, ..Default::default() })?;
-    for (control, value) in settings {
-        pipeline.set_control(control, *value)?;
-    }
-    let latency = pipeline.latency_samples();
-    let input: Vec<f32> = input.iter().copied().chain(std::iter::repeat_n(0.0, latency)).collect();
-    let mut sound = vec![0.0; input.len()];
-    pipeline.process(&input, &mut sound);
-    Ok(sound.split_off(latency))
-}
-
 /// Returns the A-weighted level every hundredth of a second, dB.
 fn loudness(sound: &[f32], sample_rate: f64) -> Vec<f32> {
     let mut levels = Vec::new();
     Loudness::new(sample_rate, (sample_rate / 100.0) as usize).push(sound, |level| levels.push(level));
     levels
-}
-
-/// Returns the times at which sounds begin, seconds.
-fn onset_times(sound: &[f32], sample_rate: f64) -> Vec<f64> {
-    onsets(sound, sample_rate).into_iter().map(|sample| sample as f64 / sample_rate).collect()
 }
 
 /// Returns a sound whose pieces are in random order.
@@ -525,6 +427,8 @@ impl GeneratorEvaluation {
 
 #[cfg(test)]
 mod tests {
+    use ondes_engine::dsp::noise::fill_normal;
+
     use super::*;
 
     #[test]
@@ -535,7 +439,9 @@ mod tests {
         assert_eq!(wasserstein(&ramp, &ramp), 0.0);
         assert_eq!(wasserstein(&[], &ramp), f64::INFINITY);
 
-        let learnt = Tensor::randn([4, 100], (Kind::Float, Device::Cpu));
+        let mut noise = vec![0.0; 400];
+        fill_normal(ondes_engine::Kernels::detect(), 3, 0, &mut noise);
+        let learnt = Tensor::from_slice(&noise).view([4, 100]);
         let copy = learnt.narrow(1, 37, 20);
         let mean = |distances: Tensor| distances.mean(Kind::Float).double_value(&[]);
         assert!(mean(nearest(&copy, &learnt, 10)) < 1e-2);

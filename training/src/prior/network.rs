@@ -35,6 +35,8 @@ const HEARD_GROUP: &str = "prior.heard";
 const BEFORE: &str = "prior.before";
 /// Node that gives the latents the mean and the deviation of the recordings; its weights are not learnt.
 const LATENTS: &str = "prior.latents";
+/// Node that makes the loudness that the layers are asked for of the value of the knob: equal in training, calibrated afterwards.
+pub const ASKED: &str = "prior.loudness.asked";
 /// Nodes that turn the position in four bars into waves of some cycles a bar, whose weights are not learnt.
 const ANGLES: &str = "prior.bars.angles";
 const SNAKE: &str = "prior.bars.snake";
@@ -180,8 +182,13 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
             read.push(heard);
             continue;
         }
+        let mut asked = name;
+        if *condition == Condition::Loudness {
+            add(ASKED, &[name], Op::Affine { scale: 1.0, offset: 0.0 });
+            asked = ASKED;
+        }
         let scale = 1.0 / spread.deviation;
-        add(&scaled, &[name], Op::Affine { scale, offset: -scale * spread.mean });
+        add(&scaled, &[asked], Op::Affine { scale, offset: -scale * spread.mean });
         // 0 is the mean, and together with a steer of 0: not known.
         add(&heard, &[&scaled, STEER], Op::Multiply);
         read.push(heard);

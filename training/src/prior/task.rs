@@ -5,13 +5,14 @@ use std::ops::Range;
 use anyhow::{Context, ensure};
 use ondes_engine::Kernels;
 use ondes_engine::executor::{ExecutorOptions, ExecutorSelection};
-use ondes_engine::model::{Measure, Model, Training, file};
+use ondes_engine::model::{Kind as ModelKind, Measure, Model, Training, file};
 use ondes_kernels::FlushToZero;
 use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Kind, Tensor};
 
 use super::conditions::{Condition, bars};
 use super::config::PriorConfig;
+use super::knobs;
 use super::latents::{CropSource, Crops, LatentStream, feature_rate};
 use super::likelihood::{Mixture, linear_nats, memoryless_nats};
 use super::network::{self, PRIOR};
@@ -54,8 +55,13 @@ impl PriorTask {
     /// Returns an error if the configuration, the data, the codec or the trained generator cannot be used.
     pub fn new(config: PriorConfig) -> anyhow::Result<Self> {
         let path = config.from.as_ref().unwrap_or(&config.codec);
-        let codec = file::read(path)?;
         let named = || path.display().to_string();
+        let read = file::read(path)?;
+        let codec = match (config.from.is_some(), read.header().kind) {
+            (true, _) => knobs::uncalibrated(&read).with_context(named)?,
+            (false, ModelKind::Generator) => network::codec_of(&read).with_context(named)?,
+            (false, _) => read,
+        };
         let rate = feature_rate(&codec).with_context(named)?;
         let known = match config.from {
             Some(_) => network::conditions(&codec).with_context(named)?,
@@ -123,7 +129,7 @@ impl PriorTask {
         mixture.nats(&crops.target).mean(Kind::Float) / self.group as f64
     }
 
-    /// Returns the generator with its likelihood and its drift on the card.
+    /// Returns the generator with calibrated knobs, and with its likelihood and its drift on the card.
     ///
     /// # Errors
     /// Returns an error if it cannot be run.
@@ -146,7 +152,7 @@ impl PriorTask {
         let mut header = model.header().clone();
         header.card.quality =
             vec![measure(NATS, "nats", nats, self.compared[0]), measure(DEVIATION, "", deviation, 1.0)];
-        Ok(Model::new(header, model.weights().clone())?)
+        knobs::calibrated(&Model::new(header, model.weights().clone())?)
     }
 
     /// Returns some crops of the validation recordings.

@@ -2,7 +2,7 @@ use std::f64::consts::{E, PI};
 use std::path::Path;
 
 use ondes_engine::media::{WavBits, WavWriter};
-use ondes_engine::model::{Curve, Header, Kind, Model, file};
+use ondes_engine::model::{Curve, Header, Kind, Model, Op, file};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_torch::TorchWeights;
 use tch::{Device, Tensor};
@@ -262,6 +262,16 @@ fn priors_learn_play_and_go_on() {
     let at = |steer: f32, density: f32| render(&model, &[("steer", steer), ("density", density)], 7);
     assert!(at(1.0, density.min) != at(1.0, density.max));
     assert!(at(0.0, density.min) == at(0.0, density.max), "what is not followed changes nothing");
+
+    // Training goes on from knobs that are not calibrated.
+    let asked = |model: &Model| {
+        let nodes = &model.method(PRIOR).expect("a prior").nodes;
+        nodes.iter().find(|node| node.name == network::ASKED).expect("a knob for loudness").op.clone()
+    };
+    let equal = Op::Affine { scale: 1.0, offset: 0.0 };
+    let raw = knobs::uncalibrated(&model).expect("a generator");
+    assert!(asked(&raw) == equal && asked(&model) != equal);
+    assert_eq!(asked(&knobs::calibrated(&raw).expect("a generator")), asked(&model));
 
     // A trained generator is a better start than none, also for other sizes in the recipe.
     let start = |config: PriorConfig| {
