@@ -107,7 +107,7 @@ impl DataReport {
         let gaps: Vec<String> = pitches
             .windows(2)
             .filter(|pair| pair[1] - pair[0] >= GAP)
-            .map(|pair| format!("{} to {}", note_name(pair[0]), note_name(pair[1])))
+            .map(|pair| format!("{} and {}", note_name(pair[0]), note_name(pair[1])))
             .collect();
         if !gaps.is_empty() {
             let _ = write!(text, "\nno recording between {}: expect notes there to be dull or uneven", gaps.join(", "));
@@ -187,7 +187,10 @@ mod tests {
         let text = report.text();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "4 recordings, 0.7 minutes; 3 pitches from Bb3 to F4; -22 to -19 dB");
-        assert!(lines[1].starts_with("no recording between B3 to F4") && lines[2].starts_with("one dynamic"), "{text}");
+        assert!(
+            lines[1].starts_with("no recording between B3 and F4") && lines[2].starts_with("one dynamic"),
+            "{text}"
+        );
         assert!(lines[3].starts_with("less than ten minutes") && lines.len() == 4, "{text}");
         let rich = (0..24).flat_map(|note| [(48.0 + note as f32, -40.0), (48.0 + note as f32, -18.0)]).collect();
         let report = DataReport { recordings: 48, seconds: 700.0, voiced: 0.8, points: rich, are_single_notes: true };

@@ -22,9 +22,9 @@ const PIECE_S: f64 = 20.0;
 const POSITIONS: [f32; 3] = [0.1, 0.5, 0.9];
 /// Seeds of the pieces by which loudness is calibrated; others tell how good that is.
 const SEEDS: Range<u64> = 100..104;
-/// Part of the way below which a knob is left as it is, and the least that is made up for: beyond it sounds get too different
-/// from those of the recordings.
+/// Part of the way that a knob must get to be calibrated.
 const NO_RESPONSE: f32 = 0.1;
+/// Least part of the way that is made up for: with more, sounds get too different from those of the recordings.
 const LEAST_RESPONSE: f32 = 0.5;
 
 /// Response to a knob.
@@ -77,7 +77,7 @@ pub fn calibrated(model: &Model) -> anyhow::Result<Model> {
     }
     let measured = response(&player, Condition::Loudness, &SEEDS)?.measured;
     let (slope, start) = line(&measured);
-    // The line through the middle of what was measured, not steeper than what is made up for.
+    // The line through the middle of what was measured, at least as steep as what is made up for.
     let made_up = slope.max(LEAST_RESPONSE);
     let middle = measured[measured.len() / 2].0;
     let start = start + (slope - made_up) * middle;

@@ -35,7 +35,8 @@ const HEARD_GROUP: &str = "prior.heard";
 const BEFORE: &str = "prior.before";
 /// Node that gives the latents the mean and the deviation of the recordings; its weights are not learnt.
 const LATENTS: &str = "prior.latents";
-/// Node that makes the loudness that the layers are asked for of the value of the knob: equal in training, calibrated afterwards.
+/// Node that turns the value of the knob for loudness into what the layers are asked for: the same in training, more of it once
+/// the knob is calibrated.
 pub const ASKED: &str = "prior.loudness.asked";
 /// Nodes that turn the position in four bars into waves of some cycles a bar, whose weights are not learnt.
 const ANGLES: &str = "prior.bars.angles";
