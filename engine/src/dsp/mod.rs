@@ -7,8 +7,8 @@
 //! [`oversample`] reduces its aliasing. [`reverb`] adds a room to any model. [`ramp`] smooths parameters;
 //! [`level`] has decibels, moving means and peaks.
 //!
-//! All stages but [`onsets`] stream: they accept blocks of any length unless they state a fixed one, allocate only on construction,
-//! and their output does not depend on how the input was divided into blocks, to the bit.
+//! All stages but [`onsets`] stream: they accept blocks of any length unless they state a fixed one, allocate only on
+//! construction, and their output does not depend on how the input was divided into blocks, to the bit.
 
 pub mod analysis;
 pub mod bessel;

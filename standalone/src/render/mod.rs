@@ -1,9 +1,9 @@
 //! `ondes render`: MIDI files, recordings or sessions to WAV files.
 //!
 //! [`arguments`] is the command line. [`model_renderer`] renders one file: from a [`source`] (a [`midi_score`], a
-//! [`recording_reader`], or nothing but a recording to go on from, [`prime`]), through a pipeline ([`pipeline_render`]), to an [`output_target`] as [`wav_output`], with a
-//! [`loudness`] if one is asked for; [`report`] has the results. [`batch`] renders many files, in [`shard`]s if asked
-//! to; [`session`] renders the tracks of a session.
+//! [`recording_reader`], or nothing but a recording to go on from, [`prime`]), through a pipeline ([`pipeline_render`]), to
+//! an [`output_target`] as [`wav_output`], with a [`loudness`] if one is asked for; [`report`] has the results. [`batch`]
+//! renders many files, in [`shard`]s if asked to; [`session`] renders the tracks of a session.
 
 mod arguments;
 mod batch;

@@ -36,6 +36,7 @@ impl Prime {
     /// Returns an error if the file cannot be read, is damaged or has a rate that cannot be converted.
     pub fn open(path: &Path, sample_rate: u32) -> anyhow::Result<Self> {
         let open = || RecordingReader::open(path, Some(sample_rate), InputChannels::Mono);
+        // It is read twice: what is measured must be known before the model hears it, and a long one is not kept.
         let measured = measure(&mut open()?, sample_rate)?;
         Ok(Self { recording: Box::new(open()?), measured })
     }

@@ -66,7 +66,8 @@ fn response(player: &Player, condition: Condition, seeds: &Range<u64>) -> anyhow
     Ok(Response { control, unit: condition.unit(), measured })
 }
 
-/// Returns a generator whose loudness is on average what its knob says, as far as it follows the knob at all.
+/// Returns a generator whose loudness is on average what its knob says, as far as it follows the knob at all. The knob of
+/// `model` must not be calibrated.
 ///
 /// # Errors
 /// Returns an error if the model is no generator.
