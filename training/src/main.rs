@@ -171,7 +171,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 }
 
 impl Arguments {
-    /// Returns the number of processes to start.
+    /// Returns the number of processes to start, if there are to be several.
     fn workers(&self) -> Option<usize> {
         let workers = match &self.command {
             Command::Fit(options) => &options.workers,
@@ -180,7 +180,7 @@ impl Arguments {
             Command::Prior(options) => &options.recipe.workers,
             _ => return None,
         };
-        workers.workers.map(usize::from)
+        workers.workers.map(usize::from).filter(|count| *count > 1)
     }
 }
 

@@ -75,7 +75,7 @@ fn trace_path(text: &str) -> Result<PathBuf, String> {
 #[command(next_help_heading = "Trainer")]
 pub struct WorkersArgument {
     /// Processes on this machine, which share each batch; for several machines use torchrun, srun or mpirun.
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(2..=256))]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,
 }
 

@@ -1,6 +1,8 @@
-//! Tests with models that the published exporters of other projects make: installs pinned versions of them into the
-//! user's cache, exports small models with random weights, and plays these against PyTorch.
+//! Tests with packages of other projects: installs pinned versions of the published exporters into the user's cache,
+//! exports small models with random weights, and plays these against PyTorch. Starts NCCL with PyTorch's libtorch for
+//! NVIDIA GPUs, too.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -47,7 +49,26 @@ pub fn test() -> anyhow::Result<()> {
     let mut test = cargo();
     test.args(["test", "--workspace", "--test", "programs", "--test", "import_rave"]);
     test.args(["--", "--ignored", "--nocapture", "of_nn_tilde", "of_the_package", "of_msprior", "of_neutone"]);
-    run(test.env("ONDES_EXPORTS", folder.join("exports")))
+    run(test.env("ONDES_EXPORTS", folder.join("exports")))?;
+    test_nccl(&folder.join("packages"))
+}
+
+/// Runs the test of sums on GPUs with PyTorch's libtorch, which has NCCL; without a GPU it gets as far as NCCL's refusal.
+fn test_nccl(packages: &Path) -> anyhow::Result<()> {
+    let torch = packages.join("torch/lib");
+    let mut folders = vec![torch.clone()];
+    let nvidia = packages.join("nvidia");
+    for package in fs::read_dir(&nvidia).with_context(|| nvidia.display().to_string())? {
+        folders.push(package?.path().join("lib"));
+    }
+    let set = |name: &str, value: &OsStr| format!("{name}={}", value.display());
+    let variables = [
+        set("LD_LIBRARY_PATH", &std::env::join_paths(folders)?),
+        set("LD_PRELOAD", torch.join("libtorch_cuda.so").as_os_str()),
+    ];
+    let runner = format!("target.'cfg(all())'.runner=['env','{}']", variables.join("','"));
+    let mut test = cargo();
+    run(test.args(["test", "--workspace", "--lib", "--config", &runner, "gpus_add_up"]))
 }
 
 /// Installs the packages, unless the cache has them.

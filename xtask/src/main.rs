@@ -68,8 +68,8 @@ enum Command {
     },
     /// Runs all tests of all crates.
     Test {
-        /// Instead plays models made by the published exporters of nn~, RAVE and Neutone against PyTorch. Downloads 3 GB
-        /// once and keeps 5 GB.
+        /// Instead plays models made by the published exporters of nn~, RAVE and Neutone against PyTorch, and starts
+        /// NCCL. Downloads 3 GB once and keeps 5 GB.
         #[arg(long)]
         exporters: bool,
     },

@@ -285,8 +285,8 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// Divides a flat gradient on a device [of sums](Group::sums_on), to which the gradients of `leaves` belong in order, each up to its end, into
-    /// buckets of at least `bucket_elements`.
+    /// Divides a flat gradient on a device [of sums](Group::sums_on), to which the gradients of `leaves` belong in
+    /// order, each up to its end, into buckets of at least `bucket_elements`.
     #[must_use]
     #[expect(unsafe_code)]
     pub fn new(

@@ -19,7 +19,7 @@ fn several_processes_train_one_instrument() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     make_corpus(folder);
-    succeed(&["fit", &write_config(folder, "one")]);
+    succeed(&["fit", &write_config(folder, "one"), "--workers", "1"]);
     let output = train().args(["fit", &write_config(folder, "two"), "--workers", "2"]).output().expect("it starts");
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
