@@ -11,7 +11,7 @@ use crate::process::{build, from_root, output, root};
 use crate::setup::setup;
 use crate::sound::StereoSound;
 
-/// The piece: a session of six instruments and the notes that they play.
+/// The piece: a session of six instruments and a generator, and the notes that they play.
 const SESSION: &str = "assets/demo/harbour-at-dusk.ondes-session";
 const NOTES: &str = "assets/demo/harbour-at-dusk.mid";
 /// The recording that an instrument replays, and that instrument.
@@ -49,7 +49,7 @@ pub fn demo() -> anyhow::Result<()> {
         bail!("{}: {defect}", from_root(&mix));
     }
     let subtitle = format!(
-        "flute, clarinet, violin, cello, voice, trumpet · {:.1} s · {} kHz",
+        "flute, clarinet, violin, cello, voice, trumpet, drums · {:.1} s · {} kHz",
         sound.seconds(),
         sound.sample_rate / 1000
     );

@@ -10,7 +10,7 @@
 use super::batch::{BatchNetwork, SessionBatch};
 use super::control_ports::{ControlBinding, ControlPorts};
 use super::controls::{LISTEN, PRIOR_SHARE, controls, latent_controls, prior_controls};
-use super::effect_stream::{EffectStream, EffectStreamConfig};
+use super::effect_stream::{EffectStream, EffectStreamConfig, HopStart};
 use super::method_ports::{
     ChannelLayout, fits, has_prior, inputs, is_made, listens, output, prior_inputs, require_audio,
 };
@@ -185,13 +185,19 @@ pub(super) fn build(
     let is_spread = options.spread && options.sessions == 1 && is_native;
     let hops = if is_spread { 1 } else { methods.hops(model, options, count)? };
     let first = if is_generator { prior } else { encode }.map_or(0, |method| model.latency_samples(method));
+    let (start, spread_delay) = match (is_generator, is_spread) {
+        (false, false) => (HopStart::WithInput, 0),
+        (false, true) => (HopStart::WithInput, hop),
+        (true, false) => (HopStart::FirstSample, 0),
+        (true, true) => (HopStart::Ahead, 0),
+    };
     let config = EffectStreamConfig {
         sample_rate: header.sample_rate,
         block: hop,
-        is_led_by_input: !is_generator,
+        start,
         hop,
         hops,
-        delay: first + model.latency_samples(decode) + if is_spread { hop } else { 0 },
+        delay: first + model.latency_samples(decode) + spread_delay,
         port_names: &methods.port_names,
         bindings: &ControlBinding::all(&controls(header), &methods.port_names),
     };

@@ -11,7 +11,7 @@
 
 use super::batch::{BatchNetwork, SessionBatch};
 use super::control_ports::ControlBinding;
-use super::effect_stream::{EffectStream, EffectStreamConfig};
+use super::effect_stream::{EffectStream, EffectStreamConfig, HopStart};
 use super::method_ports::{ChannelLayout, inputs, output, require_audio};
 use super::method_runner::{MethodRunner, RunnerSize, select_active, take_equally_long};
 use super::options::{PipelineError, PipelineOptions};
@@ -67,7 +67,7 @@ pub(super) fn build(
     let config = EffectStreamConfig {
         sample_rate: header.sample_rate,
         block: method.block,
-        is_led_by_input: true,
+        start: HopStart::WithInput,
         hop,
         hops: 1,
         delay: model.latency_samples(method) + runner.oversampling_latency(),

@@ -25,8 +25,9 @@ pub(super) struct EffectStream {
     /// Samples per hop.
     pub hop: usize,
     block: usize,
-    /// Samples of silence before the input.
-    late: usize,
+    start: HopStart,
+    /// The piece has no sound yet: it is the first one, ahead of its time.
+    is_early: bool,
     /// Skips the network.
     mute: bool,
     /// Keys that are held, if the model follows notes.
@@ -41,15 +42,26 @@ pub(super) struct EffectStream {
 /// Time in which a gate opens and closes, seconds.
 const GATE_S: f32 = 0.005;
 
+/// Time at which a hop of a model begins to be computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HopStart {
+    /// When its input is complete, which adds latency.
+    WithInput,
+    /// At its first sample, with input that is a block late: for a model that plays by itself.
+    FirstSample,
+    /// A hop before its first sample, for as long: its sound is taken when the next one begins. Controls act a hop later.
+    /// The first hop has no hop before it, and is computed at once.
+    Ahead,
+}
+
 /// Properties of a model that its [`EffectStream`]s need.
 pub(super) struct EffectStreamConfig<'a> {
     /// Sample rate of the model, in Hz.
     pub sample_rate: u32,
     /// Samples per block of the model's methods.
     pub block: usize,
-    /// A block begins when its input is complete. Otherwise it begins at its first sample, with input that is a block late, and
-    /// adds no latency: for a model that plays by itself.
-    pub is_led_by_input: bool,
+    /// Time at which a hop begins to be computed.
+    pub start: HopStart,
     /// Samples between two updates of the controls: an integer number of blocks.
     pub hop: usize,
     /// Most hops that one step processes.
@@ -73,21 +85,21 @@ impl EffectStream {
     }
 
     fn new(config: &EffectStreamConfig<'_>, options: &PipelineOptions) -> Result<Self, PipelineError> {
-        let EffectStreamConfig { sample_rate, block, is_led_by_input, hop, hops, delay, port_names, bindings } =
-            *config;
+        let EffectStreamConfig { sample_rate, block, start, hop, hops, delay, port_names, bindings } = *config;
         // The first sample of a block waits for the last one.
-        let lookahead = if is_led_by_input { block - 1 } else { 0 };
+        let lookahead = if start == HopStart::WithInput { block - 1 } else { 0 };
         let delays = ModelDelays { lookahead, delay };
         let timeline = Timeline::new(options, sample_rate, delays, true, (hop, hops), 1)?;
         let mut stream = Self {
             ports: ControlPorts::new(bindings, port_names, hop as f64 / f64::from(sample_rate), hops),
-            pending: VecDeque::with_capacity(hop + timeline.max_model_samples()),
+            pending: VecDeque::with_capacity(2 * hop + timeline.max_model_samples()),
             timeline,
             input: vec![0.0; hops * hop],
-            late: block - 1 - lookahead,
             piece: 0..0,
             hop,
             block,
+            start,
+            is_early: false,
             mute: false,
             keys: HeldKeys::default(),
             gate_port: port_names.iter().position(|name| name == PRIOR_GATE),
@@ -145,7 +157,13 @@ impl SessionStream for EffectStream {
     fn open(&mut self, start: &SessionStart) {
         self.timeline.open(start.at);
         self.pending.clear();
-        self.pending.extend(std::iter::repeat_n(0.0, self.late));
+        // Input that is late is silence first.
+        let late = match self.start {
+            HopStart::WithInput => 0,
+            HopStart::FirstSample => self.block - 1,
+            HopStart::Ahead => self.hop + self.block - 1,
+        };
+        self.pending.extend(std::iter::repeat_n(0.0, late));
         self.piece = 0..0;
         self.ports.reset();
         self.keys = HeldKeys::default();
@@ -191,8 +209,10 @@ impl SessionStream for EffectStream {
         if start > 0 {
             return true;
         }
+        let ahead = if self.start == HopStart::Ahead { hop } else { 0 };
+        self.is_early = ahead > 0 && self.timeline.is_fresh();
         for index in 0..length.div_ceil(hop) {
-            while let Some((when, action)) = self.timeline.next_due() {
+            while let Some((when, action)) = self.timeline.next_due(ahead) {
                 match action {
                     Action::Play(event) => {
                         if self.keys.handle(event) {
@@ -213,6 +233,9 @@ impl SessionStream for EffectStream {
     }
 
     fn deliver(&mut self) {
+        if self.is_early {
+            return;
+        }
         self.timeline.check_sound(self.piece.len());
         self.timeline.deliver(self.piece.len());
     }

@@ -259,7 +259,7 @@ impl SessionStream for InstrumentStream {
                 None => return false,
             },
         };
-        while let Some((when, action)) = self.timeline.next_due() {
+        while let Some((when, action)) = self.timeline.next_due(0) {
             self.apply(when, action);
         }
         let transposition = self.initial_transposition + self.transposition.step(self.remaining);

@@ -52,8 +52,9 @@ pub struct PipelineOptions {
     /// Factor by which an effect's network is oversampled: 1, 2 or 4. Reduces aliasing at a proportional cost; other
     /// kinds ignore it.
     pub oversampling: usize,
-    /// Computes the hop of a codec or generator over all host blocks until the next one is complete, for one hop more of
-    /// latency. For a single session, natively; ignored otherwise.
+    /// Computes the hop of a codec or a generator over all host blocks until the next one is complete. A codec gets one hop
+    /// more of latency; a generator is a hop ahead, and knobs, keys and input act on it a hop later. For a single session,
+    /// natively; ignored otherwise.
     pub spread: bool,
     /// Size of the variant to play, 0 to 1; 1 is the base model. Models without variants ignore it.
     pub size: f32,

@@ -2,7 +2,7 @@
 //!
 //! A step needs a whole hop of input, 2048 samples for a large model. Computed at once, it makes one host block of many
 //! late, however low the mean load is. Spread, each host block computes as many layers as its share of the hop, and the
-//! sound follows one hop later.
+//! sound follows one hop later. What needs no input, a generator, is computed one hop ahead instead.
 //!
 //! A large layer takes the time of several blocks, and is computed in one of them. Several sessions in one callback, whose
 //! hops begin together, each have a phase of their own, so that they do not all choose the same one.

@@ -289,9 +289,10 @@ impl Timeline {
         self.pending.push_back((at, action));
     }
 
-    /// Removes the next command that is due at the coming hop, with its time at the model's rate.
-    pub fn next_due(&mut self) -> Option<(u64, Action)> {
-        let at = self.hop_start();
+    /// Removes the next command that is due at the coming hop, with its time at the model's rate. All but the first hop
+    /// begin `ahead` samples early, and take the commands up to then.
+    pub fn next_due(&mut self, ahead: usize) -> Option<(u64, Action)> {
+        let at = self.hop_start() - if self.is_fresh { 0 } else { ahead as u64 };
         self.pending.pop_front_if(|(when, _)| *when <= at)
     }
 

@@ -7,9 +7,11 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{anyhow, bail, ensure};
+use ondes_engine::model::Kind;
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{LoadStatus, Setup};
 use ondes_processor::parameter_source::ParameterSource;
+use ondes_processor::product::Product;
 use serde::Serialize;
 
 use super::arguments::RenderArguments;
@@ -371,7 +373,9 @@ fn unused_inputs(arguments: &RenderArguments, mixer: &Mixer, inputs: usize) -> V
         let by_notes = track.parameters.control_source() == ControlSource::Notes && !track.instance.uses_audio_input();
         let title = terminal::sanitize(&track.title()).into_owned();
         let mut warn = |reason: &str| warnings.push(format!("track {} ({title}): {reason}", slot + 1));
-        notes |= by_notes;
+        // Notes begin and end a generator, which also plays without.
+        let is_generator = track.instance.model().is_some_and(|model| model.header().kind == Kind::Generator);
+        notes |= by_notes || is_generator && track.instance.product == Product::Instrument;
         if by_notes && arguments.midi.is_empty() {
             warn("it plays notes; give them with --midi");
         }

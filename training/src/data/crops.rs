@@ -11,7 +11,7 @@ use ondes_engine::random::GOLDEN_GAMMA;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use rayon::prelude::*;
-use tch::{Device, Tensor};
+use tch::{Device, Kind, Tensor};
 
 use super::augmentation::Augmentation;
 use super::config::DataConfig;
@@ -85,19 +85,16 @@ impl CropBatch {
     /// Stacks crops of equal length.
     pub(super) fn new<'a>(crops: impl ExactSizeIterator<Item = &'a Crop> + Clone, device: Device) -> Self {
         let size = crops.len() as i64;
-        let stack = |values: fn(&Crop) -> &[f32]| {
-            let values: Vec<f32> = crops.clone().flat_map(|crop| values(crop).iter().copied()).collect();
-            to_device(Tensor::from_slice(&values).view([size, 1, -1]), device)
-        };
+        let stacked = |values: fn(&Crop) -> &[f32]| to_device(stack(crops.clone().map(values)), device);
         let names = crops.clone().next().into_iter().flat_map(|crop| crop.knobs.keys());
         let knob = |name: &String| {
             let positions: Vec<f32> = crops.clone().map(|crop| crop.knobs[name]).collect();
             to_device(Tensor::from_slice(&positions).view([size, 1, 1]), device)
         };
         Self {
-            pitch: stack(|crop| &crop.pitch),
-            loudness: stack(|crop| &crop.loudness),
-            audio: stack(|crop| &crop.audio).squeeze_dim(1),
+            pitch: stacked(|crop| &crop.pitch),
+            loudness: stacked(|crop| &crop.loudness),
+            audio: stacked(|crop| &crop.audio).squeeze_dim(1),
             knobs: names.map(|name| (name.clone(), knob(name))).collect(),
         }
     }
@@ -134,6 +131,22 @@ fn hold_out(all: &Recordings, every: usize) -> anyhow::Result<(Recordings, Optio
     let (held_out, kept): (Vec<usize>, Vec<usize>) = all.indices.iter().partition(|index| is_chosen(index));
     ensure!(!kept.is_empty() && !held_out.is_empty(), "there are too few pitches to hold any out");
     Ok((all.subset(kept), Some(all.subset(held_out))))
+}
+
+/// Copies rows of equal length into a tensor `[row, 1, value]`. libtorch's own functions would fill it with zeros first, by threads
+/// that wait for their next task at full load, in the way of those that cut crops.
+#[expect(unsafe_code)]
+fn stack<'a>(rows: impl ExactSizeIterator<Item = &'a [f32]>) -> Tensor {
+    let (count, mut rows) = (rows.len(), rows.peekable());
+    let length = rows.peek().map_or(0, |row| row.len());
+    let tensor = Tensor::empty([count as i64, 1, length as i64], (Kind::Float, Device::Cpu));
+    let data = tensor.data_ptr().cast::<f32>();
+    for (index, row) in rows.take(count).enumerate() {
+        assert_eq!(row.len(), length, "crops are equally long");
+        // SAFETY: the tensor is new and contiguous, has `count` rows of `length` values, and nobody else knows of it.
+        unsafe { data.add(index * length).copy_from_nonoverlapping(row.as_ptr(), length) };
+    }
+    tensor
 }
 
 /// Copies a tensor to a device; to a GPU from pinned memory, without waiting for the copy.
@@ -348,11 +361,13 @@ impl Dataset {
         let (hop, length) = (store.format().rate.hop, store.recordings()[recording].frames);
         let (silent, first) = (first.min(0).unsigned_abs(), first.max(0).unsigned_abs());
         let mut crop = Crop {
-            pitch: Vec::new(),
-            loudness: vec![FLOOR_DB; silent],
-            audio: vec![0.0; silent * hop],
+            pitch: Vec::with_capacity(frames + 1),
+            loudness: Vec::with_capacity(frames + 1),
+            audio: Vec::with_capacity((frames + 1) * hop),
             knobs: part.recordings.knobs(recording),
         };
+        crop.loudness.resize(silent, FLOOR_DB);
+        crop.audio.resize(silent * hop, 0.0);
         // The frame before the first and the sound of the last one, which are not needed, go afterwards: rows that are
         // not in memory cost more than copies.
         store.read(recording, first..(first + 1 + frames - silent).min(length), |row, frames| {
