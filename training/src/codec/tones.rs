@@ -13,6 +13,8 @@ use tch::{Device, Tensor};
 
 /// Samples of the table that holds one period.
 const TABLE: usize = 2048;
+/// Samples for which the frequency stays, since it changes slowly.
+const STEADY: usize = 32;
 /// Range of the pitch, semitones: from 41 Hz to 2.1 kHz.
 const PITCH: Range<f64> = 28.0..96.0;
 /// Largest distance of the pitch at the end from that at the start, semitones.
@@ -108,20 +110,26 @@ fn tone(
     let level = db_to_amplitude_f64(random.random_range(LEVEL_DB));
     let noise = 3_f64.sqrt() * level * db_to_amplitude_f64(random.random_range(NOISE_DB));
     let loudness = [(); 2].map(|()| level * db_to_amplitude_f64(random.random_range(-12.0..0.0)));
-    let mut phase = random.random_range(0.0..1.0);
+    let (mut phase, mut step) = (random.random_range(0.0..1.0), 0.0);
     for n in 0..samples {
+        if n.is_multiple_of(STEADY) {
+            step = hertz(semitones(n as f64)) / rate;
+        }
         let time = n as f64 / samples as f64;
         let between = |ends: [f64; 2]| ends[0] + time * (ends[1] - ends[0]);
         let place = phase * TABLE as f64;
         let index = place as usize % TABLE;
-        let (share, next) = (place.fract(), (index + 1) % TABLE);
+        let (share, next) = (place - index as f64, (index + 1) % TABLE);
         let ends = [0, 1].map(|end: usize| {
             let table = &tables[end];
             f64::from(table[index]) * (1.0 - share) + f64::from(table[next]) * share
         });
         let hiss = noise * random.random_range(-1.0..1.0);
         sound.push((between(ends) * between(loudness) + hiss) as f32);
-        phase = (phase + hertz(semitones(n as f64)) / rate).fract();
+        phase += step;
+        if phase >= 1.0 {
+            phase -= 1.0;
+        }
     }
     // The pitch of a frame is that at its end, as in recordings.
     pitch.extend((1..=size.frames).map(|frame| semitones((frame * size.hop) as f64) as f32));

@@ -19,7 +19,7 @@ use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use arrow_ipc::{Block, CompressionType, MetadataVersion, root_as_footer};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use half::f16;
 use ondes_engine::files::{self, AtomicFile};
 use serde::{Deserialize, Serialize};
@@ -293,8 +293,13 @@ impl ShardWriter {
         self.file.finish().with_context(|| format!("{}: cannot be written", self.path.display()))
     }
 
-    fn failed(&self, error: impl std::error::Error + Send + Sync + 'static) -> anyhow::Error {
-        anyhow::Error::new(error).context(format!("{}: cannot be written", self.path.display()))
+    fn failed(&self, error: ArrowError) -> anyhow::Error {
+        let error = match error {
+            // Its text is that of its cause with more around it.
+            ArrowError::IoError(_, cause) => cause.into(),
+            other => anyhow::Error::new(other),
+        };
+        error.context(format!("{}: cannot be written", self.path.display()))
     }
 }
 
