@@ -10,40 +10,51 @@ use crate::loss::MelSpectrum;
 /// Time that one embedding describes, seconds.
 const EMBEDDED_S: f64 = 0.5;
 
-/// Spectra of a collection of sounds.
+/// Spectra of a collection of sounds, one after the other.
 pub struct Timbres {
     spectrum: MelSpectrum,
-    /// Logarithmic mel spectrum of each sound, `[band, frame]`.
-    mels: Vec<Tensor>,
+    /// Of each sound, `[half second, value]`.
+    embeddings: Vec<Tensor>,
+    /// Logarithmic mel spectrum of less than half a second at the end, `[band, frame]`.
+    rest: Option<Tensor>,
 }
 
 impl Timbres {
     /// Prepares an empty collection of sounds at a sample rate, Hz.
     #[must_use]
     pub fn new(sample_rate: f64) -> Self {
-        Self { spectrum: MelSpectrum::new(sample_rate, Device::Cpu), mels: Vec::new() }
+        Self { spectrum: MelSpectrum::new(sample_rate, Device::Cpu), embeddings: Vec::new(), rest: None }
     }
 
     /// Adds a sound.
     pub fn add(&mut self, sound: &[f32]) {
-        self.mels.push(self.spectrum.logarithm(&Tensor::from_slice(sound).view([1, -1])).squeeze_dim(0));
+        let mel = self.spectrum.logarithm(&Tensor::from_slice(sound).view([1, -1])).squeeze_dim(0);
+        let mel = Tensor::cat(&self.rest.take().into_iter().chain([mel]).collect::<Vec<_>>(), 1);
+        self.embeddings.push(embeddings(&mel, self.spectrum.frame_rate()));
+        // A copy, since a view would keep the whole.
+        let rest = mel.size()[1] % frames(self.spectrum.frame_rate());
+        self.rest = Some(mel.narrow(1, mel.size()[1] - rest, rest).copy());
     }
 
     /// Returns the distance from other sounds; `None` if either last less than a second.
     #[must_use]
     pub fn distance(&self, other: &Self) -> Option<f64> {
-        let embeddings = |timbres: &Self| {
-            let rows = embeddings(&Tensor::cat(timbres.mels.as_slice(), 1), timbres.spectrum.frame_rate());
-            (rows.size()[0] > 1).then_some(rows)
+        let rows = |timbres: &Self| {
+            let any = !timbres.embeddings.is_empty();
+            any.then(|| Tensor::cat(&timbres.embeddings, 0)).filter(|rows| rows.size()[0] > 1)
         };
-        let any = !self.mels.is_empty() && !other.mels.is_empty();
-        any.then(|| Some(frechet(&embeddings(self)?, &embeddings(other)?))).flatten()
+        Some(frechet(&rows(self)?, &rows(other)?))
     }
+}
+
+/// Returns the number of frames of an embedding.
+fn frames(frame_rate: f64) -> i64 {
+    (EMBEDDED_S * frame_rate).round() as i64
 }
 
 /// Returns means and deviations of the bands of `[band, frame]` in each half second, `[half second, value]`.
 pub(crate) fn embeddings(mel: &Tensor, frame_rate: f64) -> Tensor {
-    let frames = (EMBEDDED_S * frame_rate).round() as i64;
+    let frames = frames(frame_rate);
     let (bands, count) = (mel.size()[0], mel.size()[1] / frames);
     let cut = mel.narrow(1, 0, count * frames).reshape([bands, count, frames]);
     let both = [cut.mean_dim([2_i64].as_slice(), false, Kind::Float), cut.std_dim(2, false, false)];
