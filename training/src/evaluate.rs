@@ -201,13 +201,16 @@ fn measure(
     let mut recorded = Timbres::new(sample_rate);
     let [mut model, mut baseline] = [(); 2].map(|()| ScoreSums::new(sample_rate));
     let mut seconds = 0.0;
-    for (recording, file) in files.iter().zip(files.features()) {
-        let file = file?;
-        seconds += file.seconds();
-        recorded.add(file.audio());
-        model.add(&file, &make(recording, &file)?);
-        baseline.add(&file, &make_baseline(&file)?);
-    }
+    files.store.without_cache(|| -> anyhow::Result<()> {
+        for (recording, file) in files.iter().zip(files.features()) {
+            let file = file?;
+            seconds += file.seconds();
+            recorded.add(file.audio());
+            model.add(&file, &make(recording, &file)?);
+            baseline.add(&file, &make_baseline(&file)?);
+        }
+        Ok(())
+    })?;
     let mut from_training = None;
     if let Some(training) = training {
         let mut learnt = Timbres::new(sample_rate);

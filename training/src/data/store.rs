@@ -113,6 +113,15 @@ impl Store {
         lock(&self.cache).rows.resize(capacity(self.format, bytes));
     }
 
+    /// Runs something that reads each recording once: no row is kept in memory meanwhile.
+    pub fn without_cache<R>(&self, run: impl FnOnce() -> R) -> R {
+        let usual = lock(&self.cache).rows.cap();
+        self.set_cache(0);
+        let result = run();
+        lock(&self.cache).rows.resize(usual);
+        result
+    }
+
     /// Returns how much has been read so far.
     #[must_use]
     pub fn reads(&self) -> Reads {

@@ -30,9 +30,11 @@ impl Timbres {
     pub fn add(&mut self, sound: &[f32]) {
         let mel = self.spectrum.logarithm(&Tensor::from_slice(sound).view([1, -1])).squeeze_dim(0);
         let mel = Tensor::cat(&self.rest.take().into_iter().chain([mel]).collect::<Vec<_>>(), 1);
-        self.embeddings.push(embeddings(&mel, self.spectrum.frame_rate()));
-        // A copy, since a view would keep the whole.
         let rest = mel.size()[1] % frames(self.spectrum.frame_rate());
+        if rest < mel.size()[1] {
+            self.embeddings.push(embeddings(&mel, self.spectrum.frame_rate()));
+        }
+        // A copy, since a view would keep the whole.
         self.rest = Some(mel.narrow(1, mel.size()[1] - rest, rest).copy());
     }
 
