@@ -133,8 +133,8 @@ fn hold_out(all: &Recordings, every: usize) -> anyhow::Result<(Recordings, Optio
     Ok((all.subset(kept), Some(all.subset(held_out))))
 }
 
-/// Copies rows of equal length into a tensor `[row, 1, value]`. libtorch's own functions would fill it with zeros first, by threads
-/// that wait for their next task at full load, in the way of those that cut crops.
+/// Copies rows of equal length into a tensor `[row, 1, value]`. libtorch's own functions would fill it with zeros first, by
+/// threads that wait for their next task at full load, in the way of those that cut crops.
 #[expect(unsafe_code)]
 fn stack<'a>(rows: impl ExactSizeIterator<Item = &'a [f32]>) -> Tensor {
     let (count, mut rows) = (rows.len(), rows.peekable());
