@@ -81,6 +81,14 @@ fn unused_inputs_are_reported() {
     let warning = report["warnings"][0].as_str().expect("a warning");
     assert!(warning.contains("track 1 (Small/1)") && warning.contains("--midi"), "{warning}");
     assert!(report["peak_db"].is_null() || report["peak_db"].as_f64().is_some_and(|peak| peak < -60.0));
+    // A generator plays without notes, and by them; an effect has none.
+    let mut one = session(&folder);
+    for (model, is_told) in [("Drums", false), ("Fuzz", true)] {
+        one["tracks"][0]["selection"]["model"] = json!({ "name": model });
+        write(&folder, &one);
+        let warnings = folder.json(&[&RENDER[..], &["--seconds", "0.1"]].concat())["warnings"].to_string();
+        assert_eq!(warnings.contains("no track plays notes"), is_told, "{model}: {warnings}");
+    }
 }
 
 #[test]

@@ -143,7 +143,8 @@ fn stack<'a>(rows: impl ExactSizeIterator<Item = &'a [f32]>) -> Tensor {
     let data = tensor.data_ptr().cast::<f32>();
     for (index, row) in rows.take(count).enumerate() {
         assert_eq!(row.len(), length, "crops are equally long");
-        // SAFETY: the tensor is new and contiguous, has `count` rows of `length` values, and nobody else knows of it.
+        // SAFETY: `index` is below `count`, and the tensor is new and contiguous, `count` rows of `length` values, without
+        // another reference to it.
         unsafe { data.add(index * length).copy_from_nonoverlapping(row.as_ptr(), length) };
     }
     tensor

@@ -275,6 +275,23 @@ fn the_loader_takes_the_crops_of_each_step_in_any_order() {
 }
 
 #[test]
+fn rows_that_are_read_once_are_not_kept() {
+    let (folder, _sounds, _) = recordings(&[3.3]);
+    let dataset = dataset(folder.path());
+    let recordings = dataset.recordings(Subset::Training);
+    let hits = || {
+        let before = dataset.reads();
+        recordings.features().for_each(|features| drop(features.expect("it is read")));
+        dataset.reads().since(before).cache_hits
+    };
+    assert_eq!([hits(), hits()], [0, 4]);
+    assert_eq!(recordings.store.without_cache(|| [hits(), hits()]), [0, 0]);
+    // The memory is there again.
+    hits();
+    assert_eq!(hits(), 4);
+}
+
+#[test]
 fn a_shard_that_is_damaged_while_training_is_told() {
     let (folder, _sounds, _) = recordings(&[2.0, 3.3]);
     let dataset = dataset(folder.path());

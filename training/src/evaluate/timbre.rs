@@ -13,7 +13,7 @@ const EMBEDDED_S: f64 = 0.5;
 /// Spectra of a collection of sounds, one after the other.
 pub struct Timbres {
     spectrum: MelSpectrum,
-    /// Of each sound, `[half second, value]`.
+    /// Embeddings of each sound, `[half second, value]`.
     embeddings: Vec<Tensor>,
     /// Logarithmic mel spectrum of less than half a second at the end, `[band, frame]`.
     rest: Option<Tensor>,
@@ -97,6 +97,22 @@ mod tests {
         assert!((distance - 10.0).abs() < 0.3, "{distance}");
         let rows = normal(0.0, 1.0);
         assert!(frechet(&rows, &rows) < 1e-6);
+    }
+
+    #[test]
+    fn half_seconds_go_on_from_sound_to_sound() {
+        // Noise has no band at the limits of the arithmetic, where the alignment of memory shows.
+        let mut random = ondes_engine::random::Lcg::new(3);
+        let mut noise = |samples: usize| (0..samples).map(|_| random.next_signed() as f32).collect::<Vec<f32>>();
+        let sounds = [noise(20_000), noise(3_000), noise(48_000)];
+        let mut timbres = Timbres::new(16_000.0);
+        sounds.iter().for_each(|sound| timbres.add(sound));
+        let mel =
+            |sound: &Vec<f32>| timbres.spectrum.logarithm(&Tensor::from_slice(sound).view([1, -1])).squeeze_dim(0);
+        let mels: Vec<Tensor> = sounds.iter().map(mel).collect();
+        let whole = embeddings(&Tensor::cat(&mels, 1), timbres.spectrum.frame_rate());
+        let difference = (Tensor::cat(&timbres.embeddings, 0) - whole).abs().max().double_value(&[]);
+        assert!(difference < 1e-3, "{difference}");
     }
 
     #[test]
