@@ -1,16 +1,18 @@
-//! Methods that receive their own output, one block later.
+//! Methods that receive their own output, one block or some bars later.
 
 use super::method_executor::MethodExecutor;
-use crate::model::{Method, ModelError, Port, limits};
+use super::recalled::Recalled;
+use crate::model::{Method, Model, ModelError, Port, limits};
 
 /// Runs a method block by block and feeds its outputs back to the input ports named after them
-/// ([`PREVIOUS`](crate::model::graph::PREVIOUS)).
+/// ([`PREVIOUS`](crate::model::graph::PREVIOUS), [`BARS_BEFORE`](crate::model::graph::BARS_BEFORE)).
 pub(crate) struct FeedbackExecutor {
     /// Runs single blocks.
     block: MethodExecutor,
     inputs: Vec<PortBuffer>,
     outputs: Vec<PortBuffer>,
     loops: Vec<Loop>,
+    recalled: Vec<Recalled>,
     /// Streams and number of blocks of this step.
     active: Vec<usize>,
     blocks: usize,
@@ -45,7 +47,13 @@ impl FeedbackExecutor {
     ///
     /// # Errors
     /// Returns [`ModelError::Limit`] if the ports hold too many values.
-    pub fn new(block: MethodExecutor, method: &Method, streams: usize, blocks: usize) -> Result<Self, ModelError> {
+    pub fn new(
+        block: MethodExecutor,
+        model: &Model,
+        method: &Method,
+        streams: usize,
+        blocks: usize,
+    ) -> Result<Self, ModelError> {
         let per_block = |port: &Port| method.block / port.ratio * port.channels;
         let ports = method.inputs.iter().chain(&method.outputs);
         let values = ports.map(|port| per_block(port).saturating_mul(streams).saturating_mul(blocks));
@@ -65,6 +73,7 @@ impl FeedbackExecutor {
             inputs: buffers(&method.inputs),
             outputs: buffers(&method.outputs),
             loops: method.feedback().map(fed_back).collect(),
+            recalled: Recalled::all(method, model.header().sample_rate, streams),
             active: Vec::with_capacity(streams),
             blocks: 0,
             max_blocks: blocks,
@@ -114,7 +123,7 @@ impl FeedbackExecutor {
 
     /// Fills the inputs of a block.
     fn begin_block(&mut self, block: usize) {
-        let Self { block: executor, inputs, loops, active, blocks, .. } = self;
+        let Self { block: executor, inputs, loops, recalled, active, blocks, .. } = self;
         executor.begin(active, 1);
         for (port, buffer) in inputs.iter_mut().enumerate() {
             let rows = executor.input(port).chunks_exact_mut(buffer.per_block);
@@ -126,11 +135,20 @@ impl FeedbackExecutor {
                 row.copy_from_slice(&last[stream * length..][..length]);
             }
         }
+        for recalled in recalled {
+            let port = recalled.recall.input;
+            let length = inputs[port].per_block;
+            let bars = inputs[recalled.bars()].block(block, *blocks);
+            let rows = executor.input(port).chunks_exact_mut(length);
+            for ((row, bars), stream) in rows.zip(bars).zip(&*active) {
+                recalled.begin_block(*stream, bars[0], row);
+            }
+        }
     }
 
     /// Takes the outputs of a block.
     fn end_block(&mut self, block: usize) {
-        let Self { block: executor, outputs, loops, active, blocks, .. } = self;
+        let Self { block: executor, outputs, loops, recalled, active, blocks, .. } = self;
         for (port, buffer) in outputs.iter_mut().enumerate() {
             let rows = executor.output(port).chunks_exact(buffer.per_block);
             buffer.block(block, *blocks).zip(rows).for_each(|(values, row)| values.copy_from_slice(row));
@@ -140,6 +158,11 @@ impl FeedbackExecutor {
             for (row, stream) in executor.output(*output).chunks_exact(length).zip(&*active) {
                 last[stream * length..][..length].copy_from_slice(row);
             }
+        }
+        for recalled in recalled {
+            let port = recalled.recall.output;
+            let rows = executor.output(port).chunks_exact(outputs[port].per_block);
+            rows.zip(&*active).for_each(|(row, stream)| recalled.end_block(*stream, row));
         }
     }
 
@@ -154,11 +177,13 @@ impl FeedbackExecutor {
             let length = self.inputs[*input].per_block;
             last[stream * length..][..length].fill(0.0);
         }
+        self.recalled.iter_mut().for_each(|recalled| recalled.clear(stream));
     }
 
     pub fn bytes(&self) -> usize {
         let buffers = self.inputs.iter().chain(&self.outputs).map(|buffer| buffer.values.len());
-        let values = buffers.chain(self.loops.iter().map(|fed_back| fed_back.last.len())).sum::<usize>();
+        let fed_back = self.loops.iter().map(|fed_back| fed_back.last.len());
+        let values = buffers.chain(fed_back).chain(self.recalled.iter().map(Recalled::values)).sum::<usize>();
         self.block.bytes() + values * size_of::<f32>()
     }
 }

@@ -5,12 +5,15 @@
 //!   receive their own output;
 //! - [`take_warning`] returns what the user should know about a fallback.
 
+mod bar_positions;
 mod feedback;
 mod method_executor;
 mod prepare;
+mod recalled;
 mod selection;
 mod warning;
 
+pub use bar_positions::{BarPositions, Moment};
 pub(crate) use method_executor::Execute;
 pub use method_executor::MethodExecutor;
 pub use prepare::ExecutorOptions;

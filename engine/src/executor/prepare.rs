@@ -33,11 +33,11 @@ impl ExecutorOptions {
         streams: usize,
         blocks: usize,
     ) -> Result<MethodExecutor, ModelError> {
-        if method.feedback().next().is_none() {
+        if !(0..method.inputs.len()).any(|port| method.is_fed_back(port)) {
             return self.prepare_open(model, method, streams, blocks);
         }
         let block = self.prepare_open(model, method, streams, 1)?;
-        Ok(MethodExecutor::feedback(FeedbackExecutor::new(block, method, streams, blocks)?))
+        Ok(MethodExecutor::feedback(FeedbackExecutor::new(block, model, method, streams, blocks)?))
     }
 
     /// Prepares a method whose outputs are not fed back.

@@ -12,6 +12,16 @@ use super::{ModelError, Op};
 /// The graph itself has no circle: whoever runs a method on whole sequences, as training does, fills such a port with
 /// what came before each block. [`MethodExecutor`](crate::executor::MethodExecutor) feeds it back.
 pub const PREVIOUS: &str = ".previous";
+/// Ending, with a number of bars after it, of the name of an input port that receives what an output of its own method was
+/// before that many bars: `NAME.bars_before.2`.
+///
+/// It holds `NAME` in the two blocks after that moment, then the share of its own block that lay before the moment, then 1; all
+/// are 0 if that was before the first block, or so long ago that it is forgotten. What bars are, the input [`BARS`] tells.
+pub const BARS_BEFORE: &str = ".bars_before.";
+/// Most bars of [`BARS_BEFORE`].
+pub const MAX_BARS_BEFORE: usize = 8;
+/// Input port of the position in four bars of the song, 0 to 4.
+pub const BARS: &str = "bars";
 
 /// Named input or output of a method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +33,25 @@ pub struct Port {
     pub channels: usize,
     /// Samples per frame; 1 is audio rate.
     pub ratio: usize,
+}
+
+/// Input port that receives an output of some bars before ([`BARS_BEFORE`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recall {
+    /// Index of the input port.
+    pub input: usize,
+    /// Index of the output port.
+    pub output: usize,
+    /// Bars.
+    pub bars: usize,
+}
+
+impl Recall {
+    /// Returns the channels of the input for those of the output.
+    #[must_use]
+    pub const fn channels(output: usize) -> usize {
+        2 * output + 2
+    }
 }
 
 /// Operation in a graph.
@@ -180,6 +209,7 @@ impl Method {
                 )));
             }
         }
+        self.recalls().try_for_each(|recall| self.check(recall))?;
         Ok(Shapes { values, reads, shown })
     }
 
@@ -191,6 +221,42 @@ impl Method {
             let output = self.outputs.iter().position(|output| output.name == name)?;
             Some((input, output))
         })
+    }
+
+    /// Returns the input ports that receive an output of some bars before.
+    pub fn recalls(&self) -> impl Iterator<Item = Recall> + '_ {
+        self.inputs.iter().enumerate().filter_map(|(input, port)| {
+            let (name, bars) = port.name.rsplit_once(BARS_BEFORE)?;
+            let output = self.outputs.iter().position(|output| output.name == name)?;
+            Some(Recall { input, output, bars: bars.parse().ok()? })
+        })
+    }
+
+    /// Tells whether an input port receives an output of the method's own.
+    #[must_use]
+    pub fn is_fed_back(&self, port: usize) -> bool {
+        self.feedback().any(|(input, _)| input == port) || self.recalls().any(|recall| recall.input == port)
+    }
+
+    /// Returns an error unless an output can be recalled.
+    fn check(&self, recall: Recall) -> Result<(), ModelError> {
+        let (input, output) = (&self.inputs[recall.input], &self.outputs[recall.output]);
+        let error = |reason: String| Err(ModelError::Header(format!("input {:?} {reason}", input.name)));
+        if !(1..=MAX_BARS_BEFORE).contains(&recall.bars) {
+            return error(format!("recalls {} bars; 1 to {MAX_BARS_BEFORE} are allowed", recall.bars));
+        }
+        let is_one_a_block = |port: &Port| port.ratio == self.block;
+        if input.channels != Recall::channels(output.channels) || !is_one_a_block(input) || !is_one_a_block(output) {
+            return error(format!(
+                "has {} channels at ratio {}, the output that it recalls {} at {}; it needs twice as many and two more, and both \
+                 one frame a block",
+                input.channels, input.ratio, output.channels, output.ratio
+            ));
+        }
+        match self.inputs.iter().find(|port| port.name == BARS) {
+            Some(bars) if bars.channels == 1 && is_one_a_block(bars) => Ok(()),
+            _ => error(format!("needs an input {BARS:?} with one channel and one frame a block")),
+        }
     }
 
     /// Returns the number of blocks of silence processed before the first sample.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::controls::{INSTRUMENT_CONTROLS, Target};
 use super::playable::{ControlId, Transport};
+use crate::model::graph::BARS;
 use crate::model::{Control, Curve};
 
 /// Control of a model and the port or parameter that it sets.
@@ -28,9 +29,6 @@ impl ControlBinding {
     }
 }
 
-/// Port for the position in a phrase of four bars, 0 to 4 bars. Follows the host's song; while none plays, the position
-/// advances at the tempo.
-pub(super) const BARS: &str = "bars";
 /// Port, and control, of the tempo in beats a minute. The host's tempo replaces the control's.
 pub(super) const TEMPO: &str = "tempo";
 /// Port of the beats since the start of the host's song.

@@ -1,7 +1,7 @@
 //! Ports of a model's methods: audio, latents, and inputs that controls feed.
 
-use super::control_ports::BARS;
 use super::options::InputChannels;
+use crate::model::graph::BARS;
 use crate::model::{Header, Method, ModelError, Port, limits};
 
 /// Relation of a session's channels to the states of a network.
@@ -29,7 +29,7 @@ impl ChannelLayout {
 
 /// Returns whether an input receives an output of the method's own.
 pub(super) fn is_fed_back(method: &Method, port: &Port) -> bool {
-    method.feedback().any(|(input, _)| method.inputs[input].name == port.name)
+    method.input(&port.name).is_some_and(|input| method.is_fed_back(input))
 }
 
 /// Returns whether a control or the song feeds an input.

@@ -2,12 +2,12 @@
 
 use ondes_engine::Kernels;
 use ondes_engine::executor::{ExecutorOptions, ExecutorSelection, MethodExecutor};
-use ondes_engine::model::graph::PREVIOUS;
-use ondes_engine::model::{Kind, Method, Model, ModelError};
+use ondes_engine::model::graph::{BARS, BARS_BEFORE, PREVIOUS, Recall};
+use ondes_engine::model::{Kind, Method, Model, ModelError, Op};
 use ondes_engine::native;
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_tests::audio_models::{LATENTS, RATIO, autoregressive_generator, model_with, sound};
-use ondes_tests::{port, random_splits};
+use ondes_tests::{node, port, random_splits};
 
 fn prepared(model: &Model, streams: usize, blocks: usize) -> MethodExecutor {
     let options =
@@ -71,18 +71,78 @@ fn outputs_are_fed_back_block_by_block() {
     assert_ne!(step(&mut executor, &[0], BLOCKS, 1.0), whole);
 }
 
+/// Returns the model with a changed prior alone.
+fn with(model: &Model, change: impl Fn(&mut Method)) -> Result<Model, ModelError> {
+    let mut prior = model.method("prior").expect("it is there").clone();
+    change(&mut prior);
+    let mut header = model.header().clone();
+    header.methods.iter_mut().filter(|method| method.name == "prior").for_each(|method| method.clone_from(&prior));
+    Model::new(header, model.weights().clone())
+}
+
+/// Shows what the prior is told of its latents two bars before.
+fn recalling(prior: &mut Method) {
+    let name = format!("drawn{BARS_BEFORE}2");
+    let channels = Recall::channels(LATENTS);
+    prior.inputs.extend([port(&name, channels, RATIO), port(BARS, 1, RATIO)]);
+    prior.nodes.push(node("recalled", &[&name], Op::Affine { scale: 1.0, offset: 0.0 }));
+    prior.outputs.push(port("recalled", channels, RATIO));
+}
+
+#[test]
+fn outputs_of_bars_before_are_recalled() {
+    const BLOCKS: usize = 300;
+    // A quarter of a bar stands still, then two bars are skipped.
+    let place = |block: usize| match block {
+        0..100 => block as f32 / 16.0,
+        100..104 => 100.0 / 16.0,
+        104..200 => (block - 4) as f32 / 16.0,
+        _ => 2.0 + (block - 4) as f32 / 16.0,
+    };
+    let model = with(&autoregressive_generator(7), recalling).expect("a model");
+    let run = |executor: &mut MethodExecutor, streams: &[usize], blocks: std::ops::Range<usize>| {
+        executor.begin(streams, blocks.len());
+        executor.input(1).fill(1.0);
+        executor.input(2).fill(f32::NAN);
+        let places = blocks.map(|block| place(block) % 4.0).collect::<Vec<_>>().repeat(streams.len());
+        executor.input(3).copy_from_slice(&places);
+        executor.run();
+        [executor.output(0).to_vec(), executor.output(1).to_vec()]
+    };
+    let mut executor = prepared(&model, 1, BLOCKS);
+    executor.seed(0, 3);
+    let [drawn, recalled] = run(&mut executor, &[0], 0..BLOCKS);
+    let channels = Recall::channels(LATENTS);
+    for (block, told) in recalled.chunks_exact(channels).enumerate() {
+        // Two bars are 32 blocks, or more where the song stood still.
+        let ago = 32 + if (100..136).contains(&block) { (block - 100).min(4) } else { 0 };
+        let Some(from) = block.checked_sub(ago) else {
+            assert_eq!(told, [0.0; Recall::channels(LATENTS)], "{block}");
+            continue;
+        };
+        let expected = &drawn[(from + 1) * LATENTS..][..2 * LATENTS];
+        assert_eq!((&told[..2 * LATENTS], told[channels - 1]), (expected, 1.0), "{block}");
+    }
+    // In other blocks, and among other streams, it is the same; a seed forgets.
+    let mut among = prepared(&model, 3, BLOCKS);
+    among.seed(1, 3);
+    let mut at = 0;
+    for (turn, count) in random_splits(7, BLOCKS, 20).into_iter().enumerate() {
+        let streams: &[usize] = [&[1][..], &[0, 1], &[2, 1, 0]][turn % 3];
+        let [_, values] = run(&mut among, streams, at..at + count);
+        let row = streams.iter().position(|&stream| stream == 1).expect("stream 1 is always there");
+        let length = count * channels;
+        assert_eq!(values[row * length..][..length], recalled[at * channels..][..length], "block {at}");
+        at += count;
+    }
+    executor.seed(0, 3);
+    assert_eq!(run(&mut executor, &[0], 0..BLOCKS), [drawn, recalled]);
+}
+
 #[test]
 fn ports_that_are_fed_back_must_fit() {
     let model = autoregressive_generator(7);
-    let prior = model.method("prior").expect("it is there");
-    let with = |change: &dyn Fn(&mut Method)| {
-        let mut prior = prior.clone();
-        change(&mut prior);
-        Model::new(
-            ondes_engine::model::Header { methods: vec![prior], ..model.header().clone() },
-            model.weights().clone(),
-        )
-    };
+    let with = |change: &dyn Fn(&mut Method)| with(&model, change);
     let error = |result: Result<Model, ModelError>| result.expect_err("it does not fit").to_string();
     let text = error(with(&|prior| prior.warm_up = 64));
     assert!(text.contains("warm-up"), "{text}");
@@ -94,6 +154,25 @@ fn ports_that_are_fed_back_must_fit() {
         prior.outputs.push(port("hidden", 9, RATIO));
     }));
     assert!(text.contains("hidden.previous"), "{text}");
+
+    let recall = |change: &dyn Fn(&mut Method)| {
+        error(with(&|prior| {
+            recalling(prior);
+            change(prior);
+        }))
+    };
+    let text = recall(&|prior| {
+        prior.inputs[2].channels -= 1;
+        prior.outputs[1].channels -= 1;
+    });
+    assert!(text.contains("drawn.bars_before.2") && text.contains("twice as many and two more"), "{text}");
+    let text = recall(&|prior| prior.inputs[3].name = "beats".into());
+    assert!(text.contains("needs an input \"bars\""), "{text}");
+    let text = recall(&|prior| {
+        prior.inputs[2].name = format!("drawn{BARS_BEFORE}99");
+        prior.nodes.last_mut().expect("a node").inputs[0].clone_from(&prior.inputs[2].name);
+    });
+    assert!(text.contains("recalls 99 bars"), "{text}");
 }
 
 fn render(model: &Model, controls: &[(&str, f32)], seed: u64, pieces: &[usize]) -> Vec<f32> {

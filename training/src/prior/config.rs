@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use ondes_engine::model::graph::MAX_BARS_BEFORE;
 use serde::{Deserialize, Serialize};
 
 use crate::data::RecordingsConfig;
@@ -79,13 +80,15 @@ pub struct PriorNetworkConfig {
     pub window: usize,
     /// Gaussians of the mixture.
     pub components: usize,
+    /// Bars before the present one of which it is told what it played at the same place; where it follows bars.
+    pub recall: usize,
     /// Frames of the codec that are drawn at once; several are quicker, but each of them then varies by itself.
     pub group: usize,
 }
 
 impl Default for PriorNetworkConfig {
     fn default() -> Self {
-        Self { units: 512, layers: 2, attention_layers: 0, heads: 8, window: 128, components: 16, group: 1 }
+        Self { units: 512, layers: 2, attention_layers: 0, heads: 8, window: 128, components: 16, recall: 2, group: 1 }
     }
 }
 
@@ -101,6 +104,7 @@ impl PriorNetworkConfig {
         );
         ensure!((1..=4096).contains(&self.window), "network.window must be 1 to 4096");
         ensure!((1..=256).contains(&self.components), "network.components must be 1 to 256");
+        ensure!(self.recall <= MAX_BARS_BEFORE, "network.recall must be 0 to {MAX_BARS_BEFORE}");
         ensure!((1..=64).contains(&self.group), "network.group must be 1 to 64");
         Ok(())
     }
@@ -113,7 +117,8 @@ pub struct RegularizationConfig {
     /// Noise on the frame before, in standard deviations of the latents, so that a prior finds its way back from its own
     /// errors.
     pub noise: f64,
-    /// Share of the crops whose conditions are hidden, so that a prior can play without them.
+    /// Share of the crops whose conditions are hidden, and share of those whose bars before are, so that a prior can play without
+    /// them.
     pub hidden: f64,
 }
 

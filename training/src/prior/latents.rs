@@ -5,6 +5,7 @@ use std::ops::Range;
 use anyhow::{Context, ensure};
 use ondes_engine::Kernels;
 use ondes_engine::dsp::noise::{fill_normal, stream_seed};
+use ondes_engine::executor::BarPositions;
 use ondes_engine::model::Model;
 use ondes_engine::native::Executor;
 use ondes_engine::random::SplitMix64;
@@ -34,6 +35,8 @@ pub struct LatentStream {
     pub latents: Tensor,
     /// `[condition, frame]`
     pub conditions: Tensor,
+    /// First frame of each recording.
+    pub starts: Vec<i64>,
     /// Tempo of each recording, beats a minute; empty if that of one is not known.
     pub tempos: Vec<f32>,
     /// Styles of all recordings that these are some of.
@@ -103,7 +106,12 @@ impl LatentStream {
             anyhow::Ok((recording.frames(), latents, measured.collect::<Vec<_>>()))
         });
         let encoded = encoded.collect::<anyhow::Result<Vec<_>>>()?;
-        let frames: i64 = encoded.iter().map(|(frames, ..)| *frames as i64).sum();
+        let mut frames = 0;
+        let mut starts = Vec::with_capacity(encoded.len());
+        for (length, ..) in &encoded {
+            starts.push(frames);
+            frames += *length as i64;
+        }
         let latents: Vec<f32> = encoded.iter().flat_map(|(_, latents, _)| latents.iter().copied()).collect();
         ensure!(latents.iter().all(|latent| latent.is_finite()), "the codec makes latents that are not finite");
         let values =
@@ -112,6 +120,7 @@ impl LatentStream {
         Ok(Self {
             latents: Tensor::from_slice(&latents).view([frames, -1]).transpose(0, 1).contiguous(),
             conditions: Tensor::from_slice(&measured).view([conditions.len() as i64, frames]),
+            starts,
             tempos: tempos.unwrap_or_default(),
             styles,
         })
@@ -130,6 +139,7 @@ impl LatentStream {
         [(0, first), (first, self.frames() - first)].map(|(start, length)| Self {
             latents: self.latents.narrow(1, start, length),
             conditions: self.conditions.narrow(1, start, length),
+            starts: self.starts.iter().map(|first| first - start).filter(|first| (0..length).contains(first)).collect(),
             tempos: self.tempos.clone(),
             styles: self.styles.clone(),
         })
@@ -197,18 +207,18 @@ impl LatentStream {
         Self {
             latents: self.latents.shallow_clone(),
             conditions: self.conditions.index_select(0, &Tensor::from_slice(kept)),
+            starts: self.starts.clone(),
             tempos: self.tempos.clone(),
             styles: self.styles.clone(),
         }
     }
+}
 
-    /// Returns latents with mean 0 and deviation 1.
-    pub fn scaled(&self, spreads: &[Spread]) -> Tensor {
-        let column = |value: fn(&Spread) -> f32| {
-            Tensor::from_slice(&spreads.iter().map(value).collect::<Vec<f32>>()).view([-1, 1])
-        };
-        (&self.latents - column(|spread| spread.mean)) / column(|spread| spread.deviation)
-    }
+/// Returns latents `[latent, frame]` with mean 0 and deviation 1.
+pub fn scaled(latents: &Tensor, spreads: &[Spread]) -> Tensor {
+    let column =
+        |value: fn(&Spread) -> f32| Tensor::from_slice(&spreads.iter().map(value).collect::<Vec<f32>>()).view([-1, 1]);
+    (latents - column(|spread| spread.mean)) / column(|spread| spread.deviation)
 }
 
 /// Scaled latents from which crops are cut.
@@ -217,6 +227,9 @@ pub struct CropSource {
     scaled: Tensor,
     /// `[condition, frame]`
     conditions: Tensor,
+    /// First frame of each recording.
+    starts: Vec<i64>,
+    recall: RecalledBars,
     /// Frames of the codec in a group.
     group: i64,
     /// Groups in a crop.
@@ -224,23 +237,33 @@ pub struct CropSource {
     seed: u64,
 }
 
+/// What a prior is told of the bars before.
+#[derive(Clone, Debug, Default)]
+pub struct RecalledBars {
+    /// Numbers of bars; without any the prior has no such inputs.
+    pub bars: Vec<usize>,
+    /// Index of the condition that tells the position in the bars.
+    pub condition: i64,
+}
+
 impl CropSource {
-    /// Prepares crops of `length` groups; streams that are shorter give shorter ones.
+    /// Prepares crops of `length` groups of `group` frames; streams that are shorter give shorter ones.
     ///
     /// # Errors
     /// Returns an error if the stream is shorter than two groups.
     pub fn new(
         stream: &LatentStream,
         spreads: &[Spread],
-        group: usize,
-        length: usize,
+        recall: &RecalledBars,
+        [group, length]: [usize; 2],
         seed: u64,
     ) -> anyhow::Result<Self> {
         let group = group as i64;
         let length = (length as i64).min(stream.frames() / group);
         ensure!(length >= 2, "the recordings are too short: {} frames of the codec", stream.frames());
         let conditions = stream.conditions.shallow_clone();
-        Ok(Self { scaled: stream.scaled(spreads), conditions, group, length, seed })
+        let (starts, recall) = (stream.starts.clone(), recall.clone());
+        Ok(Self { scaled: scaled(&stream.latents, spreads), conditions, starts, recall, group, length, seed })
     }
 
     /// Returns all frames, grouped, `[channel, group]`.
@@ -269,10 +292,11 @@ impl CropSource {
             let mut share = || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
             let places = self.scaled.size()[1] - self.length * self.group + 1;
             let start = (share() * places as f64) as i64;
-            let steer = f64::from(u8::from(share() >= config.hidden));
+            let mut shown = || f64::from(u8::from(share() >= config.hidden));
+            let shown = Shown { steer: shown(), recall: shown() };
             let mut noise = vec![0.0; self.scaled.size()[0] as usize * (self.group * self.length) as usize];
             fill_normal(Kernels::detect(), seed, 0, &mut noise);
-            self.crop(start, steer, Some(Tensor::from_slice(&noise) * config.noise))
+            self.crop(start, shown, Some(Tensor::from_slice(&noise) * config.noise))
         });
         Crops::stacked(crops.collect())
     }
@@ -280,11 +304,12 @@ impl CropSource {
     /// Returns some of the crops that do not overlap, with all conditions and without noise.
     #[must_use]
     pub fn validation(&self, crops: impl Iterator<Item = u64>) -> Crops {
-        let crops = crops.map(|crop| self.crop(crop as i64 * self.length * self.group, 1.0, None));
+        let crops = crops
+            .map(|crop| self.crop(crop as i64 * self.length * self.group, Shown { steer: 1.0, recall: 1.0 }, None));
         Crops::stacked(crops.collect())
     }
 
-    fn crop(&self, start: i64, steer: f64, noise: Option<Tensor>) -> Crops {
+    fn crop(&self, start: i64, shown: Shown, noise: Option<Tensor>) -> Crops {
         let target = self.grouped(&self.scaled, start, self.length);
         // As a prior begins: after silence in all channels.
         let mut previous = target.narrow(1, 0, self.length - 1).constant_pad_nd([1, 0]);
@@ -294,17 +319,65 @@ impl CropSource {
             previous += noise;
         }
         let constant = |value: f64| Tensor::full([1, self.length], value, (Kind::Float, target.device()));
+        let recalled = self.recalled(&previous, start);
         let mut inputs = vec![previous, constant(1.0)];
+        if !recalled.is_empty() {
+            inputs.extend(recalled);
+            inputs.push(constant(shown.recall));
+        }
         let conditions = self.conditions.size()[0];
         if conditions > 0 {
-            inputs.push(constant(steer));
+            inputs.push(constant(shown.steer));
         }
-        for condition in 0..conditions {
-            let of_group = self.grouped(&self.conditions.narrow(0, condition, 1), start, self.length).narrow(0, 0, 1);
-            inputs.push(of_group);
-        }
+        inputs.extend((0..conditions).map(|condition| self.condition(condition, start)));
         Crops { target, inputs }
     }
+
+    /// Returns a condition in the groups of a crop, `[1, group]`.
+    fn condition(&self, condition: i64, start: i64) -> Tensor {
+        self.grouped(&self.conditions.narrow(0, condition, 1), start, self.length).narrow(0, 0, 1)
+    }
+
+    /// Returns what a prior that has read these groups is told of the bars before, as the player tells it; nothing of the recording
+    /// before. `[channel, group]` for each number of bars.
+    fn recalled(&self, previous: &Tensor, start: i64) -> Vec<Tensor> {
+        let RecalledBars { bars, condition } = &self.recall;
+        if bars.is_empty() {
+            return Vec::new();
+        }
+        let places = Vec::<f32>::try_from(self.condition(*condition, start).flatten(0, 1)).expect("it is in memory");
+        // After the last group are zeros, for what is not known.
+        let unknown = self.length;
+        let padded = previous.constant_pad_nd([0, 1]);
+        let recalled = |bars: &usize| {
+            let mut positions = BarPositions::new(places.len());
+            let (mut groups, mut told) = ([vec![unknown; places.len()], vec![unknown; places.len()]], Vec::new());
+            for (group, place) in places.iter().enumerate() {
+                let end = start + group as i64 * self.group;
+                if self.starts.iter().any(|first| (end - self.group + 1..=end).contains(first)) {
+                    positions.clear();
+                }
+                positions.push(*place);
+                let moment = positions.before(*bars as f64);
+                if let Some(moment) = moment {
+                    let block = (group - moment.blocks_ago) as i64;
+                    [groups[0][group], groups[1][group]] = [block + 1, block + 2];
+                }
+                told.push(moment.map_or([0.0, 0.0], |moment| [moment.share, 1.0]));
+            }
+            let [first, second] = groups.map(|groups| padded.index_select(1, &Tensor::from_slice(&groups)));
+            let told = Tensor::from_slice(told.as_flattened()).view([-1, 2]).transpose(0, 1);
+            Tensor::cat(&[first, second, told], 0)
+        };
+        bars.iter().map(recalled).collect()
+    }
+}
+
+/// What a crop shows of the conditions and of the bars before: 1 for all, 0 for nothing.
+#[derive(Clone, Copy)]
+struct Shown {
+    steer: f64,
+    recall: f64,
 }
 
 impl Crops {

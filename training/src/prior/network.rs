@@ -7,7 +7,7 @@
 use std::f32::consts::PI;
 
 use anyhow::{Context, ensure};
-use ondes_engine::model::graph::PREVIOUS;
+use ondes_engine::model::graph::{BARS_BEFORE, PREVIOUS, Recall};
 use ondes_engine::model::{
     Activation, Card, Control, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
 };
@@ -29,6 +29,8 @@ pub const STEER: &str = "steer";
 /// Input for latents of the encoder, and the control that puts them in the place of those drawn before.
 const HEARD: &str = "heard";
 const LISTEN: &str = "listen";
+/// Control that tells how far what was played some bars before is followed.
+const RECALL: &str = "recall";
 /// Node that makes groups of mean 0 and deviation 1 of what is heard, and the frame before as the layers read it; its weights
 /// are not learnt.
 const HEARD_GROUP: &str = "prior.heard";
@@ -103,7 +105,7 @@ pub fn untrained(
         kind: Kind::Generator,
         sample_rate: header.sample_rate,
         methods: methods.into_iter().cloned().chain([prior]).collect(),
-        controls: header.controls.iter().cloned().chain(controls(conditions)).collect(),
+        controls: header.controls.iter().cloned().chain(controls(config, conditions)).collect(),
         variants: Vec::new(),
         performance: None,
         card: Card {
@@ -158,6 +160,16 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
     add("prior.heard.share", &["prior.heard.change", LISTEN], Op::Multiply);
     add(BEFORE, &[&previous, "prior.heard.share"], Op::Add);
     let mut read = vec![BEFORE.to_owned()];
+    let recall = recall(config, conditions);
+    for bars in 1..=recall {
+        let (before, recalled) = (format!("{BEFORE}{BARS_BEFORE}{bars}"), format!("prior.recalled.{bars}"));
+        inputs.push(port(&before, Recall::channels(channels), block));
+        add(&recalled, &[&before, RECALL], Op::Multiply);
+        read.push(recalled);
+    }
+    if recall > 0 {
+        inputs.push(port(RECALL, 1, block));
+    }
     if !conditions.is_empty() {
         inputs.push(port(STEER, 1, block));
         read.push(STEER.into());
@@ -227,8 +239,17 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
     add(DRAWN, &[logits, means, scales, TEMPERATURE], Op::DrawMixture { components, number: DRAW_NUMBER });
     add("prior.frames", &[DRAWN], Op::Interleave { factor: network.group });
     add(LATENTS, &["prior.frames"], Op::Linear { outputs: latents });
-    let outputs = vec![port(LATENTS, latents, ratio), port(DRAWN, channels, block)];
+    let mut outputs = vec![port(LATENTS, latents, ratio), port(DRAWN, channels, block)];
+    if recall > 0 {
+        outputs.push(port(BEFORE, channels, block));
+    }
     Method { name: PRIOR.into(), block, warm_up: 0, inputs, outputs, nodes }
+}
+
+/// Returns the bars before of which a prior is told what it played.
+fn recall(config: &PriorConfig, conditions: &[MeasuredCondition]) -> usize {
+    let follows_bars = conditions.iter().any(|known| known.condition == Condition::Bars);
+    if follows_bars { config.network.recall } else { 0 }
 }
 
 /// Adds a layer of attention and one of each frame by itself, both after normalisation and beside what they read (Xiong et
@@ -259,13 +280,17 @@ fn attention_layer(
     next("out", &[&sum, &narrow], Op::Add)
 }
 
-fn controls(conditions: &[MeasuredCondition]) -> Vec<Control> {
+fn controls(config: &PriorConfig, conditions: &[MeasuredCondition]) -> Vec<Control> {
     let chance = "How much is left to chance: 1 is as learnt, 0 always the likeliest.";
     let listen = "How far the model goes on from the input instead of what it has played: 1 is all the way.";
     let mut controls = vec![
         Control::linear(TEMPERATURE, "", (0.0, 2.0), 1.0, chance),
         Control::linear(LISTEN, "", (0.0, 1.0), 0.0, listen),
     ];
+    if recall(config, conditions) > 0 {
+        let recall = "How far the model keeps to what it played in the bars before: 1 is all the way, 0 not at all.";
+        controls.push(Control::linear(RECALL, "", (0.0, 1.0), 1.0, recall));
+    }
     if !conditions.is_empty() {
         let steer = "How far the model follows the knobs after this one: 1 is all the way, 0 not at all.";
         controls.push(Control::linear(STEER, "", (0.0, 1.0), 1.0, steer));
@@ -396,13 +421,22 @@ pub fn spreads(generator: &Model) -> anyhow::Result<Vec<Spread>> {
 /// Returns an error if it has an input of another meaning.
 pub fn conditions(generator: &Model) -> anyhow::Result<Vec<Condition>> {
     let ports = generator.method(PRIOR)?.inputs.iter().map(|port| port.name.as_str());
-    let others = [TEMPERATURE, STEER, HEARD, LISTEN];
-    let measured = ports.filter(|name| !name.ends_with(PREVIOUS) && !others.contains(name));
+    let others = [TEMPERATURE, STEER, HEARD, LISTEN, RECALL];
+    let measured =
+        ports.filter(|name| !name.ends_with(PREVIOUS) && !name.contains(BARS_BEFORE) && !others.contains(name));
     let condition = |name: &str| {
         let known = Condition::ALL.into_iter().find(|condition| condition.name() == name);
         known.with_context(|| format!("its prior has an input {name:?}, which is not known"))
     };
     measured.map(condition).collect()
+}
+
+/// Returns the bars before of which a generator is told what it played, in the order of its ports.
+///
+/// # Errors
+/// Returns an error if it has no prior.
+pub fn recalled_bars(generator: &Model) -> anyhow::Result<Vec<usize>> {
+    Ok(generator.method(PRIOR)?.recalls().map(|recall| recall.bars).collect())
 }
 
 /// Returns initial biases of attention, `[head][distance]`: they fall with the distance, for each head less than for the one

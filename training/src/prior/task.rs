@@ -13,7 +13,7 @@ use tch::{Device, Kind, Tensor};
 use super::conditions::{Condition, bars};
 use super::config::PriorConfig;
 use super::knobs;
-use super::latents::{CropSource, Crops, LatentStream, feature_rate};
+use super::latents::{CropSource, Crops, LatentStream, RecalledBars, feature_rate, scaled};
 use super::likelihood::{Mixture, linear_nats, memoryless_nats};
 use super::network::{self, PRIOR};
 use crate::data::{Augmentation, DataConfig, Dataset, Subset};
@@ -103,7 +103,13 @@ impl PriorTask {
         let spreads = network::spreads(&initial).with_context(named)?;
         let group = graph.inputs[0].ratio / rate.hop;
         let length = rate.frames(config.training.clip_seconds) / group;
-        let source = |stream: &LatentStream| CropSource::new(stream, &spreads, group, length, config.seed);
+        let bars = network::conditions(&initial)?.iter().position(|condition| *condition == Condition::Bars);
+        let recall = RecalledBars {
+            bars: network::recalled_bars(&initial).with_context(named)?,
+            condition: bars.unwrap_or_default() as i64,
+        };
+        let sizes = [group, length];
+        let source = |stream: &LatentStream| CropSource::new(stream, &spreads, &recall, sizes, config.seed);
         let sources = || anyhow::Ok([source(&training)?, source(&validation)?]);
         let [training, validation] = sources().with_context(|| config.data.display().to_string())?;
         let components = network::components(initial.method(PRIOR)?)?;
@@ -146,8 +152,7 @@ impl PriorTask {
         let made = generated(model, GENERATED_S, self.config.seed)?;
         ensure!(made.isfinite().all().int64_value(&[]) == 1, "the prior generates latents that are not finite");
         let spreads = network::spreads(model)?;
-        let conditions = Tensor::zeros([0, made.size()[1]], (Kind::Float, Device::Cpu));
-        let made = LatentStream { latents: made, conditions, tempos: Vec::new(), styles: Vec::new() }.scaled(&spreads);
+        let made = scaled(&made, &spreads);
         let deviation = made.std_dim(1, false, false).mean(Kind::Float).double_value(&[]);
         let mut header = model.header().clone();
         header.card.quality =

@@ -1,6 +1,7 @@
 use std::f64::consts::{E, PI};
 use std::path::Path;
 
+use ondes_engine::executor::{ExecutorOptions, ExecutorSelection};
 use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::model::{Curve, Header, Kind, Model, Op, file};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
@@ -8,7 +9,7 @@ use ondes_torch::TorchWeights;
 use tch::{Device, Tensor};
 
 use super::conditions::{Condition, Named, bars, styles, tempo_in_name};
-use super::latents::{LatentStream, feature_rate};
+use super::latents::{CropSource, LatentStream, RecalledBars, feature_rate, scaled};
 use super::likelihood::{Mixture, linear_nats, memoryless_nats};
 use super::network::{self, DRAWN, PRIOR, Spread};
 use super::task::{NATS, generated};
@@ -345,7 +346,7 @@ fn latents_are_those_of_the_codec_and_grouped_in_order() {
     let rate = feature_rate(model).expect("a codec");
     let recordings = crate::data::open_folder(&data, &folder.path().join("cache"), rate, 30).expect("recordings");
     let stream = LatentStream::new(model, &recordings, &[]).expect("latents");
-    let expected = stream.scaled(&spreads).narrow(1, 1_800, 100);
+    let expected = scaled(&stream.latents, &spreads).narrow(1, 1_800, 100);
     let frames = target.get(0).view([4, 3, 25]).permute([1, 2, 0]).reshape([3, 100]);
     assert_eq!(frames, expected);
 }
@@ -380,7 +381,7 @@ fn a_prior_reads_what_it_hears_like_what_it_has_drawn() {
         Vec::<f32>::try_from(frame_by_frame).expect("numbers")
     };
     let heard = frames(&stream.latents);
-    let drawn = frames(&stream.scaled(&network::spreads(model).expect("a generator")));
+    let drawn = frames(&scaled(&stream.latents, &network::spreads(model).expect("a generator")));
     let run = |listen: f32| {
         let prior = model.method(PRIOR).expect("a prior");
         let mut executor = ondes_engine::native::Executor::new(model, PRIOR, ondes_engine::Kernels::detect(), 1, 1);
@@ -405,6 +406,79 @@ fn a_prior_reads_what_it_hears_like_what_it_has_drawn() {
     };
     let largest = run(1.0).iter().zip(run(0.0)).map(|(heard, drawn)| (heard - drawn).abs()).fold(0.0, f32::max);
     assert!(largest < 1e-3, "{largest}");
+}
+
+#[test]
+fn a_prior_is_told_the_same_of_bars_before_in_training_and_by_the_player() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = recipe(folder.path(), "group = 2\n");
+    std::fs::rename(config.data.join("a.wav"), config.data.join("a 290bpm.wav")).expect("it is renamed");
+    let task = PriorTask::new(config).expect("a task");
+    let model = task.initial();
+    // A second recording begins in group 150, of two frames, and 151 is the first one without the first recording.
+    let (groups, second) = (300, 151);
+    let bar = 4.0 * 60.0 / 290.0 * RATE as f64 / 256.0;
+    let latents = normal(3, 2 * groups);
+    let place = |frame: i64| bars((frame * 128) as f64 / RATE as f64, 290.0);
+    let places = Tensor::from_slice(&(0..2 * groups).map(place).collect::<Vec<f32>>()).view([1, -1]);
+    let stream = LatentStream {
+        latents: latents.shallow_clone(),
+        conditions: Tensor::cat(&[Tensor::zeros_like(&places), Tensor::zeros_like(&places), places], 0),
+        starts: vec![0, 2 * second - 1],
+        tempos: vec![290.0; 2],
+        styles: Vec::new(),
+    };
+    let recall = RecalledBars { bars: vec![1, 2], condition: 2 };
+    let spreads = network::spreads(model).expect("a generator");
+    let source = CropSource::new(&stream, &spreads, &recall, [2, groups as usize], 1).expect("crops");
+    let crops = source.validation(0..1);
+    assert_eq!(crops.inputs.len(), model.method(PRIOR).expect("a prior").inputs.len() - 2);
+
+    // The player hears each group one block later, and shows what it recalls.
+    let method = model.method(PRIOR).expect("a prior");
+    let shown = codec::network::showing(method, &["prior.recalled.1", "prior.recalled.2", DRAWN, "prior.before"])
+        .expect("nodes");
+    let mut header = model.header().clone();
+    header.methods.iter_mut().find(|method| method.name == PRIOR).expect("a prior").clone_from(&shown);
+    let shown_model = Model::new(header, model.weights().clone()).expect("a model");
+    let options = ExecutorOptions {
+        selection: ExecutorSelection::default(),
+        kernels: ondes_engine::Kernels::detect(),
+        allow_fallback: false,
+    };
+    let mut executor = options.prepare(&shown_model, &shown, 1, groups as usize).expect("it can be run");
+    executor.seed(0, 1);
+    executor.begin(&[0], groups as usize);
+    let heard = latents.constant_pad_nd([2, 0]).narrow(1, 0, 2 * groups).transpose(0, 1).contiguous().view(-1);
+    let heard = Vec::<f32>::try_from(heard).expect("numbers");
+    for (index, port) in shown.inputs.iter().enumerate() {
+        let input = executor.input(index);
+        match port.name.as_str() {
+            "heard" => input.copy_from_slice(&heard),
+            "bars" => input.iter_mut().zip(0..).for_each(|(to, group)| *to = place(2 * group)),
+            _ => input.fill(1.0),
+        }
+        if port.name == "listen" {
+            // A prior begins after nothing.
+            executor.input(index)[0] = 0.0;
+        }
+    }
+    executor.run();
+    for (output, bars) in [(0, 1), (1, 2)] {
+        let player = Tensor::from_slice(executor.output(output)).view([groups, -1]).transpose(0, 1);
+        let told = crops.inputs[2 + output].get(0);
+        let known = |group: i64| told.double_value(&[13, group]) == 1.0;
+        for group in 0..groups {
+            let first = if group < second { 0 } else { second };
+            let is_known = (group - first) as f64 >= f64::from(bars) * bar;
+            assert_eq!(known(group), is_known, "{bars} bars before group {group}");
+            if is_known {
+                let [player, told] = [&player, &told].map(|values| values.narrow(1, group, 1));
+                let error = (&player - &told).abs().max().double_value(&[]);
+                assert!(error < 1e-4, "{bars} bars before group {group}: {error}");
+            }
+        }
+    }
 }
 
 #[test]
