@@ -1,7 +1,7 @@
 //! Methods that receive their own output, one block or some bars later.
 
 use super::method_executor::MethodExecutor;
-use super::recalled::Recalled;
+use super::recalled::{self, Recalled};
 use crate::model::{Method, Model, ModelError, Port, limits};
 
 /// Runs a method block by block and feeds its outputs back to the input ports named after them
@@ -13,6 +13,7 @@ pub(crate) struct FeedbackExecutor {
     outputs: Vec<PortBuffer>,
     loops: Vec<Loop>,
     recalled: Vec<Recalled>,
+    recalled_values: usize,
     /// Streams and number of blocks of this step.
     active: Vec<usize>,
     blocks: usize,
@@ -57,7 +58,9 @@ impl FeedbackExecutor {
         let per_block = |port: &Port| method.block / port.ratio * port.channels;
         let ports = method.inputs.iter().chain(&method.outputs);
         let values = ports.map(|port| per_block(port).saturating_mul(streams).saturating_mul(blocks));
-        let values = values.fold(0, usize::saturating_add);
+        let sample_rate = model.header().sample_rate;
+        let recalled_values = recalled::values(method, sample_rate).saturating_mul(streams);
+        let values = values.fold(recalled_values, usize::saturating_add);
         ModelError::limit(format!("what method {:?} holds", method.name), values, limits::EXECUTOR_VALUES)?;
         let buffer = |port: &Port| {
             let per_block = per_block(port);
@@ -73,7 +76,8 @@ impl FeedbackExecutor {
             inputs: buffers(&method.inputs),
             outputs: buffers(&method.outputs),
             loops: method.feedback().map(fed_back).collect(),
-            recalled: Recalled::all(method, model.header().sample_rate, streams),
+            recalled: Recalled::all(method, sample_rate, streams),
+            recalled_values,
             active: Vec::with_capacity(streams),
             blocks: 0,
             max_blocks: blocks,
@@ -183,7 +187,7 @@ impl FeedbackExecutor {
     pub fn bytes(&self) -> usize {
         let buffers = self.inputs.iter().chain(&self.outputs).map(|buffer| buffer.values.len());
         let fed_back = self.loops.iter().map(|fed_back| fed_back.last.len());
-        let values = buffers.chain(fed_back).chain(self.recalled.iter().map(Recalled::values)).sum::<usize>();
+        let values = buffers.chain(fed_back).sum::<usize>() + self.recalled_values;
         self.block.bytes() + values * size_of::<f32>()
     }
 }

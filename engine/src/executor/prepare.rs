@@ -33,7 +33,7 @@ impl ExecutorOptions {
         streams: usize,
         blocks: usize,
     ) -> Result<MethodExecutor, ModelError> {
-        if !(0..method.inputs.len()).any(|port| method.is_fed_back(port)) {
+        if method.fed_back().next().is_none() {
             return self.prepare_open(model, method, streams, blocks);
         }
         let block = self.prepare_open(model, method, streams, 1)?;

@@ -1,12 +1,8 @@
 //! What an output was some bars ago.
 
 use super::bar_positions::BarPositions;
-use crate::model::graph::{BARS, Recall};
-use crate::model::{Method, limits};
-
-/// Slowest tempo at which all bars are remembered, beats a minute, and beats of a bar.
-const SLOWEST: f64 = 40.0;
-const BAR_BEATS: f64 = 4.0;
+use crate::model::Method;
+use crate::model::graph::{BAR_BEATS, BARS, Recall, SLOWEST_REMEMBERED};
 
 /// Memory of an output for an input port that recalls it.
 pub(super) struct Recalled {
@@ -15,6 +11,8 @@ pub(super) struct Recalled {
     bars: usize,
     /// Channels of the output.
     channels: usize,
+    /// Blocks that are remembered.
+    capacity: usize,
     /// `[stream]`
     streams: Vec<Stream>,
 }
@@ -36,7 +34,7 @@ impl Recalled {
             let stream =
                 || Stream { positions: BarPositions::new(capacity), blocks: vec![0.0; capacity * channels], count: 0 };
             let bars = method.input(BARS).expect("a method that recalls has bars");
-            Self { recall, bars, channels, streams: (0..streams).map(|_| stream()).collect() }
+            Self { recall, bars, channels, capacity, streams: (0..streams).map(|_| stream()).collect() }
         };
         method.recalls().map(recalled).collect()
     }
@@ -48,15 +46,14 @@ impl Recalled {
 
     /// Begins a block of a stream at a position in the bars, and writes what the input port receives.
     pub fn begin_block(&mut self, stream: usize, bars: f32, input: &mut [f32]) {
-        let Self { recall, channels, streams, .. } = self;
+        let Self { recall, channels, capacity, streams, .. } = self;
         let Stream { positions, blocks, count } = &mut streams[stream];
         positions.push(bars);
         input.fill(0.0);
         let Some(moment) = positions.before(recall.bars as f64) else { return };
-        let capacity = blocks.len() / *channels;
         let (recalled, told) = input.split_at_mut(2 * *channels);
         for (after, recalled) in (1..).zip(recalled.chunks_exact_mut(*channels)) {
-            let slot = (*count - moment.blocks_ago + after) % capacity;
+            let slot = (*count - moment.blocks_ago + after) % *capacity;
             recalled.copy_from_slice(&blocks[slot * *channels..][..*channels]);
         }
         told.copy_from_slice(&[moment.share, 1.0]);
@@ -65,7 +62,7 @@ impl Recalled {
     /// Ends a block of a stream with its output.
     pub fn end_block(&mut self, stream: usize, output: &[f32]) {
         let Stream { blocks, count, .. } = &mut self.streams[stream];
-        let slot = *count % (blocks.len() / self.channels);
+        let slot = *count % self.capacity;
         blocks[slot * self.channels..][..self.channels].copy_from_slice(output);
         *count += 1;
     }
@@ -76,17 +73,18 @@ impl Recalled {
         positions.clear();
         *count = 0;
     }
+}
 
-    /// Returns the number of values.
-    pub fn values(&self) -> usize {
-        self.streams.iter().map(|stream| stream.blocks.len()).sum()
-    }
+/// Returns the number of values that the memories of a method hold for a stream.
+pub(super) fn values(method: &Method, sample_rate: u32) -> usize {
+    let values =
+        |recall: Recall| capacity(method, sample_rate, recall).saturating_mul(method.outputs[recall.output].channels);
+    method.recalls().map(values).fold(0, usize::saturating_add)
 }
 
 /// Returns the blocks that are remembered for a recall.
 fn capacity(method: &Method, sample_rate: u32, recall: Recall) -> usize {
-    let seconds = recall.bars as f64 * BAR_BEATS * 60.0 / SLOWEST;
-    let blocks = (seconds * f64::from(sample_rate) / method.block as f64).ceil() as usize + 2;
-    let channels = method.outputs[recall.output].channels.max(1);
-    blocks.min(limits::STREAM_VALUES / channels)
+    let seconds = recall.bars as f64 * BAR_BEATS * 60.0 / SLOWEST_REMEMBERED;
+    // The last one of them is only just being made, and the first one has ended.
+    (seconds * f64::from(sample_rate) / method.block as f64).ceil() as usize + 2
 }

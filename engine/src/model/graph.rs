@@ -22,6 +22,10 @@ pub const BARS_BEFORE: &str = ".bars_before.";
 pub const MAX_BARS_BEFORE: usize = 8;
 /// Input port of the position in four bars of the song, 0 to 4.
 pub const BARS: &str = "bars";
+/// Beats of a bar.
+pub const BAR_BEATS: f64 = 4.0;
+/// Slowest tempo at which all bars are remembered that a method or a loop asks for, beats a minute; at a slower one fewer are.
+pub const SLOWEST_REMEMBERED: f64 = 40.0;
 
 /// Named input or output of a method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +54,7 @@ impl Recall {
     /// Returns the channels of the input for those of the output.
     #[must_use]
     pub const fn channels(output: usize) -> usize {
-        2 * output + 2
+        output.saturating_mul(2).saturating_add(2)
     }
 }
 
@@ -151,6 +155,7 @@ impl Method {
             }
             values.push(Shape { channels: port.channels, ratio: port.ratio });
         }
+        self.check_fed_back()?;
         let mut reads = Vec::new();
         for node in &self.nodes {
             let error =
@@ -200,16 +205,6 @@ impl Method {
             }
             shown.push(value);
         }
-        for (input, output) in self.feedback() {
-            let (input, output) = (&self.inputs[input], &self.outputs[output]);
-            if (input.channels, input.ratio) != (output.channels, output.ratio) {
-                return Err(error(format!(
-                    "input {:?} has {} channels at ratio {}, the output that it receives {} at {}",
-                    input.name, input.channels, input.ratio, output.channels, output.ratio
-                )));
-            }
-        }
-        self.recalls().try_for_each(|recall| self.check(recall))?;
         Ok(Shapes { values, reads, shown })
     }
 
@@ -232,16 +227,30 @@ impl Method {
         })
     }
 
-    /// Tells whether an input port receives an output of the method's own.
-    #[must_use]
-    pub fn is_fed_back(&self, port: usize) -> bool {
-        self.feedback().any(|(input, _)| input == port) || self.recalls().any(|recall| recall.input == port)
+    /// Returns the indices of all input ports that receive an output of the method's own.
+    pub fn fed_back(&self) -> impl Iterator<Item = usize> + '_ {
+        self.feedback().map(|(input, _)| input).chain(self.recalls().map(|recall| recall.input))
     }
 
-    /// Returns an error unless an output can be recalled.
-    fn check(&self, recall: Recall) -> Result<(), ModelError> {
+    /// Returns an error unless the input ports that receive an output of the method's own fit it.
+    fn check_fed_back(&self) -> Result<(), ModelError> {
+        for (input, output) in self.feedback() {
+            let (input, output) = (&self.inputs[input], &self.outputs[output]);
+            if (input.channels, input.ratio) != (output.channels, output.ratio) {
+                return Err(ModelError::Header(format!(
+                    "method {:?}: input {:?} has {} channels at ratio {}, the output that it receives {} at {}",
+                    self.name, input.name, input.channels, input.ratio, output.channels, output.ratio
+                )));
+            }
+        }
+        self.recalls().try_for_each(|recall| self.check_recall(recall))
+    }
+
+    fn check_recall(&self, recall: Recall) -> Result<(), ModelError> {
         let (input, output) = (&self.inputs[recall.input], &self.outputs[recall.output]);
-        let error = |reason: String| Err(ModelError::Header(format!("input {:?} {reason}", input.name)));
+        let error = |reason: String| {
+            Err(ModelError::Header(format!("method {:?}: input {:?} {reason}", self.name, input.name)))
+        };
         if !(1..=MAX_BARS_BEFORE).contains(&recall.bars) {
             return error(format!("recalls {} bars; 1 to {MAX_BARS_BEFORE} are allowed", recall.bars));
         }

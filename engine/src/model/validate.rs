@@ -85,7 +85,7 @@ fn check_warm_up(method: &Method, shapes: &Shapes) -> Result<(), ModelError> {
     if method.warm_up == 0 {
         return Ok(());
     }
-    if let Some(input) = (0..method.inputs.len()).find(|port| method.is_fed_back(*port)) {
+    if let Some(input) = method.fed_back().next() {
         let (name, port) = (&method.name, &method.inputs[input].name);
         return Err(ModelError::Header(format!(
             "method {name:?}: has a warm-up, and the input {port:?}, which is fed back"

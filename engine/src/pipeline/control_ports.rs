@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::controls::{INSTRUMENT_CONTROLS, Target};
 use super::playable::{ControlId, Transport};
-use crate::model::graph::BARS;
+use crate::model::graph::{BAR_BEATS, BARS};
 use crate::model::{Control, Curve};
 
 /// Control of a model and the port or parameter that it sets.
@@ -33,8 +33,7 @@ impl ControlBinding {
 pub(super) const TEMPO: &str = "tempo";
 /// Port of the beats since the start of the host's song.
 const POSITION: &str = "position";
-/// Beats of a bar, and bars after which [`BARS`] begins again.
-pub(super) const BAR_BEATS: f64 = 4.0;
+/// Bars after which [`BARS`] begins again.
 const PHRASE_BARS: f64 = 4.0;
 /// Tempo of a model with a port [`BARS`] and no control [`TEMPO`].
 const USUAL_TEMPO: f32 = 120.0;

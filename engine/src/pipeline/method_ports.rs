@@ -29,7 +29,7 @@ impl ChannelLayout {
 
 /// Returns whether an input receives an output of the method's own.
 pub(super) fn is_fed_back(method: &Method, port: &Port) -> bool {
-    method.input(&port.name).is_some_and(|input| method.is_fed_back(input))
+    method.fed_back().any(|input| method.inputs[input].name == port.name)
 }
 
 /// Returns whether a control or the song feeds an input.

@@ -3,13 +3,11 @@
 //! A loop is the last bars before it began. Each of its beats may be replaced, with the probability that the variation gives,
 //! by what the prior makes now; the loop keeps the new beat.
 
-use super::control_ports::BAR_BEATS;
+use crate::model::graph::{BAR_BEATS, SLOWEST_REMEMBERED};
 use crate::random::SplitMix64;
 
 /// Most bars of a loop.
 pub(super) const MAX_BARS: usize = 8;
-/// Slowest tempo at which all of them are kept, beats a minute; below it a loop has fewer.
-const SLOWEST: f64 = 40.0;
 
 /// History of the latents, and the loop that plays from it.
 pub(super) struct PriorLoop {
@@ -53,7 +51,7 @@ pub(super) struct LoopSettings {
 impl PriorLoop {
     /// Keeps frames of `latents` values.
     pub fn new(latents: usize, frames_per_second: f64) -> Self {
-        let frames = (MAX_BARS as f64 * BAR_BEATS * 60.0 / SLOWEST * frames_per_second).ceil() as usize;
+        let frames = (MAX_BARS as f64 * BAR_BEATS * 60.0 / SLOWEST_REMEMBERED * frames_per_second).ceil() as usize;
         Self {
             frames: vec![0.0; frames * latents],
             latents,
@@ -99,8 +97,8 @@ impl PriorLoop {
 
     /// Returns the loop of the bars before now; `None` without one, or while not enough has been played.
     fn start(&self, settings: LoopSettings) -> Option<Current> {
-        let length =
-            settings.bars as f64 * BAR_BEATS * 60.0 / f64::from(settings.tempo).max(SLOWEST) * self.frames_per_second;
+        let length = settings.bars as f64 * BAR_BEATS * 60.0 / f64::from(settings.tempo).max(SLOWEST_REMEMBERED)
+            * self.frames_per_second;
         let start = self.played.checked_sub(length.ceil() as usize)?;
         let fits = settings.bars > 0 && length >= 1.0 && length.ceil() as usize * self.latents <= self.frames.len();
         fits.then_some(Current { bars: settings.bars, start, length, elapsed: 0, beat: settings.beat, is_fresh: false })

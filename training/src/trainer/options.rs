@@ -180,6 +180,12 @@ impl TrainerOptions {
     }
 }
 
+/// Returns the decay rate of the mean of the weights at a step, counted from 1, whose final value is `ema`: lower at first, so that
+/// the mean soon forgets the weights that the run began with (TensorFlow's `ExponentialMovingAverage`).
+pub(super) fn ema_decay(ema: f64, step: u64) -> f64 {
+    ema.min((1 + step) as f64 / (10 + step) as f64)
+}
+
 /// Selects a device: `cpu`, `cuda`, `cuda:N`, or `auto` for CUDA if available.
 ///
 /// # Errors
@@ -195,4 +201,16 @@ pub fn device(name: &str) -> anyhow::Result<Device> {
     let count = tch::Cuda::device_count();
     ensure!(i64::from(gpu) < count, "the device is {name:?}, but libtorch finds {count} GPUs; use \"auto\" or \"cpu\"");
     Ok(Device::Cuda(usize::from(gpu)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ema_decay;
+
+    #[test]
+    fn a_mean_of_weights_soon_forgets_its_beginning() {
+        let beginning: f64 = (1..=30).map(|step| ema_decay(0.999, step)).product();
+        assert!(beginning < 1e-6, "{beginning}");
+        assert_eq!([ema_decay(0.999, 20_000), ema_decay(0.5, 20), ema_decay(0.0, 1)], [0.999, 0.5, 0.0]);
+    }
 }

@@ -14,7 +14,7 @@ use super::early_stopping::EarlyStopping;
 use super::kept;
 use super::memory;
 use super::metrics::MetricsLog;
-use super::options::{Length, TrainerOptions, device};
+use super::options::{Length, TrainerOptions, device, ema_decay};
 use super::parameters::Parameters;
 use super::pass::{Pass, effective_weights};
 use super::precision::Precision;
@@ -532,7 +532,7 @@ impl<T: Task> Trainer<T> {
                     GradientKind::CurvatureSample => pass.sampled_gradient(task, &batches, parameters),
                 })?;
                 if let Some(ema) = ema {
-                    let _ = tch::no_grad(|| ema.lerp_(parameters.values(), 1.0 - options.ema));
+                    let _ = tch::no_grad(|| ema.lerp_(parameters.values(), 1.0 - ema_decay(options.ema, number)));
                 }
                 anyhow::Ok(())
             })?;
