@@ -1,5 +1,6 @@
 //! Small untrained models that process audio: an effect and a codec.
 
+use ondes_engine::model::graph::{BARS, BARS_BEFORE, Recall};
 use ondes_engine::model::{Activation, Control, Kind, Method, Model, Node, Op, Port};
 use ondes_engine::native::Executor;
 use ondes_engine::pipeline::PipelineOptions;
@@ -89,6 +90,30 @@ pub fn autoregressive_generator(seed: u64) -> Model {
     let inputs = vec![port("drawn.previous", LATENTS, RATIO), port("temperature", 1, RATIO)];
     let mut methods = codec_methods();
     methods[0] = method("prior", RATIO, inputs, nodes);
+    model_with(Kind::Generator, methods, &["temperature"], seed)
+}
+
+/// Creates a generator as [`autoregressive_generator`] does, whose prior also reads what it has drawn a bar before; its second
+/// output shows that.
+///
+/// # Panics
+/// If the methods are invalid.
+#[must_use]
+pub fn recalling_generator(seed: u64) -> Model {
+    let mut methods = autoregressive_generator(seed).header().methods.clone();
+    let prior = methods.iter_mut().find(|method| method.name == "prior").expect("it has one");
+    let before = format!("drawn{BARS_BEFORE}1");
+    let channels = Recall::channels(LATENTS);
+    prior.inputs.extend([port(&before, channels, RATIO), port(BARS, 1, RATIO)]);
+    prior.nodes.splice(
+        ..0,
+        [
+            node("recalled", &[&before], Op::Affine { scale: 1.0, offset: 0.0 }),
+            node("read", &["drawn.previous", "recalled"], Op::Concat),
+        ],
+    );
+    prior.nodes[2].inputs = vec!["read".into()];
+    prior.outputs.push(port("recalled", channels, RATIO));
     model_with(Kind::Generator, methods, &["temperature"], seed)
 }
 

@@ -11,7 +11,9 @@ use ondes_engine::model::file;
 use ondes_engine::pipeline::{ControlSource, InputChannels, Pipeline, PipelineOptions};
 use ondes_engine::realtime::{Driver, ModelFactory, PlayableModel, SessionController, Setup};
 use ondes_tests::allocation::{CountingAllocator, allocations, counted};
-use ondes_tests::audio_models::{autoregressive_generator, sound, untrained_codec, untrained_effect};
+use ondes_tests::audio_models::{
+    autoregressive_generator, recalling_generator, sound, untrained_codec, untrained_effect,
+};
 use ondes_tests::random_performance::{MarkedModel, MisbehavingModel, Misbehaviour, RandomPlayer, swap};
 use ondes_tests::{bundled_models, int8_model, random_events, random_splits, untrained_instrument};
 
@@ -97,22 +99,24 @@ fn effects_and_codecs_do_not_allocate() {
 
 #[test]
 fn a_generator_does_not_allocate() {
-    let model = autoregressive_generator(1);
-    let mut pipeline = Pipeline::new(&model, &PipelineOptions::default()).expect("it plays");
-    let mut output = vec![0.0; 60_000];
-    let blocks = random_splits(5, output.len(), 8192);
-    let count = allocations(|| {
-        let mut rest = &mut output[..];
-        for (index, &block) in blocks.iter().enumerate() {
-            assert!(pipeline.set_control("temperature", (index % 2) as f32).is_ok());
-            assert!(pipeline.set_control("prior.seed", (index / 2) as f32).is_ok());
-            let (played, later) = std::mem::take(&mut rest).split_at_mut(block);
-            pipeline.process(&[], played);
-            rest = later;
-        }
-    });
-    assert_eq!(count, 0);
-    assert!(output.iter().any(|sample| sample.abs() > 1e-3), "nothing sounds");
+    // The second one recalls what it has drawn after two seconds of its last piece.
+    for (model, length) in [(autoregressive_generator(1), 60_000), (recalling_generator(1), 300_000)] {
+        let mut pipeline = Pipeline::new(&model, &PipelineOptions::default()).expect("it plays");
+        let mut output = vec![0.0; length];
+        let blocks = random_splits(5, output.len(), 8192);
+        let count = allocations(|| {
+            let mut rest = &mut output[..];
+            for (index, &block) in blocks.iter().enumerate() {
+                assert!(pipeline.set_control("temperature", (index % 2) as f32).is_ok());
+                assert!(pipeline.set_control("prior.seed", (index / 2).min(6) as f32).is_ok());
+                let (played, later) = std::mem::take(&mut rest).split_at_mut(block);
+                pipeline.process(&[], played);
+                rest = later;
+            }
+        });
+        assert_eq!(count, 0);
+        assert!(output.iter().any(|sample| sample.abs() > 1e-3), "nothing sounds");
+    }
 }
 
 #[test]

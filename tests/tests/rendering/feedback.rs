@@ -2,12 +2,12 @@
 
 use ondes_engine::Kernels;
 use ondes_engine::executor::{ExecutorOptions, ExecutorSelection, MethodExecutor};
-use ondes_engine::model::graph::{BARS, BARS_BEFORE, PREVIOUS, Recall};
-use ondes_engine::model::{Kind, Method, Model, ModelError, Op};
+use ondes_engine::model::graph::{PREVIOUS, Recall};
+use ondes_engine::model::{Kind, Method, Model, ModelError};
 use ondes_engine::native;
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
-use ondes_tests::audio_models::{LATENTS, RATIO, autoregressive_generator, model_with, sound};
-use ondes_tests::{node, port, random_splits};
+use ondes_tests::audio_models::{LATENTS, RATIO, autoregressive_generator, model_with, recalling_generator, sound};
+use ondes_tests::{port, random_splits};
 
 fn prepared(model: &Model, streams: usize, blocks: usize) -> MethodExecutor {
     let options =
@@ -80,26 +80,17 @@ fn with(model: &Model, change: impl Fn(&mut Method)) -> Result<Model, ModelError
     Model::new(header, model.weights().clone())
 }
 
-/// Shows what the prior is told of its latents two bars before.
-fn recalling(prior: &mut Method) {
-    let name = format!("drawn{BARS_BEFORE}2");
-    let channels = Recall::channels(LATENTS);
-    prior.inputs.extend([port(&name, channels, RATIO), port(BARS, 1, RATIO)]);
-    prior.nodes.push(node("recalled", &[&name], Op::Affine { scale: 1.0, offset: 0.0 }));
-    prior.outputs.push(port("recalled", channels, RATIO));
-}
-
 #[test]
 fn outputs_of_bars_before_are_recalled() {
     const BLOCKS: usize = 300;
-    // A quarter of a bar stands still, then two bars are skipped.
+    // 32 blocks a bar. At block 100 the song stands still for four blocks, and at 200 it skips two bars.
     let place = |block: usize| match block {
-        0..100 => block as f32 / 16.0,
-        100..104 => 100.0 / 16.0,
-        104..200 => (block - 4) as f32 / 16.0,
-        _ => 2.0 + (block - 4) as f32 / 16.0,
+        0..100 => block as f32 / 32.0,
+        100..104 => 100.0 / 32.0,
+        104..200 => (block - 4) as f32 / 32.0,
+        _ => 2.0 + (block - 4) as f32 / 32.0,
     };
-    let model = with(&autoregressive_generator(7), recalling).expect("a model");
+    let model = recalling_generator(7);
     let run = |executor: &mut MethodExecutor, streams: &[usize], blocks: std::ops::Range<usize>| {
         executor.begin(streams, blocks.len());
         executor.input(1).fill(1.0);
@@ -114,7 +105,7 @@ fn outputs_of_bars_before_are_recalled() {
     let [drawn, recalled] = run(&mut executor, &[0], 0..BLOCKS);
     let channels = Recall::channels(LATENTS);
     for (block, told) in recalled.chunks_exact(channels).enumerate() {
-        // Two bars are 32 blocks, or more where the song stood still.
+        // Those of a bar, and those for which the song stood still.
         let ago = 32 + if (100..136).contains(&block) { (block - 100).min(4) } else { 0 };
         let Some(from) = block.checked_sub(ago) else {
             assert_eq!(told, [0.0; Recall::channels(LATENTS)], "{block}");
@@ -155,23 +146,13 @@ fn ports_that_are_fed_back_must_fit() {
     }));
     assert!(text.contains("hidden.previous"), "{text}");
 
-    let recall = |change: &dyn Fn(&mut Method)| {
-        error(with(&|prior| {
-            recalling(prior);
-            change(prior);
-        }))
-    };
-    let text = recall(&|prior| {
-        prior.inputs[2].channels -= 1;
-        prior.outputs[1].channels -= 1;
-    });
-    assert!(text.contains("drawn.bars_before.2") && text.contains("twice as many and two more"), "{text}");
+    let model = recalling_generator(7);
+    let recall = |change: &dyn Fn(&mut Method)| error(self::with(&model, change));
+    let text = recall(&|prior| prior.inputs[2].channels -= 1);
+    assert!(text.contains("drawn.bars_before.1") && text.contains("twice as many and two more"), "{text}");
     let text = recall(&|prior| prior.inputs[3].name = "beats".into());
     assert!(text.contains("needs an input \"bars\""), "{text}");
-    let text = recall(&|prior| {
-        prior.inputs[2].name = format!("drawn{BARS_BEFORE}99");
-        prior.nodes.last_mut().expect("a node").inputs[0].clone_from(&prior.inputs[2].name);
-    });
+    let text = recall(&|prior| prior.inputs[2].name = "drawn.bars_before.99".into());
     assert!(text.contains("recalls 99 bars"), "{text}");
 }
 
