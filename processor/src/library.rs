@@ -58,7 +58,7 @@ impl BundledModel {
 
 /// The bundled models in the order of lists: instruments from recordings, synthetic ones, captures, codecs, generators. A new
 /// instance loads its product's [`Product::initial_model`].
-pub static BUNDLED: [BundledModel; 16] = [
+pub static BUNDLED: [BundledModel; 17] = [
     BundledModel::new("Violin", include_bytes!("../../assets/models/violin.ondes")),
     BundledModel::new("Saxophone", include_bytes!("../../assets/models/saxophone.ondes")),
     BundledModel::new("Cello", include_bytes!("../../assets/models/cello.ondes")),
@@ -74,6 +74,7 @@ pub static BUNDLED: [BundledModel; 16] = [
     BundledModel::new("Fuzz", include_bytes!("../../assets/models/fuzz.ondes")),
     BundledModel::new("Strings", include_bytes!("../../assets/models/strings.ondes")),
     BundledModel::new("Winds", include_bytes!("../../assets/models/winds.ondes")),
+    BundledModel::new("Voices", include_bytes!("../../assets/models/voices.ondes")),
     BundledModel::new("Drums", include_bytes!("../../assets/models/drums.ondes")),
 ];
 

@@ -98,7 +98,7 @@ impl Instrument {
 }
 
 /// Bundled codecs; each has a recipe of its name.
-const CODECS: [Codec; 2] = [
+const CODECS: [Codec; 3] = [
     Codec { model: "strings", sound: Sound::Recordings { folder: "strings", source: IOWA } },
     Codec {
         model: "winds",
@@ -106,6 +106,14 @@ const CODECS: [Codec; 2] = [
             folder: "winds",
             source: "Karoryfer Weresax (CC0-1.0) and of clarinet, bassoon, alto flute, trumpet, French horn and tenor \
                      trombone of the University of Iowa Musical Instrument Samples (public domain), a folder for each,",
+        },
+    },
+    Codec {
+        model: "voices",
+        sound: Sound::Recordings {
+            folder: "voices",
+            source: "every fourth recording of Debian's festvox-ru (BSD-like) and of the sung vowels of the SpectMorph \
+                     instruments (CC0-1.0), a folder for each,",
         },
     },
 ];

@@ -104,7 +104,7 @@ const SHORT_BLOCK: usize = 64;
 /// Length of a knock, 5 ms; instruments hardly answer a click of one sample.
 const KNOCK: usize = RATE / 200;
 /// Bundled codecs.
-const BUNDLED_CODECS: [&str; 2] = ["Strings", "Winds"];
+const BUNDLED_CODECS: [&str; 3] = ["Strings", "Winds", "Voices"];
 
 /// Returns an active effect that plays a bundled codec inline, with macros bound to these controls.
 fn codec(name: &str, macros: &[&str]) -> Host {

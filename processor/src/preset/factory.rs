@@ -18,7 +18,7 @@ macro_rules! presets {
 }
 
 /// All factory presets: the instrument's, grouped by model, then the effect's.
-pub static FACTORY: [FactoryPreset; 44] = presets![
+pub static FACTORY: [FactoryPreset; 47] = presets![
     "open-bow",
     "soft-strings",
     "solo-bow",
@@ -62,6 +62,9 @@ pub static FACTORY: [FactoryPreset; 44] = presets![
     "sung-winds",
     "guitar-horn",
     "beaten-horn",
+    "second-man",
+    "sung-guitar",
+    "talking-drums",
     "beatbox-answers",
 ];
 
