@@ -112,8 +112,8 @@ const CODECS: [Codec; 3] = [
         model: "voices",
         sound: Sound::Recordings {
             folder: "voices",
-            source: "every fourth recording of Debian's festvox-ru (BSD-like) and of the sung vowels of the SpectMorph \
-                     instruments (CC0-1.0), a folder for each,",
+            source: "Debian's festvox-ru (BSD-like), every fourth one, and the sung vowels of the SpectMorph instruments \
+                     (CC0-1.0), a folder for each,",
         },
     },
 ];

@@ -1,4 +1,4 @@
-//! Where blocks lie in the bars of a song, and which block lies some bars before the newest one.
+//! Positions of blocks in the bars of a song, and the block that lies some bars before the newest one.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What an output was some bars ago.
+//! Memory of an output, for ports that receive its values of some bars ago.
 
 use super::bar_positions::BarPositions;
 use crate::model::Method;

@@ -80,7 +80,7 @@ pub struct PriorNetworkConfig {
     pub window: usize,
     /// Gaussians of the mixture.
     pub components: usize,
-    /// Bars before the present one of which it is told what it played at the same place; where it follows bars.
+    /// Number of bars before the present one whose latents are inputs, for a prior that follows bars.
     pub recall: usize,
     /// Frames of the codec that are drawn at once; several are quicker, but each of them then varies by itself.
     pub group: usize,

@@ -237,7 +237,7 @@ pub struct CropSource {
     seed: u64,
 }
 
-/// What a prior is told of the bars before.
+/// Inputs of a prior for the latents of bars before.
 #[derive(Clone, Debug, Default)]
 pub struct RecalledBars {
     /// Numbers of bars; without any the prior has no such inputs.
@@ -338,8 +338,8 @@ impl CropSource {
         self.grouped(&self.conditions.narrow(0, condition, 1), start, self.length).narrow(0, 0, 1)
     }
 
-    /// Returns what a prior that has read these groups is told of the bars before, as the player tells it; nothing of the recording
-    /// before. `[channel, group]` for each number of bars.
+    /// Returns the inputs for the latents of bars before, of a prior that has read these groups, as the player fills them; zeros for
+    /// what belongs to the recording before. `[channel, group]` for each number of bars.
     fn recalled(&self, previous: &Tensor, start: i64) -> Vec<Tensor> {
         let RecalledBars { bars, condition } = &self.recall;
         if bars.is_empty() {
@@ -373,7 +373,7 @@ impl CropSource {
     }
 }
 
-/// What a crop shows of the conditions and of the bars before: 1 for all, 0 for nothing.
+/// Values of the inputs that show conditions and bars before: 1 for all of them, 0 for none.
 #[derive(Clone, Copy)]
 struct Shown {
     steer: f64,

@@ -246,7 +246,7 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
     Method { name: PRIOR.into(), block, warm_up: 0, inputs, outputs, nodes }
 }
 
-/// Returns the bars before of which a prior is told what it played.
+/// Returns the number of bars before whose latents a prior reads.
 fn recall(config: &PriorConfig, conditions: &[MeasuredCondition]) -> usize {
     let follows_bars = conditions.iter().any(|known| known.condition == Condition::Bars);
     if follows_bars { config.network.recall } else { 0 }
@@ -431,7 +431,7 @@ pub fn conditions(generator: &Model) -> anyhow::Result<Vec<Condition>> {
     measured.map(condition).collect()
 }
 
-/// Returns the bars before of which a generator is told what it played, in the order of its ports.
+/// Returns how many bars before each input for the latents of a bar before lies, in the order of the ports.
 ///
 /// # Errors
 /// Returns an error if it has no prior.
