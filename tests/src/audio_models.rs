@@ -85,7 +85,11 @@ pub fn autoregressive_generator(seed: u64) -> Model {
         node("means", &["walk"], Op::Linear { outputs: 3 * LATENTS }),
         node("widths", &["walk"], Op::Linear { outputs: 3 * LATENTS }),
         node("scales", &["widths"], Op::Activation(Activation::Softplus)),
-        node("drawn", &["logits", "means", "scales", "temperature"], Op::DrawMixture { components: 3, number: 1 }),
+        node(
+            "drawn",
+            &["logits", "means", "scales", "temperature"],
+            Op::DrawMixture { components: 3, least: 0.0, number: 1 },
+        ),
     ];
     let inputs = vec![port("drawn.previous", LATENTS, RATIO), port("temperature", 1, RATIO)];
     let mut methods = codec_methods();

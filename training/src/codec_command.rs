@@ -8,13 +8,15 @@ use ondes_training::evaluate::evaluate;
 use ondes_training::trainer::Outcome;
 
 use crate::evaluate_command::{print, write_evaluated};
-use crate::recipe_arguments::RecipeArguments;
+use crate::recipe_arguments::{RecipeArguments, SoundArguments};
 
 /// Options of `codec`.
 #[derive(Args)]
 pub struct CodecArguments {
     #[command(flatten)]
     pub recipe: RecipeArguments,
+    #[command(flatten)]
+    sound: SoundArguments,
     /// Trained codec of the same sizes to start from.
     #[arg(long, value_name = "MODEL")]
     from: Option<PathBuf>,
@@ -22,7 +24,12 @@ pub struct CodecArguments {
 
 /// Trains a codec and writes it. Returns `Interrupted` if it was stopped; the best model so far is written then, too.
 pub fn codec(options: &CodecArguments) -> anyhow::Result<Outcome> {
-    let mut config = CodecConfig::read(&options.recipe.config)?;
+    let path = &options.recipe.config;
+    let mut config = match options.sound.of_model(path)? {
+        Some([data, out]) => CodecConfig::of_codec(path, data, out)?,
+        None => CodecConfig::read(path)?,
+    };
+    options.sound.apply(&mut config.data, &mut config.out);
     options.recipe.apply(&mut config.training, &mut config.optimizer, &mut config.schedule)?;
     config.from = options.from.clone().or(config.from);
     let out = config.out.clone();

@@ -6,7 +6,7 @@ use clap::Args;
 use ondes_training::prior::{PriorConfig, PriorTask};
 use ondes_training::trainer::Outcome;
 
-use crate::recipe_arguments::RecipeArguments;
+use crate::recipe_arguments::{RecipeArguments, SoundArguments};
 use crate::write;
 
 /// Options of `prior`.
@@ -14,6 +14,8 @@ use crate::write;
 pub struct PriorArguments {
     #[command(flatten)]
     pub recipe: RecipeArguments,
+    #[command(flatten)]
+    sound: SoundArguments,
     /// Trained generator to start from, with its codec and its sizes.
     #[arg(long, value_name = "MODEL")]
     from: Option<PathBuf>,
@@ -22,7 +24,12 @@ pub struct PriorArguments {
 /// Trains a prior and writes a generator. Returns `Interrupted` if it was stopped; the best model so far is written then,
 /// too.
 pub fn prior(options: &PriorArguments) -> anyhow::Result<Outcome> {
-    let mut config = PriorConfig::read(&options.recipe.config)?;
+    let path = &options.recipe.config;
+    let mut config = match options.sound.of_model(path)? {
+        Some([data, out]) => PriorConfig::of_codec(path, data, out)?,
+        None => PriorConfig::read(path)?,
+    };
+    options.sound.apply(&mut config.data, &mut config.out);
     options.recipe.apply(&mut config.training, &mut config.optimizer, &mut config.schedule)?;
     config.from = options.from.clone().or(config.from);
     let out = config.out.clone();

@@ -1,7 +1,8 @@
 //! Options of the commands that train from a recipe.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::Args;
 use ondes_training::optimizer::OptimizerConfig;
 use ondes_training::schedule::ScheduleConfig;
@@ -14,7 +15,8 @@ use crate::value_parser;
 /// Options of `fit`, `codec` and `prior`.
 #[derive(Args)]
 pub struct RecipeArguments {
-    /// TOML file with data, network and training; examples are in `training/recipes`.
+    /// TOML file with data, network and training; examples are in `training/recipes`. In `codec` and `prior` also a trained
+    /// model, with `--data` and `--out`.
     pub config: PathBuf,
     /// Resumes from the last checkpoint of this configuration.
     #[arg(long)]
@@ -28,6 +30,42 @@ pub struct RecipeArguments {
     pub workers: WorkersArgument,
     #[command(flatten)]
     schedule: ScheduleArgument,
+}
+
+/// Options of `codec` and `prior` that replace those of the recipe, or together with a trained model the whole of it.
+#[derive(Args)]
+pub struct SoundArguments {
+    /// Folder of the recordings to learn.
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
+    /// Model file to write.
+    #[arg(long, value_name = "MODEL")]
+    out: Option<PathBuf>,
+}
+
+impl SoundArguments {
+    /// Returns the folder and the model file of a run from a trained model; nothing if `config` is a recipe.
+    ///
+    /// # Errors
+    /// Returns an error if an option is missing.
+    pub fn of_model(&self, config: &Path) -> anyhow::Result<Option<[&Path; 2]>> {
+        if config.extension().is_none_or(|extension| extension != "ondes") {
+            return Ok(None);
+        }
+        let missing = |option: &str| format!("{}: a model in place of a recipe needs {option}", config.display());
+        let data = self.data.as_deref().with_context(|| missing("--data"))?;
+        let out = self.out.as_deref().with_context(|| missing("--out"))?;
+        Ok(Some([data, out]))
+    }
+
+    /// Changes the paths of a configuration.
+    pub fn apply(&self, data: &mut PathBuf, out: &mut PathBuf) {
+        for (path, given) in [(data, &self.data), (out, &self.out)] {
+            if let Some(given) = given {
+                path.clone_from(given);
+            }
+        }
+    }
 }
 
 impl RecipeArguments {

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use ondes_engine::files;
 use ondes_engine::files::shortened;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::optimizer::OptimizerConfig;
@@ -108,6 +109,26 @@ impl Default for TrainingConfig {
             endpoint: None,
         }
     }
+}
+
+/// Returns the configuration of a run from a trained model, whose key is `model.0`, with other settings as in `recipe`. The result
+/// has the name of its file, beside which analysed audio and checkpoints are.
+///
+/// # Errors
+/// Returns an error if a path is not UTF-8.
+pub(crate) fn without_recipe<T: DeserializeOwned>(
+    recipe: &str,
+    model: (&str, &Path),
+    data: &Path,
+    out: &Path,
+) -> anyhow::Result<T> {
+    let mut table: toml::Table = recipe.parse()?;
+    let name = Path::new(out.file_stem().unwrap_or_default());
+    for (key, path) in [model, ("data", data), ("out", out), ("work", &out.with_extension("work")), ("name", name)] {
+        let text = path.to_str().with_context(|| format!("{}: its name is not UTF-8", path.display()))?;
+        table.insert(key.to_owned(), text.into());
+    }
+    Ok(table.try_into()?)
 }
 
 impl TrainingConfig {
@@ -243,7 +264,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// Returns an error with the line if the file is missing, is not TOML, or has an unknown key.
-pub fn read_toml<T: serde::de::DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
+pub fn read_toml<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     let name = path.display();
     let text = files::read_to_string(path, MAX_BYTES).with_context(|| format!("{name}: cannot be read"))?;
     toml::from_str(&text).map_err(|error| {

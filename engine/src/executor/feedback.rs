@@ -140,12 +140,12 @@ impl FeedbackExecutor {
             }
         }
         for recalled in recalled {
-            let port = recalled.recall.input;
-            let length = inputs[port].per_block;
-            let bars = inputs[recalled.bars()].block(block, *blocks);
-            let rows = executor.input(port).chunks_exact_mut(length);
-            for ((row, bars), stream) in rows.zip(bars).zip(&*active) {
-                recalled.begin_block(*stream, bars[0], row);
+            for (bars, stream) in inputs[recalled.bars].block(block, *blocks).zip(&*active) {
+                recalled.begin_block(*stream, bars[0]);
+            }
+            for recall in &recalled.recalls {
+                let rows = executor.input(recall.input).chunks_exact_mut(inputs[recall.input].per_block);
+                rows.zip(&*active).for_each(|(row, stream)| recalled.write(*recall, *stream, row));
             }
         }
     }
@@ -164,7 +164,7 @@ impl FeedbackExecutor {
             }
         }
         for recalled in recalled {
-            let port = recalled.recall.output;
+            let port = recalled.output;
             let rows = executor.output(port).chunks_exact(outputs[port].per_block);
             rows.zip(&*active).for_each(|(row, stream)| recalled.end_block(*stream, row));
         }

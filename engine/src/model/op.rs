@@ -175,6 +175,10 @@ pub enum Op {
     DrawMixture {
         /// Components, K.
         components: usize,
+        /// Share of the likeliest component's probability, 0 to 1, below which one is never drawn (min-p sampling, Nguyen et al.,
+        /// arXiv:2407.01082); 0 draws from all.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        least: f32,
         /// Selects the noise, as of [`Op::Noise`].
         number: u32,
     },
@@ -283,4 +287,9 @@ fn one() -> usize {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(flag: &bool) -> bool {
     !flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &f32) -> bool {
+    *number == 0.0
 }

@@ -19,12 +19,14 @@ fn choice(logits: &Tensor, number: u32, rows: &[NoiseRow]) -> Tensor {
 
 /// Computes [`ondes_engine::model::Op::DrawMixture`] from `logits [B, K, F]`, `means` and `scales [B, K · C, F]` and
 /// `temperature [B, 1, F]`; returns `[B, C, F]`.
-pub(crate) fn mixture(inputs: [Tensor; 4], number: u32, rows: &[NoiseRow]) -> Tensor {
+pub(crate) fn mixture(inputs: [Tensor; 4], least: f32, number: u32, rows: &[NoiseRow]) -> Tensor {
     let [logits, means, scales, temperature] = inputs;
     let (batch, components, frames) = logits.size3().expect("[batch, components, frames]");
     let channels = means.size()[1] / components;
     let temperature = temperature.clamp_min(0.0);
-    let chosen = (&logits + &temperature * choice(&logits, number, rows)).argmax(1, true);
+    let unlikely = logits.lt_tensor(&(logits.amax([1_i64].as_slice(), true) + f64::from(least.ln())));
+    let scores = &logits + &temperature * choice(&logits, number, rows);
+    let chosen = scores.masked_fill(&unlikely, f64::NEG_INFINITY).argmax(1, true);
     let chosen = chosen.unsqueeze(1).expand([batch, 1, channels, frames], false);
     let of_chosen =
         |x: Tensor| x.reshape([batch, components, channels, frames]).gather(1, &chosen, false).squeeze_dim(1);

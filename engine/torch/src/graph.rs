@@ -273,8 +273,8 @@ impl TorchGraph {
             }
             Op::FlipOddBands => flip_odd_bands(x),
             Op::Noise { channels, distribution, number } => synthesis::noise(x, channels, distribution, number, rows),
-            Op::DrawMixture { number, .. } => {
-                in_f32([x, inputs[1], inputs[2], inputs[3]], |inputs| draw::mixture(inputs, number, rows))
+            Op::DrawMixture { least, number, .. } => {
+                in_f32([x, inputs[1], inputs[2], inputs[3]], |inputs| draw::mixture(inputs, least, number, rows))
             }
             Op::DrawCategories { categories, top, number } => {
                 in_f32([x, inputs[1]], |inputs| draw::categories(inputs, categories, top, number, rows))

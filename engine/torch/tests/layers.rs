@@ -156,7 +156,9 @@ fn noise_agrees() {
 #[test]
 fn draws_agree() {
     let mixture = [port("logits", 3, 1), port("means", 15, 1), port("scales", 15, 1), port("temperature", 1, 1)];
-    check(Op::DrawMixture { components: 3, number: 2 }, &mixture, 4, -2.0..2.0);
+    for least in [0.0, 0.5] {
+        check(Op::DrawMixture { components: 3, least, number: 2 }, &mixture, 4, -2.0..2.0);
+    }
     for top in [2, 7] {
         let inputs = [port("logits", 21, 8), port("temperature", 1, 8)];
         check(Op::DrawCategories { categories: 7, top, number: 2 }, &inputs, 8, 0.0..2.0);

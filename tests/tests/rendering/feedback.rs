@@ -154,6 +154,12 @@ fn ports_that_are_fed_back_must_fit() {
     assert!(text.contains("needs an input \"bars\""), "{text}");
     let text = recall(&|prior| prior.inputs[2].name = "drawn.bars_before.99".into());
     assert!(text.contains("recalls 99 bars"), "{text}");
+    let text = recall(&|prior| {
+        // Without nodes a program runs it.
+        prior.nodes.clear();
+        prior.inputs[2].channels -= 1;
+    });
+    assert!(text.contains("twice as many and two more"), "{text}");
 }
 
 fn render(model: &Model, controls: &[(&str, f32)], seed: u64, pieces: &[usize]) -> Vec<f32> {

@@ -217,7 +217,7 @@ fn noise_streams() {
         check_noise(Op::Noise { channels: 3, distribution, number: 2 }, &[port("x", 1, 64)]);
     }
     let mixture = [port("logits", 3, 8), port("means", 15, 8), port("scales", 15, 8), port("temperature", 1, 8)];
-    check_noise(Op::DrawMixture { components: 3, number: 2 }, &mixture);
+    check_noise(Op::DrawMixture { components: 3, least: 0.5, number: 2 }, &mixture);
     for top in [2, 7] {
         let inputs = [port("logits", 21, 8), port("temperature", 1, 8)];
         check_noise(Op::DrawCategories { categories: 7, top, number: 2 }, &inputs);
@@ -269,7 +269,7 @@ fn drawn(op: Op, inputs: &[(&str, &[f32])], frames: usize) -> Vec<f32> {
 fn mixtures_are_drawn_with_their_moments_and_temperature() {
     const FRAMES: usize = 20_000;
     let (logits, means, scales) = ([0.75_f32.ln(), 0.25_f32.ln()], [-4.0, 1.0, 4.0, 2.0], [0.5, 0.1, 1.0, 0.2]);
-    let op = Op::DrawMixture { components: 2, number: 0 };
+    let op = Op::DrawMixture { components: 2, least: 0.0, number: 0 };
     for temperature in [1.0_f32, 0.25] {
         let inputs: [(&str, &[f32]); 4] =
             [("logits", &logits), ("means", &means), ("scales", &scales), ("temperature", &[temperature])];
@@ -297,6 +297,14 @@ fn mixtures_are_drawn_with_their_moments_and_temperature() {
         let inputs: [(&str, &[f32]); 4] =
             [("logits", &logits), ("means", &means), ("scales", &scales), ("temperature", &[temperature])];
         assert_eq!(drawn(op.clone(), &inputs, 3), [-4.0, 1.0, -4.0, 1.0, -4.0, 1.0]);
+    }
+    // A component with less than that share of the likeliest one's probability is left out, at any temperature.
+    for (least, is_drawn) in [(0.3, true), (0.4, false)] {
+        let op = Op::DrawMixture { components: 2, least, number: 0 };
+        let inputs: [(&str, &[f32]); 4] =
+            [("logits", &logits), ("means", &means), ("scales", &scales), ("temperature", &[2.0])];
+        let values = drawn(op, &inputs, FRAMES);
+        assert_eq!(values.chunks_exact(2).any(|frame| frame[0] > 0.5), is_drawn, "{least}");
     }
 }
 

@@ -4,16 +4,30 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use ondes_engine::model::file;
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Augmentation, DataConfig, FeatureRate, LoaderConfig, RecordedKnob, RecordingsConfig};
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
 use crate::trainer::{AlertsConfig, TrainerOptions};
-use crate::training_config::{TrainingConfig, read_toml};
+use crate::training_config::{TrainingConfig, read_toml, without_recipe};
 
 /// Codecs have no recorded knobs.
 static NO_KNOBS: BTreeMap<String, RecordedKnob> = BTreeMap::new();
+
+/// Settings of a codec that is trained on without a recipe.
+const WITHOUT_RECIPE: &str = "
+[augmentation]
+pitch = 1.0
+gain = 30.0
+
+[training]
+minutes = 60.0
+clip_seconds = 0.35
+learning_rate = 1e-3
+ema = 0.999
+";
 
 /// Configuration of a training run. Paths are relative to the file's folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -223,6 +237,16 @@ impl CodecConfig {
             *path = folder.join(&path);
         }
         Ok(config)
+    }
+
+    /// Returns a configuration that trains a codec on with other recordings for an hour.
+    ///
+    /// # Errors
+    /// Returns an error if the file holds no codec that `ondes-train codec` trains, or a path is not UTF-8.
+    pub fn of_codec(codec: &Path, data: &Path, out: &Path) -> anyhow::Result<Self> {
+        let read = || super::network::sizes(&file::read(codec)?);
+        let network = read().with_context(|| codec.display().to_string())?;
+        Ok(Self { network, ..without_recipe(WITHOUT_RECIPE, ("from", codec), data, out)? })
     }
 
     fn check(&self) -> anyhow::Result<()> {

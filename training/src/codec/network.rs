@@ -98,6 +98,34 @@ pub fn untrained(config: &CodecConfig) -> Result<Model, ModelError> {
     Model::new(header, weights)
 }
 
+/// Returns the sizes of a codec of [`untrained`].
+///
+/// # Errors
+/// Returns an error if it is none.
+pub fn sizes(codec: &Model) -> anyhow::Result<CodecNetworkConfig> {
+    let methods = [codec.method("encode")?, codec.method("decode")?];
+    let nodes = || methods.into_iter().flat_map(|method| &method.nodes);
+    let find = |name: &str| nodes().find(|node| node.name == name).map(|node| &node.op);
+    let outputs = |name: &str| match find(name) {
+        Some(Op::Conv1d { outputs, .. }) => Ok(*outputs),
+        Some(Op::Split { channels, .. }) => Ok(*channels),
+        _ => anyhow::bail!("its network is none that `ondes-train codec` trains: there is no {name}"),
+    };
+    let stride = |stage: usize| match find(&format!("encoder.{stage}.down"))? {
+        Op::Conv1d { stride, .. } => Some(*stride),
+        _ => None,
+    };
+    Ok(CodecNetworkConfig {
+        sample_rate: codec.header().sample_rate,
+        bands: outputs("filter_bank.analysis")?,
+        channels: outputs("encoder.input")?,
+        ratios: (0..).map_while(stride).collect(),
+        latents: outputs(MEANS)?,
+        noise_bands: outputs("decoder.noise.shape")? / outputs("filter_bank.analysis")?,
+        harmonics: outputs("decoder.harmonics.distribution").unwrap_or(0),
+    })
+}
+
 /// Returns `method` with other outputs: values of its nodes.
 ///
 /// # Errors

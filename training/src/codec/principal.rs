@@ -77,21 +77,21 @@ fn without_variances(method: &Method) -> Method {
     method
 }
 
-/// Returns a finished codec in the form of `untrained`, to train it further; its latents begin with the variance of
-/// untrained ones.
+/// Returns a finished codec, or that of a generator, in the form of `untrained`, to train it further; its latents begin with the
+/// variance of untrained ones.
 ///
 /// # Errors
 /// Returns an error if the sizes differ.
 pub fn in_training(finished: &Model, untrained: &Model) -> anyhow::Result<Model> {
-    let own = untrained.header().methods.iter().map(without_variances).collect::<Vec<_>>();
-    let header = finished.header();
-    let is_equal = header.methods == own && header.sample_rate == untrained.header().sample_rate;
+    let has = |name: &str| anyhow::Ok(*finished.method(name)? == without_variances(untrained.method(name)?));
+    let is_equal = finished.header().sample_rate == untrained.header().sample_rate && has("encode")? && has("decode")?;
     ensure!(is_equal, "its network has other sizes than the configuration's");
     let given: BTreeMap<_, _> = finished.weights().iter().collect();
+    let plain = ondes_engine::model::Tensor::new;
     let mut weights = Weights::default();
     for (name, weight) in untrained.weights().iter() {
         if let Some(&weight) = given.get(name) {
-            weights.insert(name, weight.clone());
+            weights.insert(name, plain(weight.shape(), weight.floats().into_owned()));
             continue;
         }
         let parameter = name.strip_prefix(DISTRIBUTION).with_context(|| format!("it has no weight {name}"))?;
@@ -99,7 +99,7 @@ pub fn in_training(finished: &Model, untrained: &Model) -> anyhow::Result<Model>
         let variance = if parameter == ".bias" { LOG_VARIANCE } else { 0.0 };
         let means = means.floats();
         let values = means.iter().copied().chain(std::iter::repeat_n(variance, means.len()));
-        weights.insert(name, ondes_engine::model::Tensor::new(weight.shape(), values.collect::<Vec<f32>>()));
+        weights.insert(name, plain(weight.shape(), values.collect()));
     }
     Ok(Model::new(untrained.header().clone(), weights)?)
 }

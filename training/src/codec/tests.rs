@@ -189,6 +189,17 @@ fn finished_codecs_sound_the_same_and_order_their_latents() {
     assert!(error.contains("other sizes"), "{error}");
 }
 
+#[test]
+fn sizes_are_those_of_the_recipe() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for harmonics in [0, 8] {
+        let mut config = recipe(folder.path(), "");
+        config.network.harmonics = harmonics;
+        let codec = network::untrained(&config).expect("a codec");
+        assert_eq!(network::sizes(&codec).expect("a codec"), config.network);
+    }
+}
+
 /// Trains up to a step and returns the weights, those of the discriminators included.
 fn trained(config: &CodecConfig, steps: u64, resumed: bool) -> (Trainer<CodecTask>, Model) {
     let options = TrainerOptions { length: Length::Steps(steps), ..config.trainer_options() };

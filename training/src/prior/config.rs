@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use ondes_engine::model::file;
 use ondes_engine::model::graph::MAX_BARS_BEFORE;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,19 @@ use crate::data::RecordingsConfig;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
 use crate::trainer::{AlertsConfig, TrainerOptions};
-use crate::training_config::{TrainingConfig, read_toml};
+use crate::training_config::{TrainingConfig, read_toml, without_recipe};
+
+/// Settings of a generator without a recipe.
+const WITHOUT_RECIPE: &str = "
+[training]
+minutes = 120.0
+batch = 16
+clip_seconds = 4.0
+learning_rate = 1e-3
+ema = 0.999
+";
+/// Length of its groups of frames, seconds.
+const GROUP_S: f64 = 0.0213;
 
 /// Configuration of a training run. Paths are relative to the file's folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -114,8 +127,8 @@ impl PriorNetworkConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RegularizationConfig {
-    /// Noise on the frame before, in standard deviations of the latents, so that a prior finds its way back from its own
-    /// errors.
+    /// Noise on the frames before, in standard deviations of the latents, so that a prior finds its way back from its own
+    /// errors: the mean of the crops, each of which has between none and twice as much.
     pub noise: f64,
     /// Share of the crops whose conditions are hidden, and share of those whose bars before are, so that a prior can play without
     /// them.
@@ -150,6 +163,18 @@ impl PriorConfig {
         for path in paths.into_iter().chain(&mut config.from) {
             *path = folder.join(&path);
         }
+        Ok(config)
+    }
+
+    /// Returns a configuration that trains a generator for a codec, or that of a generator, in two hours.
+    ///
+    /// # Errors
+    /// Returns an error if the file holds no codec, or a path is not UTF-8.
+    pub fn of_codec(codec: &Path, data: &Path, out: &Path) -> anyhow::Result<Self> {
+        let read = || super::latents::feature_rate(&file::read(codec)?);
+        let rate = read().with_context(|| codec.display().to_string())?;
+        let mut config: Self = without_recipe(WITHOUT_RECIPE, ("codec", codec), data, out)?;
+        config.network.group = (GROUP_S * f64::from(rate.sample_rate) / rate.hop as f64).round().max(1.0) as usize;
         Ok(config)
     }
 

@@ -294,9 +294,10 @@ impl CropSource {
             let start = (share() * places as f64) as i64;
             let mut shown = || f64::from(u8::from(share() >= config.hidden));
             let shown = Shown { steer: shown(), recall: shown() };
+            let deviation = 2.0 * config.noise * share();
             let mut noise = vec![0.0; self.scaled.size()[0] as usize * (self.group * self.length) as usize];
             fill_normal(Kernels::detect(), seed, 0, &mut noise);
-            self.crop(start, shown, Some(Tensor::from_slice(&noise) * config.noise))
+            self.crop(start, shown, Some(Tensor::from_slice(&noise) * deviation))
         });
         Crops::stacked(crops.collect())
     }

@@ -35,6 +35,8 @@ const RECALL: &str = "recall";
 /// are not learnt.
 const HEARD_GROUP: &str = "prior.heard";
 const BEFORE: &str = "prior.before";
+/// All that the layers read.
+const READ: &str = "prior.read";
 /// Node that gives the latents the mean and the deviation of the recordings; its weights are not learnt.
 const LATENTS: &str = "prior.latents";
 /// Node that turns the value of the knob for loudness into what the layers are asked for: the same in training, more of it once
@@ -160,16 +162,6 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
     add("prior.heard.share", &["prior.heard.change", LISTEN], Op::Multiply);
     add(BEFORE, &[&previous, "prior.heard.share"], Op::Add);
     let mut read = vec![BEFORE.to_owned()];
-    let recall = recall(config, conditions);
-    for bars in 1..=recall {
-        let (before, recalled) = (format!("{BEFORE}{BARS_BEFORE}{bars}"), format!("prior.recalled.{bars}"));
-        inputs.push(port(&before, Recall::channels(channels), block));
-        add(&recalled, &[&before, RECALL], Op::Multiply);
-        read.push(recalled);
-    }
-    if recall > 0 {
-        inputs.push(port(RECALL, 1, block));
-    }
     if !conditions.is_empty() {
         inputs.push(port(STEER, 1, block));
         read.push(STEER.into());
@@ -206,8 +198,8 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
         add(&heard, &[&scaled, STEER], Op::Multiply);
         read.push(heard);
     }
-    add("prior.read", &read.iter().map(String::as_str).collect::<Vec<_>>(), Op::Concat);
-    let mut value = "prior.read".to_owned();
+    add(READ, &read.iter().map(String::as_str).collect::<Vec<_>>(), Op::Concat);
+    let mut value = READ.to_owned();
     for layer in 0..network.layers {
         let memory = format!("prior.memory.{layer}");
         add(&memory, &[&value], Op::Gru { hidden: network.units, initial_state: false });
@@ -236,14 +228,75 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
     add("prior.widths", &[HEADS], Op::Split { start: components + gaussians, channels: gaussians });
     add("prior.widths.positive", &["prior.widths"], Op::Activation(Activation::Softplus));
     add(scales, &["prior.widths.positive"], Op::Affine { scale: 1.0, offset: MIN_SCALE });
-    add(DRAWN, &[logits, means, scales, TEMPERATURE], Op::DrawMixture { components, number: DRAW_NUMBER });
+    add(DRAWN, &[logits, means, scales, TEMPERATURE], Op::DrawMixture { components, least: 0.0, number: DRAW_NUMBER });
     add("prior.frames", &[DRAWN], Op::Interleave { factor: network.group });
     add(LATENTS, &["prior.frames"], Op::Linear { outputs: latents });
-    let mut outputs = vec![port(LATENTS, latents, ratio), port(DRAWN, channels, block)];
-    if recall > 0 {
-        outputs.push(port(BEFORE, channels, block));
+    let outputs = vec![port(LATENTS, latents, ratio), port(DRAWN, channels, block)];
+    let mut prior = Method { name: PRIOR.into(), block, warm_up: 0, inputs, outputs, nodes };
+    add_recall(&mut prior, recall(config, conditions));
+    prior
+}
+
+/// Lets a prior that recalls no bars read what it played in some bars before, after the groups before; returns the place of the
+/// first new channel in what its layers read, and the number of new channels.
+fn add_recall(prior: &mut Method, bars: usize) -> Option<(usize, usize)> {
+    let before = prior.nodes.iter().position(|node| node.name == BEFORE).filter(|_| bars > 0)?;
+    let channels = prior.inputs[0].channels;
+    let recalled = Recall::channels(channels);
+    let port = |name: String, channels| Port { name, channels, ratio: prior.block };
+    let names = |bars: usize| [format!("{BEFORE}{BARS_BEFORE}{bars}"), format!("prior.recalled.{bars}")];
+    let ports = (1..=bars).map(|bars| port(names(bars)[0].clone(), recalled)).chain([port(RECALL.into(), 1)]);
+    let ports: Vec<Port> = ports.collect();
+    let after = prior.inputs.iter().position(|port| port.name == LISTEN).map_or(0, |listen| listen + 1);
+    prior.outputs.push(port(BEFORE.into(), channels));
+    prior.inputs.splice(after..after, ports);
+    let nodes = (1..=bars).map(names).map(|[before, name]| Node {
+        name,
+        inputs: vec![before, RECALL.into()],
+        op: Op::Multiply,
+    });
+    prior.nodes.splice(before + 1..before + 1, nodes);
+    let read = prior.nodes.iter_mut().find(|node| node.name == READ)?;
+    read.inputs.splice(1..1, (1..=bars).map(|bars| names(bars)[1].clone()));
+    Some((channels, bars * recalled))
+}
+
+/// Returns a generator that is also told what it played in some bars before, of one that follows bars and is not told so: at
+/// first it does not mind.
+///
+/// # Errors
+/// Returns an error if the model has no prior, or its layers do not read what those of [`untrained`] do.
+pub fn recalling(generator: Model, bars: usize) -> anyhow::Result<Model> {
+    let known = recalled_bars(&generator)?;
+    if !known.is_empty() || !conditions(&generator)?.contains(&Condition::Bars) {
+        return Ok(generator);
     }
-    Method { name: PRIOR.into(), block, warm_up: 0, inputs, outputs, nodes }
+    let mut header = generator.header().clone();
+    let prior = header.methods.iter_mut().find(|method| method.name == PRIOR).context("it has no prior")?;
+    let Some((first, added)) = add_recall(prior, bars) else { return Ok(generator) };
+    let reader =
+        prior.nodes.iter().find(|node| node.inputs.iter().any(|input| input == READ)).context("nothing is read")?;
+    let weight =
+        format!("{}.{}", reader.name, if matches!(reader.op, Op::Gru { .. }) { "weight_ih" } else { "weight" });
+    let steer = header.controls.iter().position(|control| control.name == STEER).unwrap_or(header.controls.len());
+    header.controls.insert(steer, recall_control());
+    let mut weights = generator.weights().clone();
+    let old =
+        weights.iter().find(|(name, _)| **name == *weight).with_context(|| format!("it has no weight {weight}"))?.1;
+    let (outputs, inputs) = (old.shape()[0], old.shape()[1]);
+    let floats = old.floats();
+    let wider = floats.chunks_exact(inputs).flat_map(|row| {
+        let (before, after) = row.split_at(first);
+        [before, &vec![0.0; added], after].concat()
+    });
+    let wider = Tensor::new(&[outputs, inputs + added], wider.collect());
+    weights.insert(weight, wider);
+    Ok(Model::new(header, weights)?)
+}
+
+fn recall_control() -> Control {
+    let recall = "How far the model keeps to what it played in the bars before: 1 is all the way, 0 not at all.";
+    Control::linear(RECALL, "", (0.0, 1.0), 1.0, recall)
 }
 
 /// Returns the number of bars before whose latents a prior reads.
@@ -288,8 +341,7 @@ fn controls(config: &PriorConfig, conditions: &[MeasuredCondition]) -> Vec<Contr
         Control::linear(LISTEN, "", (0.0, 1.0), 0.0, listen),
     ];
     if recall(config, conditions) > 0 {
-        let recall = "How far the model keeps to what it played in the bars before: 1 is all the way, 0 not at all.";
-        controls.push(Control::linear(RECALL, "", (0.0, 1.0), 1.0, recall));
+        controls.push(recall_control());
     }
     if !conditions.is_empty() {
         let steer = "How far the model follows the knobs after this one: 1 is all the way, 0 not at all.";

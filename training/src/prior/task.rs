@@ -10,6 +10,7 @@ use ondes_kernels::FlushToZero;
 use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Kind, Tensor};
 
+use super::choice;
 use super::conditions::{Condition, bars};
 use super::config::PriorConfig;
 use super::knobs;
@@ -58,7 +59,9 @@ impl PriorTask {
         let named = || path.display().to_string();
         let read = file::read(path)?;
         let codec = match (config.from.is_some(), read.header().kind) {
-            (true, _) => knobs::uncalibrated(&read).with_context(named)?,
+            (true, _) => knobs::uncalibrated(&read)
+                .and_then(|known| network::recalling(known, config.network.recall))
+                .with_context(named)?,
             (false, ModelKind::Generator) => network::codec_of(&read).with_context(named)?,
             (false, _) => read,
         };
@@ -135,7 +138,7 @@ impl PriorTask {
         mixture.nats(&crops.target).mean(Kind::Float) / self.group as f64
     }
 
-    /// Returns the generator with calibrated knobs, and with its likelihood and its drift on the card.
+    /// Returns the generator with a tuned choice and calibrated knobs, and with its likelihood and its drift on the card.
     ///
     /// # Errors
     /// Returns an error if it cannot be run.
@@ -157,7 +160,8 @@ impl PriorTask {
         let mut header = model.header().clone();
         header.card.quality =
             vec![measure(NATS, "nats", nats, self.compared[0]), measure(DEVIATION, "", deviation, 1.0)];
-        knobs::calibrated(&Model::new(header, model.weights().clone())?)
+        let model = Model::new(header, model.weights().clone())?;
+        knobs::calibrated(&choice::chosen(&model, self.dataset.recordings(Subset::Validation))?)
     }
 
     /// Returns some crops of the validation recordings.

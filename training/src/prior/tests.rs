@@ -482,6 +482,26 @@ fn a_prior_is_told_the_same_of_bars_before_in_training_and_by_the_player() {
 }
 
 #[test]
+fn a_generator_that_is_trained_on_is_told_of_bars_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = |more: &str| {
+        let config = recipe(folder.path(), more);
+        std::fs::rename(config.data.join("a.wav"), config.data.join("a 290bpm.wav")).expect("it is renamed");
+        config
+    };
+    let new = PriorTask::new(config("recall = 2\n")).expect("a task");
+    let forgetful = PriorTask::new(config("recall = 0\n")).expect("a task");
+    let path = folder.path().join("forgetful.ondes");
+    file::write(forgetful.initial(), &path).expect("it is written");
+    let continued = PriorTask::new(PriorConfig { from: Some(path), ..config("recall = 2\n") }).expect("a task");
+    let [new, before, after] = [&new, &forgetful, &continued].map(PriorTask::initial);
+    assert_eq!(new.method(PRIOR).expect("a prior"), after.method(PRIOR).expect("a prior"));
+    assert_eq!(new.header().controls, after.header().controls);
+    // Until it is trained on, it plays as before.
+    assert_eq!(render(after, &[], 3), render(before, &[], 3));
+}
+
+#[test]
 fn a_generator_is_compared_with_recordings() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = recipe(folder.path(), "");

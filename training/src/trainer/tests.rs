@@ -110,6 +110,30 @@ fn a_resumed_run_equals_an_uninterrupted_one_with_every_optimizer() {
 }
 
 #[test]
+fn the_mean_of_the_weights_soon_forgets_its_beginning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pair = pair();
+    let after = |steps: u64| {
+        let mut options = options("lstm-2", steps, &folder.path().join(steps.to_string()));
+        options.trainer.ema = 0.999;
+        options.trainer.schedule = ScheduleConfig::Constant(Constant {});
+        run(&options, &pair);
+        tensors(&options.trainer.files.checkpoint)
+    };
+    let [first, second] = [1, 2].map(after);
+    let named = |tensors: &[(String, Vec<f32>)], part: &str| {
+        let found = tensors.iter().filter(|(name, _)| name.starts_with(part));
+        found.flat_map(|(_, values)| values.clone()).collect::<Vec<f32>>()
+    };
+    let (before, mean, weights) = (named(&first, "ema/"), named(&second, "ema/"), named(&second, "weights/"));
+    assert!(!mean.is_empty() && before.len() == mean.len() && weights.len() == mean.len());
+    // The second step keeps 3 / 12 of the mean, where 0.999 would hardly move it.
+    for ((before, mean), weight) in before.iter().zip(mean).zip(weights) {
+        assert!((before + 0.75 * (weight - before) - mean).abs() < 1e-5, "{before}, {mean}, {weight}");
+    }
+}
+
+#[test]
 fn what_changes_the_mathematics_is_refused_by_name_and_other_changes_are_not() {
     let folder = tempfile::tempdir().expect("a folder");
     let pair = pair();

@@ -46,6 +46,12 @@ fn a_codec_is_trained_evaluated_and_goes_on() {
     std::fs::write(&recipe, further).expect("it can be written");
     succeed(&["codec", &recipe, "--from", &model]);
 
+    // Without a recipe, with the sizes of the model.
+    let [data, out] = ["corpus", "mine.ondes"].map(|name| folder.join(name).display().to_string());
+    succeed(&["codec", &model, "--data", &data, "--out", &out, "--minutes", "0.01"]);
+    let mine = file::read(&folder.join("mine.ondes")).expect("a model");
+    assert_eq!((mine.header().card.name.as_str(), &mine.header().methods), ("mine", &codec.header().methods));
+
     let output = run(&["codec", &recipe, "--from", &folder.join("none.ondes").display().to_string()]);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && error.contains("none.ondes: "), "{error}");

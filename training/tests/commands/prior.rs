@@ -42,6 +42,21 @@ fn a_generator_is_trained_and_goes_on() {
 
     succeed(&["prior", &recipe, "--from", &path.display().to_string()]);
 
+    // Without a recipe.
+    let [codec, data, out] =
+        ["codec.ondes", "corpus", "mine.ondes"].map(|name| folder.join(name).display().to_string());
+    succeed(&["prior", &codec, "--data", &data, "--out", &out, "--minutes", "0.01"]);
+    let generator = file::read(&folder.join("mine.ondes")).expect("a model");
+    // Frames of 256 samples at 48 kHz, four at once.
+    let block = generator.method("prior").expect("a prior").block;
+    assert_eq!((generator.header().card.name.as_str(), block), ("mine", 1024));
+    let output = run(&["prior", &codec, "--data", &data]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.code() == Some(2) && error.contains("codec.ondes: a model in place of a recipe needs --out"),
+        "{error}"
+    );
+
     for (argument, expected) in [("none.ondes", "none.ondes: "), ("codec.ondes", "codec.ondes: ")] {
         let output = run(&["prior", &recipe, "--from", &folder.join(argument).display().to_string()]);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -243,7 +243,10 @@ impl Op {
                 require_positive(&[channels])?;
                 return Ok(with_channels(channels));
             }
-            Self::DrawMixture { components, .. } => return mixture_shape(inputs, components),
+            Self::DrawMixture { components, least, .. } => {
+                require((0.0..=1.0).contains(&least), || format!("has a least share of {least}; allowed: 0 to 1"))?;
+                return mixture_shape(inputs, components);
+            }
             Self::DrawCategories { categories, top, .. } => {
                 require((1..=categories).contains(&top), || {
                     format!("draws among {top} of {categories} categories; allowed: 1 to {categories}")
@@ -452,10 +455,16 @@ mod tests {
 
     #[test]
     fn draws_check_their_shapes() {
-        let mixture = |components, logits, means, scales, temperature| {
+        let mixture_above = |least, components, logits, means, scales, temperature| {
             let inputs = [logits, means, scales, temperature].map(|channels| shape(channels, 8));
-            Op::DrawMixture { components, number: 0 }.infer(&inputs, 64)
+            Op::DrawMixture { components, least, number: 0 }.infer(&inputs, 64)
         };
+        let mixture = |components, logits, means, scales, temperature| {
+            mixture_above(0.1, components, logits, means, scales, temperature)
+        };
+        for least in [-0.1, 1.1, f32::NAN] {
+            assert!(mixture_above(least, 3, 3, 15, 15, 1).is_err(), "least {least}");
+        }
         assert_eq!(mixture(3, 3, 15, 15, 1), Ok(shape(5, 8)));
         for (components, logits, means, scales, temperature) in [
             (0, 0, 0, 0, 1),

@@ -12,6 +12,8 @@ const CHOICE: u64 = 1;
 /// Draw from a mixture of Gaussians.
 pub(super) struct DrawMixture {
     sequences: NoiseSequences,
+    /// Difference from the largest logit below which a component is not drawn.
+    beyond: f32,
     /// `[component]`
     choice: Vec<f32>,
     /// `[channel]`
@@ -19,16 +21,16 @@ pub(super) struct DrawMixture {
 }
 
 impl DrawMixture {
-    pub fn new(context: &LayerContext<'_>, components: usize, number: u32) -> Self {
+    pub fn new(context: &LayerContext<'_>, components: usize, least: f32, number: u32) -> Self {
         let channels = context.inputs[1].channels / components;
         let sequences = NoiseSequences::new(context.streams, number);
-        Self { sequences, choice: vec![0.0; components], values: vec![0.0; channels] }
+        Self { sequences, beyond: least.ln(), choice: vec![0.0; components], values: vec![0.0; channels] }
     }
 }
 
 impl Layer for DrawMixture {
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
-        let Self { sequences, choice, values } = self;
+        let Self { sequences, beyond, choice, values } = self;
         let (components, channels) = (choice.len(), values.len());
         let [logits, means, scales, temperatures] = [0, 1, 2, 3].map(|input| io.input(input));
         for (row, &stream) in io.streams.iter().enumerate() {
@@ -36,7 +38,10 @@ impl Layer for DrawMixture {
             for (frame, number) in (row * io.frames..(row + 1) * io.frames).zip(first..) {
                 let temperature = temperatures[frame].max(0.0);
                 fill_gumbel(kernels, stream_seed(seed, CHOICE), number * components as u64, choice);
-                let chosen = choose(&logits[frame * components..][..components], temperature, choice);
+                let logits = &logits[frame * components..][..components];
+                let least = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max) + *beyond;
+                leave_out(logits, least, choice);
+                let chosen = choose(logits, temperature, choice);
                 let of_chosen = (frame * components + chosen) * channels;
                 fill_normal(kernels, seed, number * channels as u64, values);
                 let gaussians = means[of_chosen..].iter().zip(&scales[of_chosen..]).zip(&*values);
@@ -86,8 +91,7 @@ impl Layer for DrawCategories {
                     if *top < categories {
                         sorted.copy_from_slice(logits);
                         let (_, least, _) = sorted.select_nth_unstable_by(*top - 1, |a, b| b.total_cmp(a));
-                        let unlikely = choice.iter_mut().zip(logits).filter(|(_, logit)| **logit < *least);
-                        unlikely.for_each(|(choice, _)| *choice = f32::NEG_INFINITY);
+                        leave_out(logits, *least, choice);
                     }
                     let chosen = choose(logits, temperatures[frame].max(0.0), choice);
                     io.output[frame * channels + channel] = chosen as f32;
@@ -99,6 +103,12 @@ impl Layer for DrawCategories {
     fn seed(&mut self, stream: usize, seed: u64) {
         self.sequences.seed(stream, seed);
     }
+}
+
+/// Leaves out what has a logit below the least one.
+fn leave_out(logits: &[f32], least: f32, noise: &mut [f32]) {
+    let unlikely = noise.iter_mut().zip(logits).filter(|(_, logit)| **logit < least);
+    unlikely.for_each(|(noise, _)| *noise = f32::NEG_INFINITY);
 }
 
 /// Returns the index of the largest logit plus `temperature` times its noise. With Gumbel noise it is a draw from the

@@ -60,7 +60,9 @@ pub(super) fn build(op: &Op, context: &LayerContext<'_>) -> Box<dyn Layer> {
         Op::Noise { channels, distribution, number } => {
             Box::new(noise::Noise::new(context, channels, distribution, number))
         }
-        Op::DrawMixture { components, number } => Box::new(draw::DrawMixture::new(context, components, number)),
+        Op::DrawMixture { components, least, number } => {
+            Box::new(draw::DrawMixture::new(context, components, least, number))
+        }
         Op::DrawCategories { categories, top, number } => {
             Box::new(draw::DrawCategories::new(context, categories, top, number))
         }
