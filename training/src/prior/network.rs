@@ -237,8 +237,8 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
     prior
 }
 
-/// Lets a prior that recalls no bars read what it played in some bars before, after the groups before; returns the place of the
-/// first new channel in what its layers read, and the number of new channels.
+/// Adds inputs for what a prior played in some bars before to one without. Returns the place of the first new channel in what its
+/// layers read, and the number of new channels; nothing if there is none.
 fn add_recall(prior: &mut Method, bars: usize) -> Option<(usize, usize)> {
     let before = prior.nodes.iter().position(|node| node.name == BEFORE).filter(|_| bars > 0)?;
     let channels = prior.inputs[0].channels;
@@ -261,8 +261,8 @@ fn add_recall(prior: &mut Method, bars: usize) -> Option<(usize, usize)> {
     Some((channels, bars * recalled))
 }
 
-/// Returns a generator that is also told what it played in some bars before, of one that follows bars and is not told so: at
-/// first it does not mind.
+/// Lets a generator that follows bars recall some of them, unless it does; it plays the same until it is trained. Returns others as
+/// they are.
 ///
 /// # Errors
 /// Returns an error if the model has no prior, or its layers do not read what those of [`untrained`] do.
