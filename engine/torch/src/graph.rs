@@ -310,9 +310,13 @@ pub(crate) fn attention(query: &Tensor, keys: &Tensor, values: &Tensor, position
 }
 
 /// Computes [`Op::Linear`]. Frames that are contiguous are the columns of one product per row of the batch, which needs no
-/// transposition: twice as fast for few channels at the sample rate.
+/// transposition: twice as fast for few channels at the sample rate. A single channel is multiplied value by value, which autocast
+/// leaves in f32: it may be a position or a pitch that becomes large angles, of which bf16 and f16 would leave nothing.
 fn linear(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Tensor {
-    let (batch, _, frames) = x.size3().expect("[batch, channels, frames]");
+    let (batch, channels, frames) = x.size3().expect("[batch, channels, frames]");
+    if channels == 1 {
+        return bias.view([1, -1, 1]) + x * weight.view([1, -1, 1]);
+    }
     if frames < MIN_COLUMNS || x.stride()[2] != 1 {
         return x.transpose(1, 2).linear(weight, Some(bias)).transpose(1, 2);
     }

@@ -5,7 +5,7 @@ use ondes_engine::executor::{ExecutorOptions, ExecutorSelection};
 use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::model::{Curve, Header, Kind, Model, Op, file};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
-use ondes_torch::TorchWeights;
+use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
 use super::conditions::{Condition, Named, bars, styles, tempo_in_name};
@@ -16,7 +16,7 @@ use super::task::{NATS, generated};
 use super::*;
 use crate::codec::{self, CodecConfig};
 use crate::evaluate::picture;
-use crate::trainer::{Length, Task, Trainer, TrainerOptions};
+use crate::trainer::{Length, Precision, Task, Trainer, TrainerOptions};
 
 /// Sample rate of the tests, Hz.
 const RATE: usize = 16_000;
@@ -203,6 +203,14 @@ fn priors_follow_bars_where_names_tell_the_tempo() {
     // In training the place is that at the beginning of what is drawn, as in the player, by what the encoder is late.
     let crops = task.validation_crops(0..1);
     // Bars are the last input, with and without what is heard.
+    let graph = network::training_graph(model).and_then(|prior| Ok(codec::network::showing(&prior, &["prior.bars"])?));
+    let graph = TorchGraph::new(&graph.expect("a node"), RATE as u32).expect("a graph");
+    let weights = TorchWeights::new(model.weights(), Device::Cpu);
+    let waves =
+        |precision: Precision| precision.run(Device::Cpu, || graph.run(&weights, &crops.inputs, 0)).swap_remove(0);
+    let blur = (waves(Precision::Bf16) - waves(Precision::F32)).abs().max().double_value(&[]);
+    assert!(blur < 0.01, "in bf16 the place is wrong by {blur}");
+
     let last = crops.inputs.last().expect("inputs");
     let heard = Vec::<f32>::try_from(last.view(-1)).expect("numbers");
     let block_s = prior.block as f64 / RATE as f64;
