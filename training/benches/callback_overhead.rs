@@ -32,7 +32,6 @@ fn callbacks(criterion: &mut Criterion) {
         ("default: early stopping", Box::new(EarlyStopping::new(Some(10), None, 0))),
         ("--tensorboard", Box::new(TensorBoard::new(&tensorboard, log_every).expect("event files"))),
     ];
-    let phases: Vec<_> = trainer.parameters().collect();
     for (name, mut callback) in all {
         let mut step = 0;
         group.bench_function(name, |bencher| {
@@ -49,7 +48,7 @@ fn callbacks(criterion: &mut Criterion) {
                     data_seconds: 0.0,
                     rows: 16,
                     loader: &|| None,
-                    phases: &phases,
+                    parameters: trainer.parameters(),
                 };
                 callback.step_done(&report).expect("it is written");
             });

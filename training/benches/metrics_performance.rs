@@ -3,14 +3,16 @@
 use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use ondes_training::bench::{capture_trainer, pair};
 use ondes_training::report::{Run, draw, table};
 use ondes_training::trainer::callback::{Callback, StepReport};
 use ondes_training::trainer::metrics::{MetricsLog, read};
+use ondes_training::trainer::parameters::Parameters;
 use ondes_training::trainer::{Length, RunFiles, TrainerOptions};
 
 const LINES: u64 = 10_000;
 
-fn write(log: &mut MetricsLog, step: u64) {
+fn write(log: &mut MetricsLog, step: u64, parameters: &Parameters) {
     let loss = 1.0 / step as f64;
     let terms = [("stft", loss), ("esr", 0.5 * loss)];
     let report = StepReport {
@@ -24,7 +26,7 @@ fn write(log: &mut MetricsLog, step: u64) {
         data_seconds: 0.0,
         rows: 8,
         loader: &|| None,
-        phases: &[],
+        parameters,
     };
     log.step_done(&report).expect("it is written");
 }
@@ -40,7 +42,9 @@ fn logs(criterion: &mut Criterion) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("metrics.jsonl");
     let mut log = MetricsLog::new(0, &options(&path)).expect("a log");
-    (1..=LINES).for_each(|step| write(&mut log, step));
+    let pair = pair();
+    let trainer = capture_trainer("lstm-2", 1, &pair).expect("a trainer");
+    (1..=LINES).for_each(|step| write(&mut log, step, trainer.parameters()));
 
     let mut group = criterion.benchmark_group("metrics");
     group.sample_size(10).throughput(Throughput::Elements(LINES));
@@ -54,7 +58,7 @@ fn logs(criterion: &mut Criterion) {
     group.bench_function("write a line", |bencher| {
         bencher.iter(|| {
             step += 1;
-            write(&mut other, step);
+            write(&mut other, step, trainer.parameters());
         });
     });
 }

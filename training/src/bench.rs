@@ -20,7 +20,7 @@ use crate::loss::{Loss, LossWeights, WeightedLoss};
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::{Constant, ScheduleConfig};
 use crate::trainer::task::first_non_finite;
-use crate::trainer::{Length, Phase, RunFiles, Task, Trainer, TrainerOptions, Validation};
+use crate::trainer::{Length, RunFiles, Task, Trainer, TrainerOptions, Validation};
 
 const SAMPLE_RATE: u32 = 48_000;
 /// Square layers of the dense network.
@@ -127,9 +127,8 @@ impl Task for SyntheticTask {
         &self.initial
     }
 
-    fn phases(&self) -> Vec<Phase> {
-        let trained = self.initial.weights().iter().map(|(name, _)| name.to_owned()).collect();
-        vec![Phase { name: "network", trained }]
+    fn trained(&self) -> Vec<String> {
+        self.initial.weights().iter().map(|(name, _)| name.to_owned()).collect()
     }
 
     fn describe(&self) -> String {
@@ -157,7 +156,7 @@ impl Task for SyntheticTask {
         Ok([part(&self.inputs), part(&self.targets)])
     }
 
-    fn loss(&mut self, _phase: usize, weights: &TorchWeights, [input, target]: &[Tensor; 2], _step: u64) -> Loss {
+    fn loss(&mut self, weights: &TorchWeights, [input, target]: &[Tensor; 2]) -> Loss {
         let output = self.graph.run(weights, std::slice::from_ref(input), 0).remove(0);
         self.loss.between(&output.flatten(1, 2), &target.flatten(1, 2))
     }
@@ -165,7 +164,7 @@ impl Task for SyntheticTask {
     fn validate(&mut self, weights: &TorchWeights, device: Device) -> anyhow::Result<Validation> {
         let rows = self.rows(0);
         let batch = self.batch(0, 0..rows, device)?;
-        let loss = self.loss(0, weights, &batch, 0).total.double_value(&[]);
+        let loss = self.loss(weights, &batch).total.double_value(&[]);
         Ok(Validation { loss, measure: "validation", sounds: None, note: None })
     }
 

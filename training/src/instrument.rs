@@ -17,7 +17,7 @@ use crate::network;
 use crate::trainer::memory;
 use crate::trainer::options::device;
 use crate::trainer::task::{first_non_finite, model_hash};
-use crate::trainer::{Phase, Task, Validation};
+use crate::trainer::{Task, Validation};
 
 /// Share of a crop that only warms up: recurrent state and room start from silence, unlike the recording.
 const WARM_UP_SHARE: f64 = 0.15;
@@ -147,9 +147,9 @@ impl Task for InstrumentTask {
         self.further.iter().map(|(name, weight)| (name.clone(), weight.shallow_clone())).collect()
     }
 
-    fn phases(&self) -> Vec<Phase> {
+    fn trained(&self) -> Vec<String> {
         let own = self.initial.weights().iter().map(|(name, _)| name.to_owned());
-        vec![Phase { name: "instrument", trained: own.chain(self.further.keys().cloned()).collect() }]
+        own.chain(self.further.keys().cloned()).collect()
     }
 
     fn describe(&self) -> String {
@@ -200,7 +200,7 @@ impl Task for InstrumentTask {
         Ok(InstrumentBatch { crops, noise: Noise { seed: step, first_stream: rows.start as u64 } })
     }
 
-    fn loss(&mut self, _phase: usize, weights: &TorchWeights, batch: &InstrumentBatch, _step: u64) -> Loss {
+    fn loss(&mut self, weights: &TorchWeights, batch: &InstrumentBatch) -> Loss {
         let InstrumentBatch { crops, noise } = batch;
         let inputs = crops.inputs(self.initial.header());
         let mut outputs = self.synth.run(weights, &inputs, *noise);
@@ -212,13 +212,7 @@ impl Task for InstrumentTask {
         loss
     }
 
-    fn curvature_sample(
-        &mut self,
-        _phase: usize,
-        weights: &TorchWeights,
-        batch: &InstrumentBatch,
-        seed: u64,
-    ) -> Option<Tensor> {
+    fn curvature_sample(&mut self, weights: &TorchWeights, batch: &InstrumentBatch, seed: u64) -> Option<Tensor> {
         let inputs = batch.crops.inputs(self.initial.header());
         let dry = self.synth.run(weights, &inputs, batch.noise).swap_remove(0);
         let wet = self.with_room(weights, &dry, batch.noise).squeeze_dim(1);

@@ -15,8 +15,7 @@ use crate::value_parser;
 /// Options of `fit`, `codec` and `prior`.
 #[derive(Args)]
 pub struct RecipeArguments {
-    /// TOML file with data, network and training; examples are in `training/recipes`. In `codec` and `prior` also a trained
-    /// model, with `--data` and `--out`.
+    /// TOML file with data, network and training; examples are in `training/recipes`.
     pub config: PathBuf,
     /// Resumes from the last checkpoint of this configuration.
     #[arg(long)]
@@ -35,7 +34,7 @@ pub struct RecipeArguments {
 /// Options of `codec` and `prior` that replace those of the recipe, or together with a trained model the whole of it.
 #[derive(Args)]
 pub struct SoundArguments {
-    /// Folder of the recordings to learn.
+    /// Folder of the recordings to learn. With it and `--out`, a trained model may take the place of the TOML file.
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
     /// Model file to write.

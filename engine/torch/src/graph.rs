@@ -310,8 +310,8 @@ pub(crate) fn attention(query: &Tensor, keys: &Tensor, values: &Tensor, position
 }
 
 /// Computes [`Op::Linear`]. Frames that are contiguous are the columns of one product per row of the batch, which needs no
-/// transposition: twice as fast for few channels at the sample rate. A single channel is multiplied value by value, which autocast
-/// leaves in f32: it may be a position or a pitch that becomes large angles, of which bf16 and f16 would leave nothing.
+/// transposition: twice as fast for few channels at the sample rate. One channel is an elementwise product, which autocast keeps
+/// in f32: positions and pitches become angles of hundreds of radians there, too large for bf16.
 fn linear(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Tensor {
     let (batch, channels, frames) = x.size3().expect("[batch, channels, frames]");
     if channels == 1 {

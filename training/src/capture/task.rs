@@ -23,7 +23,7 @@ use crate::loss::{Loss, LossWeights, WeightedLoss};
 use crate::trainer::memory;
 use crate::trainer::options::device;
 use crate::trainer::task::{first_non_finite, model_hash, model_weights};
-use crate::trainer::{Clip, Length, Phase, RunFiles, Task, TrainerOptions, Validation};
+use crate::trainer::{Clip, Length, RunFiles, Task, TrainerOptions, Validation};
 
 /// Validation sound for logs, seconds.
 const LOGGED_S: f64 = 4.0;
@@ -238,9 +238,8 @@ impl Task for CaptureTask<'_> {
         self.further.iter().map(|(name, weight)| (name.clone(), weight.shallow_clone())).collect()
     }
 
-    fn phases(&self) -> Vec<Phase> {
-        let trained = self.options.network.trained().into_iter().chain(self.further.keys().cloned()).collect();
-        vec![Phase { name: "capture", trained }]
+    fn trained(&self) -> Vec<String> {
+        self.options.network.trained().into_iter().chain(self.further.keys().cloned()).collect()
     }
 
     fn describe(&self) -> String {
@@ -299,11 +298,11 @@ impl Task for CaptureTask<'_> {
     }
 
     /// The first chunk of a stream starts from silence unlike the recording, so it only warms up.
-    fn learns(&self, _phase: usize, step: u64) -> bool {
+    fn learns(&self, step: u64) -> bool {
         !(self.is_recurrent() && step.is_multiple_of(self.steps()) && self.steps() > 1)
     }
 
-    fn loss(&mut self, _phase: usize, weights: &TorchWeights, batch: &CaptureBatch, _step: u64) -> Loss {
+    fn loss(&mut self, weights: &TorchWeights, batch: &CaptureBatch) -> Loss {
         let CaptureBatch { windows, first_row, before } = batch;
         let StreamState { mut network, mut teacher } = before.clone();
         let run = |graph: &TorchGraph| graph.run_with_state(weights, &windows.inputs, 0, &mut network);
@@ -319,13 +318,7 @@ impl Task for CaptureTask<'_> {
         loss
     }
 
-    fn curvature_sample(
-        &mut self,
-        _phase: usize,
-        weights: &TorchWeights,
-        batch: &CaptureBatch,
-        seed: u64,
-    ) -> Option<Tensor> {
+    fn curvature_sample(&mut self, weights: &TorchWeights, batch: &CaptureBatch, seed: u64) -> Option<Tensor> {
         let WindowBatch { inputs, wet } = &batch.windows;
         let mut network = batch.before.network.clone();
         let share = 1.0 / self.graphs.len() as f64;

@@ -86,9 +86,6 @@ pub struct CodecConfig {
     /// Terms of the loss.
     #[serde(default)]
     pub loss: CodecLossConfig,
-    /// Second part of the training, with discriminators; `None` for none.
-    #[serde(default)]
-    pub adversarial: Option<AdversarialConfig>,
 }
 
 /// Sizes of a codec's network.
@@ -195,33 +192,6 @@ impl CodecLossConfig {
     }
 }
 
-/// Second part of the training: the encoder stays as it is, and discriminators judge the decoded sound.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct AdversarialConfig {
-    /// Steps before it.
-    pub start: u64,
-    /// Weight of the discriminators' judgement in the decoder's loss.
-    pub judgement: f64,
-    /// Weight of the distance of their layers' values from those for the recording.
-    pub features: f64,
-}
-
-impl Default for AdversarialConfig {
-    fn default() -> Self {
-        Self { start: 20_000, judgement: 0.1, features: 1.0 }
-    }
-}
-
-impl AdversarialConfig {
-    fn check(&self) -> anyhow::Result<()> {
-        for (name, weight) in [("judgement", self.judgement), ("features", self.features)] {
-            ensure!(weight >= 0.0 && weight.is_finite(), "adversarial.{name} must be 0 or above");
-        }
-        Ok(())
-    }
-}
-
 impl CodecConfig {
     /// Reads a configuration and resolves its paths.
     ///
@@ -260,7 +230,6 @@ impl CodecConfig {
             "augmentation.mix needs network.harmonics = 0: two sounds at once have no single pitch"
         );
         self.loss.check()?;
-        self.adversarial.iter().try_for_each(AdversarialConfig::check)?;
         self.trainer_options().check()
     }
 

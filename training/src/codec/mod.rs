@@ -2,11 +2,10 @@
 //! played with the timbre of another.
 //!
 //! After Caillon & Esling, "RAVE", arXiv:2111.05011, made small: filters that only look back, a short filter bank, and a
-//! hop of a few milliseconds. [`network`] builds the graph on a [`filter_bank`], [`task`] trains it with the [`loss`] and
-//! the judgement of a [`discriminator`], and [`principal`] orders the latents when training has ended.
+//! hop of a few milliseconds. [`network`] builds the graph on a [`filter_bank`], [`task`] trains it with the [`loss`],
+//! and [`principal`] orders the latents when training has ended.
 
 pub mod config;
-pub mod discriminator;
 pub mod evaluate;
 pub mod filter_bank;
 pub mod loss;

@@ -1,7 +1,5 @@
 //! Training of codecs, as a task of the trainer.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +10,6 @@ use ondes_torch::{Noise, TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
 use super::config::CodecConfig;
-use super::discriminator::{Discriminators, decoder_loss, discriminator_loss, feature_distance};
 use super::filter_bank::FilterBank;
 use super::loss::{CodecLoss, HeardPitch, LatentDistribution};
 use super::network::{self, FIXED};
@@ -24,15 +21,13 @@ use crate::loss::Loss;
 use crate::trainer::memory;
 use crate::trainer::options::device;
 use crate::trainer::task::{first_non_finite, model_hash};
-use crate::trainer::{Phase, Task, Validation};
+use crate::trainer::{Task, Validation};
 
 /// A-weighted loudness of the loudest recordings in training. A quiet recording would teach a codec for quiet sounds.
 const LOUDEST_DB: f64 = -18.0;
 /// A-weighted loudness from which the pitch of a frame counts in full, and up to which not at all, dB.
 const LOUD_DB: f64 = -50.0;
 const QUIET_DB: f64 = -60.0;
-/// Index of the codec's phase; that of the discriminators, if there are any, follows.
-const CODEC: usize = 0;
 /// Batches per validation.
 const VALIDATION_BATCHES: u64 = 6;
 
@@ -54,8 +49,6 @@ pub struct CodecTask {
     /// Delay of the decoded sound, samples.
     delay: i64,
     loss: CodecLoss,
-    /// Of the second part of the training.
-    discriminators: Option<Discriminators>,
 }
 
 /// Crops of a step.
@@ -68,8 +61,6 @@ pub struct CodecBatch {
     loudness: Tensor,
     noise: Noise,
     tones: Option<Tones>,
-    /// Sound decoded in the codec's phase of the step, for that of the discriminators, `[batch, samples]`.
-    decoded: RefCell<Option<Tensor>>,
 }
 
 impl CodecBatch {
@@ -81,7 +72,6 @@ impl CodecBatch {
             loudness: crops.loudness + gain,
             noise,
             tones: None,
-            decoded: RefCell::default(),
         }
     }
 }
@@ -109,7 +99,6 @@ impl CodecTask {
         let dataset = Arc::new(Dataset::open(&config.data())?);
         let gain = LOUDEST_DB - f64::from(dataset.recordings(Subset::Training).loudest());
         let rate = initial.header().sample_rate;
-        let bank = FilterBank { bands: config.network.bands };
         Ok(Self {
             loader: Loader::new(dataset.clone(), config.loader.workers),
             process: (0, 1),
@@ -120,17 +109,13 @@ impl CodecTask {
             },
             decoder: TorchGraph::new(initial.method("decode")?, rate)?,
             gain,
-            delay: bank.delay() as i64,
+            delay: FilterBank { bands: config.network.bands }.delay() as i64,
             loss: CodecLoss::new(
                 config.loss,
                 rate,
                 &louder(dataset.examples()?, gain),
                 device(&config.training.device)?,
             ),
-            discriminators: match config.adversarial {
-                None => None,
-                Some(_) => Some(Discriminators::new(bank, device(&config.training.device)?)),
-            },
             initial,
             dataset,
             config,
@@ -184,34 +169,6 @@ impl CodecTask {
         sound.narrow(1, 0, sound.size()[1] - self.delay)
     }
 
-    /// Tells whether a step belongs to the second part of the training.
-    fn is_adversarial(&self, step: u64) -> bool {
-        self.config.adversarial.is_some_and(|adversarial| step >= adversarial.start)
-    }
-
-    /// Returns the loss of a phase in the second part of the training.
-    fn adversarial_loss(&self, phase: usize, weights: &TorchWeights, batch: &CodecBatch) -> Loss {
-        let (Some(judges), Some(config)) = (&self.discriminators, self.config.adversarial) else {
-            unreachable!("the second part has discriminators")
-        };
-        let target = self.target(batch);
-        let judge = |sound: &Tensor| judges.judge(&weights.0, sound);
-        if phase != CODEC {
-            let decoded = batch.decoded.borrow();
-            let decoded = decoded.as_ref().expect("the codec's phase comes first");
-            return Loss { total: discriminator_loss(&judge(decoded), &judge(&target)), terms: Vec::new() };
-        }
-        let Encoded { latents, noise, pitch } = tch::no_grad(|| self.encoded(weights, batch));
-        let octaves = pitch.as_ref().map(HeardPitch::true_octaves);
-        let decoded = self.decoded(weights, latents.drawn(&noise), octaves, batch.noise);
-        batch.decoded.replace(Some(decoded.detach()));
-        let mut loss = self.loss.between(&decoded, &target);
-        let (judged, recorded) = (judge(&decoded), tch::no_grad(|| judge(&target)));
-        loss.add("judgement", decoder_loss(&judged) * config.judgement);
-        loss.add("features", feature_distance(&judged, &recorded) * config.features);
-        loss
-    }
-
     /// Draws crops of a subset.
     fn crops(&self, subset: Subset, step: u64, device: Device) -> anyhow::Result<CodecBatch> {
         let crops = self.dataset.batch(subset, step, 0..self.config.training.batch, device)?;
@@ -239,27 +196,10 @@ impl Task for CodecTask {
         &self.initial
     }
 
-    fn phases(&self) -> Vec<Phase> {
+    fn trained(&self) -> Vec<String> {
         let weights = self.initial.weights().iter().map(|(name, _)| name.to_owned());
         let trained = weights.filter(|name| !FIXED.iter().any(|fixed| name.starts_with(fixed)));
-        let codec = Phase { name: "codec", trained: trained.collect() };
-        let judges = self
-            .discriminators
-            .iter()
-            .map(|_| Phase { name: "discriminators", trained: self.further_weights().into_keys().collect() });
-        std::iter::once(codec).chain(judges).collect()
-    }
-
-    fn further_weights(&self) -> BTreeMap<String, Tensor> {
-        self.discriminators.as_ref().map_or_else(BTreeMap::new, |judges| judges.initial_weights(self.config.seed))
-    }
-
-    fn learns(&self, phase: usize, step: u64) -> bool {
-        phase == CODEC || self.is_adversarial(step)
-    }
-
-    fn latest_is_best(&self, step: u64) -> bool {
-        self.is_adversarial(step)
+        trained.collect()
     }
 
     fn describe(&self) -> String {
@@ -305,7 +245,7 @@ impl Task for CodecTask {
         let own = rows_of(rank, size, self.config.training.batch);
         let crops = self.loader.take(step, rows.clone(), own, device)?;
         let noise = Noise { seed: step, first_stream: rows.start as u64 };
-        let tones = (self.pitch_encoder.is_some() && !self.is_adversarial(step)).then(|| {
+        let tones = self.pitch_encoder.is_some().then(|| {
             let data = self.config.data();
             let size = ToneSize { sample_rate: data.rate.sample_rate, hop: data.rate.hop, frames: data.frames };
             Tones::new(self.config.seed, step, rows, &size, device)
@@ -313,13 +253,7 @@ impl Task for CodecTask {
         Ok(CodecBatch { tones, ..CodecBatch::new(crops, self.gain, noise) })
     }
 
-    fn loss(&mut self, phase: usize, weights: &TorchWeights, batch: &CodecBatch, step: u64) -> Loss {
-        if self.is_adversarial(step) {
-            return self.adversarial_loss(phase, weights, batch);
-        }
-        if phase != CODEC {
-            return Loss { total: Tensor::from(0.0), terms: Vec::new() };
-        }
+    fn loss(&mut self, weights: &TorchWeights, batch: &CodecBatch) -> Loss {
         let Encoded { latents, noise, pitch } = self.encoded(weights, batch);
         // A decoder that gets wrong pitches learns to be silent.
         let octaves = pitch.as_ref().map(HeardPitch::true_octaves);
@@ -363,7 +297,7 @@ impl Task for CodecTask {
     }
 
     fn identity(&self) -> Vec<(String, String)> {
-        let CodecConfig { seed, network, training, recordings, augmentation, loss, adversarial, .. } = &self.config;
+        let CodecConfig { seed, network, training, recordings, augmentation, loss, .. } = &self.config;
         let text = |name: &str, value: &dyn std::fmt::Debug| (name.to_owned(), format!("{value:?}"));
         let mut identity = vec![
             text("network", network),
@@ -380,7 +314,6 @@ impl Task for CodecTask {
             text("training.clip_seconds", &training.clip_seconds),
             text("training.validation_share", &training.validation_share),
             text("loss", loss),
-            text("adversarial", adversarial),
         ];
         // Older checkpoints know no mixing, and go on without it.
         identity.extend((augmentation.mix > 0.0).then(|| text("augmentation.mix", &augmentation.mix)));

@@ -4,7 +4,6 @@ use ondes_engine::model::Model;
 use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Kind, Tensor};
 
-use super::discriminator::{Discriminators, decoder_loss, discriminator_loss, feature_distance};
 use super::filter_bank::FilterBank;
 use super::loss::{CodecLoss, HeardPitch, LatentDistribution};
 use super::*;
@@ -200,7 +199,7 @@ fn sizes_are_those_of_the_recipe() {
     }
 }
 
-/// Trains up to a step and returns the weights, those of the discriminators included.
+/// Trains up to a step.
 fn trained(config: &CodecConfig, steps: u64, resumed: bool) -> (Trainer<CodecTask>, Model) {
     let options = TrainerOptions { length: Length::Steps(steps), ..config.trainer_options() };
     let mut trainer = Trainer::new(CodecTask::new(config.clone()).expect("a task"), options).expect("a trainer");
@@ -248,49 +247,4 @@ fn codecs_learn_and_go_on() {
     let untrained = start(further.clone());
     further.from = Some(folder.path().join("a.ondes"));
     assert!(start(further) < 0.8 * untrained);
-}
-
-#[test]
-fn discriminators_move_the_decoder_only() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let more = "learning_rate = 0.002\nweight_decay = 0.0\n[schedule]\nname = \"constant\"\n[optimizer]\nname = \"sgd\"\n\
-                momentum = 0.0\n[adversarial]\nstart = 10\n";
-    let config = recipe(folder.path(), more);
-    let before = trained(&config, 10, false).1;
-    let after = trained(&config, 20, true).1;
-    let is_equal = |(name, weight): (&str, &ondes_engine::model::Tensor)| {
-        (name.to_owned(), before.weights().iter().any(|(other, own)| other == name && own == weight))
-    };
-    for (name, is_equal) in after.weights().iter().map(is_equal) {
-        let is_fixed = name.starts_with("encoder") || network::FIXED.iter().any(|fixed| name.starts_with(fixed));
-        assert_eq!(is_equal, is_fixed, "{name}");
-    }
-    assert_eq!(trained(&config, 20, false).1.weights(), after.weights(), "a run that goes on is the same");
-}
-
-#[test]
-fn discriminators_learn_what_is_recorded() {
-    let judges = Discriminators::new(FilterBank { bands: 4 }, Device::Cpu);
-    let mut weights = TorchWeights(judges.initial_weights(1));
-    weights.0.values_mut().for_each(|weight| *weight = weight.set_requires_grad(true));
-    let row = |sound: Vec<f32>| Tensor::from_slice(&sound).view([1, -1]);
-    let (recorded, decoded) = (row(tone(220.0, 6_400)), row(noise(6_400)));
-    let loss = |weights: &TorchWeights| {
-        discriminator_loss(&judges.judge(&weights.0, &decoded), &judges.judge(&weights.0, &recorded))
-    };
-    let first = loss(&weights).double_value(&[]);
-    for _ in 0..30 {
-        loss(&weights).backward();
-        tch::no_grad(|| {
-            for weight in weights.0.values_mut() {
-                let mut gradient = weight.grad();
-                let _ = weight.g_sub_(&(&gradient * 0.01));
-                let _ = gradient.zero_();
-            }
-        });
-    }
-    assert!(loss(&weights).double_value(&[]) < 0.5 * first, "{first}");
-    let judged = |sound: &Tensor| judges.judge(&weights.0, sound);
-    assert!(decoder_loss(&judged(&recorded)).double_value(&[]) < decoder_loss(&judged(&decoded)).double_value(&[]));
-    assert_eq!(feature_distance(&judged(&recorded), &judged(&recorded)).double_value(&[]), 0.0);
 }

@@ -21,7 +21,7 @@ use crate::data::{Augmentation, DataConfig, Dataset, Subset};
 use crate::loss::Loss;
 use crate::trainer::memory;
 use crate::trainer::task::{first_non_finite, model_hash};
-use crate::trainer::{Phase, Task, Validation};
+use crate::trainer::{Task, Validation};
 
 /// Name of the measure on cards.
 pub const NATS: &str = "negative log-likelihood of a frame";
@@ -251,9 +251,9 @@ impl Task for PriorTask {
         &self.initial
     }
 
-    fn phases(&self) -> Vec<Phase> {
+    fn trained(&self) -> Vec<String> {
         let weights = self.initial.weights().iter().map(|(name, _)| name.to_owned());
-        vec![Phase { name: "prior", trained: weights.filter(|name| network::is_learnt(name)).collect() }]
+        weights.filter(|name| network::is_learnt(name)).collect()
     }
 
     fn describe(&self) -> String {
@@ -288,7 +288,7 @@ impl Task for PriorTask {
         Ok(self.training.training(step, rows, self.config.regularization).to_device(device))
     }
 
-    fn loss(&mut self, _phase: usize, weights: &TorchWeights, batch: &Crops, _step: u64) -> Loss {
+    fn loss(&mut self, weights: &TorchWeights, batch: &Crops) -> Loss {
         let nats = self.nats(weights, batch);
         Loss { terms: vec![("nats", nats.shallow_clone())], total: nats }
     }

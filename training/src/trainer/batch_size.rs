@@ -36,33 +36,20 @@ impl<T: Task> Trainer<T> {
     fn fits(&mut self, rows: usize) -> anyhow::Result<bool> {
         self.set_batch(rows)?;
         // Recurrent state is brought up to date by the first step without learning.
-        let step = (0..2).find(|step| self.task.learns(0, *step)).unwrap_or(0);
+        let step = (0..2).find(|step| self.task.learns(*step)).unwrap_or(0);
         if self.task.rows(step) < rows {
             return Ok(false);
         }
-        let Self { task, options, device, weights, phases, grids, profile, .. } = self;
-        let mut fits = true;
-        for (index, state) in phases.iter_mut().enumerate() {
-            let gradient = memory::if_it_fits(|| -> anyhow::Result<_> {
-                let batches = [(1.0, task.batch(step, options.own_rows(rows), *device)?)];
-                let (precision, grids) = (options.precision, grids.as_ref());
-                let pass = Pass {
-                    index,
-                    weights,
-                    grids,
-                    step,
-                    precision,
-                    device: *device,
-                    scale: 1.0,
-                    group: None,
-                    overlap: false,
-                    profile,
-                };
-                Ok(pass.own_gradient(task, &batches, &mut state.parameters, None))
-            });
-            fits &= gradient.transpose()?.is_some();
-            state.parameters.clear_gradients();
-        }
+        let Self { task, options, device, weights, parameters, grids, profile, .. } = self;
+        let gradient = memory::if_it_fits(|| -> anyhow::Result<_> {
+            let batches = [(1.0, task.batch(step, options.own_rows(rows), *device)?)];
+            let (precision, grids) = (options.precision, grids.as_ref());
+            let (scale, group, overlap) = (1.0, None, false);
+            let pass = Pass { weights, grids, step, precision, device: *device, scale, group, overlap, profile };
+            Ok(pass.own_gradient(task, &batches, parameters, None))
+        });
+        let fits = gradient.transpose()?.is_some();
+        parameters.clear_gradients();
         task.restart_step();
         let Some(group) = &options.group else { return Ok(fits) };
         Ok(group.sums(&[f64::from(u8::from(fits))])?[0] as usize == group.size())

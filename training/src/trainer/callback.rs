@@ -26,8 +26,8 @@ pub struct StepReport<'a> {
     pub rows: usize,
     /// Returns counts and times of the threads that read the data.
     pub loader: &'a dyn Fn() -> Option<LoaderStats>,
-    /// Weights of each phase, with the gradients of this step.
-    pub phases: &'a [(&'static str, &'a Parameters)],
+    /// Trained weights, with the gradients of this step.
+    pub parameters: &'a Parameters,
 }
 
 /// A validation.

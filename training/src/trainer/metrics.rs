@@ -181,8 +181,8 @@ impl Callback for MetricsLog {
         let since = std::mem::take(&mut self.since);
         let (mut layers, mut system, mut loader) = (serde_json::Map::new(), None, None);
         if report.step.is_multiple_of(self.every * LINES_PER_DETAILS) {
-            let norms = report.phases.iter().flat_map(|(_, parameters)| parameters.gradient_norms());
-            layers.extend(norms.map(|(name, norm)| (name.to_owned(), norm.into())));
+            let norms = report.parameters.gradient_norms();
+            layers.extend(norms.into_iter().map(|(name, norm)| (name.to_owned(), norm.into())));
             loader = (report.loader)();
             system = Some(self.system_usage());
         }

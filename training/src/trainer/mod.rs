@@ -39,4 +39,4 @@ pub use parameters::{Clip, Parameters};
 pub use precision::Precision;
 pub use profile::ProfileOptions;
 pub use run::{Outcome, Trainer};
-pub use task::{Phase, Task, Validation};
+pub use task::{Task, Validation};

@@ -13,10 +13,8 @@ use crate::distributed::{Group, GroupError};
 use crate::fake_quantization::QuantizationGrids;
 use crate::loss::Loss;
 
-/// Gradient of a phase's loss at the current weights.
+/// Gradient of the loss at the current weights.
 pub(super) struct Pass<'a> {
-    /// Index of the phase.
-    pub(super) index: usize,
     pub(super) weights: &'a TorchWeights,
     pub(super) grids: Option<&'a QuantizationGrids>,
     pub(super) step: u64,
@@ -39,7 +37,7 @@ pub(super) type Parts<B> = [(f64, B)];
 impl Pass<'_> {
     fn loss<T: Task>(&self, task: &mut T, batch: &T::Batch) -> Loss {
         let weights = effective_weights(self.grids, self.weights);
-        let loss = || task.loss(self.index, &weights, batch, self.step);
+        let loss = || task.loss(&weights, batch);
         self.profile.measure(Part::Forward, || self.precision.run(self.device, loss))
     }
 
@@ -120,7 +118,7 @@ impl Pass<'_> {
         for (part, (share, batch)) in batches.iter().enumerate() {
             let rank = self.group.map_or(0, Group::rank);
             let seed = self.step ^ (part as u64) << 40 ^ (rank as u64) << 52;
-            let sample = || task.curvature_sample(self.index, &weights, batch, seed);
+            let sample = || task.curvature_sample(&weights, batch, seed);
             let sample = self.profile.measure(Part::Forward, || self.precision.run(self.device, sample));
             let sample =
                 sample.context("optimizer.estimate \"gauss-newton\" needs esr, mse or pre_emphasis in the loss")?;

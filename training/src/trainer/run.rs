@@ -20,7 +20,7 @@ use super::pass::{Pass, effective_weights};
 use super::precision::Precision;
 use super::profile::{Part, Profile, synchronize};
 use super::progress::ProgressDisplay;
-use super::task::{Phase, Task, Validation, model_weights};
+use super::task::{Task, Validation, model_weights};
 use super::tensorboard::TensorBoard;
 use crate::distributed::GroupError;
 use crate::fake_quantization::QuantizationGrids;
@@ -44,17 +44,6 @@ pub enum Outcome {
     Interrupted,
 }
 
-/// Weights of a phase with their optimiser.
-pub(super) struct PhaseState {
-    phase: Phase,
-    pub(super) parameters: Parameters,
-    optimizer: Box<dyn Optimizer>,
-    /// Weights with the lowest validation loss.
-    best: Tensor,
-    /// Mean of the weights over the last steps.
-    ema: Option<Tensor>,
-}
-
 /// Loss of a step.
 struct StepLoss {
     total: f64,
@@ -69,9 +58,14 @@ pub struct Trainer<T: Task> {
     pub(super) task: T,
     pub(super) options: TrainerOptions,
     pub(super) device: Device,
-    /// All weights; the trained ones are views of their phase's buffer.
+    /// All weights; the trained ones are views of the buffer of `parameters`.
     pub(super) weights: TorchWeights,
-    pub(super) phases: Vec<PhaseState>,
+    pub(super) parameters: Parameters,
+    optimizer: Box<dyn Optimizer>,
+    /// Weights with the lowest validation loss.
+    best: Tensor,
+    /// Mean of the weights over the last steps.
+    ema: Option<Tensor>,
     pub(super) grids: Option<QuantizationGrids>,
     pub(super) progress: Progress,
     pub(super) profile: Rc<Profile>,
@@ -102,30 +96,22 @@ impl<T: Task> Trainer<T> {
         }
         let mut weights = TorchWeights::new(task.initial().weights(), device);
         weights.0.extend(task.further_weights().into_iter().map(|(name, weight)| (name, weight.to_device(device))));
-        let mut phases = Vec::new();
-        for phase in task.phases() {
-            let mut parameters = Parameters::new(&mut weights, &phase.trained)?;
-            let values = tch::no_grad(|| parameters.values().copy());
-            if let Some(group) = &options.group {
-                parameters.set_group(group.clone());
-            }
-            phases.push(PhaseState {
-                optimizer: options.optimizer.build(&parameters),
-                ema: (options.ema > 0.0).then(|| values.copy()),
-                best: values,
-                phase,
-                parameters,
-            });
+        let mut parameters = Parameters::new(&mut weights, &task.trained())?;
+        let values = tch::no_grad(|| parameters.values().copy());
+        if let Some(group) = &options.group {
+            parameters.set_group(group.clone());
         }
-        let progress = Progress::default();
         let mut trainer = Self {
             task,
-            options,
             device,
             weights,
-            phases,
+            optimizer: options.optimizer.build(&parameters),
+            ema: (options.ema > 0.0).then(|| values.copy()),
+            best: values,
+            parameters,
+            options,
             grids: None,
-            progress,
+            progress: Progress::default(),
             profile: Rc::default(),
             stop_requested: false,
             is_moving: false,
@@ -154,7 +140,7 @@ impl<T: Task> Trainer<T> {
 
     /// Keeps weights of matrices that are zero now at zero.
     pub fn keep_zeros(&mut self) {
-        self.phases.iter_mut().for_each(|state| state.parameters.keep_zeros());
+        self.parameters.keep_zeros();
     }
 
     /// Rounds the weights to these grids in every step, and in the result.
@@ -209,21 +195,19 @@ impl<T: Task> Trainer<T> {
 
     fn load(&mut self, checkpoint: &Checkpoint) -> anyhow::Result<()> {
         checkpoint.progress.check_identity(&self.progress.identity)?;
-        for state in &mut self.phases {
-            let PhaseState { phase, parameters, optimizer, best, ema } = state;
-            let values = parameters.values().shallow_clone();
-            let section = |section: &str| {
-                let section = section.to_owned();
-                move |name: &str| checkpoint.tensor(&format!("{section}/{name}"))
-            };
-            parameters.fill(&values, section("weights"))?;
-            parameters.fill(best, section("best"))?;
-            if let Some(ema) = ema {
-                parameters.fill(ema, section("ema"))?;
-            }
-            for (name, buffer) in optimizer.state() {
-                parameters.fill(buffer, section(&format!("optimizer/{}/{name}", phase.name)))?;
-            }
+        let Self { parameters, optimizer, best, ema, .. } = self;
+        let values = parameters.values().shallow_clone();
+        let section = |section: &str| {
+            let section = section.to_owned();
+            move |name: &str| checkpoint.tensor(&format!("{section}/{name}"))
+        };
+        parameters.fill(&values, section("weights"))?;
+        parameters.fill(best, section("best"))?;
+        if let Some(ema) = ema {
+            parameters.fill(ema, section("ema"))?;
+        }
+        for (name, buffer) in optimizer.state() {
+            parameters.fill(buffer, section(&format!("optimizer/{name}")))?;
         }
         let state = checkpoint.names("task/")?.into_iter().map(|name| {
             let tensor = checkpoint.tensor(&format!("task/{name}"))?.to_device(self.device);
@@ -254,20 +238,17 @@ impl<T: Task> Trainer<T> {
             return Ok(());
         }
         let mut tensors = Vec::new();
-        for state in &mut self.phases {
-            let PhaseState { phase, parameters, optimizer, best, ema } = state;
-            let values = parameters.values().shallow_clone();
-            let mut add = |section: &str, flat: &Tensor| {
-                tensors.extend(
-                    parameters.split(flat).into_iter().map(|(name, tensor)| (format!("{section}/{name}"), tensor)),
-                );
-            };
-            add("weights", &values);
-            add("best", best);
-            ema.iter().for_each(|ema| add("ema", ema));
-            for (name, buffer) in optimizer.state() {
-                add(&format!("optimizer/{}/{name}", phase.name), buffer);
-            }
+        let Self { parameters, optimizer, best, ema, .. } = self;
+        let values = parameters.values().shallow_clone();
+        let mut add = |section: &str, flat: &Tensor| {
+            tensors
+                .extend(parameters.split(flat).into_iter().map(|(name, tensor)| (format!("{section}/{name}"), tensor)));
+        };
+        add("weights", &values);
+        add("best", best);
+        ema.iter().for_each(|ema| add("ema", ema));
+        for (name, buffer) in optimizer.state() {
+            add(&format!("optimizer/{name}"), buffer);
         }
         tensors.extend(state.into_iter().map(|(name, tensor)| (format!("task/{name}"), tensor)));
         self.progress.card = self.progress.best.map(|(loss, steps)| self.task.card(steps, loss));
@@ -293,7 +274,7 @@ impl<T: Task> Trainer<T> {
             self.progress.steps = self.steps_in_time()?;
         }
         let epoch = self.task.epoch_steps();
-        let trained: i64 = self.phases.iter().map(|state| state.parameters.count()).sum();
+        let trained = self.parameters.count();
         eprintln!(
             "{}: {:.0} s of sound, {trained} weights, {} on {:?}",
             self.task.describe(),
@@ -346,9 +327,10 @@ impl<T: Task> Trainer<T> {
         Ok(loss.total)
     }
 
-    /// Returns the weights of each phase, with the gradients of the last step.
-    pub fn parameters(&self) -> impl Iterator<Item = (&'static str, &Parameters)> {
-        self.phases.iter().map(|state| (state.phase.name, &state.parameters))
+    /// Returns the trained weights, with the gradients of the last step.
+    #[must_use]
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
     }
 
     fn callbacks(&self) -> anyhow::Result<Vec<Box<dyn Callback>>> {
@@ -383,7 +365,6 @@ impl<T: Task> Trainer<T> {
                 let mean = self.progress.mean_loss.map_or(loss.total, |mean| mean + MEAN_SHARE * (loss.total - mean));
                 self.progress.mean_loss = Some(mean);
             }
-            let phases: Vec<_> = self.parameters().collect();
             let report = StepReport {
                 step,
                 loss: loss.total,
@@ -395,7 +376,7 @@ impl<T: Task> Trainer<T> {
                 data_seconds: loss.data_seconds,
                 rows: self.task.rows(step - 1),
                 loader: &|| self.task.loader_stats(),
-                phases: &phases,
+                parameters: &self.parameters,
             };
             self.profile.measure(Part::Callbacks, || {
                 callbacks.iter_mut().try_for_each(|callback| callback.step_done(&report))
@@ -434,15 +415,23 @@ impl<T: Task> Trainer<T> {
         options.learning_rate * share
     }
 
-    /// Computes the gradient of the next batch and moves the weights.
+    /// Takes the next step.
     fn step(&mut self, rate: f64) -> anyhow::Result<StepLoss> {
-        let Self { task, options, device, weights, phases, grids, progress, profile, is_moving, stop_requested } = self;
+        let loss = self.learn(rate)?;
+        self.task.finish_step();
+        self.is_moving = false;
+        Ok(loss)
+    }
+
+    /// Computes the gradient of the next batch and moves the weights.
+    fn learn(&mut self, rate: f64) -> anyhow::Result<StepLoss> {
+        let Self { task, options, device, weights, parameters, optimizer, ema, grids, progress, profile, .. } = self;
         let step = progress.step;
         let rows = task.rows(step);
         let own = options.own_rows(rows);
         ensure!(!own.is_empty(), "a batch of {rows} is too small for so many processes; use fewer");
         let mut parts = options.accumulate.clamp(1, own.len());
-        let mut data_seconds = 0.0;
+        let mut loss = StepLoss { total: f64::NAN, terms: Vec::new(), gradient: 0.0, data_seconds: 0.0 };
         let mut cut = |task: &mut T, parts: usize| -> anyhow::Result<Vec<(f64, T::Batch)>> {
             let started = Instant::now();
             let part = |part: usize| {
@@ -451,96 +440,87 @@ impl<T: Task> Trainer<T> {
                 Ok((share, profile.measure(Part::Data, || task.batch(step, range, *device))?))
             };
             let batches = (0..parts).map(part).collect();
-            data_seconds += started.elapsed().as_secs_f64();
+            loss.data_seconds += started.elapsed().as_secs_f64();
             batches
         };
         let mut batches = cut(task, parts)?;
-        let mut sum = StepLoss { total: f64::NAN, terms: Vec::new(), gradient: 0.0, data_seconds: 0.0 };
         let with_terms = (step + 1).is_multiple_of(options.log_every);
-        for (index, state) in phases.iter_mut().enumerate() {
-            let PhaseState { parameters, optimizer, ema, .. } = state;
-            let precision = options.precision;
-            let scale = if precision == Precision::F16 { progress.loss_scale.factor } else { 1.0 };
-            let group = options.group.as_deref();
-            // A block that is computed again adds its gradients in parts.
-            let overlap = !options.checkpoint_activations;
-            let (device, grids) = (*device, grids.as_ref());
-            let pass = Pass { index, weights, grids, step, precision, device, scale, group, overlap, profile };
-            let known_terms = sum.terms.clone();
-            let total = loop {
-                let computed = memory::if_it_fits(|| {
-                    if !task.learns(index, step) {
-                        pass.forward(task, &batches);
-                        return Ok(None);
-                    }
-                    pass.gradient(task, &batches, parameters, with_terms.then_some(&mut sum.terms)).map(Some)
-                });
-                if let Some(computed) = computed {
-                    break computed?;
+        let precision = options.precision;
+        let scale = if precision == Precision::F16 { progress.loss_scale.factor } else { 1.0 };
+        let group = options.group.as_deref();
+        // A block that is computed again adds its gradients in parts.
+        let overlap = !options.checkpoint_activations;
+        let (device, grids) = (*device, grids.as_ref());
+        let pass = Pass { weights, grids, step, precision, device, scale, group, overlap, profile };
+        let total = loop {
+            let computed = memory::if_it_fits(|| {
+                if !task.learns(step) {
+                    pass.forward(task, &batches);
+                    return Ok(None);
                 }
-                ensure!(parts < own.len(), "out of memory with one row at a time; {}", memory::advice(device));
-                batches.clear();
-                parts = (2 * parts).min(own.len());
-                eprintln!("out of memory at step {step}: batches are computed in {parts} parts from now on");
-                options.accumulate = parts;
-                task.restart_step();
-                sum.terms.clone_from(&known_terms);
-                batches = cut(task, parts)?;
-            };
-            let Some((total, asked_to_stop)) = total else { continue };
-            *stop_requested = asked_to_stop;
-            if !total.is_finite() {
-                let effective = effective_weights(grids, weights);
-                let node = batches.iter().find_map(|(_, batch)| task.first_non_finite(&effective, batch));
+                pass.gradient(task, &batches, parameters, with_terms.then_some(&mut loss.terms)).map(Some)
+            });
+            if let Some(computed) = computed {
+                break computed?;
+            }
+            ensure!(parts < own.len(), "out of memory with one row at a time; {}", memory::advice(device));
+            batches.clear();
+            parts = (2 * parts).min(own.len());
+            eprintln!("out of memory at step {step}: batches are computed in {parts} parts from now on");
+            options.accumulate = parts;
+            task.restart_step();
+            loss.terms.clear();
+            batches = cut(task, parts)?;
+        };
+        let Some((total, asked_to_stop)) = total else { return Ok(loss) };
+        self.stop_requested = asked_to_stop;
+        if !total.is_finite() {
+            let effective = effective_weights(grids, weights);
+            let node = batches.iter().find_map(|(_, batch)| task.first_non_finite(&effective, batch));
+            bail!(
+                "training diverged at step {step}: the loss is {total}{}; use a lower learning rate, and resume or export \
+                 the last checkpoint",
+                node.map_or_else(String::new, |node| format!(", first in the layer {node:?}"))
+            );
+        }
+        let norm = parameters.gradient_norm();
+        (loss.total, loss.gradient) = (total, norm);
+        if !norm.is_finite() {
+            if precision == Precision::F16 && progress.loss_scale.overflowed() {
+                return Ok(loss);
+            }
+            progress.skipped += 1;
+            if progress.skipped >= MAX_SKIPPED {
+                let layer = parameters.gradient_norms().into_iter().find(|(_, norm)| !norm.is_finite());
                 bail!(
-                    "training diverged at step {step}: the loss is {total}{}; use a lower learning rate, and resume \
-                     or export the last checkpoint",
-                    node.map_or_else(String::new, |node| format!(", first in the layer {node:?}"))
+                    "training diverged at step {step}: the gradient of {:?} is not finite; use a lower learning rate",
+                    layer.map_or("all layers", |(name, _)| name)
                 );
             }
-            let norm = parameters.gradient_norm();
-            sum.total = if sum.total.is_nan() { total } else { sum.total + total };
-            sum.gradient = sum.gradient.hypot(norm);
-            if !norm.is_finite() {
-                if precision == Precision::F16 && progress.loss_scale.overflowed() {
-                    continue;
-                }
-                progress.skipped += 1;
-                if progress.skipped >= MAX_SKIPPED {
-                    let layer = parameters.gradient_norms().into_iter().find(|(_, norm)| !norm.is_finite());
-                    bail!(
-                        "training diverged at step {step}: the gradient of {:?} is not finite; use a lower learning rate",
-                        layer.map_or("all layers", |(name, _)| name)
-                    );
-                }
-                continue;
-            }
-            progress.skipped = 0;
-            if precision == Precision::F16 {
-                progress.loss_scale.succeeded();
-            }
-            parameters.clip(options.clip, norm);
-            let number = step + 1;
-            let at = OptimizerStep { number, rate, weight_decay: options.weight_decay, clip: options.clip };
-            *is_moving = true;
-            profile.measure(Part::Optimizer, || {
-                optimizer.step(parameters, at, &mut |parameters, kind| match kind {
-                    GradientKind::Loss => {
-                        pass.gradient(task, &batches, parameters, None)?;
-                        Ok(())
-                    }
-                    GradientKind::CurvatureSample => pass.sampled_gradient(task, &batches, parameters),
-                })?;
-                if let Some(ema) = ema {
-                    let _ = tch::no_grad(|| ema.lerp_(parameters.values(), 1.0 - ema_decay(options.ema, number)));
-                }
-                anyhow::Ok(())
-            })?;
+            return Ok(loss);
         }
-        task.finish_step();
-        sum.data_seconds = data_seconds;
-        self.is_moving = false;
-        Ok(sum)
+        progress.skipped = 0;
+        if precision == Precision::F16 {
+            progress.loss_scale.succeeded();
+        }
+        parameters.clip(options.clip, norm);
+        let number = step + 1;
+        let at = OptimizerStep { number, rate, weight_decay: options.weight_decay, clip: options.clip };
+        self.is_moving = true;
+        profile.measure(Part::Optimizer, || {
+            optimizer.step(parameters, at, &mut |parameters, kind| match kind {
+                GradientKind::Loss => {
+                    pass.gradient(task, &batches, parameters, None)?;
+                    Ok(())
+                }
+                GradientKind::CurvatureSample => pass.sampled_gradient(task, &batches, parameters),
+            })?;
+            if let Some(ema) = ema {
+                let _ = tch::no_grad(|| ema.lerp_(parameters.values(), 1.0 - ema_decay(options.ema, number)));
+            }
+            anyhow::Ok(())
+        })?;
+        Ok(loss)
     }
 
     /// Returns the whole state of the task, of which each process has its rows.
@@ -576,14 +556,12 @@ impl<T: Task> Trainer<T> {
         let validation = if self.options.is_first() { Some(self.validation()?) } else { None };
         let [loss] = self.numbers_of_first([validation.as_ref().map_or(0.0, |validation| validation.loss)])?;
         let step = self.progress.step;
-        let is_best = self.progress.best.is_none_or(|(best, _)| loss < best) || self.task.latest_is_best(step);
+        let is_best = self.progress.best.is_none_or(|(best, _)| loss < best);
         if is_best {
             self.progress.best = Some((loss, step));
             self.progress.waited = 0;
-            for state in &mut self.phases {
-                let PhaseState { parameters, best, ema, .. } = state;
-                tch::no_grad(|| best.copy_(ema.as_ref().unwrap_or(&*parameters.values())));
-            }
+            let Self { parameters, best, ema, .. } = self;
+            tch::no_grad(|| best.copy_(ema.as_ref().unwrap_or(&*parameters.values())));
         } else {
             self.progress.waited += 1;
         }
@@ -611,19 +589,14 @@ impl<T: Task> Trainer<T> {
 
     /// Measures the current weights, or their mean, on the validation sound.
     fn validation(&mut self) -> anyhow::Result<Validation> {
-        let averaged = self.phases.iter().map(|state| state.ema.as_ref().map(Tensor::shallow_clone)).collect();
-        let weights = self.weights_with(averaged);
+        let weights = self.weights_with(self.ema.as_ref());
         tch::no_grad(|| self.task.validate(&effective_weights(self.grids.as_ref(), &weights), self.device))
     }
 
-    /// Returns the weights with those of a phase replaced by a flat buffer.
-    fn weights_with(&self, flats: Vec<Option<Tensor>>) -> TorchWeights {
+    /// Returns the weights with the trained ones replaced by a flat buffer, if there is one.
+    fn weights_with(&self, flat: Option<&Tensor>) -> TorchWeights {
         let mut weights = self.weights.shallow_clone();
-        for (state, flat) in self.phases.iter().zip(flats) {
-            if let Some(flat) = flat {
-                weights.0.extend(state.parameters.split(&flat));
-            }
-        }
+        weights.0.extend(flat.map(|flat| self.parameters.split(flat)).into_iter().flatten());
         weights
     }
 
@@ -637,11 +610,8 @@ impl<T: Task> Trainer<T> {
             Some(best) => best,
             None => (self.validation()?.loss, self.progress.step),
         };
-        let flats = match self.progress.best {
-            Some(_) => self.phases.iter().map(|state| Some(state.best.shallow_clone())).collect(),
-            None => self.phases.iter().map(|state| state.ema.as_ref().map(Tensor::shallow_clone)).collect(),
-        };
-        let weights = effective_weights(self.grids.as_ref(), &self.weights_with(flats));
+        let flat = if self.progress.best.is_some() { Some(&self.best) } else { self.ema.as_ref() };
+        let weights = effective_weights(self.grids.as_ref(), &self.weights_with(flat));
         let initial = self.task.initial();
         let mut header = initial.header().clone();
         header.card.training = Some(self.task.card(steps, loss));
@@ -651,8 +621,7 @@ impl<T: Task> Trainer<T> {
     /// Returns the number of steps that fit into the given minutes: whole epochs, at least one. Timing changes nothing.
     fn steps_in_time(&mut self) -> anyhow::Result<u64> {
         let Length::Minutes(minutes) = self.options.length else { return Ok(1) };
-        let before: Vec<Tensor> =
-            self.phases.iter_mut().map(|state| tch::no_grad(|| state.parameters.values().copy())).collect();
+        let before = tch::no_grad(|| self.parameters.values().copy());
         let (task_state, progress) = (self.task.state(), self.progress.clone());
         let mut started = Instant::now();
         for step in 0..UNTIMED_STEPS + TIMED_STEPS {
@@ -665,11 +634,9 @@ impl<T: Task> Trainer<T> {
         }
         synchronize(self.device);
         let pace = started.elapsed().as_secs_f64() / f64::from(TIMED_STEPS);
-        for (state, before) in self.phases.iter_mut().zip(before) {
-            tch::no_grad(|| state.parameters.values().copy_(&before));
-            state.ema.iter_mut().for_each(|ema| tch::no_grad(|| ema.copy_(&before)));
-            state.optimizer = self.options.optimizer.build(&state.parameters);
-        }
+        tch::no_grad(|| self.parameters.values().copy_(&before));
+        self.ema.iter_mut().for_each(|ema| tch::no_grad(|| ema.copy_(&before)));
+        self.optimizer = self.options.optimizer.build(&self.parameters);
         self.task.set_state(task_state);
         self.progress = progress;
         let [steps] = self.numbers_of_first([60.0 * minutes / pace])?;

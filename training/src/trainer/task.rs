@@ -10,15 +10,6 @@ use tch::{Device, Tensor};
 use crate::data::LoaderStats;
 use crate::loss::Loss;
 
-/// Weights that one optimiser moves by one loss. A task with an adversary has two phases; each step runs all in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Phase {
-    /// Name of the phase, such as "generator".
-    pub name: &'static str,
-    /// Names of its weights.
-    pub trained: Vec<String>,
-}
-
 /// Result of a validation.
 pub struct Validation {
     /// Loss that selects the best weights; lower is better.
@@ -33,8 +24,7 @@ pub struct Validation {
 
 /// Something that learns: its batches, its loss and its validation. It knows nothing of optimisers, precision or files.
 ///
-/// A step calls [`Task::batch`], then [`Task::loss`] for each phase and as often as the optimiser needs gradients, then
-/// [`Task::finish_step`]. Batches and noise depend on the step and the seed only, so that a run can be resumed.
+/// A step calls [`Task::batch`], then [`Task::loss`] as often as the optimiser needs gradients, then [`Task::finish_step`]. Batches and noise depend on the step and the seed only, so that a run can be resumed.
 pub trait Task {
     /// Data of a step.
     type Batch;
@@ -42,13 +32,13 @@ pub trait Task {
     /// Returns the model before training; its weights are those to start from.
     fn initial(&self) -> &Model;
 
-    /// Returns weights that are trained but not part of the model, such as a discriminator's.
+    /// Returns weights that are trained but not part of the model, such as projections between two networks.
     fn further_weights(&self) -> BTreeMap<String, Tensor> {
         BTreeMap::new()
     }
 
-    /// Returns the phases of a step.
-    fn phases(&self) -> Vec<Phase>;
+    /// Returns the names of the weights that are trained.
+    fn trained(&self) -> Vec<String>;
 
     /// Returns the length of the training sound and what else is worth saying, in a few words.
     fn describe(&self) -> String;
@@ -85,29 +75,17 @@ pub trait Task {
         None
     }
 
-    /// Tells whether a step moves the weights of a phase; others only bring recurrent state up to date.
-    fn learns(&self, _phase: usize, _step: u64) -> bool {
+    /// Tells whether a step moves the weights; others only bring recurrent state up to date.
+    fn learns(&self, _step: u64) -> bool {
         true
     }
 
-    /// Tells whether the weights after a step count as the best even if their validation loss is higher, since the step
-    /// serves another aim.
-    fn latest_is_best(&self, _step: u64) -> bool {
-        false
-    }
-
-    /// Returns the loss of a batch in a phase.
-    fn loss(&mut self, phase: usize, weights: &TorchWeights, batch: &Self::Batch, step: u64) -> Loss;
+    /// Returns the loss of a batch.
+    fn loss(&mut self, weights: &TorchWeights, batch: &Self::Batch) -> Loss;
 
     /// Returns a random scalar whose gradient, squared, has as its mean the diagonal of the loss's Gauss-Newton matrix;
     /// `None` if the loss has no squared error.
-    fn curvature_sample(
-        &mut self,
-        _phase: usize,
-        _weights: &TorchWeights,
-        _batch: &Self::Batch,
-        _seed: u64,
-    ) -> Option<Tensor> {
+    fn curvature_sample(&mut self, _weights: &TorchWeights, _batch: &Self::Batch, _seed: u64) -> Option<Tensor> {
         None
     }
 

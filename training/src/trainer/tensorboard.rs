@@ -83,11 +83,9 @@ impl Callback for TensorBoard {
         ];
         values.extend(report.terms.iter().map(|(name, value)| scalar(&format!("loss/{name}"), *value)));
         if report.step.is_multiple_of(self.every * LINES_PER_HISTOGRAM) {
-            for (_, parameters) in report.phases {
-                for (name, weight, gradient) in parameters.parts() {
-                    values.extend(histogram(&format!("weights/{name}"), &weight));
-                    values.extend(histogram(&format!("gradients/{name}"), &gradient));
-                }
+            for (name, weight, gradient) in report.parameters.parts() {
+                values.extend(histogram(&format!("weights/{name}"), &weight));
+                values.extend(histogram(&format!("gradients/{name}"), &gradient));
             }
         }
         self.summary(report.step, &values)

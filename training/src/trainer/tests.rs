@@ -8,7 +8,7 @@ use tch::{Device, Tensor};
 use super::checkpoint::Checkpoint;
 use super::memory;
 use super::task::first_non_finite;
-use super::{Length, Outcome, Precision, ProfileOptions, RunFiles, Task, Trainer, metrics};
+use super::{Length, Outcome, Precision, ProfileOptions, RunFiles, Trainer, metrics};
 use crate::capture::architecture::Architecture;
 use crate::capture::pair::Pair;
 use crate::capture::task::{CaptureOptions, CaptureTask};
@@ -324,87 +324,6 @@ fn checkpoints_hold_a_model_and_damaged_ones_are_refused() {
 }
 
 #[test]
-fn a_task_with_an_adversary_trains_both_sides() {
-    /// Two weights that pull on each other: `g` wants `g · d` small, `d` wants it large.
-    struct Adversaries(ondes_engine::model::Model);
-    impl Task for Adversaries {
-        type Batch = ();
-        fn initial(&self) -> &ondes_engine::model::Model {
-            &self.0
-        }
-        fn further_weights(&self) -> std::collections::BTreeMap<String, Tensor> {
-            ["g", "d"].map(|name| (name.to_owned(), Tensor::from_slice(&[1.0_f32]))).into()
-        }
-        fn phases(&self) -> Vec<super::Phase> {
-            let phase = |name, weight: &str| super::Phase { name, trained: vec![weight.to_owned()] };
-            vec![phase("discriminator", "d"), phase("generator", "g")]
-        }
-        fn describe(&self) -> String {
-            "adversaries".into()
-        }
-        fn seconds(&self) -> f64 {
-            0.0
-        }
-        fn sample_rate(&self) -> u32 {
-            48_000
-        }
-        fn epoch_steps(&self) -> Option<u64> {
-            None
-        }
-        fn rows(&self, _step: u64) -> usize {
-            1
-        }
-        fn batch(&mut self, _step: u64, _rows: std::ops::Range<usize>, _device: Device) -> anyhow::Result<()> {
-            Ok(())
-        }
-        fn loss(&mut self, phase: usize, weights: &TorchWeights, _batch: &(), _step: u64) -> crate::loss::Loss {
-            let product = (&weights.0["g"] * &weights.0["d"]).sum(tch::Kind::Float);
-            let total = if phase == 0 { -product } else { product };
-            crate::loss::Loss { terms: Vec::new(), total }
-        }
-        fn validate(&mut self, weights: &TorchWeights, _device: Device) -> anyhow::Result<super::Validation> {
-            // Steps of 0.1: d += g, then g -= d.
-            let value = |name: &str| weights.0[name].double_value(&[0]);
-            let (mut g, mut d) = (1.0, 1.0);
-            for _ in 0..3 {
-                d += 0.1 * g;
-                g -= 0.1 * d;
-            }
-            assert!((value("g") - g).abs() < 1e-6 && (value("d") - d).abs() < 1e-6, "{} {}", value("g"), value("d"));
-            Ok(super::Validation { loss: 0.0, measure: "none", sounds: None, note: None })
-        }
-        fn first_non_finite(&self, _weights: &TorchWeights, _batch: &()) -> Option<String> {
-            None
-        }
-        fn identity(&self) -> Vec<(String, String)> {
-            Vec::new()
-        }
-        fn card(&self, steps: u64, validation_loss: f64) -> ondes_engine::model::Training {
-            let tool = String::new();
-            ondes_engine::model::Training {
-                corpus: tool.clone(),
-                tool,
-                corpus_seconds: 0.0,
-                steps,
-                seed: 0,
-                validation_loss,
-            }
-        }
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut settings = options("lstm-2", 3, folder.path()).trainer;
-    settings.optimizer = OptimizerConfig::Sgd(SgdConfig { momentum: 0.0, nesterov: false });
-    settings.schedule = ScheduleConfig::Constant(Constant::default());
-    settings.warmup_steps = 0;
-    settings.learning_rate = 0.1;
-    settings.clip.norm = 0.0;
-    let model = Architecture::named("lstm-2").unwrap().untrained(0, 48_000).expect("a model");
-    let mut trainer = Trainer::new(Adversaries(model), settings).expect("it can be trained");
-    trainer.run().expect("it trains");
-    assert_eq!(trainer.progress().best.map(|(_, step)| step), Some(3));
-}
-
-#[test]
 fn sophia_learns_by_gauss_newton_samples_and_names_a_loss_without_them() {
     let folder = tempfile::tempdir().expect("a folder");
     let pair = pair();
@@ -456,11 +375,9 @@ fn a_profile_changes_no_weight_and_writes_a_trace() {
 
 /// Checks that all weights are equal within 1e-6.
 fn assert_close(a: &Trainer<CaptureTask<'static>>, b: &Trainer<CaptureTask<'static>>, named: &str) {
-    for ((_, a), (_, b)) in a.parameters().zip(b.parameters()) {
-        for ((name, a, _), (_, b, _)) in a.parts().zip(b.parts()) {
-            let largest = (a - b).abs().max().double_value(&[]);
-            assert!(largest <= 1e-6, "{named}, {name}: {largest}");
-        }
+    for ((name, a, _), (_, b, _)) in a.parameters().parts().zip(b.parameters().parts()) {
+        let largest = (a - b).abs().max().double_value(&[]);
+        assert!(largest <= 1e-6, "{named}, {name}: {largest}");
     }
 }
 
