@@ -78,7 +78,7 @@ pub struct PriorConfig {
 }
 
 /// Sizes of a prior's network.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PriorNetworkConfig {
     /// Units of each layer.
@@ -93,6 +93,8 @@ pub struct PriorNetworkConfig {
     pub window: usize,
     /// Gaussians of the mixture.
     pub components: usize,
+    /// Least probability with which one is drawn, relative to the likeliest one, 0 to 1 (min-p).
+    pub least: f32,
     /// Number of bars before the present one whose latents are inputs, for a prior that follows bars.
     pub recall: usize,
     /// Frames of the codec that are drawn at once; several are quicker, but each of them then varies by itself.
@@ -101,7 +103,17 @@ pub struct PriorNetworkConfig {
 
 impl Default for PriorNetworkConfig {
     fn default() -> Self {
-        Self { units: 512, layers: 2, attention_layers: 0, heads: 8, window: 128, components: 16, recall: 2, group: 1 }
+        Self {
+            units: 512,
+            layers: 2,
+            attention_layers: 0,
+            heads: 8,
+            window: 128,
+            components: 16,
+            least: 0.2,
+            recall: 2,
+            group: 1,
+        }
     }
 }
 
@@ -117,6 +129,7 @@ impl PriorNetworkConfig {
         );
         ensure!((1..=4096).contains(&self.window), "network.window must be 1 to 4096");
         ensure!((1..=256).contains(&self.components), "network.components must be 1 to 256");
+        ensure!((0.0..=1.0).contains(&self.least), "network.least must be 0 to 1");
         ensure!(self.recall <= MAX_BARS_BEFORE, "network.recall must be 0 to {MAX_BARS_BEFORE}");
         ensure!((1..=64).contains(&self.group), "network.group must be 1 to 64");
         Ok(())

@@ -3,10 +3,9 @@
 //!
 //! [`network`] builds the graph: what is known of a frame is a mixture of Gaussians, from which one is drawn and read with
 //! the next frame. [`latents`] encodes recordings and measures the [`conditions`] that knobs set, [`task`] trains with the
-//! [`likelihood`] of each frame after those before it, and compares it with that of models without memory. Then [`choice`] leaves
-//! out what is unlikely, and [`knobs`] calibrates. [`evaluate`] compares what a [`player`] plays with recordings.
+//! [`likelihood`] of each frame after those before it, and compares it with that of models without memory, and [`knobs`] calibrates.
+//! [`evaluate`] compares what a [`player`] plays with recordings.
 
-pub mod choice;
 pub mod conditions;
 pub mod config;
 pub mod evaluate;

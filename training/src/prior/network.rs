@@ -228,7 +228,8 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
     add("prior.widths", &[HEADS], Op::Split { start: components + gaussians, channels: gaussians });
     add("prior.widths.positive", &["prior.widths"], Op::Activation(Activation::Softplus));
     add(scales, &["prior.widths.positive"], Op::Affine { scale: 1.0, offset: MIN_SCALE });
-    add(DRAWN, &[logits, means, scales, TEMPERATURE], Op::DrawMixture { components, least: 0.0, number: DRAW_NUMBER });
+    let least = network.least;
+    add(DRAWN, &[logits, means, scales, TEMPERATURE], Op::DrawMixture { components, least, number: DRAW_NUMBER });
     add("prior.frames", &[DRAWN], Op::Interleave { factor: network.group });
     add(LATENTS, &["prior.frames"], Op::Linear { outputs: latents });
     let outputs = vec![port(LATENTS, latents, ratio), port(DRAWN, channels, block)];

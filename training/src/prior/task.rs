@@ -10,7 +10,6 @@ use ondes_kernels::FlushToZero;
 use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Kind, Tensor};
 
-use super::choice;
 use super::conditions::{Condition, bars};
 use super::config::PriorConfig;
 use super::knobs;
@@ -138,7 +137,7 @@ impl PriorTask {
         mixture.nats(&crops.target).mean(Kind::Float) / self.group as f64
     }
 
-    /// Returns the generator with a tuned choice and calibrated knobs, and with its likelihood and its drift on the card.
+    /// Returns the generator with calibrated knobs, and with its likelihood and its drift on the card.
     ///
     /// # Errors
     /// Returns an error if it cannot be run.
@@ -161,7 +160,7 @@ impl PriorTask {
         header.card.quality =
             vec![measure(NATS, "nats", nats, self.compared[0]), measure(DEVIATION, "", deviation, 1.0)];
         let model = Model::new(header, model.weights().clone())?;
-        knobs::calibrated(&choice::chosen(&model, self.dataset.recordings(Subset::Validation))?)
+        knobs::calibrated(&model)
     }
 
     /// Returns some crops of the validation recordings.
