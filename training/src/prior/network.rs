@@ -238,8 +238,8 @@ fn prior(config: &PriorConfig, latents: usize, ratio: usize, conditions: &[Measu
     prior
 }
 
-/// Adds inputs for what a prior played in some bars before to one without. Returns the place of the first new channel in what its
-/// layers read, and the number of new channels; nothing if there is none.
+/// Adds inputs for what a prior played in some bars before to one without. Returns the index of the first new channel in what its
+/// layers read, and the number of new channels; `None` without such bars.
 fn add_recall(prior: &mut Method, bars: usize) -> Option<(usize, usize)> {
     let before = prior.nodes.iter().position(|node| node.name == BEFORE).filter(|_| bars > 0)?;
     let channels = prior.inputs[0].channels;

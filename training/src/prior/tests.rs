@@ -169,7 +169,7 @@ fn priors_play_the_style_that_is_set() {
 #[test]
 fn priors_follow_bars_where_names_tell_the_tempo() {
     let folder = tempfile::tempdir().expect("a folder");
-    let config = recipe(folder.path(), "group = 4\n");
+    let config = recipe(folder.path(), "group = 4\nleast = 0.25\n");
     std::fs::rename(config.data.join("a.wav"), config.data.join("a 90bpm.wav")).expect("it is renamed");
     let task = PriorTask::new(config).expect("a task");
     let model = task.initial();
@@ -181,6 +181,7 @@ fn priors_follow_bars_where_names_tell_the_tempo() {
     // The graph reads cosine and sine of the place in the bar.
     let mut prior = model.method(PRIOR).expect("a prior").clone();
     prior = crate::codec::network::showing(&prior, &["prior.bars", DRAWN]).expect("a node");
+    assert!(prior.nodes.iter().any(|node| matches!(node.op, Op::DrawMixture { least: 0.25, .. })));
     let port = |name: &str| prior.inputs.iter().position(|port| port.name == name).expect("a port");
     let (bars_port, steer_port) = (port("bars"), port("steer"));
     let mut header = model.header().clone();

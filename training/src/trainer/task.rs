@@ -24,7 +24,8 @@ pub struct Validation {
 
 /// Something that learns: its batches, its loss and its validation. It knows nothing of optimisers, precision or files.
 ///
-/// A step calls [`Task::batch`], then [`Task::loss`] as often as the optimiser needs gradients, then [`Task::finish_step`]. Batches and noise depend on the step and the seed only, so that a run can be resumed.
+/// A step calls [`Task::batch`], then [`Task::loss`] as often as the optimiser needs gradients, then [`Task::finish_step`].
+/// Batches and noise depend on the step and the seed only, so that a run can be resumed.
 pub trait Task {
     /// Data of a step.
     type Batch;
