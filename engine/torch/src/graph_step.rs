@@ -32,7 +32,9 @@ impl GraphStep {
         let text = |error: ondes_engine::model::ModelError| error.to_string();
         let model = file::parse(bytes).map_err(text)?;
         let method = model.method(&request.method.name).map_err(text)?;
-        let (device, kind) = (device::choose(request.device), precision::kind(request.precision));
+        // A generator's place in the bar needs f32, and what is fed back would multiply each rounding.
+        let precision = if method.feedback().next().is_some() { Precision::F32 } else { request.precision };
+        let (device, kind) = (device::choose(request.device), precision::kind(precision));
         let weights = TorchWeights::new(model.weights(), device).to_kind(kind);
         let header = model.header();
         let options = (kind, device);
@@ -42,7 +44,7 @@ impl GraphStep {
         let memory = |port| PortMemory::new(port, request, device, kind);
         let (inputs, outputs) =
             (method.inputs.iter().map(memory).collect(), method.outputs.iter().map(memory).collect());
-        Ok(Self { streaming, device, precision: request.precision, inputs, outputs })
+        Ok(Self { streaming, device, precision, inputs, outputs })
     }
 }
 
