@@ -125,7 +125,8 @@ pub struct GeneratorEvaluation {
 /// `long_pieces` of ten minutes, at least one.
 ///
 /// # Errors
-/// Returns an error if the model is no generator with a codec, there are fewer than two recordings, or one cannot be read.
+/// Returns an error if the model is no generator with a codec, there are fewer than two recordings, they are in another number of
+/// folders than the styles that it knows, or one cannot be read.
 pub fn evaluate(
     model: &Model,
     recordings: &Recordings,
@@ -133,10 +134,11 @@ pub fn evaluate(
     long_pieces: u32,
 ) -> anyhow::Result<GeneratorEvaluation> {
     ensure!(model.header().kind == ModelKind::Generator, "only generators can be evaluated by what they play");
+    let styles = styles(recordings.store.recordings().iter().map(|recording| recording.source.name.as_str()));
+    network::ensure_styles(model, styles.len())?;
     let recordings = recordings.thinned(MEASURED_S);
     ensure!(recordings.indices.len() >= 2, "at least two recordings are needed");
     let player = Player::new(model)?;
-    let styles = styles(recordings.iter().map(|recording| recording.source.name.as_str()));
     let named: Vec<Named> = recordings.iter().map(|recording| Named::new(&recording.source.name, &styles)).collect();
     let files = recordings.features().collect::<anyhow::Result<Vec<_>>>()?;
     let [compared, reference] = [1, 0].map(|first| files.iter().zip(&named).skip(first).step_by(2));

@@ -502,11 +502,15 @@ fn nearness(heads: usize, window: usize) -> Vec<f32> {
     (0..heads).flat_map(of_head).collect()
 }
 
-/// Returns the number of styles that a generator knows; 0 if it has no such knob.
-#[must_use]
-pub fn styles(generator: &Model) -> usize {
+/// Checks that a generator which knows styles knows as many as recordings have.
+///
+/// # Errors
+/// Returns an error that states both numbers.
+pub fn ensure_styles(generator: &Model, found: usize) -> anyhow::Result<()> {
     let control = generator.header().controls.iter().find(|control| control.name == Condition::Style.control());
-    control.map_or(0, |control| control.max as usize + 1)
+    let Some(known) = control.map(|control| control.max as usize + 1) else { return Ok(()) };
+    ensure!(known == found, "the generator knows {known} styles; the recordings are in {found} folders");
+    Ok(())
 }
 
 /// Returns the angles whose squared sines tell the position in the bar: radians a bar, and those at its beginning. Each number

@@ -85,12 +85,7 @@ impl PriorTask {
         let [training, validation] = streams(&codec, &dataset, &known, config.training.validation_share)?;
         let (initial, [training, validation]) = match config.from {
             Some(_) => {
-                let (known, found) = (network::styles(&codec), training.styles.len());
-                ensure!(
-                    known == 0 || known == found,
-                    "{}: knows {known} styles; the recordings are in {found} folders",
-                    path.display()
-                );
+                network::ensure_styles(&codec, training.styles.len()).with_context(named)?;
                 (codec, [training, validation])
             }
             None => {

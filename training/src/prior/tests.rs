@@ -156,7 +156,14 @@ fn priors_play_the_style_that_is_set() {
     let at = |steer: f32, style: f32| render(&model, &[("steer", steer), ("style", style)], 7);
     assert!(at(1.0, 0.0) != at(1.0, 1.0) && at(0.0, 0.0) == at(0.0, 1.0));
 
-    // Another number of styles is no start.
+    // Recordings of another number of styles cannot be compared with it,
+    let rate = feature_rate(&model).expect("a codec");
+    let one =
+        crate::data::open_folder(&sounds.join("even"), &folder.path().join("cache"), rate, 0).expect("recordings");
+    let error = evaluate::evaluate(&model, &one, None, 1).err().expect("one folder").to_string();
+    assert_eq!(error, "the generator knows 2 styles; the recordings are in 0 folders");
+
+    // and are no start.
     let path = folder.path().join("b.ondes");
     file::write(&model, &path).expect("it is written");
     config.from = Some(path);
