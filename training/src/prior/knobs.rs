@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::conditions::Condition;
-use super::network::{ASKED, PRIOR};
+use super::network::{self, ASKED};
 use super::player::{Player, onset_times};
 
 /// Length of the pieces that show what a knob does, seconds.
@@ -98,12 +98,11 @@ pub fn uncalibrated(model: &Model) -> anyhow::Result<Model> {
 
 /// Sets the scale and the offset by which a generator asks for a loudness, if it has them.
 fn with_asked(model: &Model, scale: f32, offset: f32) -> anyhow::Result<Model> {
-    let mut header = model.header().clone();
-    let methods = header.methods.iter_mut().filter(|method| method.name == PRIOR);
-    for node in methods.flat_map(|method| &mut method.nodes).filter(|node| node.name == ASKED) {
-        node.op = Op::Affine { scale, offset };
-    }
-    Ok(Model::new(header, model.weights().clone())?)
+    network::with_nodes(model, |node| {
+        if node.name == ASKED {
+            node.op = Op::Affine { scale, offset };
+        }
+    })
 }
 
 /// Returns the slope and the value at 0 of the line with the least squares through some points.

@@ -295,6 +295,29 @@ pub fn recalling(generator: Model, bars: usize) -> anyhow::Result<Model> {
     Ok(Model::new(header, weights)?)
 }
 
+/// Returns a generator with changes to nodes of its prior.
+///
+/// # Errors
+/// Returns an error if a changed node is not sound.
+pub fn with_nodes(generator: &Model, change: impl FnMut(&mut Node)) -> anyhow::Result<Model> {
+    let mut header = generator.header().clone();
+    let methods = header.methods.iter_mut().filter(|method| method.name == PRIOR);
+    methods.flat_map(|method| &mut method.nodes).for_each(change);
+    Ok(Model::new(header, generator.weights().clone())?)
+}
+
+/// Returns a generator that draws no Gaussian below this share of the likeliest one's probability.
+///
+/// # Errors
+/// As [`with_nodes`].
+pub fn with_least(generator: &Model, share: f32) -> anyhow::Result<Model> {
+    with_nodes(generator, |node| {
+        if let Op::DrawMixture { least, .. } = &mut node.op {
+            *least = share;
+        }
+    })
+}
+
 fn recall_control() -> Control {
     let recall = "How far the model keeps to what it played in the bars before: 1 is all the way, 0 not at all.";
     Control::linear(RECALL, "", (0.0, 1.0), 1.0, recall)

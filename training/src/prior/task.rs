@@ -59,6 +59,7 @@ impl PriorTask {
         let read = file::read(path)?;
         let codec = match (config.from.is_some(), read.header().kind) {
             (true, _) => knobs::uncalibrated(&read)
+                .and_then(|known| network::with_least(&known, config.network.least))
                 .and_then(|known| network::recalling(known, config.network.recall))
                 .with_context(named)?,
             (false, ModelKind::Generator) => network::codec_of(&read).with_context(named)?,

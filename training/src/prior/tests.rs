@@ -160,7 +160,7 @@ fn priors_play_the_style_that_is_set() {
     let rate = feature_rate(&model).expect("a codec");
     let one =
         crate::data::open_folder(&sounds.join("even"), &folder.path().join("cache"), rate, 0).expect("recordings");
-    let error = evaluate::evaluate(&model, &one, None, 1).err().expect("one folder").to_string();
+    let error = evaluate::evaluate(&model, &one, None, 1).expect_err("one folder").to_string();
     assert_eq!(error, "the generator knows 2 styles; the recordings are in 0 folders");
 
     // and are no start.
@@ -515,6 +515,10 @@ fn a_generator_that_is_trained_on_is_told_of_bars_before() {
     assert_eq!(new.header().controls, after.header().controls);
     // Until it is trained on, it plays as before.
     assert_eq!(render(after, &[], 3), render(before, &[], 3));
+    let from = Some(folder.path().join("forgetful.ondes"));
+    let safer = PriorTask::new(PriorConfig { from, ..config("least = 0.5\n") }).expect("a task");
+    let nodes = &safer.initial().method(PRIOR).expect("a prior").nodes;
+    assert!(nodes.iter().any(|node| matches!(node.op, Op::DrawMixture { least: 0.5, .. })), "the recipe's share");
 }
 
 #[test]
