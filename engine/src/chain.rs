@@ -7,7 +7,7 @@ mod calibration;
 mod impulse_file;
 
 pub use calibration::{Calibration, OutputLevel};
-pub use impulse_file::{ImpulseError, ImpulseFile};
+pub use impulse_file::{ImpulseError, ImpulseFile, MAX_KEPT_BYTES};
 
 use ondes_kernels::FlushToZero;
 
@@ -216,7 +216,7 @@ impl Chain {
     /// Returns whether the output channels may differ.
     #[must_use]
     pub fn is_stereo(&self) -> bool {
-        self.stereo_samples > 0 || !self.cabinet.is_neutral() || !self.reverb.is_neutral()
+        self.stereo_samples > 0 || self.cabinet.is_stereo() || !self.reverb.is_neutral()
     }
 
     /// Returns how long the chain sounds after its input has ended, in samples.

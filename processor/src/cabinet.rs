@@ -11,15 +11,13 @@ use base64::prelude::BASE64_STANDARD;
 use crossbeam_queue::ArrayQueue;
 use crossbeam_utils::atomic::AtomicCell;
 use ondes_engine::Kernels;
-use ondes_engine::chain::ImpulseFile;
+use ondes_engine::chain::{ImpulseFile, MAX_KEPT_BYTES};
 use ondes_engine::dsp::cabinet::{Cabinet, CabinetSlot};
 use ondes_engine::sync::lock;
 
 use self::bundled::BUNDLED;
 use crate::library::{FileReference, MissingFile};
 
-/// Largest file that is embedded in a project, bytes.
-pub const LARGEST_EMBEDDED: usize = 4 << 20;
 /// Environment variable with the folders of impulse responses, in the form of `PATH`.
 const FOLDERS: &str = "ONDES_CABINETS";
 /// Capacity of the queue of replaced cabinets that wait to be dropped.
@@ -67,10 +65,10 @@ pub fn reference(file: &ImpulseFile, path: Option<PathBuf>) -> FileReference {
     FileReference { hash: file.hash.clone(), name, path, embedded: None }
 }
 
-/// Encodes a file in Base64; `None` if it is larger than [`LARGEST_EMBEDDED`].
+/// Encodes a file in Base64; `None` if it is larger than [`MAX_KEPT_BYTES`].
 #[must_use]
 pub fn to_base64(file: &ImpulseFile) -> Option<String> {
-    (file.bytes.len() <= LARGEST_EMBEDDED).then(|| BASE64_STANDARD.encode(&file.bytes))
+    (!file.bytes.is_empty()).then(|| BASE64_STANDARD.encode(&file.bytes))
 }
 
 /// Finds a file by its hash: at its path, among the bundled cabinets, in the user's folders, or embedded in the project.
@@ -105,7 +103,7 @@ pub fn find(reference: &FileReference) -> Result<FoundImpulse, MissingFile> {
         }
         searched.push(folder.display().to_string());
     }
-    let small = |text: &&String| text.len() / 4 * 3 <= LARGEST_EMBEDDED + 3;
+    let small = |text: &&String| text.len() / 4 * 3 <= MAX_KEPT_BYTES + 3;
     let embedded = reference.embedded.as_ref().filter(small).and_then(|text| BASE64_STANDARD.decode(text).ok());
     let file = embedded.and_then(|bytes| ImpulseFile::parse(&reference.name, bytes).ok());
     if let Some(file) = file.filter(|file| file.hash == reference.hash) {

@@ -7,20 +7,24 @@ mod response;
 
 use ondes_kernels::Kernels;
 
-pub use response::{MAX_RESPONSE_S, Response, ResponseError};
+pub use response::{INAUDIBLE, MAX_RESPONSE_S, Response, ResponseError};
 
 use super::convolution::ZeroLatencyConvolver;
 use super::ramp::Ramp;
 
 /// Duration of cross-fades, s.
 const FADE_S: f64 = 0.020;
+/// Samples of what one side adds to the other that are computed at once.
+const CROSSED: usize = 128;
 
-/// Convolution of a mono or stereo input with a mono or stereo response, without latency. A stereo response has one
-/// channel for each side. An empty cabinet passes the input unchanged.
+/// Convolution of a mono or stereo input with a [`Response`], without latency. An empty cabinet passes the input
+/// unchanged.
 #[derive(Default)]
 pub struct Cabinet {
     /// A convolver for each side; `None` for an empty cabinet.
     sides: Option<[ZeroLatencyConvolver; 2]>,
+    /// Convolvers from left to right and from right to left, of a response of four channels.
+    crossed: Option<[ZeroLatencyConvolver; 2]>,
     /// Both sides have the same response.
     is_mono: bool,
     /// The left side has processed input that the right one has not, as both were equal.
@@ -37,15 +41,18 @@ impl Cabinet {
         let taps = response.taps(sample_rate)?;
         let length = taps.iter().map(Vec::len).max().unwrap_or(0);
         let convolver = |taps: &Vec<f32>| ZeroLatencyConvolver::new(taps, kernels);
-        let sides = match &taps[..] {
-            [] => None,
+        let (sides, crossed) = match &taps[..] {
             [both] => {
                 let side = convolver(both);
-                Some([side.clone(), side])
+                (Some([side.clone(), side]), None)
             }
-            [left, right, ..] => Some([convolver(left), convolver(right)]),
+            [left, right] => (Some([left, right].map(convolver)), None),
+            [left, to_right, to_left, right] => {
+                (Some([left, right].map(convolver)), Some([to_right, to_left].map(convolver)))
+            }
+            _ => (None, None),
         };
-        Ok(Self { sides, is_mono: taps.len() == 1, is_right_behind: false, taps: length })
+        Ok(Self { sides, crossed, is_mono: taps.len() == 1, is_right_behind: false, taps: length })
     }
 
     /// Returns the length of the tail in samples.
@@ -60,9 +67,15 @@ impl Cabinet {
         self.sides.is_none()
     }
 
+    /// Returns whether the output of a mono input is stereo.
+    #[must_use]
+    pub fn is_stereo(&self) -> bool {
+        !self.is_empty() && !self.is_mono
+    }
+
     /// Clears all state.
     pub fn reset(&mut self) {
-        self.sides.iter_mut().flatten().for_each(ZeroLatencyConvolver::reset);
+        self.sides.iter_mut().chain(&mut self.crossed).flatten().for_each(ZeroLatencyConvolver::reset);
         self.is_right_behind = false;
     }
 
@@ -88,6 +101,15 @@ impl Cabinet {
         }
         left_side.process(input[0], left);
         right_side.process(input[1], right);
+        let Some([to_right, to_left]) = &mut self.crossed else { return };
+        for (side, sound, output) in [(to_right, input[0], right), (to_left, input[1], left)] {
+            let mut added = [0.0; CROSSED];
+            for (sound, output) in sound.chunks(CROSSED).zip(output.chunks_mut(CROSSED)) {
+                let added = &mut added[..sound.len()];
+                side.process(sound, added);
+                output.iter_mut().zip(added).for_each(|(output, added)| *output += *added);
+            }
+        }
     }
 }
 
@@ -193,6 +215,13 @@ impl CabinetSlot {
     #[must_use]
     pub fn is_neutral(&self) -> bool {
         self.next.is_none() && (self.current.is_empty() || self.amount.settled() == Some(0.0))
+    }
+
+    /// Returns whether the output of a mono input is stereo.
+    #[must_use]
+    pub fn is_stereo(&self) -> bool {
+        let next = self.next.as_ref().is_some_and(|(next, _)| next.is_stereo());
+        !self.is_neutral() && (next || self.current.is_stereo())
     }
 
     /// Processes at most a block of samples of both sides in place; unless `is_stereo`, they are equal.
@@ -303,6 +332,30 @@ mod tests {
         let [left, right] = through(&mut slot, &tone(3_000), 64);
         for n in 40..3_000 {
             assert!((right[n] - left[n - 40]).abs() < 1e-4, "{n}");
+        }
+    }
+
+    #[test]
+    fn four_channels_also_cross_the_sides() {
+        // Left to left, left to right, right to left, right to right.
+        let taps = [vec![1.0, 0.0], vec![0.0, 0.5], vec![0.25, 0.0], vec![0.0, -1.0]];
+        let mut slot = CabinetSlot::new(RATE, 500);
+        slot.replace(boxed(taps.to_vec())).ok().unwrap();
+        slot.reset();
+        assert!(slot.is_stereo());
+        let taps = Response::new(taps.to_vec(), RATE).unwrap().taps(RATE).unwrap();
+        let (left, right) = (tone(700), tone(900)[200..].to_vec());
+        let [mut wet_left, mut wet_right] = [left.clone(), right.clone()];
+        for (left, right) in wet_left.chunks_mut(350).zip(wet_right.chunks_mut(350)) {
+            slot.process(left, right, true);
+        }
+        for n in 1..700 {
+            let sides = [(wet_left[n], 0, 2), (wet_right[n], 1, 3)];
+            for (found, of_left, of_right) in sides {
+                let sum = |taps: &[f32], sound: &[f32]| taps[0] * sound[n] + taps[1] * sound[n - 1];
+                let expected = sum(&taps[of_left], &left) + sum(&taps[of_right], &right);
+                assert!((found - expected).abs() < 1e-6, "{found} for {expected} at {n}");
+            }
         }
     }
 

@@ -71,8 +71,7 @@ impl<'a> ModelRenderer<'a> {
         if let RenderSource::Generated(_, Some(prime)) = &source_reader {
             self.apply_measured(prime, &mut pipeline)?;
         }
-        let [reverb, _] = arguments.chain_settings().reverb;
-        let output_channels = if reverb > 0.0 { 2 } else { pipeline.channels() };
+        let output_channels = if chain.is_stereo() { 2 } else { pipeline.channels() };
         let is_instrument = model.header().kind == Kind::Instrument;
         let performance = is_instrument.then(|| model.header().performance.unwrap_or_default());
         let (mut warnings, notes, notes_outside) = match &source_reader {
@@ -224,11 +223,11 @@ impl<'a> ModelRenderer<'a> {
         let mut chain = Chain::new(sample_rate, self.arguments.block as usize);
         chain.set(&settings);
         if let Some(path) = &arguments.chain.cabinet {
-            let response = match open_model::bundled_cabinet(path)? {
-                Some(bundled) => bundled.file().response.clone(),
-                None => ImpulseFile::read(path)?.response.to_mono(),
+            let file = match open_model::bundled_cabinet(path)? {
+                Some(bundled) => bundled.file(),
+                None => ImpulseFile::read(path)?.into(),
             };
-            let cabinet = Cabinet::new(&response, sample_rate, Kernels::detect());
+            let cabinet = Cabinet::new(&file.response, sample_rate, Kernels::detect());
             let cabinet = cabinet.map_err(|error| anyhow!("{}: {error}", display_name(path)))?;
             drop(chain.cabinet_slot().replace(Box::new(cabinet)));
         }

@@ -1,8 +1,10 @@
 //! Signal chain around a model: gate, tone, cabinet, oversampling.
 
-use serde_json::json;
+use ondes_engine::chain::ImpulseFile;
+use ondes_engine::media::{WavBits, WavWriter};
+use serde_json::{Value, json};
 
-use crate::common::{Folder, read_wav, tone, write_wav};
+use crate::common::{Folder, read_channels, read_wav, tone, write_wav};
 
 /// Creates a recording, and an amplifier that passes it through.
 fn with_amplifier() -> (Folder, Vec<f32>) {
@@ -30,9 +32,9 @@ fn level(sound: &[f32]) -> f32 {
 #[test]
 fn a_cabinet_has_no_latency_at_any_block_length() {
     let (folder, sound) = with_amplifier();
-    // Average of two channels, one silent, longer than direct convolution handles.
+    // Longer than direct convolution handles.
     let taps: Vec<f32> = (0..300).map(|n| (-(n as f32) / 60.0).exp()).collect();
-    write_wav(&folder.path("box.wav"), 48_000, 2, taps.iter().flat_map(|tap| [*tap, 0.0]));
+    write_wav(&folder.path("box.wav"), 48_000, 1, taps.iter().copied());
     let heard = render(&folder, &["--cabinet", "box.wav"]);
     let expected =
         |n: usize| taps.iter().take(n + 1).enumerate().map(|(delay, tap)| tap * sound[n - delay]).sum::<f32>();
@@ -44,6 +46,103 @@ fn a_cabinet_has_no_latency_at_any_block_length() {
     }
     assert!(heard.len() > sound.len() && (0.01..100.0).contains(&gain), "it rings on; gain {gain}");
     assert!(render(&folder, &["--cabinet", "box.wav", "--block", "33"]) == heard, "another block sounds another way");
+}
+
+/// Asserts that a recording through `half.ondes` with options is what a session plays of the same, with the cabinet and
+/// parameters. Returns its channels.
+fn assert_as_in_a_session(
+    folder: &Folder,
+    recording: &str,
+    options: &[&str],
+    cabinet: &Value,
+    parameters: Value,
+) -> usize {
+    folder.write_session(recording);
+    let render = ["render", "half.ondes", "--input", recording, "--out", "b.wav"];
+    let report = folder.json(&[&render, options].concat());
+    let mut rendered = read_channels(&folder.path("b.wav"));
+    let channels = rendered.len();
+    assert_eq!(report["channels"], channels);
+    rendered.resize(2, rendered[0].clone());
+    assert!(rendered.iter().flatten().any(|sample| sample.abs() > 0.02), "{options:?}");
+
+    let text = std::fs::read_to_string(folder.path("a.ondes-session")).expect("a session");
+    let mut session: Value = serde_json::from_str(&text).expect("a session");
+    session["tracks"][0]["selection"]["cabinet"] = cabinet.clone();
+    session["tracks"][0]["parameters"] = parameters;
+    std::fs::write(folder.path("a.ondes-session"), session.to_string()).expect("the file is written");
+    folder.json(&["render", "a.ondes-session"]);
+    for (played, rendered) in read_channels(&folder.path("a.wav")).iter().zip(&rendered) {
+        let common = played.len().min(rendered.len());
+        assert!(common > 14_400 && played[..common] == rendered[..common], "{recording} {options:?}");
+        assert!(played[common..].iter().chain(&rendered[common..]).all(|sample| sample.abs() < 1e-4), "{options:?}");
+    }
+    channels
+}
+
+/// Creates a recording of one channel and one of two.
+fn with_recordings() -> Folder {
+    let folder = Folder::new();
+    let left: Vec<f32> = tone(220.0, 0.3, 48_000).collect();
+    let right = tone(331.0, 0.3, 48_000).map(|sample| 0.4 * sample);
+    write_wav(&folder.path("left.wav"), 48_000, 1, left.iter().copied());
+    write_wav(&folder.path("both.wav"), 48_000, 2, left.iter().zip(right).flat_map(|(left, right)| [*left, right]));
+    folder
+}
+
+#[test]
+fn cabinets_of_one_two_and_four_channels_render_as_in_a_session() {
+    let folder = with_recordings();
+    for channels in [1, 2, 4] {
+        // Each channel has a click of its own, later than the one before.
+        let taps = (0..50 * channels).map(|n| if n / channels == 10 * (n % channels) { 0.5 } else { 0.0 });
+        let path = folder.path("box.wav");
+        write_wav(&path, 48_000, channels as u16, taps);
+        let hash = ImpulseFile::read(&path).expect("a response").hash;
+        let cabinet = json!({ "name": "box", "hash": hash, "path": path });
+        for recording in ["left.wav", "both.wav"] {
+            let heard = assert_as_in_a_session(&folder, recording, &["--cabinet", "box.wav"], &cabinet, json!({}));
+            assert_eq!(heard, if recording == "both.wav" || channels > 1 { 2 } else { 1 }, "{recording} {channels}");
+        }
+    }
+}
+
+#[test]
+fn parameters_render_as_in_a_session() {
+    let folder = with_recordings();
+    for (options, parameters) in [
+        (
+            &["--gate", "-50", "--bass", "6", "--treble", "-4"][..],
+            json!({ "gate": -50.0, "bass": 6.0, "treble": -4.0 }),
+        ),
+        (&["--middle", "-9", "--tone", "before"], json!({ "middle": -9.0, "tone": "before" })),
+        (&["--oversampling", "4", "--block-dc"], json!({ "oversampling": "4x", "block_dc": true })),
+        (&["--reverb", "0.4", "--reverb-time", "0.3"], json!({ "reverb": 0.4, "reverb_time": 0.3 })),
+    ] {
+        for recording in ["left.wav", "both.wav"] {
+            assert_as_in_a_session(&folder, recording, options, &Value::Null, parameters.clone());
+        }
+    }
+}
+
+#[test]
+fn long_rooms_play_and_silent_tails_do_not_count() {
+    let (folder, _) = with_amplifier();
+    write_wav(&folder.path("guitar.wav"), 48_000, 1, (0..480).map(|n| if n == 0 { 0.5 } else { 0.0 }));
+    let room = |seconds: usize, silent: usize| {
+        let taps = (0..8_000 * seconds).map(|n| if n % 1_000 == 0 { 0.1 } else { 0.0 });
+        write_wav(&folder.path("room.wav"), 8_000, 1, taps.chain(std::iter::repeat_n(0.0, 8_000 * silent)));
+    };
+    room(15, 70);
+    let heard = render(&folder, &["--cabinet", "room.wav"]).len() as f32 / 48_000.0;
+    assert!((14.8..15.1).contains(&heard), "{heard} s");
+    room(62, 0);
+    let long = ["render", "wire.nam", "--input", "guitar.wav", "--cabinet", "room.wav"];
+    folder.refuses(&long, &["room.wav: an impulse response sounds for at most 60 s; this one sounds for 61.9 s"]);
+    let mut damaged = WavWriter::create(&folder.path("room.wav"), 8_000, 1, WavBits::Float32).expect("a file");
+    damaged.write(&[[1.0, f32::INFINITY, 0.5]]).expect("it is written");
+    damaged.finish().expect("it is complete");
+    folder.refuses(&long, &["room.wav: the impulse response has samples that are not finite numbers"]);
 }
 
 #[test]

@@ -362,3 +362,11 @@ pub fn read_wav(path: &Path) -> Vec<f32> {
     assert_eq!(reader.spec().channels, 1);
     reader.samples::<f32>().collect::<Result<_, _>>().expect("whole samples")
 }
+
+/// Reads a 32-bit file as `[channel][frame]`.
+pub fn read_channels(path: &Path) -> Vec<Vec<f32>> {
+    let mut reader = hound::WavReader::open(path).expect("a WAV");
+    let count = usize::from(reader.spec().channels);
+    let samples: Vec<f32> = reader.samples::<f32>().collect::<Result<_, _>>().expect("whole samples");
+    (0..count).map(|channel| samples.iter().skip(channel).step_by(count).copied().collect()).collect()
+}

@@ -1,10 +1,8 @@
 //! Stereo recordings through effects and codecs.
 
-use std::path::Path;
-
 use ondes_tests::bundled_file;
 
-use crate::common::{Folder, tone, write_wav};
+use crate::common::{Folder, read_channels, tone, write_wav};
 
 /// Creates a recording with different sides, its sides as recordings of their own, and the capture of a pedal.
 fn with_recordings() -> Folder {
@@ -19,16 +17,9 @@ fn with_recordings() -> Folder {
     folder
 }
 
-fn channels(path: &Path) -> Vec<Vec<f32>> {
-    let mut reader = hound::WavReader::open(path).expect("a WAV");
-    let count = usize::from(reader.spec().channels);
-    let samples: Vec<f32> = reader.samples::<f32>().collect::<Result<_, _>>().expect("whole samples");
-    (0..count).map(|channel| samples.iter().skip(channel).step_by(count).copied().collect()).collect()
-}
-
 fn render(folder: &Folder, input: &str, more: &[&str]) -> Vec<Vec<f32>> {
     let report = folder.json(&[&["render", "fuzz.ondes", "--input", input, "--out", "out.wav"], more].concat());
-    let sound = channels(&folder.path("out.wav"));
+    let sound = read_channels(&folder.path("out.wav"));
     assert_eq!(report["channels"], sound.len());
     sound
 }
@@ -89,7 +80,7 @@ fn channels_are_chosen() {
     // An instrument follows the mean of both sides, or the left one.
     let follow = |input: &str, more: &[&str]| {
         folder.json(&[&["render", "small.ondes", "--input", input, "--out", "out.wav"], more].concat());
-        channels(&folder.path("out.wav"))
+        read_channels(&folder.path("out.wav"))
     };
     assert!(follow("both.wav", &["--channels", "left"]) == follow("left.wav", &[]));
     assert!(follow("both.wav", &[]) == follow("both.wav", &["--channels", "mono"]));
@@ -105,6 +96,6 @@ fn a_batch_mixes_mono_and_stereo_recordings() {
     }
     let (lines, _) = folder.batch(&["render", "fuzz.ondes", "--input", "takes", "--out", "done", "--jobs", "1"]);
     assert_eq!(lines.len(), 3);
-    let done = |name: &str| channels(&folder.path("done").join(name));
+    let done = |name: &str| read_channels(&folder.path("done").join(name));
     assert!(done("both.wav") == [done("left.wav").remove(0), done("right.wav").remove(0)]);
 }

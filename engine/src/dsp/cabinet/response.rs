@@ -5,34 +5,35 @@ use ondes_kernels::Kernels;
 use crate::dsp::fourier::RealFft;
 use crate::dsp::resample::{ResampleError, resample};
 
-/// Longest response, s.
-pub const MAX_RESPONSE_S: u32 = 10;
+/// Longest response, s. A large hall fades out within 15 s.
+pub const MAX_RESPONSE_S: u32 = 60;
 /// Frequency band in which the level is measured, Hz.
 const BAND_HZ: [f64; 2] = [80.0, 8_000.0];
 /// Trailing samples below this level relative to the peak are removed: −120 dB.
-const INAUDIBLE: f32 = 1e-6;
+pub const INAUDIBLE: f32 = 1e-6;
 
 /// Error of an impulse response.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ResponseError {
     /// The response has an unsupported number of channels.
-    #[error("an impulse response has one channel or two; this one has {0}")]
+    #[error("an impulse response has one, two or four channels; this one has {0}")]
     Channels(usize),
     /// The response is too long; seconds.
-    #[error("an impulse response lasts at most {MAX_RESPONSE_S} s; this one lasts {0:.1} s")]
+    #[error("an impulse response sounds for at most {MAX_RESPONSE_S} s; this one sounds for {0:.1} s")]
     Length(f64),
     /// The response is silent.
     #[error("the impulse response is silent")]
     Silent,
     /// The samples are not finite, or the channels have different lengths.
-    #[error("the impulse response is damaged")]
+    #[error("the impulse response has samples that are not finite numbers")]
     Damaged,
     /// The sample rate cannot be converted.
     #[error(transparent)]
     Rate(#[from] ResampleError),
 }
 
-/// Impulse response of one or two channels at its own sample rate.
+/// Impulse response at its own sample rate: of one channel for both sides, of one for each side, or of four ("true
+/// stereo"): left to left, left to right, right to left, right to right.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
     /// Samples, `[channel][frame]`.
@@ -47,7 +48,7 @@ impl Response {
     /// Returns [`ResponseError`] if the response is not valid.
     pub fn new(channels: Vec<Vec<f32>>, sample_rate: u32) -> Result<Self, ResponseError> {
         let frames = channels.first().map_or(0, Vec::len);
-        if !(1..=2).contains(&channels.len()) {
+        if ![1, 2, 4].contains(&channels.len()) {
             return Err(ResponseError::Channels(channels.len()));
         }
         if frames > MAX_RESPONSE_S as usize * sample_rate as usize {
@@ -75,25 +76,16 @@ impl Response {
         self.channels[0].len() as f64 / f64::from(self.sample_rate)
     }
 
-    /// Mixes the channels to their mean.
-    #[must_use]
-    pub fn to_mono(mut self) -> Self {
-        if let [left, right] = &mut self.channels[..] {
-            left.iter_mut().zip(right).for_each(|(left, right)| *left = 0.5 * (*left + *right));
-            self.channels.truncate(1);
-        }
-        self
-    }
-
     /// Returns filter taps, `[channel][tap]`, for a sample rate in Hz. They are normalised to unit gain for pink noise
-    /// from 80 Hz to 8 kHz, which resembles the spectrum of music, as a mean over the channels.
+    /// from 80 Hz to 8 kHz, which resembles the spectrum of music, as a mean over the sides of the output.
     ///
     /// # Errors
     /// Returns [`ResponseError`] if the rate cannot be converted, or the response has nothing in that band.
     pub fn taps(&self, sample_rate: u32) -> Result<Vec<Vec<f32>>, ResponseError> {
         let converted = self.channels.iter().map(|channel| resample(channel, self.sample_rate, sample_rate));
         let mut taps = converted.collect::<Result<Vec<_>, _>>()?;
-        let power = taps.iter().map(|taps| pink_power(taps, sample_rate)).sum::<f64>() / taps.len() as f64;
+        let sides = taps.len().min(2) as f64;
+        let power = taps.iter().map(|taps| pink_power(taps, sample_rate)).sum::<f64>() / sides;
         let gain = power.sqrt().recip() as f32;
         // The response may have no power in the band.
         if !gain.is_finite() {
@@ -146,8 +138,8 @@ mod tests {
     fn invalid_responses_are_refused() {
         let refused = |channels: Vec<Vec<f32>>| Response::new(channels, 8_000).unwrap_err();
         assert_eq!(refused(vec![]), ResponseError::Channels(0));
-        assert_eq!(refused(vec![vec![1.0]; 4]), ResponseError::Channels(4));
-        assert_eq!(refused(vec![vec![1.0; 88_000]]), ResponseError::Length(11.0));
+        assert_eq!(refused(vec![vec![1.0]; 3]), ResponseError::Channels(3));
+        assert_eq!(refused(vec![vec![1.0; 488_000]]), ResponseError::Length(61.0));
         assert_eq!(refused(vec![vec![0.0; 9]]), ResponseError::Silent);
         assert_eq!(refused(vec![vec![]]), ResponseError::Silent);
         assert_eq!(refused(vec![vec![1.0, f32::NAN]]), ResponseError::Damaged);
@@ -179,7 +171,5 @@ mod tests {
         let taps = response.taps(48_000).unwrap();
         assert!(taps[0].len() <= left.len() && taps[0].len() == taps[1].len());
         assert!((taps[0][30] / taps[1][30] - 4.0).abs() < 1e-4);
-        let mono = response.to_mono();
-        assert!((mono.channels[0][30] - 0.625 * left[30]).abs() < 1e-6 && mono.channels.len() == 1);
     }
 }
