@@ -22,7 +22,10 @@ fn main() {
             .include(libtorch.join("include/torch/csrc/api/include"))
             .compile("ondes_training_cpp");
         compile_distributed(libtorch);
-        println!("cargo:rustc-link-arg=-Wl,-rpath,{}", libtorch.join("lib").display());
+        // Not through the checkout: an installed copy does not need it.
+        let library = libtorch.join("lib");
+        let library = library.canonicalize().unwrap_or(library);
+        println!("cargo:rustc-link-arg=-Wl,-rpath,{}", library.display());
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 use crate::process::{build, cargo, executable, from_root, library, output, root};
+use crate::setup::{Purpose, setup};
 use crate::{notices, vst3_presets};
 
 /// Names of the bundles.
@@ -28,8 +29,9 @@ const PRESETS: &str = "VST3 Presets";
 /// Builds the plugin and packs it into `target/bundled`, with its presets for VST3 hosts. Returns that folder.
 ///
 /// # Errors
-/// The build fails, or a file cannot be written.
+/// A package is missing and cannot be installed, the build fails, or a file cannot be written.
 pub fn bundle() -> anyhow::Result<PathBuf> {
+    setup(Purpose::Building)?;
     let arguments = ["build", "--release", "--package", "ondes-plugin", "--lib"];
     // A DAW has no use for symbol names.
     let mut build = cargo();
@@ -91,6 +93,7 @@ pub fn install() -> anyhow::Result<()> {
 /// As [`bundle`].
 pub fn bundle_with_torch() -> anyhow::Result<()> {
     let folder = bundle()?;
+    setup(Purpose::Training)?;
     let app = build("ondes", "ondes", &["--release"])?;
     // Not a path of this machine: the engine opens libtorch before this library, by its full path.
     let parts = build_torch(Some("$ORIGIN"))?;
@@ -131,6 +134,7 @@ pub fn build_torch(rpath: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
 /// # Errors
 /// The build fails, or this user has no such folder.
 pub fn install_torch() -> anyhow::Result<()> {
+    setup(Purpose::Training)?;
     let parts = build_torch(None)?;
     let Some(folder) = installed_torch() else { bail!("the folder for this user's data cannot be found; set HOME") };
     for part in parts {

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 
 use crate::picture;
 use crate::process::{build, from_root, output, root};
-use crate::setup::setup;
+use crate::setup::{Purpose, setup};
 use crate::sound::StereoSound;
 
 /// The piece: a session of six instruments and a generator, and the notes that they play.
@@ -36,7 +36,7 @@ struct RenderReport {
 /// # Errors
 /// A program that building needs is missing, or a render fails or is not fit to be heard.
 pub fn demo() -> anyhow::Result<()> {
-    setup(false)?;
+    setup(Purpose::Rendering)?;
     let folder = root().join("target/demo");
     fs::create_dir_all(&folder).with_context(|| format!("{}: cannot be created", folder.display()))?;
     println!("building `ondes render`");

@@ -7,6 +7,7 @@ use anyhow::Context;
 
 use crate::markdown;
 use crate::process::{cache, cargo, from_root, root, run, works};
+use crate::setup::{Purpose, setup};
 
 /// The release of mdBook that is installed where none is found.
 const MDBOOK_VERSION: &str = "0.5.4";
@@ -27,6 +28,7 @@ pub fn check() -> anyhow::Result<()> {
 /// A link is broken, mdBook cannot be installed, or rustdoc or mdBook fails.
 pub fn build() -> anyhow::Result<()> {
     check()?;
+    setup(Purpose::Building)?;
     let mut rustdoc = cargo();
     rustdoc.args(["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
     // Crates that link libtorch are documented only where it is installed.

@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::Context;
 
 use crate::process::{cache, cargo, root, run};
-use crate::setup::setup;
+use crate::setup::{Purpose, setup};
 
 /// Folder of the scripts and of the lists of packages, in the checkout.
 const SCRIPTS: &str = "engine/torch/tests/exporters";
@@ -40,7 +40,7 @@ const EXPORTERS: [Exporter; 5] = [
 /// # Errors
 /// A package cannot be installed, an export fails, or a test does.
 pub fn test() -> anyhow::Result<()> {
-    setup(true)?;
+    setup(Purpose::Testing)?;
     let folder = cache()?.join("exporters");
     install(&folder)?;
     for exporter in &EXPORTERS {

@@ -82,6 +82,7 @@ pub struct Extent {
 /// # Errors
 /// A file is faulty, or the tests cannot be built.
 pub fn fuzz(extent: &Extent) -> anyhow::Result<()> {
+    setup(Purpose::Building)?;
     let has_libtorch = std::env::var_os("LIBTORCH").is_some() || root().join("target/libtorch").exists();
     let is_wanted = |format: &&str| extent.format.as_ref().is_none_or(|wanted| wanted == format);
     let (mut chosen, mut left_out) = (Vec::new(), Vec::new());

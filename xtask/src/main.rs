@@ -29,6 +29,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::setup::Purpose;
+
 /// Set-up, demo, documentation, training and tests of Ondes.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
@@ -41,22 +43,25 @@ struct Arguments {
 enum Command {
     /// Installs the packages that building needs.
     Setup {
-        /// Also prepares training and tests: Xvfb, Ardour, jackd, and libtorch (downloads 0.55 GB once, keeps 0.5 GB).
+        /// Prepares training instead: a compiler and libtorch (downloads 0.55 GB once, keeps 0.5 GB).
         #[arg(long)]
         torch: bool,
+        /// Prepares everything that tests need: also Xvfb, Ardour and jackd (0.6 GB).
+        #[arg(long)]
+        tests: bool,
     },
     /// Renders the bundled piece with the bundled instruments into `target/demo`, and draws it.
     Demo,
     /// Builds the plugin and packs it into `target/bundled`, as CLAP and VST3.
     Bundle {
-        /// Also packs the app, and the library that plays TorchScript models beside both. Needs `setup --torch`. Users
+        /// Also packs the app, and the library that plays TorchScript models beside both. Downloads libtorch once. Users
         /// then run `ondes setup-torch` to download libtorch.
         #[arg(long)]
         torch: bool,
     },
     /// Builds the plugin and installs it, with its presets for VST3 hosts, for this user.
     Install {
-        /// Builds and installs the library that plays TorchScript models instead. Needs `setup --torch`.
+        /// Builds and installs the library that plays TorchScript models instead. Downloads libtorch once.
         #[arg(long)]
         torch: bool,
     },
@@ -107,7 +112,11 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        Command::Setup { torch } => setup::setup(torch),
+        Command::Setup { torch, tests } => setup::setup(match (tests, torch) {
+            (true, _) => Purpose::Testing,
+            (false, true) => Purpose::Training,
+            (false, false) => Purpose::Building,
+        }),
         Command::Demo => demo::demo(),
         Command::Bundle { torch: false } => bundle::bundle().map(drop),
         Command::Bundle { torch: true } => bundle::bundle_with_torch(),

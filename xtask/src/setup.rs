@@ -6,79 +6,84 @@ use anyhow::bail;
 
 use crate::process::{cargo, run, works};
 
+/// What a command is going to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Build `ondes render`.
+    Rendering,
+    /// Build the app and the plugin.
+    Building,
+    /// Build and run the trainer; also needs libtorch.
+    Training,
+    /// Run all tests; needs everything.
+    Testing,
+}
+
 /// A required program.
 struct Tool {
     /// Command that succeeds if it is installed.
     probe: (&'static str, &'static [&'static str]),
     /// Packages on Debian and its descendants, separated by spaces.
     package: &'static str,
-    /// Purpose, for the message when it is missing.
-    purpose: &'static str,
-    required_for: Task,
-}
-
-/// Task that requires a program.
-enum Task {
-    Building,
-    Testing,
+    /// Use, for the message when it is missing.
+    used_for: &'static str,
+    /// Purposes besides testing that need it.
+    needed_for: &'static [Purpose],
 }
 
 const TOOLS: [Tool; 7] = [
-    Tool { probe: ("cc", &["--version"]), package: "gcc libc6-dev", purpose: "linking", required_for: Task::Building },
+    Tool {
+        probe: ("cc", &["--version"]),
+        package: "gcc libc6-dev",
+        used_for: "linking",
+        needed_for: &[Purpose::Rendering, Purpose::Building, Purpose::Training],
+    },
     Tool {
         probe: ("g++", &["--version"]),
         package: "g++",
-        purpose: "the plugin's VST3 side",
-        required_for: Task::Building,
+        used_for: "the plugin's VST3 side, and libtorch",
+        needed_for: &[Purpose::Building, Purpose::Training],
     },
     Tool {
-        probe: ("pkg-config", &["--exists", "alsa", "jack"]),
-        package: "pkg-config libasound2-dev libjack-jackd2-dev",
-        purpose: "sound and MIDI of the app",
-        required_for: Task::Building,
+        probe: ("pkg-config", &["--exists", "jack"]),
+        package: "pkg-config libjack-jackd2-dev",
+        used_for: "sound and MIDI of the app",
+        needed_for: &[Purpose::Building],
     },
     Tool {
         probe: ("Xvfb", &["-help"]),
         package: "xvfb libx11-6 libx11-xcb1",
-        purpose: "opening the plugin's window in tests",
-        required_for: Task::Testing,
+        used_for: "opening the plugin's window in tests",
+        needed_for: &[],
     },
-    Tool {
-        probe: ("ardour7-lua", &["--version"]),
-        package: "ardour",
-        purpose: "a DAW for tests",
-        required_for: Task::Testing,
-    },
+    Tool { probe: ("ardour7-lua", &["--version"]), package: "ardour", used_for: "a DAW for tests", needed_for: &[] },
     Tool {
         probe: ("jackd", &["--version"]),
         package: "jackd2",
-        purpose: "a sound server for tests that needs no sound card",
-        required_for: Task::Testing,
+        used_for: "a sound server for tests that needs no sound card",
+        needed_for: &[],
     },
     Tool {
         probe: ("sh", &["-c", "ls /usr/lib/*/alsa-lib/libasound_module_pcm_jack.so"]),
         package: "libasound2-plugins",
-        purpose: "an ALSA device for tests that needs no sound card",
-        required_for: Task::Testing,
+        used_for: "an ALSA device for tests that needs no sound card",
+        needed_for: &[],
     },
 ];
 
-/// Installs missing packages; with `torch` also those that training and tests need, and libtorch.
+/// Installs missing packages, and libtorch for training and testing.
 ///
 /// # Errors
 /// A package is missing and cannot be installed by this user, or libtorch cannot be prepared.
-pub fn setup(torch: bool) -> anyhow::Result<()> {
-    let needed = TOOLS.iter().filter(|tool| match tool.required_for {
-        Task::Building => true,
-        Task::Testing => torch,
-    });
+pub fn setup(purpose: Purpose) -> anyhow::Result<()> {
+    let needed = TOOLS.iter().filter(|tool| purpose == Purpose::Testing || tool.needed_for.contains(&purpose));
     let missing: Vec<&Tool> = needed.filter(|tool| !works(tool.probe.0, tool.probe.1)).collect();
     if missing.is_empty() {
         println!("system packages: already there");
     } else {
         install(&missing)?;
     }
-    if torch {
+    if matches!(purpose, Purpose::Training | Purpose::Testing) {
         // A program of its own: it needs a network stack.
         run(cargo().args(["run", "--quiet", "--package", "ondes-libtorch", "--bin", "prepare-libtorch"]))?;
     }
@@ -87,7 +92,7 @@ pub fn setup(torch: bool) -> anyhow::Result<()> {
 
 fn install(tools: &[&Tool]) -> anyhow::Result<()> {
     for tool in tools {
-        println!("missing: {} (for {})", tool.package, tool.purpose);
+        println!("missing: {} (for {})", tool.package, tool.used_for);
     }
     let packages: Vec<&str> = tools.iter().flat_map(|tool| tool.package.split(' ')).collect();
     let by_hand = format!("apt-get install {}", packages.join(" "));
@@ -125,6 +130,6 @@ mod tests {
     fn a_machine_that_runs_tests_has_a_linker() {
         assert!(works(TOOLS[0].probe.0, TOOLS[0].probe.1));
         assert!(!works("no-such-program", &[]));
-        setup(false).unwrap();
+        setup(Purpose::Building).unwrap();
     }
 }

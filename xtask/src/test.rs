@@ -7,14 +7,14 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, ensure};
 
 use crate::process::{cargo, root, run, works};
-use crate::setup::setup;
+use crate::setup::{Purpose, setup};
 
 /// Installs what the tests need, libtorch included, and runs them.
 ///
 /// # Errors
 /// The set-up or a test fails.
 pub fn test() -> anyhow::Result<()> {
-    setup(true)?;
+    setup(Purpose::Testing)?;
     // A test that ever needs a GPU must be reported here when it is skipped.
     if works("nvidia-smi", &["--list-gpus"]) {
         println!("GPU: found, but no test uses it; `cargo xtask gpu-check` checks it");
@@ -32,6 +32,7 @@ pub fn test() -> anyhow::Result<()> {
 /// # Errors
 /// A test fails.
 pub fn soak(minutes: f64, seed: u64) -> anyhow::Result<()> {
+    setup(Purpose::Building)?;
     let tests = [
         ("ondes", "play", "soak::eight_tracks_survive_everything_at_once"),
         ("ondes-plugin", "endurance", "random_use_neither_fails_nor_leaks"),

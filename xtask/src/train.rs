@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use clap::builder::PossibleValuesParser;
 
 use crate::process::{build, from_root, root, run};
-use crate::setup::setup;
+use crate::setup::{Purpose, setup};
 
 /// Source of the recordings of several instruments.
 const IOWA: &str = "the University of Iowa Musical Instrument Samples (public domain), one FLAC or WAV file for each note, from \
@@ -258,7 +258,7 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
     codecs().try_for_each(|codec| codec.sound.check(codec.model))?;
     let generators = || GENERATORS.iter().filter(|generator| name == ALL || name == generator.model);
     generators().try_for_each(|generator| generator.kit.check(generator.model))?;
-    setup(true)?;
+    setup(Purpose::Training)?;
     let program = build("ondes-training", "ondes-train", &["--release"])?;
     let ondes_train = |arguments: &[&str]| {
         println!("\n$ ondes-train {}", arguments.join(" "));

@@ -31,7 +31,7 @@ impl HostKind {
 
     fn is_available(self) -> bool {
         match self {
-            Self::System(host) => cpal::host_from_id(host).is_ok(),
+            Self::System(host) => system::open_host(host).is_ok(),
             #[cfg(target_os = "linux")]
             Self::Jack => jack::is_running(),
         }
@@ -43,13 +43,18 @@ impl HostKind {
             // Its server occupies the sound card, so the system's own interface would be blocked.
             return Self::Jack;
         }
-        Self::System(cpal::default_host().id())
+        // cpal's own choice opens it, and panics where that fails.
+        #[cfg(target_os = "linux")]
+        let system = cpal::HostId::Alsa;
+        #[cfg(not(target_os = "linux"))]
+        let system = cpal::default_host().id();
+        Self::System(system)
     }
 }
 
 /// Returns the sound systems of this platform.
 pub fn hosts() -> Vec<AudioHost> {
-    super::alsa_errors::silence();
+    super::prepare_thread();
     let default = HostKind::default();
     let describe = |kind: HostKind| AudioHost {
         name: kind.name().into(),
@@ -65,7 +70,7 @@ pub fn hosts() -> Vec<AudioHost> {
 /// # Errors
 /// Returns a one-line error if there is no such sound system or it cannot be used.
 pub fn devices(host: Option<&str>) -> Result<Vec<AudioDevice>, String> {
-    super::alsa_errors::silence();
+    super::prepare_thread();
     match find_host(host)? {
         HostKind::System(host) => system::devices(host),
         #[cfg(target_os = "linux")]

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use ondes_engine::sync::lock;
 use serde::Serialize;
 
-use super::alsa_errors;
 #[cfg(target_os = "linux")]
 use super::jack_midi::JackMidiInput;
 use super::midi_link::MidiLink;
@@ -110,7 +109,7 @@ pub struct MidiPort {
 
 /// Returns all ports, and one line for each MIDI system with an error.
 pub fn ports() -> (Vec<MidiPort>, Vec<String>) {
-    alsa_errors::silence();
+    super::prepare_thread();
     let systems = [
         (super::system_midi::SYSTEM, super::system_midi::ports()),
         #[cfg(target_os = "linux")]
@@ -138,7 +137,7 @@ struct OwnerDropped;
 
 impl PortWatcher {
     fn run(self, mut choice: MidiChoice) {
-        alsa_errors::silence();
+        super::prepare_thread();
         loop {
             let Err(panic) = panics::contain(|| self.watch(&mut choice)) else { return };
             let errors = vec![format!("MIDI failed and is opened again: {panic}")];

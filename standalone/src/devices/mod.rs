@@ -7,6 +7,7 @@
 //! - [`catalogue`] and [`device_info`]: available sound systems and devices;
 //! - `supervisor`: the thread that opens, watches and reopens devices;
 //! - `callback_slot`: the audio thread;
+//! - `alsa_library`: ALSA, opened at run time;
 //! - `system` (the sound systems of cpal, with `sample_format` and `bridge`) and `jack` (with `jack_client`): the
 //!   [`opened_stream`]s.
 //!
@@ -18,7 +19,8 @@
 //!
 //! [`command`] is `ondes devices`.
 
-mod alsa_errors;
+#[cfg(target_os = "linux")]
+mod alsa_library;
 pub mod audio;
 mod bridge;
 mod callback_slot;
@@ -44,3 +46,9 @@ mod timestamps;
 pub use audio::Audio;
 pub use midi::{MidiInputs, MidiStatus};
 pub use status::{AudioStatus, CallbackFactory, Drift, Opened};
+
+/// Prepares a thread to use the system's sound and MIDI.
+fn prepare_thread() {
+    #[cfg(target_os = "linux")]
+    alsa_library::prepare();
+}

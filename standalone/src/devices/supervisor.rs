@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::alsa_errors;
 use super::callback_slot::StreamStats;
 use super::catalogue::{self, HostKind};
 use super::midi_link::{JackMidi, MidiLink};
@@ -81,7 +80,7 @@ struct History {
 impl Supervisor {
     /// Runs until the handle is dropped. After a panic the devices are opened again.
     pub fn run(mut self, mut choice: AudioChoice) {
-        alsa_errors::silence();
+        super::prepare_thread();
         let mut history = History::default();
         loop {
             let next = panics::contain(|| self.play(&choice, &mut history)).unwrap_or_else(|panic| {

@@ -74,7 +74,7 @@ impl Direction {
 
 /// Returns the devices of a sound system that can be opened or are busy.
 pub(super) fn devices(host: cpal::HostId) -> Result<Vec<AudioDevice>, String> {
-    let host = cpal::host_from_id(host).map_err(|error| one_line(&error))?;
+    let host = open_host(host)?;
     let default = |direction: Direction| direction.default_device(&host).and_then(|device| device.id().ok());
     let defaults = (default(Direction::Output), default(Direction::Input));
     let all = host.devices().map_err(|error| one_line(&error))?;
@@ -122,7 +122,7 @@ fn rates(configs: &[SupportedStreamConfigRange]) -> Vec<u32> {
 
 /// Opens the chosen devices; plays silence until a callback is installed.
 pub(super) fn open(host: cpal::HostId, choice: &AudioChoice, stats: &Arc<StreamStats>) -> Result<OpenedStream, String> {
-    let host = cpal::host_from_id(host).map_err(|error| one_line(&error))?;
+    let host = open_host(host)?;
     let output = ConfiguredDevice::find(&host, Direction::Output, choice, choice.sample_rate)?;
     let sample_rate = output.config.sample_rate;
     let input = choice
@@ -359,6 +359,15 @@ fn id(device: &cpal::Device) -> String {
 
 fn name(device: &cpal::Device) -> String {
     device.description().map_or_else(|_| id(device), |description| description.name().to_owned())
+}
+
+/// Returns a sound system.
+pub(super) fn open_host(host: cpal::HostId) -> Result<cpal::Host, String> {
+    #[cfg(target_os = "linux")]
+    if host == cpal::HostId::Alsa && !super::alsa_library::is_installed() {
+        return Err(super::alsa_library::MISSING.into());
+    }
+    cpal::host_from_id(host).map_err(|error| one_line(&error))
 }
 
 fn one_line(error: &cpal::Error) -> String {

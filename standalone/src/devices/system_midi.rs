@@ -80,6 +80,10 @@ fn on_message(stamp_us: u64, message: &[u8], (sender, stamps): &mut (PortSender,
 
 fn client() -> Result<MidiInput, String> {
     #[cfg(target_os = "linux")]
+    if !super::alsa_library::is_installed() {
+        return Err(format!("MIDI is missing: {}", super::alsa_library::MISSING));
+    }
+    #[cfg(target_os = "linux")]
     if !std::path::Path::new("/dev/snd/seq").exists() {
         return Err("ALSA MIDI is missing: no /dev/snd/seq; load the kernel module snd-seq".into());
     }

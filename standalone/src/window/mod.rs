@@ -59,7 +59,14 @@ pub fn run() -> anyhow::Result<()> {
         .with_min_inner_size(vec2(1080.0, 620.0));
     let options = NativeOptions { viewport, ..NativeOptions::default() };
     eframe::run_native("ondes", options, Box::new(|context| Ok(Box::new(Ondes::new(context)))))
-        .map_err(|error| anyhow::anyhow!("the window cannot be opened: {error}"))
+        .map_err(|error| anyhow::anyhow!("the window cannot be opened: {}", reason(&error.to_string())))
+}
+
+/// Returns an error's text without the place in the source of winit, which it begins with.
+fn reason(text: &str) -> &str {
+    let place = text.find(".rs:").filter(|_| text.contains("os error at "));
+    let reason = place.and_then(|place| text[place..].split_once(": "));
+    reason.map_or(text, |(_, reason)| reason)
 }
 
 struct Ondes {

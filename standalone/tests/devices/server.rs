@@ -82,7 +82,7 @@ impl Server {
         command.args(["-n", &name, "-r"]).args(options);
         command.args(["-d", "dummy", "-r", &rate.to_string(), "-p", &block.to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let started = command.spawn().expect("jackd (package jackd2; see `cargo xtask setup --torch`)");
+        let started = command.spawn().expect("jackd (package jackd2; see `cargo xtask setup --tests`)");
         let mut server = Self(started);
         wait_until("the JACK server runs", || {
             assert!(server.0.try_wait().unwrap().is_none(), "jackd ended");

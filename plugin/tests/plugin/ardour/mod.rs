@@ -24,7 +24,7 @@ const TICKS: u64 = 282_240_000;
 /// Returns the command of an Ardour program with a home folder of its own.
 fn ardour(program: &str, home: &Path) -> Command {
     let path = Path::new(ARDOUR).join(program);
-    assert!(path.is_file(), "{} is missing: `cargo xtask setup --torch` installs Ardour", path.display());
+    assert!(path.is_file(), "{} is missing: `cargo xtask setup --tests` installs Ardour", path.display());
     // Ardour can deadlock.
     let mut command = Command::new("timeout");
     command.args(["--signal=KILL", "180"]).arg(path);
