@@ -161,7 +161,7 @@ impl Task for SyntheticTask {
         self.loss.between(&output.flatten(1, 2), &target.flatten(1, 2))
     }
 
-    fn validate(&mut self, weights: &TorchWeights, device: Device) -> anyhow::Result<Validation> {
+    fn validate(&mut self, weights: &TorchWeights, device: Device, _rows: usize) -> anyhow::Result<Validation> {
         let rows = self.rows(0);
         let batch = self.batch(0, 0..rows, device)?;
         let loss = self.loss(weights, &batch).total.double_value(&[]);

@@ -20,7 +20,7 @@ use ondes_training::trainer::{Outcome, RunFiles, Trainer, interrupt};
 use ondes_training::variants;
 
 use crate::trainer_arguments::{ScheduleArgument, TrainerArguments, WorkersArgument};
-use crate::value_parser;
+use crate::{measured, value_parser};
 
 /// Network if neither `--size` nor `--from` is given.
 const DEFAULT_SIZE: &str = "standard";
@@ -272,6 +272,7 @@ pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
     let mut training = config.options(network.clone(), files)?;
     options.trainer.apply(&mut training.trainer)?;
     let membership = options.workers.join(&mut training.trainer)?;
+    training.trainer.bound_memory()?;
     let pairs = read_pairs(&config, options.force)?;
     let trainer_options = training.trainer.clone();
     let checkpoint = trainer_options.files.checkpoint.clone();
@@ -286,7 +287,7 @@ pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
     }
     let model = with_card(&trainer.model()?, &config.card, &config.pairs[0].wet)?;
     let mut header = model.header().clone();
-    header.card.quality = vec![measure(&model, &pairs)?];
+    header.card.quality = vec![measured(&model, &out, || measure(&model, &pairs))?];
     let model = Model::new(header, model.weights().clone())?;
     file::write(&model, &out)?;
     println!("{}: written", out.display());

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use ondes_training::codec::{CodecConfig, CodecTask};
 use ondes_training::evaluate::evaluate;
+use ondes_training::recipe_kind::RecipeKind;
 use ondes_training::trainer::Outcome;
 
-use crate::evaluate_command::{print, write_evaluated};
+use crate::evaluate_command::write_evaluated;
 use crate::recipe_arguments::{RecipeArguments, SoundArguments};
 
 /// Options of `codec`.
@@ -30,16 +31,17 @@ pub fn codec(options: &CodecArguments) -> anyhow::Result<Outcome> {
         None => CodecConfig::read(path)?,
     };
     options.sound.apply(&mut config.data, &mut config.out);
-    options.recipe.apply(&mut config.training, &mut config.optimizer, &mut config.schedule)?;
+    options.recipe.apply(&mut config.training, &mut config.optimizer, &mut config.schedule, &mut config.alerts)?;
     config.from = options.from.clone().or(config.from);
     let out = config.out.clone();
+    if let Some(count) = options.recipe.folds.count {
+        return options.recipe.folds.run(count, path, RecipeKind::Codec, &out);
+    }
     let (outcome, trainer) = options.recipe.train(config.trainer_options(), || CodecTask::new(config))?;
     let Some(mut trainer) = trainer else { return Ok(outcome) };
     let trained = trainer.model()?;
     let task = trainer.task();
     let model = task.finished(&trained)?;
-    let evaluation = evaluate(&model, task.dataset().measured(), None)?;
-    print(&evaluation);
-    write_evaluated(&model, &evaluation, &out)?;
+    write_evaluated(&model, &out, || evaluate(&model, task.dataset().measured(), None))?;
     Ok(outcome)
 }

@@ -13,6 +13,7 @@ use crate::loss::LossWeights;
 use crate::network;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
+use crate::trainer::memory::data_shares;
 use crate::trainer::{AlertsConfig, TrainerOptions};
 use crate::training_config::{TrainingConfig, read_toml};
 
@@ -38,8 +39,11 @@ pub struct Config {
     pub held_out: Option<PathBuf>,
     /// Model file to write.
     pub out: PathBuf,
-    /// Folder for analysed audio and checkpoints.
+    /// Folder for checkpoints, and for analysed audio without `cache`.
     pub work: PathBuf,
+    /// Folder for analysed audio, which several recipes may share; by default in the work folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<PathBuf>,
     /// Seed of initial weights, crops and noise.
     #[serde(default)]
     pub seed: u64,
@@ -67,7 +71,7 @@ pub struct Config {
     /// Schedule of the learning rate.
     #[serde(default)]
     pub schedule: ScheduleConfig,
-    /// Thresholds of warnings about speed.
+    /// Thresholds of warnings.
     #[serde(default)]
     pub alerts: AlertsConfig,
     /// Terms of the loss; by default the multi-scale spectral distance.
@@ -148,6 +152,7 @@ impl Config {
             held_out: None,
             out,
             work,
+            cache: None,
             seed: 0,
             network: NetworkConfig::default(),
             recordings: RecordingsConfig::default(),
@@ -172,7 +177,11 @@ impl Config {
         let mut config: Self = read_toml(path)?;
         config.check().with_context(|| path.display().to_string())?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        for path in [&mut config.data, &mut config.out, &mut config.work].into_iter().chain(&mut config.held_out) {
+        for path in [&mut config.data, &mut config.out, &mut config.work]
+            .into_iter()
+            .chain(&mut config.held_out)
+            .chain(&mut config.cache)
+        {
             *path = folder.join(&path);
         }
         Ok(config)
@@ -257,7 +266,7 @@ impl Config {
     /// Returns the settings of the trainer.
     #[must_use]
     pub fn trainer_options(&self) -> TrainerOptions {
-        self.training.trainer_options(&self.work, &self.optimizer, &self.schedule, self.alerts)
+        self.training.trainer_options(&self.work, &self.optimizer, &self.schedule, &self.alerts)
     }
 
     /// Returns where the recordings are, and how crops are cut from them.
@@ -267,12 +276,12 @@ impl Config {
         DataConfig {
             folder: &self.data,
             held_out: self.held_out.as_deref(),
-            cache: self.work.join("features"),
+            cache: self.cache.clone().unwrap_or_else(|| self.work.join("features")),
             rate,
             recordings: self.recordings,
             knobs: &self.knob,
             augmentation: self.augmentation,
-            memory: self.loader.cache,
+            memory: self.loader.cache.min(data_shares(self.training.memory)[0]),
             validation_share: self.training.validation_share,
             frames: rate.frames(self.training.clip_seconds),
             seed: self.seed,

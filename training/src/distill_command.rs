@@ -17,10 +17,11 @@ use crate::value_parser;
 /// Options of `distill`.
 #[derive(Args)]
 pub struct DistillArguments {
-    /// Instrument or capture to learn from.
+    /// Instrument, capture, codec or generator to learn from.
     teacher: PathBuf,
-    /// Student: a TOML file whose table `network` gives the sizes of an instrument, as for `fit`; the size of a
-    /// capture, such as nano or lstm-8; or a model file, such as a pruned one, which keeps its weights.
+    /// Student: a TOML file whose table `network` gives the sizes of an instrument, a codec or a generator, as for `fit`,
+    /// `codec` and `prior`; the size of a capture, such as nano or lstm-8; or a model file, such as a pruned one, which
+    /// keeps its weights.
     #[arg(long)]
     student: String,
     #[command(flatten)]
@@ -32,7 +33,7 @@ pub struct DistillArguments {
     /// Weight of the teacher's output against the recording of the pair, 0 to 1.
     #[arg(long, default_value_t = 0.5, value_parser = value_parser::fraction)]
     teacher_share: f64,
-    /// Weight of the feature-matching loss.
+    /// Weight of the feature-matching loss; with codecs, of the distance of the latents.
     #[arg(long, default_value_t = 0.1, value_parser = value_parser::non_negative)]
     features: f64,
     #[command(flatten)]
@@ -73,7 +74,7 @@ pub fn run(options: &DistillArguments) -> anyhow::Result<()> {
     let job = options.training.job(&student, &options.sound, training_pair.as_ref(), out, true).with_context(named)?;
     let mode = FineTuneMode { teacher: Some((&teacher, options.features)), ..FineTuneMode::default() };
     interrupt::install()?;
-    let trained = job.run(&student, mode).with_context(named)?;
+    let trained = job.run(&student, mode).and_then(|trained| job.completed(trained)).with_context(named)?;
     // Without a pair, the student is measured on the end of the teacher's output.
     write_report(&trained, &teacher, "distilled", &options.output, &job)
 }

@@ -13,7 +13,7 @@ use ondes_training::prior::evaluate::evaluate as evaluate_generator;
 use serde::Serialize;
 
 use crate::sound_options::{SoundOptions, default_cache};
-use crate::{capture_command, write};
+use crate::{capture_command, measured, write};
 
 /// Options of `evaluate`.
 #[derive(Args)]
@@ -94,8 +94,14 @@ pub fn print(evaluation: &Evaluation) {
     }
 }
 
-/// Writes a model with its scores on its card.
-pub fn write_evaluated(model: &Model, evaluation: &Evaluation, out: &Path) -> anyhow::Result<()> {
+/// Writes a model, measures it, prints its scores and writes it with them on its card.
+pub fn write_evaluated(
+    model: &Model,
+    out: &Path,
+    measure: impl FnOnce() -> anyhow::Result<Evaluation>,
+) -> anyhow::Result<()> {
+    let evaluation = measured(model, out, measure)?;
+    print(&evaluation);
     let mut header = model.header().clone();
     header.card.quality = evaluation.measures();
     write(&Model::new(header, model.weights().clone())?, out)

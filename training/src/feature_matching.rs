@@ -47,8 +47,22 @@ impl FeatureMatching {
         share: f64,
         device: Device,
     ) -> anyhow::Result<Option<Self>> {
-        let teacher_method = teacher.method(method).context("the teacher")?;
-        let features = shared_features(teacher_method, student.method(method).context("the student")?)?;
+        let theirs = teacher.method(method).context("the teacher")?;
+        Self::of_methods(teacher, theirs, student.method(method).context("the student")?, share, device)
+    }
+
+    /// Finds the features that a method of a teacher and one of a student share; `None` if there are none or `share` is 0.
+    ///
+    /// # Errors
+    /// Returns an error if one of the methods is invalid.
+    pub fn of_methods(
+        teacher: &Model,
+        teacher_method: &Method,
+        student: &Method,
+        share: f64,
+        device: Device,
+    ) -> anyhow::Result<Option<Self>> {
+        let features = shared_features(teacher_method, student)?;
         if features.is_empty() || share <= 0.0 {
             return Ok(None);
         }

@@ -1,7 +1,8 @@
 //! Training of an existing model: after pruning, with a teacher, or for quantization.
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use ondes_engine::model::{Measure, Model};
+use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
 use crate::capture::measure::compare;
@@ -9,6 +10,8 @@ use crate::capture::network_source::NetworkSource;
 use crate::capture::pair::Pair;
 use crate::capture::task::{CaptureOptions, CaptureTask};
 use crate::capture::windows::Split;
+use crate::codec::principal::{with_own_latents, with_variances};
+use crate::codec::{CodecConfig, CodecTask};
 use crate::config::Config;
 use crate::data::{Dataset, Subset};
 use crate::evaluate::evaluate;
@@ -16,6 +19,9 @@ use crate::fake_quantization::QuantizationGrids;
 use crate::feature_matching::FeatureMatching;
 use crate::instrument::InstrumentTask;
 use crate::instrument_teacher::InstrumentTeacher;
+use crate::prior::knobs::{calibrated, uncalibrated};
+use crate::prior::network::PRIOR;
+use crate::prior::{PriorConfig, PriorTask};
 use crate::trainer::{Task, Trainer, device};
 
 /// Batches of [`FineTuneJob::play_training_sound`], and crops or windows per batch.
@@ -32,6 +38,10 @@ pub enum FineTuneJob<'a> {
     Instrument(Box<Config>),
     /// A capture from a pair. The options' network is replaced by the model.
     Capture(Box<CaptureOptions>, &'a Pair),
+    /// A codec from recordings. Of the configuration's network, rates, bands and harmonics are used.
+    Codec(Box<CodecConfig>),
+    /// The prior of a generator from recordings. The configuration's network and codec are replaced by the model.
+    Generator(Box<PriorConfig>),
 }
 
 /// Constraints and additional losses of training.
@@ -78,6 +88,42 @@ impl FineTuneJob<'_> {
                     .with_context(|| format!("{}: cannot be removed", checkpoint.display()))?;
                 Ok(trained)
             }
+            Self::Codec(config) => {
+                ensure!(mode.quantized.is_none(), "a codec cannot be trained with rounded weights");
+                let mut task = CodecTask::from_model(with_variances(model)?, CodecConfig::clone(config))?;
+                let options = config.trainer_options();
+                let device = device(&options.device)?;
+                if let Some((teacher, share)) = mode.teacher {
+                    task.set_teacher(teacher, share)?;
+                }
+                // A prior for the codec, and presets, rely on its latents.
+                with_own_latents(&train(Trainer::new(task, options)?, mode, device)?)
+            }
+            Self::Generator(config) => {
+                ensure!(mode.quantized.is_none(), "a generator cannot be trained with rounded weights");
+                let mut task = self.prior_task(model, config)?;
+                let options = config.trainer_options();
+                let device = device(&options.device)?;
+                if let Some((teacher, share)) = mode.teacher {
+                    task.set_teacher(teacher, share, device)?;
+                }
+                train(Trainer::new(task, options)?, mode, device)
+            }
+        }
+    }
+
+    fn prior_task(&self, model: &Model, config: &PriorConfig) -> anyhow::Result<PriorTask> {
+        PriorTask::from_model(uncalibrated(model)?, config.clone(), "the generator")
+    }
+
+    /// Completes a trained model that is to be played: calibrates the knobs of a generator.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be run.
+    pub fn completed(&self, model: Model) -> anyhow::Result<Model> {
+        match self {
+            Self::Generator(_) => calibrated(&model),
+            _ => Ok(model),
         }
     }
 
@@ -94,6 +140,14 @@ impl FineTuneJob<'_> {
                 Ok(evaluate(model, dataset.measured(), training)?.measures())
             }
             Self::Capture(_, pair) => Ok(vec![compare(model, pair)?.held_out]),
+            Self::Codec(config) => {
+                let dataset = Dataset::open(&config.data())?;
+                Ok(evaluate(model, dataset.measured(), None)?.measures())
+            }
+            Self::Generator(config) => {
+                let known = uncalibrated(model)?;
+                Ok(self.prior_task(model, config)?.finished(&known)?.header().card.quality.clone())
+            }
         }
     }
 
@@ -120,6 +174,16 @@ impl FineTuneJob<'_> {
                 Ok(())
             }
             Self::Capture(_, pair) => play_windows(model, pair, device, listener),
+            Self::Codec(config) => play_crops(model, config, device, listener),
+            Self::Generator(config) => {
+                let task = self.prior_task(model, config)?;
+                let prior = model.header().methods.iter().position(|method| method.name == PRIOR);
+                let prior = prior.context("the model has no method \"prior\"")?;
+                for step in 0..LISTENING_BATCHES {
+                    listener(prior, &task.training_inputs(step, 0..LISTENING_ROWS, device)?, 0.0);
+                }
+                Ok(())
+            }
         }
     }
 
@@ -131,6 +195,8 @@ impl FineTuneJob<'_> {
         device(match self {
             Self::Instrument(config) => &config.training.device,
             Self::Capture(options, _) => &options.trainer.device,
+            Self::Codec(config) => &config.training.device,
+            Self::Generator(config) => &config.training.device,
         })
     }
 }
@@ -146,6 +212,29 @@ fn train<T: Task>(mut trainer: Trainer<T>, mode: FineTuneMode<'_>, device: Devic
     // After an interruption, the best weights so far are better than none.
     trainer.run()?;
     trainer.model()
+}
+
+/// Calls `listener` with crops of the recordings, for the methods of a codec: its encoder hears them, and its decoder the
+/// latents of that.
+fn play_crops(
+    model: &Model,
+    config: &CodecConfig,
+    device: Device,
+    mut listener: impl FnMut(usize, &[Tensor], f64),
+) -> anyhow::Result<()> {
+    let task = CodecTask::from_model(with_variances(model)?, config.clone())?;
+    let encode = model.method("encode")?;
+    let graph = TorchGraph::new(encode, model.header().sample_rate)?;
+    let weights = TorchWeights::new(model.weights(), device);
+    for step in 0..LISTENING_BATCHES {
+        let sound = task.training_sound(step, 0..LISTENING_ROWS, device)?;
+        let latents = tch::no_grad(|| graph.run(&weights, &[sound.shallow_clone()], step).swap_remove(0));
+        for (index, method) in model.header().methods.iter().enumerate() {
+            let input = if method.inputs == encode.inputs { &sound } else { &latents };
+            listener(index, std::slice::from_ref(input), LISTENING_WARM_UP);
+        }
+    }
+    Ok(())
 }
 
 /// Calls `listener` with windows spread over the training part of a pair, for `forward` and its variants.

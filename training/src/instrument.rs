@@ -16,7 +16,7 @@ use crate::loss::{Loss, WeightedLoss};
 use crate::network;
 use crate::trainer::memory;
 use crate::trainer::options::device;
-use crate::trainer::task::{first_non_finite, model_hash};
+use crate::trainer::task::{first_non_finite, model_hash, validation_parts};
 use crate::trainer::{Task, Validation};
 
 /// Share of a crop that only warms up: recurrent state and room start from silence, unlike the recording.
@@ -66,7 +66,8 @@ impl InstrumentTask {
     pub fn from_model(initial: Model, mut config: Config) -> anyhow::Result<Self> {
         config.fill()?;
         let dataset = Arc::new(Dataset::open(&config.data())?);
-        let loader = Loader::new(dataset.clone(), config.loader.workers);
+        let loader =
+            Loader::new(dataset.clone(), config.loader.workers, memory::data_shares(config.training.memory)[1]);
         let header = initial.header();
         let graph = |name: &str| {
             let graph = TorchGraph::new(initial.method(name)?, header.sample_rate);
@@ -219,16 +220,21 @@ impl Task for InstrumentTask {
         self.loss.curvature_sample(&after_warm_up(&wet), seed)
     }
 
+    fn validation_rows(&self) -> usize {
+        self.config.training.batch
+    }
+
     /// Returns the mean loss over fixed crops of the validation files.
-    fn validate(&mut self, weights: &TorchWeights, device: Device) -> anyhow::Result<Validation> {
+    fn validate(&mut self, weights: &TorchWeights, device: Device, rows: usize) -> anyhow::Result<Validation> {
         let mut sum = 0.0;
         let mut sounds = None;
-        for step in 0..VALIDATION_BATCHES {
-            let crops = self.dataset.batch(Subset::Validation, step, 0..self.config.training.batch, device)?;
-            let dry = self.synth.run(weights, &crops.inputs(self.initial.header()), step).remove(0);
-            sum += self.loss_to(weights, &dry, &crops.audio, step).total.double_value(&[]);
-            if step == 0 {
-                let wet = self.with_room(weights, &dry, step);
+        for (step, rows, share) in validation_parts(VALIDATION_BATCHES, self.config.training.batch, rows) {
+            let noise = Noise { seed: step, first_stream: rows.start as u64 };
+            let crops = self.dataset.batch(Subset::Validation, step, rows, device)?;
+            let dry = self.synth.run(weights, &crops.inputs(self.initial.header()), noise).remove(0);
+            sum += share * self.loss_to(weights, &dry, &crops.audio, noise).total.double_value(&[]);
+            if sounds.is_none() {
+                let wet = self.with_room(weights, &dry, noise);
                 let first = |sound: &Tensor| Vec::<f32>::try_from(sound.get(0).view(-1).to_device(Device::Cpu));
                 sounds = Some([first(&crops.audio)?, first(&wet)?]);
             }
@@ -262,6 +268,7 @@ impl Task for InstrumentTask {
             ("loss".to_owned(), format!("{:?}", self.config.loss().terms().collect::<Vec<_>>())),
             text("teacher", &self.teacher.as_ref().map(|_| self.further.keys().collect::<Vec<_>>())),
         ]);
+        identity.extend(self.config.recordings.fold_identity());
         identity
     }
 

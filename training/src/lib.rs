@@ -10,7 +10,7 @@
 //!   [`fake_quantization`], [`feature_matching`] and [`instrument_teacher`]; [`compare`] measures models side by side,
 //!   and [`variants`] puts several sizes into one file.
 //! - [`distributed`]: training by several processes.
-//! - [`sweep`]: settings to try, and which of them fall behind.
+//! - [`sweep`]: settings to try, and which of them fall behind; [`recipe_kind`] tells what a recipe trains.
 //! - [`mod@bench`]: steps of synthetic networks, timed.
 
 #![deny(unsafe_code)]
@@ -37,6 +37,7 @@ pub mod prior;
 pub mod prune;
 pub mod quantize;
 mod random_signs;
+pub mod recipe_kind;
 pub mod report;
 pub mod schedule;
 pub mod sweep;

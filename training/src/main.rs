@@ -7,6 +7,7 @@ mod compare_command;
 mod data_command;
 mod distill_command;
 mod evaluate_command;
+mod folds;
 mod import_rave_command;
 mod output_options;
 mod prepare_command;
@@ -17,6 +18,7 @@ mod recipe_arguments;
 mod sound_options;
 mod sweep_command;
 mod trainer_arguments;
+mod trials;
 mod value_parser;
 
 use std::path::{Path, PathBuf};
@@ -32,7 +34,9 @@ use ondes_training::data::report::DataReport;
 use ondes_training::distributed::{GroupError, Membership, launch, quiet};
 use ondes_training::evaluate::evaluate;
 use ondes_training::instrument::InstrumentTask;
+use ondes_training::recipe_kind::RecipeKind;
 use ondes_training::report::{self, Run};
+use ondes_training::trainer::guard::{OutOfMemory, guarded};
 use ondes_training::trainer::{Checkpoint, Outcome, interrupt};
 use recipe_arguments::RecipeArguments;
 
@@ -180,7 +184,14 @@ impl Arguments {
             Command::Prior(options) => &options.recipe.workers,
             _ => return None,
         };
-        workers.workers.map(usize::from).filter(|count| *count > 1)
+        let has_folds = match &self.command {
+            Command::Fit(options) => options.folds.count,
+            Command::Codec(options) => options.recipe.folds.count,
+            Command::Prior(options) => options.recipe.folds.count,
+            _ => None,
+        };
+        // Each of the folds has workers of its own.
+        workers.workers.map(usize::from).filter(|count| *count > 1 && has_folds.is_none())
     }
 }
 
@@ -199,19 +210,23 @@ fn keep_memory() {
 /// Runs a command.
 fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
     match arguments.command {
-        Command::Fit(options) => resumable(fit(&options)?),
-        Command::Capture(options) => resumable(capture_command::capture(&options)?),
-        Command::Codec(options) => resumable(codec_command::codec(&options)?),
-        Command::Prior(options) => resumable(prior_command::prior(&options)?),
+        Command::Fit(options) => resumable(|| fit(&options)),
+        Command::Capture(options) => resumable(|| capture_command::capture(&options)),
+        Command::Codec(options) => resumable(|| codec_command::codec(&options)),
+        Command::Prior(options) => resumable(|| prior_command::prior(&options)),
         other => {
-            run_whole(other)?;
+            guarded("the command", || run_whole(other))?;
             Ok(if interrupt::requested() { Outcome::Interrupted } else { Outcome::Finished })
         }
     }
 }
 
-/// Tells how an interrupted run goes on.
-fn resumable(outcome: Outcome) -> anyhow::Result<Outcome> {
+/// Runs a training, and tells how an interrupted one goes on.
+fn resumable(train: impl FnOnce() -> anyhow::Result<Outcome>) -> anyhow::Result<Outcome> {
+    let outcome = guarded("the training", train).map_err(|mut error| {
+        error.downcast_mut::<OutOfMemory>().into_iter().for_each(|missing| missing.is_resumable = true);
+        error
+    })?;
     if outcome == Outcome::Interrupted {
         eprintln!("--resume goes on");
     }
@@ -290,8 +305,11 @@ fn export(path: &Path, out: Option<PathBuf>, last: bool) -> anyhow::Result<()> {
 /// Trains an instrument and writes it. Returns `Interrupted` if it was stopped; the best model so far is written then, too.
 fn fit(options: &RecipeArguments) -> anyhow::Result<Outcome> {
     let mut config = Config::read(&options.config)?;
-    options.apply(&mut config.training, &mut config.optimizer, &mut config.schedule)?;
+    options.apply(&mut config.training, &mut config.optimizer, &mut config.schedule, &mut config.alerts)?;
     let out = config.out.clone();
+    if let Some(count) = options.folds.count {
+        return options.folds.run(count, &options.config, RecipeKind::Instrument, &out);
+    }
     let (outcome, trainer) = options.train(config.trainer_options(), || {
         let task = InstrumentTask::new(config)?;
         eprintln!("{}\n{}", DataReport::new(task.dataset().all())?.text(), task.config().settings());
@@ -300,18 +318,30 @@ fn fit(options: &RecipeArguments) -> anyhow::Result<Outcome> {
     let Some(mut trainer) = trainer else { return Ok(outcome) };
     let model = trainer.model()?;
     let dataset = trainer.task().dataset();
-    let evaluation = evaluate(&model, dataset.measured(), Some(dataset.recordings(Subset::Training)))?;
-    evaluate_command::print(&evaluation);
-    evaluate_command::write_evaluated(&model, &evaluation, &out)?;
+    evaluate_command::write_evaluated(&model, &out, || {
+        evaluate(&model, dataset.measured(), Some(dataset.recordings(Subset::Training)))
+    })?;
     Ok(outcome)
 }
 
-/// Writes a model, in a new folder if need be.
+/// Writes a model, in a new folder if need be, and says so.
 fn write(model: &Model, out: &Path) -> anyhow::Result<()> {
+    write_silently(model, out)?;
+    println!("{}: written", out.display());
+    Ok(())
+}
+
+/// Writes a model, in a new folder if need be.
+fn write_silently(model: &Model, out: &Path) -> anyhow::Result<()> {
     if let Some(folder) = out.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", folder.display()))?;
     }
-    file::write(model, out)?;
-    println!("{}: written", out.display());
-    Ok(())
+    Ok(file::write(model, out)?)
+}
+
+/// Writes a model before something is measured that belongs on its card, so that it is not lost if that fails.
+fn measured<R>(model: &Model, out: &Path, measure: impl FnOnce() -> anyhow::Result<R>) -> anyhow::Result<R> {
+    write_silently(model, out)?;
+    guarded("the measurement of the quality", measure)
+        .with_context(|| format!("{}: is written without its quality", out.display()))
 }

@@ -8,6 +8,8 @@ use ondes_engine::model::{Model, file};
 use ondes_training::fine_tune::FineTuneJob;
 use ondes_training::variants;
 
+use crate::measured;
+
 /// Options for the output file.
 #[derive(Args)]
 pub struct OutputOptions {
@@ -50,7 +52,7 @@ pub fn write_report(
     output: &OutputOptions,
     job: &FineTuneJob<'_>,
 ) -> anyhow::Result<()> {
-    let (before, after) = (job.measure(original)?, job.measure(smaller)?);
+    let (before, after) = measured(smaller, &output.out, || Ok((job.measure(original)?, job.measure(smaller)?)))?;
     println!("{:32} {:>10} {:>10}", "", "original", "smaller");
     for (before, after) in before.iter().zip(&after) {
         println!("{:32} {:>10.5} {:>10.5} {}", after.name, before.value, after.value, after.unit);

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ondes_training::prior::{PriorConfig, PriorTask};
+use ondes_training::recipe_kind::RecipeKind;
 use ondes_training::trainer::Outcome;
 
 use crate::recipe_arguments::{RecipeArguments, SoundArguments};
-use crate::write;
+use crate::{measured, write};
 
 /// Options of `prior`.
 #[derive(Args)]
@@ -30,14 +31,17 @@ pub fn prior(options: &PriorArguments) -> anyhow::Result<Outcome> {
         None => PriorConfig::read(path)?,
     };
     options.sound.apply(&mut config.data, &mut config.out);
-    options.recipe.apply(&mut config.training, &mut config.optimizer, &mut config.schedule)?;
+    options.recipe.apply(&mut config.training, &mut config.optimizer, &mut config.schedule, &mut config.alerts)?;
     config.from = options.from.clone().or(config.from);
     let out = config.out.clone();
+    if let Some(count) = options.recipe.folds.count {
+        return options.recipe.folds.run(count, path, RecipeKind::Generator, &out);
+    }
     let (outcome, trainer) = options.recipe.train(config.trainer_options(), || PriorTask::new(config))?;
     let Some(mut trainer) = trainer else { return Ok(outcome) };
     let trained = trainer.model()?;
     let task = trainer.task();
-    let model = task.finished(&trained)?;
+    let model = measured(&trained, &out, || task.finished(&trained))?;
     for measure in &model.header().card.quality {
         println!("{:36} {:>10.3} {}", measure.name, measure.value, measure.unit);
     }

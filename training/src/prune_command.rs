@@ -17,7 +17,7 @@ use crate::value_parser;
 /// Options of `prune`.
 #[derive(Args)]
 pub struct PruneArguments {
-    /// Instrument or capture.
+    /// Instrument, capture, codec or generator.
     model: PathBuf,
     /// Ratio to remove, above 0 and below 1: of each matrix's weights, or of each layer's channels.
     #[arg(long, value_parser = value_parser::ratio)]
@@ -65,7 +65,8 @@ pub fn run(options: &PruneArguments) -> anyhow::Result<()> {
         reached = ratio;
         print_progress(&base, ratio, pruned);
     };
-    let pruned = prune(&base, &prune_options, &job, progress).with_context(named)?;
+    let pruned = prune(&base, &prune_options, &job, progress).and_then(|pruned| job.completed(pruned));
+    let pruned = pruned.with_context(named)?;
     if !options.structured {
         println!(
             "{:.0} % of the weights are zero: the file compresses better, but the model is no faster",

@@ -6,9 +6,11 @@ use anyhow::Context;
 use clap::Args;
 use ondes_training::optimizer::OptimizerConfig;
 use ondes_training::schedule::ScheduleConfig;
-use ondes_training::trainer::{Outcome, Task, Trainer, TrainerOptions, interrupt};
+use ondes_training::trainer::guard::guarded;
+use ondes_training::trainer::{AlertsConfig, Outcome, Task, Trainer, TrainerOptions, interrupt};
 use ondes_training::training_config::TrainingConfig;
 
+use crate::folds::FoldOptions;
 use crate::trainer_arguments::{ScheduleArgument, TrainerArguments, WorkersArgument};
 use crate::value_parser;
 
@@ -29,6 +31,8 @@ pub struct RecipeArguments {
     pub workers: WorkersArgument,
     #[command(flatten)]
     schedule: ScheduleArgument,
+    #[command(flatten)]
+    pub folds: FoldOptions,
 }
 
 /// Options of `codec` and `prior` that replace those of the recipe, or together with a trained model the whole of it.
@@ -74,8 +78,9 @@ impl RecipeArguments {
         training: &mut TrainingConfig,
         optimizer: &mut OptimizerConfig,
         schedule: &mut ScheduleConfig,
+        alerts: &mut AlertsConfig,
     ) -> anyhow::Result<()> {
-        self.trainer.apply_to_config(training, optimizer)?;
+        self.trainer.apply_to_config(training, optimizer, alerts)?;
         self.schedule.apply(schedule)?;
         training.minutes = self.minutes.or(training.minutes);
         Ok(())
@@ -89,7 +94,8 @@ impl RecipeArguments {
     ) -> anyhow::Result<(Outcome, Option<Trainer<T>>)> {
         let membership = self.workers.join(&mut options)?;
         let has_checkpoint = options.files.checkpoint.exists();
-        let mut trainer = Trainer::new(task()?, options)?;
+        options.bound_memory()?;
+        let mut trainer = Trainer::new(guarded("the preparation of the data", task)?, options)?;
         if self.resume || membership.as_ref().is_some_and(|membership| membership.restarts > 0 && has_checkpoint) {
             trainer.resume()?;
         }

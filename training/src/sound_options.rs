@@ -8,12 +8,15 @@ use ondes_engine::model::{Kind, Model};
 use ondes_training::capture::network_source::NetworkSource;
 use ondes_training::capture::pair::Pair;
 use ondes_training::capture::task::CaptureOptions;
+use ondes_training::codec::CodecConfig;
+use ondes_training::codec::network::sizes;
 use ondes_training::compare::HeldOut;
 use ondes_training::config::{Config, NetworkConfig};
 use ondes_training::data::is_recipe;
 use ondes_training::evaluate::feature_rate;
 use ondes_training::fine_tune::FineTuneJob;
 use ondes_training::optimizer::OptimizerConfig;
+use ondes_training::prior::PriorConfig;
 use ondes_training::schedule::ScheduleConfig;
 use ondes_training::trainer::{Length, RunFiles};
 use ondes_training::training_config::TrainingConfig;
@@ -24,7 +27,7 @@ use crate::value_parser;
 /// Options for sound.
 #[derive(Args)]
 pub struct SoundOptions {
-    /// Folder of audio, or recipe of an instrument or a codec with its held-out pitches and knobs.
+    /// Folder of audio, or recipe of an instrument, a codec or a generator with its held-out pitches and knobs.
     #[arg(long, conflicts_with_all = ["dry", "wet"])]
     pub data: Option<PathBuf>,
     /// Signal that was played into the device, for a capture.
@@ -61,7 +64,7 @@ pub fn default_cache() -> PathBuf {
 #[derive(Args)]
 #[command(next_help_heading = "Training")]
 pub struct FineTuneOptions {
-    /// Steps, for an instrument.
+    /// Steps, for all but a capture.
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     steps: u64,
     /// Passes through the pair, for a capture.
@@ -73,9 +76,9 @@ pub struct FineTuneOptions {
     /// Crops or windows per step, or parallel streams of a recurrent capture.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4096))]
     batch: Option<u16>,
-    /// Length of an instrument's crop, seconds, 0.1 to 60.
-    #[arg(long, default_value_t = 1.0, value_parser = value_parser::crop_seconds)]
-    clip_seconds: f64,
+    /// Length of a crop, seconds, 0.1 to 60 [default: 1, of codecs and generators that of their recipe].
+    #[arg(long, value_parser = value_parser::crop_seconds)]
+    clip_seconds: Option<f64>,
     /// Samples per window of a capture.
     #[arg(long, value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
     window: Option<u32>,
@@ -98,6 +101,22 @@ impl FineTuneOptions {
         self.seed
     }
 
+    fn work(&self, out: &Path) -> PathBuf {
+        self.work.clone().unwrap_or_else(|| out.with_extension("work"))
+    }
+
+    /// Sets length and pace; the learning rate is `share` of a new model's.
+    fn pace(&self, training: &mut TrainingConfig, share: f64) {
+        let every = (self.steps / 4).max(1);
+        training.steps = self.steps;
+        training.minutes = None;
+        training.batch = self.batch.map_or(training.batch, usize::from);
+        training.clip_seconds = self.clip_seconds.unwrap_or(training.clip_seconds);
+        training.learning_rate = self.learning_rate.unwrap_or(share * training.learning_rate);
+        training.warmup_steps = training.warmup_steps.min(self.steps / 10);
+        (training.validate_every, training.checkpoint_every) = (every, every);
+    }
+
     /// Returns the training of a model whose result is written to `out`. `untrained` selects the learning rate of a new
     /// model.
     pub fn job<'a>(
@@ -113,20 +132,10 @@ impl FineTuneOptions {
             Kind::Instrument => {
                 let data = sound.data.clone().context("an instrument is trained on recordings; use --data")?;
                 let rate = feature_rate(model)?;
-                let default = TrainingConfig::default();
-                let every = (self.steps / 4).max(1);
-                let training = TrainingConfig {
-                    steps: self.steps,
-                    batch: self.batch.map_or(default.batch, usize::from),
-                    clip_seconds: self.clip_seconds,
-                    learning_rate: self.learning_rate.unwrap_or(share * default.learning_rate),
-                    warmup_steps: default.warmup_steps.min(self.steps / 10),
-                    validate_every: every,
-                    checkpoint_every: every,
-                    ..default
-                };
+                let mut training = TrainingConfig::default();
+                self.pace(&mut training, share);
                 let card = &model.header().card;
-                let work = self.work.clone().unwrap_or_else(|| out.with_extension("work"));
+                let work = self.work(out);
                 let recipe = match is_recipe(&data) {
                     true => Config { work: work.clone(), out: out.to_owned(), ..Config::read(&data)? },
                     false => Config::new(data, out.to_owned(), work),
@@ -145,7 +154,7 @@ impl FineTuneOptions {
                     schedule: ScheduleConfig::default(),
                     ..recipe
                 };
-                self.trainer.apply_to_config(&mut config.training, &mut config.optimizer)?;
+                self.trainer.apply_to_config(&mut config.training, &mut config.optimizer, &mut config.alerts)?;
                 Ok(FineTuneJob::Instrument(Box::new(config)))
             }
             Kind::Effect => {
@@ -171,7 +180,34 @@ impl FineTuneOptions {
                 self.trainer.apply(trainer)?;
                 Ok(FineTuneJob::Capture(Box::new(options), pair))
             }
-            kind => bail!("a model of the kind {:?} cannot be trained; only instruments and captures can", kind.name()),
+            Kind::Codec => {
+                let data = sound.data.clone().context("a codec is trained on recordings; use --data")?;
+                let network = sizes(model)?;
+                let recipe = match is_recipe(&data) {
+                    true => CodecConfig::read(&data)?,
+                    false => CodecConfig::of_sizes(network.clone(), &data, out)?,
+                };
+                let mut config = CodecConfig { network, from: None, out: out.to_owned(), seed: self.seed, ..recipe };
+                config.name.clone_from(&model.header().card.name);
+                config.held_out = self.held_out.clone().or(config.held_out);
+                config.work = self.work(out);
+                self.pace(&mut config.training, share);
+                self.trainer.apply_to_config(&mut config.training, &mut config.optimizer, &mut config.alerts)?;
+                Ok(FineTuneJob::Codec(Box::new(config)))
+            }
+            Kind::Generator => {
+                let data = sound.data.clone().context("a generator is trained on recordings; use --data")?;
+                let recipe = match is_recipe(&data) {
+                    true => PriorConfig::read(&data)?,
+                    false => PriorConfig::of_recordings(&data, out)?,
+                };
+                let mut config = PriorConfig { from: None, out: out.to_owned(), seed: self.seed, ..recipe };
+                config.name.clone_from(&model.header().card.name);
+                config.work = self.work(out);
+                self.pace(&mut config.training, share);
+                self.trainer.apply_to_config(&mut config.training, &mut config.optimizer, &mut config.alerts)?;
+                Ok(FineTuneJob::Generator(Box::new(config)))
+            }
         }
     }
 }

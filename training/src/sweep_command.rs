@@ -2,25 +2,26 @@
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use ondes_engine::files;
-use ondes_training::sweep::{Curve, Settings, Variation, falls_behind, grid, random, set};
-use ondes_training::trainer::{interrupt, metrics};
+use ondes_training::data::folds::{Fold, mean_and_deviation};
+use ondes_training::recipe_kind::RecipeKind;
+use ondes_training::sweep::{Curve, Settings, Variation, grid, random};
+use ondes_training::trainer::interrupt;
 use ondes_training::training_config::read_toml;
-use serde::{Deserialize, Serialize};
+use serde_json::json;
 use toml::{Table, Value};
 
-/// Interval at which a trial's log is read.
-const POLL: Duration = Duration::from_millis(200);
+use crate::folds::FoldOptions;
+use crate::trials::{self, Base, RunOptions, Status, Trial, TrialResult, default_jobs, reasons};
 
 /// Options of `sweep`.
 #[derive(Args)]
 pub struct SweepArguments {
-    /// TOML file of an instrument or a capture.
+    /// TOML file of an instrument, a capture, a codec or a generator.
     config: PathBuf,
     /// Field with its values, such as `training.learning_rate=1e-3,2e-3`, or, with `--random`, `training.batch=4..32`.
     #[arg(long, required = true, value_parser = Variation::parse)]
@@ -34,213 +35,139 @@ pub struct SweepArguments {
     /// Lets trials that fall behind the median of the others go on.
     #[arg(long)]
     no_stopping: bool,
+    /// Kind of the recipe [default: as its fields tell; an instrument if they suit a codec as well].
+    #[arg(long, value_parser = PossibleValuesParser::new(RecipeKind::NAMES))]
+    kind: Option<String>,
     /// Folder of the trials [default: the TOML file with the ending .sweep].
     #[arg(long)]
     work: Option<PathBuf>,
+    #[command(flatten)]
+    folds: FoldOptions,
 }
 
-/// End of a trial.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Status {
-    Finished,
-    Stopped,
-    Failed,
+/// Settings with their trials: one, or one for each fold.
+struct Setting {
+    described: String,
+    trials: Vec<usize>,
+    /// Mean of the best validation losses of its trials and their deviation; `None` if one has failed.
+    loss: Option<[f64; 2]>,
 }
 
-/// Result of a trial, a file in its folder.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct TrialResult {
-    settings: Settings,
-    status: Status,
-}
-
-struct Trial {
-    folder: PathBuf,
-    settings: Settings,
-    /// `fit` or `capture`.
-    command: &'static str,
-}
-
-impl Trial {
-    fn log(&self) -> PathBuf {
-        self.folder.join(if self.command == "fit" { "metrics.jsonl" } else { "model.metrics.jsonl" })
-    }
-
-    fn checkpoint(&self) -> PathBuf {
-        self.folder.join(if self.command == "fit" { "checkpoint.safetensors" } else { "model.checkpoint" })
-    }
-
-    /// Returns the validation losses so far. A line that is being written is left out.
-    fn curve(&self) -> Curve {
-        let lines = metrics::read(&self.log()).unwrap_or_default();
-        lines.iter().filter_map(|line| Some((line.step, line.validation?))).collect()
-    }
-
-    fn result(&self) -> Option<TrialResult> {
-        let text = std::fs::read_to_string(self.folder.join("result.json")).ok()?;
-        serde_json::from_str::<TrialResult>(&text).ok().filter(|result| result.settings == self.settings)
-    }
-
-    /// Writes the configuration with the trial's settings.
-    fn write_config(&self, base: &Table, base_folder: &Path) -> anyhow::Result<PathBuf> {
-        let mut config = base.clone();
-        absolute_paths(&mut config, base_folder)?;
-        for (field, value) in &self.settings {
-            set(&mut config, field, value)?;
-        }
-        let model = self.folder.join("model.ondes").display().to_string();
-        config.insert("out".into(), Value::from(model));
-        config.remove("nam");
-        if self.command == "fit" {
-            config.insert("work".into(), Value::from(self.folder.display().to_string()));
-        }
-        let path = self.folder.join("trial.toml");
-        files::write(&path, toml::to_string(&config)?.as_bytes()).with_context(|| path.display().to_string())?;
-        Ok(path)
-    }
-
-    /// Trains; `None` after an interruption.
-    fn run(&self, config: &Path, others: &[Curve], stopping: bool) -> anyhow::Result<Option<Status>> {
-        let log = std::fs::File::create(self.folder.join("output.txt"))?;
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg(self.command).arg(config).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        if self.checkpoint().exists() {
-            command.arg("--resume");
-        }
-        // Ctrl-C reaches this process only, which asks the child to end.
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.spawn()?;
-        let (mut stopped, mut interrupted) = (false, false);
-        loop {
-            if let Some(status) = child.try_wait()? {
-                return Ok(self.status(status, stopped));
-            }
-            std::thread::sleep(POLL);
-            if stopped || interrupted {
-                continue;
-            }
-            interrupted = interrupt::requested();
-            stopped = !interrupted && stopping && falls_behind(&self.curve(), others);
-            if stopped || interrupted {
-                stop(&mut child)?;
-            }
-        }
-    }
-
-    fn status(&self, status: ExitStatus, stopped: bool) -> Option<Status> {
-        match status.code() {
-            Some(0) => Some(Status::Finished),
-            _ if stopped => Some(Status::Stopped),
-            _ if interrupt::requested() => None,
-            _ => {
-                let output = std::fs::read_to_string(self.folder.join("output.txt")).unwrap_or_default();
-                eprintln!("{}", output.lines().last().unwrap_or("the trial failed"));
-                Some(Status::Failed)
-            }
-        }
-    }
-}
-
-/// Asks a trial to end.
-fn stop(child: &mut Child) -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        // SAFETY: the process has not been waited for, so that its number is still its own.
-        #[expect(unsafe_code)]
-        unsafe {
-            libc::kill(libc::pid_t::try_from(child.id()).unwrap_or(0), libc::SIGTERM);
-        }
-        Ok(())
-    }
-    #[cfg(not(unix))]
-    child.kill()
-}
-
-/// Makes the paths of a configuration independent of its folder.
-fn absolute_paths(config: &mut Table, folder: &Path) -> anyhow::Result<()> {
-    let absolute = |value: &mut Value| -> anyhow::Result<()> {
-        if let Some(path) = value.as_str() {
-            *value = Value::from(std::path::absolute(folder.join(path))?.display().to_string());
-        }
-        Ok(())
-    };
-    for name in ["data", "held_out", "from"] {
-        config.get_mut(name).map_or(Ok(()), absolute)?;
-    }
-    let pairs = config.get_mut("pair").and_then(Value::as_array_mut).into_iter().flatten();
-    for pair in pairs.filter_map(Value::as_table_mut) {
-        for name in ["dry", "wet"] {
-            pair.get_mut(name).map_or(Ok(()), absolute)?;
-        }
-    }
-    Ok(())
-}
-
-/// Trains all trials, one after the other, and prints a table.
+/// Trains all trials and prints a table.
 pub fn run(options: &SweepArguments) -> anyhow::Result<()> {
-    let base: Table = read_toml(&options.config)?;
-    let command = if base.contains_key("pair") { "capture" } else { "fit" };
-    let settings = match options.random {
+    let recipe: Table = read_toml(&options.config)?;
+    let kind = options.kind.as_deref().and_then(RecipeKind::named).unwrap_or_else(|| RecipeKind::of(&recipe));
+    let all = match options.random {
         Some(trials) => random(&options.vary, usize::from(trials), options.seed),
         None => grid(&options.vary)?,
     };
+    ensure!(
+        options.folds.count.is_none() || kind != RecipeKind::Capture,
+        "--folds is for recordings; a capture is validated on the end of each of its pairs"
+    );
     let work = options.work.clone().unwrap_or_else(|| options.config.with_extension("sweep"));
     let work = std::path::absolute(work)?;
-    let trial = |(index, settings): (usize, Settings)| Trial {
-        folder: work.join(format!("trial{:03}", index + 1)),
-        settings,
-        command,
-    };
-    let trials: Vec<Trial> = settings.into_iter().enumerate().map(trial).collect();
-    interrupt::install()?;
-    let base_folder = options.config.parent().unwrap_or(Path::new(""));
-    let mut curves: Vec<Curve> = Vec::new();
-    let mut statuses = Vec::new();
-    for (index, trial) in trials.iter().enumerate() {
-        std::fs::create_dir_all(&trial.folder).with_context(|| trial.folder.display().to_string())?;
-        let known = trial.result();
-        let status = match known {
-            Some(result) => Some(result.status),
-            None => {
-                eprintln!("trial {} of {}: {}", index + 1, trials.len(), described(&trial.settings));
-                let config = trial.write_config(&base, base_folder)?;
-                trial.run(&config, &curves, !options.no_stopping)?
-            }
+    let mut trials = Vec::new();
+    let mut settings: Vec<Setting> = Vec::new();
+    for own in all {
+        let described = own.iter().map(|(field, value)| format!("{field} {value}")).collect::<Vec<_>>().join(", ");
+        let first = trials.len();
+        let folds: Vec<Settings> = match options.folds.count {
+            Some(count) => Fold::all(count).map(|fold| options.folds.settings(fold)).collect(),
+            None => vec![Vec::new()],
         };
-        let Some(status) = status else {
-            eprintln!("the same command goes on");
-            break;
-        };
-        let result = TrialResult { settings: trial.settings.clone(), status: status.clone() };
-        let path = trial.folder.join("result.json");
-        files::write(&path, serde_json::to_string(&result)?.as_bytes()).with_context(|| path.display().to_string())?;
-        curves.push(trial.curve());
-        statuses.push(status);
+        for fold in folds {
+            let folder = work.join(format!("trial{:03}", trials.len() + 1));
+            trials.push(Trial { folder, settings: [own.clone(), fold].concat(), kind, options: Vec::new() });
+        }
+        settings.push(Setting { described, trials: (first..trials.len()).collect(), loss: None });
     }
-    print!("{}", table(&trials, &statuses, &curves));
-    ensure!(statuses.is_empty() || statuses.iter().any(|status| *status != Status::Failed), "all trials failed");
+    interrupt::install()?;
+    let base = Base { recipe: &recipe, folder: options.config.parent().unwrap_or(Path::new("")) };
+    let run_options = RunOptions {
+        jobs: options.folds.jobs.map_or_else(default_jobs, usize::from),
+        // Losses of different folds cannot be compared.
+        stops_behind: !options.no_stopping && options.folds.count.is_none(),
+        has_threads: recipe.get("training").and_then(|training| training.get("threads")).is_some()
+            || options.vary.iter().any(|variation| variation.field == "training.threads"),
+    };
+    let results = trials::run(&trials, &base, &run_options)?;
+    if interrupt::requested() {
+        eprintln!("the same command goes on");
+    }
+    let best = |index: &usize| {
+        let result = results[*index].as_ref().filter(|result| result.status != Status::Failed)?;
+        let model = trials[*index].model().exists();
+        let losses = trials[*index].curve().into_iter().map(|(_, loss)| loss);
+        losses.min_by(f64::total_cmp).filter(|loss| result.reason.is_none() && model && loss.is_finite())
+    };
+    for setting in &mut settings {
+        let losses: Option<Vec<f64>> = setting.trials.iter().map(best).collect();
+        setting.loss = losses.map(|losses| mean_and_deviation(&losses));
+    }
+    settings.sort_by(|a, b| mean(a).total_cmp(&mean(b)));
+    print!("{}", table(&trials, &results, &settings));
+    write_json(&work, &trials, &results)?;
+    let ended = settings.first().is_some_and(|setting| setting.loss.is_some());
+    let failed = results.iter().flatten().filter(|result| result.status == Status::Failed).count();
+    ensure!(ended || failed == 0, "no trial has ended: {}", reasons(&results));
     Ok(())
 }
 
-fn described(settings: &Settings) -> String {
-    settings.iter().map(|(field, value)| format!("{field} {value}")).collect::<Vec<_>>().join(", ")
+fn mean(setting: &Setting) -> f64 {
+    setting.loss.map_or(f64::INFINITY, |[mean, _]| mean)
 }
 
-/// Returns the trials in a table, the best first.
-fn table(trials: &[Trial], statuses: &[Status], curves: &[Curve]) -> String {
-    let best = |curve: &Curve| curve.iter().map(|(_, loss)| *loss).min_by(f64::total_cmp).unwrap_or(f64::INFINITY);
-    let mut rows: Vec<_> = trials.iter().zip(statuses).zip(curves).collect();
-    rows.sort_by(|a, b| best(a.1).total_cmp(&best(b.1)));
-    let mut text = format!("{:>10} {:>8} {:9} settings\n", "validation", "step", "");
-    for ((trial, status), curve) in &rows {
-        let status = format!("{status:?}").to_lowercase();
-        let step = curve.last().map_or(0, |(step, _)| *step);
-        let _ = writeln!(text, "{:>10.5} {step:>8} {status:9} {}", best(curve), described(&trial.settings));
+/// Returns the settings in a table, the best first.
+fn table(trials: &[Trial], results: &[Option<TrialResult>], settings: &[Setting]) -> String {
+    let mut text = format!("{:>10} {:>10} {:>8} {:9} settings\n", "validation", "deviation", "step", "");
+    for setting in settings {
+        let own = || setting.trials.iter().filter_map(|&index| Some((index, results[index].as_ref()?)));
+        let Some((_, first)) = own().next() else { continue };
+        // Of several folds, the one that failed.
+        let result = own().map(|(_, result)| result).find(|result| result.status == Status::Failed).unwrap_or(first);
+        let status = format!("{:?}", result.status).to_lowercase();
+        let last = |curve: Curve| curve.last().map_or(0, |(step, _)| *step);
+        let step = own().map(|(index, _)| last(trials[index].curve())).max().unwrap_or(0);
+        let [loss, deviation] = match setting.loss {
+            Some([mean, deviation]) if setting.trials.len() > 1 => [mean, deviation].map(|value| format!("{value:.5}")),
+            Some([mean, _]) => [format!("{mean:.5}"), String::new()],
+            None => ["–".to_owned(), String::new()],
+        };
+        let _ = write!(text, "{loss:>10} {deviation:>10} {step:>8} {status:9} {}", setting.described);
+        let _ = match &result.reason {
+            Some(reason) => writeln!(text, ": {reason}"),
+            None => writeln!(text),
+        };
     }
-    if let Some(((trial, _), _)) = rows.first() {
-        let _ = writeln!(text, "best: {}", trial.folder.join("model.ondes").display());
+    match settings.first() {
+        Some(Setting { trials: own, loss: Some(_), .. }) if own.len() == 1 => {
+            let _ = writeln!(text, "best: {}", trials[own[0]].model().display());
+        }
+        Some(Setting { described, loss: Some(_), .. }) => {
+            let _ = writeln!(text, "best: {described}");
+        }
+        _ => {}
     }
     text
+}
+
+/// Writes all results as JSON, into the folder of the trials.
+fn write_json(work: &Path, trials: &[Trial], results: &[Option<TrialResult>]) -> anyhow::Result<()> {
+    let row = |(trial, result): (&Trial, &Option<TrialResult>)| {
+        let result = result.as_ref()?;
+        let best = trial.curve().into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        let settings: Table = trial.settings.iter().cloned().collect::<toml::map::Map<String, Value>>();
+        Some(json!({
+            "settings": settings,
+            "status": result.status,
+            "reason": result.reason,
+            "validation": best.map(|(_, loss)| loss),
+            "step": best.map(|(step, _)| step),
+            "model": trial.model().exists().then(|| trial.model()),
+        }))
+    };
+    let rows: Vec<_> = trials.iter().zip(results).filter_map(row).collect();
+    let path = work.join("results.json");
+    files::write(&path, &serde_json::to_vec_pretty(&rows)?).with_context(|| path.display().to_string())
 }

@@ -9,7 +9,7 @@ use ondes_training::distributed::{self, Membership};
 use ondes_training::optimizer::OptimizerConfig;
 use ondes_training::schedule::ScheduleConfig;
 use ondes_training::trainer::endpoint::parse_address;
-use ondes_training::trainer::{Precision, ProfileOptions, TrainerOptions};
+use ondes_training::trainer::{AlertsConfig, Precision, ProfileOptions, TrainerOptions};
 use ondes_training::training_config::TrainingConfig;
 
 use crate::value_parser;
@@ -24,7 +24,8 @@ pub struct TrainerArguments {
     /// Computes each batch in this many parts, one after the other, to need less memory.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4096))]
     accumulate: Option<u16>,
-    /// Bound on the memory of the process on the CPU, such as 8G; a batch that needs more is computed in parts.
+    /// Bound on the memory of the process, such as 8G: program, recordings in memory, and tensors of the CPU. Batches that
+    /// need more are computed in parts. On macOS the program does not count; on Windows tensors are not bounded.
     #[arg(long, value_parser = ondes_training::training_config::parse_bytes)]
     memory: Option<u64>,
     /// Computes the network's values again in the backward pass: half the memory for a third more time.
@@ -54,9 +55,19 @@ pub struct TrainerArguments {
     /// Device: auto, cpu, cuda or cuda:N; auto selects CUDA if available.
     #[arg(long)]
     device: Option<String>,
-    /// Prints where the time of a step goes, and advice; with a file, also writes a Chrome trace of five steps.
+    /// Prints where the time of a step goes, libtorch's operators by time, loader and memory, and advice; with a file,
+    /// also writes a Chrome trace of five steps.
     #[arg(long, value_name = "JSON", num_args = 0..=1, value_parser = trace_path)]
     profile: Option<Option<PathBuf>>,
+    /// Threshold of a warning, such as validation_rise=10%, gradient_norm=100, gradient_rise=10, memory=8G, data_wait=5% or
+    /// throughput_drop=20%.
+    #[arg(long, value_name = "NAME=VALUE")]
+    alert: Vec<String>,
+    /// Command that the shell runs at each warning, with ONDES_ALERT, ONDES_ALERT_TEXT, ONDES_ALERT_VALUE,
+    /// ONDES_ALERT_BOUND, ONDES_STEP and ONDES_METRICS in its environment. Without thresholds it has those of
+    /// validation_rise=10%, gradient_rise=10 and nine tenths of the memory.
+    #[arg(long, value_name = "COMMAND")]
+    on_alert: Option<String>,
     /// Serves the metrics in the OpenMetrics format at this address, such as 127.0.0.1:9464, or at a port of this
     /// machine.
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
@@ -115,7 +126,13 @@ impl TrainerArguments {
     }
 
     fn profile(&self) -> Option<ProfileOptions> {
-        self.profile.as_ref().map(|trace| ProfileOptions { trace: trace.clone() })
+        self.profile.as_ref().map(|trace| ProfileOptions { trace: trace.clone(), operators: true })
+    }
+
+    fn apply_alerts(&self, alerts: &mut AlertsConfig, bound: Option<u64>) -> anyhow::Result<()> {
+        self.alert.iter().try_for_each(|text| alerts.set(text))?;
+        self.on_alert.iter().for_each(|command| alerts.set_command(command, bound));
+        Ok(())
     }
 
     /// Changes a configuration.
@@ -123,6 +140,7 @@ impl TrainerArguments {
         &self,
         training: &mut TrainingConfig,
         optimizer: &mut OptimizerConfig,
+        alerts: &mut AlertsConfig,
     ) -> anyhow::Result<()> {
         if let Some(name) = &self.optimizer {
             *optimizer = OptimizerConfig::named(name)?;
@@ -140,6 +158,7 @@ impl TrainerArguments {
         if let Some(device) = &self.device {
             training.device.clone_from(device);
         }
+        self.apply_alerts(alerts, training.memory)?;
         training.profile = self.profile();
         training.endpoint = self.metrics;
         Ok(())
@@ -165,6 +184,7 @@ impl TrainerArguments {
         if let Some(device) = &self.device {
             options.device.clone_from(device);
         }
+        self.apply_alerts(&mut options.alerts, options.memory)?;
         options.profile = self.profile();
         options.endpoint = self.metrics;
         Ok(())

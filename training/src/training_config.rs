@@ -27,7 +27,7 @@ pub struct TrainingConfig {
     /// Crops per step; `"auto"` finds the largest number that fits into memory.
     #[serde(deserialize_with = "batch_rows")]
     pub batch: usize,
-    /// Bound on the memory of the process on the CPU, such as "8G"; by default most of what is free.
+    /// Bound on the memory of the process, such as "8G"; by default most of what is free for tensors of the CPU.
     #[serde(deserialize_with = "memory_bytes", skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
     /// Computes the network's values again in the backward pass, to need less memory.
@@ -156,7 +156,7 @@ impl TrainingConfig {
         work: &Path,
         optimizer: &OptimizerConfig,
         schedule: &ScheduleConfig,
-        alerts: AlertsConfig,
+        alerts: &AlertsConfig,
     ) -> TrainerOptions {
         let files = RunFiles {
             checkpoint: work.join("checkpoint.safetensors"),
@@ -185,7 +185,7 @@ impl TrainingConfig {
             threads: self.threads,
             device: self.device.clone(),
             profile: self.profile.clone(),
-            alerts,
+            alerts: alerts.clone(),
             endpoint: self.endpoint,
             ..TrainerOptions::new(length, self.learning_rate, files)
         }

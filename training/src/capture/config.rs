@@ -13,7 +13,7 @@ use super::task::CaptureOptions;
 use crate::loss::LossWeights;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
-use crate::trainer::{Length, Precision, RunFiles};
+use crate::trainer::{AlertsConfig, Length, Precision, RunFiles};
 use crate::training_config::{AUTO_BATCH, batch_rows, parse_bytes, read_toml};
 
 /// Passes through the recordings, unless told otherwise.
@@ -49,6 +49,8 @@ pub struct CaptureConfig {
     pub optimizer: OptimizerConfig,
     /// Schedule of the learning rate.
     pub schedule: ScheduleConfig,
+    /// Thresholds of warnings.
+    pub alerts: AlertsConfig,
     /// Terms of the loss; by default the error-to-signal ratio.
     pub loss: Option<LossWeights>,
     /// Card of the model.
@@ -98,7 +100,7 @@ pub struct CaptureTrainingConfig {
     /// Windows per step, or parallel streams of recurrent networks; `"auto"` finds the largest number that fits.
     #[serde(deserialize_with = "some_batch_rows")]
     pub batch: Option<usize>,
-    /// Bound on the memory of the process on the CPU, such as "8G".
+    /// Bound on the memory of the process, such as "8G".
     pub memory: Option<String>,
     /// Computes the network's values again in the backward pass, to need less memory.
     pub checkpoint_activations: bool,
@@ -174,6 +176,7 @@ impl Default for CaptureConfig {
             training: CaptureTrainingConfig::default(),
             optimizer: OptimizerConfig::default(),
             schedule: ScheduleConfig::default(),
+            alerts: AlertsConfig::default(),
             loss: None,
             card: CardConfig::default(),
         }
@@ -315,6 +318,7 @@ impl CaptureConfig {
         trainer.precision = own.precision.unwrap_or(trainer.precision);
         trainer.optimizer = self.optimizer.clone();
         trainer.schedule = self.schedule.clone();
+        trainer.alerts = self.alerts.clone();
         trainer.validate_every = own.validate_every.or(trainer.validate_every);
         trainer.checkpoint_every = own.checkpoint_every.or(trainer.checkpoint_every);
         trainer.log_every = own.log_every.unwrap_or(trainer.log_every);

@@ -112,6 +112,11 @@ impl StreamState {
         Self { network: part(&self.network), teacher: part(&self.teacher) }
     }
 
+    /// Returns the number of streams; 0 without a state.
+    fn row_count(&self) -> usize {
+        self.network.tensors().first().map_or(0, |(_, tensor)| tensor.size()[1] as usize)
+    }
+
     /// Joins the states of parts in their order.
     fn joined(parts: Vec<Self>) -> Self {
         let join = |states: Vec<RecurrentState>| {
@@ -313,8 +318,11 @@ impl Task for CaptureTask<'_> {
             loss.add("features", features.loss(weights, &windows.inputs, &shown, &mut teacher));
         }
         network.detach();
-        // An optimiser may ask for the loss at other weights; the stream goes on from the first.
-        self.pending.entry(*first_row).or_insert(StreamState { network, teacher });
+        // An optimiser may ask for the loss at other weights, in other parts; the stream goes on from the first.
+        let computed = self.pending.last_key_value().map_or(0, |(row, state)| row + state.row_count());
+        if *first_row >= computed {
+            self.pending.entry(*first_row).or_insert(StreamState { network, teacher });
+        }
         loss
     }
 
@@ -370,7 +378,7 @@ impl Task for CaptureTask<'_> {
 
     /// Returns the error-to-signal ratio on the validation parts, as played by the engine: the mean over pairs and
     /// sizes.
-    fn validate(&mut self, weights: &TorchWeights, _device: Device) -> anyhow::Result<Validation> {
+    fn validate(&mut self, weights: &TorchWeights, _device: Device, _rows: usize) -> anyhow::Result<Validation> {
         let model = Model::new(self.initial.header().clone(), model_weights(&self.initial, weights)?)?;
         let mut errors = Vec::new();
         let mut sounds = None;

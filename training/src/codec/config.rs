@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::{Augmentation, DataConfig, FeatureRate, LoaderConfig, RecordedKnob, RecordingsConfig};
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
+use crate::trainer::memory::data_shares;
 use crate::trainer::{AlertsConfig, TrainerOptions};
 use crate::training_config::{TrainingConfig, read_toml, without_recipe};
 
@@ -54,8 +55,11 @@ pub struct CodecConfig {
     pub from: Option<PathBuf>,
     /// Model file to write.
     pub out: PathBuf,
-    /// Folder for analysed audio and checkpoints.
+    /// Folder for checkpoints, and for analysed audio without `cache`.
     pub work: PathBuf,
+    /// Folder for analysed audio, which several recipes may share; by default in the work folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<PathBuf>,
     /// Seed of initial weights, crops and noise.
     #[serde(default)]
     pub seed: u64,
@@ -80,7 +84,7 @@ pub struct CodecConfig {
     /// Schedule of the learning rate.
     #[serde(default)]
     pub schedule: ScheduleConfig,
-    /// Thresholds of warnings about speed.
+    /// Thresholds of warnings.
     #[serde(default)]
     pub alerts: AlertsConfig,
     /// Terms of the loss.
@@ -202,7 +206,7 @@ impl CodecConfig {
         let mut config: Self = read_toml(path)?;
         config.check().with_context(|| path.display().to_string())?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let optional = [&mut config.held_out, &mut config.from].into_iter().flatten();
+        let optional = [&mut config.held_out, &mut config.from, &mut config.cache].into_iter().flatten();
         for path in [&mut config.data, &mut config.out, &mut config.work].into_iter().chain(optional) {
             *path = folder.join(&path);
         }
@@ -219,7 +223,16 @@ impl CodecConfig {
         Ok(Self { network, ..without_recipe(WITHOUT_RECIPE, ("from", codec), data, out)? })
     }
 
-    fn check(&self) -> anyhow::Result<()> {
+    /// Returns a configuration that trains a codec of these sizes with recordings.
+    ///
+    /// # Errors
+    /// Returns an error if a path is not UTF-8.
+    pub fn of_sizes(network: CodecNetworkConfig, data: &Path, out: &Path) -> anyhow::Result<Self> {
+        let config: Self = without_recipe(WITHOUT_RECIPE, ("from", out), data, out)?;
+        Ok(Self { network, from: None, ..config })
+    }
+
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         self.network.check()?;
         self.recordings.check()?;
         self.loader.check()?;
@@ -236,7 +249,7 @@ impl CodecConfig {
     /// Returns the settings of the trainer.
     #[must_use]
     pub fn trainer_options(&self) -> TrainerOptions {
-        self.training.trainer_options(&self.work, &self.optimizer, &self.schedule, self.alerts)
+        self.training.trainer_options(&self.work, &self.optimizer, &self.schedule, &self.alerts)
     }
 
     /// Returns where the recordings are, and how crops are cut from them.
@@ -246,12 +259,12 @@ impl CodecConfig {
         DataConfig {
             folder: &self.data,
             held_out: self.held_out.as_deref(),
-            cache: self.work.join("features"),
+            cache: self.cache.clone().unwrap_or_else(|| self.work.join("features")),
             rate,
             recordings: self.recordings,
             knobs: &NO_KNOBS,
             augmentation: self.augmentation,
-            memory: self.loader.cache,
+            memory: self.loader.cache.min(data_shares(self.training.memory)[0]),
             validation_share: self.training.validation_share,
             frames: rate.frames(self.training.clip_seconds),
             seed: self.seed,

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, ensure};
-use ondes_engine::model::{Header, Method, Model, Op, Weights};
+use anyhow::ensure;
+use ondes_engine::model::{Header, Method, Model, Node, Op, Weights};
 use ondes_torch::TorchWeights;
 use ondes_torch::weights::to_plain;
 use tch::{Device, Kind, Tensor};
@@ -22,25 +22,43 @@ pub const BATCHES: u64 = 40;
 /// # Errors
 /// Returns an error if the model is no codec in training.
 pub fn finished(model: &Model, latents: &Tensor) -> anyhow::Result<Model> {
-    let weights = TorchWeights::new(model.weights(), Device::Cpu);
     let latents = latents.to_device(Device::Cpu).to_kind(Kind::Double);
     let mean = latents.mean_dim(1, true, Kind::Double);
     let centred = latents - &mean;
     let covariance = centred.matmul(&centred.transpose(0, 1)) / centred.size()[1] as f64;
     // Rows are components; eigenvalues come in ascending order.
     let components = covariance.linalg_eigh("L").1.transpose(0, 1).flip([0]);
+    with_components(model, &components, &mean)
+}
+
+/// Returns a codec that keeps its latents, but no longer has variances of its own.
+///
+/// # Errors
+/// Returns an error if the model is no codec in training.
+pub fn with_own_latents(model: &Model) -> anyhow::Result<Model> {
+    let split = |node: &&Node| node.name == MEANS;
+    let means = model.method("encode")?.nodes.iter().find(split).map(|node| &node.op);
+    let Some(Op::Split { channels, .. }) = means else { anyhow::bail!("it is no codec in training") };
+    let count = *channels as i64;
+    let kind = (Kind::Double, Device::Cpu);
+    with_components(model, &Tensor::eye(count, kind), &Tensor::zeros([count, 1], kind))
+}
+
+/// Returns a codec whose latents are `components` of those less their `mean`, `[latent, 1]`.
+fn with_components(model: &Model, components: &Tensor, mean: &Tensor) -> anyhow::Result<Model> {
+    let weights = TorchWeights::new(model.weights(), Device::Cpu);
     let get = |node: &str, parameter: &str| weights.get(node, parameter).to_kind(Kind::Double);
 
     let count = components.size()[0];
     let encode = get(DISTRIBUTION, "weight").narrow(0, 0, count);
-    let encode = Tensor::einsum("pl,lck->pck", &[&components, &encode], None::<&[i64]>);
+    let encode = Tensor::einsum("pl,lck->pck", &[components, &encode], None::<&[i64]>);
     let bias = get(DISTRIBUTION, "bias").narrow(0, 0, count) - mean.view(-1);
     let bias = components.mv(&bias);
     // The pitch, if it is one of the latents, follows the others.
     let inputs = get(DECODER_INPUT, "weight");
     let (decode, pitch) = (inputs.narrow(1, 0, count), inputs.narrow(1, count, inputs.size()[1] - count));
     let offset = Tensor::einsum("olk,l->o", &[&decode, &mean.view(-1)], None::<&[i64]>);
-    let decode = Tensor::einsum("olk,pl->opk", &[&decode, &components], None::<&[i64]>);
+    let decode = Tensor::einsum("olk,pl->opk", &[&decode, components], None::<&[i64]>);
     let decode = Tensor::cat(&[decode, pitch], 1);
     let offset = get(DECODER_INPUT, "bias") + offset;
 
@@ -86,20 +104,46 @@ pub fn in_training(finished: &Model, untrained: &Model) -> anyhow::Result<Model>
     let has = |name: &str| anyhow::Ok(*finished.method(name)? == without_variances(untrained.method(name)?));
     let is_equal = finished.header().sample_rate == untrained.header().sample_rate && has("encode")? && has("decode")?;
     ensure!(is_equal, "its network has other sizes than the configuration's");
-    let given: BTreeMap<_, _> = finished.weights().iter().collect();
-    let plain = ondes_engine::model::Tensor::new;
+    let known: BTreeMap<_, _> = untrained.weights().iter().collect();
     let mut weights = Weights::default();
-    for (name, weight) in untrained.weights().iter() {
-        if let Some(&weight) = given.get(name) {
-            weights.insert(name, plain(weight.shape(), weight.floats().into_owned()));
-            continue;
-        }
-        let parameter = name.strip_prefix(DISTRIBUTION).with_context(|| format!("it has no weight {name}"))?;
-        let means = given.get(format!("{MEANS}{parameter}").as_str()).context("it makes no latents")?;
-        let variance = if parameter == ".bias" { LOG_VARIANCE } else { 0.0 };
-        let means = means.floats();
-        let values = means.iter().copied().chain(std::iter::repeat_n(variance, means.len()));
-        weights.insert(name, plain(weight.shape(), values.collect()));
+    for (name, weight) in with_variances(finished)?.weights().iter().filter(|(name, _)| known.contains_key(name)) {
+        weights.insert(name, weight.clone());
     }
     Ok(Model::new(untrained.header().clone(), weights)?)
+}
+
+/// Returns a finished codec of any sizes in the form in which it is trained: its latents begin with the variance of
+/// untrained ones.
+///
+/// # Errors
+/// Returns an error if it makes no latents as `ondes-train codec` does.
+pub fn with_variances(finished: &Model) -> anyhow::Result<Model> {
+    let mut header = finished.header().clone();
+    let mut made = 0;
+    for method in &mut header.methods {
+        let Some(index) = method.nodes.iter().position(|node| node.name == MEANS) else { continue };
+        let latents = &mut method.nodes[index];
+        let Op::Conv1d { outputs, kernel, stride, dilation, groups } = latents.op.clone() else { continue };
+        let op = Op::Conv1d { outputs: 2 * outputs, kernel, stride, dilation, groups };
+        let inputs = std::mem::replace(&mut latents.inputs, vec![DISTRIBUTION.into()]);
+        latents.op = Op::Split { start: 0, channels: outputs };
+        method.nodes.insert(index, Node { name: DISTRIBUTION.into(), inputs, op });
+        made += 1;
+    }
+    ensure!(made > 0, "it has no layer {MEANS:?}; only codecs of `ondes-train codec` can be trained");
+    let plain = ondes_engine::model::Tensor::new;
+    let mut weights = Weights::default();
+    for (name, weight) in finished.weights().iter() {
+        let values = weight.floats();
+        let Some(parameter) = name.strip_prefix(MEANS) else {
+            weights.insert(name, plain(weight.shape(), values.into_owned()));
+            continue;
+        };
+        let variance = if parameter == ".bias" { LOG_VARIANCE } else { 0.0 };
+        let mut shape = weight.shape().to_vec();
+        shape[0] *= 2;
+        let doubled = values.iter().copied().chain(std::iter::repeat_n(variance, values.len()));
+        weights.insert(format!("{DISTRIBUTION}{parameter}"), plain(&shape, doubled.collect()));
+    }
+    Ok(Model::new(header, weights)?)
 }

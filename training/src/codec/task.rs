@@ -18,9 +18,10 @@ use super::tones::{ToneSize, Tones};
 use crate::data::{CropBatch, Dataset, Loader, LoaderStats, Subset};
 use crate::distributed::rows_of;
 use crate::loss::Loss;
+use crate::trainer::guard::with_fewer_rows;
 use crate::trainer::memory;
 use crate::trainer::options::device;
-use crate::trainer::task::{first_non_finite, model_hash};
+use crate::trainer::task::{first_non_finite, model_hash, validation_parts};
 use crate::trainer::{Task, Validation};
 
 /// A-weighted loudness of the loudest recordings in training. A quiet recording would teach a codec for quiet sounds.
@@ -30,6 +31,9 @@ const LOUD_DB: f64 = -50.0;
 const QUIET_DB: f64 = -60.0;
 /// Batches per validation.
 const VALIDATION_BATCHES: u64 = 6;
+/// Crops that the variance of a teacher's latents is measured on, and its least value.
+const TEACHER_ROWS: usize = 32;
+const MIN_VARIANCE: f64 = 1e-6;
 
 /// A codec that learns from recordings.
 pub struct CodecTask {
@@ -49,6 +53,34 @@ pub struct CodecTask {
     /// Delay of the decoded sound, samples.
     delay: i64,
     loss: CodecLoss,
+    teacher: Option<CodecTeacher>,
+}
+
+/// Larger codec whose latents are learnt.
+struct CodecTeacher {
+    graph: TorchGraph,
+    weights: TorchWeights,
+    /// Variance of each latent, `[1, latent, 1]`.
+    variance: Tensor,
+    /// Number of latents without the pitch.
+    latents: i64,
+    /// Weight of the loss.
+    share: f64,
+}
+
+impl CodecTeacher {
+    /// Returns the latents of a batch, without the pitch, `[batch, latent, frame]`.
+    fn latents(&self, batch: &CodecBatch) -> Tensor {
+        let inputs = [batch.sound.shallow_clone()];
+        let all = tch::no_grad(|| self.graph.run(&self.weights, &inputs, batch.noise).swap_remove(0));
+        all.narrow(1, 0, self.latents)
+    }
+
+    /// Returns the mean squared distance of a student's latents, relative to the variance of the teacher's.
+    fn distance(&self, batch: &CodecBatch, student: &Tensor) -> Tensor {
+        let squares = (student - self.latents(batch)).square() / &self.variance;
+        squares.mean(tch::Kind::Float) * self.share
+    }
 }
 
 /// Crops of a step.
@@ -91,16 +123,27 @@ impl CodecTask {
     /// Returns an error if the configuration, the data, the trained codec or the device cannot be used.
     pub fn new(config: CodecConfig) -> anyhow::Result<Self> {
         let untrained = network::untrained(&config)?;
-        let initial = match &config.from {
-            None => untrained,
-            Some(path) => principal::in_training(&file::read(path)?, &untrained)
-                .with_context(|| format!("{}: cannot be trained further", path.display()))?,
-        };
+        let Some(path) = &config.from else { return Self::from_model(untrained, config) };
+        let known = file::read(path)?;
+        // A pruned codec has other sizes than any recipe makes.
+        let is_own = network::sizes(&known).is_ok_and(|sizes| sizes == config.network);
+        let initial = principal::in_training(&known, &untrained)
+            .or_else(|error| if is_own { principal::with_variances(&known) } else { Err(error) });
+        let initial = initial.with_context(|| format!("{}: cannot be trained further", path.display()))?;
+        Self::from_model(initial, config)
+    }
+
+    /// Analyses the data, and starts from a codec in training. Of the configuration's network, rates, bands and
+    /// harmonics are used, and must be the codec's.
+    ///
+    /// # Errors
+    /// As [`CodecTask::new`].
+    pub fn from_model(initial: Model, config: CodecConfig) -> anyhow::Result<Self> {
         let dataset = Arc::new(Dataset::open(&config.data())?);
         let gain = LOUDEST_DB - f64::from(dataset.recordings(Subset::Training).loudest());
         let rate = initial.header().sample_rate;
         Ok(Self {
-            loader: Loader::new(dataset.clone(), config.loader.workers),
+            loader: Loader::new(dataset.clone(), config.loader.workers, memory::data_shares(config.training.memory)[1]),
             process: (0, 1),
             encoder: TorchGraph::new(&network::training_encoder(&initial)?, rate)?,
             pitch_encoder: match config.network.harmonics > 0 && config.loss.tones > 0.0 {
@@ -118,8 +161,51 @@ impl CodecTask {
             ),
             initial,
             dataset,
+            teacher: None,
             config,
         })
+    }
+
+    /// Adds a teacher, whose latents are learnt.
+    ///
+    /// # Errors
+    /// Returns an error if the teacher has other latents, or its latents cannot be computed.
+    pub fn set_teacher(&mut self, teacher: &Model, share: f64) -> anyhow::Result<()> {
+        let device = device(&self.config.training.device)?;
+        let encode = teacher.method("encode").context("the teacher")?;
+        let (theirs, own) = (&encode.outputs[0], &self.initial.method("encode")?.outputs[0]);
+        let rates = (teacher.header().sample_rate, self.sample_rate());
+        ensure!(
+            (theirs.channels, theirs.ratio) == (own.channels, own.ratio) && rates.0 == rates.1,
+            "the teacher has {} latents of {} samples at {} Hz, the student {} of {} at {} Hz; they must be equal",
+            theirs.channels,
+            theirs.ratio,
+            rates.0,
+            own.channels,
+            own.ratio,
+            rates.1
+        );
+        let graph = TorchGraph::new(encode, rates.0)?;
+        let mut teacher = CodecTeacher {
+            graph,
+            weights: TorchWeights::new(teacher.weights(), device),
+            variance: Tensor::ones([1], (tch::Kind::Float, device)),
+            latents: own.channels as i64 - i64::from(self.config.network.harmonics > 0),
+            share,
+        };
+        let crops = self.crops(Subset::Training, 0, 0..TEACHER_ROWS, device)?;
+        let latents = teacher.latents(&crops);
+        teacher.variance = latents.var_dim([0_i64, 2].as_slice(), true, true).clamp_min(MIN_VARIANCE);
+        self.teacher = Some(teacher);
+        Ok(())
+    }
+
+    /// Returns sound as the network hears it, `[batch, 1, samples]`, of the training recordings.
+    ///
+    /// # Errors
+    /// Returns an error if the data cannot be read.
+    pub fn training_sound(&self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<Tensor> {
+        Ok(self.crops(Subset::Training, step, rows, device)?.sound)
     }
 
     /// Returns the dataset.
@@ -169,20 +255,29 @@ impl CodecTask {
         sound.narrow(1, 0, sound.size()[1] - self.delay)
     }
 
-    /// Draws crops of a subset.
-    fn crops(&self, subset: Subset, step: u64, device: Device) -> anyhow::Result<CodecBatch> {
-        let crops = self.dataset.batch(subset, step, 0..self.config.training.batch, device)?;
-        Ok(CodecBatch::new(crops, self.gain, step.into()))
+    /// Draws rows of the crops of a subset.
+    fn crops(&self, subset: Subset, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<CodecBatch> {
+        let noise = Noise { seed: step, first_stream: rows.start as u64 };
+        Ok(CodecBatch::new(self.dataset.batch(subset, step, rows, device)?, self.gain, noise))
     }
 
-    /// Returns means of the latents of the training crops of some steps, `[latent, frame]`.
+    /// Returns means of the latents of the training crops of some steps, `[latent, frame]`, computing up to `rows` crops at
+    /// once.
     ///
     /// # Errors
     /// Returns an error if the data cannot be read.
-    pub fn latents(&self, weights: &TorchWeights, steps: Range<u64>, device: Device) -> anyhow::Result<Tensor> {
+    pub fn latents(
+        &self,
+        weights: &TorchWeights,
+        steps: Range<u64>,
+        device: Device,
+        rows: usize,
+    ) -> anyhow::Result<Tensor> {
         let _no_grad = tch::no_grad_guard();
-        let means = steps.map(|step| {
-            let encoded = self.encoded(weights, &self.crops(Subset::Training, step, device)?);
+        let parts = validation_parts(steps.end - steps.start, self.config.training.batch, rows);
+        let means = parts.map(|(step, rows, _)| {
+            let crops = self.crops(Subset::Training, steps.start + step, rows, device)?;
+            let encoded = self.encoded(weights, &crops);
             anyhow::Ok(encoded.latents.mean.transpose(0, 1).flatten(1, 2))
         });
         Ok(Tensor::cat(&means.collect::<anyhow::Result<Vec<_>>>()?, 1))
@@ -260,25 +355,32 @@ impl Task for CodecTask {
         let decoded = self.decoded(weights, latents.drawn(&noise), octaves, batch.noise);
         let mut loss = self.loss.between(&decoded, &self.target(batch));
         self.loss.add_latents(&mut loss, &latents, pitch.as_ref());
+        if let Some(teacher) = &self.teacher {
+            loss.add("teacher", teacher.distance(batch, &latents.mean));
+        }
         if let Some(heard) = self.heard_in_tones(weights, batch) {
             self.loss.add_tones(&mut loss, &heard);
         }
         loss
     }
 
+    fn validation_rows(&self) -> usize {
+        self.config.training.batch
+    }
+
     /// Returns the mean loss over fixed crops of the validation files, without that of the information.
-    fn validate(&mut self, weights: &TorchWeights, device: Device) -> anyhow::Result<Validation> {
+    fn validate(&mut self, weights: &TorchWeights, device: Device, rows: usize) -> anyhow::Result<Validation> {
         let (mut sum, mut nats) = (0.0, Vec::new());
         let mut sounds = None;
-        for step in 0..VALIDATION_BATCHES {
-            let batch = self.crops(Subset::Validation, step, device)?;
+        for (step, rows, share) in validation_parts(VALIDATION_BATCHES, self.config.training.batch, rows) {
+            let batch = self.crops(Subset::Validation, step, rows, device)?;
             let Encoded { latents, pitch, .. } = self.encoded(weights, &batch);
             let octaves = pitch.map(|pitch| pitch.octaves);
             let decoded = self.decoded(weights, latents.mean.shallow_clone(), octaves, batch.noise);
             let target = self.target(&batch);
-            sum += self.loss.between(&decoded, &target).total.double_value(&[]);
+            sum += share * self.loss.between(&decoded, &target).total.double_value(&[]);
             nats.push(latents.nats());
-            if step == 0 {
+            if sounds.is_none() {
                 let first = |sound: &Tensor| Vec::<f32>::try_from(sound.get(0).view(-1).to_device(Device::Cpu));
                 sounds = Some([first(&target)?, first(&decoded)?]);
             }
@@ -316,6 +418,8 @@ impl Task for CodecTask {
             text("loss", loss),
         ];
         // Older checkpoints know no mixing, and go on without it.
+        identity.extend(recordings.fold_identity());
+        identity.extend(self.teacher.as_ref().map(|teacher| text("teacher", &teacher.share)));
         identity.extend((augmentation.mix > 0.0).then(|| text("augmentation.mix", &augmentation.mix)));
         identity
     }
@@ -353,7 +457,9 @@ impl CodecTask {
     pub fn finished(&self, model: &Model) -> anyhow::Result<Model> {
         let device = device(&self.config.training.device)?;
         let weights = TorchWeights::new(model.weights(), device);
-        let latents = self.latents(&weights, 0..principal::BATCHES, device)?;
+        let (_, latents) = with_fewer_rows("the order of the latents", self.config.training.batch, |rows| {
+            self.latents(&weights, 0..principal::BATCHES, device, rows)
+        })?;
         ensure!(latents.isfinite().all().int64_value(&[]) == 1, "the latents are not finite");
         principal::finished(model, &latents)
     }

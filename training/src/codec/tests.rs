@@ -175,7 +175,7 @@ fn finished_codecs_sound_the_same_and_order_their_latents() {
     let again = principal::in_training(&finished, &untrained).expect("the same sizes");
     assert_close(&played(&again, &sound), &played(&finished, &sound), 1e-6);
     let weights = TorchWeights::new(again.weights(), Device::Cpu);
-    let latents = task.latents(&weights, 0..principal::BATCHES, Device::Cpu).expect("latents");
+    let latents = task.latents(&weights, 0..principal::BATCHES, Device::Cpu, 2).expect("latents");
     let (mean, variance) = (latents.mean_dim(1, false, Kind::Float), latents.var_dim(1, true, false));
     assert!(mean.abs().max().double_value(&[]) < 1e-4);
     let variance = Vec::<f32>::try_from(variance).expect("numbers");
@@ -242,7 +242,7 @@ fn codecs_learn_and_go_on() {
     let start = |config: CodecConfig| {
         let mut task = CodecTask::new(config).expect("a task");
         let weights = TorchWeights::new(task.initial().weights(), Device::Cpu);
-        task.validate(&weights, Device::Cpu).expect("a loss").loss
+        task.validate(&weights, Device::Cpu, usize::MAX).expect("a loss").loss
     };
     let untrained = start(further.clone());
     further.from = Some(folder.path().join("a.ondes"));

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::augmentation::Augmentation;
 use super::features::FeatureRate;
+use super::folds::{Fold, FoldBy};
 use super::knobs::RecordedKnob;
 use crate::training_config::bytes;
 
@@ -24,11 +25,16 @@ pub struct RecordingsConfig {
     pub match_levels: Option<bool>,
     /// Interval, in recorded pitches, of those that are not learnt but measured at the end; 0 for none.
     pub held_out_pitch: usize,
+    /// Fold to validate on, such as "2/5", instead of `training.validation_share`; `--folds` sets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fold: Option<Fold>,
+    /// What folds are made of.
+    pub fold_by: FoldBy,
 }
 
 impl Default for RecordingsConfig {
     fn default() -> Self {
-        Self { high_pass: 30, match_levels: None, held_out_pitch: 0 }
+        Self { high_pass: 30, match_levels: None, held_out_pitch: 0, fold: None, fold_by: FoldBy::default() }
     }
 }
 
@@ -37,6 +43,11 @@ impl RecordingsConfig {
     #[must_use]
     pub fn match_levels(&self) -> bool {
         self.match_levels.unwrap_or(false)
+    }
+
+    /// Returns the fold for the identity of a run, if there is one: older checkpoints know none.
+    pub(crate) fn fold_identity(&self) -> Option<(String, String)> {
+        self.fold.map(|fold| ("recordings.fold".to_owned(), format!("{fold} by {:?}", self.fold_by).to_lowercase()))
     }
 
     /// Checks the ranges.

@@ -195,7 +195,12 @@ impl Dataset {
         all.store.set_cache(config.memory);
         let named = || config.folder.display().to_string();
         let (learnt, held_out) = hold_out(&all, config.recordings.held_out_pitch).with_context(named)?;
-        let split = Self::split(&learnt, config.validation_share, config.frames);
+        let split = match config.recordings.fold {
+            Some(fold) => fold
+                .split(&learnt, config.recordings.fold_by)
+                .map(|[training, validation]| Self::of_parts(&learnt, training, validation, config.frames)),
+            None => Self::split(&learnt, config.validation_share, config.frames),
+        };
         let split = split.with_context(named)?;
         let held_out = config.held_out.map(open).transpose()?.or(held_out);
         Ok(Self { seed: config.seed, augmentation: config.augmentation, all, held_out, ..split })
@@ -220,8 +225,12 @@ impl Dataset {
             let is_validation = (index + 1).is_multiple_of(every) && validation.len() < validation_files;
             if is_validation { validation.push(recording) } else { training.push(recording) }
         }
+        Ok(Self::of_parts(all, training, validation, frames))
+    }
+
+    fn of_parts(all: &Recordings, training: Vec<usize>, validation: Vec<usize>, frames: usize) -> Self {
         let part = |indices| Part::new(all.subset(indices));
-        Ok(Self {
+        Self {
             training: part(training),
             validation: part(validation),
             frames,
@@ -229,7 +238,7 @@ impl Dataset {
             augmentation: Augmentation::default(),
             all: all.clone(),
             held_out: None,
-        })
+        }
     }
 
     fn part(&self, subset: Subset) -> &Part {

@@ -17,11 +17,10 @@ use tch::Device;
 
 use super::crops::{Crop, CropBatch, Dataset, Subset};
 use super::store::Reads;
+use crate::trainer::kineto::in_range;
 
 /// Steps in the queue, at first and at most.
 const DEPTH: (u64, u64) = (2, 32);
-/// Memory for crops in the queue, bytes.
-const QUEUE_BYTES: usize = 256 << 20;
 /// Share of the time that the trainer may wait before the loader grows.
 const PATIENCE: f64 = 0.005;
 /// Steps between two decisions whether to grow.
@@ -62,6 +61,8 @@ pub struct Loader {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     max_workers: usize,
+    /// Most memory for crops in the queue, bytes.
+    queue_bytes: u64,
     decided: (Instant, f64, u32),
 }
 
@@ -89,14 +90,16 @@ struct Queue {
 }
 
 impl Loader {
-    /// Creates a loader of the training crops. With 0 workers, their number follows from the trainer's wait.
+    /// Creates a loader of the training crops, whose queue takes up to `queue_bytes`. With 0 workers, their number follows
+    /// from the trainer's wait.
     #[must_use]
-    pub fn new(dataset: Arc<Dataset>, workers: usize) -> Self {
+    pub fn new(dataset: Arc<Dataset>, workers: usize, queue_bytes: u64) -> Self {
         let queue = Queue { depth: DEPTH.0, ..Queue::default() };
         let shared = Arc::new(Shared { dataset, queue: Mutex::new(queue), changed: Condvar::new() });
         let cores = available_parallelism().map_or(1, usize::from);
         let max_workers = if workers == 0 { cores } else { workers };
-        let mut loader = Self { shared, threads: Vec::new(), max_workers, decided: (Instant::now(), 0.0, 0) };
+        let mut loader =
+            Self { shared, threads: Vec::new(), max_workers, queue_bytes, decided: (Instant::now(), 0.0, 0) };
         (0..workers.max(1)).for_each(|_| loader.add_worker());
         loader
     }
@@ -122,6 +125,7 @@ impl Loader {
         let mut queue = lock(&self.shared.queue);
         if own != queue.rows {
             queue.rows = own;
+            queue.depth = queue.depth.min(self.deepest(&queue));
             queue.restart(step);
             self.shared.changed.notify_all();
         }
@@ -169,13 +173,18 @@ impl Loader {
             return;
         }
         let mut queue = lock(&self.shared.queue);
-        let most = QUEUE_BYTES / (queue.rows.len() * self.shared.dataset.crop_bytes()).max(1);
-        queue.depth = (2 * queue.depth).min(DEPTH.1).min(most as u64).max(1);
+        queue.depth = (2 * queue.depth).min(DEPTH.1).min(self.deepest(&queue));
         drop(queue);
         self.shared.changed.notify_all();
         if self.threads.len() < self.max_workers {
             self.add_worker();
         }
+    }
+
+    /// Returns the most steps that the memory of the queue holds, one at least.
+    fn deepest(&self, queue: &Queue) -> u64 {
+        let step = queue.rows.len() * self.shared.dataset.crop_bytes();
+        (self.queue_bytes / (step as u64).max(1)).max(1)
     }
 
     /// Returns what has been done so far.
@@ -270,7 +279,9 @@ impl Shared {
             };
             drop(queue);
             let started = Instant::now();
-            let cut = catch_unwind(AssertUnwindSafe(|| self.dataset.crop(Subset::Training, step, row)));
+            let cut = catch_unwind(AssertUnwindSafe(|| {
+                in_range(c"loader", || self.dataset.crop(Subset::Training, step, row))
+            }));
             let crop = cut.unwrap_or_else(|_| Err(anyhow!("a thread that reads the data has crashed")));
             queue = lock(&self.queue);
             queue.put((step, row), crop, started.elapsed());

@@ -8,6 +8,7 @@ pub mod config;
 pub mod crops;
 pub mod envelope;
 pub mod features;
+pub mod folds;
 pub mod knobs;
 pub mod loader;
 pub mod pieces;
@@ -19,7 +20,7 @@ pub mod store;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use ondes_engine::media::FILE_EXTENSIONS;
 use ondes_engine::model::Kind;
 
@@ -27,9 +28,10 @@ pub use augmentation::Augmentation;
 pub use config::{DataConfig, LoaderConfig, RecordingsConfig};
 pub use crops::{CropBatch, Dataset, Subset};
 pub use features::{FeatureRate, Features};
+pub use folds::{Fold, FoldBy};
 pub use knobs::RecordedKnob;
 pub use loader::{Loader, LoaderStats};
-pub use prepare::{PrepareOptions, prepare};
+pub use prepare::{PrepareOptions, prepare, prepare_again};
 pub use shard::{DataFormat, SoundFormat};
 pub use store::Recordings;
 
@@ -39,32 +41,30 @@ use crate::config::Config;
 /// Characters of the hash in the name of a dataset in a work folder.
 const NAME_HASH: usize = 12;
 
-/// Opens the recordings of a folder: a dataset as it is; the audio files of any other folder are prepared in a folder
-/// below `cache` first, with a [high-pass filter](DataFormat::high_pass).
+/// Opens the recordings of a folder: a dataset of these rates as it is; one of other rates and the audio files of any
+/// other folder are prepared in a folder below `cache` first, files with a [high-pass filter](DataFormat::high_pass).
 ///
 /// # Errors
-/// Returns an error if a dataset has other rates, or a folder of audio files cannot be prepared.
+/// Returns an error if a dataset is damaged, or a folder cannot be prepared.
 pub fn open_folder(folder: &Path, cache: &Path, rate: FeatureRate, high_pass: u16) -> anyhow::Result<Recordings> {
+    let absolute = folder.canonicalize().with_context(|| format!("{}: cannot be read", folder.display()))?;
+    let name = absolute.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let prepared = |high_pass: u16| {
+        let identity = format!("{} {} {} {high_pass}", absolute.display(), rate.sample_rate, rate.hop);
+        let hash = &blake3::hash(identity.as_bytes()).to_hex()[..NAME_HASH];
+        (cache.join(format!("{name}-{hash}")), DataFormat { rate, sound: SoundFormat::default(), high_pass })
+    };
     if folder.is_dir() && !store::shard_paths(folder)?.is_empty() {
         let recordings = Recordings::open(folder)?;
-        let own = recordings.store.format().rate;
-        ensure!(
-            own == rate,
-            "{}: was prepared at {} Hz with a hop of {}; the model needs {} Hz and {}",
-            folder.display(),
-            own.sample_rate,
-            own.hop,
-            rate.sample_rate,
-            rate.hop
-        );
-        return Ok(recordings);
+        let own = recordings.store.format();
+        if own.rate == rate {
+            return Ok(recordings);
+        }
+        let (dataset, format) = prepared(own.high_pass);
+        prepare_again(&recordings.store, &dataset, &PrepareOptions::new(format))?;
+        return Recordings::open(&dataset);
     }
-    let format = DataFormat { rate, sound: SoundFormat::default(), high_pass };
-    let absolute = folder.canonicalize().with_context(|| format!("{}: cannot be read", folder.display()))?;
-    let identity = format!("{} {} {} {high_pass}", absolute.display(), rate.sample_rate, rate.hop);
-    let hash = &blake3::hash(identity.as_bytes()).to_hex()[..NAME_HASH];
-    let name = absolute.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let dataset = cache.join(format!("{name}-{hash}"));
+    let (dataset, format) = prepared(high_pass);
     prepare(&[folder.to_owned()], &dataset, &PrepareOptions::new(format))?;
     Recordings::open(&dataset)
 }

@@ -72,26 +72,58 @@ impl Cut {
     }
 }
 
-/// Decodes a file and calls `emit` with its pieces in order, until that returns false. The last piece is padded with
-/// silence to whole frames.
+/// Sound of a recording, block by block.
+pub struct SoundStream<'a> {
+    /// Name, for errors.
+    pub name: String,
+    /// Sample rate, Hz.
+    pub sample_rate: u32,
+    /// Frequency below which it is to be attenuated, Hz; 0 if it is filtered already.
+    pub high_pass: u16,
+    /// Replaces the content of the buffer by the next block; returns false at the end.
+    pub next: Box<dyn FnMut(&mut Vec<f32>) -> anyhow::Result<bool> + 'a>,
+}
+
+impl SoundStream<'static> {
+    /// Opens a file, whose channels are mixed to one.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be decoded.
+    pub fn open(path: &Path, high_pass: u16) -> anyhow::Result<Self> {
+        let mut decoder = Decoder::open(path)?;
+        let (sample_rate, scale) = (decoder.sample_rate(), 1.0 / decoder.channels() as f32);
+        let mut block = Vec::new();
+        let next = move |mono: &mut Vec<f32>| {
+            let more = decoder.next(&mut block)?;
+            mono.clear();
+            if more {
+                let sum = |frame: usize| block.iter().map(|channel: &Vec<f32>| channel[frame]).sum::<f32>();
+                mono.extend((0..block[0].len()).map(|frame| scale * sum(frame)));
+            }
+            Ok(more)
+        };
+        Ok(Self { name: display_name(path), sample_rate, high_pass, next: Box::new(next) })
+    }
+}
+
+/// Resamples a recording and calls `emit` with its pieces in order, until that returns false. The last piece is padded
+/// with silence to whole frames.
 ///
 /// # Errors
-/// Returns an error if the file cannot be decoded.
-pub fn cut(path: &Path, format: DataFormat, mut emit: impl FnMut(Piece) -> bool) -> anyhow::Result<()> {
+/// Returns an error if the sound cannot be read.
+pub fn cut(mut stream: SoundStream<'_>, format: DataFormat, mut emit: impl FnMut(Piece) -> bool) -> anyhow::Result<()> {
     let cut = Cut::new(format);
     let hop = format.rate.hop;
-    let mut decoder = Decoder::open(path)?;
-    let resampler = StreamResampler::new(decoder.sample_rate(), format.rate.sample_rate);
-    let mut resampler = resampler.with_context(|| display_name(path))?;
+    let resampler = StreamResampler::new(stream.sample_rate, format.rate.sample_rate);
+    let mut resampler = resampler.with_context(|| stream.name.clone())?;
     let mut ahead = resampler.latency();
     // Sound from the frame `start`, as far as a piece still needs it.
     let (mut sound, mut start, mut first_frame) = (Vec::<f32>::new(), 0, 0);
-    let rumble = f64::from(format.high_pass);
+    let rumble = f64::from(stream.high_pass);
     let mut high_pass = (rumble > 0.0).then(|| Biquad::high_pass(rumble, format.rate.sample_rate));
-    let (mut block, mut mono) = (Vec::new(), Vec::new());
-    let scale = 1.0 / decoder.channels() as f32;
+    let mut mono = Vec::new();
     loop {
-        let more = decoder.next(&mut block)?;
+        let more = (stream.next)(&mut mono)?;
         let mut collect = |samples: &[f32]| {
             let dropped = ahead.min(samples.len());
             ahead -= dropped;
@@ -100,9 +132,6 @@ pub fn cut(path: &Path, format: DataFormat, mut emit: impl FnMut(Piece) -> bool)
             high_pass.iter_mut().for_each(|filter| filter.process(&mut sound[from..]));
         };
         if more {
-            mono.clear();
-            let sum = |frame: usize| block.iter().map(|channel: &Vec<f32>| channel[frame]).sum::<f32>();
-            mono.extend((0..block[0].len()).map(|frame| scale * sum(frame)));
             resampler.push(&mono, &mut collect);
         } else {
             resampler.finish(&mut collect);

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, bail, ensure};
@@ -17,9 +17,9 @@ use ondes_engine::sync::lock;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::pieces::{AnalysedPiece, Piece, cut};
+use super::pieces::{AnalysedPiece, Piece, SoundStream, cut};
 use super::shard::{DataFormat, EXTENSION, Shard, ShardWriter, Source};
-use super::store::{RecordedRows, recorded_rows, shard_paths};
+use super::store::{RecordedRows, Store, recorded_rows, shard_paths};
 
 /// Sizes, times and hashes of the files at the last preparation. Only saves time: without it, all are hashed again.
 const STAMPS: &str = "sources.json";
@@ -62,10 +62,27 @@ pub struct Summary {
     pub dropped: usize,
 }
 
-/// File of the folders.
+/// Recording to analyse.
 struct Found {
-    path: PathBuf,
+    origin: Origin,
     source: Source,
+}
+
+/// Place of a recording's sound.
+enum Origin {
+    /// Audio file.
+    File(PathBuf),
+    /// Recording of another dataset.
+    Stored(Arc<Store>, usize),
+}
+
+impl Origin {
+    fn stream(&self, format: DataFormat) -> anyhow::Result<SoundStream<'_>> {
+        match self {
+            Self::File(path) => SoundStream::open(path, format.high_pass),
+            Self::Stored(store, recording) => Ok(store.stream(*recording)),
+        }
+    }
 }
 
 /// Identity of a file by its metadata, and its hash.
@@ -82,6 +99,28 @@ struct Stamp {
 /// Returns an error if there is no audio, a file cannot be decoded, or the dataset cannot be written. What was complete
 /// before stays.
 pub fn prepare(folders: &[PathBuf], out: &Path, options: &PrepareOptions) -> anyhow::Result<Summary> {
+    prepare_found(out, options, || find(folders, out))
+}
+
+/// Prepares a dataset of another one, whose sound is filtered already, at other rates.
+///
+/// # Errors
+/// Returns an error if that cannot be read, or the new one cannot be written.
+pub fn prepare_again(store: &Arc<Store>, out: &Path, options: &PrepareOptions) -> anyhow::Result<Summary> {
+    let recordings = store.recordings().iter().enumerate();
+    let found = recordings.map(|(index, recording)| Found {
+        origin: Origin::Stored(store.clone(), index),
+        source: recording.source.clone(),
+    });
+    prepare_found(out, options, || Ok(found.collect()))
+}
+
+/// Prepares a dataset of recordings that are listed once no other process prepares it.
+fn prepare_found(
+    out: &Path,
+    options: &PrepareOptions,
+    find: impl FnOnce() -> anyhow::Result<Vec<Found>>,
+) -> anyhow::Result<Summary> {
     let unwritable = || format!("{}: cannot be written", out.display());
     fs::create_dir_all(out).with_context(unwritable)?;
     let lock_file = File::create(out.join(LOCK)).with_context(unwritable)?;
@@ -91,7 +130,7 @@ pub fn prepare(folders: &[PathBuf], out: &Path, options: &PrepareOptions) -> any
         lock_file.lock().with_context(unwritable)?;
     }
     files::remove_abandoned(out, |name| name.ends_with(EXTENSION)).with_context(unwritable)?;
-    let found = find(folders, out)?;
+    let found = find()?;
     let wanted: BTreeSet<&Source> = found.iter().map(|found| &found.source).collect();
     let mut summary = Summary { recordings: found.len(), ..Summary::default() };
     let mut shards = open_shards(out, options)?;
@@ -156,7 +195,9 @@ fn find(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<Found>> {
         written.with_context(|| format!("{}: cannot be written", stamps_path.display()))?;
     }
     let found = stamps.into_iter().zip(paths.into_values());
-    Ok(found.map(|((name, stamp), path)| Found { path, source: Source { name, hash: stamp.hash } }).collect())
+    Ok(found
+        .map(|((name, stamp), path)| Found { origin: Origin::File(path), source: Source { name, hash: stamp.hash } })
+        .collect())
 }
 
 /// Opens the shards that are there. Damaged ones are reported and removed: their recordings are analysed again.
@@ -256,13 +297,14 @@ fn analyse(
         }
         scope.spawn(move || {
             for (index, (found, from)) in recordings.iter().enumerate() {
-                let done = cut(&found.path, format, |piece| {
+                let emit = |piece: Piece| {
                     if piece.end() <= *from {
                         return true;
                     }
                     let (reply, analysed) = sync_channel(1);
                     to_workers.send((piece, reply)).is_ok() && to_writer.send(Message::Piece(index, analysed)).is_ok()
-                });
+                };
+                let done = found.origin.stream(format).and_then(|stream| cut(stream, format, emit));
                 let message = done.map_or_else(Message::Failed, |()| Message::End);
                 if to_writer.send(message).is_err() {
                     return;

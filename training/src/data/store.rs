@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::features::Features;
 use super::knobs::{self, RecordedKnob};
+use super::pieces::SoundStream;
 use super::shard::{self, DataFormat, Row, Shard, Source, quantile};
 
 /// Largest gain that brings recordings to one level, dB: less than what makes a silent one loud.
@@ -178,6 +179,22 @@ impl Store {
         cache.reads.bytes += shard.row_bytes(position.1);
         cache.rows.put(position, row.clone());
         Ok(row)
+    }
+
+    /// Returns the sound of a recording, row by row.
+    pub(super) fn stream(&self, recording: usize) -> SoundStream<'_> {
+        let mut rows = self.recordings[recording].rows.iter();
+        let next = move |block: &mut Vec<f32>| {
+            let Some(&(shard, row)) = rows.next() else { return Ok(false) };
+            *block = self.shards[shard].read(row)?.sound;
+            Ok(true)
+        };
+        SoundStream {
+            name: self.recordings[recording].source.name.clone(),
+            sample_rate: self.format.rate.sample_rate,
+            high_pass: 0,
+            next: Box::new(next),
+        }
     }
 
     /// Reads a whole recording.

@@ -251,7 +251,7 @@ fn the_loader_takes_the_crops_of_each_step_in_any_order() {
     let (folder, _sounds, _) = recordings(&[1.0, 0.4, 3.3, 5.0]);
     let dataset = Arc::new(dataset(folder.path()));
     for workers in [0, 1, 3] {
-        let mut loader = Loader::new(dataset.clone(), workers);
+        let mut loader = Loader::new(dataset.clone(), workers, u64::MAX);
         let mut check = |step: u64, rows: Range<usize>, own: Range<usize>| {
             let taken = loader.take(step, rows.clone(), own, Device::Cpu).expect("it is read");
             let cut = dataset.batch(Subset::Training, step, rows, Device::Cpu).expect("it is read");
@@ -297,7 +297,7 @@ fn a_shard_that_is_damaged_while_training_is_told() {
     let dataset = dataset(folder.path());
     dataset.recordings(Subset::Training).store.set_cache(1);
     let dataset = Arc::new(dataset);
-    let mut loader = Loader::new(dataset, 2);
+    let mut loader = Loader::new(dataset, 2, u64::MAX);
     loader.take(0, 0..4, 0..4, Device::Cpu).expect("it is read");
     let prepared =
         fs::read_dir(folder.path().join("work/features")).expect("a folder").next().expect("one").expect("it");
@@ -436,4 +436,30 @@ fn settings_suit_the_recordings() {
     let stated = "pitch_detail = 20.0\n[augmentation]\ngain = 3.0\n[recordings]\nmatch_levels = false\n";
     assert_eq!(settings(&filled("notes", stated)), ([1.0, 3.0, 20.0, 0.2], false));
     assert_eq!(settings(&filled("phrases", stated)), ([0.0, 3.0, 20.0, 0.3], false));
+}
+
+#[test]
+fn a_dataset_serves_other_rates() {
+    let (folder, sounds, out) = recordings(&[3.0, 1.3]);
+    prepared(&sounds, &out, &options(SoundFormat::F32));
+    let cache = folder.path().join("cache");
+    let rate = FeatureRate { hop: 256, ..RATE };
+    let again = open_folder(&out, &cache, rate, 30).expect("it is analysed again");
+    let format = again.store.format();
+    assert_eq!((format.rate, format.high_pass), (rate, 0), "its sound is that of the dataset");
+    let direct = cache.join("direct");
+    prepared(&sounds, &direct, &PrepareOptions::new(DataFormat { rate, sound: SoundFormat::F32, high_pass: 0 }));
+    let made = fs::read_dir(&cache).expect("a folder").filter_map(|entry| Some(entry.ok()?.path()));
+    let made = made.filter(|path| *path != direct).collect::<Vec<_>>();
+    for ((name, own), (named, row)) in content(&made[0]).into_iter().zip(content(&direct)) {
+        assert_eq!(name, named);
+        // The end of a recording is padded to whole frames of both lengths.
+        let frames = row.pitch.len() - 2;
+        assert_eq!(own.sound[..frames * 256], row.sound[..frames * 256]);
+        assert_eq!((&own.pitch[..frames], &own.loudness[..frames]), (&row.pitch[..frames], &row.loudness[..frames]));
+    }
+    let stamp = |path: &Path| fs::metadata(&shard_paths(path).expect("shards")[0]).expect("a file").modified().ok();
+    let before = stamp(&made[0]);
+    open_folder(&out, &cache, rate, 30).expect("it is there already");
+    assert_eq!(stamp(&made[0]), before);
 }

@@ -2,25 +2,33 @@
 
 use std::path::Path;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use ondes_engine::files;
 use ondes_engine::model::{Control, Kind, Model, Weights, file};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::capture::architecture::Architecture;
+use crate::codec::config::CodecNetworkConfig;
+use crate::codec::principal::with_own_latents;
+use crate::codec::{self, CodecConfig};
 use crate::config::{Config, NetworkConfig};
 use crate::network;
+use crate::prior::config::PriorNetworkConfig;
+use crate::prior::knobs::uncalibrated;
+use crate::prior::{self, PriorConfig};
 use crate::training_config::MAX_BYTES;
 
-/// Part of a `fit` recipe that a student needs.
+/// Part of a recipe that a student needs.
 #[derive(Deserialize)]
-struct Recipe {
+#[serde(bound(deserialize = "N: DeserializeOwned + Default"))]
+struct Recipe<N> {
     #[serde(default)]
-    network: NetworkConfig,
+    network: N,
 }
 
 /// Makes the student of a teacher from a description: a model file, which keeps its weights; for a capture, the name of
-/// an [`Architecture`]; for an instrument, a TOML file whose table `network` gives its sizes.
+/// an [`Architecture`]; for others, a TOML file whose table `network` gives the sizes.
 ///
 /// # Errors
 /// Returns an error if there is no such file or size, or its kind or sample rate differs from the teacher's.
@@ -34,7 +42,8 @@ pub fn student(description: &str, teacher: &Model, seed: u64) -> anyhow::Result<
         match header.kind {
             Kind::Effect => Architecture::named(description)?.untrained(seed, header.sample_rate)?,
             Kind::Instrument => instrument(path, teacher, seed)?,
-            _ => bail!("only instruments and captures can be distilled"),
+            Kind::Codec => codec(path, seed)?,
+            Kind::Generator => generator(path, teacher, seed)?,
         }
     };
     let student_header = student.header();
@@ -48,11 +57,34 @@ pub fn student(description: &str, teacher: &Model, seed: u64) -> anyhow::Result<
     Ok(Model::new(student_header, student.weights().clone())?)
 }
 
-fn instrument(path: &Path, teacher: &Model, seed: u64) -> anyhow::Result<Model> {
+/// Reads the table `network` of a recipe.
+fn network_of<N: DeserializeOwned + Default>(path: &Path) -> anyhow::Result<N> {
     let name = path.display();
     let text = files::read_to_string(path, MAX_BYTES).with_context(|| format!("{name}: cannot be read"))?;
-    let Recipe { network } =
+    let recipe: Recipe<N> =
         toml::from_str(&text).map_err(|error| anyhow::anyhow!("{name}: {}", error.message().replace('\n', " ")))?;
+    Ok(recipe.network)
+}
+
+/// Makes an untrained codec, which in the form to play has no variances.
+fn codec(path: &Path, seed: u64) -> anyhow::Result<Model> {
+    let network: CodecNetworkConfig = network_of(path)?;
+    let config = CodecConfig { seed, ..CodecConfig::of_sizes(network, Path::new("."), Path::new("student.ondes"))? };
+    config.check().with_context(|| path.display().to_string())?;
+    with_own_latents(&codec::network::untrained(&config)?)
+}
+
+/// Makes an untrained generator with the codec, the inputs and the knobs of a teacher.
+fn generator(path: &Path, teacher: &Model, seed: u64) -> anyhow::Result<Model> {
+    let network: PriorNetworkConfig = network_of(path)?;
+    network.check().with_context(|| path.display().to_string())?;
+    let config = PriorConfig::of_recordings(Path::new("."), Path::new("student.ondes"))?;
+    prior::network::untrained_like(&uncalibrated(teacher)?, &PriorConfig { seed, network, ..config })
+}
+
+fn instrument(path: &Path, teacher: &Model, seed: u64) -> anyhow::Result<Model> {
+    let name = path.display();
+    let network: NetworkConfig = network_of(path)?;
     let performance = teacher.header().performance.unwrap_or_default();
     let config = Config { seed, network, performance, ..Config::new(".".into(), ".".into(), ".".into()) };
     config.check().with_context(|| name.to_string())?;

@@ -51,7 +51,7 @@ pub trait Optimizer {
     /// needs it at other weights.
     ///
     /// # Errors
-    /// Returns the error of `gradient`.
+    /// Returns the error of `gradient`; weights and state are then as before.
     fn step(
         &mut self,
         parameters: &mut Parameters,

@@ -141,14 +141,12 @@ impl Optimizer for Sophia {
         gradient: GradientSource<'_>,
     ) -> anyhow::Result<()> {
         let SophiaConfig { beta1, gamma, epsilon, every, .. } = self.config;
-        tch::no_grad(|| {
-            let gradient = &*parameters.gradients() * (1.0 - beta1);
-            let _ = self.first.g_mul_scalar_(beta1).g_add_(&gradient);
-        });
+        let own = tch::no_grad(|| &*parameters.gradients() * (1.0 - beta1));
         if (step.number - 1).is_multiple_of(every) {
             self.estimate(parameters, step.number, gradient)?;
         }
         tch::no_grad(|| {
+            let _ = self.first.g_mul_scalar_(beta1).g_add_(&own);
             parameters.decay(step.rate, step.weight_decay);
             let denominator = (&self.hessian * gamma).clamp_min(epsilon);
             parameters.subtract(&(&self.first / denominator).clamp(-1.0, 1.0), step.rate);

@@ -49,8 +49,11 @@ pub struct PriorConfig {
     pub from: Option<PathBuf>,
     /// Model file to write.
     pub out: PathBuf,
-    /// Folder for analysed audio and checkpoints.
+    /// Folder for checkpoints, and for analysed audio without `cache`.
     pub work: PathBuf,
+    /// Folder for analysed audio, which several recipes may share; by default in the work folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<PathBuf>,
     /// Seed of initial weights, crops and noise.
     #[serde(default)]
     pub seed: u64,
@@ -72,7 +75,7 @@ pub struct PriorConfig {
     /// Schedule of the learning rate.
     #[serde(default)]
     pub schedule: ScheduleConfig,
-    /// Thresholds of warnings about speed.
+    /// Thresholds of warnings.
     #[serde(default)]
     pub alerts: AlertsConfig,
 }
@@ -118,7 +121,7 @@ impl Default for PriorNetworkConfig {
 }
 
 impl PriorNetworkConfig {
-    fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         ensure!((4..=4096).contains(&self.units), "network.units must be 4 to 4096");
         ensure!(self.layers <= 8, "network.layers must be 0 to 8");
         ensure!(self.attention_layers <= 16, "network.attention_layers must be 0 to 16");
@@ -173,7 +176,7 @@ impl PriorConfig {
         config.check().with_context(|| path.display().to_string())?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let paths = [&mut config.codec, &mut config.data, &mut config.out, &mut config.work];
-        for path in paths.into_iter().chain(&mut config.from) {
+        for path in paths.into_iter().chain(&mut config.from).chain(&mut config.cache) {
             *path = folder.join(&path);
         }
         Ok(config)
@@ -191,6 +194,14 @@ impl PriorConfig {
         Ok(config)
     }
 
+    /// Returns a configuration that trains a generator with recordings.
+    ///
+    /// # Errors
+    /// Returns an error if a path is not UTF-8.
+    pub fn of_recordings(data: &Path, out: &Path) -> anyhow::Result<Self> {
+        without_recipe(WITHOUT_RECIPE, ("codec", out), data, out)
+    }
+
     fn check(&self) -> anyhow::Result<()> {
         self.network.check()?;
         self.recordings.check()?;
@@ -202,6 +213,6 @@ impl PriorConfig {
     /// Returns the settings of the trainer.
     #[must_use]
     pub fn trainer_options(&self) -> TrainerOptions {
-        self.training.trainer_options(&self.work, &self.optimizer, &self.schedule, self.alerts)
+        self.training.trainer_options(&self.work, &self.optimizer, &self.schedule, &self.alerts)
     }
 }

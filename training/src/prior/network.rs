@@ -507,6 +507,35 @@ pub fn conditions(generator: &Model) -> anyhow::Result<Vec<Condition>> {
     measured.map(condition).collect()
 }
 
+/// Returns an untrained generator of other sizes with the codec, the inputs and the knobs of another one.
+///
+/// # Errors
+/// Returns an error if that is no generator of [`untrained`], or the sizes make no valid model.
+pub fn untrained_like(generator: &Model, config: &PriorConfig) -> anyhow::Result<Model> {
+    let nodes = &generator.method(PRIOR)?.nodes;
+    let measured = |condition: Condition| {
+        let scaled = format!("prior.{}.scaled", condition.name());
+        let spread = match nodes.iter().find(|node| node.name == scaled).map(|node| &node.op) {
+            Some(Op::Affine { scale, offset }) if condition != Condition::Bars => {
+                Spread { mean: -offset / scale, deviation: 1.0 / scale }
+            }
+            _ => Spread { mean: 0.0, deviation: 1.0 },
+        };
+        let control = generator.header().controls.iter().find(|control| control.name == condition.control());
+        let range = control.map_or((0.0, 1.0), |control| (control.min, control.max));
+        let names = if condition == Condition::Style { 1 + range.1 as usize } else { 0 };
+        MeasuredCondition { condition, spread, range, names: vec![String::new(); names] }
+    };
+    let conditions: Vec<MeasuredCondition> = conditions(generator)?.into_iter().map(measured).collect();
+    let mut config = config.clone();
+    config.network.recall = recalled_bars(generator)?.into_iter().max().unwrap_or(0);
+    let student = untrained(&config, &codec_of(generator)?, &spreads(generator)?, &conditions)?;
+    let mut header = student.header().clone();
+    // Other controls would be other parameters in the player.
+    header.controls.clone_from(&generator.header().controls);
+    Ok(Model::new(header, student.weights().clone())?)
+}
+
 /// Returns how many bars before each input for the latents of a bar before lies, in the order of the ports.
 ///
 /// # Errors

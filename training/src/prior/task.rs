@@ -1,13 +1,14 @@
 //! Training of priors, as a task of the trainer.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::{Context, ensure};
 use ondes_engine::Kernels;
 use ondes_engine::executor::{ExecutorOptions, ExecutorSelection};
-use ondes_engine::model::{Kind as ModelKind, Measure, Model, Training, file};
+use ondes_engine::model::{Kind as ModelKind, Measure, Model, Port, Training, file};
 use ondes_kernels::FlushToZero;
-use ondes_torch::{TorchGraph, TorchWeights};
+use ondes_torch::{RecurrentState, TorchGraph, TorchWeights};
 use tch::{Device, Kind, Tensor};
 
 use super::conditions::{Condition, bars};
@@ -16,8 +17,10 @@ use super::knobs;
 use super::latents::{CropSource, Crops, LatentStream, RecalledBars, feature_rate, scaled};
 use super::likelihood::{Mixture, linear_nats, memoryless_nats};
 use super::network::{self, PRIOR};
-use crate::data::{Augmentation, DataConfig, Dataset, Subset};
+use crate::data::{Augmentation, DataConfig, Dataset, FeatureRate, RecordingsConfig, Subset};
+use crate::feature_matching::FeatureMatching;
 use crate::loss::Loss;
+use crate::trainer::guard::with_fewer_rows;
 use crate::trainer::memory;
 use crate::trainer::task::{first_non_finite, model_hash};
 use crate::trainer::{Task, Validation};
@@ -30,6 +33,8 @@ pub const DEVIATION: &str = "deviation of generated latents";
 const GENERATED_S: f64 = 60.0;
 /// Most crops that are validated; they are spread over the recordings.
 const VALIDATION_CROPS: u64 = 64;
+/// Outputs of the graph that tell the mixture; a teacher's features follow.
+const MIXTURE_OUTPUTS: usize = 3;
 /// Crops that are validated at once.
 const VALIDATION_ROWS: u64 = 8;
 
@@ -46,6 +51,9 @@ pub struct PriorTask {
     graph: TorchGraph,
     /// Nats of a frame by a linear prediction, and by a mixture without memory.
     compared: [f64; 2],
+    /// Hidden features of a larger generator, and their projections.
+    features: Option<FeatureMatching>,
+    further: BTreeMap<String, Tensor>,
 }
 
 impl PriorTask {
@@ -55,48 +63,56 @@ impl PriorTask {
     /// Returns an error if the configuration, the data, the codec or the trained generator cannot be used.
     pub fn new(config: PriorConfig) -> anyhow::Result<Self> {
         let path = config.from.as_ref().unwrap_or(&config.codec);
-        let named = || path.display().to_string();
+        let name = path.display().to_string();
+        let named = || name.clone();
         let read = file::read(path)?;
-        let codec = match (config.from.is_some(), read.header().kind) {
-            (true, _) => knobs::uncalibrated(&read)
+        if config.from.is_some() {
+            let known = knobs::uncalibrated(&read)
                 .and_then(|known| network::with_least(&known, config.network.least))
                 .and_then(|known| network::recalling(known, config.network.recall))
-                .with_context(named)?,
-            (false, ModelKind::Generator) => network::codec_of(&read).with_context(named)?,
-            (false, _) => read,
+                .with_context(named)?;
+            return Self::from_model(known, config, &name);
+        }
+        let codec = match read.header().kind {
+            ModelKind::Generator => network::codec_of(&read).with_context(named)?,
+            _ => read,
         };
         let rate = feature_rate(&codec).with_context(named)?;
-        let known = match config.from {
-            Some(_) => network::conditions(&codec).with_context(named)?,
-            None => Condition::ALL.to_vec(),
-        };
-        let dataset = Dataset::open(&DataConfig {
-            folder: &config.data,
-            held_out: None,
-            cache: config.work.join("features"),
-            rate,
-            recordings: config.recordings,
-            knobs: &std::collections::BTreeMap::new(),
-            augmentation: Augmentation::default(),
-            memory: 0,
-            validation_share: config.training.validation_share,
-            frames: rate.frames(config.training.clip_seconds),
-            seed: config.seed,
-        })?;
+        let known = Condition::ALL;
+        let dataset = dataset(&config, rate)?;
         let [training, validation] = streams(&codec, &dataset, &known, config.training.validation_share)?;
-        let (initial, [training, validation]) = match config.from {
-            Some(_) => {
-                network::ensure_styles(&codec, training.styles.len()).with_context(named)?;
-                (codec, [training, validation])
-            }
-            None => {
-                let conditions = training.measured(&known)?;
-                let place = |condition| known.iter().position(|known| *known == condition).unwrap_or_default() as i64;
-                let kept: Vec<i64> = conditions.iter().map(|measured| place(measured.condition)).collect();
-                let model = network::untrained(&config, &codec, &training.spreads()?, &conditions);
-                (model.with_context(named)?, [training, validation].map(|stream| stream.with_conditions(&kept)))
-            }
-        };
+        let conditions = training.measured(&known)?;
+        let place = |condition| known.iter().position(|known| *known == condition).unwrap_or_default() as i64;
+        let kept: Vec<i64> = conditions.iter().map(|measured| place(measured.condition)).collect();
+        let model = network::untrained(&config, &codec, &training.spreads()?, &conditions);
+        let parts = [training, validation].map(|stream| stream.with_conditions(&kept));
+        Self::of(model.with_context(named)?, dataset, parts, config, &name)
+    }
+
+    /// Encodes the recordings, and starts from a generator whose knobs are not calibrated. Errors call it `name`.
+    ///
+    /// # Errors
+    /// As [`PriorTask::new`].
+    pub fn from_model(initial: Model, config: PriorConfig, name: &str) -> anyhow::Result<Self> {
+        let named = || name.to_owned();
+        let rate = feature_rate(&initial).with_context(named)?;
+        let known = network::conditions(&initial).with_context(named)?;
+        let dataset = dataset(&config, rate)?;
+        let [training, validation] = streams(&initial, &dataset, &known, config.training.validation_share)?;
+        network::ensure_styles(&initial, training.styles.len()).with_context(named)?;
+        Self::of(initial, dataset, [training, validation], config, name)
+    }
+
+    /// Makes the task of encoded recordings.
+    fn of(
+        initial: Model,
+        dataset: Dataset,
+        [training, validation]: [LatentStream; 2],
+        config: PriorConfig,
+        name: &str,
+    ) -> anyhow::Result<Self> {
+        let named = || name.to_owned();
+        let rate = feature_rate(&initial).with_context(named)?;
         let graph = network::training_graph(&initial).with_context(named)?;
         let spreads = network::spreads(&initial).with_context(named)?;
         let group = graph.inputs[0].ratio / rate.hop;
@@ -122,12 +138,61 @@ impl PriorTask {
             validation,
             group,
             initial,
+            features: None,
+            further: BTreeMap::new(),
         })
+    }
+
+    /// Adds a feature-matching loss against a larger generator with the same inputs.
+    ///
+    /// # Errors
+    /// Returns an error if the generators have other inputs.
+    pub fn set_teacher(&mut self, teacher: &Model, share: f64, device: Device) -> anyhow::Result<()> {
+        let [theirs, own] = [teacher, &self.initial].map(network::training_graph);
+        let (theirs, own) = (theirs.context("the teacher")?, own?);
+        ensure!(
+            theirs.inputs == own.inputs,
+            "teacher and student have other inputs: group, conditions and bars must be equal"
+        );
+        if let Some(features) = FeatureMatching::of_methods(teacher, &theirs, &own, share, device)? {
+            self.graph = TorchGraph::new(&features.with_feature_outputs(&own), self.sample_rate())?;
+            self.further = features.projections(self.config.seed, Device::Cpu).into_iter().collect();
+            self.features = Some(features);
+        }
+        Ok(())
+    }
+
+    /// Returns the inputs of the whole prior for rows of a step, in the order of its ports: what was drawn before, in
+    /// recordings, and nothing that is heard.
+    ///
+    /// # Errors
+    /// Returns an error if the model has no prior.
+    pub fn training_inputs(&self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<Vec<Tensor>> {
+        let crops = self.training.training(step, rows, self.config.regularization).to_device(device);
+        let known = network::training_graph(&self.initial)?;
+        let prior = self.initial.method(PRIOR)?;
+        let [batch, _, frames] = crops.inputs[0].size()[..] else { anyhow::bail!("crops have three dimensions") };
+        let input = |(index, port): (usize, &Port)| {
+            // The first is what was drawn before, in both.
+            let shown = if index == 0 { Some(0) } else { known.inputs.iter().position(|own| own.name == port.name) };
+            let frames = frames * (prior.block / port.ratio) as i64;
+            let value = if port.name == network::TEMPERATURE { 1.0 } else { 0.0 };
+            match shown {
+                Some(index) => crops.inputs[index].shallow_clone(),
+                None => Tensor::full([batch, port.channels as i64, frames], value, (Kind::Float, device)),
+            }
+        };
+        Ok(prior.inputs.iter().enumerate().map(input).collect())
     }
 
     /// Computes what the prior knows of each frame of crops, and returns its nats a frame of the codec.
     fn nats(&self, weights: &TorchWeights, crops: &Crops) -> Tensor {
-        let mut outputs = self.graph.run(weights, &crops.inputs, 0).into_iter();
+        self.nats_of(self.graph.run(weights, &crops.inputs, 0), crops)
+    }
+
+    /// Returns the nats a frame of the codec of what the graph shows.
+    fn nats_of(&self, outputs: Vec<Tensor>, crops: &Crops) -> Tensor {
+        let mut outputs = outputs.into_iter();
         let mut next = || outputs.next().expect("the graph shows a mixture");
         let mixture = Mixture { logits: next(), means: next(), scales: next() };
         mixture.nats(&crops.target).mean(Kind::Float) / self.group as f64
@@ -139,7 +204,9 @@ impl PriorTask {
     /// Returns an error if it cannot be run.
     pub fn finished(&self, model: &Model) -> anyhow::Result<Model> {
         let weights = TorchWeights::new(model.weights(), Device::Cpu);
-        let nats = tch::no_grad(|| self.validation_nats(&weights, Device::Cpu));
+        let (_, nats) = with_fewer_rows("the validation", VALIDATION_ROWS as usize, |rows| {
+            Ok(tch::no_grad(|| self.validation_nats(&weights, Device::Cpu, rows)))
+        })?;
         let round = |value: f64| (value * 1e4).round() / 1e4;
         let measure = |name: &str, unit: &str, value: f64, baseline: f64| Measure {
             name: name.into(),
@@ -165,13 +232,13 @@ impl PriorTask {
         self.validation.validation(crops)
     }
 
-    /// Returns the nats of a frame in the validation recordings.
-    fn validation_nats(&self, weights: &TorchWeights, device: Device) -> f64 {
+    /// Returns the nats of a frame in the validation recordings, by up to `rows` crops at once.
+    fn validation_nats(&self, weights: &TorchWeights, device: Device, rows: usize) -> f64 {
         let all = self.validation.separate();
         let count = all.min(VALIDATION_CROPS);
         let (mut sum, mut done) = (0.0, 0);
         while done < count {
-            let end = (done + VALIDATION_ROWS).min(count);
+            let end = (done + VALIDATION_ROWS.min(rows as u64)).min(count);
             let crops = self.validation.validation((done..end).map(|crop| crop * all / count));
             sum += self.nats(weights, &crops.to_device(device)).double_value(&[]) * (end - done) as f64;
             done = end;
@@ -185,6 +252,23 @@ impl PriorTask {
     pub fn compared(&self) -> [f64; 2] {
         self.compared
     }
+}
+
+/// Opens the recordings.
+fn dataset(config: &PriorConfig, rate: FeatureRate) -> anyhow::Result<Dataset> {
+    Dataset::open(&DataConfig {
+        folder: &config.data,
+        held_out: None,
+        cache: config.cache.clone().unwrap_or_else(|| config.work.join("features")),
+        rate,
+        recordings: config.recordings,
+        knobs: &BTreeMap::new(),
+        augmentation: Augmentation::default(),
+        memory: 0,
+        validation_share: config.training.validation_share,
+        frames: rate.frames(config.training.clip_seconds),
+        seed: config.seed,
+    })
 }
 
 /// Encodes the recordings for training and those for validation. If there are too few recordings to leave some out, the end of
@@ -246,9 +330,13 @@ impl Task for PriorTask {
         &self.initial
     }
 
+    fn further_weights(&self) -> BTreeMap<String, Tensor> {
+        self.further.iter().map(|(name, weight)| (name.clone(), weight.shallow_clone())).collect()
+    }
+
     fn trained(&self) -> Vec<String> {
         let weights = self.initial.weights().iter().map(|(name, _)| name.to_owned());
-        weights.filter(|name| network::is_learnt(name)).collect()
+        weights.filter(|name| network::is_learnt(name)).chain(self.further.keys().cloned()).collect()
     }
 
     fn describe(&self) -> String {
@@ -284,12 +372,22 @@ impl Task for PriorTask {
     }
 
     fn loss(&mut self, weights: &TorchWeights, batch: &Crops) -> Loss {
-        let nats = self.nats(weights, batch);
-        Loss { terms: vec![("nats", nats.shallow_clone())], total: nats }
+        let mut outputs = self.graph.run(weights, &batch.inputs, 0);
+        let shown = outputs.split_off(MIXTURE_OUTPUTS);
+        let nats = self.nats_of(outputs, batch);
+        let mut loss = Loss { terms: vec![("nats", nats.shallow_clone())], total: nats };
+        if let Some(features) = &self.features {
+            loss.add("features", features.loss(weights, &batch.inputs, &shown, &mut RecurrentState::default()));
+        }
+        loss
     }
 
-    fn validate(&mut self, weights: &TorchWeights, device: Device) -> anyhow::Result<Validation> {
-        let loss = self.validation_nats(weights, device);
+    fn validation_rows(&self) -> usize {
+        VALIDATION_ROWS as usize
+    }
+
+    fn validate(&mut self, weights: &TorchWeights, device: Device, rows: usize) -> anyhow::Result<Validation> {
+        let loss = self.validation_nats(weights, device, rows);
         ensure!(loss.is_finite(), "the prior computes a likelihood that is not finite");
         let [linear, memoryless] = self.compared;
         let note = format!("nats a frame; linear {linear:.2}, without memory {memoryless:.2}");
@@ -304,16 +402,27 @@ impl Task for PriorTask {
     fn identity(&self) -> Vec<(String, String)> {
         let PriorConfig { seed, training, recordings, regularization, .. } = &self.config;
         let text = |name: &str, value: &dyn std::fmt::Debug| (name.to_owned(), format!("{value:?}"));
-        vec![
+        let RecordingsConfig { high_pass, match_levels, held_out_pitch, .. } = recordings;
+        let mut identity = vec![
             text("seed", seed),
             ("initial weights".to_owned(), model_hash(&self.initial)),
             ("data".to_owned(), self.dataset.hash()),
             text("training.batch", &training.batch),
             text("training.clip_seconds", &training.clip_seconds),
             text("training.validation_share", &training.validation_share),
-            text("recordings", recordings),
+            // As before there were folds.
+            (
+                "recordings".to_owned(),
+                format!(
+                    "RecordingsConfig {{ high_pass: {high_pass:?}, match_levels: {match_levels:?}, held_out_pitch: \
+                     {held_out_pitch:?} }}"
+                ),
+            ),
             text("regularization", regularization),
-        ]
+        ];
+        identity.extend(recordings.fold_identity());
+        identity.extend(self.features.as_ref().map(|_| text("teacher", &self.further.keys().collect::<Vec<_>>())));
+        identity
     }
 
     fn card(&self, steps: u64, validation_loss: f64) -> Training {

@@ -294,7 +294,7 @@ fn priors_learn_play_and_go_on() {
     let start = |config: PriorConfig| {
         let mut task = PriorTask::new(config).expect("a task");
         let weights = TorchWeights::new(task.initial().weights(), Device::Cpu);
-        task.validate(&weights, Device::Cpu).expect("a loss").loss
+        task.validate(&weights, Device::Cpu, usize::MAX).expect("a loss").loss
     };
     let untrained = start(config.clone());
     let further = start(PriorConfig { from: Some(path), ..config.clone() });

@@ -18,14 +18,15 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::ensure;
-use ondes_engine::model::Model;
+use ondes_engine::model::{Kind, Model};
 
 pub use activity::Activity;
-pub use channels::ChannelClasses;
+pub use channels::{ChannelClasses, Family};
 pub use narrow::narrow;
 pub use sparse::prune_weights;
 
 use crate::fine_tune::{FineTuneJob, FineTuneMode};
+use crate::prior::network::PRIOR;
 use crate::trainer::interrupt;
 
 /// Growth of the pruned ratio from round to round.
@@ -111,16 +112,23 @@ pub fn prune(
 /// # Errors
 /// Returns an error if no channel can be removed.
 pub fn prune_channels(model: &Model, original: &Model, ratio: f64, activity: &Activity) -> anyhow::Result<Model> {
+    let header = model.header();
+    // Of a generator, the prior is trained; its codec stays as it is.
+    let trained = |family: &Family| {
+        let of_prior = |(method, _): &(usize, usize)| header.methods[*method].name == PRIOR;
+        header.kind != Kind::Generator || family.values.iter().all(of_prior)
+    };
     let before: BTreeMap<_, _> = ChannelClasses::of(original.header())?
         .families()
         .into_iter()
+        .filter(trained)
         .map(|family| (family.values, family.classes.len()))
         .collect();
     ensure!(!before.is_empty(), "the model has no removable channels: all belong to its inputs and outputs");
     let channels = ChannelClasses::of(model.header())?;
     let importance = importance::importance(model, &channels, activity);
     let mut removed = BTreeSet::new();
-    for family in channels.families() {
+    for family in channels.families().into_iter().filter(trained) {
         let all = before.get(&family.values).copied().unwrap_or(family.classes.len());
         let keep = (((1.0 - ratio) * all as f64).round() as usize).clamp(1, family.classes.len());
         let mut classes = family.classes;

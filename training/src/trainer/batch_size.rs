@@ -1,8 +1,6 @@
 //! The largest batch that fits into memory.
 
-use anyhow::ensure;
-
-use super::memory;
+use super::guard::{OutOfMemory, if_it_fits};
 use super::pass::Pass;
 use super::run::Trainer;
 use super::task::Task;
@@ -19,12 +17,15 @@ impl<T: Task> Trainer<T> {
         let mut fits = 0;
         // Each process computes a row at least.
         let mut rows = self.options.group.as_ref().map_or(1, |group| group.size().next_power_of_two());
-        while rows <= MAX_BATCH && self.fits(rows)? {
+        let mut reason = String::new();
+        while rows <= MAX_BATCH && self.fits(rows, &mut reason)? {
             fits = rows;
             rows *= 2;
         }
-        ensure!(fits > 0, "out of memory with a batch of one; {}", memory::advice(self.device));
-        if fits > 2 && rows <= MAX_BATCH && self.fits(fits + fits / 2)? {
+        if fits == 0 {
+            return Err(OutOfMemory::new("a step of one row", &reason).into());
+        }
+        if fits > 2 && rows <= MAX_BATCH && self.fits(fits + fits / 2, &mut reason)? {
             fits += fits / 2;
         }
         self.set_batch(fits)?;
@@ -32,8 +33,9 @@ impl<T: Task> Trainer<T> {
         Ok(())
     }
 
-    /// Tells whether a step with so many rows fits into memory. Larger batches than the data has rows do not.
-    fn fits(&mut self, rows: usize) -> anyhow::Result<bool> {
+    /// Tells whether a step with so many rows fits into memory, or gives the reason. Larger batches than the data has rows
+    /// do not.
+    fn fits(&mut self, rows: usize, reason: &mut String) -> anyhow::Result<bool> {
         self.set_batch(rows)?;
         // Recurrent state is brought up to date by the first step without learning.
         let step = (0..2).find(|step| self.task.learns(*step)).unwrap_or(0);
@@ -41,14 +43,20 @@ impl<T: Task> Trainer<T> {
             return Ok(false);
         }
         let Self { task, options, device, weights, parameters, grids, profile, .. } = self;
-        let gradient = memory::if_it_fits(|| -> anyhow::Result<_> {
+        let gradient = if_it_fits(|| -> anyhow::Result<_> {
             let batches = [(1.0, task.batch(step, options.own_rows(rows), *device)?)];
             let (precision, grids) = (options.precision, grids.as_ref());
             let (scale, group, overlap) = (1.0, None, false);
             let pass = Pass { weights, grids, step, precision, device: *device, scale, group, overlap, profile };
             Ok(pass.own_gradient(task, &batches, parameters, None))
         });
-        let fits = gradient.transpose()?.is_some();
+        let fits = match gradient {
+            Ok(gradient) => gradient.map(|_| true)?,
+            Err(missing) => {
+                *reason = missing;
+                false
+            }
+        };
         parameters.clear_gradients();
         task.restart_step();
         let Some(group) = &options.group else { return Ok(fits) };

@@ -13,6 +13,10 @@
 
 #ifdef __GLIBC__
 #include <malloc.h>
+#define USABLE_SIZE malloc_usable_size
+#elif defined(__APPLE__)
+#include <malloc/malloc.h>
+#define USABLE_SIZE malloc_size
 #endif
 
 namespace {
@@ -22,14 +26,14 @@ std::atomic<int64_t> used{0};
 std::atomic<int64_t> peak{0};
 std::atomic<int64_t> bound{0};
 
-#ifdef __GLIBC__
+#ifdef USABLE_SIZE
 // libtorch's allocator, counted.
 struct CountingAllocator final : c10::Allocator {
   c10::Allocator* inner = c10::GetDefaultCPUAllocator();
 
   static void release(void* data) {
     if (data != nullptr) {
-      used -= static_cast<int64_t>(malloc_usable_size(data));
+      used -= static_cast<int64_t>(USABLE_SIZE(data));
       c10::GetDefaultCPUAllocator()->raw_deleter()(data);
     }
   }
@@ -43,7 +47,7 @@ struct CountingAllocator final : c10::Allocator {
     c10::DataPtr data = inner->allocate(bytes);
     void* raw = data.release_context();
     if (raw != nullptr) {
-      const int64_t now = used += static_cast<int64_t>(malloc_usable_size(raw));
+      const int64_t now = used += static_cast<int64_t>(USABLE_SIZE(raw));
       int64_t before = peak;
       while (before < now && !peak.compare_exchange_weak(before, now)) {
       }
@@ -185,7 +189,7 @@ extern "C" {
 
 // Counts the memory of tensors that are created from now on.
 void ondes_memory_count() {
-#ifdef __GLIBC__
+#ifdef USABLE_SIZE
   static CountingAllocator allocator;
   c10::SetCPUAllocator(&allocator, 1);
 #endif
@@ -194,6 +198,13 @@ void ondes_memory_count() {
 // Bounds it; 0 for no bound.
 void ondes_memory_bound(uint64_t bytes) {
   bound = static_cast<int64_t>(bytes);
+}
+
+// Returns free memory of the allocator to the system.
+void ondes_memory_trim() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 uint64_t ondes_memory_used() {

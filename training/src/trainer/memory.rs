@@ -1,17 +1,30 @@
-//! Memory of tensors: activation checkpointing, a bound, and what happens without enough of it.
+//! Memory: a bound, and activation checkpointing.
+//!
+//! The bound is on the process: what libtorch's tensors may take is the rest besides the program, the recordings in
+//! memory and the queue of crops. After each step it is measured again, so that what else grows makes that rest smaller.
+//! Tensors are counted with glibc and on macOS; elsewhere only the recordings and the queue are bounded.
 
-use std::any::Any;
-use std::cell::Cell;
 use std::ffi::{c_char, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Once;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, Once};
 
+use anyhow::ensure;
+use ondes_engine::sync::lock;
 use ondes_torch::checkpoint::Block;
 use ondes_torch::cpp_error;
-use tch::{Device, Tensor};
+use tch::Tensor;
+
+use super::resource_usage::ResourceUsage;
 
 /// Share of the memory that is free at the start which tensors of the CPU may take, unless told otherwise.
 const SHARE: f64 = 0.8;
+/// Share of what a bound on the process leaves that tensors may take: the allocator has gaps, and libtorch memory of its
+/// own.
+const TENSOR_SHARE: f64 = 0.9;
+/// Least memory of tensors with which a run begins, bytes.
+const MIN_TENSOR_BYTES: u64 = 64_000_000;
+/// Most memory for crops in the queue, bytes.
+const QUEUE_BYTES: u64 = 256 << 20;
 
 #[expect(unsafe_code, reason = "calls C++")]
 mod shim {
@@ -20,6 +33,7 @@ mod shim {
     unsafe extern "C" {
         pub safe fn ondes_memory_count();
         pub safe fn ondes_memory_bound(bytes: u64);
+        pub safe fn ondes_memory_trim();
         pub safe fn ondes_memory_used() -> u64;
         pub safe fn ondes_memory_peak() -> u64;
         pub fn ondes_checkpoint(
@@ -95,106 +109,87 @@ pub fn checkpoint(block: Block, inputs: &[Tensor], outputs: usize) -> Vec<Tensor
     results.into_iter().map(|result| unsafe { Tensor::from_ptr(result.cast()) }).collect()
 }
 
-/// Bounds the memory of the CPU's tensors to `bytes` less what the process holds besides them; by default, to most of
-/// what is free now.
-pub fn bound(bytes: Option<u64>) {
-    static COUNT: Once = Once::new();
-    COUNT.call_once(|| shim::ondes_memory_count());
-    let bound = match bytes {
-        Some(bytes) => {
-            let others = status_bytes("/proc/self/status", "VmRSS:").saturating_sub(shim::ondes_memory_used());
-            bytes.saturating_sub(others).max(1)
-        }
-        None => (SHARE * status_bytes("/proc/meminfo", "MemAvailable:") as f64) as u64,
-    };
-    shim::ondes_memory_bound(bound);
+/// Bound on the process that was asked for, and what its tensors may take of it, bytes.
+static PROCESS: Mutex<Option<(u64, u64)>> = Mutex::new(None);
+
+/// Returns the memory for recordings and that for the queue of crops, bytes, of a bound on the process.
+#[must_use]
+pub fn data_shares(bound: Option<u64>) -> [u64; 2] {
+    bound.map_or([u64::MAX, QUEUE_BYTES], |bytes| [bytes / 8, (bytes / 16).min(QUEUE_BYTES)])
 }
 
-/// Returns the largest memory of the CPU's tensors since the last call, bytes; 0 before [`bound`].
+/// Counts the memory of tensors that are created from now on.
+pub fn count() {
+    static COUNT: Once = Once::new();
+    COUNT.call_once(|| shim::ondes_memory_count());
+}
+
+/// Bounds the memory of the process to `bytes`, or that of the CPU's tensors to most of what is free now. The same bound
+/// may be set again.
+///
+/// # Errors
+/// Returns an error if the program itself leaves nothing of it.
+pub fn bound(bytes: Option<u64>) -> anyhow::Result<()> {
+    count();
+    let mut process = lock(&PROCESS);
+    let Some(bytes) = bytes else {
+        *process = None;
+        shim::ondes_memory_bound((SHARE * available().unwrap_or(0) as f64) as u64);
+        return Ok(());
+    };
+    if process.is_some_and(|(known, _)| known == bytes) {
+        return Ok(());
+    }
+    let others = ResourceUsage::now().bytes.saturating_sub(shim::ondes_memory_used());
+    let data: u64 = data_shares(Some(bytes)).iter().sum();
+    let tensors = (TENSOR_SHARE * bytes.saturating_sub(others + data) as f64) as u64;
+    let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+    ensure!(
+        tensors >= MIN_TENSOR_BYTES,
+        "a bound of {:.2} GB on memory is too low: the program itself takes {:.2} GB; raise --memory to {:.1}G or more",
+        gigabytes(bytes),
+        gigabytes(others),
+        (gigabytes((others + 3 * MIN_TENSOR_BYTES) / 13 * 16) * 10.0).ceil() / 10.0
+    );
+    *process = Some((bytes, tensors));
+    shim::ondes_memory_bound(tensors);
+    Ok(())
+}
+
+/// Measures the process again after a step. If it has taken more than its bound, its tensors get so much less, and the
+/// memory that it does not use goes back to the system.
+pub fn adjust() {
+    let mut process = lock(&PROCESS);
+    let Some((bytes, tensors)) = &mut *process else { return };
+    let excess = ResourceUsage::now().bytes.saturating_sub(*bytes);
+    if excess > 0 {
+        *tensors = tensors.saturating_sub(excess).max(1);
+        shim::ondes_memory_bound(*tensors);
+        shim::ondes_memory_trim();
+    }
+}
+
+/// Returns the largest memory of the CPU's tensors since the last call, bytes; 0 before [`count`].
 #[must_use]
 pub fn peak_bytes() -> u64 {
     shim::ondes_memory_peak()
 }
 
-/// Reads a number of kilobytes of the system; 0 where there is none.
-fn status_bytes(path: &str, field: &str) -> u64 {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix(field));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    1024 * kilobytes.unwrap_or(0)
-}
-
-thread_local! {
-    static QUIET: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Runs something that may need too much memory; returns `None` then.
-///
-/// # Panics
-/// Panics with any other reason.
-pub fn if_it_fits<R>(run: impl FnOnce() -> R) -> Option<R> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            if !(QUIET.get() && is_memory(info.payload())) {
-                before(info);
-            }
-        }));
-    });
-    let was = QUIET.replace(true);
-    // A panic leaves gradients off if it comes from a part without them.
-    let result = catch_unwind(AssertUnwindSafe(|| {
-        let result = tch::with_grad(run);
-        #[cfg(test)]
-        injection::fail_if_due();
-        result
-    }));
-    QUIET.set(was);
-    match result {
-        Ok(result) => Some(result),
-        Err(panic) if is_memory(&*panic) => None,
-        Err(panic) => resume_unwind(panic),
-    }
-}
-
-/// Returns whether a panic says that memory is missing.
-fn is_memory(panic: &(dyn Any + Send)) -> bool {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    text.is_some_and(|text| text.contains("out of memory") || text.contains("not enough memory"))
-}
-
-/// Returns the device's name in an advice about memory.
+/// Returns the free memory of the machine, bytes, where the system tells.
 #[must_use]
-pub fn advice(device: Device) -> &'static str {
-    if device == Device::Cpu {
-        "use a smaller batch or window, or raise --memory"
-    } else {
-        "use a smaller batch or window"
-    }
+pub fn available() -> Option<u64> {
+    status_bytes("/proc/meminfo", "MemAvailable:")
 }
 
-/// Failures for tests.
-#[cfg(test)]
-pub(super) mod injection {
-    use std::cell::Cell;
+/// Returns the largest memory that a process has had, bytes, where the system tells.
+#[must_use]
+pub fn peak_of_process(process: u32) -> Option<u64> {
+    status_bytes(&format!("/proc/{process}/status"), "VmHWM:")
+}
 
-    thread_local! {
-        static LEFT: Cell<Option<u32>> = const { Cell::new(None) };
-    }
-
-    /// Lets memory end after so many passes, once.
-    pub fn fail_after(passes: u32) {
-        LEFT.set(Some(passes));
-    }
-
-    pub(super) fn fail_if_due() {
-        match LEFT.get() {
-            Some(0) => {
-                LEFT.set(None);
-                panic!("out of memory, for a test");
-            }
-            left => LEFT.set(left.map(|left| left - 1)),
-        }
-    }
+/// Reads a number of kilobytes that Linux tells.
+fn status_bytes(path: &str, field: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
+    Some(1024 * line.split_whitespace().next()?.parse::<u64>().ok()?)
 }

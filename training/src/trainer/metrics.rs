@@ -9,7 +9,7 @@ use anyhow::Context;
 use ondes_engine::files;
 use serde::{Deserialize, Serialize};
 
-use super::alerts::Alerts;
+use super::alerts::{Alert, Alerts};
 use super::callback::{Callback, StepReport, StopReason, ValidationReport};
 use super::endpoint::Endpoint;
 use super::options::TrainerOptions;
@@ -116,7 +116,7 @@ impl MetricsLog {
             every: options.log_every,
             since: Since::default(),
             usage: (Instant::now(), ResourceUsage::now()),
-            alerts: Alerts::new(options.alerts),
+            alerts: Alerts::new(options.alerts.clone()),
             endpoint: options.endpoint.map(Endpoint::new).transpose()?,
         };
         if let Some(address) = log.endpoint.as_ref().and_then(Endpoint::address) {
@@ -132,6 +132,18 @@ impl MetricsLog {
         let (then, before) = std::mem::replace(&mut self.usage, (now, used));
         let cores = (used.cpu_seconds - before.cpu_seconds) / (now - then).as_secs_f64().max(1e-9);
         SystemUsage { memory: used.bytes, memory_peak: used.peak_bytes, cores }
+    }
+
+    /// Prints and writes warnings, and runs their command.
+    fn warn(&mut self, alerts: Vec<Alert>) -> anyhow::Result<()> {
+        for alert in alerts {
+            eprintln!("warning: {}", alert.text);
+            if let Some(command) = self.alerts.command() {
+                alert.run(command, &self.path)?;
+            }
+            self.write(&Line { step: alert.step, alert: Some(alert.text), ..Line::default() })?;
+        }
+        Ok(())
     }
 
     fn write(&mut self, line: &Line) -> anyhow::Result<()> {
@@ -175,6 +187,8 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<Line>> {
 impl Callback for MetricsLog {
     fn step_done(&mut self, report: &StepReport<'_>) -> anyhow::Result<()> {
         self.since.add(report);
+        let alerts = self.alerts.check_gradient(report.step, report.gradient);
+        self.warn(alerts)?;
         if !report.step.is_multiple_of(self.every) {
             return Ok(());
         }
@@ -201,11 +215,8 @@ impl Callback for MetricsLog {
             ..Line::default()
         };
         self.write(&line)?;
-        for alert in self.alerts.check(&line) {
-            eprintln!("warning: {alert}");
-            self.write(&Line { step: report.step, alert: Some(alert), ..Line::default() })?;
-        }
-        Ok(())
+        let alerts = self.alerts.check(&line, ResourceUsage::now().bytes);
+        self.warn(alerts)
     }
 
     fn validated(&mut self, report: &ValidationReport<'_>) -> anyhow::Result<StopReason> {
@@ -218,6 +229,8 @@ impl Callback for MetricsLog {
             ..Line::default()
         };
         self.write(&line)?;
+        let alerts = self.alerts.check_validation(report.step, report.validation.loss);
+        self.warn(alerts)?;
         Ok(None)
     }
 }

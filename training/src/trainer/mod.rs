@@ -2,9 +2,9 @@
 //!
 //! In reading order: a [`task`] says what a batch is, what the loss is and how it is validated; [`options`] are the
 //! settings of a run; [`Trainer`] (`run`) owns the order of things: batch, forward, loss, backward, accumulation,
-//! clipping, optimiser, schedule, callbacks; `pass` is forward and backward of a step. [`parameters`] holds the weights
+//! clipping, optimiser, schedule, callbacks; `step` takes one step, and `pass` is its forward and backward. [`parameters`] holds the weights
 //! of an optimiser in one buffer, [`precision`] sets the precision of the forward pass, [`profile`] measures where the
-//! time goes, and `kineto` traces it. [`memory`] bounds it, and `batch_size` fills it. [`callback`]s observe:
+//! time goes, `kineto` traces it, and [`operators`] sums up libtorch's. [`memory`] is bounded, `batch_size` fills it, and all passes run through a [`guard`]. [`callback`]s observe:
 //! [`progress`], [`metrics`] with [`alerts`] and an [`endpoint`], [`tensorboard`], [`early_stopping`]. [`checkpoint`] makes runs resumable, [`interrupt`]
 //! lets Ctrl-C end them in order.
 
@@ -14,11 +14,13 @@ pub mod callback;
 pub mod checkpoint;
 pub mod early_stopping;
 pub mod endpoint;
+pub mod guard;
 pub mod interrupt;
 mod kept;
-mod kineto;
+pub(crate) mod kineto;
 pub mod memory;
 pub mod metrics;
+pub mod operators;
 pub mod options;
 pub mod parameters;
 mod pass;
@@ -27,6 +29,7 @@ pub mod profile;
 pub mod progress;
 mod resource_usage;
 mod run;
+mod step;
 pub mod task;
 pub mod tensorboard;
 #[cfg(test)]

@@ -9,6 +9,7 @@ use anyhow::{bail, ensure};
 use tch::Device;
 
 use super::alerts::AlertsConfig;
+use super::memory;
 use super::parameters::Clip;
 use super::precision::Precision;
 use super::profile::ProfileOptions;
@@ -44,7 +45,7 @@ pub struct TrainerOptions {
     pub accumulate: usize,
     /// Finds the largest batch that fits; the task's is only the first guess.
     pub auto_batch: bool,
-    /// Bound on the memory of the process on the CPU, bytes; by default most of what is free.
+    /// Bound on the memory of the process, bytes; by default most of what is free for tensors of the CPU.
     pub memory: Option<u64>,
     /// Computes the network's values again in the backward pass, to need less memory.
     pub checkpoint_activations: bool,
@@ -149,6 +150,20 @@ impl TrainerOptions {
         self.alerts.check()?;
         self.optimizer.check()?;
         self.schedule.check()
+    }
+
+    /// Bounds the memory of the process, on the CPU. Call it before the data is opened, which has its share.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such device, or the bound is too low.
+    pub fn bound_memory(&self) -> anyhow::Result<()> {
+        if self.profile.is_some() {
+            memory::count();
+        }
+        match device(&self.device)? == Device::Cpu && (self.auto_batch || self.memory.is_some()) {
+            true => memory::bound(self.memory),
+            false => Ok(()),
+        }
     }
 
     /// Tells whether this process writes files and prints.

@@ -9,7 +9,10 @@ use std::time::Instant;
 use tch::Device;
 
 use super::kineto::Trace;
+use super::memory;
+use super::operators::{self, Operator};
 use super::resource_usage::ResourceUsage;
+use crate::data::LoaderStats;
 
 /// Steps that are remembered; of longer runs, the last.
 const MAX_STEPS: usize = 10_000;
@@ -56,6 +59,8 @@ impl Part {
 pub struct ProfileOptions {
     /// Chrome trace of a few steps to write.
     pub trace: Option<PathBuf>,
+    /// Times the operators of a few steps.
+    pub operators: bool,
 }
 
 /// Stopwatch of a run. Without options it measures nothing and costs nothing.
@@ -82,7 +87,9 @@ impl Profile {
     /// # Errors
     /// Returns an error if the trace cannot be written.
     pub fn new(options: &ProfileOptions, device: Device) -> anyhow::Result<Self> {
-        let trace = options.trace.as_ref().map(|path| Trace::new(path, device)).transpose()?.map(RefCell::new);
+        let traces = options.operators || options.trace.is_some();
+        let trace = traces.then(|| Trace::new(options.trace.as_deref(), device)).transpose()?.map(RefCell::new);
+        let _ = memory::peak_bytes();
         let now = Instant::now();
         Ok(Self(Some(Recorder {
             device,
@@ -113,12 +120,12 @@ impl Profile {
         self.0.as_ref().map_or(Ok(()), Recorder::step_done)
     }
 
-    /// Ends the run and returns the report; `None` if nothing was measured.
+    /// Ends the run and returns the report, with the counts of the loader; `None` if nothing was measured.
     ///
     /// # Errors
     /// Returns an error if the trace cannot be written.
-    pub fn finish(&self) -> anyhow::Result<Option<ProfileReport>> {
-        self.0.as_ref().map(Recorder::finish).transpose()
+    pub fn finish(&self, loader: Option<LoaderStats>) -> anyhow::Result<Option<ProfileReport>> {
+        self.0.as_ref().map(|recorder| recorder.finish(loader)).transpose()
     }
 }
 
@@ -141,12 +148,15 @@ impl Recorder {
         self.switch(Part::Rest);
         let mut seconds = self.seconds.get();
         let step = &mut seconds[..PARTS - 1];
-        let index = self.count.replace(self.count.get() + 1) % MAX_STEPS;
-        let mut steps = self.steps.borrow_mut();
-        let row = std::array::from_fn(|part| step[part] as f32);
-        match steps.get_mut(index) {
-            Some(oldest) => *oldest = row,
-            None => steps.push(row),
+        // Steps that are traced take longer.
+        if !self.trace.as_ref().is_some_and(|trace| trace.borrow().is_recording()) {
+            let index = self.count.replace(self.count.get() + 1) % MAX_STEPS;
+            let mut steps = self.steps.borrow_mut();
+            let row = std::array::from_fn(|part| step[part] as f32);
+            match steps.get_mut(index) {
+                Some(oldest) => *oldest = row,
+                None => steps.push(row),
+            }
         }
         step.fill(0.0);
         self.seconds.set(seconds);
@@ -158,10 +168,19 @@ impl Recorder {
         Ok(())
     }
 
-    fn finish(&self) -> anyhow::Result<ProfileReport> {
+    fn finish(&self, loader: Option<LoaderStats>) -> anyhow::Result<ProfileReport> {
         self.switch(Part::Rest);
+        let tensor_peak_bytes = memory::peak_bytes();
+        let mut operators = (Vec::new(), 0);
         if let Some(trace) = &self.trace {
             trace.borrow_mut().finish()?;
+            let trace = trace.borrow();
+            let (own, steps) = trace.operators();
+            operators = (own.to_vec(), steps);
+            let summary = serde_json::json!({
+                "steps": steps, "operators": own, "loader": loader, "tensor_peak_bytes": tensor_peak_bytes,
+            });
+            trace.append("ondes", &summary)?;
         }
         let used = ResourceUsage::now();
         let wall = self.started.0.elapsed().as_secs_f64();
@@ -177,6 +196,9 @@ impl Recorder {
             rows: rows.chain(sums).map(Distribution::new).collect(),
             between_share: self.seconds.get()[Part::Between as usize] / wall.max(1e-9),
             peak_bytes: used.peak_bytes,
+            tensor_peak_bytes,
+            operators,
+            loader,
             cores: (used.cpu_seconds - self.started.1.cpu_seconds) / wall.max(1e-9),
             threads: tch::get_num_threads(),
             device: self.device,
@@ -221,6 +243,12 @@ pub struct ProfileReport {
     pub between_share: f64,
     /// Largest memory of the process, bytes.
     pub peak_bytes: u64,
+    /// Largest memory of the CPU's tensors, bytes; 0 where they are not counted.
+    pub tensor_peak_bytes: u64,
+    /// Operators of some steps, and the number of these.
+    pub operators: (Vec<Operator>, u64),
+    /// Counts of the loader.
+    pub loader: Option<LoaderStats>,
     /// Cores that the process kept busy, mean.
     pub cores: f64,
     /// Threads of libtorch.
@@ -250,9 +278,23 @@ impl ProfileReport {
             let (mean, share) = (1e3 * mean, 100.0 * mean / whole);
             let _ = writeln!(text, "{name:12} {mean:9.3} {median:9.3} {p95:9.3} {p99:9.3} {share:5.1} %");
         }
+        text += &operators::table(&self.operators.0, self.operators.1);
+        if let Some(loader) = &self.loader {
+            let [mean, p95, p99] = loader.latency.map(|seconds| 1e3 * seconds);
+            let _ = writeln!(
+                text,
+                "loader: {} crops by {} threads in {:.2} s, waited for {:.2} s; a batch takes {mean:.2} ms, p95 {p95:.2}, \
+                 p99 {p99:.2}",
+                loader.crops, loader.workers, loader.busy_seconds, loader.wait_seconds
+            );
+        }
+        let tensors = match self.tensor_peak_bytes {
+            0 => String::new(),
+            bytes => format!(", of tensors {:.2} GB", bytes as f64 / 1e9),
+        };
         let _ = write!(
             text,
-            "validation and checkpoints: {:.1} % of the run; memory peak {:.2} GB; {:.1} cores busy, {} threads\n{}",
+            "validation and checkpoints: {:.1} % of the run; memory peak {:.2} GB{tensors}; {:.1} cores busy, {} threads\n{}",
             100.0 * self.between_share,
             self.peak_bytes as f64 / 1e9,
             self.cores,
@@ -326,7 +368,7 @@ mod tests {
             profile.step_done().expect("there is no trace");
             profile.measure(Part::Between, pause);
         }
-        let report = profile.finish().expect("there is no trace").expect("it measured");
+        let report = profile.finish(None).expect("there is no trace").expect("it measured");
         assert_eq!(report.steps, 3, "the first is left out");
         let seconds = |part: Part| report.rows[part as usize].percentiles[0];
         assert!(seconds(Part::Forward) >= 0.04 && seconds(Part::Optimizer) >= 0.02 && seconds(Part::Rest) >= 0.02);
@@ -334,7 +376,7 @@ mod tests {
         let whole: f64 = report.rows[..PARTS - 1].iter().map(|row| row.mean).sum();
         assert!((whole - report.rows[PARTS - 1].mean).abs() < 1e-6 * whole, "the parts are the whole");
         assert!(report.between_share > 0.0 && report.peak_bytes > 1_000_000);
-        assert!(Profile::default().finish().expect("nothing is written").is_none());
+        assert!(Profile::default().finish(None).expect("nothing is written").is_none());
     }
 
     #[test]
@@ -343,7 +385,19 @@ mod tests {
         let report = |means: [f64; PARTS - 1], between_share, cores, threads| {
             let rows = means.iter().copied().chain([means.iter().sum()]).map(row).collect();
             let device = Device::Cpu;
-            ProfileReport { steps: 9, rows, between_share, peak_bytes: 1, cores, threads, device }.advice()
+            ProfileReport {
+                steps: 9,
+                rows,
+                between_share,
+                peak_bytes: 1,
+                tensor_peak_bytes: 0,
+                operators: (Vec::new(), 0),
+                loader: None,
+                cores,
+                threads,
+                device,
+            }
+            .advice()
         };
         let arithmetic = [0.0, 0.5, 0.5, 0.0, 0.0, 0.0];
         assert!(report(arithmetic, 0.0, 2.0, 2).contains("bf16"));

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::Context;
 use ondes_engine::model::Model;
 use ondes_torch::TorchWeights;
 use tch::{Device, Tensor};
@@ -11,29 +11,24 @@ use tch::{Device, Tensor};
 use super::callback::{Callback, StepReport, StopReason, ValidationReport};
 use super::checkpoint::{self, Checkpoint, Progress};
 use super::early_stopping::EarlyStopping;
+use super::guard::{OutOfMemory, with_fewer_rows};
 use super::kept;
 use super::memory;
 use super::metrics::MetricsLog;
-use super::options::{Length, TrainerOptions, device, ema_decay};
+use super::options::{Length, TrainerOptions, device};
 use super::parameters::Parameters;
-use super::pass::{Pass, effective_weights};
-use super::precision::Precision;
+use super::pass::effective_weights;
 use super::profile::{Part, Profile, synchronize};
 use super::progress::ProgressDisplay;
 use super::task::{Task, Validation, model_weights};
 use super::tensorboard::TensorBoard;
 use crate::distributed::GroupError;
 use crate::fake_quantization::QuantizationGrids;
-use crate::optimizer::{GradientKind, Optimizer, OptimizerStep};
+use crate::optimizer::Optimizer;
 use crate::schedule::ScheduleConfig;
 
-/// Steps that are timed to convert minutes to steps, after some that are not.
-const TIMED_STEPS: u32 = 4;
-const UNTIMED_STEPS: u32 = 2;
 /// Share of the last step in the mean loss.
 const MEAN_SHARE: f64 = 0.02;
-/// Steps in a row with a gradient that is not finite, after which a run has diverged.
-const MAX_SKIPPED: u64 = 10;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,15 +39,6 @@ pub enum Outcome {
     Interrupted,
 }
 
-/// Loss of a step.
-struct StepLoss {
-    total: f64,
-    terms: Vec<(&'static str, f64)>,
-    gradient: f64,
-    /// Time spent waiting for the batch.
-    data_seconds: f64,
-}
-
 /// Training run.
 pub struct Trainer<T: Task> {
     pub(super) task: T,
@@ -61,18 +47,20 @@ pub struct Trainer<T: Task> {
     /// All weights; the trained ones are views of the buffer of `parameters`.
     pub(super) weights: TorchWeights,
     pub(super) parameters: Parameters,
-    optimizer: Box<dyn Optimizer>,
+    pub(super) optimizer: Box<dyn Optimizer>,
     /// Weights with the lowest validation loss.
     best: Tensor,
     /// Mean of the weights over the last steps.
-    ema: Option<Tensor>,
+    pub(super) ema: Option<Tensor>,
     pub(super) grids: Option<QuantizationGrids>,
     pub(super) progress: Progress,
     pub(super) profile: Rc<Profile>,
     /// A signal has reached this process or another one.
-    stop_requested: bool,
+    pub(super) stop_requested: bool,
     /// The optimiser moves the weights, which are no state to go on from.
-    is_moving: bool,
+    pub(super) is_moving: bool,
+    /// Rows that a validation computes at once; fewer after memory was missing.
+    validation_rows: Option<usize>,
 }
 
 impl<T: Task> Trainer<T> {
@@ -84,9 +72,7 @@ impl<T: Task> Trainer<T> {
         options.check()?;
         let device = device(&options.device)?;
         use_threads(options.threads);
-        if device == Device::Cpu && (options.auto_batch || options.memory.is_some()) {
-            memory::bound(options.memory);
-        }
+        options.bound_memory()?;
         let mut task = task;
         if let Some(group) = &options.group {
             task.set_process(group.rank(), group.size());
@@ -115,6 +101,7 @@ impl<T: Task> Trainer<T> {
             profile: Rc::default(),
             stop_requested: false,
             is_moving: false,
+            validation_rows: None,
         };
         trainer.set_identity()?;
         Ok(trainer)
@@ -290,16 +277,9 @@ impl<T: Task> Trainer<T> {
             self.profile = Rc::new(Profile::new(options, self.device)?);
         }
         let outcome = self.run_steps(&mut callbacks);
-        if let Err(error) = &outcome
-            && error.is::<GroupError>()
-            && !self.is_moving
-            && self.task.state().is_empty()
-        {
-            // A state whose other rows have gone with the process is no state to go on from.
-            self.save_with(Vec::new())?;
-        }
+        let outcome = outcome.map_err(|error| self.kept(error));
         callbacks.iter_mut().try_for_each(|callback| callback.finished())?;
-        if let Some(report) = self.profile.finish()? {
+        if let Some(report) = self.profile.finish(self.task.loader_stats())? {
             eprintln!("{}", report.text());
         }
         let reason = outcome?;
@@ -313,6 +293,26 @@ impl<T: Task> Trainer<T> {
                 Ok(Outcome::Finished)
             }
             None => Ok(Outcome::Finished),
+        }
+    }
+
+    /// Writes a checkpoint of the last whole step after an error that is not the weights' fault; returns the error, which
+    /// then names it.
+    fn kept(&mut self, mut error: anyhow::Error) -> anyhow::Error {
+        let missing = error.downcast_mut::<OutOfMemory>();
+        // A state whose other rows have gone with a process, or are not asked for, is no state to go on from.
+        let is_whole = self.task.state().is_empty() || missing.is_some() && self.options.group.is_none();
+        if self.is_moving || !is_whole || !self.options.is_first() {
+            return error;
+        }
+        if let Some(missing) = missing {
+            missing.kept = Some((self.progress.step, self.options.files.checkpoint.clone()));
+        } else if !error.is::<GroupError>() {
+            return error;
+        }
+        match self.save_with(self.task.state()) {
+            Ok(()) => error,
+            Err(unwritten) => unwritten.context(format!("{error:#}")),
         }
     }
 
@@ -382,6 +382,7 @@ impl<T: Task> Trainer<T> {
                 callbacks.iter_mut().try_for_each(|callback| callback.step_done(&report))
             })?;
             self.profile.step_done()?;
+            memory::adjust();
             let done = step == self.progress.steps;
             let profile = self.profile.clone();
             let stop = profile.measure(Part::Between, || {
@@ -415,114 +416,6 @@ impl<T: Task> Trainer<T> {
         options.learning_rate * share
     }
 
-    /// Takes the next step.
-    fn step(&mut self, rate: f64) -> anyhow::Result<StepLoss> {
-        let loss = self.learn(rate)?;
-        self.task.finish_step();
-        self.is_moving = false;
-        Ok(loss)
-    }
-
-    /// Computes the gradient of the next batch and moves the weights.
-    fn learn(&mut self, rate: f64) -> anyhow::Result<StepLoss> {
-        let Self { task, options, device, weights, parameters, optimizer, ema, grids, progress, profile, .. } = self;
-        let step = progress.step;
-        let rows = task.rows(step);
-        let own = options.own_rows(rows);
-        ensure!(!own.is_empty(), "a batch of {rows} is too small for so many processes; use fewer");
-        let mut parts = options.accumulate.clamp(1, own.len());
-        let mut loss = StepLoss { total: f64::NAN, terms: Vec::new(), gradient: 0.0, data_seconds: 0.0 };
-        let mut cut = |task: &mut T, parts: usize| -> anyhow::Result<Vec<(f64, T::Batch)>> {
-            let started = Instant::now();
-            let part = |part: usize| {
-                let range = own.start + part * own.len() / parts..own.start + (part + 1) * own.len() / parts;
-                let share = range.len() as f64 / rows as f64;
-                Ok((share, profile.measure(Part::Data, || task.batch(step, range, *device))?))
-            };
-            let batches = (0..parts).map(part).collect();
-            loss.data_seconds += started.elapsed().as_secs_f64();
-            batches
-        };
-        let mut batches = cut(task, parts)?;
-        let with_terms = (step + 1).is_multiple_of(options.log_every);
-        let precision = options.precision;
-        let scale = if precision == Precision::F16 { progress.loss_scale.factor } else { 1.0 };
-        let group = options.group.as_deref();
-        // A block that is computed again adds its gradients in parts.
-        let overlap = !options.checkpoint_activations;
-        let (device, grids) = (*device, grids.as_ref());
-        let pass = Pass { weights, grids, step, precision, device, scale, group, overlap, profile };
-        let total = loop {
-            let computed = memory::if_it_fits(|| {
-                if !task.learns(step) {
-                    pass.forward(task, &batches);
-                    return Ok(None);
-                }
-                pass.gradient(task, &batches, parameters, with_terms.then_some(&mut loss.terms)).map(Some)
-            });
-            if let Some(computed) = computed {
-                break computed?;
-            }
-            ensure!(parts < own.len(), "out of memory with one row at a time; {}", memory::advice(device));
-            batches.clear();
-            parts = (2 * parts).min(own.len());
-            eprintln!("out of memory at step {step}: batches are computed in {parts} parts from now on");
-            options.accumulate = parts;
-            task.restart_step();
-            loss.terms.clear();
-            batches = cut(task, parts)?;
-        };
-        let Some((total, asked_to_stop)) = total else { return Ok(loss) };
-        self.stop_requested = asked_to_stop;
-        if !total.is_finite() {
-            let effective = effective_weights(grids, weights);
-            let node = batches.iter().find_map(|(_, batch)| task.first_non_finite(&effective, batch));
-            bail!(
-                "training diverged at step {step}: the loss is {total}{}; use a lower learning rate, and resume or export \
-                 the last checkpoint",
-                node.map_or_else(String::new, |node| format!(", first in the layer {node:?}"))
-            );
-        }
-        let norm = parameters.gradient_norm();
-        (loss.total, loss.gradient) = (total, norm);
-        if !norm.is_finite() {
-            if precision == Precision::F16 && progress.loss_scale.overflowed() {
-                return Ok(loss);
-            }
-            progress.skipped += 1;
-            if progress.skipped >= MAX_SKIPPED {
-                let layer = parameters.gradient_norms().into_iter().find(|(_, norm)| !norm.is_finite());
-                bail!(
-                    "training diverged at step {step}: the gradient of {:?} is not finite; use a lower learning rate",
-                    layer.map_or("all layers", |(name, _)| name)
-                );
-            }
-            return Ok(loss);
-        }
-        progress.skipped = 0;
-        if precision == Precision::F16 {
-            progress.loss_scale.succeeded();
-        }
-        parameters.clip(options.clip, norm);
-        let number = step + 1;
-        let at = OptimizerStep { number, rate, weight_decay: options.weight_decay, clip: options.clip };
-        self.is_moving = true;
-        profile.measure(Part::Optimizer, || {
-            optimizer.step(parameters, at, &mut |parameters, kind| match kind {
-                GradientKind::Loss => {
-                    pass.gradient(task, &batches, parameters, None)?;
-                    Ok(())
-                }
-                GradientKind::CurvatureSample => pass.sampled_gradient(task, &batches, parameters),
-            })?;
-            if let Some(ema) = ema {
-                let _ = tch::no_grad(|| ema.lerp_(parameters.values(), 1.0 - ema_decay(options.ema, number)));
-            }
-            anyhow::Ok(())
-        })?;
-        Ok(loss)
-    }
-
     /// Returns the whole state of the task, of which each process has its rows.
     fn gathered_state(&self) -> anyhow::Result<Vec<(String, Tensor)>> {
         let state = self.task.state();
@@ -544,7 +437,7 @@ impl<T: Task> Trainer<T> {
     }
 
     /// Returns numbers of the first process.
-    fn numbers_of_first<const N: usize>(&self, numbers: [f64; N]) -> anyhow::Result<[f64; N]> {
+    pub(super) fn numbers_of_first<const N: usize>(&self, numbers: [f64; N]) -> anyhow::Result<[f64; N]> {
         let Some(group) = &self.options.group else { return Ok(numbers) };
         let own = if group.rank() == 0 { numbers } else { [0.0; N] };
         let sums = group.sums(&own)?;
@@ -590,7 +483,13 @@ impl<T: Task> Trainer<T> {
     /// Measures the current weights, or their mean, on the validation sound.
     fn validation(&mut self) -> anyhow::Result<Validation> {
         let weights = self.weights_with(self.ema.as_ref());
-        tch::no_grad(|| self.task.validate(&effective_weights(self.grids.as_ref(), &weights), self.device))
+        let weights = effective_weights(self.grids.as_ref(), &weights);
+        let rows = self.validation_rows.unwrap_or_else(|| self.task.validation_rows());
+        let (rows, validation) = with_fewer_rows("the validation", rows, |rows| {
+            tch::no_grad(|| self.task.validate(&weights, self.device, rows))
+        })?;
+        self.validation_rows = Some(rows);
+        Ok(validation)
     }
 
     /// Returns the weights with the trained ones replaced by a flat buffer, if there is one.
@@ -616,33 +515,6 @@ impl<T: Task> Trainer<T> {
         let mut header = initial.header().clone();
         header.card.training = Some(self.task.card(steps, loss));
         Ok(Model::new(header, model_weights(initial, &weights)?)?)
-    }
-
-    /// Returns the number of steps that fit into the given minutes: whole epochs, at least one. Timing changes nothing.
-    fn steps_in_time(&mut self) -> anyhow::Result<u64> {
-        let Length::Minutes(minutes) = self.options.length else { return Ok(1) };
-        let before = tch::no_grad(|| self.parameters.values().copy());
-        let (task_state, progress) = (self.task.state(), self.progress.clone());
-        let mut started = Instant::now();
-        for step in 0..UNTIMED_STEPS + TIMED_STEPS {
-            if step == UNTIMED_STEPS {
-                synchronize(self.device);
-                started = Instant::now();
-            }
-            self.step(self.options.learning_rate * 1e-3)?;
-            self.progress.step += 1;
-        }
-        synchronize(self.device);
-        let pace = started.elapsed().as_secs_f64() / f64::from(TIMED_STEPS);
-        tch::no_grad(|| self.parameters.values().copy_(&before));
-        self.ema.iter_mut().for_each(|ema| tch::no_grad(|| ema.copy_(&before)));
-        self.optimizer = self.options.optimizer.build(&self.parameters);
-        self.task.set_state(task_state);
-        self.progress = progress;
-        let [steps] = self.numbers_of_first([60.0 * minutes / pace])?;
-        let steps = steps as u64;
-        let epoch = self.task.epoch_steps().unwrap_or(1).max(1);
-        Ok((steps / epoch).max(1) * epoch)
     }
 }
 

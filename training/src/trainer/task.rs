@@ -104,11 +104,16 @@ pub trait Task {
     /// Replaces the state between steps by that of all rows.
     fn set_state(&mut self, _state: Vec<(String, Tensor)>) {}
 
-    /// Measures weights on the validation sound.
+    /// Measures weights on the validation sound, up to `rows` crops at once: fewer need less memory.
     ///
     /// # Errors
     /// Returns an error if the weights are not finite.
-    fn validate(&mut self, weights: &TorchWeights, device: Device) -> anyhow::Result<Validation>;
+    fn validate(&mut self, weights: &TorchWeights, device: Device, rows: usize) -> anyhow::Result<Validation>;
+
+    /// Returns the most crops that [`Task::validate`] computes at once; 1 if fewer would not need less memory.
+    fn validation_rows(&self) -> usize {
+        1
+    }
 
     /// Returns the node at which the values of a batch first stop being finite, if any.
     fn first_non_finite(&self, weights: &TorchWeights, batch: &Self::Batch) -> Option<String>;
@@ -143,6 +148,19 @@ pub fn first_non_finite(
     let values = tch::no_grad(|| graph.run(weights, inputs, 0));
     let finite = |value: &Tensor| value.isfinite().all().int64_value(&[]) == 1;
     method.nodes.iter().zip(&values).find(|(_, value)| !finite(value)).map(|(node, _)| node.name.clone())
+}
+
+/// Returns the parts of `batches` batches of `batch` rows with `most` at once: number of the batch, rows, and their share
+/// of the batch.
+pub fn validation_parts(batches: u64, batch: usize, most: usize) -> impl Iterator<Item = (u64, Range<usize>, f64)> {
+    let most = most.clamp(1, batch.max(1));
+    (0..batches).flat_map(move |step| {
+        (0..batch).step_by(most).map(move |first| {
+            let rows = first..(first + most).min(batch);
+            let share = rows.len() as f64 / batch as f64;
+            (step, rows, share)
+        })
+    })
 }
 
 /// Selects the weights of a model from trained ones.

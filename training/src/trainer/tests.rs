@@ -6,6 +6,7 @@ use ondes_torch::TorchWeights;
 use tch::{Device, Tensor};
 
 use super::checkpoint::Checkpoint;
+use super::guard::injection;
 use super::memory;
 use super::task::first_non_finite;
 use super::{Length, Outcome, Precision, ProfileOptions, RunFiles, Trainer, metrics};
@@ -354,7 +355,7 @@ fn a_profile_changes_no_weight_and_writes_a_trace() {
     run(&plain, &pair);
     let mut profiled = options("nano", 9, &folder.path().join("profiled"));
     let trace = folder.path().join("trace.json");
-    profiled.trainer.profile = Some(ProfileOptions { trace: Some(trace.clone()) });
+    profiled.trainer.profile = Some(ProfileOptions { trace: Some(trace.clone()), operators: true });
     run(&profiled, &pair);
     assert_eq!(tensors(&plain.trainer.files.checkpoint), tensors(&profiled.trainer.files.checkpoint));
 
@@ -366,9 +367,15 @@ fn a_profile_changes_no_weight_and_writes_a_trace() {
         assert!(count(name) >= 5, "{name}: {}", count(name));
     }
     assert!(events.iter().any(|event| event["name"].as_str().is_some_and(|name| name.contains("conv1d"))));
+    let own = &trace["ondes"];
+    assert!(own["steps"] == 5 && own["tensor_peak_bytes"].as_u64().is_some(), "{own}");
+    let operators = own["operators"].as_array().expect("operators");
+    let conv = operators.iter().find(|operator| operator["name"] == "aten::conv1d").expect("convolutions");
+    let time = |name: &str| conv[name].as_u64().expect("a time");
+    assert!(time("calls") >= 5 && time("self_ns") < time("total_ns"), "{conv}");
 
     let missing = folder.path().join("missing/trace.json");
-    profiled.trainer.profile = Some(ProfileOptions { trace: Some(missing) });
+    profiled.trainer.profile = Some(ProfileOptions { trace: Some(missing), operators: true });
     let error = trainer(&profiled, &pair).run().expect_err("there is no folder");
     assert!(format!("{error:#}").contains("trace.json: cannot be written"), "{error:#}");
 }
@@ -390,7 +397,7 @@ fn without_memory_the_batch_is_halved_with_the_same_mathematics() {
         options.trainer.optimizer = OptimizerConfig::Sgd(SgdConfig { momentum: 0.9, nesterov: false });
         options.trainer.learning_rate = 0.1;
         let whole = run(&options, &pair);
-        memory::injection::fail_after(5);
+        injection::fail_after(5);
         let halved = run(&options, &pair);
         assert_eq!((whole.options.accumulate, halved.options.accumulate), (1, 2), "{size}");
         assert_close(&whole, &halved, size);
@@ -398,9 +405,9 @@ fn without_memory_the_batch_is_halved_with_the_same_mathematics() {
     // Nothing is left to halve.
     let mut single = CaptureOptions { batch: 1, ..options("nano", 9, folder.path()) };
     single.trainer.length = Length::Steps(2);
-    memory::injection::fail_after(0);
+    injection::fail_after(0);
     let error = trainer(&single, &pair).run().expect_err("nothing fits").to_string();
-    assert!(error.contains("out of memory with one row at a time"), "{error}");
+    assert!(error.contains("out of memory in a step of one row at a time"), "{error}");
 }
 
 #[test]
@@ -416,7 +423,7 @@ fn checkpointed_gradients_equal_plain_ones_and_need_less_memory() {
         options.trainer.checkpoint_activations = true;
         assert_close(&plain, &run(&options, &pair), size);
     }
-    memory::bound(None);
+    memory::bound(None).expect("a bound");
     let peak = |checkpointed: bool| {
         let mut options = CaptureOptions { batch: 4, window: 8_192, ..options("standard", 1, folder.path()) };
         options.trainer.checkpoint_activations = checkpointed;
@@ -444,7 +451,7 @@ fn the_largest_batch_that_fits_is_chosen_and_kept_by_a_resumed_run() {
     again.resume().expect("the same batch");
     assert_eq!((again.progress().batch(), again.progress().step), (Some(256), 20));
     // Memory ends at a batch of eight: six rows are tried and fit.
-    memory::injection::fail_after(3);
+    injection::fail_after(3);
     assert_eq!(run(&options, &pair).progress().batch(), Some(6));
 }
 

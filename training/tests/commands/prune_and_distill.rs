@@ -191,3 +191,87 @@ fn an_instrument_is_pruned_distilled_and_compared() {
         (vec!["distill", &original, "--student", &path("none.toml"), "--out", &out], "none.toml"),
     ]);
 }
+
+#[test]
+fn codecs_and_generators_are_pruned_and_distilled() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    make_corpus(folder);
+    let path = |name: &str| folder.join(name).display().to_string();
+    let recipe = |name: &str, text: &str| {
+        std::fs::write(folder.join(name), text).expect("it can be written");
+        path(name)
+    };
+    let training = "[training]\nsteps = 4\nbatch = 2\nclip_seconds = 0.2\nvalidate_every = 4\nvalidation_share = 0.3\n";
+    let codec = "name = \"Codec\"\ndata = \"corpus\"\nout = \"codec.ondes\"\nwork = \"work\"\n[network]\nchannels = 8\n\
+                 latents = 4\n";
+    let codec = recipe("codec.toml", &format!("{codec}{training}"));
+    succeed(&["codec", &codec]);
+    let learning = ["--steps", "2", "--batch", "2", "--threads", "1", "--work"];
+    let channels = |model: &Model, method: &str, node: &str| {
+        let nodes = &model.method(method).expect("a method").nodes;
+        nodes.iter().find_map(|own| match own.op {
+            Op::Conv1d { outputs, .. } | Op::Linear { outputs } if own.name == node => Some(outputs),
+            _ => None,
+        })
+    };
+    let (original, half) = (path("codec.ondes"), path("half.ondes"));
+    let prune =
+        ["prune", &original, "--ratio", "0.5", "--structured", "--rounds", "2", "--data", &codec, "--out", &half];
+    let text = succeed(&[&prune[..], &learning, &[&path("work")]].concat());
+    assert!(text.contains("multi-scale spectral distance"), "{text}");
+    let (before, after) = (read(folder, "codec.ondes"), read(folder, "half.ondes"));
+    assert_eq!(channels(&before, "encode", "encoder.input"), Some(8));
+    assert_eq!(channels(&after, "encode", "encoder.input"), Some(4));
+    assert_eq!(channels(&after, "forward", "encoder.input"), Some(4), "all methods are pruned");
+    assert_eq!(after.method("encode").expect("a method").outputs, before.method("encode").expect("a method").outputs);
+    let mut sound = vec![0.0; 9_600];
+    Pipeline::new(&after, &PipelineOptions::default()).expect("it plays").process(&[0.1; 9_600], &mut sound);
+    assert!(sound.iter().any(|sample| sample.abs() > 1e-6));
+    // It can be trained on, although no recipe makes its sizes.
+    succeed(&["codec", &half, "--data", &path("corpus"), "--out", &path("on.ondes"), "--minutes", "0.01"]);
+
+    let sparse = path("sparse.ondes");
+    let prune = ["prune", &original, "--ratio", "0.5", "--rounds", "1", "--data", &codec, "--out", &sparse];
+    succeed(&[&prune[..], &learning, &[&path("work")]].concat());
+    let bank = |name: &str| {
+        let model = read(folder, name);
+        let (_, bank) = model.weights().iter().find(|(name, _)| *name == "filter_bank.analysis.weight").expect("it");
+        bank.floats().into_owned()
+    };
+    assert_eq!(bank("sparse.ondes"), bank("codec.ondes"), "what is not learnt is not pruned");
+
+    let small = recipe("small.toml", "[network]\nchannels = 4\nlatents = 4\n");
+    let student = path("student.ondes");
+    let distil = ["distill", &original, "--student", &small, "--data", &codec, "--out", &student];
+    succeed(&[&distil[..], &learning, &[&path("work")]].concat());
+    assert_eq!(channels(&read(folder, "student.ondes"), "decode", "decoder.input"), Some(32));
+    let other = recipe("other.toml", "[network]\nchannels = 4\nlatents = 3\n");
+    let distil = ["distill", &original, "--student", &other, "--data", &codec, "--out", &student];
+    let output = run(&[&distil[..], &learning, &[&path("work")]].concat());
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && error.contains("the teacher has 4 latents"), "{error}");
+
+    let prior = "name = \"Generator\"\ncodec = \"codec.ondes\"\ndata = \"corpus\"\nout = \"prior.ondes\"\nwork = \"work\"\n\
+                 [network]\nunits = 8\nlayers = 2\ncomponents = 2\ngroup = 4\n";
+    let prior = recipe("prior.toml", &format!("{prior}{}", training.replace("0.2", "1.0")));
+    succeed(&["prior", &prior]);
+    let (original, half) = (path("prior.ondes"), path("half-prior.ondes"));
+    let prune =
+        ["prune", &original, "--ratio", "0.5", "--structured", "--rounds", "1", "--data", &prior, "--out", &half];
+    let text = succeed(&[&prune[..], &learning, &[&path("work")]].concat());
+    assert!(text.contains("log-likelihood"), "{text}");
+    let (before, after) = (read(folder, "prior.ondes"), read(folder, "half-prior.ondes"));
+    assert_eq!([units(&before, "prior"), units(&after, "prior")], [8, 4]);
+    assert_eq!(after.method("decode").expect("a method"), before.method("decode").expect("a method"));
+    let small = recipe("small-prior.toml", "[network]\nunits = 5\nlayers = 1\ncomponents = 2\ngroup = 4\n");
+    let distil = ["distill", &original, "--student", &small, "--data", &prior, "--out", &student];
+    succeed(&[&distil[..], &learning, &[&path("work")]].concat());
+    let student = read(folder, "student.ondes");
+    assert_eq!((units(&student, "prior"), &student.header().controls), (5, &before.header().controls));
+    for model in [&after, &student] {
+        let mut sound = vec![0.0; 48_000];
+        Pipeline::new(model, &PipelineOptions::default()).expect("it plays").process(&[], &mut sound);
+        assert!(sound.iter().any(|sample| *sample != 0.0));
+    }
+}
