@@ -1,44 +1,37 @@
-//! Decoding of audio files with Symphonia: WAV, AIFF, FLAC, MP3, Ogg Vorbis, AAC and ALAC in MP4, CAF and more. Opus
-//! and further kinds of WAV are added here.
-//!
-//! Symphonia 0.6 panics on a few malformed headers, such as a WAV of 32 channels without loudspeakers in a build with
-//! overflow checks. Every call to it catches panics and turns them into errors.
+//! Decoding of audio files: WAV, AIFF, AU and CAF by [`pcm`], everything else (FLAC, MP3, Ogg Vorbis, AAC and ALAC in
+//! MP4, Matroska and more) with Symphonia in [`packets`], which removes what encoders add before and after the sound.
 
+mod flac;
+mod matroska;
+mod mp4;
 mod opus;
-mod wave_source;
+mod packets;
+mod pcm;
+mod spliced;
+mod trim;
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use symphonia::core::codecs::audio::{AudioDecoder, AudioDecoderOptions};
-use symphonia::core::errors::Error;
 use symphonia::core::formats::probe::Hint;
-use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
-use symphonia::core::io::{MediaSource, MediaSourceStream};
-use symphonia::core::meta::MetadataOptions;
+use symphonia::core::io::MediaSource;
 
-use self::opus::OpusHead;
-use super::{MediaError, check_limits, check_range, display_name};
+use self::packets::PacketDecoder;
+use self::pcm::{Contents, PcmReader};
+use self::spliced::Spliced;
+use super::{MediaError, display_name};
 use crate::dsp::level::{SAMPLE_LIMIT, limit_sample};
 use crate::files;
 
 /// Lower-case extensions of files that [`Decoder`] can read, for finding files in a folder. The decoder itself ignores
 /// names and detects the format from the content.
-pub const FILE_EXTENSIONS: [&str; 26] = [
-    "aac", "aif", "aifc", "aiff", "caf", "flac", "m4a", "m4b", "m4r", "m4v", "mkv", "mov", "mp1", "mp2", "mp3", "mp4",
-    "oga", "ogg", "ogv", "ogx", "opus", "rf64", "w64", "wav", "wave", "webm",
+pub const FILE_EXTENSIONS: [&str; 30] = [
+    "aac", "aif", "aifc", "aiff", "au", "bwf", "caf", "flac", "m4a", "m4b", "m4r", "m4v", "mka", "mkv", "mov", "mp1",
+    "mp2", "mp3", "mp4", "oga", "ogg", "ogv", "ogx", "opus", "rf64", "snd", "w64", "wav", "wave", "webm",
 ];
 
 /// Most frames that [`read_mono`] allocates on the word of a header.
 const TRUSTED_FRAMES: u64 = 1 << 24;
-
-/// Most frames of a packet, for which decoders reserve memory; FLAC allows 65,535.
-const MAX_PACKET_FRAMES: u64 = 1 << 16;
-
-/// A gap of at least this length between time stamps is damage, seconds. No codec has shorter frames, so at least one
-/// is missing.
-const GAP_S: f64 = 0.002;
 
 /// Decodes a file as blocks of `f32` samples in constant memory; integers become −1 to 1.
 ///
@@ -67,28 +60,21 @@ const GAP_S: f64 = 0.002;
 /// ```
 pub struct Decoder {
     file: String,
-    format: Box<dyn FormatReader>,
-    track: AudioTrack,
+    reader: Reader,
     sample_rate: u32,
     channels: usize,
     /// First block, decoded by the constructor.
     first: Option<Vec<Vec<f32>>>,
     decoded: u64,
     replaced: u64,
-    /// Expected time stamp of the next packet, in units of the track.
-    expected_start: Option<i64>,
     truncated: bool,
     ended: bool,
 }
 
-/// Audio track of a file.
-struct AudioTrack {
-    id: u32,
-    codec: Box<dyn AudioDecoder>,
-    /// Number of frames according to the file.
-    declared: Option<u64>,
-    /// Length of [`GAP_S`] in units of the time stamps, if those are as fine as frames.
-    gap: Option<i64>,
+/// Reader of a kind of file.
+enum Reader {
+    Pcm(PcmReader),
+    Packets(Box<PacketDecoder>),
 }
 
 impl Decoder {
@@ -123,24 +109,15 @@ impl Decoder {
     }
 
     fn begin(name: String, source: impl MediaSource + 'static, hint: &Hint) -> Result<Self, MediaError> {
-        let unreadable = |source| MediaError::Unreadable { file: name.clone(), source };
-        let (source, frames) = wave_source::present(source).map_err(unreadable)?;
-        let stream = MediaSourceStream::new(source, Default::default());
-        let probe = symphonia::default::get_probe();
-        let format = catch_panics(|| probe.probe(hint, stream, FormatOptions::default(), MetadataOptions::default()))
-            .map_err(|error| not_audio(&name, error))?;
-        let mut track = default_track(&name, &*format)?;
-        track.declared = frames.or(track.declared);
+        let reader = Reader::new(&name, source, hint)?;
         let mut decoder = Self {
             file: name,
-            format,
-            track,
+            reader,
             sample_rate: 0,
             channels: 0,
             first: None,
             decoded: 0,
             replaced: 0,
-            expected_start: None,
             truncated: false,
             ended: false,
         };
@@ -149,6 +126,7 @@ impl Decoder {
             return Err(MediaError::Empty { file: decoder.file });
         }
         decoder.first = Some(first);
+        (decoder.sample_rate, decoder.channels) = decoder.reader.format();
         Ok(decoder)
     }
 
@@ -164,7 +142,10 @@ impl Decoder {
 
     /// Returns the number of frames that the file declares, if any. It may be wrong.
     pub fn frames(&self) -> Option<u64> {
-        self.track.declared
+        match &self.reader {
+            Reader::Pcm(reader) => Some(reader.declared()),
+            Reader::Packets(decoder) => decoder.declared(),
+        }
     }
 
     /// Returns the number of samples replaced so far because they were not finite or above [`SAMPLE_LIMIT`].
@@ -190,86 +171,94 @@ impl Decoder {
         }
         block.resize(self.channels, Vec::new());
         block.iter_mut().for_each(Vec::clear);
-        // Failure of the last packet: damage if another packet follows, an early end otherwise.
-        let mut failure: Option<String> = None;
-        while !self.ended {
-            let format = &mut self.format;
-            let packet = match catch_panics(|| format.next_packet()) {
-                Ok(Some(packet)) => packet,
-                Ok(None) => break,
-                Err(Error::ResetRequired) => {
-                    // Another stream follows in the same file, as in chained Ogg.
-                    self.track = default_track(&self.file, &*self.format)?;
-                    self.expected_start = None;
-                    continue;
-                }
-                Err(Error::IoError(error)) if error.kind() == io::ErrorKind::UnexpectedEof => break,
-                Err(error) => return Err(self.failed(error)),
-            };
-            if packet.track_id != self.track.id {
-                continue;
-            }
-            let (start, length) = (packet.pts.get(), i64::try_from(packet.dur.get()).unwrap_or(i64::MAX));
-            if let (Some(expected_start), Some(gap)) =
-                (self.expected_start.replace(start.saturating_add(length)), self.track.gap)
-                && start.saturating_sub(expected_start) >= gap
-            {
-                failure.get_or_insert("packets are missing".to_owned());
-            }
-            let codec = &mut self.track.codec;
-            match catch_panics(|| codec.decode(&packet).map(drop)) {
-                Ok(()) => (),
-                Err(error @ (Error::DecodeError(_) | Error::IoError(_))) => {
-                    failure.get_or_insert(error.to_string());
-                    continue;
-                }
-                Err(error) => return Err(self.failed(error)),
-            }
-            let decoded = self.track.codec.last_decoded();
-            if decoded.is_empty() {
-                continue;
-            }
-            // Anything may precede the first frame that decodes, for instance in an MP3 cut out of a stream.
-            if let (Some(reason), true) = (failure.take(), self.decoded > 0) {
-                self.ended = true;
-                return Err(MediaError::Damaged { file: self.file.clone(), frames: self.decoded, reason });
-            }
-            let spec = decoded.spec();
-            let (rate, channels) = (spec.rate(), spec.channels().count());
-            if self.decoded == 0 {
-                check_limits(&self.file, u64::from(rate), channels as u64)?;
-                (self.sample_rate, self.channels) = (rate, channels);
-            } else if (rate, channels) != (self.sample_rate, self.channels) {
-                self.ended = true;
-                let reason = format!("it continues with {channels} channels at {rate} Hz");
-                return Err(MediaError::Damaged { file: self.file.clone(), frames: self.decoded, reason });
-            }
-            decoded.copy_to_vecs_planar(block);
-            self.decoded += block[0].len() as u64;
-            for sample in block.iter_mut().flatten().filter(|sample| is_invalid(**sample)) {
-                *sample = limit_sample(*sample);
-                self.replaced += 1;
-            }
-            return Ok(true);
+        if !self.ended {
+            let result = self.decode(block);
+            self.ended = !matches!(result, Ok(true));
+            result?;
         }
-        self.ended = true;
-        self.truncated = failure.is_some() || self.track.declared.is_some_and(|frames| frames > self.decoded);
-        match failure {
-            Some(reason) if self.decoded == 0 => Err(MediaError::NotAudio { file: self.file.clone(), reason }),
-            _ => Ok(false),
+        let frames = block.first().map_or(0, Vec::len) as u64;
+        self.decoded += frames;
+        if frames == 0 {
+            let declared = self.frames().unwrap_or(0).saturating_sub(self.reader.slack());
+            self.truncated |= declared > self.decoded;
+        }
+        for sample in block.iter_mut().flatten().filter(|sample| is_invalid(**sample)) {
+            *sample = limit_sample(*sample);
+            self.replaced += 1;
+        }
+        Ok(frames > 0)
+    }
+
+    /// Decodes a block; returns false at the end.
+    fn decode(&mut self, block: &mut Vec<Vec<f32>>) -> Result<bool, MediaError> {
+        match &mut self.reader {
+            Reader::Pcm(reader) => {
+                block.resize(reader.channels(), Vec::new());
+                let unreadable = |source| MediaError::Unreadable { file: self.file.clone(), source };
+                reader.next(block).map_err(unreadable)?;
+                Ok(!block[0].is_empty())
+            }
+            Reader::Packets(decoder) => {
+                let more = decoder.next(&self.file, block)?;
+                self.truncated = decoder.truncated();
+                Ok(more)
+            }
+        }
+    }
+}
+
+impl Reader {
+    /// Finds out what a file is.
+    fn new(name: &str, mut source: impl MediaSource + 'static, hint: &Hint) -> Result<Self, MediaError> {
+        let unreadable = |source| MediaError::Unreadable { file: name.to_owned(), source };
+        let base = skip_tags(&mut source).map_err(unreadable)?;
+        let (header, start, bytes) = match pcm::contents(&mut source, base).map_err(|refusal| refusal.of(name))? {
+            Some(Contents::Pcm(layout)) => return Ok(Self::Pcm(PcmReader::new(name, Box::new(source), layout)?)),
+            Some(Contents::Compressed { header, start, bytes }) => (header, start, bytes),
+            Some(Contents::Whole) => (Vec::new(), base, None),
+            None => {
+                let header = flac::repaired_header(&mut source, base).map_err(unreadable)?.unwrap_or_default();
+                let start = base + header.len() as u64;
+                (header, start, None)
+            }
+        };
+        let source = Spliced::new(header, source, start, bytes).map_err(unreadable)?;
+        Ok(Self::Packets(Box::new(PacketDecoder::new(name, Box::new(source), hint)?)))
+    }
+
+    /// Returns the frames by which a complete file may be shorter than it declares.
+    fn slack(&self) -> u64 {
+        match self {
+            Self::Pcm(_) => 0,
+            Self::Packets(decoder) => decoder.slack(),
         }
     }
 
-    /// Ends decoding and returns the error.
-    fn failed(&mut self, error: Error) -> MediaError {
-        self.ended = true;
-        let file = self.file.clone();
-        match error {
-            Error::IoError(source) => MediaError::Unreadable { file, source },
-            error if self.decoded == 0 => MediaError::NotAudio { file, reason: error.to_string() },
-            error => MediaError::Damaged { file, frames: self.decoded, reason: error.to_string() },
+    /// Returns sample rate in Hz and channels, once a block was decoded.
+    fn format(&self) -> (u32, usize) {
+        match self {
+            Self::Pcm(reader) => (reader.sample_rate(), reader.channels()),
+            Self::Packets(decoder) => decoder.format(),
         }
     }
+}
+
+/// Returns the length of the ID3 tags at the start, which some programs write before any format.
+fn skip_tags(source: &mut impl MediaSource) -> io::Result<u64> {
+    let file_bytes = source.byte_len().unwrap_or(0);
+    let mut position = 0;
+    let mut header = [0; 10];
+    while pcm::read_at(source, position, &mut header)? == header.len() && header.starts_with(b"ID3") {
+        // Seven bits a byte.
+        let size = header[6..].iter().fold(0, |size, byte| size << 7 | u64::from(byte & 0x7f));
+        let footer = if header[5] & 0x10 == 0 { 0 } else { 10 };
+        let end = position + 10 + size + footer;
+        if end >= file_bytes {
+            break;
+        }
+        position = end;
+    }
+    Ok(position)
 }
 
 /// Reads a whole file into memory as the mean of its channels; returns it with the sample rate in Hz.
@@ -290,50 +279,9 @@ pub fn read_mono(path: impl AsRef<Path>) -> Result<(Vec<f32>, u32), MediaError> 
     Ok((mono, decoder.sample_rate()))
 }
 
-/// Returns the default audio track with its decoder.
-fn default_track(name: &str, format: &dyn FormatReader) -> Result<AudioTrack, MediaError> {
-    let refuse = |reason: &str| MediaError::NotAudio { file: name.to_owned(), reason: reason.to_owned() };
-    let track = format.default_track(TrackType::Audio).ok_or_else(|| refuse("there is no audio track"))?;
-    let parameters = track.codec_params.as_ref().and_then(|parameters| parameters.audio());
-    let parameters = parameters.ok_or_else(|| refuse("the audio track has no codec parameters"))?;
-    // Checked before decoding, because decoders allocate what the header claims.
-    let rate = parameters.sample_rate.map_or(48_000, u64::from);
-    let channels = parameters.channels.as_ref().map_or(1, |channels| channels.count() as u64);
-    check_limits(name, rate, channels)?;
-    let packet = parameters.max_frames_per_packet.unwrap_or(0);
-    check_range(name, "the number of frames in a packet", packet, 0..=MAX_PACKET_FRAMES)?;
-    let options = AudioDecoderOptions::default().gapless(true);
-    let codec = catch_panics(|| opus::codecs().make_audio_decoder(parameters, &options))
-        .map_err(|error| not_audio(name, error))?;
-    let gap = track.time_base.filter(|base| u64::from(base.denom.get()) == rate * u64::from(base.numer.get()));
-    let gap = gap.map(|_| (rate as f64 * GAP_S).ceil() as i64);
-    // Symphonia counts the frames that Opus decoders discard.
-    let head = parameters.extra_data.as_deref().and_then(OpusHead::parse);
-    let discarded = head.map_or(0, |head| head.pre_skip as u64);
-    let declared = track.num_frames.map(|frames| frames.saturating_sub(discarded));
-    Ok(AudioTrack { id: track.id, codec, declared, gap })
-}
-
 /// Returns whether a sample is beyond the range of samples.
 fn is_invalid(sample: f32) -> bool {
     sample.is_nan() || sample.abs() > SAMPLE_LIMIT
-}
-
-/// Calls Symphonia and converts a panic into an error. [`Decoder`] ends after such an error, so broken state is not
-/// used again.
-fn catch_panics<T>(call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or(Err(Error::Unsupported("content that crashes the decoder")))
-}
-
-fn not_audio(name: &str, error: Error) -> MediaError {
-    let file = name.to_owned();
-    match error {
-        Error::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            MediaError::NotAudio { file, reason: "the file ends before any audio".to_owned() }
-        }
-        Error::IoError(source) => MediaError::Unreadable { file, source },
-        error => MediaError::NotAudio { file, reason: error.to_string() },
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! WAV files, written atomically: a target exists only once it is complete.
 //!
 //! The format is that of Microsoft's "Multimedia Programming Interface and Data Specifications 1.0" (1991), with
-//! WAVE_FORMAT_EXTENSIBLE for more than two channels. Files of more than 18 channels are valid, but many readers,
-//! [`super::Decoder`] among them, refuse them.
+//! WAVE_FORMAT_EXTENSIBLE for more than two channels. Files of more than 18 channels are valid, but some readers refuse
+//! them.
 //!
 //! [`GrowingWav`] is for recordings that must survive a crash: the file is complete after every block.
 

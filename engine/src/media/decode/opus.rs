@@ -42,16 +42,17 @@ pub(super) struct OpusHead {
 impl OpusHead {
     /// Parses the codec data of an Opus track; `None` if they are not valid.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        match bytes.strip_prefix(b"OpusHead")? {
-            [_, channels, skip_low, skip_high, _, _, _, _, gain_low, gain_high, family, layout @ ..] => Some(Self {
-                channels: usize::from(*channels),
-                pre_skip: usize::from(u16::from_le_bytes([*skip_low, *skip_high])),
-                gain_db: f32::from(i16::from_le_bytes([*gain_low, *gain_high])) / 256.0,
-                family: *family,
-                layout: layout.to_vec(),
-            }),
-            _ => None,
-        }
+        let (head, layout) = bytes.strip_prefix(b"OpusHead")?.split_first_chunk::<11>()?;
+        let [version, channels, skip_first, skip_second, _, _, _, _, gain_first, gain_second, family] = *head;
+        // In MP4 the version is 0 and numbers are big-endian; Symphonia passes them on as they are.
+        let number = |bytes: [u8; 2]| if version == 0 { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) };
+        Some(Self {
+            channels: usize::from(channels),
+            pre_skip: usize::from(number([skip_first, skip_second])),
+            gain_db: f32::from(number([gain_first, gain_second]).cast_signed()) / 256.0,
+            family,
+            layout: layout.to_vec(),
+        })
     }
 
     /// Creates a decoder; `None` unless the layout is the usual one for the number of channels.
