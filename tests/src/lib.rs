@@ -2,6 +2,7 @@
 
 pub mod allocation;
 pub mod audio_models;
+pub mod conformance;
 pub mod documentation;
 pub mod fake_model;
 pub mod fuzz;
