@@ -383,7 +383,7 @@ def make_compressed(folder):
     streams = [open(f"chained_{name}.ogg", "rb").read() for name in ("first", "second")]
     answer("chained.ogg", "two chained Vorbis streams", b"".join(streams), -15, 22_050, rate=44_100)
     ANSWERS[-1]["repeats"] = 2
-    encode("surround.m4a", "AAC of six channels", ff + "-c:a aac -b:a 128k OUT", 0, channels=6, frames=4_096, refused="aac")
+    encode("surround.m4a", "AAC of six channels", ff + "-c:a aac -b:a 128k OUT", 0, channels=6, frames=4_096, refused="AAC of more than two channels, and HE-AAC, are not supported")
     encode("ac3.ac3", "AC-3", ff + "-c:a ac3 -b:a 64k OUT", 0, rate=48_000, frames=4_096, refused="format")
     encode("wavpack.wv", "WavPack", ff + "-c:a wavpack OUT", 0, rate=48_000, frames=500, refused="format")
 

@@ -204,9 +204,10 @@ pub fn compare(folder: &Path, answer: &Answer, others: &[&Path]) -> Value {
     json!({ "file": answer.file, "what": answer.what, "readers": readers })
 }
 
-/// Returns the reason without the name of the file.
+/// Returns the reason without the name of the file and what all errors say.
 fn refusal(message: String) -> Value {
-    json!(format!("refuses: {}", message.split_once(": ").map_or(message.as_str(), |(_, reason)| reason)))
+    let reason = message.split_once(": ").map_or(message.as_str(), |(_, reason)| reason);
+    json!(format!("refuses: {}", reason.trim_start_matches("is not audio in a known format: ")))
 }
 
 /// Describes a sound: `exact`, or what differs from the answer.

@@ -129,6 +129,8 @@ fn parts(list: &[u8], movie_scale: u64, timescale: u64, total: Option<u64>) -> R
         if let Some(total) = total.filter(|&total| end.abs_diff(total) <= timescale.div_ceil(movie_scale)) {
             end = total;
         }
+        // An edit may begin after the end.
+        let end = end.max(start);
         match parts.last_mut() {
             Some(last) if start < last.end => {
                 return Err("its edit list plays sound twice or out of order, which is not supported".into());
@@ -224,6 +226,9 @@ mod tests {
         // Durations in milliseconds do not cut the end off.
         assert_eq!(found(&[(250, 1_024, NORMAL)], 12_049 + 20), Ok(vec![1_024..12_069]));
         assert_eq!(found(&[(250, 1_024, NORMAL)], 12_049 + 60), Ok(vec![1_024..12_049]));
+        assert_eq!(found(&[(1, 50_030, NORMAL)], 50_040), Ok(vec![50_030..50_040]));
+        assert_eq!(found(&[(1, 50_030, NORMAL)], 50_029), Ok(vec![50_030..50_030]));
+        assert_eq!(found(&[(1, 50_030, NORMAL)], 50_035), Ok(vec![50_030..50_035]));
         // A pause before the sound, two parts, and two that touch.
         assert_eq!(found(&[(20, -1, NORMAL), (100, 1_024, NORMAL)], 50_000), Ok(vec![1_024..5_434]));
         assert_eq!(found(&[(100, 0, NORMAL), (100, 8_820, NORMAL)], 50_000), Ok(vec![0..4_410, 8_820..13_230]));

@@ -90,10 +90,10 @@ impl Timing {
         }
         if let Some(delay) = self.delays.iter().find(|delay| delay.number == u64::from(track.id)) {
             let [start, end] = [delay.start_ns, delay.end_ns].map(|time| TrackDelay::frames(time, rate));
-            return Trim::ends(from_start(start), end as usize);
+            return Trim::ends(from_start(start), end);
         }
         match track.padding {
-            [start, end] if is_caf => Trim::ends(from_start(u64::from(start)), end as usize),
+            [start, end] if is_caf => Trim::ends(from_start(u64::from(start)), u64::from(end)),
             _ => Trim::default(),
         }
     }
@@ -307,6 +307,10 @@ fn not_audio(name: &str, error: Error) -> MediaError {
             MediaError::NotAudio { file, reason: "the file ends before any audio".to_owned() }
         }
         Error::IoError(source) => MediaError::Unreadable { file, source },
+        Error::Unsupported("aac: aac too complex") => MediaError::NotAudio {
+            file,
+            reason: "AAC of more than two channels, and HE-AAC, are not supported".to_owned(),
+        },
         error => MediaError::NotAudio { file, reason: error.to_string() },
     }
 }

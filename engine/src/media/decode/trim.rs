@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+/// Most frames that are removed at the end, and held for that; a packet has fewer.
+const MAX_END: u64 = 1 << 16;
+
 /// Cuts decoded blocks down to what a file declares as its sound.
 #[derive(Default)]
 pub(super) struct Trim {
@@ -21,8 +24,9 @@ impl Trim {
         Self { parts: Some(parts.into_iter().collect()), ..Self::default() }
     }
 
-    /// Removes frames at the start and at the end.
-    pub fn ends(start: u64, end: usize) -> Self {
+    /// Removes frames at the start, and at the end, where more than a packet is not believed.
+    pub fn ends(start: u64, end: u64) -> Self {
+        let end = if end <= MAX_END { end as usize } else { 0 };
         Self { end, ..Self::to_parts(std::iter::once(start..u64::MAX)) }
     }
 
@@ -111,6 +115,7 @@ mod tests {
         assert_eq!(Trim::to_parts([3..9, 50..90]).remaining(None), Some(46));
         assert_eq!(Trim::ends(10, 15).remaining(Some(100)), Some(75));
         assert_eq!(Trim::ends(10, 15).remaining(None), None);
+        assert_eq!(Trim::ends(10, u64::MAX).remaining(Some(100)), Some(90));
         assert_eq!(Trim::default().remaining(Some(5)), Some(5));
     }
 }

@@ -174,17 +174,9 @@ impl PcmReader {
 
 /// Reads bytes from a position until `buffer` is full or the file ends; returns their number.
 pub(super) fn read_at(source: &mut (impl Read + Seek), position: u64, buffer: &mut [u8]) -> io::Result<usize> {
-    source.seek(SeekFrom::Start(position))?;
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match source.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
+    let bytes = read_up_to(source, position, buffer.len())?;
+    buffer[..bytes.len()].copy_from_slice(&bytes);
+    Ok(bytes.len())
 }
 
 /// Reads `length` bytes from a position; `None` if the file ends before.
@@ -193,8 +185,18 @@ pub(super) fn read_exactly(
     position: u64,
     length: usize,
 ) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = vec![0; length];
-    Ok((read_at(source, position, &mut bytes)? == length).then_some(bytes))
+    Ok(Some(read_up_to(source, position, length)?).filter(|bytes| bytes.len() == length))
+}
+
+/// Reads at most `length` bytes from a position, and takes memory only for what is there.
+fn read_up_to(source: &mut (impl Read + Seek), position: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // Systems refuse to seek further.
+    if i64::try_from(position).is_ok() {
+        source.seek(SeekFrom::Start(position))?;
+        source.take(length as u64).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 /// Decodes an unsigned number of at most 8 bytes.

@@ -109,7 +109,7 @@ impl Container {
             }
             let Some(end) = start.checked_add(size) else { break };
             let Some(next) = (end - self.base).checked_next_multiple_of(alignment) else { break };
-            position = self.base + next;
+            position = self.base.saturating_add(next);
             if position != end && !self.is_wave64 {
                 let follows = read_exactly(source, end, 4)?;
                 if follows.is_some_and(|name| COMMON_CHUNKS.iter().any(|common| *common == name.as_slice())) {
