@@ -33,6 +33,12 @@ pub fn shortened(message: &str) -> String {
     if message.chars().nth(MAX_MESSAGE_CHARS).is_some() { short + "…" } else { short }
 }
 
+/// Removes the UTF-8 byte order mark that some editors write at the start of a text.
+#[must_use]
+pub fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text)
+}
+
 /// Opens a regular file for reading.
 ///
 /// # Errors
@@ -204,7 +210,7 @@ impl AtomicFile {
         #[cfg(unix)]
         // As for any new file; the umask applies.
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let temporary = builder.tempfile_in(folder)?;
+        let temporary = builder.tempfile_in(folder).map_err(|error| without_temporary_name(&error, folder))?;
         // On systems without locks nothing counts as abandoned.
         drop(temporary.as_file().try_lock());
         if let Some(replaced) = replaced {
@@ -256,6 +262,18 @@ impl Seek for AtomicFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.temporary.as_file_mut().seek(to)
     }
+}
+
+/// Returns the reason why a file cannot be created in a folder, without the hidden name that it would have had.
+fn without_temporary_name(error: &io::Error, folder: &Path) -> io::Error {
+    if error.kind() == io::ErrorKind::NotFound && !folder.exists() {
+        let reason = format!("the folder {} does not exist; create it, or choose another", folder.display());
+        return io::Error::new(io::ErrorKind::NotFound, reason);
+    }
+    // tempfile adds the name to the error of the system.
+    let source = error.get_ref().and_then(|named| named.source()).and_then(|source| source.downcast_ref::<io::Error>());
+    let code = error.raw_os_error().or_else(|| source.and_then(io::Error::raw_os_error));
+    code.map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
 /// Returns the path to replace, with links followed, and the file that is there.

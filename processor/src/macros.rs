@@ -1,6 +1,5 @@
 //! Macros: eight knobs that can be bound to any control of the model.
 
-use ondes_engine::model::card::Levels;
 use ondes_engine::model::{Control, Curve};
 use ondes_engine::pipeline::ControlId;
 
@@ -32,8 +31,6 @@ pub struct ControlMapping {
     pub macros: [Option<MacroRange>; MACRO_COUNT],
     /// Values of the latent knobs that were turned. A macro that turns the same control takes precedence.
     pub latents: Vec<(ControlId, f32)>,
-    /// Levels from the model's card.
-    pub levels: Levels,
     /// Number by which [`Session::active_model`](ondes_engine::realtime::Session::active_model) identifies the model.
     pub model: u64,
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use ondes_engine::model::Levels;
 use ondes_engine::pipeline::{Action, InputChannels, Playable, SessionStart};
 use ondes_engine::realtime::{Driver, LoadError, ModelFactory, Setup};
 
@@ -62,6 +63,10 @@ impl ModelFactory for OnBuilt {
 
     fn variant(&self) -> Option<String> {
         self.factory.variant()
+    }
+
+    fn levels(&self) -> Levels {
+        self.factory.levels()
     }
 
     fn work(&self) -> f64 {

@@ -96,7 +96,7 @@ impl Player {
         if let Some(cabinet) = instance.cabinet_handover.start(setup.sample_rate) {
             drop(chain.cabinet_slot().replace(cabinet));
         }
-        let levels = if session.active_model() == Some(mapping.model) { mapping.levels } else { Levels::default() };
+        let levels = session.active_levels().unwrap_or_default();
         chain.set(&chain_settings(parameters, levels));
         chain.reset();
         drop(chain.cabinet_slot().take_retired());
@@ -233,8 +233,8 @@ impl Player {
         self.input_gain.set_target(parameters.input_gain);
         self.wet_gain.set_target(wet);
         self.dry_gain.set_target(dry);
-        if self.session.active_model() == Some(self.mapping.model) {
-            self.levels = self.mapping.levels;
+        if let Some(levels) = self.session.active_levels() {
+            self.levels = levels;
         }
         self.chain.set(&chain_settings(parameters, self.levels));
         self.instance.cabinet_handover.exchange(self.chain.cabinet_slot());

@@ -64,6 +64,7 @@ pub fn insert(base: &Model, smaller: &Model, name: &str) -> anyhow::Result<Model
         method: format!("{base_method}.{name}"),
         room: own_room.map(|_| format!("{ROOM}.{name}")),
         up_to: 0.0,
+        levels: smaller.header().card.levels,
     };
     let prefix = format!("{name}:");
     all.methods.push(prefixed(&renamed(method, &variant.method), &prefix));

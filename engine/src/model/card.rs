@@ -92,6 +92,16 @@ pub struct Levels {
 }
 
 impl Levels {
+    /// Returns these levels, and of `others` those that are not known here.
+    #[must_use]
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            input_dbu: self.input_dbu.or(others.input_dbu),
+            output_dbu: self.output_dbu.or(others.output_dbu),
+            loudness_db: self.loudness_db.or(others.loudness_db),
+        }
+    }
+
     /// Returns the known values.
     pub(super) fn values(&self) -> impl Iterator<Item = f64> {
         [self.input_dbu, self.output_dbu, self.loudness_db].into_iter().flatten()

@@ -13,6 +13,9 @@ pub enum ModelError {
     /// The bytes are not a model file.
     #[error("not an Ondes model: {0}")]
     NotAModel(String),
+    /// The file is something else; says what, and what to do.
+    #[error("{0}")]
+    Foreign(String),
     /// The file has an unsupported format version.
     #[error("format version {found} is not supported (newest supported version: {supported})")]
     Version {

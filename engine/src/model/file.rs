@@ -12,7 +12,7 @@ use std::path::Path;
 use safetensors::tensor::{Metadata, TensorView};
 
 use super::import::{self, ImportedModel};
-use super::{FORMAT, FORMAT_COMPRESSED, Header, Model, ModelError, ModelFileError, Tensor, limits, tensors};
+use super::{FORMAT, FORMAT_COMPRESSED, Header, Model, ModelError, ModelFileError, foreign, limits, tensors};
 use crate::files;
 
 /// Metadata key of the JSON header.
@@ -73,22 +73,31 @@ pub(crate) fn open_or_run(
         if start.is_empty() {
             return Err(ModelError::NotAModel("the file is empty".into()));
         }
-        if is_torchscript(&start) {
+        if is_zip(&start) {
+            foreign::check_torchscript(&file)?;
             ModelError::limit("the program's size", length, limits::PROGRAM_BYTES)?;
             return run(&mut file);
         }
-        if !looks_foreign(&start) {
+        if is_safetensors(&start) {
             let mut reader = start.as_slice().chain(&mut file);
             return Ok(ImportedModel { model: read_model(&mut reader, length)?, notes: Vec::new() });
         }
+        if !import::is_json(&start) {
+            if length < PREFIX_BYTES {
+                return Err(too_short());
+            }
+            return Err(ModelError::Foreign(foreign::describe(&start)));
+        }
         let ImportedModel { model, notes } = import::parse(&whole(&mut file, import::FILE_BYTES)?)?;
-        Ok(ImportedModel { model: named(model, path)?, notes })
+        Ok(ImportedModel { model: model.named_after(path), notes })
     };
     open().map_err(ModelFileError::at(path))
 }
 
+/// Bytes before the header of a safetensors file: its length.
+const PREFIX_BYTES: usize = 8;
 /// Number of bytes at the start of a file that tell its format.
-const START_BYTES: u64 = 64;
+const START_BYTES: u64 = 512;
 
 /// Reads a program.
 ///
@@ -106,26 +115,16 @@ fn whole(file: &mut File, max_bytes: usize) -> Result<Vec<u8>, ModelError> {
 
 /// Returns whether the bytes are a ZIP archive, as TorchScript programs are. Read as the length prefix of a model file,
 /// the signature would exceed any limit.
-fn is_torchscript(bytes: &[u8]) -> bool {
+fn is_zip(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04")
 }
 
-/// Returns whether the bytes are JSON, as captures are. Read as the length prefix of a model file, they would exceed
-/// any limit.
-fn looks_foreign(bytes: &[u8]) -> bool {
-    let length = bytes.first_chunk::<8>().map_or(u64::MAX, |prefix| u64::from_le_bytes(*prefix));
-    length > limits::HEADER_BYTES as u64 && import::is_json(bytes)
-}
-
-/// Names a model without a name after its file.
-fn named(model: Model, path: &Path) -> Result<Model, ModelError> {
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    if !model.header().card.name.trim().is_empty() || stem.is_empty() {
-        return Ok(model);
-    }
-    let mut header = model.header.clone();
-    header.card.name = stem;
-    Model::new(header, model.weights)
+/// Returns whether the bytes begin a safetensors file: the length of the header and, unless the file is cut off there, an
+/// object. Of other files the length would exceed any limit.
+fn is_safetensors(bytes: &[u8]) -> bool {
+    let Some((prefix, header)) = bytes.split_first_chunk::<PREFIX_BYTES>() else { return false };
+    let length = u64::from_le_bytes(*prefix);
+    (1..=limits::HEADER_BYTES as u64).contains(&length) && matches!(header, [] | [b'{', ..])
 }
 
 /// Parses and validates a model from the bytes of a model file.
@@ -143,28 +142,33 @@ fn read_model(file: &mut impl Read, length: usize) -> Result<Model, ModelError> 
         ErrorKind::UnexpectedEof => not_a_model(&"the file ends while it is read"),
         _ => error.into(),
     };
-    let mut prefix = [0; 8];
-    if length < prefix.len() {
-        return Err(not_a_model(&"the file is shorter than a header"));
+    let mut prefix = [0; PREFIX_BYTES];
+    if length < PREFIX_BYTES {
+        return Err(too_short());
     }
     file.read_exact(&mut prefix).map_err(cut_off)?;
     let header_bytes = usize::try_from(u64::from_le_bytes(prefix)).unwrap_or(usize::MAX);
-    if header_bytes > length - prefix.len() {
-        // Files of other formats usually end here.
-        return Err(not_a_model(&"it does not begin with a safetensors header"));
-    }
     ModelError::limit("the header's size", header_bytes, limits::HEADER_BYTES)?;
+    if header_bytes > length - prefix.len() {
+        return Err(incomplete(length, prefix.len() + header_bytes));
+    }
     let mut header = vec![0; header_bytes];
     file.read_exact(&mut header).map_err(cut_off)?;
     let metadata: Metadata = serde_json::from_slice(&header).map_err(|error| not_a_model(&error))?;
     let data_bytes = metadata.tensors().values().map(|info| info.data_offsets.1).max().unwrap_or(0);
     let expected = data_bytes.saturating_add(prefix.len() + header_bytes);
+    if expected > length {
+        return Err(incomplete(length, expected));
+    }
     if expected != length {
         return Err(not_a_model(&format!("it has {length} bytes, but its header describes {expected}")));
     }
-    let texts =
-        metadata.metadata().as_ref().ok_or_else(|| not_a_model(&"a safetensors file without an Ondes header"))?;
-    let json = texts.get(HEADER_KEY).ok_or_else(|| not_a_model(&"a safetensors file without an Ondes header"))?;
+    let other = || {
+        let reason = "safetensors weights of another program, without an Ondes header that says how to play them";
+        ModelError::Foreign(reason.into())
+    };
+    let texts = metadata.metadata().as_ref().ok_or_else(other)?;
+    let json = texts.get(HEADER_KEY).ok_or_else(other)?;
     check_version(json)?;
     let products = texts.get(PRODUCTS_KEY).map(|names| serde_json::from_str(names)).transpose();
     let products: BTreeSet<String> = products
@@ -178,9 +182,19 @@ fn read_model(file: &mut impl Read, length: usize) -> Result<Model, ModelError> 
         serde_json::from_str(json).map_err(|error| ModelError::Header(format!("the header: {error}")))?;
     let model = Model::new(header, weights)?;
     match texts.get(CHECKSUM_KEY) {
-        Some(checksum) if checksum == model.content_hash() => Ok(model),
+        Some(checksum) if *checksum == model.checksum()? => Ok(model),
         _ => Err(ModelError::Checksum),
     }
+}
+
+fn too_short() -> ModelError {
+    ModelError::Foreign("too short for a model; download or copy it again".into())
+}
+
+/// Returns the error of a file of `length` bytes that should have at least `expected`.
+fn incomplete(length: usize, expected: usize) -> ModelError {
+    let (found, expected) = (length as u64, expected as u64);
+    ModelError::Foreign(format!("cut off: it has {found} of at least {expected} bytes; download or copy it again"))
 }
 
 /// Checks the version before the header is parsed: other versions may have other fields.
@@ -211,8 +225,7 @@ pub fn serialize(model: &Model) -> Result<Vec<u8>, ModelError> {
     let header_error = |error: safetensors::SafeTensorError| ModelError::Header(error.to_string());
     let views = written.iter().map(|one| Ok((&one.name, TensorView::new(one.dtype, one.shape.clone(), &one.bytes)?)));
     let views: Vec<_> = views.collect::<Result<_, _>>().map_err(header_error)?;
-    let mut texts =
-        HashMap::from([(CHECKSUM_KEY.to_owned(), model.content_hash().to_owned()), (HEADER_KEY.to_owned(), json)]);
+    let mut texts = HashMap::from([(CHECKSUM_KEY.to_owned(), model.checksum()?), (HEADER_KEY.to_owned(), json)]);
     let products = tensors::products(model.weights());
     if !products.is_empty() {
         let names = serde_json::to_string(&products).map_err(|error| ModelError::Header(error.to_string()))?;
@@ -232,36 +245,4 @@ pub fn write(model: &Model, path: &Path) -> Result<(), ModelFileError> {
 
 fn encode_header(header: &Header) -> Result<String, ModelError> {
     serde_json::to_string(header).map_err(|error| ModelError::Header(format!("the header: {error}")))
-}
-
-/// Returns the BLAKE3 hash of the header and of the names, shapes and stored values of all weights, in hexadecimal.
-pub(super) fn content_hash<'a>(
-    header: &Header,
-    weights: impl Iterator<Item = (&'a str, &'a Tensor)>,
-) -> Result<String, ModelError> {
-    let mut hasher = blake3::Hasher::new();
-    let mut part = |bytes: &[u8]| {
-        hasher.update(&(bytes.len() as u64).to_le_bytes());
-        hasher.update(bytes);
-    };
-    let extents = |shape: &[usize]| shape.iter().flat_map(|&extent| (extent as u64).to_le_bytes()).collect::<Vec<u8>>();
-    part(encode_header(header)?.as_bytes());
-    for (name, tensor) in weights {
-        part(name.as_bytes());
-        part(&extents(tensor.shape()));
-        // Absent in format 1, whose hashes must not change.
-        if header.format != FORMAT {
-            part(tensor.values().storage().name().as_bytes());
-        }
-        part(tensor.values().bytes());
-        if let Some(quantized) = tensor.quantized() {
-            part(&extents(&quantized.scale_shape));
-            part(bytemuck::cast_slice(&quantized.scales));
-            part(&[u8::from(quantized.int8_products)]);
-            if !quantized.zero_points.is_empty() {
-                part(bytemuck::cast_slice(&quantized.zero_points));
-            }
-        }
-    }
-    Ok(hasher.finalize().to_hex().to_string())
 }

@@ -11,7 +11,9 @@ pub mod control;
 pub mod error;
 pub mod export;
 pub mod file;
+mod foreign;
 pub mod graph;
+mod identity;
 pub mod import;
 pub mod limits;
 pub mod op;
@@ -22,7 +24,7 @@ mod validate;
 pub mod variant;
 pub mod weights;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +38,7 @@ pub use storage::Storage;
 pub use variant::Variant;
 pub use weights::{Tensor, Weights};
 
+use self::identity::Identity;
 use crate::instrument::Performance;
 
 /// File format version of models whose weights are all F32. Every engine reads it.
@@ -113,13 +116,25 @@ impl Header {
 /// assert_eq!(model.latency_samples(model.method("forward")?), 0);
 /// # Ok::<(), ondes_engine::model::ModelError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Model {
     header: Header,
     weights: Weights,
     program: Option<Arc<Program>>,
-    content_hash: String,
-    base_hash: Option<String>,
+    identity: Identity,
+    /// The file states no name; the card has that of the file.
+    unnamed: bool,
+    /// Header as earlier versions imported the same file, if it was another, and whether it is named after the file.
+    former: Option<(Arc<Header>, bool)>,
+    /// Hashes by which earlier versions knew the model.
+    former_hashes: OnceLock<Vec<String>>,
+}
+
+/// Two models are equal if they would be written the same.
+impl PartialEq for Model {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.header, &self.weights, &self.program) == (&other.header, &other.weights, &other.program)
+    }
 }
 
 impl Model {
@@ -152,10 +167,37 @@ impl Model {
             let reason = format!("a model of format {FORMAT} has weights that are not F32");
             return Err(ModelError::Header(reason));
         }
-        let content_hash = file::content_hash(&header, weights.iter())?;
-        let base = (!header.variants.is_empty()).then(|| header.without_variants());
-        let base_hash = base.map(|base| file::content_hash(&base, weights.used_by(&base.methods))).transpose()?;
-        Ok(Self { header, weights, program: None, content_hash, base_hash })
+        let identity = Identity::of(&header, &weights)?;
+        Ok(Self::identified(header, weights, None, identity))
+    }
+
+    fn identified(header: Header, weights: Weights, program: Option<Arc<Program>>, identity: Identity) -> Self {
+        let former_hashes = OnceLock::new();
+        Self { header, weights, program, identity, unnamed: false, former: None, former_hashes }
+    }
+
+    /// Gives a model whose file states no name that of its file.
+    #[must_use]
+    pub(crate) fn named_after(mut self, file: &std::path::Path) -> Self {
+        let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let is_unnamed = |header: &Header| header.card.name.trim().is_empty() && !stem.is_empty();
+        if let Some((former, unnamed)) = &mut self.former
+            && is_unnamed(former)
+        {
+            *unnamed = true;
+            Arc::make_mut(former).card.name = stem.clone();
+        }
+        if is_unnamed(&self.header) {
+            (self.unnamed, self.header.card.name) = (true, stem);
+        }
+        self
+    }
+
+    /// Remembers the header with which earlier versions imported the same file; projects may hold its hash.
+    #[must_use]
+    pub(crate) fn imported_before_as(mut self, former: Header) -> Self {
+        self.former = (former != self.header).then(|| (Arc::new(former), false));
+        self
     }
 
     /// Creates a model that runs a TorchScript program; its methods have ports but no nodes.
@@ -170,16 +212,17 @@ impl Model {
                 return Err(ModelError::Header(format!("method {:?} is not in the program", method.name)));
             }
         }
-        let base_hash = program.original.as_ref().map(|original| original.content_hash.clone());
-        let hash = match &base_hash {
+        let base = program.original.as_ref().map(|original| original.content_hash().to_owned());
+        let hash = match &base {
             None => blake3::hash(&program.bytes),
             Some(base) => {
                 let played = serde_json::to_vec(&(base, header.kind, &program.calls));
                 blake3::hash(&played.map_err(|error| ModelError::Header(error.to_string()))?)
             }
         };
-        let content_hash = hash.to_hex().to_string();
-        Ok(Self { header, weights: Weights::default(), program: Some(Arc::new(program)), content_hash, base_hash })
+        let whole = hash.to_hex().to_string();
+        let identity = Identity { base: base.unwrap_or_else(|| whole.clone()), whole };
+        Ok(Self::identified(header, Weights::default(), Some(Arc::new(program)), identity))
     }
 
     /// Returns the header.
@@ -200,18 +243,65 @@ impl Model {
         self.program.as_ref()
     }
 
-    /// Returns the content hash: BLAKE3 over header and weights, or over a program's file and what was chosen of it, as
-    /// 64 hexadecimal digits. Models with equal hashes sound equal.
+    /// Returns the content hash: BLAKE3 over what computes the sound (graph, weights, rates, ranges of controls), or over
+    /// a program's file and what was chosen of it, as 64 hexadecimal digits. Names, card and path are not part of it.
+    /// Models with equal hashes sound equal.
     #[must_use]
     pub fn content_hash(&self) -> &str {
-        &self.content_hash
+        &self.identity.whole
     }
 
     /// Returns the [content hash](Self::content_hash) of the model without its variants, or without what was chosen of a
     /// program. It is equal for all files that sound equal at full size, with or without variants.
     #[must_use]
     pub fn base_hash(&self) -> &str {
-        self.base_hash.as_deref().unwrap_or(&self.content_hash)
+        &self.identity.base
+    }
+
+    /// Returns the checksum that a model file holds: BLAKE3 over the whole header and the weights, hexadecimal.
+    ///
+    /// # Errors
+    /// Returns [`ModelError::Header`] if the header cannot be encoded.
+    pub fn checksum(&self) -> Result<String, ModelError> {
+        identity::checksum(&self.header, self.weights.iter())
+    }
+
+    /// Returns whether earlier versions named the model after its file, which states no name.
+    #[must_use]
+    pub fn was_named_after_file(&self) -> bool {
+        self.unnamed || self.former.as_ref().is_some_and(|(_, unnamed)| *unnamed)
+    }
+
+    /// Returns the hashes that earlier versions saved for this model: checksums, which cover the card. Hashes the weights
+    /// when it is called first.
+    pub fn former_hashes(&self) -> &[String] {
+        self.former_hashes.get_or_init(|| self.checksums_named(None))
+    }
+
+    /// Returns whether a hash that was saved with a name means this model: its content or base hash, or one that an
+    /// earlier version saved. To these a file without a name of its own was another model when it was renamed.
+    #[must_use]
+    pub fn is_known_as(&self, hash: &str, name: &str) -> bool {
+        [self.base_hash(), self.content_hash()].contains(&hash)
+            || self.former_hashes().iter().any(|former| former == hash)
+            || self.was_named_after_file() && self.checksums_named(Some(name)).iter().any(|former| former == hash)
+    }
+
+    /// Returns the checksums of all headers that the file was imported with; a file without a name has the given one.
+    fn checksums_named(&self, name: Option<&str>) -> Vec<String> {
+        if self.program.is_some() {
+            return Vec::new();
+        }
+        let former = self.former.as_ref().map(|(header, unnamed)| (header.as_ref(), *unnamed));
+        let headers = std::iter::once((&self.header, self.unnamed)).chain(former);
+        let of = |(header, unnamed): (&Header, bool)| {
+            let mut header = header.clone();
+            if let Some(name) = name.filter(|_| unnamed) {
+                header.card.name = name.to_owned();
+            }
+            identity::checksums(&header, &self.weights).collect::<Vec<_>>()
+        };
+        headers.flat_map(of).collect()
     }
 
     /// Returns the number of weight values.

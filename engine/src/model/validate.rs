@@ -21,7 +21,8 @@ pub(super) fn check_header(header: &Header) -> Result<(), ModelError> {
     ModelError::limit("the length of the description", header.card.description.len(), limits::TEXT_BYTES)?;
     // JSON cannot represent NaN and infinity, but numbers that overflow.
     let measured = header.card.quality.iter().flat_map(|measure| [Some(measure.value), measure.baseline]).flatten();
-    let levels = header.card.levels.iter().flat_map(|levels| levels.values());
+    let levels = header.variants.iter().filter_map(|variant| variant.levels.as_ref()).chain(&header.card.levels);
+    let levels = levels.flat_map(|levels| levels.values());
     let trained = header.card.training.iter().flat_map(|training| [training.corpus_seconds, training.validation_loss]);
     if !measured.chain(trained).chain(levels).all(|value| (value as f32).is_finite()) {
         return Err(ModelError::Header("the card contains a NaN, an infinity or a number beyond 32 bits".into()));

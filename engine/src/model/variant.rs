@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Header, Kind};
+use super::{Header, Kind, Levels};
 
 /// Method that can replace an effect's `forward` or an instrument's `synth`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,6 +17,9 @@ pub struct Variant {
     pub room: Option<String>,
     /// Upper bound of the sizes that select this variant: a size below 1 selects the first variant with a larger bound.
     pub up_to: f32,
+    /// Its own calibration levels and loudness, where they are not those on the model's card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levels: Option<Levels>,
 }
 
 impl Header {
@@ -48,6 +51,13 @@ impl Header {
         self.variants.iter().find(|variant| size < variant.up_to.min(1.0))
     }
 
+    /// Returns the known levels of what plays at `size`, 0 to 1: those of the variant, or else of the card.
+    #[must_use]
+    pub fn levels(&self, size: f32) -> Levels {
+        let own = self.variant(size).and_then(|variant| variant.levels).unwrap_or_default();
+        own.or(self.card.levels.unwrap_or_default())
+    }
+
     /// Returns one size for each selectable method, from 1 (the base method) down through the variants.
     #[must_use]
     pub fn sizes(&self) -> Vec<f32> {
@@ -68,8 +78,13 @@ mod tests {
 
     #[test]
     fn a_size_selects_the_first_variant_with_a_larger_bound() {
-        let variant =
-            |name: &str, up_to| Variant { name: name.into(), method: format!("forward.{name}"), room: None, up_to };
+        let variant = |name: &str, up_to| Variant {
+            name: name.into(),
+            method: format!("forward.{name}"),
+            room: None,
+            up_to,
+            levels: None,
+        };
         let header = Header {
             format: FORMAT,
             kind: Kind::Effect,

@@ -142,6 +142,7 @@ fn try_build_instance(
     let parts = InstanceParts {
         number,
         model: request.model,
+        levels: factory.levels(),
         metrics,
         has_session_state,
         next_command,

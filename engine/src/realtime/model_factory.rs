@@ -7,7 +7,7 @@ use super::driver::{Driver, INLINE_SHARE};
 use super::setup::Setup;
 use crate::executor::Backend;
 use crate::instrument::EventKind;
-use crate::model::{Kind, Model};
+use crate::model::{Kind, Levels, Model};
 use crate::pipeline::{
     Action, CommandQueueFull, ControlSource, InputChannels, PipelineError, PipelineOptions, Playable, ProcessRequest,
     SessionStart, TimedCommand, build_playable, codec_steps, validate,
@@ -75,6 +75,11 @@ pub trait ModelFactory: Send + Sync {
     /// Returns the name of the variant; `None` for the base model.
     fn variant(&self) -> Option<String> {
         None
+    }
+
+    /// Returns the calibration levels and the loudness of the variant, as far as they are known.
+    fn levels(&self) -> Levels {
+        Levels::default()
     }
 
     /// Returns the cost of the variant relative to the others of the model.
@@ -170,6 +175,10 @@ impl ModelFactory for PlayableModel {
 
     fn variant(&self) -> Option<String> {
         self.model.header().variant(self.options.size).map(|variant| variant.name.clone())
+    }
+
+    fn levels(&self) -> Levels {
+        self.model.header().levels(self.options.size)
     }
 
     fn work(&self) -> f64 {

@@ -7,6 +7,7 @@ use super::guard::Failed;
 use super::health::InstanceMetrics;
 use super::inline_model::{HostBlock, InlineModel};
 use super::worker_link::WorkerLink;
+use crate::model::Levels;
 use crate::pipeline::{TimedCommand, all_finite};
 
 /// Hard output limit (+24 dBFS), also for diverging models.
@@ -21,6 +22,8 @@ pub(super) struct ModelInstance {
     pub number: u32,
     /// Equal for instances of the same model: control changes carry over between them.
     pub model: u64,
+    /// Levels of the model, or of its variant.
+    pub levels: Levels,
     pub metrics: Arc<InstanceMetrics>,
     /// True if the instance received the session's state when it was built.
     pub has_session_state: bool,
@@ -48,6 +51,7 @@ pub(super) enum Placement {
 pub(super) struct InstanceParts {
     pub number: u32,
     pub model: u64,
+    pub levels: Levels,
     pub metrics: Arc<InstanceMetrics>,
     pub has_session_state: bool,
     pub next_command: u64,
@@ -57,13 +61,15 @@ pub(super) struct InstanceParts {
 
 impl ModelInstance {
     pub fn new(placement: Placement, parts: InstanceParts) -> Self {
-        let InstanceParts { number, model, metrics, has_session_state, next_command, sample_rate, is_stereo } = parts;
+        let InstanceParts { number, model, levels, metrics, has_session_state, next_command, sample_rate, is_stereo } =
+            parts;
         let mut fader = DropoutFader::new(sample_rate);
         fader.open();
         Self {
             placement,
             number,
             model,
+            levels,
             metrics,
             has_session_state,
             next_command,

@@ -15,6 +15,7 @@ use super::session_input::{BlockInput, first_samples, mix};
 use super::session_link::SessionLink;
 use super::snapshot::{MAX_CHANGED_CONTROLS, RECENT_COMMANDS};
 use crate::instrument::{Event, EventKind, PerformanceState, controller};
+use crate::model::Levels;
 use crate::pipeline::{Action, ControlId, TimedCommand, Transport};
 
 /// Duration of the cross-fade from one model to another, in seconds.
@@ -110,8 +111,18 @@ impl Session {
     /// [`SessionController::load`](super::SessionController::load); `None` without a model.
     #[must_use]
     pub fn active_model(&self) -> Option<u64> {
+        self.active().map(|instance| instance.model)
+    }
+
+    /// Returns the levels of the model, or of its variant, that is heard or is fading in; `None` without a model.
+    #[must_use]
+    pub fn active_levels(&self) -> Option<Levels> {
+        self.active().map(|instance| instance.levels)
+    }
+
+    fn active(&self) -> Option<&ModelInstance> {
         let fading_in = self.next.as_ref().filter(|(_, faded)| *faded > 0).map(|(instance, _)| instance);
-        fading_in.or(self.current.as_ref()).map(|instance| instance.model)
+        fading_in.or(self.current.as_ref()).map(|instance| &**instance)
     }
 
     /// Returns how long the output continues after all input has ended, in host samples, without the latency.

@@ -135,7 +135,6 @@ impl Inner {
         let turned: BTreeSet<u32> = names.filter_map(|name| Some(self.controls.latent_id(name)?.0)).collect();
         let turned = turned.into_iter().filter_map(|id| self.controls.latent_control(ParameterId(id)));
         let latents = turned.map(|control| (ControlId::of(&control.name), self.own_value(control))).collect();
-        let levels = self.model.as_ref().and_then(|model| model.header().card.levels).unwrap_or_default();
-        ControlMapping { macros, latents, levels, model: self.model_number }
+        ControlMapping { macros, latents, model: self.model_number }
     }
 }

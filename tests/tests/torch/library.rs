@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ondes_engine::model::export::torchscript::{Archive, Pickle};
 use ondes_engine::model::{Kind, ModelError, file};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_engine::torch::{Library, TorchError};
@@ -71,7 +72,7 @@ fn ondes_files_cannot_contain_programs() {
     assert_eq!(refused.expect_err("it has no nodes").to_string(), "method \"forward\" has no nodes");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("program.ondes");
-    std::fs::write(&path, b"PK\x03\x04\0\0\0\0 and so on").expect("it can be written");
+    std::fs::write(&path, Archive::of(Pickle::default(), "3").finish()).expect("it can be written");
     let refused = file::read(&path).expect_err("it is a program").to_string();
     assert!(
         refused

@@ -44,7 +44,7 @@ fn amplifier_with(levels: Option<Levels>, lite: bool) -> Arc<Model> {
         Method { name: name.into(), block: 1, warm_up: 0, inputs, outputs, nodes }
     };
     let small = method("forward.lite", vec![node("audio", &["in"], Op::Activation(Activation::Tanh))]);
-    let variant = Variant { name: "lite".into(), method: small.name.clone(), room: None, up_to: 0.5 };
+    let variant = Variant { name: "lite".into(), method: small.name.clone(), room: None, up_to: 0.5, levels: None };
     let header = Header {
         format: FORMAT,
         kind: Kind::Effect,

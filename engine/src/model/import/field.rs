@@ -105,6 +105,21 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// Returns a figure for a card, which some programs write as a string; `None` for what is no number within the range
+    /// of 32 bits.
+    pub fn measured(&self) -> Option<f64> {
+        self.number_or_text().ok().filter(|number| (*number as f32).is_finite())
+    }
+
+    /// Returns a text for a card, or a number as text: some names are numbers.
+    pub fn readable(&self) -> Option<String> {
+        match self.value {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        }
+    }
+
     /// Returns a number that is finite in 32 bits.
     pub fn finite(&self) -> Result<f32, ModelError> {
         let number = self.number()? as f32;

@@ -127,12 +127,17 @@ impl GraphBuilder {
             // Silence does not change the state of a convolution.
             (true, _) => 0,
             // Recurrent states never settle exactly; capture players process half a second.
-            (_, true) => (rate as usize / 2).next_multiple_of(block),
+            (_, true) => warm_up(rate).next_multiple_of(block),
             // The whole receptive field.
             _ => method.tail_samples(rate),
         };
         Ok(BuiltMethod { method, weights: self.weights })
     }
+}
+
+/// Returns the warm-up of a recurrent network in samples: half a second.
+pub(super) fn warm_up(rate: u32) -> usize {
+    rate as usize / 2
 }
 
 /// Samples per step of a method with a long impulse response, which is convolved by FFT.

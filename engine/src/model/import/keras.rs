@@ -8,6 +8,7 @@ use super::control_inputs;
 use super::field::{Field, JsonMatrix};
 use super::graph_builder::{Conv, ConvWeights, GraphBuilder, INPUT, ModelInfo, model};
 use crate::dsp::level::db_to_amplitude_f64;
+use crate::files::shortened;
 use crate::model::{Card, Gear, Model, ModelError, Op};
 
 /// Sample rate of a file that states none, Hz.
@@ -17,7 +18,7 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
     let shape = root.need("in_shape")?;
     let inputs = shape.items()?.pop().ok_or_else(|| shape.error("is empty"))?.count()?;
     let mut builder = GraphBuilder::default();
-    let gain = |name: &str| root.find(name).map_or(Ok(0.0), |field| field.number());
+    let gain = |name: &str| root.find(name).map_or(Ok(0.0), |field| field.number_or_text());
     let (in_gain, out_gain) = (gain("in_gain")?, gain("out_gain")?);
     let mut dry = INPUT.to_owned();
     if in_gain != 0.0 {
@@ -40,17 +41,42 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
         value = builder.node("out_gain", &[&value], decibels(out_gain))?;
     }
     let metadata = root.find("metadata");
-    let rates = metadata.iter().flat_map(|metadata| ["samplerate", "sample_rate"].map(|name| metadata.find(name)));
-    let rate = rates.flatten().next().or_else(|| root.find("samplerate")).map_or(Ok(RATE), |field| field.rate())?;
+    let rate = stated_rate(&[metadata.as_ref(), Some(root)]).map_or(Ok(RATE), |field| field.rate())?;
     let method = builder.method("forward", &value, ports, rate)?;
-    model(vec![method], ModelInfo { rate, card: card(metadata.as_ref()), controls, variants: Vec::new() })
+    let info = ModelInfo { rate, card: card(metadata.as_ref()), controls, variants: Vec::new() };
+    let model = model(vec![method], info)?;
+    let mut former = model.header().clone();
+    former.card = former_card(metadata.as_ref());
+    Ok(model.imported_before_as(former))
 }
 
 fn decibels(gain_db: f64) -> Op {
     Op::Affine { scale: db_to_amplitude_f64(gain_db) as f32, offset: 0.0 }
 }
 
-fn card(metadata: Option<&Field<'_>>) -> Card {
+/// Returns the sample rate that one of these objects states, in the order of preference.
+pub(super) fn stated_rate<'a>(objects: &[Option<&Field<'a>>]) -> Option<Field<'a>> {
+    let names = ["samplerate", "sample_rate"];
+    objects.iter().flatten().find_map(|object| names.iter().find_map(|name| object.find(name)))
+}
+
+/// Returns the card of metadata in the manner of AIDA-X.
+pub(super) fn card(metadata: Option<&Field<'_>>) -> Card {
+    let text = |name: &str| metadata.and_then(|metadata| metadata.find(name)?.readable()).unwrap_or_default();
+    let line = |name: &str| card_text(&text(name));
+    let gear = Gear { model: line("based"), tone: line("style"), ..Gear::default() };
+    Card {
+        name: line("name"),
+        description: shortened(&text("description")),
+        author: line("author"),
+        licence: line("license"),
+        gear: (gear != Gear::default()).then_some(gear),
+        ..Card::default()
+    }
+}
+
+/// Returns the card that earlier versions made, which saved projects identify the model by.
+fn former_card(metadata: Option<&Field<'_>>) -> Card {
     let text = |name: &str| {
         let text = metadata.and_then(|metadata| metadata.find(name)?.text().ok());
         card_text(text.unwrap_or_default())

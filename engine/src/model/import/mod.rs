@@ -17,7 +17,8 @@ mod weight_reader;
 
 use serde_json::Value;
 
-use super::{Model, ModelError, limits};
+use super::{Model, ModelError, foreign, limits};
+use crate::files::without_mark;
 use field::Field;
 
 /// Largest file, bytes: a hundred times the largest known captures. Parsed JSON takes several times as much memory.
@@ -36,10 +37,10 @@ pub struct ImportedModel {
     pub notes: Vec<String>,
 }
 
-/// Returns whether the bytes look like a JSON object.
+/// Returns whether the bytes look like a JSON object or list.
 #[must_use]
 pub fn is_json(bytes: &[u8]) -> bool {
-    without_mark(bytes).iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
+    matches!(without_mark(bytes).trim_ascii_start(), [b'{' | b'[', ..])
 }
 
 /// Parses a capture of any supported format.
@@ -48,8 +49,10 @@ pub fn is_json(bytes: &[u8]) -> bool {
 /// Returns [`ModelError`] with the path of the invalid field.
 pub fn parse(bytes: &[u8]) -> Result<ImportedModel, ModelError> {
     ModelError::limit("the size of the JSON", bytes.len(), FILE_BYTES)?;
-    let value: Value =
-        serde_json::from_slice(without_mark(bytes)).map_err(|error| ModelError::NotAModel(format!("JSON: {error}")))?;
+    let value: Value = serde_json::from_slice(without_mark(bytes)).map_err(|error| {
+        let known = foreign::describe_json_error(&error).map(ModelError::Foreign);
+        known.unwrap_or_else(|| ModelError::NotAModel(format!("JSON: {error}")))
+    })?;
     let root = Field::root(&value);
     let mut notes = Vec::new();
     let model = if root.find("architecture").is_some() {
@@ -58,16 +61,13 @@ pub fn parse(bytes: &[u8]) -> Result<ImportedModel, ModelError> {
         proteus::import(&root)
     } else if root.find("layers").is_some() {
         keras::import(&root)
+    } else if let Some(what) = foreign::describe_json(&value) {
+        Err(ModelError::Foreign(what))
     } else {
         let known = "\"architecture\" (.nam), \"layers\" (AIDA-X, RTNeural) or \"state_dict\" (Proteus)";
         Err(ModelError::NotAModel(format!("a JSON file without {known}")))
     }?;
     Ok(ImportedModel { model, notes })
-}
-
-/// Removes a UTF-8 byte order mark, which some editors write.
-fn without_mark(bytes: &[u8]) -> &[u8] {
-    bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes)
 }
 
 /// Shortens a text to the limit of a card's one-line fields.

@@ -3,10 +3,11 @@
 use super::card_text;
 use super::control_inputs;
 use super::field::{Field, JsonMatrix};
-use super::graph_builder::{GraphBuilder, INPUT, ModelInfo, model};
+use super::graph_builder::{GraphBuilder, INPUT, ModelInfo, model, warm_up};
+use super::keras;
 use crate::model::{Card, Model, ModelError, Op};
 
-/// Sample rate of all files, Hz.
+/// Sample rate of files that state none, Hz.
 const RATE: u32 = 44_100;
 
 pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
@@ -49,10 +50,20 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
     if data.find("skip").map_or(Ok(true), |skip| skip.flag())? {
         value = builder.node("skip", &[&value, INPUT], Op::Add)?;
     }
-    let method = builder.method("forward", &value, ports, RATE)?;
+    let metadata = root.find("metadata");
+    let rate = keras::stated_rate(&[metadata.as_ref(), Some(root), Some(&data)]);
+    let rate = rate.map_or(Ok(RATE), |rate| rate.rate())?;
+    let method = builder.method("forward", &value, ports, rate)?;
+    let name = root.find("name").and_then(|name| name.readable()).unwrap_or_default();
+    let card = keras::card(metadata.as_ref());
+    let card = Card { name: if name.is_empty() { card.name } else { card_text(&name) }, ..card };
+    let model = model(vec![method], ModelInfo { rate, card, controls, variants: Vec::new() })?;
+    // Earlier versions played all files at the usual rate.
     let name = root.find("name").and_then(|name| name.text().ok()).unwrap_or_default();
-    let card = Card { name: card_text(name), ..Card::default() };
-    model(vec![method], ModelInfo { rate: RATE, card, controls, variants: Vec::new() })
+    let mut former = model.header().clone();
+    (former.sample_rate, former.card) = (RATE, Card { name: card_text(name), ..Card::default() });
+    former.methods.iter_mut().for_each(|method| method.warm_up = warm_up(RATE));
+    Ok(model.imported_before_as(former))
 }
 
 fn matrix(field: &Field<'_>, rows: usize, columns: usize) -> Result<JsonMatrix, ModelError> {

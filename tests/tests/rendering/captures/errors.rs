@@ -104,7 +104,8 @@ fn numbers_that_overflow() {
     assert!(refused(&keras).contains("not finite"));
     let mut file = plain();
     file["metadata"] = json!({ "loudness": 1e39 });
-    assert_eq!(refused(&file), "the card contains a NaN, an infinity or a number beyond 32 bits");
+    let model = import::parse(file.to_string().as_bytes()).expect("metadata do not affect the sound").model;
+    assert_eq!(model.header().card.levels, None);
 }
 
 #[test]
@@ -144,6 +145,67 @@ fn the_card_says_what_the_file_says() {
     assert_eq!(file::parse(&bytes).expect("it can be read"), model);
 }
 
+/// Programs write numbers as strings, and names as numbers; what is of no use is left out.
+#[test]
+fn metadata_of_other_types_are_read_or_left_out() {
+    let mut file = plain();
+    file["metadata"] = json!({
+        "name": 5150, "modeled_by": null, "gear_make": ["Acme"], "gear_type": "", "loudness": "-19.5",
+        "input_level_dbu": "loud", "output_level_dbu": { "dbu": 4 }, "validation_esr": "0.02",
+    });
+    let parse = |file: &Value| import::parse(file.to_string().as_bytes()).expect("it is read");
+    let model = parse(&file).model;
+    let card = &model.header().card;
+    assert_eq!((card.name.as_str(), card.author.as_str(), &card.gear), ("5150", "", &None));
+    assert_eq!(card.levels, Some(Levels { loudness_db: Some(-19.5), ..Levels::default() }));
+    assert_eq!(card.quality[0].value, 0.02);
+    for metadata in [json!(null), json!("none"), json!([]), json!(7), json!({ "training": 1 })] {
+        file["metadata"] = metadata;
+        assert_eq!(parse(&file).model.header().card.levels, None);
+    }
+    for (rate, heard) in [(json!("44100"), 44_100), (json!(0), 48_000), (json!(-1), 48_000), (json!(null), 48_000)] {
+        file["sample_rate"] = rate;
+        let read = parse(&file);
+        assert_eq!(read.model.header().sample_rate, heard);
+        assert_eq!(read.notes.len(), usize::from(file["sample_rate"].as_i64().is_some_and(|rate| rate <= 0)));
+    }
+    for rate in [json!("fast"), json!(-44_100), json!(44_100.5), json!([48_000])] {
+        file["sample_rate"] = rate;
+        assert!(refused(&file).contains("sample_rate: expected a sample rate in Hz"), "{file}");
+    }
+}
+
+/// Each size of a container has metadata of its own.
+#[test]
+fn a_container_keeps_the_metadata_of_its_models() {
+    let mut file = Generator::new(3).container(2);
+    let model = |index: usize| format!("/config/submodels/{index}/model/metadata");
+    file["metadata"] = json!(null);
+    for (index, metadata) in [
+        json!({ "loudness": -24.0, "output_level_dbu": 2.0 }),
+        json!({ "name": "Two Sizes", "gear_type": "amp", "loudness": -18.0, "input_level_dbu": 12.5 }),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = model(index);
+        let (parent, _) = path.rsplit_once('/').expect("a path");
+        file.pointer_mut(parent).expect("it is there")["metadata"] = metadata;
+    }
+    let header = import::parse(file.to_string().as_bytes()).expect("it is read").model.header().clone();
+    assert_eq!(header.card.name, "Two Sizes");
+    assert_eq!(header.card.gear.as_ref().map(|gear| gear.kind.as_str()), Some("amp"));
+    let whole = Levels { input_dbu: Some(12.5), output_dbu: None, loudness_db: Some(-18.0) };
+    assert_eq!((header.card.levels, header.levels(1.0)), (Some(whole), whole));
+    let small = Levels { input_dbu: Some(12.5), output_dbu: Some(2.0), loudness_db: Some(-24.0) };
+    assert_eq!(header.levels(0.0), small);
+    // Those of the container itself come first.
+    file["metadata"] = json!({ "name": "Whole", "loudness": -17.0 });
+    let header = import::parse(file.to_string().as_bytes()).expect("it is read").model.header().clone();
+    assert_eq!((header.card.name.as_str(), header.levels(1.0).loudness_db), ("Whole", Some(-17.0)));
+    assert_eq!((header.levels(1.0).input_dbu, header.levels(0.0).loudness_db), (Some(12.5), Some(-24.0)));
+}
+
 #[test]
 fn a_file_is_what_it_holds_not_what_it_is_called() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -154,5 +216,5 @@ fn a_file_is_what_it_holds_not_what_it_is_called() {
     assert_eq!(file::read(&path).expect("it is read"), read.model);
     std::fs::write(&path, "{\"version\": ").expect("it can be written");
     let error = file::read(&path).expect_err("it is cut off").to_string();
-    assert!(error.contains("My Amp.txt: not an Ondes model: JSON: ") && !error.contains('\n'), "{error}");
+    assert!(error.contains("My Amp.txt: cut off: its JSON ends at line 1") && !error.contains('\n'), "{error}");
 }

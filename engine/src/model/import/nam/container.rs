@@ -1,9 +1,14 @@
 //! SlimmableContainer: a capture in several sizes, each a complete model.
 
-use super::method;
+use super::{metadata, method};
 use crate::model::import::field::Field;
 use crate::model::import::graph_builder::BuiltMethod;
 use crate::model::{ModelError, Variant};
+
+/// Returns the largest model of a container.
+pub(super) fn largest<'a>(root: &Field<'a>) -> Option<Field<'a>> {
+    root.find("config")?.find("submodels")?.items().ok()?.pop()?.find("model")
+}
 
 /// Returns a method for each size, and the variants of all but the largest.
 pub(super) fn methods(
@@ -29,7 +34,14 @@ pub(super) fn methods(
         let name = if smaller.len() == 1 { "lite".to_owned() } else { format!("size{}", index + 1) };
         let chosen = format!("forward.{name}");
         methods.push(method(&submodel.need("model")?, &chosen)?);
-        variants.push(Variant { name, method: chosen, room: None, up_to: submodel.need("max_value")?.finite()? });
+        let levels = metadata::levels(&submodel.need("model")?);
+        variants.push(Variant {
+            name,
+            method: chosen,
+            room: None,
+            up_to: submodel.need("max_value")?.finite()?,
+            levels,
+        });
     }
     Ok((methods, variants))
 }

@@ -38,6 +38,9 @@ struct OutputNode {
 pub(super) fn import(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Model, ModelError> {
     check_version(root, notes)?;
     let rate = rate(root)?;
+    if let Some(stated) = root.find("sample_rate").filter(is_unknown) {
+        notes.push(format!("the sample rate {} means none; {rate} Hz are assumed", stated.number()?));
+    }
     let (methods, variants) = match root.need("architecture")?.text()? {
         "SlimmableContainer" => container::methods(root, notes)?,
         _ => (vec![method(root, "forward")?], Vec::new()),
@@ -48,10 +51,22 @@ pub(super) fn import(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Model,
         for wavenet::ChannelSlice { channels, up_to } in slices {
             let name = format!("forward.{channels}");
             methods.push(sliced(root, &name, channels)?);
-            variants.push(Variant { name: format!("{channels} channels"), method: name, room: None, up_to });
+            variants.push(Variant {
+                name: format!("{channels} channels"),
+                method: name,
+                room: None,
+                up_to,
+                levels: None,
+            });
         }
     }
-    model(methods, ModelInfo { rate, card: metadata::card(root), controls: Vec::new(), variants })
+    let largest = container::largest(root);
+    let card = metadata::card(&std::iter::once(root).chain(&largest).collect::<Vec<_>>());
+    let model = model(methods, ModelInfo { rate, card, controls: Vec::new(), variants })?;
+    let mut former = model.header().clone();
+    former.card = metadata::former_card(root);
+    former.variants.iter_mut().for_each(|variant| variant.levels = None);
+    Ok(model.imported_before_as(former))
 }
 
 /// Returns an error for an unsupported version.
@@ -74,7 +89,12 @@ fn check_version(root: &Field<'_>, notes: &mut Vec<String>) -> Result<(), ModelE
 }
 
 fn rate(root: &Field<'_>) -> Result<u32, ModelError> {
-    root.find("sample_rate").map_or(Ok(RATE), |rate| rate.rate())
+    root.find("sample_rate").filter(|rate| !is_unknown(rate)).map_or(Ok(RATE), |rate| rate.rate())
+}
+
+/// Returns whether a sample rate is none: files of some programs state 0 or -1, as Neural Amp Modeler does within itself.
+fn is_unknown(rate: &Field<'_>) -> bool {
+    rate.number().is_ok_and(|rate| rate == 0.0 || rate == -1.0)
 }
 
 /// Builds a model as the method called `name`.
