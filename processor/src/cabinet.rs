@@ -15,7 +15,8 @@ use ondes_engine::chain::{ImpulseFile, MAX_KEPT_BYTES};
 use ondes_engine::dsp::cabinet::{Cabinet, CabinetSlot};
 use ondes_engine::sync::lock;
 
-use self::bundled::BUNDLED;
+use self::bundled::{BUNDLED, BundledCabinet};
+use crate::folder;
 use crate::library::{FileReference, MissingFile};
 
 /// Environment variable with the folders of impulse responses, in the form of `PATH`.
@@ -48,14 +49,10 @@ pub fn is_audio_name(name: &str) -> bool {
     ["wav", "wave", "aif", "aiff", "flac"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
-/// Lists the impulse responses in a folder, sorted by path.
+/// Lists the impulse responses in a folder and its subfolders ([`folder::files`]).
 #[must_use]
 pub fn files(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.retain(|path| is_audio_file(path));
-    paths.sort();
-    paths
+    folder::files(folder, is_audio_file)
 }
 
 /// Returns the reference that a project saves for a file that was read from `path`.
@@ -77,11 +74,10 @@ pub fn to_base64(file: &ImpulseFile) -> Option<String> {
 /// # Errors
 /// Returns [`MissingFile`] with the places that were searched.
 pub fn find(reference: &FileReference) -> Result<FoundImpulse, MissingFile> {
-    let named = BUNDLED.iter().find(|bundled| bundled.is_meant(reference));
     if reference.hash.is_empty() {
-        let missing = || MissingFile::new(&reference.name, vec!["the bundled cabinets".into()]);
-        return named.map(|bundled| (bundled.file(), None)).ok_or_else(missing);
+        return find_unidentified(reference);
     }
+    let named = BUNDLED.iter().find(|bundled| bundled.is_meant(reference));
     let mut searched = Vec::new();
     if let Some(path) = &reference.path {
         match ImpulseFile::read(path) {
@@ -111,6 +107,21 @@ pub fn find(reference: &FileReference) -> Result<FoundImpulse, MissingFile> {
     }
     let missing = || MissingFile::new(&reference.name, searched);
     named.map(|bundled| (bundled.file(), None)).ok_or_else(missing)
+}
+
+/// Finds a cabinet of which only the path or the name is known, as in files that people write.
+fn find_unidentified(reference: &FileReference) -> Result<FoundImpulse, MissingFile> {
+    let missing = |searched: String| MissingFile::new(&reference.shown_name(), vec![searched]);
+    match &reference.path {
+        Some(path) => {
+            let file = ImpulseFile::read(path).map_err(|error| missing(error.to_string()))?;
+            Ok((file.into(), Some(path.clone())))
+        }
+        None => {
+            let named = BundledCabinet::named(&reference.name).map(|bundled| (bundled.file(), None));
+            named.ok_or_else(|| missing("the bundled cabinets".into()))
+        }
+    }
 }
 
 /// Hands cabinets over to the audio thread and takes replaced ones back, so that they are dropped elsewhere.
@@ -223,6 +234,21 @@ mod tests {
         let carried = FileReference { embedded: to_base64(&file), ..known };
         assert_eq!(find(&carried).unwrap().0.hash, file.hash);
         assert!(find(&FileReference { embedded: Some("nonsense".into()), ..carried }).is_err());
+    }
+
+    #[test]
+    fn a_path_or_a_bundled_name_is_enough() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("box.wav");
+        write(&path, &[1.0, 0.5]);
+        let (file, there) = find(&FileReference { path: Some(path.clone()), ..FileReference::default() }).unwrap();
+        assert_eq!((file.hash.as_str(), there), (ImpulseFile::read(&path).unwrap().hash.as_str(), Some(path)));
+        for name in ["4x12", "ondes 4x12 Closed Back", "ONDES 4X12 CLOSED BACK"] {
+            let reference = FileReference { name: name.into(), ..FileReference::default() };
+            assert_eq!(find(&reference).unwrap().0.hash, BUNDLED[2].file().hash, "{name}");
+        }
+        let none = FileReference { path: Some(folder.path().join("none.wav")), ..FileReference::default() };
+        assert!(find(&none).is_err_and(|missing| missing.name == "none"));
     }
 
     #[test]

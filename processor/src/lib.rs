@@ -9,7 +9,7 @@
 //! share: the selection of a model ([`library`]) and a [`cabinet`], [`midi_bindings`] and [`compare_slots`]; a
 //! [`host_notifier`] tells a plugin's host of changes. [`state`] is what projects save and [`preset`] what presets
 //! save, with [`parameter_values`]; [`snapshot`] is the same in memory, and [`history`] undoes changes. Paths in
-//! their files are as [`saved_path`] says. [`trust`] remembers which TorchScript programs may run.
+//! their files are as [`saved_path`] says; [`folder`] lists those in the user's folders. [`trust`] remembers which TorchScript programs may run.
 //!
 //! # Playing an instance
 //! [`InstanceHandle::new`](instance::InstanceHandle::new) creates one, and
@@ -25,6 +25,7 @@
 pub mod cabinet;
 pub mod choice;
 pub mod compare_slots;
+pub mod folder;
 pub mod history;
 pub mod host_notifier;
 pub mod instance;

@@ -14,6 +14,7 @@ use ondes_engine::sync::lock;
 use ondes_engine::torch;
 use serde::{Deserialize, Serialize};
 
+use crate::folder;
 use crate::product::Product;
 use crate::trust;
 
@@ -43,6 +44,18 @@ impl BundledModel {
     #[must_use]
     pub fn initial(product: Product) -> &'static Self {
         BUNDLED.iter().find(|bundled| bundled.name == product.initial_model()).expect("the initial model is bundled")
+    }
+
+    /// Finds a bundled model by its name, whose case does not matter.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        BUNDLED.iter().find(|bundled| bundled.name.eq_ignore_ascii_case(name.trim()))
+    }
+
+    /// Returns the size of the model file in bytes.
+    #[must_use]
+    pub fn file_bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Returns the model; parsed once and shared by all instances.
@@ -82,13 +95,13 @@ pub static BUNDLED: [BundledModel; 17] = [
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileReference {
-    /// BLAKE3 hash of the content, hexadecimal. Of a model with variants it is the hash without them
-    /// ([`Model::base_hash`]), so that the model stays the same when variants are added or removed. Empty for the
-    /// bundled model of that name, in whichever version this program has.
+    /// Identity of the content, hexadecimal: of a model [`Model::base_hash`], which neither names nor variants change, of
+    /// a cabinet [`ImpulseFile::hash`](ondes_engine::chain::ImpulseFile::hash). Empty for whatever is at the path, or, if
+    /// there is no path, for what is bundled under the name, in whichever version this program has.
     pub hash: String,
-    /// Name to show.
+    /// Name to show; case does not matter in those of bundled models.
     pub name: String,
-    /// The file's path; `None` for a bundled model.
+    /// The file's path; `None` for what is bundled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
     /// The file in Base64, if it is embedded in the project.
@@ -104,11 +117,10 @@ impl FileReference {
         Self { hash: model.base_hash().into(), name, path, embedded: None }
     }
 
-    /// Returns whether the reference means this model, with any variants. Older projects store the hash of the whole
-    /// file.
+    /// Returns whether the reference means this model, with any variants. Older projects store a hash of the whole file.
     #[must_use]
     pub fn matches(&self, model: &Model) -> bool {
-        [model.base_hash(), model.content_hash()].contains(&self.hash.as_str())
+        model.is_known_as(&self.hash, &self.name)
     }
 
     /// Finds the model: at its path, among the bundled models, in the user's folders, or embedded in the project. A
@@ -120,9 +132,7 @@ impl FileReference {
     /// Returns [`MissingFile`] with the places that were searched, or with the program that may not run.
     pub fn find(&self) -> Result<FoundModel, MissingFile> {
         if self.hash.is_empty() {
-            let named = BUNDLED.iter().find(|bundled| bundled.name == self.name);
-            let missing = || MissingFile::new(&self.name, vec!["the bundled models".into()]);
-            return named.map(|bundled| (bundled.model(), None)).ok_or_else(missing);
+            return self.find_unidentified();
         }
         let mut searched = Vec::new();
         if let Some(path) = &self.path {
@@ -138,24 +148,52 @@ impl FileReference {
         if let Some(model) = BUNDLED.iter().map(BundledModel::model).find(|model| self.matches(model)) {
             return Ok((model, None));
         }
-        for folder in folders() {
-            let found = files(&folder).into_iter().find(|path| {
-                summary(path).is_some_and(|summary| [&summary.hash, &summary.base_hash].contains(&&self.hash))
-            });
-            if let Some(path) = found
-                && let Ok(model) = file::read(&path)
-            {
-                return Ok((model.into(), Some(path)));
-            }
-            searched.push(folder.display().to_string());
+        let folders = folders();
+        if let Some(found) = self.find_in(&folders) {
+            return Ok(found);
         }
+        searched.extend(folders.iter().map(|folder| folder.display().to_string()));
         if let Some(model) = self.decode_embedded() {
             return Ok((model.into(), self.path.clone()));
         }
         // A reference with a path means the user's own file, whatever its name.
-        let successor = BUNDLED.iter().find(|bundled| self.path.is_none() && bundled.name == self.name);
+        let successor = BundledModel::named(&self.name).filter(|_| self.path.is_none());
         let missing = || MissingFile::new(&self.name, searched);
         successor.map(|bundled| (bundled.model(), None)).ok_or_else(missing)
+    }
+
+    /// Finds a model of which only the path or the name is known, as in files that people write.
+    fn find_unidentified(&self) -> Result<FoundModel, MissingFile> {
+        let missing = |searched: String| MissingFile::new(&self.shown_name(), vec![searched]);
+        let Some(path) = &self.path else {
+            let named = BundledModel::named(&self.name).map(|bundled| (bundled.model(), None));
+            return named.ok_or_else(|| missing("the bundled models".into()));
+        };
+        open(path).map(|model| (model, Some(path.clone()))).map_err(|error| match error {
+            LoadError::Untrusted(program) => {
+                MissingFile { program: Some(program), ..MissingFile::new(&self.shown_name(), Vec::new()) }
+            }
+            LoadError::Failed(reason) => missing(reason),
+        })
+    }
+
+    /// Returns the name to show; that of the file if there is none.
+    pub(crate) fn shown_name(&self) -> String {
+        let stem = self.path.as_deref().and_then(Path::file_stem).filter(|_| self.name.is_empty());
+        stem.map_or_else(|| self.name.clone(), |stem| stem.to_string_lossy().into_owned())
+    }
+
+    /// Finds the model in the user's folders, by its identity.
+    fn find_in(&self, folders: &[PathBuf]) -> Option<FoundModel> {
+        let paths: Vec<PathBuf> = folders.iter().flat_map(|folder| files(folder)).collect();
+        let read = |path: &PathBuf| Some((file::read(path).ok()?.into(), Some(path.clone())));
+        let known = paths.iter().find(|path| summary(path).is_some_and(|summary| summary.is_known_as(&self.hash)));
+        if let Some(found) = known.and_then(read) {
+            return Some(found);
+        }
+        // Earlier versions took a file without a name of its own for another one when it was renamed.
+        let unnamed = paths.iter().filter(|path| summary(path).is_some_and(|summary| summary.unnamed));
+        unnamed.filter_map(read).find(|(model, _): &FoundModel| self.matches(model))
     }
 
     /// Returns a notice for the user if `found` is a newer version of the bundled model that was saved.
@@ -311,16 +349,12 @@ pub fn folders() -> Vec<PathBuf> {
     dirs::data_dir().map(|data| data.join("ondes").join("models")).into_iter().collect()
 }
 
-/// Lists the files in a folder whose extension may be a model's, sorted by path. Not every `.json` or `.nam` file is a
+/// Lists the files in a folder and its subfolders ([`folder::files`]) whose extension may be a model's. Not every `.json` or `.nam` file is a
 /// model; [`summary`] tells.
 #[must_use]
 pub fn files(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let is_known = |end: &OsStr| file::EXTENSIONS.iter().any(|known| end.eq_ignore_ascii_case(known));
-    let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(is_known)).collect();
-    paths.sort();
-    paths
+    folder::files(folder, |path| path.extension().is_some_and(is_known))
 }
 
 /// Length and modification time, to detect changes.
@@ -336,6 +370,10 @@ pub struct ModelSummary {
     pub hash: String,
     /// Hash without variants ([`Model::base_hash`]), as in [`FileReference::hash`].
     pub base_hash: String,
+    /// Hashes by which earlier versions knew it ([`Model::former_hashes`]).
+    former_hashes: Vec<String>,
+    /// True if earlier versions named it after its file ([`Model::was_named_after_file`]).
+    unnamed: bool,
     /// Kind of the model.
     pub kind: Kind,
     /// The model's card.
@@ -347,8 +385,19 @@ impl ModelSummary {
     #[must_use]
     pub fn of(model: &Model) -> Self {
         let header = model.header();
-        let (hash, base_hash) = (model.content_hash().into(), model.base_hash().into());
-        Self { hash, base_hash, kind: header.kind, card: header.card.clone() }
+        Self {
+            hash: model.content_hash().into(),
+            base_hash: model.base_hash().into(),
+            former_hashes: model.former_hashes().into(),
+            unnamed: model.was_named_after_file(),
+            kind: header.kind,
+            card: header.card.clone(),
+        }
+    }
+
+    /// Returns whether a saved hash means this model.
+    fn is_known_as(&self, hash: &str) -> bool {
+        self.hash == hash || self.base_hash == hash || self.former_hashes.iter().any(|former| former == hash)
     }
 }
 
@@ -368,110 +417,4 @@ pub fn summary(path: &Path) -> Option<Arc<ModelSummary>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn captures_are_found_among_other_files() {
-        let folder = tempfile::tempdir().unwrap();
-        let capture = r#"{ "version": "0.5.4", "architecture": "Linear", "weights": [1.0],
-            "config": { "receptive_field": 1, "bias": false } }"#;
-        for (name, text) in [
-            ("a.NAM", capture),
-            ("b.json", capture),
-            ("c.json", "{ \"theme\": 1 }"),
-            ("d.txt", capture),
-            ("e.nam", "{"),
-        ] {
-            std::fs::write(folder.path().join(name), text).unwrap();
-        }
-        let found = files(folder.path()).into_iter().filter_map(|path| Some((summary(&path)?.card.name.clone(), path)));
-        let found: Vec<_> = found.map(|(name, path)| (name, path.file_name().unwrap().to_owned())).collect();
-        assert_eq!(found, [("a".into(), "a.NAM".into()), ("b".into(), "b.json".into())]);
-        // A project finds it again by its hash.
-        let path = folder.path().join("b.json");
-        let reference = FileReference::to(&file::read(&path).unwrap(), Some(path.clone()));
-        assert_eq!(reference.find().unwrap().1, Some(path));
-    }
-
-    #[test]
-    fn a_reference_that_knows_the_hash_of_a_program_is_no_consent() {
-        trust::use_test_file();
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("birds.ts");
-        // Damaged, which shows only once it is opened.
-        std::fs::write(&path, b"PK\x03\x04 birds of the library").unwrap();
-        let program = program(&path).unwrap();
-        assert_eq!(open(&path).unwrap_err(), LoadError::Untrusted(program.clone()));
-        let (hash, name) = (program.hash.clone(), "Birds".into());
-        let reference = FileReference { hash, name, path: Some(path.clone()), embedded: None };
-        let missing = reference.find().unwrap_err();
-        assert_eq!((missing.program.as_ref(), missing.searched.len()), (Some(&program), 0));
-        assert!(missing.to_string().contains("birds.ts: a TorchScript program, which you have not allowed to run"));
-        // Another content at the path is another model, even if that is allowed.
-        let other = FileReference { hash: "0".repeat(64), ..reference.clone() };
-        assert!(other.find().unwrap_err().searched[0].ends_with("birds.ts: another model"));
-        // A refusal stays one; with consent the file is opened, and found damaged or in need of libtorch.
-        trust::remember(&program, false).unwrap();
-        assert!(reference.find().unwrap_err().program.is_some());
-        trust::remember(&program, true).unwrap();
-        let missing = reference.find().unwrap_err();
-        assert!(missing.program.is_none() && missing.searched[0].contains("birds.ts: "), "{missing}");
-        assert!(matches!(open(&path), Err(LoadError::Failed(_))));
-        assert_eq!(other.find().unwrap_err().searched.len(), missing.searched.len());
-    }
-
-    #[test]
-    fn a_bundled_model_is_found_by_its_name_alone() {
-        for bundled in &BUNDLED {
-            let reference = FileReference { name: bundled.name.into(), ..FileReference::default() };
-            let (model, path) = reference.find().unwrap();
-            assert_eq!((model.content_hash(), path), (bundled.model().content_hash(), None));
-        }
-        let other = FileReference { name: "Old Bell".into(), ..FileReference::default() };
-        assert_eq!(other.find().unwrap_err().searched, ["the bundled models"]);
-    }
-
-    #[test]
-    fn smaller_sizes_do_not_make_it_another_model() {
-        let mut held = 0;
-        for bundled in &BUNDLED {
-            let model = bundled.model();
-            let header = model.header().without_variants();
-            let mut weights = ondes_engine::model::Weights::default();
-            model.weights().used_by(&header.methods).for_each(|(name, tensor)| weights.insert(name, tensor.clone()));
-            let whole = Model::new(header, weights).unwrap();
-            held += model.header().variants.len();
-            // The first hash is of a file without variants, the second is what older versions saved.
-            for hash in [whole.content_hash(), model.content_hash()] {
-                let reference =
-                    FileReference { hash: hash.into(), name: "Another Name".into(), ..FileReference::default() };
-                let (found, _) = reference.find().unwrap();
-                assert_eq!((found.content_hash(), reference.replacement_notice(&found)), (model.content_hash(), None));
-            }
-            assert_eq!(FileReference::to(&model, None).hash, whole.content_hash());
-
-            // The user's file with the same base hash is preferred to the bundled model.
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("mine.ondes");
-            file::write(&whole, &path).unwrap();
-            let mine = FileReference::to(&model, Some(path.clone()));
-            let (found, there) = mine.find().unwrap();
-            assert_eq!((found.content_hash(), there), (whole.content_hash(), Some(path)));
-        }
-        assert!(held > 0, "bundled models hold smaller sizes");
-    }
-
-    #[test]
-    fn a_bundled_model_that_was_trained_anew_is_followed_by_its_successor() {
-        let older = FileReference { hash: "0".repeat(64), name: BUNDLED[1].name.into(), ..FileReference::default() };
-        let (model, path) = older.find().unwrap();
-        assert_eq!((model.content_hash(), path), (BUNDLED[1].model().content_hash(), None));
-        assert!(older.replacement_notice(&model).is_some_and(|notice| notice.contains(BUNDLED[1].name)));
-        for same in [FileReference::to(&model, None), FileReference { hash: String::new(), ..older.clone() }] {
-            assert_eq!(same.replacement_notice(&same.find().unwrap().0), None);
-        }
-        // A reference with a path is found by its hash only, not by the name.
-        assert!(FileReference { path: Some("/nowhere/mine.ondes".into()), ..older }.find().is_err());
-    }
-}
+mod tests;

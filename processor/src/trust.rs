@@ -104,7 +104,7 @@ fn read(path: &Path) -> Answers {
         programs: BTreeMap<String, serde_json::Value>,
     }
     let document: Option<Document> =
-        files::read(path, LARGEST).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        files::read(path, LARGEST).ok().and_then(|bytes| serde_json::from_slice(files::without_mark(&bytes)).ok());
     let programs = document.unwrap_or_default().programs.into_iter();
     programs.filter_map(|(hash, answer)| Some((hash, serde_json::from_value(answer).ok()?))).collect()
 }

@@ -181,6 +181,7 @@ mod tests {
     use clap_sys::stream::{clap_istream, clap_ostream};
     use clap_sys::version::CLAP_VERSION;
     use ondes_engine::dsp::resample::Resampling;
+    use ondes_engine::model::export::torchscript::{Archive, Pickle};
     use ondes_processor::library::{self, FileReference};
     use ondes_processor::preset::{file, store};
     use ondes_processor::product::Product;
@@ -461,7 +462,7 @@ mod tests {
         let instance = Instance::new(Product::Effect);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("birds.ts");
-        std::fs::write(&path, b"PK\x03\x04 birds of the plugin").unwrap();
+        std::fs::write(&path, Archive::of(Pickle::default(), "4").finish()).unwrap();
         let program = library::program(&path).unwrap();
         let mut preset = PresetLocation::Factory("shadow-bow".into()).read().unwrap();
         preset.name = "Birds".into();

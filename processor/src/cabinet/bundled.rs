@@ -60,10 +60,16 @@ impl BundledCabinet {
         FileReference { hash: self.file().hash.clone(), name: self.name.into(), path: None, embedded: None }
     }
 
+    /// Returns the name for the command line, such as `4x12`.
+    #[must_use]
+    pub fn short_name(&self) -> &'static str {
+        self.name.trim_start_matches(PREFIX).split(' ').next().unwrap_or(self.name)
+    }
+
     /// Returns whether a reference means this cabinet, in whichever version.
     #[must_use]
     pub fn is_meant(&self, reference: &FileReference) -> bool {
-        reference.path.is_none() && reference.name == self.name
+        reference.path.is_none() && reference.name.eq_ignore_ascii_case(self.name)
     }
 
     /// Finds a cabinet by name, whose case does not matter; of several words the first are enough, and "Ondes" may be
@@ -105,6 +111,7 @@ mod tests {
     #[test]
     fn they_are_read_and_named() {
         for (cabinet, short) in BUNDLED.iter().zip(["1X12", "ondes 2x12 open", "4x12"]) {
+            assert_eq!(BundledCabinet::named(cabinet.short_name()).map(|found| found.name), Some(cabinet.name));
             assert!(cabinet.name.starts_with(PREFIX));
             assert!((0.02..0.045).contains(&cabinet.file().response.seconds()), "{}", cabinet.name);
             for name in [cabinet.name, short] {

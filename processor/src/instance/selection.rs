@@ -126,7 +126,8 @@ impl InstanceHandle {
 
     fn put_selection(&self, inner: &mut Inner, snapshot: SelectionSnapshot) {
         let same = match (&inner.model, &snapshot.model) {
-            (Some(now), Some(then)) => now.content_hash() == then.content_hash(),
+            // A card has the levels of a capture, which its identity leaves out.
+            (Some(now), Some(then)) => now.content_hash() == then.content_hash() && now.header() == then.header(),
             _ => false,
         };
         if same {

@@ -120,7 +120,8 @@ pub fn parse(bytes: &[u8]) -> Result<Preset, PresetError> {
     if bytes.len() as u64 > LARGEST {
         return Err(PresetError::TooLarge);
     }
-    let document: PresetDocument = serde_json::from_slice(bytes).map_err(PresetError::InvalidJson)?;
+    let document: PresetDocument =
+        serde_json::from_slice(files::without_mark(bytes)).map_err(PresetError::InvalidJson)?;
     let PresetDocument { format, version, name, plugin, author, comment, tags, sound } = document;
     if format != FORMAT || version == 0 {
         return Err(PresetError::WrongFormat);

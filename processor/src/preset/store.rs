@@ -1,13 +1,13 @@
 //! The user's preset folders.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use ondes_engine::files;
 
 use super::Preset;
 use super::file::{EXTENSION, PresetError, PresetFileError, serialize};
-use crate::saved_path;
+use crate::{folder, saved_path};
 
 /// Environment variable with the folders of presets, in the form of `PATH`; presets are saved to the first.
 const FOLDERS: &str = "ONDES_PRESETS";
@@ -21,20 +21,16 @@ pub fn folders() -> Vec<PathBuf> {
     dirs::data_dir().map(|data| data.join("ondes").join("presets")).into_iter().collect()
 }
 
-/// Lists the preset files in a folder, sorted by path.
+/// Lists the preset files in a folder and its subfolders ([`folder::files`]).
 #[must_use]
 pub fn files(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut paths: Vec<PathBuf> = paths.filter(|path| is_preset(path)).collect();
-    paths.sort();
-    paths
+    folder::files(folder, is_preset)
 }
 
 /// Returns whether the path has the extension of preset files.
 #[must_use]
 pub fn is_preset(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end == EXTENSION)
+    path.extension().is_some_and(|end| end.eq_ignore_ascii_case(EXTENSION))
 }
 
 /// Returns a file name, valid on all systems, for a preset's name.
@@ -84,10 +80,11 @@ fn put(folder: &Path, path: &Path, bytes: &[u8], overwrite: bool) -> Result<(), 
 /// Deletes one of the user's presets.
 ///
 /// # Errors
-/// Returns a [`PresetFileError`] if the file cannot be deleted or is not a preset in one of `folders`.
+/// Returns a [`PresetFileError`] if the file cannot be deleted or is not a preset in or below one of `folders`.
 pub fn delete(folders: &[PathBuf], path: &Path) -> Result<(), PresetFileError> {
     let error = |error| PresetFileError { path: path.into(), error };
-    let own = is_preset(path) && folders.iter().any(|folder| path.parent() == Some(folder));
+    let is_plain = !path.components().any(|part| part == Component::ParentDir);
+    let own = is_preset(path) && is_plain && folders.iter().any(|folder| path.starts_with(folder));
     if !own {
         return Err(error(PresetError::NotUserPreset));
     }
@@ -143,9 +140,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folders = [folder.path().to_owned()];
         let path = save(folder.path(), &preset("x"), false).unwrap();
-        let (other, inner) = (folder.path().join("song.wav"), folder.path().join("in/y.ondes-preset"));
+        let elsewhere = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("in")).unwrap();
-        for kept in [&other, &inner] {
+        let inner = folder.path().join("in/y.ondes-preset");
+        std::fs::write(&inner, "").unwrap();
+        delete(&folders, &inner).unwrap();
+        let around = folder.path().join("..").join(elsewhere.path().file_name().unwrap()).join("y.ondes-preset");
+        for kept in [&folder.path().join("song.wav"), &elsewhere.path().join("x.ondes-preset"), &around] {
             std::fs::write(kept, "").unwrap();
             assert!(matches!(delete(&folders, kept).unwrap_err().error, PresetError::NotUserPreset));
             assert!(kept.exists());

@@ -79,7 +79,8 @@ impl BrowserMarks {
     /// Reads the marks from a file; none if there is no valid file.
     #[must_use]
     pub fn read(path: &Path) -> Self {
-        files::read(path, MAX_BYTES).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+        let bytes = files::read(path, MAX_BYTES).ok();
+        bytes.and_then(|bytes| serde_json::from_slice(files::without_mark(&bytes)).ok()).unwrap_or_default()
     }
 
     /// Writes the marks atomically.
