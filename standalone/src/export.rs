@@ -8,7 +8,7 @@ use ondes_engine::model::ModelFileError;
 use ondes_engine::model::export::nn_tilde;
 
 use crate::render::output_target::check_not_input;
-use crate::{open_model, terminal};
+use crate::{help, open_model, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,7 +19,7 @@ Examples:
 ///
 /// All methods of the model are written, as 32-bit floats. Controls become attributes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = help::with_models(EXAMPLES))]
 pub struct ExportArguments {
     /// Model file, a capture, or a bundled model by its name
     pub file: PathBuf,
@@ -29,6 +29,9 @@ pub struct ExportArguments {
     /// File to write [default: FILE with the ending .ts]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Print warnings and errors only
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// Program to export for.
@@ -52,5 +55,5 @@ pub fn run(arguments: &ExportArguments) -> anyhow::Result<()> {
     };
     let bytes = exported.map_err(|error| ModelFileError { path: arguments.file.clone(), error })?;
     files::write(&out, &bytes).map_err(|error| ModelFileError { path: out.clone(), error: error.into() })?;
-    terminal::print(&out.display().to_string())
+    if arguments.quiet { Ok(()) } else { terminal::print(&out.display().to_string()) }
 }

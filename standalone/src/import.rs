@@ -7,7 +7,7 @@ use clap::Args;
 use ondes_engine::model::import::rave;
 use ondes_engine::model::{Model, ModelError, ModelFileError, file};
 
-use crate::{open_model, terminal};
+use crate::{help, open_model, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,9 +20,9 @@ Examples:
 /// Captures play as they are; converted, they load faster and can be trained further. A converted RAVE export plays
 /// without libtorch.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = help::with_models(EXAMPLES))]
 pub struct ImportArguments {
-    /// Capture, or TorchScript export of RAVE v1, v2, v3 or BRAVE
+    /// Capture, TorchScript export of RAVE v1, v2, v3 or BRAVE, or a bundled model by its name, to have it as a file
     pub file: PathBuf,
     /// Model file to write [default: FILE with the ending .ondes]
     #[arg(short, long, value_name = "FILE")]
@@ -30,6 +30,9 @@ pub struct ImportArguments {
     /// Name on the model's card [default: the name in the file, or the file's name]
     #[arg(long)]
     pub name: Option<String>,
+    /// Print warnings and errors only
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// Converts a model and prints the path of the model file.
@@ -37,9 +40,9 @@ pub struct ImportArguments {
 /// # Errors
 /// Returns an error if the file cannot be read, is not supported, or the model file cannot be written.
 pub fn run(arguments: &ImportArguments) -> anyhow::Result<()> {
-    let mut model = read(&arguments.file)?;
+    let (mut model, _) = open_model::find_or(|path| read(path, arguments.quiet), &arguments.file)?;
     if let Some(name) = &arguments.name {
-        model = renamed(&model, name)?;
+        model = renamed(&model, name)?.into();
     }
     let out = arguments.out.clone().unwrap_or_else(|| arguments.file.with_extension("ondes"));
     let same = |a: &PathBuf, b: &PathBuf| Some(a.canonicalize().ok()? == b.canonicalize().ok()?);
@@ -47,11 +50,11 @@ pub fn run(arguments: &ImportArguments) -> anyhow::Result<()> {
         bail!("{}: input and output are the same file; choose another --out", out.display());
     }
     file::write(&model, &out)?;
-    terminal::print(&out.display().to_string())
+    if arguments.quiet { Ok(()) } else { terminal::print(&out.display().to_string()) }
 }
 
 /// Reads a capture or RAVE export and prints notes on standard error.
-fn read(path: &Path) -> anyhow::Result<Model> {
+fn read(path: &Path, quiet: bool) -> anyhow::Result<Model> {
     let error = match open_model::read(path) {
         Ok(model) => return Ok(model),
         Err(error) => error,
@@ -62,7 +65,9 @@ fn read(path: &Path) -> anyhow::Result<Model> {
     for note in &import.notes {
         terminal::warn(&format!("{}: {note}", path.display()));
     }
-    terminal::print_to_stderr(&import.summary())?;
+    if !quiet {
+        terminal::print_to_stderr(&import.summary())?;
+    }
     Ok(import.model)
 }
 

@@ -4,7 +4,8 @@
 //! [`mod@bench`] (the load of a model in an audio callback), [`import`] (models of other programs to model files), [`export`] (and back),
 //! [`rack`] (tracks and their mixer), [`io`] (what the mixer exchanges with devices), [`trust`] (programs that may run), [`shell`]
 //! (completions and man pages); then what these share: [`argument_parsers`], [`executor_arguments`],
-//! [`program_arguments`], [`open_model`], [`terminal`], [`progress`], [`interrupt`] and [`memory`].
+//! [`program_arguments`], [`help`], [`open_model`], [`standard_input`], [`flac`], [`terminal`], [`error_report`], [`progress`],
+//! [`interrupt`] and [`memory`].
 //!
 //! With the feature `devices`: [`devices`] (sound cards and MIDI ports), [`record`] (the recorder), [`track_loader`]
 //! (loading in the background), [`audio_app`] (mixer, devices and recorder together) and [`play`]. With `app`:
@@ -21,8 +22,11 @@ pub mod audio_app;
 pub mod bench;
 #[cfg(feature = "devices")]
 pub mod devices;
+pub mod error_report;
 mod executor_arguments;
 pub mod export;
+mod flac;
+mod help;
 pub mod import;
 pub mod info;
 pub mod interrupt;
@@ -40,6 +44,7 @@ pub mod render;
 #[cfg(feature = "download")]
 pub mod setup_torch;
 pub mod shell;
+mod standard_input;
 pub mod terminal;
 #[cfg(feature = "devices")]
 pub mod track_loader;

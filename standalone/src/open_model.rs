@@ -7,10 +7,10 @@ use anyhow::bail;
 use ondes_engine::model::import::ImportedModel;
 use ondes_engine::model::{Model, file};
 use ondes_engine::torch;
-use ondes_processor::cabinet::bundled::{self, BundledCabinet};
-use ondes_processor::library::{BUNDLED, FoundModel};
+use ondes_processor::cabinet::bundled::BundledCabinet;
+use ondes_processor::library::{BundledModel, FoundModel};
 
-use crate::terminal;
+use crate::{help, terminal};
 
 /// Opens a model file, a capture of another program or a TorchScript model, and prints notes about it on standard
 /// error. TorchScript models are executed to find their shapes.
@@ -44,19 +44,23 @@ pub fn find(model: &Path) -> anyhow::Result<FoundModel> {
     find_or(open, model)
 }
 
+/// Returns whether a name of the command line means a bundled model: there is one, and no file of that name.
+pub fn is_bundled(model: &Path) -> bool {
+    BundledModel::named(&model.to_string_lossy()).is_some() && !model.is_file()
+}
+
 /// Finds a bundled model by name, or opens a file in another way.
 ///
 /// # Errors
 /// As [`find`].
 pub fn find_or(open: impl Fn(&Path) -> anyhow::Result<Model>, model: &Path) -> anyhow::Result<FoundModel> {
     let name = model.to_string_lossy();
-    let bundled = BUNDLED.iter().find(|bundled| bundled.name.eq_ignore_ascii_case(&name));
+    let bundled = BundledModel::named(&name);
     match bundled.filter(|_| !model.is_file()) {
         Some(bundled) => Ok((bundled.model(), None)),
         // A bare name rather than a path.
         None if model.extension().is_none() && model.components().count() == 1 && !model.exists() => {
-            let known: Vec<String> = BUNDLED.iter().map(|bundled| bundled.name.to_lowercase()).collect();
-            bail!("{name}: no such file or bundled model; bundled: {}", known.join(", "))
+            bail!("{name}: no such file or bundled model; bundled: {}", help::model_names().join(", "))
         }
         None => {
             let found = open(model)?;
@@ -76,8 +80,7 @@ pub fn bundled_cabinet(cabinet: &Path) -> anyhow::Result<Option<&'static Bundled
     let name = cabinet.to_string_lossy();
     let found = BundledCabinet::named(&name);
     if found.is_none() && cabinet.extension().is_none() && cabinet.components().count() == 1 {
-        let known: Vec<&str> = bundled::BUNDLED.iter().map(|bundled| bundled.name).collect();
-        bail!("{name}: no such file or bundled cabinet; bundled: {}", known.join(", "))
+        bail!("{name}: no such file or bundled cabinet; bundled: {}", help::cabinet_names().join(", "))
     }
     Ok(found)
 }

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use crate::terminal;
 
 /// Progress bar with the length of sound rendered so far and the speed in times real time. Hidden if standard error is
-/// not a terminal; removed when dropped.
+/// not a terminal, or `quiet` was asked for; removed when dropped.
 pub struct RenderProgress {
     bar: ProgressBar,
     unit: ProgressUnit,
@@ -28,20 +28,20 @@ enum ProgressUnit {
 
 impl RenderProgress {
     /// Creates a bar for one file; [`expect`](Self::expect) sets its length.
-    pub fn of_sound() -> Self {
-        Self::new(None, ProgressUnit::Sound)
+    pub fn of_sound(quiet: bool) -> Self {
+        Self::new(None, ProgressUnit::Sound, quiet)
     }
 
     /// Creates a bar for `files` files.
-    pub fn of_files(files: usize) -> Self {
-        let progress = Self::new(Some(files as u64), ProgressUnit::Files);
+    pub fn of_files(files: usize, quiet: bool) -> Self {
+        let progress = Self::new(Some(files as u64), ProgressUnit::Files, quiet);
         // Moves the elapsed time on while a long file is rendered.
         progress.bar.enable_steady_tick(Duration::from_millis(100));
         progress
     }
 
-    fn new(length: Option<u64>, unit: ProgressUnit) -> Self {
-        let target = if std::io::stderr().is_terminal() {
+    fn new(length: Option<u64>, unit: ProgressUnit, quiet: bool) -> Self {
+        let target = if std::io::stderr().is_terminal() && !quiet {
             ProgressDrawTarget::stderr_with_hz(10)
         } else {
             ProgressDrawTarget::hidden()

@@ -1,5 +1,7 @@
 //! Shell completions and man pages.
 
+mod bundled_names;
+
 use anyhow::bail;
 use clap::{Args, Command};
 use clap_complete::Shell;
@@ -44,7 +46,8 @@ pub fn print_completions(arguments: &CompletionsArguments, mut program: Command)
     let name = program.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut program, name, &mut script);
-    terminal::print(String::from_utf8_lossy(&script).trim_end())
+    let script = bundled_names::add(String::from_utf8_lossy(&script).trim_end(), arguments.shell, &program);
+    terminal::print(script.trim_end())
 }
 
 /// Prints a man page.

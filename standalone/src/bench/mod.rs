@@ -17,8 +17,9 @@ use serde::Serialize;
 use crate::argument_parsers::{SIZE, number_in};
 use crate::executor_arguments::ExecutorArguments;
 use crate::program_arguments::ProgramArguments;
+use crate::render::speed;
 use crate::terminal;
-use crate::{interrupt, open_model};
+use crate::{help, interrupt, open_model};
 
 /// Length of sound played before the measurement, seconds: warms up caches, CPU clock and the model's state.
 const WARM_UP_S: f64 = 0.5;
@@ -35,9 +36,9 @@ the share of the time between two callbacks; above 100 % there are dropouts. Clo
 
 /// Measures the load of a model in an audio callback
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = help::with_models(EXAMPLES))]
 pub struct BenchArguments {
-    /// Model file, or name of a bundled model such as violin or saxophone
+    /// Model file, or a bundled model by its name
     pub model: PathBuf,
     /// Block length, 1 to 8192 frames
     #[arg(long, value_name = "FRAMES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=8_192))]
@@ -135,7 +136,7 @@ impl BenchReport {
         let variant = self.variant.iter().map(|name| format!(", {}", terminal::sanitize(name)));
         format!(
             "{}{} ({}), {}\n\
-             speed    {:.0}× real time, {:.0} ns/sample (median), {:.0} (99 %), {:.0} (worst)\n\
+             speed    {}× real time, {:.0} ns/sample (median), {:.0} (99 %), {:.0} (worst)\n\
              load     {:.1} % of a callback of {block} frames at {} Hz, {:.1} % in the worst{late}\n\
              latency  {} samples ({:.1} ms)\n\
              memory   {:.1} MB\n\
@@ -144,7 +145,7 @@ impl BenchReport {
             variant.collect::<String>(),
             self.kind,
             self.input,
-            self.realtime_factor,
+            speed(self.realtime_factor),
             ns.median,
             ns.p99,
             ns.worst,

@@ -5,7 +5,7 @@ use ondes_engine::model::program::{Setting, SettingKind};
 use ondes_engine::model::{Control, Port, Variant};
 
 use super::model_info::{MethodInfo, ModelInfo};
-use crate::render::note_name;
+use crate::render::{note_name, speed};
 use crate::terminal::sanitize;
 
 /// Width of the first column.
@@ -61,8 +61,9 @@ impl InfoText {
             self.row("gear", &known.join(", "));
         }
         if let Some(levels) = &info.levels {
-            let level =
-                |what: &str, value: Option<f64>, unit: &str| value.map(|value| format!("{what} {value} {unit}"));
+            let level = |what: &str, value: Option<f64>, unit: &str| {
+                value.map(|value| format!("{what} {} {unit}", figure(value)))
+            };
             let known = [
                 level("input", levels.input_dbu, "dBu"),
                 level("output", levels.output_dbu, "dBu"),
@@ -96,7 +97,7 @@ impl InfoText {
         let rows = info.cost.iter().map(|cost| {
             vec![
                 cost.what.clone(),
-                format!("{:.0}× real time", cost.realtime_factor),
+                format!("{}× real time", speed(cost.realtime_factor)),
                 format!("{:.0} ns/sample", cost.ns_per_sample),
                 format!("latency {} samples ({:.1} ms)", cost.latency_samples, cost.latency_ms),
                 bytes(cost.memory_bytes as u64),
@@ -124,7 +125,7 @@ impl InfoText {
                         training.seed
                     )],
                     vec![format!("{:.1} minutes of {}", training.corpus_seconds / 60.0, training.corpus)],
-                    vec![format!("validation loss {:.4}", training.validation_loss)],
+                    vec![format!("validation loss {}", figure(training.validation_loss))],
                 ],
             );
         }
@@ -134,7 +135,7 @@ impl InfoText {
             .any(|measure| measure.baseline.is_some())
             .then(|| ["held-out sound", "model", "baseline"].map(str::to_owned).to_vec());
         let rows = info.quality.iter().map(|measure| {
-            let unit = |value: f64| format!("{value:.3} {}", measure.unit).trim_end().to_owned();
+            let unit = |value: f64| format!("{} {}", figure(value), measure.unit).trim_end().to_owned();
             vec![measure.name.clone(), unit(measure.value), measure.baseline.map(unit).unwrap_or_default()]
         });
         self.table("quality", heading.into_iter().chain(rows).collect());
@@ -172,7 +173,7 @@ fn variant_row(variant: &Variant, info: &ModelInfo) -> Vec<String> {
     let whole = cost("forward").or_else(|| cost("synth"));
     let share = cost(&variant.method).zip(whole).map(|(own, whole)| own / whole);
     let share = share.map(|share| format!("{:.0} % of the arithmetic", 100.0 * share)).unwrap_or_default();
-    vec![variant.name.clone(), format!("below {}", variant.up_to), share]
+    vec![variant.name.clone(), format!("below {}", figure(variant.up_to.into())), share]
 }
 
 /// Formats a port: name, channels if several, ratio if it is not audio.
@@ -188,13 +189,9 @@ fn port(port: &Port) -> String {
 }
 
 fn control_row(control: &Control) -> Vec<String> {
-    let range = format!("{} to {} {}", control.min, control.max, control.unit);
-    vec![
-        control.name.clone(),
-        range.trim_end().to_owned(),
-        format!("default {}", control.default),
-        control.description.clone(),
-    ]
+    let [min, max, default] = [control.min, control.max, control.default].map(|value| figure(value.into()));
+    let range = format!("{min} to {max} {}", control.unit);
+    vec![control.name.clone(), range.trim_end().to_owned(), format!("default {default}"), control.description.clone()]
 }
 
 fn setting_row(setting: &Setting) -> Vec<String> {
@@ -205,6 +202,18 @@ fn setting_row(setting: &Setting) -> Vec<String> {
     };
     let default = if setting.value.is_empty() { String::new() } else { format!("default {}", setting.value) };
     vec![setting.name.clone(), kind, default]
+}
+
+/// Formats a figure with at most three digits after the point; a small one with three digits that are not 0.
+fn figure(value: f64) -> String {
+    let size = value.abs();
+    let text = match size {
+        0.0 => return "0".to_owned(),
+        small if small < 1e-6 => return format!("{value:.2e}"),
+        small if small < 0.1 => format!("{value:.digits$}", digits = (2.0 - small.log10().floor()) as usize),
+        _ => format!("{value:.3}"),
+    };
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// Formats a number of bytes with a decimal unit.
@@ -232,11 +241,14 @@ fn group_thousands(number: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, group_thousands};
+    use super::{bytes, figure, group_thousands};
 
     #[test]
     fn numbers_are_readable() {
         assert_eq!([0, 12, 123, 1_234, 1_234_567].map(group_thousands), ["0", "12", "123", "1 234", "1 234 567"]);
         assert_eq!([12, 1_234, 3_456_789].map(bytes), ["12 bytes", "1.2 kB", "3.5 MB"]);
+        let figures = [0.0, -12.049_386_978_149_414, 12.2, 0.5, 1.0, 20_000.0, 0.003_712_3, -0.05, 4.56e-9];
+        let texts = ["0", "-12.049", "12.2", "0.5", "1", "20000", "0.00371", "-0.05", "4.56e-9"];
+        assert_eq!(figures.map(figure), texts);
     }
 }

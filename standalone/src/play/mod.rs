@@ -34,7 +34,7 @@ use crate::record::RecordingFormat;
 use crate::render::midi_score::MidiScore;
 use crate::terminal;
 use crate::trust::refuse_untrusted;
-use crate::{interrupt, open_model};
+use crate::{help, interrupt, open_model};
 use played_time::PlayedTime;
 use status_line::StatusLine;
 
@@ -63,9 +63,9 @@ const MIDI_EXTENSIONS: [&str; 2] = ["mid", "midi"];
 
 /// Plays a model or a session on the audio devices until Ctrl-C, or until its file is over
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = help::with_bundled(EXAMPLES))]
 pub struct PlayArguments {
-    /// Model file, name of a bundled model such as violin or saxophone, or session
+    /// Model file, a bundled model by its name, or session
     #[arg(value_name = "MODEL|SESSION")]
     model: PathBuf,
     /// Run the TorchScript programs that the session names, this time only; run only what you trust
@@ -126,6 +126,9 @@ pub struct PlayArguments {
     /// Stop after this many seconds, up to a day [default: play until Ctrl-C, or to the end of a file]
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = number_in(SECONDS))]
     seconds: Option<f64>,
+    /// Print warnings and errors only
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 /// Thread that runs a model.
@@ -187,7 +190,7 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     interrupt::allow(FINISH_TIMEOUT);
     app.mixer().notices().iter().for_each(|notice| terminal::warn(notice));
     let shown_warnings = app.mixer().tracks().filter_map(|(_, track)| track.instance.notice()).collect();
-    let mut line = StatusLine::new(&opened, shown_warnings);
+    let mut line = StatusLine::new(&opened, shown_warnings, arguments.quiet);
     let failure = play_until_over(arguments.seconds, &app, playback.as_ref(), &meter, &played, &mut line);
     let shown_recording_error = line.finish();
     match app.dropouts() {
@@ -248,7 +251,7 @@ fn prepare(arguments: &PlayArguments) -> anyhow::Result<Prepared> {
 }
 
 fn is_session(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == session_file::EXTENSION)
+    has_extension(path, &[session_file::EXTENSION])
 }
 
 /// Refuses options that a session sets for each of its tracks.
@@ -473,7 +476,11 @@ fn format(path: &Path) -> anyhow::Result<RecordingFormat> {
     if has_extension(path, &["flac"]) {
         return Ok(RecordingFormat::Flac);
     }
-    ensure!(has_extension(path, &["wav"]), "{}: recordings end with .wav or .flac", path.display());
+    ensure!(
+        has_extension(path, &["wav", "wave"]),
+        "{}: recordings are written as .wav or .flac; give --record a name with one of these endings",
+        path.display()
+    );
     Ok(RecordingFormat::Float32)
 }
 

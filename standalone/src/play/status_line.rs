@@ -25,9 +25,9 @@ pub struct StatusLine {
 }
 
 impl StatusLine {
-    /// Creates a line for the opened devices; `shown_warnings` were printed before.
-    pub fn new(opened: &Opened, shown_warnings: Vec<String>) -> Self {
-        let terminal = std::io::stderr().is_terminal();
+    /// Creates a line for the opened devices, hidden if `quiet`; `shown_warnings` were printed before.
+    pub fn new(opened: &Opened, shown_warnings: Vec<String>, quiet: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal() && !quiet;
         let target = if terminal { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {

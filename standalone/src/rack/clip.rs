@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use anyhow::{anyhow, ensure};
 use ondes_engine::dsp::level::peak;
 use ondes_engine::dsp::resample::{ResampleError, StreamResampler};
-use ondes_engine::media::Decoder;
 pub use ondes_engine::media::FILE_EXTENSIONS as EXTENSIONS;
 
 use crate::memory::Reservation;
+use crate::standard_input;
 
 /// Length of the longest recording, seconds; a recording is held in memory.
 const MAX_LENGTH_S: u64 = 3600;
@@ -181,7 +181,7 @@ impl Sound {
 /// Returns an error if the file cannot be read, lasts longer than an hour or does not fit into the memory for sound.
 pub fn decode(path: &Path, sample_rate: u32, max_channels: usize) -> anyhow::Result<Sound> {
     let name = path.display();
-    let mut decoder = Decoder::open(path)?;
+    let mut decoder = standard_input::open_recording(path)?;
     let rate = decoder.sample_rate();
     let too_long = || anyhow!("{name}: longer than an hour, the limit for recordings in memory");
     let max_frames = MAX_LENGTH_S * u64::from(rate);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use ondes_engine::files;
-use ondes_processor::library::FileReference;
+use ondes_processor::library::{self, FileReference};
 use ondes_processor::parameter_values::ParameterValues;
 use ondes_processor::preset;
 use ondes_processor::product::Product;
@@ -137,24 +137,24 @@ impl SessionFile {
     /// Returns an error that names the file and what is wrong with it.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display();
-        let text = files::read_to_string(path, MAX_BYTES).with_context(|| name.to_string())?;
-        let mut session = Self::parse(&text).with_context(|| name.to_string())?;
+        let text = files::read(path, MAX_BYTES).with_context(|| name.to_string())?;
+        let mut session = Self::parse(files::without_mark(&text)).with_context(|| name.to_string())?;
         let folder = saved_path::folder(path);
         session.map_paths(&|path| saved_path::from_saved(path, &folder));
         Ok(session)
     }
 
-    fn parse(text: &str) -> anyhow::Result<Self> {
+    fn parse(text: &[u8]) -> anyhow::Result<Self> {
         /// Checked first, since the rest may be of a later version.
         #[derive(Deserialize)]
         struct Head {
             format: String,
             version: u32,
         }
-        let Ok(head) = serde_json::from_str::<Head>(text) else { bail!("not an Ondes session") };
+        let Ok(head) = serde_json::from_slice::<Head>(text) else { bail!("not an Ondes session") };
         ensure!(head.format == FORMAT, "not an Ondes session");
         ensure!(head.version <= VERSION, "session version {}; this Ondes reads up to version {VERSION}", head.version);
-        serde_json::from_str(text).map_err(|error| anyhow!("{}", files::shortened(&error.to_string())))
+        serde_json::from_slice(text).map_err(|error| anyhow!("{}", files::shortened(&error.to_string())))
     }
 
     fn map_paths(&mut self, map: &impl Fn(&Path) -> PathBuf) {
@@ -170,7 +170,15 @@ impl SessionFile {
     /// Lets the TorchScript programs of the tracks and of the set list run until this process ends.
     pub fn allow_programs(&self) {
         let models = self.tracks.iter().map(|track| &track.selection.model).chain(&self.set_list);
-        models.for_each(|model| trust::allow_for_this_process(&model.hash));
+        for model in models {
+            // A reference without a hash means whatever is at the path.
+            let at_path = model.path.as_deref().filter(|_| model.hash.is_empty());
+            match at_path.map(library::program) {
+                Some(Ok(program)) => trust::allow_for_this_process(&program.hash),
+                Some(Err(_)) => {}
+                None => trust::allow_for_this_process(&model.hash),
+            }
+        }
     }
 
     /// Writes the session; replaces an existing file only when it is complete. Files below its folder are named relative

@@ -6,7 +6,7 @@ use std::path::Path;
 use ondes_engine::media::{GrowingWav, MediaError, WavBits};
 use serde::{Deserialize, Serialize};
 
-use super::flac::GrowingFlac;
+use crate::flac::GrowingFlac;
 
 /// File format of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

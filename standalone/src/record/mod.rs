@@ -31,7 +31,6 @@
 mod disk_sync;
 mod error;
 mod file_names;
-mod flac;
 mod format;
 mod history;
 mod recorder;

@@ -4,22 +4,24 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use ondes_engine::chain::{Calibration, ChainSettings};
-use ondes_engine::media::WavBits;
+use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{ControlSource, InputChannels};
 use ondes_processor::choice;
 use ondes_processor::parameter::{
     BLOCK_DC, CHANNELS, GATE, OUTPUT_LEVEL, OVERSAMPLING, REVERB, REVERB_TIME, SIZE, TONE, TONE_GAINS,
 };
 
+use super::output_target::OutputTarget;
 use super::parameter_arguments::ParameterArguments;
 use super::shard::Shard;
+use super::sound_format::{BitDepth, SoundFormat};
 use crate::argument_parsers::{SECONDS, TRANSPOSE, number_in, parse_control};
 use crate::executor_arguments::{ExecutorArguments, ResamplingArgument};
-use crate::memory;
 use crate::program_arguments::ProgramArguments;
 use crate::rack::session_file;
+use crate::{help, memory};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -41,6 +43,8 @@ Examples:
     ondes render amp.ondes --input guitar.wav --gate -60 --treble 3 --cabinet v30.wav
   Drive a capture from an interface that clips at 12.2 dBu, in a smaller size, at a common loudness:
     ondes render amp.nam --input guitar.wav --interface-dbu 12.2 --size 0.5 --output-level normalized
+  Send what another program plays through a capture, to a FLAC file, in silence:
+    ffmpeg -i take.m4a -f wav - | ondes render fuzz --input - -o fuzz.flac --quiet
   Listen at once, and write the results to a file:
     ondes render bowed.ondes --midi song.mid --json --out - 2>results.json | aplay
   Render a folder of recordings, as loud as a podcast; repeat the command to continue after an interruption:
@@ -59,7 +63,8 @@ an instrument is mono. It lasts as long as the notes or the recording, plus the 
 release take to fade out. Latency is compensated.
 
 A folder, several files, --jobs, --shard or --force make it a batch: --out is a folder, subfolders are mirrored
-and every file becomes NAME.wav. Outputs that are newer than their source and the model are skipped. Files that
+and every file becomes NAME.wav, or NAME.flac with --format flac. Outputs that are newer than their source and the model
+are skipped. Files that
 fail are listed at the end.
 
 A session is saved by the app. It is rendered as it is heard live, in stereo: tracks with their models, parameters,
@@ -67,9 +72,9 @@ faders and recordings, and the master with its limiter. --midi plays on all trac
 channels; --input takes the place of the audio device. All tracks are aligned. --jobs does not change the sound;
 --block changes when mapped MIDI controllers are applied. The stems add up to the mix before its limiter.";
 
-/// Renders MIDI files or recordings through a model, or a session, to WAV files
+/// Renders MIDI files or recordings through a model, or a session, to WAV or FLAC files
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = help::with_bundled(EXAMPLES))]
 pub struct RenderArguments {
     /// Model or session to render: NAME.ondes, a bundled model by its name, a capture of another program, a TorchScript model
     /// (.ts, .nm; its code is executed), or NAME.ondes-session
@@ -80,26 +85,29 @@ pub struct RenderArguments {
     pub trust: bool,
     /// More files and folders for the option before, --midi or --input; MODEL must come before it
     pub more: Vec<PathBuf>,
-    /// MIDI file to play on an instrument, or a folder of them
+    /// MIDI file to play on an instrument, a folder of them, or - for standard input
     #[arg(long, value_name = "FILE|FOLDER")]
     pub midi: Vec<PathBuf>,
     /// Recording for an instrument to follow in pitch and loudness, or to send through an effect or codec (WAV, AIFF,
-    /// FLAC, MP3, Ogg, M4A …), or a folder of them
+    /// FLAC, MP3, Ogg, M4A …), a folder of them, or - for standard input
     #[arg(long, value_name = "FILE|FOLDER")]
     pub input: Vec<PathBuf>,
-    /// WAV file to write, - for standard output, or the folder of a batch [default: SOURCE-MODEL.wav in the current
-    /// folder]
-    #[arg(long, value_name = "FILE.wav|FOLDER")]
+    /// WAV or FLAC file to write, - for standard output (WAV), or the folder of a batch [default: SOURCE-MODEL.wav in the
+    /// current folder]
+    #[arg(short, long, value_name = "FILE|FOLDER")]
     pub out: Option<PathBuf>,
+    /// File format of the output [default: that of the ending of --out, .wav or .flac; else WAV]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub format: Option<SoundFormat>,
     /// Sample rate of the output, 1000 to 768000 Hz [default: that of the recording; with --midi that of the model]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1_000..=768_000))]
     pub sample_rate: Option<u32>,
     /// Conversion between the sample rates of output and model
     #[arg(long, value_enum, value_name = "METHOD", default_value_t)]
     pub resampling: ResamplingArgument,
-    /// Bits per sample: 16 or 24 (integers), or 32 (floating point)
-    #[arg(long, value_enum, default_value_t = BitDepth::Float32, hide_possible_values = true)]
-    pub bits: BitDepth,
+    /// Bits per sample: 16 or 24 (integers), or 32 (floating point, not in FLAC) [default: 32; 24 in FLAC]
+    #[arg(long, value_enum, hide_possible_values = true)]
+    pub bits: Option<BitDepth>,
     /// Normalize the output to this EBU R 128 loudness, -70 to 0 LUFS, with a true peak of at most -1 dBTP
     #[arg(long, value_name = "LUFS", allow_negative_numbers = true, value_parser = number_in(-70.0..=0.0))]
     pub normalize: Option<f64>,
@@ -172,6 +180,9 @@ pub struct RenderArguments {
     /// Print one JSON object, with --out - on standard error; for a batch one line per file and a summary
     #[arg(long)]
     pub json: bool,
+    /// Print warnings and errors only
+    #[arg(short, long, conflicts_with = "json")]
+    pub quiet: bool,
 }
 
 /// Parts of the signal chain that are no parameters.
@@ -231,7 +242,7 @@ impl RenderArguments {
 
     /// Returns whether a session is to be rendered, by the extension.
     pub fn is_session(&self) -> bool {
-        self.model.extension().is_some_and(|ending| ending == session_file::EXTENSION)
+        self.model.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(session_file::EXTENSION))
     }
 
     /// Checks that exactly one source is given for a model.
@@ -248,9 +259,53 @@ impl RenderArguments {
                 session_file::EXTENSION
             );
         }
-        ensure!(is_driven || self.seconds.is_some(), "{name}: needs --midi or --input");
         ensure!(self.midi.is_empty() || self.input.is_empty(), "{name}: takes --midi or --input, not both");
         Ok(())
+    }
+
+    /// Checks that a model has what it plays: notes, sound, or the length of what it generates.
+    ///
+    /// # Errors
+    /// Returns an error that names the options that the model takes.
+    pub fn check_source(&self, model: &Model) -> anyhow::Result<()> {
+        if self.seconds.is_some() || !(self.midi.is_empty() && self.input.is_empty()) {
+            return Ok(());
+        }
+        let header = model.header();
+        let needed = match header.kind {
+            _ if header.method("prior").is_some() => "--seconds to play on its own, or --midi or --input",
+            Kind::Instrument | Kind::Generator => "--midi or --input",
+            Kind::Effect | Kind::Codec => "--input",
+        };
+        bail!("{}: needs {needed}", self.model.display())
+    }
+
+    /// Checks the output's format and sample format before anything is rendered. `is_file` is false for the folder of a
+    /// batch.
+    ///
+    /// # Errors
+    /// Returns an error for an ending that is not written, or a format that does not hold the bits or the stream.
+    pub fn check_format(&self, is_file: bool) -> anyhow::Result<()> {
+        let out = self.out.as_deref().filter(|_| is_file);
+        if out.is_some_and(|out| out.as_os_str() == "-") {
+            ensure!(self.format != Some(SoundFormat::Flac), "--format flac needs a file; standard output is WAV");
+        } else if let Some(out) = out {
+            SoundFormat::check(out, self.format)?;
+        }
+        let format = out.map_or_else(|| self.container(), SoundFormat::of);
+        let is_float = format == SoundFormat::Flac && self.bits == Some(BitDepth::Float32);
+        ensure!(!is_float, "FLAC holds integers; give --bits 16 or --bits 24");
+        Ok(())
+    }
+
+    /// Returns the format of files that the command names itself.
+    pub fn container(&self) -> SoundFormat {
+        self.format.unwrap_or_default()
+    }
+
+    /// Returns the sample format of an output.
+    pub fn bits_of(&self, target: &OutputTarget) -> BitDepth {
+        self.bits.unwrap_or_else(|| BitDepth::usual(target.format()))
     }
 
     /// Returns the length in seconds of what the model is to generate without a source.
@@ -274,45 +329,6 @@ impl RenderArguments {
         match self.sources()[..] {
             [source] if !of_a_batch && !source.is_dir() => Some(source),
             _ => None,
-        }
-    }
-}
-
-/// Sample format of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum BitDepth {
-    /// 16-bit integers, dithered
-    #[value(name = "16")]
-    Int16,
-    /// 24-bit integers
-    #[value(name = "24")]
-    Int24,
-    /// 32-bit floating point
-    #[value(name = "32")]
-    Float32,
-}
-
-impl BitDepth {
-    /// Returns the number of bits.
-    pub fn count(self) -> u16 {
-        match self {
-            Self::Int16 => 16,
-            Self::Int24 => 24,
-            Self::Float32 => 32,
-        }
-    }
-
-    /// Returns whether samples beyond −1 … 1 are clipped.
-    pub fn clips(self) -> bool {
-        self != Self::Float32
-    }
-
-    /// Converts to the format of the WAV writer.
-    pub fn wav(self) -> WavBits {
-        match self {
-            Self::Int16 => WavBits::Int16,
-            Self::Int24 => WavBits::Int24,
-            Self::Float32 => WavBits::Float32,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::bail;
 use ondes_engine::instrument::{Event, EventKind, MidiFile, MidiSelection, Performance, TempoChange};
 
+use crate::standard_input;
 use crate::terminal::sanitize;
 
 /// MIDI file with the selected track or channel.
@@ -20,7 +21,7 @@ impl MidiScore {
     /// # Errors
     /// Returns an error if the file cannot be read, or the selection does not exist or has no notes.
     pub fn read(path: &Path, track: Option<&str>, channel: Option<u8>) -> anyhow::Result<Self> {
-        let file = MidiFile::read(path).map_err(|error| anyhow::anyhow!("{error}"))?;
+        let file = standard_input::read_midi(path)?;
         let name = path.display().to_string();
         let selection = match (track, channel) {
             (Some(track), _) => match find_track(&file, track) {

@@ -18,6 +18,7 @@ mod recording_reader;
 mod report;
 mod session;
 mod shard;
+mod sound_format;
 mod source;
 mod wav_output;
 
@@ -26,7 +27,9 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 pub use arguments::RenderArguments;
+pub use batch::FailedFiles;
 pub use midi_score::note_name;
+pub use report::speed;
 
 use crate::progress::RenderProgress;
 use crate::{memory, open_model, terminal};
@@ -43,8 +46,12 @@ pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> 
         return session::run(arguments);
     }
     arguments.check_model()?;
+    let is_one = arguments.generated_seconds().is_some() || arguments.single().is_some();
+    let names_source = arguments.seconds.is_some() || !arguments.sources().is_empty();
+    arguments.check_format(is_one || !names_source)?;
     let started_at = SystemTime::now();
     let (model, _) = open_model::find(&arguments.model)?;
+    arguments.check_source(&model)?;
     let model = arguments.program.apply(Arc::unwrap_or_clone(model), &arguments.model)?;
     let renderer = ModelRenderer { model: &model, arguments };
     if arguments.generated_seconds().is_some() {
@@ -60,9 +67,12 @@ fn render_one(renderer: &ModelRenderer<'_>, source: &Path, started: Instant) -> 
     let arguments = renderer.arguments;
     let target = OutputTarget::choose(arguments, source)?;
     let to_stdout = target == OutputTarget::StandardOutput;
-    let progress = RenderProgress::of_sound();
+    let progress = RenderProgress::of_sound(arguments.quiet);
     let finish = renderer.play(source, target, &progress, started, &mut None)?;
     let report = finish()?;
+    if arguments.quiet {
+        return Ok(());
+    }
     let text = if arguments.json { serde_json::to_string(&report)? } else { report.line() };
     if to_stdout { terminal::print_to_stderr(&text) } else { terminal::print(&text) }
 }

@@ -148,7 +148,7 @@ impl<'a> ModelRenderer<'a> {
                 frames,
                 sample_rate,
                 channels: output_channels,
-                bits: arguments.bits.count(),
+                bits: arguments.bits_of(&target).count().into(),
                 realtime_factor: seconds / elapsed.as_secs_f64(),
                 ns_per_sample: 1e9 * in_pipeline.as_secs_f64() / frames.max(1) as f64,
                 peak_db: amplitude_db(written.peak),
@@ -204,9 +204,9 @@ impl<'a> ModelRenderer<'a> {
         Ok(())
     }
 
-    /// Returns the levels on the model's card.
+    /// Returns the levels of the model in the size that plays.
     fn levels(&self) -> Levels {
-        self.model.header().card.levels.unwrap_or_default()
+        self.model.header().levels(self.arguments.size())
     }
 
     /// Builds the signal chain around the model with its settings.

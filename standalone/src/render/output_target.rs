@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 
 use super::arguments::RenderArguments;
+use super::sound_format::SoundFormat;
+use crate::standard_input;
 
 /// Value of `--out` for standard output.
 const STANDARD_OUTPUT: &str = "-";
@@ -24,7 +26,7 @@ impl OutputTarget {
     /// # Errors
     /// Returns an error if the output is the source or the model.
     pub fn choose(arguments: &RenderArguments, source: &Path) -> anyhow::Result<Self> {
-        let default = || default_name(source, &arguments.model);
+        let default = || default_name(source, &arguments.model, arguments.container());
         Self::choose_avoiding(arguments, default, [source, &arguments.model])
     }
 
@@ -44,6 +46,14 @@ impl OutputTarget {
         };
         check_not_input(&out, read)?;
         Ok(Self::File(out))
+    }
+
+    /// Returns the file format.
+    pub fn format(&self) -> SoundFormat {
+        match self {
+            Self::File(path) => SoundFormat::of(path),
+            Self::StandardOutput => SoundFormat::Wav,
+        }
     }
 
     /// Returns the name as on the command line.
@@ -71,12 +81,11 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Returns `SOURCE-MODEL.wav` from the stems of both names.
-fn default_name(source: &Path, model: &Path) -> PathBuf {
+/// Returns `SOURCE-MODEL.wav` from the stems of both names, with the ending of the format.
+fn default_name(source: &Path, model: &Path, format: SoundFormat) -> PathBuf {
     let stem = |path: &Path| path.file_stem().unwrap_or_default().to_os_string();
-    let mut name = stem(source);
+    let mut name = if standard_input::is_meant(source) { "input".into() } else { stem(source) };
     name.push("-");
     name.push(stem(model));
-    name.push(".wav");
-    name.into()
+    PathBuf::from(name).with_added_extension(format.extension())
 }

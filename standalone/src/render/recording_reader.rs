@@ -6,6 +6,8 @@ use ondes_engine::dsp::resample::StreamResampler;
 use ondes_engine::media::Decoder;
 use ondes_engine::pipeline::InputChannels;
 
+use crate::standard_input;
+
 /// A channel of a recording at the output rate.
 struct Channel {
     resampler: StreamResampler,
@@ -39,7 +41,7 @@ impl RecordingReader {
     /// # Errors
     /// Returns an error if the file cannot be read or its rate cannot be converted.
     pub fn open(path: &Path, sample_rate: Option<u32>, selection: InputChannels) -> anyhow::Result<Self> {
-        let decoder = Decoder::open(path)?;
+        let decoder = standard_input::open_recording(path)?;
         let rate = decoder.sample_rate();
         let channel = |_| {
             let resampler = StreamResampler::new(rate, sample_rate.unwrap_or(rate))

@@ -81,9 +81,21 @@ impl RenderReport {
         let loudness = self.lufs.map_or_else(String::new, |lufs| format!(", {lufs:.1} LUFS"));
         let latency_ms = 1e3 * self.latency_samples as f64 / f64::from(self.sample_rate);
         format!(
-            "{}: {:.2} s at {} Hz, {:.0}× real time, {peak}{loudness}, latency of {latency_ms:.1} ms compensated",
-            self.out, self.seconds, self.sample_rate, self.realtime_factor,
+            "{}: {:.2} s at {} Hz, {}× real time, {peak}{loudness}, latency of {latency_ms:.1} ms compensated",
+            self.out,
+            self.seconds,
+            self.sample_rate,
+            speed(self.realtime_factor),
         )
+    }
+}
+
+/// Formats a speed in times real time: with the more digits the slower it is.
+pub fn speed(realtime_factor: f64) -> String {
+    match realtime_factor {
+        slow if slow < 1.0 => format!("{slow:.2}"),
+        medium if medium < 10.0 => format!("{medium:.1}"),
+        fast => format!("{fast:.0}"),
     }
 }
 

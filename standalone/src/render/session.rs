@@ -17,7 +17,8 @@ use serde::Serialize;
 use super::arguments::RenderArguments;
 use super::midi_score::MidiScore;
 use super::output_target::{OutputTarget, check_not_input};
-use super::report::{InvalidOutput, amplitude_db};
+use super::report::{InvalidOutput, amplitude_db, speed};
+use super::sound_format::SoundFormat;
 use super::wav_output::WavOutput;
 use crate::executor_arguments::ResamplingArgument;
 use crate::progress::RenderProgress;
@@ -101,11 +102,11 @@ impl SessionReport {
         };
         let stems = if self.tracks.iter().any(|track| track.out.is_some()) { ", each with a stem file" } else { "" };
         format!(
-            "{}: {:.2} s at {} Hz, {:.0}× real time, {peak}{loudness}{limited}, {} tracks{stems}",
+            "{}: {:.2} s at {} Hz, {}× real time, {peak}{loudness}{limited}, {} tracks{stems}",
             self.out,
             self.seconds,
             self.sample_rate,
-            self.realtime_factor,
+            speed(self.realtime_factor),
             self.tracks.len(),
         )
     }
@@ -117,6 +118,7 @@ impl SessionReport {
 /// Returns an error that names the file and what is wrong with it. A failed render leaves no output.
 pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
     check(arguments)?;
+    arguments.check_format(true)?;
     let name = arguments.model.display();
     let session = SessionFile::read(&arguments.model).map_err(with_causes)?;
     ensure!(!session.tracks.is_empty(), "{name}: the session has no tracks");
@@ -126,7 +128,10 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
     let recordings = session.tracks.iter().filter_map(|track| track.input.file());
     let read: Vec<&Path> =
         [arguments.model.as_path()].into_iter().chain(arguments.sources()).chain(recordings).collect();
-    let default = || PathBuf::from(arguments.model.file_stem().unwrap_or_default()).with_added_extension("wav");
+    let default = || {
+        let stem = PathBuf::from(arguments.model.file_stem().unwrap_or_default());
+        stem.with_added_extension(arguments.container().extension())
+    };
     let target = OutputTarget::choose_avoiding(arguments, default, read.iter().copied())?;
     let sample_rate = arguments.sample_rate.or(session.audio.sample_rate).unwrap_or(DEFAULT_RATE);
 
@@ -144,7 +149,7 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
     }
     let length = session_length(arguments, &mixer, length, sample_rate)?;
     let stems = if arguments.stems { stem_targets(arguments, &target, &mixer, &read)? } else { Vec::new() };
-    let progress = RenderProgress::of_sound();
+    let progress = RenderProgress::of_sound(arguments.quiet);
     let mut warnings = mixer.notices();
     warnings.extend(unused_inputs(arguments, &mixer, input.as_ref().map_or(0, |input| input.channels.len())));
     warnings.iter().for_each(|warning| progress.warn(warning));
@@ -188,7 +193,7 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
         seconds,
         frames: written.frames,
         sample_rate,
-        bits: arguments.bits.count(),
+        bits: arguments.bits_of(&target).count().into(),
         realtime_factor: seconds / elapsed.as_secs_f64(),
         peak_db: amplitude_db(written.peak),
         lufs: loudness.and_then(|loudness| loudness.lufs),
@@ -202,6 +207,9 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
         peak_memory_bytes: memory::peak_resident_bytes(),
         warnings,
     };
+    if arguments.quiet {
+        return Ok(());
+    }
     let text = if arguments.json { serde_json::to_string(&report)? } else { report.line() };
     match target {
         OutputTarget::File(_) => terminal::print(&text),
@@ -329,7 +337,7 @@ fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the stem files beside the mix, `NAME-TRACK.wav`; a number is added to equal names.
+/// Returns the stem files beside the mix, `NAME-TRACK.wav` in its format; a number is added to equal names.
 fn stem_targets(
     arguments: &RenderArguments,
     mix: &OutputTarget,
@@ -352,7 +360,7 @@ fn stem_targets(
         // There are always more numbers than tracks.
         let Some(name) = std::iter::once(name.clone()).chain(numbered).find(unused) else { continue };
         used_names.insert(name.to_lowercase());
-        let path = mix.with_file_name(format!("{stem}-{name}.wav"));
+        let path = mix.with_file_name(format!("{stem}-{name}.{}", SoundFormat::of(mix).extension()));
         check_not_input(&path, read.iter().copied())?;
         targets.push(OutputTarget::File(path));
     }

@@ -9,15 +9,40 @@ use super::arguments::RenderArguments;
 use super::loudness::{Loudness, MAX_TRUE_PEAK_DB, Normalizer};
 use super::output_target::OutputTarget;
 use super::report::amplitude_db;
+use super::sound_format::SoundFormat;
+use crate::flac::FlacWriter;
 
 /// Longest time by which an output exceeds its expected length, seconds: voices may ring for a minute.
 const MARGIN_S: u64 = 120;
 /// Mono or stereo.
 const MAX_CHANNELS: usize = 2;
 
-/// WAV file that is being written. Skips the latency, measures the peak and normalizes the loudness.
+enum SoundWriter {
+    Wav(WavWriter),
+    Flac(Box<FlacWriter>),
+}
+
+impl SoundWriter {
+    fn write<C: AsRef<[f32]>>(&mut self, sound: &[C]) -> Result<(), MediaError> {
+        match self {
+            Self::Wav(wav) => wav.write(sound),
+            Self::Flac(flac) => flac.write(sound),
+        }
+    }
+
+    fn finish(self) -> Result<(), MediaError> {
+        match self {
+            Self::Wav(wav) => wav.finish(),
+            Self::Flac(flac) => flac.finish(),
+        }
+    }
+}
+
+/// WAV or FLAC file that is being written. Skips the latency, measures the peak and normalizes the loudness.
 pub struct WavOutput {
-    writer: WavWriter,
+    writer: SoundWriter,
+    /// Clips samples beyond −1 … 1.
+    clips: bool,
     channels: usize,
     to_standard_output: bool,
     /// Buffers the sound until its loudness is known.
@@ -36,6 +61,8 @@ pub struct WrittenWav {
     pub peak: f32,
     /// Loudness, if it was normalized.
     pub loudness: Option<Loudness>,
+    /// Samples beyond −1 … 1 were clipped.
+    clips: bool,
 }
 
 impl WrittenWav {
@@ -53,9 +80,9 @@ impl WrittenWav {
                 Some(_) => {}
             }
         }
-        if arguments.bits.clips() && self.peak > 1.0 {
+        if self.clips && self.peak > 1.0 {
             let over = amplitude_db(self.peak).unwrap_or_default();
-            warnings.push(format!("{out}: clipped, {over:.1} dB above full scale; --bits 32 avoids clipping"));
+            warnings.push(format!("{out}: clipped, {over:.1} dB above full scale; WAV with --bits 32 avoids clipping"));
         }
         warnings
     }
@@ -75,22 +102,37 @@ impl WavOutput {
         frames: Option<u64>,
     ) -> anyhow::Result<Self> {
         let to_standard_output = *target == OutputTarget::StandardOutput;
-        let bits = arguments.bits.wav();
+        let bit_depth = arguments.bits_of(target);
+        let bits = bit_depth.wav();
         let normalizer =
             arguments.normalize.map(|lufs| Normalizer::new(lufs, sample_rate, channels, target)).transpose()?;
         let frames = frames.map(|frames| frames + MARGIN_S * u64::from(sample_rate));
+        let flac = |path| FlacWriter::create(path, sample_rate, channels, bit_depth.count());
+        let wav = |writer: Result<WavWriter, MediaError>| writer.map(SoundWriter::Wav);
         let writer = match target {
-            OutputTarget::File(path) if frames.is_none_or(|frames| WavWriter::is_long(frames, channels, bits)) => {
-                WavWriter::create_long(path, sample_rate, channels, bits)
+            OutputTarget::File(path) if target.format() == SoundFormat::Flac => {
+                flac(path).map(|flac| SoundWriter::Flac(Box::new(flac)))
             }
-            OutputTarget::File(path) => WavWriter::create(path, sample_rate, channels, bits),
+            OutputTarget::File(path) if frames.is_none_or(|frames| WavWriter::is_long(frames, channels, bits)) => {
+                wav(WavWriter::create_long(path, sample_rate, channels, bits))
+            }
+            OutputTarget::File(path) => wav(WavWriter::create(path, sample_rate, channels, bits)),
             OutputTarget::StandardOutput => {
                 let stream = BufWriter::with_capacity(1 << 16, io::stdout());
-                WavWriter::to_writer(stream, "standard output", sample_rate, channels, bits, None)
+                wav(WavWriter::to_writer(stream, "standard output", sample_rate, channels, bits, None))
             }
         };
         let writer = writer.map_err(|error| closed_pipe_or(error, to_standard_output))?;
-        Ok(Self { writer, channels, to_standard_output, normalizer, latency_left: latency, frames: 0, peak: 0.0 })
+        Ok(Self {
+            writer,
+            clips: bit_depth.clips(),
+            channels,
+            to_standard_output,
+            normalizer,
+            latency_left: latency,
+            frames: 0,
+            peak: 0.0,
+        })
     }
 
     /// Writes the next frames, `[channel][frame]`; a mono file has the first channel.
@@ -133,7 +175,7 @@ impl WavOutput {
     /// # Errors
     /// Returns an error if it cannot be completed or the work is interrupted; no file is left then.
     pub fn finish(self) -> anyhow::Result<WrittenWav> {
-        let Self { mut writer, to_standard_output, normalizer, frames, mut peak, .. } = self;
+        let Self { mut writer, clips, to_standard_output, normalizer, frames, mut peak, .. } = self;
         let failed = |error| closed_pipe_or(error, to_standard_output);
         let loudness = match normalizer {
             None => None,
@@ -144,7 +186,7 @@ impl WavOutput {
             }
         };
         writer.finish().map_err(failed)?;
-        Ok(WrittenWav { frames, peak, loudness })
+        Ok(WrittenWav { frames, peak, loudness, clips })
     }
 }
 

@@ -48,7 +48,7 @@ impl AppSettings {
     #[must_use]
     pub fn read(folder: &Path) -> Self {
         let content = files::read(&folder.join("app.json"), MAX_BYTES);
-        content.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+        content.ok().and_then(|bytes| serde_json::from_slice(files::without_mark(&bytes)).ok()).unwrap_or_default()
     }
 
     /// Writes the settings to a folder, which is created if necessary.

@@ -27,8 +27,9 @@ fn truncated_models_are_refused() {
     let folder = with_score();
     let whole = model_bytes(&folder);
     refuse_model(&folder, &[], &["empty"]);
-    for length in [1, 8, 100, whole.len() / 2, whole.len() - 1] {
-        refuse_model(&folder, &whole[..length], &["not an Ondes model"]);
+    refuse_model(&folder, &whole[..1], &["too short", "download or copy it again"]);
+    for length in [8, 100, whole.len() / 2, whole.len() - 1] {
+        refuse_model(&folder, &whole[..length], &["cut off", "download or copy it again"]);
     }
 }
 

@@ -305,3 +305,65 @@ fn the_text_report_has_a_line_per_file_and_a_summary() {
     let again = String::from_utf8(folder.run(&BATCH).stdout).expect("text");
     assert!(again.starts_with("out: 0 of 7 files rendered, 7 skipped, 0 failed, "), "{again}");
 }
+
+/// What is bundled is as old as the program.
+#[test]
+fn a_batch_with_a_bundled_model_and_cabinet_resumes() {
+    let folder = with_takes();
+    let batch = ["render", "fuzz", "--input", "takes", "--out", "out", "--cabinet", "4x12"];
+    assert_eq!(folder.batch(&batch).1["rendered"], TAKES.len());
+    assert_eq!(folder.batch(&batch).1["skipped"], TAKES.len());
+    std::fs::remove_file(folder.path("out/a.wav")).expect("the file is removed");
+    let (_, summary) = folder.batch(&batch);
+    assert_eq!((&summary["rendered"], &summary["skipped"]), (&Value::from(1), &Value::from(6)));
+    // A cabinet in a file has a time of its own.
+    write_wav(&folder.path("box.wav"), 48_000, 1, tone(300.0, 0.01, 48_000));
+    let own = ["render", "fuzz", "--input", "takes", "--out", "other", "--cabinet", "box.wav"];
+    assert_eq!(folder.batch(&own).1["rendered"], TAKES.len());
+    assert_eq!(folder.batch(&own).1["skipped"], TAKES.len());
+    touch(&folder.path("box.wav"), SystemTime::now() + Duration::from_secs(60));
+    assert_eq!(folder.batch(&own).1["rendered"], TAKES.len());
+    assert_eq!(folder.batch(&own).1["skipped"], TAKES.len(), "the clock of the cabinet's machine is ahead");
+}
+
+#[test]
+fn sources_from_a_machine_whose_clock_is_ahead_are_rendered_once() {
+    let folder = with_takes();
+    let ahead = SystemTime::now() + Duration::from_secs(3_600);
+    touch(&folder.path("takes/b.wav"), ahead);
+    folder.batch(&BATCH);
+    assert_eq!(folder.batch(&BATCH).1["skipped"], TAKES.len());
+    touch(&folder.path("takes/b.wav"), ahead + Duration::from_secs(60));
+    assert_eq!(folder.batch(&BATCH).1["rendered"], 1);
+}
+
+/// A file that takes the place of the model may be older than it.
+#[cfg(unix)]
+#[test]
+fn another_model_of_an_older_date_makes_a_batch_anew() {
+    let folder = with_takes();
+    let older = ondes_engine::model::Model::new(effect().header().clone(), effect().weights().clone());
+    file::write(&older.expect("the model is sound"), &folder.path("older.ondes")).expect("the model is written");
+    file::write(&codec(), &folder.path("amp.ondes")).expect("the model is written");
+    touch(&folder.path("older.ondes"), SystemTime::now() - Duration::from_secs(86_400));
+    let batch = ["render", "amp.ondes", "--input", "takes", "--out", "out"];
+    folder.batch(&batch);
+    assert_eq!(folder.batch(&batch).1["skipped"], TAKES.len());
+    std::fs::rename(folder.path("older.ondes"), folder.path("amp.ondes")).expect("the file is renamed");
+    assert_eq!(folder.batch(&batch).1["rendered"], TAKES.len());
+}
+
+#[test]
+fn a_batch_writes_flac() {
+    let folder = with_takes();
+    let batch = [&BATCH[..], &["--format", "flac", "--bits", "16"]].concat();
+    let (lines, summary) = folder.batch(&batch);
+    assert_eq!((lines.len(), &summary["rendered"]), (TAKES.len(), &Value::from(7)));
+    assert!(lines.iter().all(|line| line["bits"] == 16));
+    let names: Vec<String> = contents(&folder.path("out")).into_keys().collect();
+    assert_eq!(names, RESULTS.map(|name| name.replace(".wav", ".flac")));
+    assert_eq!(folder.batch(&batch).1["skipped"], TAKES.len());
+    folder
+        .refuses(&[&BATCH[..], &["--format", "flac", "--bits", "32"]].concat(), &["FLAC holds integers", "--bits 24"]);
+    folder.refuses(&["render", "small.ondes", "--input", "-", "takes", "--out", "x"], &["standard input"]);
+}

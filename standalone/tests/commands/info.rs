@@ -51,7 +51,7 @@ fn a_card_is_shown() {
     has(&["following a recording", "latency"]);
     has(&["training", "ondes-train 0.1.0", "12 000 steps", "seed 3"]);
     has(&["12.0 minutes of bowed"]);
-    has(&["mean loudness error", "0.750 dB", "1.500 dB"]);
+    has(&["mean loudness error", "0.75 dB", "1.5 dB"]);
     has(&["hash"]);
 }
 
@@ -147,4 +147,53 @@ fn a_closed_pipe_is_not_an_error() {
     drop(child.stdout.take());
     let output = child.wait_with_output().expect("it ends");
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+}
+
+#[test]
+fn every_command_takes_bundled_models() {
+    let folder = Folder::new();
+    for name in ["violin", "Fuzz", "DRUMS"] {
+        let card = folder.json(&["info", name]);
+        assert_eq!(card["name"].as_str().map(str::to_lowercase), Some(name.to_lowercase()));
+        assert_eq!((&card["file"], card["file_bytes"].as_u64() > Some(1_000)), (&name.into(), true));
+    }
+    assert!(folder.run(&["bench", "fuzz", "--seconds", "0.1"]).status.success());
+    assert!(folder.run(&["export", "fuzz", "--to", "nn~"]).status.success());
+    assert!(folder.run(&["import", "violin"]).status.success());
+    let written = file::read(&folder.path("violin.ondes")).expect("a model");
+    assert_eq!(folder.json(&["info", "violin"])["content_hash"], written.content_hash());
+    // A file of that name comes first, and what is neither is refused with what there is.
+    file::write(&effect(), &folder.path("fuzz")).expect("the model is written");
+    assert_eq!(folder.json(&["info", "fuzz"])["name"], "Half");
+    for command in ["info", "bench", "import"] {
+        folder.refuses(&[command, "banjo"], &["banjo: no such file or bundled model", "violin", "drums"]);
+    }
+}
+
+#[test]
+fn what_a_model_needs_is_told_by_its_kind() {
+    let folder = Folder::new();
+    for (model, words) in [
+        ("drums", "drums: needs --seconds to play on its own, or --midi or --input"),
+        ("violin", "violin: needs --midi or --input"),
+        ("fuzz", "fuzz: needs --input"),
+        ("strings", "strings: needs --input"),
+    ] {
+        folder.refuses(&["render", model, "--out", "d.wav"], &[words]);
+    }
+    folder.refuses(&["render", "fuzz", "--input", "x.wav", "--cabinet", "4x13"], &["bundled: 1x12, 2x12, 4x12"]);
+}
+
+#[test]
+fn a_capture_shows_its_error_and_rounded_levels() {
+    let folder = Folder::new();
+    let capture = r#"{ "version": "0.5.4", "architecture": "Linear", "weights": [1.0], "config": { "receptive_field": 1,
+        "bias": false }, "metadata": { "loudness": -12.049386978149414, "input_level_dbu": "12.2",
+        "training": { "validation_esr": 0.003712345 } } }"#;
+    std::fs::write(folder.path("amp.nam"), capture).expect("the file is written");
+    let text = String::from_utf8(folder.run(&["info", "amp.nam"]).stdout).expect("text");
+    assert!(text.contains("input 12.2 dBu, loudness -12.049 dB\n"), "{text}");
+    let quality = text.lines().find(|line| line.starts_with("quality")).expect("the file states its quality");
+    assert!(quality.contains("ESR") && quality.ends_with("0.00371"), "{quality}");
+    assert!(!text.contains(" 0× real time"), "{text}");
 }

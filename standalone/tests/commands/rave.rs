@@ -52,7 +52,7 @@ fn an_export_becomes_a_codec_that_plays() {
     let mut bytes = std::fs::read(&path).expect("the export");
     bytes.truncate(bytes.len() / 2);
     std::fs::write(&path, bytes).expect("a damaged export");
-    folder.refuses(&["import", "model.ts", "-o", "bad.ondes"], &["model.ts: not a TorchScript archive"]);
+    folder.refuses(&["import", "model.ts", "-o", "bad.ondes"], &["model.ts: a ZIP archive that is damaged or cut off"]);
 }
 
 /// Returns the error of an import, which names the file.

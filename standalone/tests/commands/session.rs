@@ -4,7 +4,7 @@ use ondes_engine::model::file;
 use ondes_processor::library::FileReference;
 use serde_json::{Value, json};
 
-use crate::common::{Folder, two_tracks};
+use crate::common::{Folder, tone, two_tracks, write_wav};
 
 /// Returns a session of one track that plays the small instrument, as the window saves it.
 fn session(folder: &Folder) -> Value {
@@ -156,4 +156,28 @@ fn bad_sessions_are_refused() {
     folder.refuses(&["render", "small.ondes", "--midi", "song.mid", "--seconds", "2"], &["--seconds needs a session"]);
     let output = folder.run(&["render", "a.ondes-session", "--seconds", "0"]);
     assert_eq!(output.status.code(), Some(2));
+}
+
+/// People write sessions, too, with editors that put a mark at the beginning.
+#[test]
+fn a_session_may_name_only_paths_and_bundled_names() {
+    let folder = Folder::new();
+    write_wav(&folder.path("take.wav"), 48_000, 1, tone(220.0, 0.3, 48_000));
+    let capture = r#"{"version": "0.5.4", "architecture": "Linear", "config": {"receptive_field": 1, "bias": false},
+        "weights": [1.0], "sample_rate": 48000}"#;
+    std::fs::write(folder.path("nameless.nam"), capture).expect("the file is written");
+    let render = |model: &str, more: &str| {
+        let session = format!(
+            r#"{{"format": "ondes-session", "version": 1, "tracks": [{{"product": "org.ondes.effect",
+                "input": {{"file": {{"path": "take.wav"}}}}, "selection": {{"model": {model}{more}}}}}]}}"#
+        );
+        for mark in ["", "\u{feff}"] {
+            std::fs::write(folder.path("own.ondes-session"), format!("{mark}{session}")).expect("the file is written");
+            let report = folder.json(&["render", "own.ondes-session", "--out", "x.wav"]);
+            assert!(report["peak_db"].as_f64().is_some_and(|peak| peak > -60.0), "{model}: {report}");
+        }
+    };
+    render(r#"{"path": "nameless.nam"}"#, "");
+    render(r#"{"name": "fuzz"}"#, r#", "cabinet": {"name": "4X12"}"#);
+    render(r#"{"name": "Fuzz"}"#, r#", "cabinet": {"path": "take.wav"}"#);
 }

@@ -1,5 +1,7 @@
 //! Completions and man pages.
 
+use ondes_processor::library::BUNDLED;
+
 use crate::common::Folder;
 
 fn printed(folder: &Folder, arguments: &[&str]) -> String {
@@ -29,6 +31,40 @@ fn bash_completes() {
                   _ondes ondes --nor render; echo \"${COMPREPLY[@]}\"";
     let output = std::process::Command::new("bash").args(["-c", script]).current_dir(folder.path(".")).output();
     assert_eq!(String::from_utf8_lossy(&output.expect("bash starts").stdout).trim(), "--normalize");
+    let complete = |words: &str, at: usize| {
+        let script = format!(
+            "source ./ondes.bash; COMP_WORDS=({words}); COMP_CWORD={at}; \
+             _ondes_bundled ondes \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"; echo \"${{COMPREPLY[@]}}\""
+        );
+        let output = std::process::Command::new("bash").args(["-c", &script]).current_dir(folder.path(".")).output();
+        String::from_utf8_lossy(&output.expect("bash starts").stdout).trim().to_owned()
+    };
+    assert_eq!(complete("ondes info viol", 2), "violin");
+    assert_eq!(complete("ondes render vio", 2), "violin");
+    assert_eq!(complete("ondes bench s", 2), "saxophone strings small.ondes", "files, too");
+    assert_eq!(complete("ondes render fuzz --cabinet 4", 4), "4x12");
+    assert_eq!(complete("ondes render --nor", 2), "--normalize");
+    assert_eq!(complete("ondes man ren", 2), "render");
+}
+
+/// Help, completions and the book list what is bundled, from the tables of models and cabinets.
+#[test]
+fn bundled_names_are_listed() {
+    let folder = Folder::new();
+    let names: Vec<String> = BUNDLED.iter().map(|bundled| bundled.name.to_lowercase()).collect();
+    let helps = ["render", "info", "bench", "import", "export", "play"].map(|command| vec![command, "--help"]);
+    let scripts = ["bash", "zsh", "fish"].map(|shell| vec!["completions", shell]);
+    for arguments in helps.iter().chain(&scripts) {
+        let text = printed(&folder, arguments);
+        assert!(names.iter().all(|name| text.contains(name.as_str())), "{arguments:?}: {text}");
+    }
+    let render = printed(&folder, &["render", "--help"]);
+    assert!(render.contains("Bundled cabinets: 1x12, 2x12, 4x12"));
+    let page = format!("{}/../docs/src/command-line.md", env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(page).expect("there is a page");
+    for name in &names {
+        assert!(page.contains(&format!("`{name}`")), "docs/src/command-line.md does not list {name}");
+    }
 }
 
 #[test]

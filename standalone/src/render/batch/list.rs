@@ -12,6 +12,7 @@ use ondes_engine::pipeline::ControlSource;
 
 use crate::render::arguments::RenderArguments;
 use crate::render::output_target::is_same_file;
+use crate::standard_input;
 
 /// Extensions of MIDI files, in lower case.
 const MIDI_ENDINGS: [&str; 3] = ["mid", "midi", "smf"];
@@ -52,17 +53,21 @@ impl BatchList {
         }
         let finder = FileFinder { extensions: extensions(arguments.source()), out: out.canonicalize().ok() };
         let mut entries = Vec::new();
+        let format = arguments.container().extension();
         for source in sources {
+            if standard_input::is_meant(source) {
+                bail!("-: standard input cannot be part of a batch");
+            }
             if source.is_dir() {
                 if finder.is_out(source) && arguments.source() == ControlSource::AudioInput {
                     bail!("{}: input and output folder are the same; choose another --out", out.display());
                 }
                 finder.visit(source, Path::new(""), &mut Vec::new(), &mut |source, name| {
-                    entries.push(BatchEntry { source, out: out.join(name).with_extension("wav") });
+                    entries.push(BatchEntry { source, out: out.join(name).with_extension(format) });
                 })?;
             } else {
                 let name = source.file_name().ok_or_else(|| anyhow!("{}: not a file name", source.display()))?;
-                entries.push(BatchEntry { source: source.to_owned(), out: out.join(name).with_extension("wav") });
+                entries.push(BatchEntry { source: source.to_owned(), out: out.join(name).with_extension(format) });
             }
         }
         if let (true, Some(first)) = (entries.is_empty(), first) {

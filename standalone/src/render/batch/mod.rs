@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Instant, SystemTime};
 
-use anyhow::{anyhow, bail};
+use anyhow::anyhow;
 use ondes_engine::sync::lock;
 
 use super::model_renderer::{IdlePipeline, ModelRenderer};
@@ -49,11 +49,16 @@ pub fn run(player: &ModelRenderer<'_>, started_at: SystemTime) -> anyhow::Result
     let part = || arguments.shard.unwrap_or_default().of(list.entries());
     list::remove_abandoned_files(part())?;
 
-    let freshness = FreshnessCheck::of(started_at, &arguments.model);
+    let freshness = FreshnessCheck::of(started_at, arguments);
     let (done, due): (Vec<&BatchEntry>, Vec<&BatchEntry>) =
         part().partition(|entry| !arguments.force && freshness.is_fresh(entry));
     let jobs = arguments.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let batch = Batch { player, freshness, progress: RenderProgress::of_files(due.len()), jobs: jobs.min(due.len()) };
+    let batch = Batch {
+        player,
+        freshness,
+        progress: RenderProgress::of_files(due.len(), arguments.quiet),
+        jobs: jobs.min(due.len()),
+    };
     let mut counter = OutcomeCounter::new(out, jobs, done.len() + due.len());
     for entry in done {
         batch.report(BatchOutcome::skipped(entry), &mut counter)?;
@@ -64,7 +69,9 @@ pub fn run(player: &ModelRenderer<'_>, started_at: SystemTime) -> anyhow::Result
     let failures = counter.failures();
     let interrupted = interrupt::requested();
     let summary = counter.summary(interrupted);
-    terminal::print(&if arguments.json { serde_json::to_string(&summary)? } else { summary.line() })?;
+    if !arguments.quiet {
+        terminal::print(&if arguments.json { serde_json::to_string(&summary)? } else { summary.line() })?;
+    }
     for failure in &failures {
         terminal::print_error(&anyhow!("{}", failure.reason));
     }
@@ -73,8 +80,16 @@ pub fn run(player: &ModelRenderer<'_>, started_at: SystemTime) -> anyhow::Result
     }
     match failures.len() {
         0 => Ok(()),
-        failed => bail!("{failed} of {} files could not be rendered", summary.files),
+        failed => Err(FailedFiles { failed, files: summary.files }.into()),
     }
+}
+
+/// Error of a batch in which files have failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{failed} of {files} files could not be rendered")]
+pub struct FailedFiles {
+    failed: usize,
+    files: usize,
 }
 
 /// Remaining work for a rendered file: waiting for the disk, and the outcome, `None` after an interrupt.
@@ -141,25 +156,32 @@ impl Batch<'_> {
     /// Renders a file and returns the remaining work; `None` after an interrupt.
     fn play<'b>(&'b self, entry: &'b BatchEntry, idle: &mut IdlePipeline) -> Option<FinishFile<'b>> {
         interrupt::check().ok()?;
+        let time = self.freshness.time_for(&entry.source);
         let target = OutputTarget::File(entry.out.clone());
         let play = || {
             create_parent(&entry.out)?;
             self.player.play(&entry.source, target, &self.progress, Instant::now(), idle)
         };
         match terminal::contain_panic(play) {
-            Ok(finish) => Some(Box::new(move || self.outcome(entry, terminal::contain_panic(finish)))),
+            Ok(finish) => Some(Box::new(move || self.outcome(entry, time, terminal::contain_panic(finish)))),
             Err(error) => {
-                self.outcome(entry, Err(error)).map(|failed| Box::new(move || Some(failed)) as FinishFile<'b>)
+                self.outcome(entry, time, Err(error)).map(|failed| Box::new(move || Some(failed)) as FinishFile<'b>)
             }
         }
     }
 
-    fn outcome(&self, entry: &BatchEntry, report: anyhow::Result<RenderReport>) -> Option<BatchOutcome> {
+    /// Returns the outcome of a file, whose output gets `time`; `None` after an interrupt.
+    fn outcome(
+        &self,
+        entry: &BatchEntry,
+        time: SystemTime,
+        report: anyhow::Result<RenderReport>,
+    ) -> Option<BatchOutcome> {
         match report {
             Ok(report) => {
                 // If its time cannot be set the file keeps its own, which is sufficient unless sources change
                 // meanwhile.
-                drop(self.freshness.set_time(&entry.out));
+                drop(FreshnessCheck::set_time(&entry.out, time));
                 Some(BatchOutcome::rendered(entry, report))
             }
             Err(error) if error.is::<Interrupted>() => None,
@@ -170,6 +192,7 @@ impl Batch<'_> {
     /// Prints an outcome and counts it.
     fn report(&self, outcome: BatchOutcome, counter: &mut OutcomeCounter) -> anyhow::Result<()> {
         let text = if self.player.arguments.json { Some(serde_json::to_string(&outcome)?) } else { outcome.line() };
+        let text = text.filter(|_| !self.player.arguments.quiet);
         counter.add(outcome);
         text.map_or(Ok(()), |text| self.progress.suspend(|| terminal::print(&text)))
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::list::BatchEntry;
-use crate::render::report::RenderReport;
+use crate::render::report::{RenderReport, speed};
 
 /// Outcome of a file; with `--json` one line each, told apart by `status`.
 #[derive(Serialize)]
@@ -168,9 +168,10 @@ impl BatchSummary {
     /// Formats the results for the terminal, in one line.
     pub fn line(&self) -> String {
         let Self { out, files, rendered, skipped, failed, seconds, elapsed_seconds, realtime_factor, .. } = self;
+        let speed = speed(*realtime_factor);
         format!(
             "{out}: {rendered} of {files} files rendered, {skipped} skipped, {failed} failed, {seconds:.1} s of sound in \
-             {elapsed_seconds:.1} s, {realtime_factor:.0}× real time"
+             {elapsed_seconds:.1} s, {speed}× real time"
         )
     }
 }

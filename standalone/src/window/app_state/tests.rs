@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use ondes_engine::model::export::torchscript::{Archive, Pickle};
 use ondes_processor::library::{self, BUNDLED};
 use ondes_processor::parameter::TRANSPOSE;
 use ondes_processor::parameter_source::ParameterSource;
@@ -303,7 +304,7 @@ fn a_session_with_a_program_shows_the_track_that_asks() {
     let mut session = app_state.session();
     // Damaged, which shows only once it is opened.
     let path = folder.path().join("birds.ts");
-    fs::write(&path, b"PK\x03\x04 birds of the app").unwrap();
+    fs::write(&path, Archive::of(Pickle::default(), "5").finish()).unwrap();
     let program = library::program(&path).unwrap();
     session.tracks[1].selection.model =
         FileReference { hash: program.hash, name: "Birds".into(), path: Some(path.clone()), embedded: None };

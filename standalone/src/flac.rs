@@ -1,4 +1,4 @@
-//! FLAC files that are complete at every moment (RFC 9639).
+//! FLAC files (RFC 9639): recordings that are complete at every moment, and files that appear when they are.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -7,11 +7,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use flac_codec::encode::{FlacStreamWriter, Options};
+use ondes_engine::files::AtomicFile;
 use ondes_engine::media::{MediaError, Quantizer, display_name};
 use ondes_engine::sync::lock;
 
-/// Bits per sample.
-const BITS: u8 = 24;
+/// Bits per sample of a recording.
+const RECORDED_BITS: u8 = 24;
 /// Frames per FLAC block, a tenth of a second or less: the most that a killed process loses.
 const BLOCK: usize = 4_096;
 /// Channels that the format allows.
@@ -19,16 +20,17 @@ const CHANNELS: RangeInclusive<u64> = 1..=8;
 /// Sample rates that a block header can hold, exactly below 65,535 Hz and in steps of 10 Hz above.
 const RATES_HZ: RangeInclusive<u64> = 1_000..=655_340;
 
-/// 24-bit FLAC file that grows block by block under its own name; the header's length and checksum are updated with
+/// FLAC file that grows block by block under its own name; the header's length and checksum are updated with
 /// each block.
 ///
-/// Samples are rounded and clamped to −1 … 1, without dither, which would be inaudible at 24 bits and would not
-/// compress.
-pub(super) struct GrowingFlac {
+/// Samples are rounded and clamped to −1 … 1. At 24 bits there is no dither, which would be inaudible and would not
+/// compress; at 16 bits there is, as in a WAV.
+pub(crate) struct GrowingFlac {
     name: String,
     file: File,
     sample_rate: u32,
     channels: usize,
+    bits: u8,
     encoder: FlacStreamWriter<EncodedBlocks>,
     blocks: EncodedBlocks,
     quantiser: Quantizer,
@@ -63,9 +65,26 @@ impl Write for EncodedBlocks {
 }
 
 impl GrowingFlac {
-    /// Creates a new file; an existing one is an error.
+    /// Creates a new file of 24 bits; an existing one is an error.
     pub fn create(path: &Path, sample_rate: u32, channels: usize) -> Result<Self, MediaError> {
-        let name = display_name(path);
+        let create = || OpenOptions::new().write(true).create_new(true).open(path);
+        let mut flac = Self::new(display_name(path), create, sample_rate, channels, RECORDED_BITS)?;
+        if let Err(source) = flac.write_header() {
+            // A file without its header is useless.
+            drop(std::fs::remove_file(path));
+            return Err(flac.unwritable(source));
+        }
+        Ok(flac)
+    }
+
+    /// Checks that the format holds the sound, then opens the file.
+    fn new(
+        name: String,
+        open: impl FnOnce() -> io::Result<File>,
+        sample_rate: u32,
+        channels: usize,
+        bits: u8,
+    ) -> Result<Self, MediaError> {
         let check = |quantity, found: u64, range: RangeInclusive<u64>| {
             if range.contains(&found) {
                 return Ok(());
@@ -79,30 +98,25 @@ impl GrowingFlac {
         // Checks the rate before there is a file: some rates do not fit in a block header.
         let mut trial = FlacStreamWriter::new(io::sink(), Options::default());
         trial
-            .write(sample_rate, channels as u8, u32::from(BITS), &vec![0; channels * 16])
+            .write(sample_rate, channels as u8, u32::from(bits), &vec![0; channels * 16])
             .map_err(|error| unwritable(invalid_input(error)))?;
-        let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(unwritable)?;
+        let file = open().map_err(unwritable)?;
         let blocks = EncodedBlocks::default();
-        let mut flac = Self {
+        Ok(Self {
             file,
             sample_rate,
             channels,
+            bits,
             // Nearly twice as fast as trying all stereo codings; there may be many tracks while somebody plays.
             encoder: FlacStreamWriter::new(blocks.clone(), Options::default().fast_channel_correlation(true)),
             blocks,
-            quantiser: Quantizer::new(u32::from(BITS), false),
+            quantiser: Quantizer::new(u32::from(bits), bits == 16),
             pending: Vec::with_capacity(BLOCK * channels),
             frames: 0,
             length: HEADER_BYTES as u64,
             digest: md5::Context::new(),
-            name: name.clone(),
-        };
-        if let Err(source) = flac.write_header() {
-            // A file without its header is useless.
-            drop(std::fs::remove_file(path));
-            return Err(unwritable(source));
-        }
-        Ok(flac)
+            name,
+        })
     }
 
     /// Returns the file, for a sync.
@@ -130,10 +144,10 @@ impl GrowingFlac {
 
     /// Writes the pending samples as a block, then the header that counts it.
     fn write_block(&mut self) -> Result<(), MediaError> {
-        let result = self.encoder.write(self.sample_rate, self.channels as u8, u32::from(BITS), &self.pending);
+        let result = self.encoder.write(self.sample_rate, self.channels as u8, u32::from(self.bits), &self.pending);
         result.map_err(|error| self.unwritable(invalid_input(error)))?;
         for sample in &self.pending {
-            self.digest.consume(&sample.to_le_bytes()[..usize::from(BITS / 8)]);
+            self.digest.consume(&sample.to_le_bytes()[..usize::from(self.bits / 8)]);
         }
         self.frames += (self.pending.len() / self.channels) as u64;
         self.pending.clear();
@@ -153,13 +167,58 @@ impl GrowingFlac {
     }
 
     fn write_header(&mut self) -> io::Result<()> {
-        let header = header(self.sample_rate, self.channels, self.frames, self.digest.clone().finalize().0);
+        let digest = self.digest.clone().finalize().0;
+        let header = header(self.sample_rate, self.channels, self.bits, self.frames, digest);
         self.file.seek(SeekFrom::Start(0))?;
         self.file.write_all(&header)
     }
 
     fn unwritable(&self, source: io::Error) -> MediaError {
         MediaError::Unwritable { file: self.name.clone(), source }
+    }
+}
+
+/// FLAC file that replaces its target once it is complete, as [`WavWriter`](ondes_engine::media::WavWriter) does.
+pub(crate) struct FlacWriter {
+    flac: GrowingFlac,
+    file: AtomicFile,
+    interleaved: Vec<f32>,
+}
+
+impl FlacWriter {
+    /// Creates a file of 16 or 24 bits that replaces `path` when it is finished.
+    ///
+    /// # Errors
+    /// Returns [`MediaError`] if the format does not hold the sample rate in Hz or the channels, or the file cannot be
+    /// created.
+    pub fn create(path: &Path, sample_rate: u32, channels: usize, bits: u8) -> Result<Self, MediaError> {
+        let name = display_name(path);
+        let unwritable = |source| MediaError::Unwritable { file: name.clone(), source };
+        let file = AtomicFile::create(path).map_err(unwritable)?;
+        let open = || OpenOptions::new().write(true).open(file.temporary_path());
+        let mut flac = GrowingFlac::new(name.clone(), open, sample_rate, channels, bits)?;
+        flac.write_header().map_err(unwritable)?;
+        Ok(Self { flac, file, interleaved: Vec::new() })
+    }
+
+    /// Writes a block, `[channel][frame]`.
+    ///
+    /// # Errors
+    /// Returns [`MediaError`] if it cannot be written.
+    pub fn write<C: AsRef<[f32]>>(&mut self, block: &[C]) -> Result<(), MediaError> {
+        let frames = block.first().map_or(0, |channel| channel.as_ref().len());
+        self.interleaved.clear();
+        self.interleaved.extend((0..frames).flat_map(|frame| block.iter().map(move |channel| channel.as_ref()[frame])));
+        self.flac.append(&self.interleaved)
+    }
+
+    /// Completes the file and renames it to its target.
+    ///
+    /// # Errors
+    /// Returns [`MediaError`] if it cannot be written; no file is left then.
+    pub fn finish(mut self) -> Result<(), MediaError> {
+        self.flac.finish()?;
+        self.file.finish().map_err(|source| MediaError::Unwritable { file: self.flac.name, source })
     }
 }
 
@@ -171,7 +230,7 @@ fn invalid_input(error: flac_codec::Error) -> io::Error {
 const HEADER_BYTES: usize = 4 + 4 + 34;
 
 /// Builds the header, RFC 9639, 8.1 and 8.2.
-fn header(sample_rate: u32, channels: usize, frames: u64, digest: [u8; 16]) -> [u8; HEADER_BYTES] {
+fn header(sample_rate: u32, channels: usize, bits: u8, frames: u64, digest: [u8; 16]) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..4].copy_from_slice(b"fLaC");
     // Last metadata block, type 0, 34 bytes.
@@ -180,7 +239,7 @@ fn header(sample_rate: u32, channels: usize, frames: u64, digest: [u8; 16]) -> [
     // Shortest and longest block, the last one of the file excepted. Their sizes in bytes stay 0: unknown.
     header[8..10].copy_from_slice(&block);
     header[10..12].copy_from_slice(&block);
-    let format = u64::from(sample_rate) << 44 | (channels as u64 - 1) << 41 | u64::from(BITS - 1) << 36;
+    let format = u64::from(sample_rate) << 44 | (channels as u64 - 1) << 41 | u64::from(bits - 1) << 36;
     // More than 36 bits of frames (16 days at 48 kHz) are written as 0: unknown.
     let counted = if frames < 1 << 36 { frames } else { 0 };
     header[18..26].copy_from_slice(&(format | counted).to_be_bytes());
