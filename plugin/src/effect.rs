@@ -12,6 +12,7 @@ use ondes_processor::product::Product;
 
 use crate::clap::plugin_wrapper::RequestInstance;
 use crate::editor::Editor;
+use crate::note_events::SysEx;
 use crate::plugin_core::PluginCore;
 use crate::preset::state;
 
@@ -53,7 +54,7 @@ impl Plugin for OndesFx {
     const SAMPLE_ACCURATE_AUTOMATION: bool = true;
 
     type Editor = Editor;
-    type SysExMessage = ();
+    type SysExMessage = SysEx;
     type BackgroundTask = RequestInstance;
 
     fn task_executor(&mut self) -> TaskExecutor<Self> {

@@ -11,6 +11,7 @@ use ondes_processor::product::Product;
 
 use crate::clap::plugin_wrapper::RequestInstance;
 use crate::editor::Editor;
+use crate::note_events::SysEx;
 use crate::plugin_core::PluginCore;
 use crate::preset::state;
 
@@ -49,7 +50,7 @@ impl Plugin for Ondes {
     const SAMPLE_ACCURATE_AUTOMATION: bool = true;
 
     type Editor = Editor;
-    type SysExMessage = ();
+    type SysExMessage = SysEx;
     type BackgroundTask = RequestInstance;
 
     fn task_executor(&mut self) -> TaskExecutor<Self> {

@@ -1,12 +1,36 @@
 //! Translates the framework's note and MIDI events to the engine's.
 
+use nice_plug::midi::sysex::SysExMessage;
 use nice_plug::midi::{Channel, Key, MidiResult, NoteEvent, VoiceID};
-use ondes_engine::instrument::{EventKind, MidiDecoder, NoteExpression, controller};
+use ondes_engine::instrument::{EventKind, MidiDecoder, MidiSettings, NoteExpression, controller};
 
 /// Number of voice ids kept; the oldest is replaced first.
 const MAX_VOICE_IDS: usize = 256;
 /// Level of a choked note, dB.
 const CHOKED_DB: f32 = -127.0;
+/// Longest system-exclusive message that is understood, with its first and last byte: a reset.
+const MAX_SYS_EX: usize = 12;
+
+/// Short system-exclusive message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SysEx {
+    bytes: [u8; MAX_SYS_EX],
+    length: usize,
+}
+
+impl SysExMessage for SysEx {
+    type Buffer = [u8; MAX_SYS_EX];
+
+    fn from_buffer(buffer: &[u8]) -> Option<Self> {
+        let mut bytes = [0; MAX_SYS_EX];
+        bytes.get_mut(..buffer.len())?.copy_from_slice(buffer);
+        Some(Self { bytes, length: buffer.len() })
+    }
+
+    fn as_buffer(&self) -> (Self::Buffer, usize) {
+        (self.bytes, self.length)
+    }
+}
 
 /// Event decoder. Keeps bend ranges, MPE zones and the notes behind the host's voice ids.
 pub struct NoteEventDecoder {
@@ -22,14 +46,27 @@ impl Default for NoteEventDecoder {
     }
 }
 
+/// Notes that an event is for; `None` means all.
+#[derive(Clone, Copy)]
+struct Addressed {
+    channel: Option<u8>,
+    key: Option<u8>,
+    id: Option<i32>,
+}
+
 impl NoteEventDecoder {
+    /// Changes the settings of MIDI and passes the events that follow from that to `emit`.
+    pub fn set_settings(&mut self, settings: &MidiSettings, emit: impl FnMut(EventKind)) {
+        self.decoder.set_settings(settings, emit);
+    }
+
     /// Passes the engine events of a host event to `emit`, in order: none, one or several.
-    pub fn decode(&mut self, event: &NoteEvent<()>, mut emit: impl FnMut(EventKind)) {
+    pub fn decode(&mut self, event: &NoteEvent<SysEx>, mut emit: impl FnMut(EventKind)) {
         use NoteExpression::{Expression, Level, Timbre, Tuning, Vibrato};
         type Target = (VoiceID, Channel, Key);
         let mut express = |(voice, channel, key): Target, expression| {
-            self.for_each_note(voice, channel, key, |channel, key| {
-                emit(EventKind::NoteExpression { channel, key, expression })
+            self.for_each_note(voice, channel, key, |channel, key, id| {
+                emit(EventKind::NoteExpression { channel, key, expression }.with_id(id))
             });
         };
         match *event {
@@ -39,27 +76,32 @@ impl NoteEventDecoder {
                     self.voice_ids[self.next] = (id, channel, key);
                     self.next = (self.next + 1) % MAX_VOICE_IDS;
                 }
-                emit(EventKind::NoteOn { channel, key, velocity });
+                emit(EventKind::NoteOn { channel, key, velocity }.with_id(voice_id.id()));
             }
-            NoteEvent::NoteOff { voice_id, channel, key, velocity, .. } => match self.resolve(voice_id, channel, key) {
-                (Some(channel), Some(key)) => emit(EventKind::NoteOff { channel, key, velocity }),
-                (None, Some(key)) => (0..16).for_each(|channel| emit(EventKind::NoteOff { channel, key, velocity })),
-                (channel, None) => channel_mode(channel, controller::ALL_NOTES_OFF, emit),
-            },
-            NoteEvent::Choke { voice_id, channel, key, .. } => match self.resolve(voice_id, channel, key) {
-                (channel, Some(key)) => {
-                    let channels = channel.map_or(0..16, |channel| channel..channel + 1);
-                    for channel in channels {
-                        emit(EventKind::NoteExpression { channel, key, expression: Level(CHOKED_DB) });
-                        emit(EventKind::NoteOff { channel, key, velocity: 1.0 });
-                    }
+            NoteEvent::NoteOff { voice_id, channel, key, velocity, .. } => {
+                let Some(notes) = self.resolve(voice_id, channel, key) else { return };
+                match notes.key {
+                    Some(key) => notes.channels().for_each(|channel| {
+                        emit(EventKind::NoteOff { channel, key, velocity }.with_id(notes.id));
+                    }),
+                    None => channel_mode(notes, controller::ALL_NOTES_OFF, emit),
                 }
-                (channel, None) => channel_mode(channel, controller::ALL_SOUND_OFF, emit),
-            },
+            }
+            NoteEvent::Choke { voice_id, channel, key, .. } => {
+                let Some(notes) = self.resolve(voice_id, channel, key) else { return };
+                match notes.key {
+                    Some(key) => notes.channels().for_each(|channel| {
+                        let choked = EventKind::NoteExpression { channel, key, expression: Level(CHOKED_DB) };
+                        emit(choked.with_id(notes.id));
+                        emit(EventKind::NoteOff { channel, key, velocity: 1.0 }.with_id(notes.id));
+                    }),
+                    None => channel_mode(notes, controller::ALL_SOUND_OFF, emit),
+                }
+            }
             NoteEvent::PolyPressure { voice_id, channel, key, pressure, .. } => {
                 let value = pressure;
-                self.for_each_note(voice_id, channel, key, |channel, key| {
-                    emit(EventKind::PolyPressure { channel, key, value })
+                self.for_each_note(voice_id, channel, key, |channel, key, id| {
+                    emit(EventKind::PolyPressure { channel, key, value }.with_id(id))
                 });
             }
             NoteEvent::PolyVolume { voice_id, channel, key, gain, .. } => {
@@ -78,6 +120,9 @@ impl NoteEventDecoder {
             NoteEvent::PolyBrightness { voice_id, channel, key, brightness, .. } => {
                 express((voice_id, channel, key), Timbre(brightness));
             }
+            NoteEvent::MidiSysEx { ref message, .. } => {
+                self.decoder.decode_bytes(&message.bytes[..message.length]).into_iter().for_each(emit);
+            }
             NoteEvent::MidiChannelPressure { .. } | NoteEvent::MidiPitchBend { .. } | NoteEvent::MidiCC { .. } => {
                 if let Some(MidiResult::Basic(bytes)) = event.as_midi() {
                     let length = if matches!(event, NoteEvent::MidiChannelPressure { .. }) { 2 } else { 3 };
@@ -88,40 +133,47 @@ impl NoteEventDecoder {
         }
     }
 
-    /// Resolves voice id, channel and key to channel and key; `None` means all.
-    fn resolve(&self, voice: VoiceID, channel: Channel, key: Key) -> (Option<u8>, Option<u8>) {
-        let (mut channel, mut key) = (channel.number(), key.number());
-        if let Some(id) = voice.id().filter(|_| channel.is_none() || key.is_none()) {
-            let newest_first =
-                (1..=MAX_VOICE_IDS).map(|age| self.voice_ids[(self.next + MAX_VOICE_IDS - age) % MAX_VOICE_IDS]);
-            if let Some((_, known_channel, known_key)) = { newest_first }.find(|(known, ..)| *known == id) {
-                (channel, key) = (channel.or(Some(known_channel)), key.or(Some(known_key)));
-            }
-        }
-        (channel, key)
+    /// Resolves voice id, channel and key; `None` if the id is that of no known note, and channel and key do not say
+    /// which.
+    fn resolve(&self, voice: VoiceID, channel: Channel, key: Key) -> Option<Addressed> {
+        let (channel, key, id) = (channel.number(), key.number(), voice.id());
+        let Some(id) = id.filter(|_| channel.is_none() || key.is_none()) else {
+            return Some(Addressed { channel, key, id });
+        };
+        let newest_first =
+            (1..=MAX_VOICE_IDS).map(|age| self.voice_ids[(self.next + MAX_VOICE_IDS - age) % MAX_VOICE_IDS]);
+        let (_, known_channel, known_key) = { newest_first }.find(|(known, ..)| *known == id)?;
+        let (channel, key) = (channel.or(Some(known_channel)), key.or(Some(known_key)));
+        Some(Addressed { channel, key, id: Some(id) })
     }
 
-    /// Calls `apply` with channel and key of each addressed note; does nothing if all keys are addressed.
-    fn for_each_note(&self, voice: VoiceID, channel: Channel, key: Key, mut apply: impl FnMut(u8, u8)) {
-        match self.resolve(voice, channel, key) {
-            (Some(channel), Some(key)) => apply(channel, key),
-            (None, Some(key)) => (0..16).for_each(|channel| apply(channel, key)),
-            (_, None) => {}
+    /// Calls `apply` with channel, key and id of each addressed note; does nothing if all keys are addressed.
+    fn for_each_note(&self, voice: VoiceID, channel: Channel, key: Key, mut apply: impl FnMut(u8, u8, Option<i32>)) {
+        let Some(notes) = self.resolve(voice, channel, key) else { return };
+        if let Some(key) = notes.key {
+            notes.channels().for_each(|channel| apply(channel, key, notes.id));
         }
     }
 }
 
-/// Emits a channel mode message on one channel or on all.
-fn channel_mode(channel: Option<u8>, number: u8, mut emit: impl FnMut(EventKind)) {
-    let channels = channel.map_or(0..16, |channel| channel..channel + 1);
-    channels.for_each(|channel| emit(EventKind::Controller { channel, number, value: 0.0 }));
+impl Addressed {
+    fn channels(self) -> std::ops::Range<u8> {
+        self.channel.map_or(0..16, |channel| channel..channel + 1)
+    }
+}
+
+/// Emits a channel mode message on all addressed channels.
+fn channel_mode(notes: Addressed, number: u8, mut emit: impl FnMut(EventKind)) {
+    notes.channels().for_each(|channel| emit(EventKind::Controller { channel, number, value: 0.0 }));
 }
 
 #[cfg(test)]
 mod tests {
+    use ondes_engine::instrument::NoteChange;
+
     use super::*;
 
-    fn decode(notes: &mut NoteEventDecoder, event: NoteEvent<()>) -> Vec<EventKind> {
+    fn decode(notes: &mut NoteEventDecoder, event: NoteEvent<SysEx>) -> Vec<EventKind> {
         let mut emitted = Vec::new();
         notes.decode(&event, |kind| emitted.push(kind));
         emitted
@@ -134,10 +186,35 @@ mod tests {
         decode(&mut notes, NoteEvent::NoteOn { timing: 0, voice_id, channel, key, velocity: 0.5 });
         let (channel, key) = (Channel::Wildcard, Key::Wildcard);
         let emitted = decode(&mut notes, NoteEvent::PolyTuning { timing: 0, voice_id, channel, key, tuning: 2.0 });
-        let expression = NoteExpression::Tuning(2.0);
-        assert_eq!(emitted, [EventKind::NoteExpression { channel: 3, key: 60, expression }]);
+        let change = NoteChange::Expression(NoteExpression::Tuning(2.0));
+        assert_eq!(emitted, [EventKind::Note { id: 7, channel: 3, key: 60, change }]);
+        let unknown = NoteEvent::NoteOff { timing: 0, voice_id: VoiceID::ID(8), channel, key, velocity: 0.5 };
+        assert!(decode(&mut notes, unknown).is_empty(), "other notes go on");
+        let emitted = decode(&mut notes, NoteEvent::NoteOff { timing: 0, voice_id, channel, key, velocity: 0.5 });
+        assert_eq!(emitted, [EventKind::Note { id: 7, channel: 3, key: 60, change: NoteChange::Off(0.5) }]);
+    }
+
+    #[test]
+    fn a_note_off_without_id_is_for_all_notes_of_its_key() {
+        let mut notes = NoteEventDecoder::default();
+        let (channel, key) = (Channel::Number(3), Key::Number(60));
+        for id in [1, 2] {
+            let voice_id = VoiceID::ID(id);
+            let emitted = decode(&mut notes, NoteEvent::NoteOn { timing: 0, voice_id, channel, key, velocity: 0.5 });
+            assert_eq!(emitted, [EventKind::Note { id, channel: 3, key: 60, change: NoteChange::On(0.5) }]);
+        }
+        let voice_id = VoiceID::Wildcard;
         let emitted = decode(&mut notes, NoteEvent::NoteOff { timing: 0, voice_id, channel, key, velocity: 0.5 });
         assert_eq!(emitted, [EventKind::NoteOff { channel: 3, key: 60, velocity: 0.5 }]);
+    }
+
+    #[test]
+    fn system_exclusive_messages_are_decoded() {
+        let mut notes = NoteEventDecoder::default();
+        let message = SysEx::from_buffer(&[0xF0, 0x7F, 0x7F, 0x04, 0x04, 0, 62, 0xF7]).unwrap();
+        let emitted = decode(&mut notes, NoteEvent::MidiSysEx { timing: 0, message });
+        assert_eq!(emitted, [EventKind::MasterTuning { semitones: -2.0 }]);
+        assert_eq!(SysEx::from_buffer(&[0; 13]), None);
     }
 
     #[test]

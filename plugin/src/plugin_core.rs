@@ -13,7 +13,7 @@ use ondes_processor::player::Player;
 use ondes_processor::product::Product;
 
 use crate::editor::redraw::RedrawFlag;
-use crate::note_events::NoteEventDecoder;
+use crate::note_events::{NoteEventDecoder, SysEx};
 use crate::parameters::HostParameters;
 
 /// Longest wait for a model during activation.
@@ -142,11 +142,13 @@ impl PluginCore {
         output: &mut Buffer,
     ) -> ProcessStatus
     where
-        P: Plugin<SysExMessage = ()>,
+        P: Plugin<SysExMessage = SysEx>,
     {
         let Some(player) = &mut self.player else { return ProcessStatus::Error("not active") };
         player.contain(|player| {
-            player.begin_block(&self.parameters.player_parameters());
+            let parameters = self.parameters.player_parameters();
+            player.begin_block(&parameters);
+            self.notes.set_settings(&parameters.midi, |kind| player.handle_event(0, kind));
             if let Some(transport) = engine_transport(context.transport()) {
                 player.set_transport(transport);
             }

@@ -1,6 +1,7 @@
 //! Options of the choice parameters, and their counterparts in the engine.
 
 use ondes_engine::chain::{OutputLevel, TonePosition};
+use ondes_engine::instrument::MpeZone;
 use ondes_engine::pipeline::{ControlSource, InputChannels};
 use ondes_engine::realtime::{Driver, Quality};
 
@@ -24,6 +25,20 @@ pub const MODES: Choices =
 
 /// Control source of the model: MIDI, or pitch and loudness of an audio signal.
 pub const SOURCES: Choices = Choices { ids: &["notes", "input"], names: &["MIDI", "Side-chain"] };
+
+/// MPE zone of the MIDI that plays an instrument: as it says itself, or one of all channels.
+pub const MPE_ZONES: Choices =
+    Choices { ids: &["sent", "lower", "upper"], names: &["As sent", "Lower zone", "Upper zone"] };
+
+/// Returns the zone for a value of [`MPE_ZONES`].
+#[must_use]
+pub fn mpe_zone(value: f32) -> Option<MpeZone> {
+    match value as usize {
+        1 => Some(MpeZone::Lower),
+        2 => Some(MpeZone::Upper),
+        _ => None,
+    }
+}
 
 /// Input of an effect that controls an instrument.
 pub const CONTROL_INPUTS: Choices = Choices { ids: &["track", "side_chain"], names: &["Track", "Side-chain"] };

@@ -53,4 +53,5 @@ pub mod tail_tracker;
 mod test_model;
 pub mod trust;
 pub mod tuner;
+pub mod tuning;
 pub mod value_format;

@@ -113,10 +113,11 @@ impl Monitor {
 
     /// Tracks the notes that sound.
     pub fn handle_event(&self, kind: &EventKind) {
-        match *kind {
+        match kind.without_id().0 {
             EventKind::NoteOn { key, velocity, .. } => self.note(key, velocity.max(0.0)),
             EventKind::NoteOff { key, .. } => self.note(key, 0.0),
-            EventKind::Controller { number: controller::ALL_NOTES_OFF | controller::ALL_SOUND_OFF, .. } => {
+            EventKind::SystemReset
+            | EventKind::Controller { number: controller::ALL_NOTES_OFF.. | controller::ALL_SOUND_OFF, .. } => {
                 self.clear_notes();
             }
             _ => {}

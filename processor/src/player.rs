@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ondes_engine::chain::{Chain, ChainSettings};
 use ondes_engine::dsp::level::{copy_limited, peak};
 use ondes_engine::dsp::ramp::Ramp;
-use ondes_engine::instrument::EventKind;
+use ondes_engine::instrument::{EventKind, KeyTuning};
 use ondes_engine::model::card::Levels;
 use ondes_engine::panics::contain;
 use ondes_engine::pipeline::{Action, ENDLESS, Transport};
@@ -33,6 +33,8 @@ pub struct Player {
     levels: Levels,
     /// Parameters that the session has received.
     parameters: PlayerParameters,
+    /// Tuning that the session has received.
+    tuning: KeyTuning,
     transport: Option<Transport>,
     /// Samples since `transport` was received.
     since_transport: usize,
@@ -106,6 +108,7 @@ impl Player {
             mapping,
             levels,
             parameters: *parameters,
+            tuning: KeyTuning::default(),
             transport: None,
             since_transport: 0,
             tail,
@@ -130,6 +133,8 @@ impl Player {
         };
         // The parameters may have changed since the model was loaded with them.
         player.apply_parameters(parameters, true);
+        let tuning = player.instance.tuning_handover.current();
+        player.tune(&tuning);
         player
     }
 
@@ -238,10 +243,22 @@ impl Player {
         }
         self.chain.set(&chain_settings(parameters, self.levels));
         self.instance.cabinet_handover.exchange(self.chain.cabinet_slot());
+        if let Some(tuning) = self.instance.tuning_handover.receive() {
+            self.tune(&tuning);
+        }
         self.channels = 0;
         self.has_track = false;
         while let Some(kind) = self.instance.monitor.next_key() {
             self.handle_event(0, kind);
+        }
+    }
+
+    /// Tunes the keys whose pitches change, for the notes that start from now on.
+    fn tune(&mut self, tuning: &KeyTuning) {
+        let before = std::mem::replace(&mut self.tuning, *tuning);
+        for key in (0..128).filter(|&key| tuning.pitch(key) != before.pitch(key)) {
+            let kind = EventKind::KeyPitch { key, pitch: tuning.pitch(key) };
+            self.push_command(0, Action::Play(kind));
         }
     }
 
@@ -300,7 +317,7 @@ impl Player {
     pub fn handle_event(&mut self, offset: usize, kind: EventKind) {
         self.instance.monitor.handle_event(&kind);
         self.tail.handle_event(&kind);
-        if matches!(kind, EventKind::NoteOn { .. }) {
+        if matches!(kind.without_id().0, EventKind::NoteOn { .. }) {
             self.closed_samples = 0;
         }
         self.push_command(offset, Action::Play(kind));

@@ -2,9 +2,10 @@
 
 use ondes_engine::chain::{Calibration, ChainSettings};
 use ondes_engine::dsp::level::db_to_amplitude;
+use ondes_engine::instrument::MidiSettings;
 use ondes_engine::pipeline::{ControlId, GLIDE, PLAY_MODE, TRANSPOSE, VOICES};
 
-use crate::choice::{output_level, tone_position};
+use crate::choice::{mpe_zone, output_level, tone_position};
 use crate::macros::MACRO_COUNT;
 use crate::parameter::{self, ParameterId};
 use crate::value_format::{GATE_OFF_DB, INTERFACE_OFF_DBU, SILENT_DB, given_ms};
@@ -24,6 +25,8 @@ pub struct PlayerParameters {
     pub panic: bool,
     /// Pitch, voices and glide of notes.
     pub notes: NoteParameters,
+    /// Settings of the decoder of MIDI messages.
+    pub midi: MidiSettings,
     /// Positions of the macros, 0 … 1.
     pub macros: [f32; MACRO_COUNT],
     /// Settings of the signal chain, without the gains that depend on the model.
@@ -61,6 +64,10 @@ impl PlayerParameters {
                 mode: value(parameter::MODE) as u8,
                 glide_ms: given_ms(value(parameter::GLIDE)).unwrap_or(-1.0),
                 voices: value(parameter::VOICES) as u8,
+            },
+            midi: MidiSettings {
+                bend_range_semitones: Some(value(parameter::BEND_RANGE)),
+                zone: mpe_zone(value(parameter::MPE)),
             },
             macros: std::array::from_fn(|index| value(ParameterId(index as u32))),
             chain: ChainSettings {

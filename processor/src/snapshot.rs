@@ -113,6 +113,7 @@ impl SelectionSnapshot {
             version: crate::state::VERSION,
             window: WindowSettings::default(),
             pad: None,
+            tuning: None,
             executor: ExecutorSelection::default(),
             resampling: Resampling::default(),
             ..self.state.clone()

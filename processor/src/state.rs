@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::library::FileReference;
 use crate::parameter_values::{ParameterValues, finite};
 use crate::preset::list::PresetLocation;
+use crate::tuning::TuningFiles;
 
 /// Version of the format. Later versions only add fields, so that older ones can read their files.
 pub const VERSION: u32 = 1;
@@ -43,6 +44,9 @@ pub struct InstanceState {
     /// Restoring a state never changes its cabinet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub automatic_cabinet: bool,
+    /// Files of the tuning; `None` in equal temperament.
+    #[serde(deserialize_with = "executor::value_or_default", skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<TuningFiles>,
     /// True if the model and the cabinet's file are embedded in the project.
     pub embed: bool,
     /// Requested executor. Kept even if this machine or this model does not support it, since another may.
@@ -84,6 +88,7 @@ impl InstanceState {
         Self {
             window: WindowSettings::default(),
             pad: None,
+            tuning: None,
             executor: ExecutorSelection::default(),
             resampling: Resampling::default(),
             compare: None,
@@ -109,6 +114,7 @@ impl InstanceState {
         self.program.sounds.values_mut().for_each(|path| *path = map(path));
         let files = std::iter::once(&mut self.model).chain(&mut self.cabinet);
         files.filter_map(|file| file.path.as_mut()).for_each(|path| *path = map(path));
+        self.tuning.iter_mut().flat_map(TuningFiles::paths_mut).for_each(|path| *path = map(path));
         if let Some(PresetLocation::File(path)) = &mut self.preset {
             *path = map(path);
         }

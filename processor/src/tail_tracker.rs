@@ -1,6 +1,6 @@
 //! Tracks how long an instance may still sound.
 
-use ondes_engine::instrument::{EventKind, controller};
+use ondes_engine::instrument::{EventKind, NoteCounts, controller};
 
 /// Peaks below this, −90 dBFS, count as silence.
 pub const AUDIBLE: f32 = 3.162_277_7e-5;
@@ -22,10 +22,10 @@ pub struct TailTracker {
     release_ms: f32,
     /// Longest release time of any note that may still sound; a note keeps the one that it started with.
     longest_release_ms: f32,
-    /// `[channel]`: one bit for each key.
-    held: [u128; 16],
-    /// One bit for each channel.
-    pedals: u16,
+    /// `[channel]`
+    held: [NoteCounts; 16],
+    /// Sustain and sostenuto pedals, one bit for each channel.
+    pedals: [u16; 2],
     /// The model follows an audio input instead of notes.
     follows_input: bool,
     /// Host samples since input or output was audible.
@@ -43,8 +43,8 @@ impl TailTracker {
             sample_rate: sample_rate as f32,
             release_ms,
             longest_release_ms: release_ms,
-            held: [0; 16],
-            pedals: 0,
+            held: [NoteCounts::default(); 16],
+            pedals: [0; 2],
             follows_input: false,
             silent_samples: 0,
             audible: false,
@@ -91,35 +91,44 @@ impl TailTracker {
 
     /// Releases all notes and pedals.
     pub fn release_all(&mut self) {
-        (self.held, self.pedals) = ([0; 16], 0);
+        (self.held, self.pedals) = ([NoteCounts::default(); 16], [0; 2]);
         self.restart();
     }
 
     /// Handles an event.
     pub fn handle_event(&mut self, kind: &EventKind) {
         self.restart();
-        match *kind {
+        let (kind, id) = kind.without_id();
+        match kind {
             // A velocity of 0 means note-off.
-            EventKind::NoteOn { channel, key, velocity } => self.hold(channel, key, velocity > 0.0),
-            EventKind::NoteOff { channel, key, .. } => self.hold(channel, key, false),
+            EventKind::NoteOn { channel, key, velocity } => self.hold(channel, key, id, velocity > 0.0),
+            EventKind::NoteOff { channel, key, .. } => self.hold(channel, key, id, false),
             EventKind::Controller { channel, number, value } => match number {
-                controller::SUSTAIN => self.pedal(channel, value >= PEDAL_DOWN),
-                controller::RESET => self.pedal(channel, false),
-                controller::ALL_NOTES_OFF | controller::ALL_SOUND_OFF => self.held[usize::from(channel & 15)] = 0,
+                controller::SUSTAIN => self.pedal(0, channel, value >= PEDAL_DOWN),
+                controller::SOSTENUTO => self.pedal(1, channel, value >= PEDAL_DOWN),
+                controller::RESET => (0..2).for_each(|pedal| self.pedal(pedal, channel, false)),
+                controller::ALL_SOUND_OFF | controller::ALL_NOTES_OFF.. => {
+                    self.held[usize::from(channel & 15)] = NoteCounts::default();
+                }
                 _ => {}
             },
+            EventKind::SystemReset => self.release_all(),
             _ => {}
         }
     }
 
-    fn hold(&mut self, channel: u8, key: u8, on: bool) {
-        let (held, bit) = (&mut self.held[usize::from(channel & 15)], 1 << (key & 127));
-        *held = if on { *held | bit } else { *held & !bit };
+    fn hold(&mut self, channel: u8, key: u8, id: Option<i32>, on: bool) {
+        let held = &mut self.held[usize::from(channel & 15)];
+        if on {
+            held.press(key, id);
+        } else {
+            held.lift(key, id);
+        }
     }
 
-    fn pedal(&mut self, channel: u8, down: bool) {
-        let bit = 1 << (channel & 15);
-        self.pedals = if down { self.pedals | bit } else { self.pedals & !bit };
+    fn pedal(&mut self, pedal: usize, channel: u8, down: bool) {
+        let (pedals, bit) = (&mut self.pedals[pedal], 1 << (channel & 15));
+        *pedals = if down { *pedals | bit } else { *pedals & !bit };
     }
 
     /// Advances by `samples`, of which `loudest` is the largest peak of input and output. `follows_input` tells whether
@@ -129,7 +138,7 @@ impl TailTracker {
         self.audible |= loudest > AUDIBLE;
         self.silent_samples = if loudest > AUDIBLE { 0 } else { self.silent_samples.saturating_add(samples) };
         // A held note may be inaudible in its attack.
-        let held = self.pedals != 0 || self.held.iter().any(|keys| *keys != 0);
+        let held = self.pedals != [0; 2] || self.held.iter().any(NoteCounts::any);
         self.silent = !held && self.silent_samples > tail.saturating_add(self.tail_samples());
         if self.silent {
             (self.longest_release_ms, self.audible) = (self.release_ms, false);

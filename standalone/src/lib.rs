@@ -49,5 +49,6 @@ pub mod terminal;
 #[cfg(feature = "devices")]
 pub mod track_loader;
 pub mod trust;
+mod tuning_arguments;
 #[cfg(feature = "app")]
 pub mod window;

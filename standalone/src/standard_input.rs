@@ -4,7 +4,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use anyhow::{anyhow, ensure};
-use ondes_engine::instrument::MidiFile;
+use ondes_engine::instrument::{MidiFile, MidiSettings};
 use ondes_engine::media::Decoder;
 
 use crate::memory;
@@ -31,11 +31,11 @@ pub fn open_recording(path: &Path) -> anyhow::Result<Decoder> {
 ///
 /// # Errors
 /// Returns an error that names the source and what is wrong with it.
-pub fn read_midi(path: &Path) -> anyhow::Result<MidiFile> {
+pub fn read_midi(path: &Path, settings: &MidiSettings) -> anyhow::Result<MidiFile> {
     if is_meant(path) {
-        return MidiFile::parse(&read()?).map_err(|error| anyhow!("{NAME}: {error}"));
+        return MidiFile::parse_with(&read()?, settings).map_err(|error| anyhow!("{NAME}: {error}"));
     }
-    MidiFile::read(path).map_err(|error| anyhow!("{error}"))
+    MidiFile::read_with(path, settings).map_err(|error| anyhow!("{error}"))
 }
 
 fn read() -> anyhow::Result<Vec<u8>> {

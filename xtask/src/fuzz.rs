@@ -25,7 +25,7 @@ const TESTS: [FuzzTest; 4] = [
         binary: "rendering",
         source: "tests/tests/rendering/fuzz.rs",
         name: "fuzz::mutated_files_give_an_error_or_play",
-        formats: &["ondes", "header", "capture", "archive", "midi", "recording", "cabinet"],
+        formats: &["ondes", "header", "capture", "archive", "midi", "scale", "keyboard_map", "recording", "cabinet"],
         needs_libtorch: false,
     },
     FuzzTest {

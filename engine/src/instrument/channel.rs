@@ -2,6 +2,9 @@
 
 use super::curve::Smooth;
 use super::event::{TIMBRE_REST, controller};
+use super::held_keys::HeldKeys;
+use super::performance::PlayMode;
+use super::portamento::Portamento;
 
 /// Time constant of the smoothing, s: short enough to follow a hand, long enough to hide the steps of MIDI.
 pub(super) const SMOOTHING_S: f64 = 0.012;
@@ -54,8 +57,18 @@ pub(super) struct Channel {
     breath: Smooth,
     volume: Smooth,
     timbre: Smooth,
+    tuning: Smooth,
     /// True while the sustain pedal is down.
     pub(super) pedal: bool,
+    /// True while the sostenuto pedal is down.
+    pub(super) sostenuto: bool,
+    /// True while the soft pedal is down.
+    pub(super) soft: bool,
+    /// True while the legato pedal is down.
+    pub(super) legato: bool,
+    pub(super) portamento: Portamento,
+    /// Mode set by a mode message.
+    pub(super) mode: Option<PlayMode>,
     /// Held keys, for legato.
     pub(super) held: HeldKeys,
 }
@@ -72,14 +85,20 @@ impl Channel {
             breath: smooth(rest.expression),
             volume: smooth(rest.volume),
             timbre: smooth(rest.timbre),
+            tuning: smooth(0.0),
             pedal: false,
+            sostenuto: false,
+            soft: false,
+            legato: false,
+            portamento: Portamento::default(),
+            mode: None,
             held: HeldKeys::default(),
         }
     }
 
     pub(super) fn values(&self, t: u64) -> ChannelValues {
         ChannelValues {
-            bend: self.bend.at(t),
+            bend: self.bend.at(t) + self.tuning.at(t),
             wheel: self.wheel.at(t),
             pressure: self.pressure.at(t),
             expression: self.expression.at(t) * self.breath.at(t),
@@ -92,11 +111,16 @@ impl Channel {
         change.apply(&mut self.bend, semitones);
     }
 
+    /// Tunes the channel, in semitones.
+    pub(super) fn tune(&mut self, change: Change, semitones: f64) {
+        change.apply(&mut self.tuning, semitones);
+    }
+
     pub(super) fn pressure(&mut self, change: Change, value: f64) {
         change.apply(&mut self.pressure, value);
     }
 
-    /// Applies a controller of a wheel or fader; ignores others.
+    /// Applies a controller of a wheel, a fader or portamento; ignores others.
     pub(super) fn controller(&mut self, change: Change, number: u8, value: f64) {
         match number {
             controller::MOD_WHEEL => change.apply(&mut self.wheel, value),
@@ -104,11 +128,11 @@ impl Channel {
             controller::EXPRESSION => change.apply(&mut self.expression, value),
             controller::VOLUME => change.apply(&mut self.volume, value),
             controller::TIMBRE => change.apply(&mut self.timbre, timbre_deviation(value)),
-            _ => {}
+            _ => self.portamento.controller(number, value),
         }
     }
 
-    /// Resets wheels; volume and timbre stay, as in MIDI's recommended practice RP-015.
+    /// Resets wheels and pedals; volume, timbre, tuning and mode stay, as in MIDI's recommended practice RP-015.
     pub(super) fn reset(&mut self, change: Change) {
         let rest = ChannelValues::REST;
         change.apply(&mut self.bend, rest.bend);
@@ -116,13 +140,25 @@ impl Channel {
         change.apply(&mut self.pressure, rest.pressure);
         change.apply(&mut self.expression, rest.expression);
         change.apply(&mut self.breath, rest.expression);
+        (self.pedal, self.sostenuto, self.soft, self.legato) = (false, false, false, false);
+        self.portamento.switch_off();
     }
 
-    /// Resets everything except the volume at once, after a change of the channel's role in zones.
+    /// Resets everything.
+    pub(super) fn reset_all(&mut self, change: Change) {
+        self.reset(change);
+        change.apply(&mut self.volume, ChannelValues::REST.volume);
+        change.apply(&mut self.timbre, ChannelValues::REST.timbre);
+        change.apply(&mut self.tuning, 0.0);
+        self.portamento = Portamento::default();
+        self.mode = None;
+        self.held.clear();
+    }
+
+    /// Resets wheels, pedals and keys at once, after a change of the channel's role in zones.
     pub(super) fn reset_for_zone(&mut self) {
         self.reset(Change::Snap);
         self.timbre.snap(ChannelValues::REST.timbre);
-        self.pedal = false;
         self.held.clear();
     }
 }
@@ -145,73 +181,9 @@ impl Change {
     }
 }
 
-/// Held key with its velocity, 0 to 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct HeldKey {
-    pub(super) key: u8,
-    pub(super) velocity: f32,
-}
-
-/// Held keys, in the order in which they were pressed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct HeldKeys {
-    keys: [HeldKey; Self::MAX],
-    len: usize,
-}
-
-impl HeldKeys {
-    /// More than a player has fingers.
-    const MAX: usize = 16;
-
-    pub(super) fn press(&mut self, key: u8, velocity: f32) {
-        self.lift(key);
-        if self.len == Self::MAX {
-            self.keys.copy_within(1.., 0);
-            self.len -= 1;
-        }
-        self.keys[self.len] = HeldKey { key, velocity };
-        self.len += 1;
-    }
-
-    pub(super) fn lift(&mut self, key: u8) {
-        if let Some(i) = self.keys[..self.len].iter().position(|held| held.key == key) {
-            self.keys.copy_within(i + 1..self.len, i);
-            self.len -= 1;
-        }
-    }
-
-    /// Returns the held key that was pressed last.
-    pub(super) fn last(&self) -> Option<HeldKey> {
-        self.keys[..self.len].last().copied()
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.len = 0;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn held_keys_come_back_in_order() {
-        let mut held = HeldKeys::default();
-        for (key, velocity) in [(60, 0.1), (64, 0.2), (67, 0.3), (64, 0.4)] {
-            held.press(key, velocity);
-        }
-        assert_eq!(held.last(), Some(HeldKey { key: 64, velocity: 0.4 }));
-        held.lift(64);
-        assert_eq!(held.last(), Some(HeldKey { key: 67, velocity: 0.3 }));
-        held.lift(60);
-        held.lift(67);
-        held.lift(67);
-        assert_eq!(held.last(), None);
-        for key in 0..100 {
-            held.press(key, 0.5);
-        }
-        assert_eq!(held.last().map(|held| held.key), Some(99));
-    }
 
     #[test]
     fn wheels_move_smoothly_and_reset() {

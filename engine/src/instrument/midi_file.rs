@@ -1,15 +1,22 @@
 //! Standard MIDI Files.
 
+mod chunks;
+mod damage;
+mod overlaps;
 mod tempo;
+mod track_events;
 
 use super::event::{Event, EventKind, controller};
-use super::midi::MidiDecoder;
+use super::midi::{MidiDecoder, MidiSettings};
 use crate::files;
-use midly::{EventIter, MetaMessage, TrackEventKind};
+use chunks::{ChunkReader, TrackChunk};
+use damage::{Damage, plural};
+use overlaps::Overlaps;
 use std::path::{Path, PathBuf};
 pub use tempo::TempoChange;
-use tempo::{Division, TempoMap};
+use tempo::{DEFAULT_US_PER_QUARTER, Division, TempoMap};
 use thiserror::Error;
+use track_events::{SysExJoiner, TrackEvent, TrackEvents};
 
 /// Limits of a file, which protect against excessive memory and time; real files are far below them.
 const MAX_BYTES: u64 = 32 << 20;
@@ -37,9 +44,6 @@ pub enum MidiError {
     /// The content is not MIDI.
     #[error("not a MIDI file: {0}")]
     NotMidi(&'static str),
-    /// The tracks are independent sequences (format 2).
-    #[error("MIDI format {0} is not supported; expected 0 or 1")]
-    Format(u16),
     /// A limit is exceeded.
     #[error("too large: more than {limit} {quantity}")]
     TooLarge {
@@ -73,8 +77,19 @@ pub struct MidiTrack {
     pub notes: usize,
     /// Channels that have notes, as a bit mask.
     pub channels: u16,
-    /// True if the track was read to its end. Events before damage are kept.
+    /// True if nothing was skipped.
     pub complete: bool,
+    /// Start in seconds: 0 unless the tracks follow each other.
+    pub start_s: f64,
+}
+
+/// Arrangement of the tracks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MidiFormat {
+    /// All begin together (formats 0 and 1).
+    Simultaneous,
+    /// Each is a piece of its own; they are played one after the other (format 2).
+    Sequence,
 }
 
 /// Part of a file to play.
@@ -94,13 +109,15 @@ impl MidiSelection {
     pub fn contains(&self, event: &TimedEvent) -> bool {
         match *self {
             Self::All => true,
-            Self::Track(track) => usize::from(event.track) == track,
-            Self::Channel(channel) => event.kind.channel() == channel,
+            Self::Track(track) => usize::from(event.track) == track || event.kind.channel().is_none(),
+            Self::Channel(channel) => event.kind.channel().is_none_or(|of_event| of_event == channel),
         }
     }
 }
 
-/// Content of a Standard MIDI File of format 0 or 1.
+/// Content of a Standard MIDI File.
+///
+/// Damaged files are read as far as possible: see [`Self::warning`].
 ///
 /// # Examples
 /// ```
@@ -124,6 +141,8 @@ pub struct MidiFile {
     pub duration_s: f64,
     /// Changes of the tempo in order of time; empty if the file states none.
     pub tempos: Vec<TempoChange>,
+    /// One line that says what was skipped; `None` for a file without faults.
+    pub warning: Option<String>,
 }
 
 /// Event with its time in ticks.
@@ -139,7 +158,12 @@ struct FileContent {
     events: Vec<TickEvent>,
     tempos: Vec<(u64, u32)>,
     tracks: Vec<MidiTrack>,
+    /// Start of the current track and end of the longest so far, in ticks.
+    start: u64,
     end: u64,
+    /// Start of each track in ticks.
+    starts: Vec<u64>,
+    damage: Damage,
 }
 
 impl MidiFile {
@@ -148,8 +172,16 @@ impl MidiFile {
     /// # Errors
     /// Returns [`MidiFileError`] if the file cannot be read or played.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, MidiFileError> {
+        Self::read_with(path, &MidiSettings::default())
+    }
+
+    /// Reads a file that is decoded with these settings.
+    ///
+    /// # Errors
+    /// Returns [`MidiFileError`] if the file cannot be read or played.
+    pub fn read_with(path: impl AsRef<Path>, settings: &MidiSettings) -> Result<Self, MidiFileError> {
         let path = path.as_ref();
-        let read = || Self::parse(&files::read(path, MAX_BYTES)?);
+        let read = || Self::parse_with(&files::read(path, MAX_BYTES)?, settings);
         read().map_err(|reason| MidiFileError { path: path.to_owned(), reason })
     }
 
@@ -158,24 +190,46 @@ impl MidiFile {
     /// # Errors
     /// Returns [`MidiError`] if they are not a playable MIDI file.
     pub fn parse(bytes: &[u8]) -> Result<Self, MidiError> {
+        Self::parse_with(bytes, &MidiSettings::default())
+    }
+
+    /// Parses the bytes of a file that is decoded with these settings.
+    ///
+    /// # Errors
+    /// Returns [`MidiError`] if they are not a playable MIDI file.
+    pub fn parse_with(bytes: &[u8], settings: &MidiSettings) -> Result<Self, MidiError> {
         if bytes.len() as u64 > MAX_BYTES {
             return Err(MidiError::TooLarge { quantity: "bytes", limit: MAX_BYTES });
         }
-        let mut chunks = ChunkReader(unwrap_riff(bytes));
-        let division = read_header(chunks.next())?;
         let mut contents = FileContent::default();
-        for (id, data) in chunks {
-            if id == *b"MTrk" {
-                contents.read_track(data)?;
+        let mut chunks = ChunkReader::new(bytes, &mut contents.damage)?;
+        while let Some(chunk) = chunks.next_track(&mut contents.damage) {
+            if chunks.format == MidiFormat::Sequence {
+                contents.start = contents.end;
+                contents.tempos.push((contents.start, DEFAULT_US_PER_QUARTER));
             }
+            let length = contents.read_track(&chunk, chunks.bytes(&chunk.range), settings)?;
+            chunks.leave_track(&chunk, chunk.range.start + length);
         }
-        contents.into_file(division)
+        let missing = chunks.stated_tracks.saturating_sub(contents.tracks.len());
+        if missing > 0 {
+            contents.damage.add(|| format!("{} of {} missing", missing, plural(chunks.stated_tracks, "track")));
+        }
+        contents.into_file(chunks.division)
     }
 
     /// Iterates over the events of a part, with times in samples at a sample rate in Hz.
     pub fn events_at(&self, sample_rate: f64, part: MidiSelection) -> impl Iterator<Item = Event> + '_ {
+        let start_s = match part {
+            MidiSelection::Track(track) => self.tracks.get(track).map_or(0.0, |track| track.start_s),
+            MidiSelection::All | MidiSelection::Channel(_) => 0.0,
+        };
+        let mut overlaps = Overlaps::new(self.events.iter().filter(|event| part.contains(event)));
         let of_part = self.events.iter().filter(move |event| part.contains(event));
-        of_part.map(move |event| Event { at: (event.at_s * sample_rate).round() as u64, kind: event.kind })
+        of_part.filter(move |event| overlaps.plays(&event.kind)).map(move |event| Event {
+            at: ((event.at_s - start_s).max(0.0) * sample_rate).round() as u64,
+            kind: event.kind,
+        })
     }
 
     /// Returns the index of the first track called `name`.
@@ -205,48 +259,72 @@ impl MidiFile {
 }
 
 impl FileContent {
-    fn read_track(&mut self, data: &[u8]) -> Result<(), MidiError> {
+    /// Reads a track and returns its length in bytes.
+    fn read_track(&mut self, chunk: &TrackChunk, bytes: &[u8], settings: &MidiSettings) -> Result<usize, MidiError> {
         let too_many = MidiError::TooLarge { quantity: "tracks", limit: u64::from(u16::MAX) };
         let index = u16::try_from(self.tracks.len()).map_err(|_| too_many)?;
         let mut track = MidiTrack::default();
         // One per track, because files often use the same channel for all instruments.
         let mut decoder = MidiDecoder::new();
         let mut held = SoundingKeys::default();
-        let mut tick = 0u64;
-        for event in EventIter::new(data).map_while(Result::ok) {
-            tick += u64::from(event.delta.as_int());
-            match event.kind {
-                TrackEventKind::Midi { channel, message } => {
-                    if let Some(kind) = decoder.decode(channel.as_int(), message) {
-                        if let EventKind::NoteOn { channel, .. } = kind {
-                            track.notes += 1;
-                            track.channels |= 1 << channel;
-                        }
-                        held.record(&kind);
-                        self.push(tick, index, kind)?;
-                    }
+        let mut sys_ex = SysExJoiner::default();
+        let mut tick = self.start;
+        let mut first = Vec::new();
+        decoder.set_settings(settings, |kind| first.push(kind));
+        for kind in first {
+            self.push(tick, index, kind)?;
+        }
+        let mut events = TrackEvents::new(bytes);
+        for (pause, event) in &mut events {
+            tick += pause;
+            let message = match &event {
+                TrackEvent::Channel(message, length) => &message[..*length],
+                TrackEvent::SysEx(data) => sys_ex.begin(data),
+                TrackEvent::Escape(data) => sys_ex.append(data),
+                TrackEvent::Meta(kind, data) => {
+                    self.meta(*kind, data, tick, &mut track)?;
+                    continue;
                 }
-                TrackEventKind::Meta(MetaMessage::TrackName(name)) if track.name.is_empty() => {
-                    let name = String::from_utf8_lossy(&name[..name.len().min(4 * MAX_NAME_CHARS)]);
-                    let printable = name.trim().chars().filter(|c| !c.is_control());
-                    track.name = printable.take(MAX_NAME_CHARS).collect();
+                TrackEvent::System => continue,
+            };
+            if let Some(kind) = decoder.decode_bytes(message) {
+                if let EventKind::NoteOn { channel, .. } = kind {
+                    track.notes += 1;
+                    track.channels |= 1 << channel;
                 }
-                TrackEventKind::Meta(MetaMessage::Tempo(us_per_quarter)) => {
-                    self.tempos.push((tick, us_per_quarter.as_int()));
-                    self.check_count()?;
-                }
-                TrackEventKind::Meta(MetaMessage::EndOfTrack) => {
-                    track.complete = true;
-                    break;
-                }
-                _ => {}
+                held.record(&kind);
+                self.push(tick, index, kind)?;
             }
         }
         for kind in held.release_all() {
             self.push(tick, index, kind)?;
         }
+        if !events.has_ended() && !chunk.has_plausible_length() {
+            events.set_cut_short();
+        }
+        events.report(usize::from(index) + 1, chunk.range.start, &mut self.damage);
+        track.complete = events.is_complete();
         self.end = self.end.max(tick);
         self.tracks.push(track);
+        self.starts.push(self.start);
+        Ok(events.position())
+    }
+
+    fn meta(&mut self, kind: u8, data: &[u8], tick: u64, track: &mut MidiTrack) -> Result<(), MidiError> {
+        const TRACK_NAME: u8 = 0x03;
+        const TEMPO: u8 = 0x51;
+        match (kind, data) {
+            (TRACK_NAME, name) if track.name.is_empty() => {
+                let name = String::from_utf8_lossy(&name[..name.len().min(4 * MAX_NAME_CHARS)]);
+                let printable = name.trim().chars().filter(|c| !c.is_control());
+                track.name = printable.take(MAX_NAME_CHARS).collect();
+            }
+            (TEMPO, &[high, middle, low, ..]) => {
+                self.tempos.push((tick, u32::from_be_bytes([0, high, middle, low])));
+                self.check_count()?;
+            }
+            _ => {}
+        }
         Ok(())
     }
 
@@ -275,7 +353,11 @@ impl FileContent {
         let timed =
             |event: &TickEvent| TimedEvent { at_s: tempo.seconds(event.tick), track: event.track, kind: event.kind };
         let events = self.events.iter().map(timed).collect();
-        Ok(MidiFile { events, tracks: self.tracks, duration_s, tempos: tempo.changes() })
+        for (track, start) in self.tracks.iter_mut().zip(&self.starts) {
+            track.start_s = tempo.seconds(*start);
+        }
+        let warning = self.damage.into_warning();
+        Ok(MidiFile { events, tracks: self.tracks, duration_s, tempos: tempo.changes(), warning })
     }
 }
 
@@ -283,16 +365,21 @@ impl FileContent {
 #[derive(Default)]
 struct SoundingKeys {
     keys: [u128; 16],
-    pedals: [bool; 16],
+    /// Sustain and sostenuto.
+    pedals: [[bool; 2]; 16],
 }
+
+const PEDALS: [u8; 2] = [controller::SUSTAIN, controller::SOSTENUTO];
 
 impl SoundingKeys {
     fn record(&mut self, kind: &EventKind) {
         match *kind {
             EventKind::NoteOn { channel, key, .. } => self.keys[usize::from(channel)] |= 1 << key,
             EventKind::NoteOff { channel, key, .. } => self.keys[usize::from(channel)] &= !(1 << key),
-            EventKind::Controller { channel, number: controller::SUSTAIN, value } => {
-                self.pedals[usize::from(channel)] = value >= 0.5;
+            EventKind::Controller { channel, number, value } => {
+                if let Some(pedal) = PEDALS.iter().position(|pedal| *pedal == number) {
+                    self.pedals[usize::from(channel)][pedal] = value >= 0.5;
+                }
             }
             _ => {}
         }
@@ -303,49 +390,9 @@ impl SoundingKeys {
             let keys = self.keys[usize::from(channel)];
             let released = (0..128u8).filter(move |key| keys >> key & 1 == 1);
             let released = released.map(move |key| EventKind::NoteOff { channel, key, velocity: 0.5 });
-            let number = controller::SUSTAIN;
-            let pedal = self.pedals[usize::from(channel)];
-            released.chain(pedal.then_some(EventKind::Controller { channel, number, value: 0.0 }))
+            let pedals = PEDALS.into_iter().zip(self.pedals[usize::from(channel)]).filter(|(_, is_down)| *is_down);
+            released.chain(pedals.map(move |(number, _)| EventKind::Controller { channel, number, value: 0.0 }))
         })
-    }
-}
-
-/// Chunks of a file. A chunk that claims to be longer than the file ends with it.
-///
-/// midly's own reader (0.5.3) overflows on a header with a frame rate of −128.
-struct ChunkReader<'a>(&'a [u8]);
-
-impl<'a> Iterator for ChunkReader<'a> {
-    type Item = ([u8; 4], &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (id, rest) = self.0.split_first_chunk::<4>()?;
-        let (length, rest) = rest.split_first_chunk::<4>()?;
-        let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX).min(rest.len());
-        let (data, rest) = rest.split_at(length);
-        self.0 = rest;
-        Some((*id, data))
-    }
-}
-
-/// Returns the content of an RMID file, or the bytes themselves if there is no RIFF wrapper.
-fn unwrap_riff(bytes: &[u8]) -> &[u8] {
-    match bytes.split_first_chunk::<20>() {
-        Some((header, inner)) if header.starts_with(b"RIFF") && &header[8..16] == b"RMIDdata" => inner,
-        _ => bytes,
-    }
-}
-
-fn read_header(chunk: Option<([u8; 4], &[u8])>) -> Result<Division, MidiError> {
-    let Some((_, data)) = chunk.filter(|(id, _)| id == b"MThd") else {
-        return Err(MidiError::NotMidi("it does not begin with MThd"));
-    };
-    let Some(&[format_high, format_low, _, _, division_high, division_low]) = data.first_chunk::<6>() else {
-        return Err(MidiError::NotMidi("its header is cut short"));
-    };
-    match u16::from_be_bytes([format_high, format_low]) {
-        0 | 1 => Division::read(division_high, division_low).ok_or(MidiError::NotMidi("its time division is invalid")),
-        format => Err(MidiError::Format(format)),
     }
 }
 

@@ -22,6 +22,8 @@ const RELEASE_FALL_DB: f64 = 60.0;
 const START_S: f64 = 0.004;
 const STEAL_S: f64 = 0.005;
 const END_S: f64 = 0.020;
+/// Shortest time for which a key is held, s: that of the shortest staccato. Notes of no length have it, too.
+const SHORTEST_S: f64 = 0.020;
 /// Time constants within [`Performance::decay_ms`]: the level settles to 5 %.
 const DECAY_TAUS: f64 = 3.0;
 /// Fade-in of vibrato by a modulation wheel that was up before the onset, s.
@@ -54,6 +56,8 @@ pub struct NoteStart {
     pub channel: u8,
     /// Key, 0 to 127.
     pub key: u8,
+    /// Pitch of the key in semitones; equal to `key` in equal temperament.
+    pub pitch: f64,
     /// Velocity, 0 to 1.
     pub velocity: f32,
     /// Seed of its random variations.
@@ -142,7 +146,7 @@ struct Fade {
 impl Voice {
     /// Starts a note, at a sample rate in Hz and with frames `hop` samples apart.
     pub fn new(performance: &Performance, sample_rate: f64, hop: u32, note: NoteStart) -> Self {
-        let NoteStart { at, channel, key, velocity, seed } = note;
+        let NoteStart { at, channel, key, pitch, velocity, seed } = note;
         let smooth = |value| Smooth::new(value, SMOOTHING_S * sample_rate);
         let mut voice = Self {
             performance: *performance,
@@ -163,7 +167,7 @@ impl Voice {
                 seconds: 0.0,
             },
             release: None,
-            glide: Glide::at_once(f64::from(key), at),
+            glide: Glide::at_once(pitch, at),
             vibrato_hz: f64::from(performance.vibrato_hz) * (1.0 + VIBRATO_SPREAD * random(seed, 0)),
             pressure: smooth(0.0),
             tuning: smooth(0.0),
@@ -178,13 +182,13 @@ impl Voice {
     }
 
     /// Starts a note on the same voice; its level continues from the current one.
-    pub fn retrigger(&mut self, at: u64, key: u8, velocity: f32) {
+    pub fn retrigger(&mut self, at: u64, key: u8, pitch: f64, velocity: f32) {
         let level = self.level_db(at);
         self.key = key;
         self.hold = Hold::Key;
         self.restarted_at = at;
         self.release = None;
-        self.glide = Glide::at_once(f64::from(key), at);
+        self.glide = Glide::at_once(pitch, at);
         self.pressure.set(at, 0.0);
         self.tuning.snap(0.0);
         self.level_db.set(at, 0.0);
@@ -196,30 +200,42 @@ impl Voice {
 
     /// Starts a note on a voice that still plays one: like [`Self::retrigger`], but the pitch glides within `glide_ms`
     /// from its current value, including wheels, vibrato, scoop and tuning.
-    pub fn take_over(&mut self, at: u64, key: u8, velocity: f32, glide_ms: f32, channel: &ChannelValues) {
+    pub fn take_over(
+        &mut self,
+        at: u64,
+        (key, pitch): (u8, f64),
+        velocity: f32,
+        glide_ms: f32,
+        channel: &ChannelValues,
+    ) {
         let before = self.pitch(at, channel);
-        self.retrigger(at, key, velocity);
-        let to = f64::from(key);
+        self.retrigger(at, key, pitch, velocity);
         // Vibrato, scoop and tuning are reset; the start of the glide compensates for that.
-        let from = to + before - self.pitch(at, channel);
-        self.glide = Glide { from, to, since: at, seconds: f64::from(glide_ms) / 1e3 };
+        let from = pitch + before - self.pitch(at, channel);
+        self.glide = Glide { from, to: pitch, since: at, seconds: f64::from(glide_ms) / 1e3 };
+    }
+
+    /// Lets a note that has just started glide from another pitch.
+    pub fn glide_from(&mut self, at: u64, from: f64, glide_ms: f32) {
+        self.glide = Glide { from, to: self.glide.to, since: at, seconds: f64::from(glide_ms) / 1e3 };
     }
 
     /// Slurs to another key: the pitch glides within `glide_ms`. With a velocity the level has a new attack.
-    pub fn slur(&mut self, at: u64, key: u8, velocity: Option<f32>, glide_ms: f32) {
+    pub fn slur(&mut self, at: u64, (key, pitch): (u8, f64), velocity: Option<f32>, glide_ms: f32) {
         let from = self.glide_pitch(at);
         self.key = key;
         self.hold = Hold::Key;
-        self.glide = Glide { from, to: f64::from(key), since: at, seconds: f64::from(glide_ms) / 1e3 };
+        self.glide = Glide { from, to: pitch, since: at, seconds: f64::from(glide_ms) / 1e3 };
         if let Some(velocity) = velocity {
             let level = self.level_db(at);
             self.strike(at, velocity, level);
         }
     }
 
-    /// Releases the note.
+    /// Releases the note, at the earliest [`SHORTEST_S`] after its attack began.
     pub fn release(&mut self, at: u64) {
         if self.release.is_none() {
+            let at = at.max(self.struck_at + (SHORTEST_S * self.sample_rate) as u64);
             self.release = Some(Release { at, from_db: self.level_db(at) });
         }
         self.hold = Hold::Nothing;
@@ -323,7 +339,7 @@ impl Voice {
     /// Returns the level of the note's envelope in dB.
     pub(super) fn level_db(&self, t: u64) -> f64 {
         let attack = &self.attack;
-        if let Some(release) = &self.release {
+        if let Some(release) = self.release.as_ref().filter(|release| t >= release.at) {
             let elapsed = self.seconds(release.at, t);
             let length = f64::from(self.performance.release_ms) / 1e3;
             return release.from_db - RELEASE_FALL_DB * fall(elapsed / length) - attack.db_per_s * elapsed;
@@ -364,7 +380,7 @@ impl Voice {
     }
 
     fn is_rising(&self, t: u64) -> bool {
-        self.release.is_none() && self.seconds(self.struck_at, t) < self.attack.seconds
+        self.release.is_none_or(|release| t < release.at) && self.seconds(self.struck_at, t) < self.attack.seconds
     }
 
     /// Returns the vibrato at time `t` in cents and dB.

@@ -1,14 +1,14 @@
 //! Polyphony: assignment of notes to voices.
 
+mod controllers;
 mod slot;
 
 use super::channel::Change;
 use super::channels::Channels;
-use super::event::{Event, EventKind, controller};
+use super::event::{Event, EventKind};
 use super::performance::{Performance, PlayMode, Setting};
 use super::performance_state::PerformanceState;
 use super::voice::{ControlFrame, Hold, NoteStart, SILENCE_DB, Voice};
-use super::zone::ChannelSet;
 use crate::dsp::noise::stream_seed;
 use slot::{ModulationSource, SlotState, VoiceSlot, responding};
 use std::collections::VecDeque;
@@ -20,6 +20,10 @@ const QUEUE_EVENTS: usize = 2560;
 const _: () = assert!(PerformanceState::MAX_EVENTS < QUEUE_EVENTS);
 /// Most voices.
 const MAX_VOICES: usize = 64;
+/// Number of keys.
+const KEYS: usize = 128;
+/// Factor of velocity while the soft pedal is down.
+const SOFT_VELOCITY: f32 = 2.0 / 3.0;
 /// Weight of age when a voice is stolen, dB per second: of equal voices the oldest is stolen.
 const AGE_DB_PER_S: f64 = 3.0;
 
@@ -100,6 +104,8 @@ pub struct Voices {
     polyphony: usize,
     seed: u64,
     transposition_semitones: f32,
+    /// Pitch of each key in semitones; `None` for silent keys.
+    pitches: [Option<f32>; KEYS],
     slots: Box<[VoiceSlot]>,
     channels: Channels,
     queue: VecDeque<(u64, QueuedAction)>,
@@ -119,9 +125,11 @@ impl Voices {
                 performance,
                 sample_rate,
                 hop,
-                NoteStart { at: 0, channel: 0, key: 60, velocity: 0.0, seed: 0 },
+                NoteStart { at: 0, channel: 0, key: 60, pitch: 60.0, velocity: 0.0, seed: 0 },
             ),
             modulation: ModulationSource::Channel,
+            id: None,
+            sostenuto: None,
             pending: false,
             started_at: 0,
         };
@@ -136,6 +144,7 @@ impl Voices {
             polyphony,
             seed,
             transposition_semitones: 0.0,
+            pitches: equal_temperament(),
             slots: vec![slot; 2 * polyphony].into_boxed_slice(),
             channels: Channels::new(sample_rate),
             queue: VecDeque::with_capacity(QUEUE_EVENTS),
@@ -162,9 +171,7 @@ impl Voices {
 
     /// Changes the performance of notes that start from now on.
     pub fn set_performance(&mut self, performance: &Performance) {
-        let before = self.mode();
-        self.performance = *performance;
-        self.merge_voices(before, self.latest);
+        self.change_mode(self.latest, |voices| voices.performance = *performance);
     }
 
     /// Clears all notes, events and controllers, so that time may start from 0. Settings are kept.
@@ -185,6 +192,7 @@ impl Voices {
         self.performance = self.initial_performance;
         (self.mode, self.glide_ms, self.limit) = (None, None, None);
         self.transposition_semitones = 0.0;
+        self.pitches = equal_temperament();
     }
 
     /// Queues an event. Events must be in order of time; a late one gets the time of its predecessor.
@@ -256,39 +264,51 @@ impl Voices {
     }
 
     fn apply(&mut self, t: u64, kind: EventKind) {
-        match kind.within_limits() {
-            EventKind::NoteOn { channel, key, velocity } => self.note_on(t, channel, key, velocity),
-            EventKind::NoteOff { channel, key, .. } => self.note_off(t, channel, key),
+        let (kind, id) = kind.within_limits().without_id();
+        match kind {
+            EventKind::NoteOn { channel, key, velocity } => self.note_on(t, channel, key, velocity, id),
+            EventKind::NoteOff { channel, key, .. } => self.note_off(t, channel, key, id),
             EventKind::Bend { channel, semitones } => {
                 let change = self.change(t, channel);
                 self.channels[channel].bend(change, f64::from(semitones));
+            }
+            EventKind::Tuning { channel, semitones } => {
+                let change = self.change(t, channel);
+                self.channels[channel].tune(change, f64::from(semitones));
             }
             EventKind::Pressure { channel, value } => {
                 let change = self.change(t, channel);
                 self.channels[channel].pressure(change, f64::from(value));
             }
             EventKind::PolyPressure { channel, key, value } => {
-                for slot in self.responding(channel).filter(|slot| slot.voice.key == key) {
+                for slot in self.responding(channel).filter(|slot| slot.is_addressed(key, id)) {
                     slot.voice.set_pressure(t, f64::from(value));
                 }
             }
             EventKind::NoteExpression { channel, key, expression } => {
-                for slot in self.responding(channel).filter(|slot| slot.voice.key == key) {
+                for slot in self.responding(channel).filter(|slot| slot.is_addressed(key, id)) {
                     slot.voice.express(t, expression);
                 }
             }
             EventKind::Controller { channel, number, value } => self.controller(t, channel, number, value),
             EventKind::Zone { manager, members } => self.zone(t, manager, members),
+            EventKind::KeyPitch { key, pitch } => self.pitches[usize::from(key)] = pitch,
+            EventKind::MasterTuning { semitones } => {
+                let change = self.change_of_all(t);
+                self.channels.tune(change, f64::from(semitones));
+            }
+            EventKind::MasterVolume { value } => {
+                let change = self.change_of_all(t);
+                self.channels.set_volume(change, f64::from(value));
+            }
+            EventKind::SystemReset => self.system_reset(t),
+            EventKind::Note { .. } => {}
         }
     }
 
     fn apply_setting(&mut self, t: u64, setting: Setting) {
         match setting {
-            Setting::Mode(mode) => {
-                let before = self.mode();
-                self.mode = mode;
-                self.merge_voices(before, t);
-            }
+            Setting::Mode(mode) => self.change_mode(t, |voices| voices.mode = mode),
             Setting::GlideMs(glide_ms) => self.glide_ms = glide_ms,
             Setting::Voices(limit) => {
                 self.limit = limit;
@@ -301,9 +321,13 @@ impl Voices {
         }
     }
 
-    /// Returns the current handling of overlapping notes.
-    fn mode(&self) -> PlayMode {
-        self.mode.unwrap_or(self.performance.mode)
+    /// Returns the current handling of overlapping notes on a channel: that of the legato pedal, of the settings, of
+    /// the channel's mode messages, or of the performance.
+    fn mode(&self, channel: u8) -> PlayMode {
+        if self.channels.legato(channel) {
+            return PlayMode::Legato;
+        }
+        self.mode.or(self.channels[channel].mode).unwrap_or(self.performance.mode)
     }
 
     /// Returns the current glide time, ms.
@@ -320,125 +344,85 @@ impl Voices {
         self.slots.iter().filter(|slot| slot.state == SlotState::Playing).count()
     }
 
-    /// After a change from polyphonic to another mode, keeps one note per channel, preferably a held one and that of
-    /// the last key, and releases the others.
-    fn merge_voices(&mut self, before: PlayMode, t: u64) {
-        if before != PlayMode::Poly || self.mode() == PlayMode::Poly {
-            return;
-        }
-        let Self { slots, channels, .. } = self;
-        for channel in 0..16 {
-            let last = channels[channel].held.last().map(|held| held.key);
-            let rank = |slot: &&mut VoiceSlot| (slot.voice.hold, Some(slot.voice.key) == last, slot.started_at);
-            let stays = responding(slots, channel).max_by_key(rank).map(|slot| slot.voice.key);
-            for slot in responding(slots, channel).filter(|slot| Some(slot.voice.key) != stays) {
-                slot.release(t, channels);
-            }
-        }
-    }
-
-    fn controller(&mut self, t: u64, channel: u8, number: u8, value: f32) {
-        let affected = self.channels.zones().affected(channel);
-        match number {
-            controller::SUSTAIN => {
-                self.channels[channel].pedal = value >= 0.5;
-                self.release_unheld(t, affected);
-            }
-            controller::ALL_SOUND_OFF => {
-                affected.iter().for_each(|channel| self.channels[channel].held.clear());
-                for slot in &mut self.slots {
-                    if slot.state == SlotState::Playing && affected.contains(slot.voice.channel) {
-                        slot.fade_out(t, &self.channels);
-                    }
-                }
-            }
-            controller::ALL_NOTES_OFF.. => {
-                for channel in affected.iter() {
-                    self.channels[channel].held.clear();
-                    let Self { slots, channels, .. } = self;
-                    for slot in responding(slots, channel).filter(|slot| slot.voice.hold == Hold::Key) {
-                        slot.key_up(t, channels);
-                    }
-                }
-            }
-            controller::RESET => {
-                for channel in affected.iter() {
-                    let change = self.change(t, channel);
-                    self.channels[channel].reset(change);
-                    self.channels[channel].pedal = false;
-                    for slot in self.responding(channel) {
-                        slot.voice.set_pressure(t, 0.0);
-                    }
-                }
-                self.release_unheld(t, affected);
-            }
-            _ => {
-                let change = self.change(t, channel);
-                self.channels[channel].controller(change, number, f64::from(value));
-            }
-        }
-    }
-
-    /// Releases notes that were held only by a pedal that is now up.
-    fn release_unheld(&mut self, t: u64, affected: ChannelSet) {
-        let Self { slots, channels, .. } = self;
-        for channel in affected.iter().filter(|&channel| !channels.pedal(channel)) {
-            for slot in responding(slots, channel).filter(|slot| slot.voice.hold == Hold::Pedal) {
-                slot.release(t, channels);
-            }
-        }
-    }
-
-    /// Releases notes on channels whose role in zones changes; they keep their modulation.
-    fn zone(&mut self, t: u64, manager: u8, members: u8) {
-        let mut zones = self.channels.zones();
-        let Some(changed) = zones.configure(manager, members) else { return };
-        for slot in &mut self.slots {
-            if slot.state != SlotState::Free && changed.contains(slot.voice.channel) {
-                slot.voice.release(t);
-                slot.modulation = ModulationSource::Constant(slot.values(t, &self.channels));
-            }
-        }
-        self.channels.set_zones(zones, changed);
-    }
-
-    fn note_on(&mut self, t: u64, channel: u8, key: u8, velocity: f32) {
+    fn note_on(&mut self, t: u64, channel: u8, key: u8, velocity: f32, id: Option<i32>) {
+        let Some(pitch) = self.pitches[usize::from(key)].map(f64::from) else { return };
         self.free_pending(t);
-        let (mode, glide_ms) = (self.mode(), self.glide_ms());
-        self.channels[channel].held.press(key, velocity);
+        let mode = self.mode(channel);
+        let velocity = if self.channels.soft(channel) { velocity * SOFT_VELOCITY } else { velocity };
+        let portamento = &mut self.channels[channel].portamento;
+        let (source, previous) = (portamento.take_source(), portamento.next_pitch(pitch));
+        let source_pitch = source.and_then(|source| self.pitches[usize::from(source)]).map(f64::from);
+        let glide =
+            source_pitch.or(previous).map(|from| (from, self.channels[channel].portamento.glide_ms(pitch - from)));
+        let glide_ms = glide.map_or(self.glide_ms(), |(_, glide_ms)| glide_ms);
+        self.channels[channel].held.press(key, velocity, id);
         let Self { slots, channels, .. } = self;
+        let is_held = |slot: &VoiceSlot| slot.voice.hold == Hold::Key;
         let slot = match mode {
-            PlayMode::Poly => responding(slots, channel).find(|slot| slot.voice.key == key),
+            // Portamento control: the note of the source key slides to the new key.
+            PlayMode::Poly if source.is_some_and(|source| source != key) => {
+                let of_source = |slot: &&mut VoiceSlot| Some(slot.voice.key) == source && is_held(slot);
+                if let Some(slot) = responding(slots, channel).find(of_source) {
+                    slot.assign(key, id);
+                    return slot.voice.slur(t, (key, pitch), None, glide_ms);
+                }
+                None
+            }
+            // A key strikes its voice again; another note of a key that is still held has its own.
+            PlayMode::Poly => {
+                responding(slots, channel).find(|slot| slot.voice.key == key && (!is_held(slot) || slot.id == id))
+            }
             PlayMode::Mono | PlayMode::Legato => responding(slots, channel).max_by_key(|slot| slot.priority()),
         };
-        let Some(slot) = slot else { return self.start_note(t, channel, key, velocity) };
+        let Some(slot) = slot else {
+            return self.start_note(NoteStart { at: t, channel, key, pitch, velocity, seed: 0 }, id, glide);
+        };
+        slot.assign(key, id);
         match mode {
             PlayMode::Mono if slot.voice.hold != Hold::Nothing => {
                 let values = slot.values(t, channels);
-                slot.voice.take_over(t, key, velocity, glide_ms, &values);
+                slot.voice.take_over(t, (key, pitch), velocity, glide_ms, &values);
             }
-            PlayMode::Legato if slot.voice.hold != Hold::Nothing => slot.voice.slur(t, key, Some(velocity), glide_ms),
-            _ => slot.voice.retrigger(t, key, velocity),
+            PlayMode::Legato if slot.voice.hold != Hold::Nothing => {
+                slot.voice.slur(t, (key, pitch), Some(velocity), glide_ms);
+            }
+            _ => {
+                slot.voice.retrigger(t, key, pitch, velocity);
+                if let Some((from, glide_ms)) = glide {
+                    slot.voice.glide_from(t, from, glide_ms);
+                }
+            }
         }
     }
 
-    fn note_off(&mut self, t: u64, channel: u8, key: u8) {
-        let (mode, glide_ms) = (self.mode(), self.glide_ms());
-        let Self { slots, channels, .. } = self;
-        let held = &mut channels[channel].held;
-        held.lift(key);
-        let below = held.last();
-        let this = |slot: &&mut VoiceSlot| slot.voice.key == key && slot.voice.hold == Hold::Key;
-        let Some(slot) = responding(slots, channel).find(this) else {
-            return;
-        };
-        match below {
-            Some(below) if mode == PlayMode::Mono => {
-                let values = slot.values(t, channels);
-                slot.voice.take_over(t, below.key, below.velocity, glide_ms, &values);
+    fn note_off(&mut self, t: u64, channel: u8, key: u8, id: Option<i32>) {
+        let mode = self.mode(channel);
+        let held = &mut self.channels[channel].held;
+        held.lift(key, id);
+        let below = held.last().filter(|_| mode != PlayMode::Poly);
+        let below = below.and_then(|held| Some((held, f64::from(self.pitches[usize::from(held.key)]?))));
+        let glide_ms = match below {
+            Some((_, pitch)) if self.channels[channel].portamento.is_on() => {
+                let portamento = &mut self.channels[channel].portamento;
+                let from = portamento.next_pitch(pitch).unwrap_or(pitch);
+                portamento.glide_ms(pitch - from)
             }
-            Some(below) if mode == PlayMode::Legato => slot.voice.slur(t, below.key, None, glide_ms),
-            _ => slot.key_up(t, channels),
+            _ => self.glide_ms(),
+        };
+        let Self { slots, channels, .. } = self;
+        let is_this = |slot: &&mut VoiceSlot| slot.voice.hold == Hold::Key && slot.is_addressed(key, id);
+        for slot in responding(slots, channel).filter(is_this) {
+            let Some((below, pitch)) = below else {
+                slot.key_up(t, channels);
+                continue;
+            };
+            slot.assign(below.key, below.id);
+            if mode == PlayMode::Mono {
+                let values = slot.values(t, channels);
+                slot.voice.take_over(t, (below.key, pitch), below.velocity, glide_ms, &values);
+            } else {
+                slot.voice.slur(t, (below.key, pitch), None, glide_ms);
+            }
         }
     }
 
@@ -451,8 +435,9 @@ impl Voices {
         }
     }
 
-    /// Starts a note in a free slot, stealing a voice if necessary.
-    fn start_note(&mut self, t: u64, channel: u8, key: u8, velocity: f32) {
+    /// Starts a note in a free slot, stealing a voice if necessary; it may glide from a pitch within a time in ms.
+    fn start_note(&mut self, note: NoteStart, id: Option<i32>, glide: Option<(f64, f32)>) {
+        let NoteStart { at: t, channel, key, .. } = note;
         let free = self.slots.iter().position(|slot| slot.state == SlotState::Free);
         let victim = if self.playing() >= self.polyphony() { self.victim(t) } else { None };
         let place = match (victim, free) {
@@ -471,15 +456,17 @@ impl Voices {
         };
         // The seed depends on the note only, so that a session that takes over has the same variations.
         let seed = stream_seed(self.seed, t ^ u64::from(key) << 48 ^ u64::from(channel) << 56);
+        let note = NoteStart { seed, ..note };
+        let mut voice = Voice::new(&self.performance, self.sample_rate, self.hop, note);
+        if let Some((from, glide_ms)) = glide {
+            voice.glide_from(t, from, glide_ms);
+        }
         self.slots[place] = VoiceSlot {
             state: SlotState::Playing,
-            voice: Voice::new(
-                &self.performance,
-                self.sample_rate,
-                self.hop,
-                NoteStart { at: t, channel, key, velocity, seed },
-            ),
+            voice,
             modulation: ModulationSource::Channel,
+            id,
+            sostenuto: None,
             pending: true,
             started_at: t,
         };
@@ -517,6 +504,17 @@ impl Voices {
             Change::Snap
         }
     }
+
+    /// Returns how the tuning and the volume of all channels move.
+    fn change_of_all(&self, t: u64) -> Change {
+        let is_sounding = self.slots.iter().any(|slot| slot.state != SlotState::Free);
+        if is_sounding { Change::From(t) } else { Change::Snap }
+    }
+}
+
+/// Returns the usual pitches of all keys.
+fn equal_temperament() -> [Option<f32>; KEYS] {
+    std::array::from_fn(|key| Some(key as f32))
 }
 
 #[cfg(test)]

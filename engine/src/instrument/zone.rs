@@ -6,8 +6,6 @@ const LOWER: u8 = 0;
 const UPPER: u8 = 15;
 /// Most members of both zones together.
 const MAX_SHARED_MEMBERS: u8 = 14;
-/// Most members of one zone.
-const MAX_MEMBERS: u8 = 15;
 
 /// Zones of MPE 1.1 by their number of members; 0 for no zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,13 +26,15 @@ pub(super) enum ChannelRole {
 }
 
 impl Zones {
+    /// Most members of one zone.
+    pub const MAX_MEMBERS: u8 = 15;
     /// Channels that can manage a zone.
     pub const MANAGERS: [u8; 2] = [LOWER, UPPER];
 
     /// Sets up a zone, or removes it if `members` is 0; takes members from the other zone if necessary. Returns the
     /// channels whose role changed, or `None` if the zone is invalid.
     pub fn configure(&mut self, manager: u8, members: u8) -> Option<ChannelSet> {
-        if members > MAX_MEMBERS {
+        if members > Self::MAX_MEMBERS {
             return None;
         }
         let before = *self;

@@ -1,16 +1,20 @@
 //! Keys that are held, for models that play by themselves and that notes start and stop.
 
-use crate::instrument::{EventKind, controller};
+use crate::instrument::{EventKind, NoteCounts, controller};
 
 /// Keys that are held, of all channels together, and the key that the model plays.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeldKeys {
-    /// A bit for each key that is down.
-    down: u128,
+    /// Keys that are down.
+    down: NoteCounts,
     /// A bit for each key that a sustain pedal holds.
     sustained: u128,
     /// A bit for each channel whose sustain pedal is down. It holds the keys of all channels.
     pedals: u16,
+    /// A bit for each key that a sostenuto pedal holds.
+    captured: u128,
+    /// A bit for each channel whose sostenuto pedal is down.
+    sostenuto: u16,
     /// Number of times that the model began anew.
     begun: u64,
     /// Key that began it last.
@@ -20,40 +24,69 @@ pub(super) struct HeldKeys {
 impl HeldKeys {
     /// Receives an event. Returns true if the model begins anew: with a key, or with none after all sound was ended.
     pub fn handle(&mut self, event: EventKind) -> bool {
-        match event.within_limits() {
+        let (event, id) = event.within_limits().without_id();
+        match event {
             EventKind::NoteOn { key, .. } => {
-                self.down |= 1 << key;
+                self.down.press(key, id);
                 self.begin(Some(key))
             }
             EventKind::NoteOff { key, .. } => {
-                self.down &= !(1 << key);
-                if self.pedals != 0 {
+                if self.down.lift(key, id) && self.pedals != 0 {
                     self.sustained |= 1 << key;
                 }
                 false
             }
             EventKind::Controller { channel, number: controller::SUSTAIN, value } => {
-                let pedal = 1 << channel;
-                if value >= 0.5 {
-                    self.pedals |= pedal;
-                } else {
-                    self.pedals &= !pedal;
-                }
-                if self.pedals == 0 {
-                    self.sustained = 0;
-                }
+                self.sustain(channel, value >= 0.5);
+                false
+            }
+            EventKind::Controller { channel, number: controller::SOSTENUTO, value } => {
+                self.sostenuto(channel, value >= 0.5);
+                false
+            }
+            EventKind::Controller { channel, number: controller::RESET, .. } => {
+                self.sustain(channel, false);
+                self.sostenuto(channel, false);
                 false
             }
             EventKind::Controller { number: controller::ALL_SOUND_OFF, .. } => {
-                (self.down, self.sustained) = (0, 0);
+                self.release_all();
                 self.begin(None)
             }
-            EventKind::Controller { number: controller::ALL_NOTES_OFF, .. } => {
-                (self.down, self.sustained) = (0, 0);
+            EventKind::SystemReset => {
+                self.release_all();
+                (self.pedals, self.sostenuto) = (0, 0);
+                self.begin(None)
+            }
+            EventKind::Controller { number: controller::ALL_NOTES_OFF.., .. } => {
+                self.release_all();
                 false
             }
             _ => false,
         }
+    }
+
+    fn sustain(&mut self, channel: u8, is_down: bool) {
+        let pedal = 1 << channel;
+        self.pedals = if is_down { self.pedals | pedal } else { self.pedals & !pedal };
+        if self.pedals == 0 {
+            self.sustained = 0;
+        }
+    }
+
+    fn sostenuto(&mut self, channel: u8, is_down: bool) {
+        let pedal = 1 << channel;
+        if is_down && self.sostenuto == 0 {
+            self.captured = self.down.keys();
+        }
+        self.sostenuto = if is_down { self.sostenuto | pedal } else { self.sostenuto & !pedal };
+        if self.sostenuto == 0 {
+            self.captured = 0;
+        }
+    }
+
+    fn release_all(&mut self) {
+        (self.down, self.sustained, self.captured) = (NoteCounts::default(), 0, 0);
     }
 
     fn begin(&mut self, key: Option<u8>) -> bool {
@@ -64,7 +97,7 @@ impl HeldKeys {
 
     /// Returns true if a key is held, by hand or by a pedal.
     pub fn any(&self) -> bool {
-        self.down | self.sustained != 0
+        self.down.any() || self.sustained | self.captured != 0
     }
 
     /// Returns the number of times that the model began anew, and the key of the last time.

@@ -6,7 +6,7 @@ use std::ptr::from_ref;
 use clap_sys::ext::note_ports::{
     CLAP_EXT_NOTE_PORTS, CLAP_NOTE_DIALECT_MIDI_MPE, clap_note_port_info, clap_plugin_note_ports,
 };
-use clap_sys::ext::voice_info::{clap_plugin_voice_info, clap_voice_info};
+use clap_sys::ext::voice_info::{CLAP_VOICE_INFO_SUPPORTS_OVERLAPPING_NOTES, clap_plugin_voice_info, clap_voice_info};
 use clap_sys::plugin::clap_plugin;
 use ondes_processor::instance::host_view::MAX_VOICES;
 
@@ -70,7 +70,11 @@ unsafe extern "C" fn get_voice_info(plugin: *const clap_plugin, info: *mut clap_
     // SAFETY: as above; there is room for an info.
     let (wrapper, info) = unsafe { (PluginWrapper::of(plugin), info.as_mut()) };
     let (Some(wrapper), Some(info)) = (wrapper, info) else { return false };
-    // Channel and key identify a note, so that two of the same do not overlap.
-    *info = clap_voice_info { voice_count: wrapper.instance.voice_count(), voice_capacity: MAX_VOICES, flags: 0 };
+    *info = clap_voice_info {
+        voice_count: wrapper.instance.voice_count(),
+        voice_capacity: MAX_VOICES,
+        // Ids tell notes of one key apart.
+        flags: CLAP_VOICE_INFO_SUPPORTS_OVERLAPPING_NOTES,
+    };
     true
 }

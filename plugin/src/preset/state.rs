@@ -87,12 +87,13 @@ pub fn with_preset(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json:
     let embed = saved.embed || selection.embed;
     // A preset without a cabinet leaves the choice of one automatic.
     let automatic_cabinet = selection.automatic_cabinet || selection.cabinet.is_none() && saved.automatic_cabinet;
-    let InstanceState { window, compare, midi_controllers, pad, executor, resampling, .. } = saved;
+    let InstanceState { window, compare, midi_controllers, pad, tuning, executor, resampling, .. } = saved;
     let saved = InstanceState {
         window,
         compare,
         midi_controllers,
         pad,
+        tuning,
         executor,
         resampling,
         embed,

@@ -40,6 +40,10 @@ pub enum HostEvent {
     NoteOn(u8, f64),
     /// Key.
     NoteOff(u8),
+    /// Key, id and velocity of a note that the host numbers itself.
+    NumberedNoteOn(u8, u32, f64),
+    /// Key and id.
+    NumberedNoteOff(u8, u32),
     /// Raw MIDI message.
     Midi([u8; 3]),
     /// Key, expression and value.
@@ -260,6 +264,12 @@ impl Host {
         match *event {
             HostEvent::NoteOn(key, velocity) => buffer.push(&NoteOnEvent::new(time, note(key), velocity)),
             HostEvent::NoteOff(key) => buffer.push(&NoteOffEvent::new(time, note(key), 0.5)),
+            HostEvent::NumberedNoteOn(key, id, velocity) => {
+                buffer.push(&NoteOnEvent::new(time, Pckn::new(0u16, 0u16, u16::from(key), id), velocity));
+            }
+            HostEvent::NumberedNoteOff(key, id) => {
+                buffer.push(&NoteOffEvent::new(time, Pckn::new(0u16, 0u16, u16::from(key), id), 0.5));
+            }
             HostEvent::Midi(bytes) => buffer.push(&MidiEvent::new(time, 0, bytes)),
             HostEvent::NoteExpression(key, expression, value) => {
                 buffer.push(&NoteExpressionEvent::new(time, note(key), expression, value));

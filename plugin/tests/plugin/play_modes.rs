@@ -62,6 +62,23 @@ fn overlapping(host: &mut Host) -> [Vec<f32>; 3] {
 }
 
 #[test]
+fn a_note_off_ends_the_note_with_its_id() {
+    let key = LOW.0;
+    for [first, second] in [[1, 2], [2, 1]] {
+        let mut host = open(INSTRUMENT, &[]);
+        let events = [
+            (0, HostEvent::NumberedNoteOn(key, 1, 0.8)),
+            (RATE / 2, HostEvent::NumberedNoteOn(key, 2, 0.8)),
+            (RATE, HostEvent::NumberedNoteOff(key, first)),
+            (3 * RATE, HostEvent::NumberedNoteOff(key, second)),
+        ];
+        let sound = host.play(6 * RATE, BLOCK, &events, None);
+        let [one, none] = [2 * RATE..3 * RATE, 5 * RATE..6 * RATE].map(|part| power(&sound[part], LOW.1));
+        assert!(one > 1e3 * none, "{first} ends before {second}: {one:e}, {none:e}");
+    }
+}
+
+#[test]
 fn mono_and_legato_share_one_voice() {
     for mode in ["model", "poly", "mono", "legato"] {
         let mut host = open(INSTRUMENT, &[("mode", serde_json::json!({ "string": mode }))]);

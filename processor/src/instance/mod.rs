@@ -6,6 +6,7 @@ mod control_mapping;
 pub mod host_view;
 mod selection;
 mod sound;
+mod tuning;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -40,6 +41,7 @@ use crate::sleep_state::SleepState;
 use crate::snapshot::SelectionSnapshot;
 use crate::state::{InstanceState, WindowSettings};
 use crate::tuner::TunerInput;
+use crate::tuning::TuningHandover;
 
 /// Handle of one instance, shared by the window, the host's main thread and the audio thread. Methods for the audio
 /// thread say so; all others may block.
@@ -66,6 +68,8 @@ pub struct InstanceHandle {
     pub tuner: TunerInput,
     /// Hands cabinets to the audio thread.
     pub cabinet_handover: CabinetHandover,
+    /// Hands tunings to the audio thread.
+    pub tuning_handover: TuningHandover,
     inner: Mutex<Inner>,
     /// A control mapping for the audio thread, and one that the audio thread has replaced.
     arrival: AtomicCell<Option<Box<ControlMapping>>>,
@@ -111,6 +115,8 @@ struct Inner {
     missing_model: Option<MissingFile>,
     /// Set if the cabinet's file was not found or is invalid.
     missing_cabinet: Option<MissingFile>,
+    /// Set if the tuning of a saved state cannot be read.
+    tuning_problem: Option<String>,
     /// Number of the last request for a cabinet.
     cabinet_requests: u64,
     /// True once a notice has told that a cabinet was selected with a model.
@@ -156,6 +162,7 @@ impl InstanceHandle {
             history: History::default(),
             tuner: TunerInput::default(),
             cabinet_handover: CabinetHandover::default(),
+            tuning_handover: TuningHandover::default(),
             inner: Mutex::new(Inner {
                 state,
                 source: product.source(),
@@ -166,6 +173,7 @@ impl InstanceHandle {
                 model_number: 0,
                 missing_model: None,
                 missing_cabinet: None,
+                tuning_problem: None,
                 cabinet_requests: 0,
                 cabinet_announced: false,
                 requests: 0,

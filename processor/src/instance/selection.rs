@@ -136,8 +136,8 @@ impl InstanceHandle {
             inner.turned_latents.extend(bound);
             inner.turned_latents.extend(inner.state.latents.keys().cloned());
         }
-        let InstanceState { window, pad, executor, resampling, .. } = std::mem::take(&mut inner.state);
-        inner.state = InstanceState { window, pad, executor, resampling, ..snapshot.state };
+        let InstanceState { window, pad, tuning, executor, resampling, .. } = std::mem::take(&mut inner.state);
+        inner.state = InstanceState { window, pad, tuning, executor, resampling, ..snapshot.state };
         (inner.missing_model, inner.load_error, inner.notice) = (snapshot.missing_model, None, snapshot.notice);
         self.restore_cabinet(inner, snapshot.cabinet);
         if same {
@@ -227,17 +227,26 @@ impl InstanceHandle {
     /// Returns the state that a project saves besides the parameters.
     #[must_use]
     pub fn state(&self) -> InstanceState {
-        let (selection, window, pad, executor, resampling) = {
+        let (selection, window, pad, tuning, executor, resampling) = {
             let inner = self.inner();
             // The audition is not part of the project.
             let before = inner.before_audition.clone();
-            let InstanceState { window, pad, executor, resampling, .. } = &inner.state;
+            let InstanceState { window, pad, tuning, executor, resampling, .. } = &inner.state;
             let selection = before.unwrap_or_else(|| inner.snapshot(self.cabinet_handover.file()));
-            (selection, *window, pad.clone(), *executor, *resampling)
+            (selection, *window, pad.clone(), tuning.clone(), *executor, *resampling)
         };
         let (compare, midi_controllers) = (self.compare_slots.state(), self.midi_bindings.bindings());
-        let mut state =
-            InstanceState { window, pad, executor, resampling, compare, midi_controllers, ..selection.to_state() };
+        let of_project = InstanceState {
+            window,
+            pad,
+            tuning,
+            executor,
+            resampling,
+            compare,
+            midi_controllers,
+            ..selection.to_state()
+        };
+        let mut state = of_project;
         if let Some(CompareState { other: Some(other), .. }) = &mut state.compare
             && other.selection.model.hash == state.model.hash
         {
@@ -262,6 +271,7 @@ impl InstanceHandle {
             let mut inner = self.inner();
             inner.state = state;
             self.restore_cabinet(&mut inner, None);
+            self.restore_tuning(&mut inner);
         }
         self.adopt_model(found);
     }

@@ -88,7 +88,7 @@ fn client() -> Result<MidiInput, String> {
         return Err("ALSA MIDI is missing: no /dev/snd/seq; load the kernel module snd-seq".into());
     }
     let mut client = MidiInput::new(NAME).map_err(|_| format!("{SYSTEM}: MIDI cannot be opened"))?;
-    client.ignore(Ignore::SysexAndActiveSense);
+    client.ignore(Ignore::ActiveSense);
     Ok(client)
 }
 

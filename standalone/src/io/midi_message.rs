@@ -2,23 +2,31 @@
 
 use std::time::Instant;
 
-/// MIDI message of up to three bytes. System-exclusive messages are not supported.
+/// Longest system-exclusive message that is understood, with its first and last byte: a reset.
+const MAX_SYS_EX: usize = 12;
+
+/// MIDI message of up to three bytes, or a short system-exclusive message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MidiMessage {
     /// Time of arrival.
     pub at: Instant,
-    bytes: [u8; 3],
+    bytes: [u8; MAX_SYS_EX],
     length: u8,
 }
 
 impl MidiMessage {
-    /// Creates a message of a status byte and up to two data bytes; `None` for anything else.
+    /// Creates a message of a status byte and up to two data bytes, or a whole system-exclusive message of up to 12 bytes;
+    /// `None` for anything else.
     pub fn new(at: Instant, message: &[u8]) -> Option<Self> {
-        let status = *message.first()?;
-        if message.len() > 3 || status < 0x80 || status == 0xF0 || status == 0xF7 {
+        let is_short = match *message.first()? {
+            0xF0 => message.len() <= MAX_SYS_EX && message.last() == Some(&0xF7),
+            0xF7 | ..0x80 => false,
+            _ => message.len() <= 3,
+        };
+        if !is_short {
             return None;
         }
-        let mut bytes = [0; 3];
+        let mut bytes = [0; MAX_SYS_EX];
         bytes[..message.len()].copy_from_slice(message);
         Some(Self { at, bytes, length: message.len() as u8 })
     }

@@ -165,7 +165,7 @@ mod tests {
         let mut sender = queues.sender().unwrap();
         queues.select_channels(0b101);
         let now = Instant::now();
-        let sent: [&[u8]; 9] = [
+        let sent: [&[u8]; 10] = [
             &[0x90, 1, 1],
             &[0x91, 2, 2],
             &[0xC2, 3],
@@ -174,7 +174,8 @@ mod tests {
             &[0xF0, 1, 0xF7],
             &[],
             &[0x40, 1],
-            &[0xF0, 1, 2, 3, 4, 0xF7],
+            &[0xF0, 1, 2, 3, 4],
+            &[0xF0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0xF7],
         ];
         for message in sent {
             sender.send(now, message);
@@ -184,7 +185,7 @@ mod tests {
             assert_eq!(frame, 0);
             played.push(message.bytes().to_vec());
         });
-        assert_eq!(played, [&[0x90, 1, 1][..], &[0xC2, 3], &[0xF8], &[0xF2, 4, 5]]);
+        assert_eq!(played, [&[0x90, 1, 1][..], &[0xC2, 3], &[0xF8], &[0xF2, 4, 5], &[0xF0, 1, 0xF7]]);
     }
 
     #[test]

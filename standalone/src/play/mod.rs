@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
 use ondes_engine::executor::ExecutorSelection;
-use ondes_engine::instrument::EventKind;
 use ondes_engine::model::Model;
 use ondes_engine::pipeline::{ControlSource, PipelineOptions, build_playable};
 use ondes_engine::realtime;
@@ -34,6 +33,7 @@ use crate::record::RecordingFormat;
 use crate::render::midi_score::MidiScore;
 use crate::terminal;
 use crate::trust::refuse_untrusted;
+use crate::tuning_arguments::TuningArguments;
 use crate::{help, interrupt, open_model};
 use played_time::PlayedTime;
 use status_line::StatusLine;
@@ -105,6 +105,9 @@ pub struct PlayArguments {
     /// Impulse response of a cabinet, up to 10 s (WAV, AIFF, FLAC …), or a bundled cabinet: 1x12, 2x12 or 4x12
     #[arg(long, value_name = "FILE|NAME")]
     cabinet: Option<PathBuf>,
+    /// Tuning of an instrument.
+    #[command(flatten)]
+    tuning: TuningArguments,
     /// Transpose all notes, -24 to 24 semitones
     #[arg(
         long,
@@ -242,7 +245,10 @@ fn prepare(arguments: &PlayArguments) -> anyhow::Result<Prepared> {
                 arguments.input.is_none(),
                 "{file}: a model that follows --input plays no notes; leave out one of them"
             );
-            playback = Some(Playback::Notes(Arc::new(MidiScore::read(Path::new(file), None, None)?)));
+            let settings = mixer.tracks().next().map(|(_, track)| track.parameters.player_parameters().midi);
+            let score = MidiScore::read(Path::new(file), None, None, &settings.unwrap_or_default())?;
+            score.damage().iter().for_each(|damage| terminal::warn(damage));
+            playback = Some(Playback::Notes(Arc::new(score)));
         }
         Some(port) => midi.ports = MidiPorts::Names(vec![port.clone()]),
         None => {}
@@ -268,6 +274,7 @@ fn check_session_options(arguments: &PlayArguments) -> anyhow::Result<()> {
         ("--input", arguments.input.is_some()),
         ("--control", !arguments.control.is_empty()),
         ("--cabinet", arguments.cabinet.is_some()),
+        ("--tuning", arguments.tuning.files().is_some()),
         ("--transpose", arguments.transpose != 0.0),
         ("--driver", arguments.driver != DriverArgument::Auto),
     ];
@@ -366,6 +373,7 @@ fn add_model_track(
     for setting in &arguments.control {
         set_control(track, setting)?;
     }
+    instance.set_tuning(arguments.tuning.files()).map_err(|reason| anyhow!("{reason}"))?;
     if let Some(path) = &arguments.cabinet {
         match open_model::bundled_cabinet(path)? {
             Some(bundled) => instance.choose_bundled_cabinet(bundled),
@@ -449,12 +457,10 @@ fn on_opened(playback: Option<Playback>, meter: Arc<MasterMeter>, played: Arc<Mu
         let Some(Playback::Notes(score)) = &playback else { return Ok(()) };
         let rate = f64::from(opened.sample_rate);
         let done = (before_s * rate) as u64;
-        let events = score.events(opened.sample_rate).map(|event| (event.at, event.kind));
-        let left: Vec<(u64, EventKind)> =
-            remaining_events(events, done).into_iter().map(|(at, kind)| (at - done, kind)).collect();
-        let slots: Vec<usize> = mixer.tracks().map(|(slot, _)| slot).collect();
-        slots.into_iter().for_each(|slot| mixer.set_score(slot, left.clone()));
-        Ok(())
+        mixer.set_scores(|settings| {
+            let events = score.track_events(settings, opened.sample_rate)?;
+            Ok(remaining_events(events, done).into_iter().map(|(at, kind)| (at - done, kind)).collect())
+        })
     })
 }
 

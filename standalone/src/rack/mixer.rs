@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use arrayvec::ArrayVec;
-use ondes_engine::instrument::EventKind;
+use ondes_engine::instrument::{EventKind, MidiSettings};
 use ondes_engine::realtime::Setup;
 use ondes_processor::library::FileReference;
+use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::product::Product;
 use ringbuf::traits::{Consumer, Producer, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};
@@ -188,6 +189,20 @@ impl Mixer {
         if let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) {
             track.score = score;
         }
+    }
+
+    /// Schedules a score on all tracks: `score` returns it for the settings of a track.
+    ///
+    /// # Errors
+    /// Returns the first error of `score`.
+    pub fn set_scores(
+        &mut self,
+        mut score: impl FnMut(&MidiSettings) -> anyhow::Result<Vec<(u64, EventKind)>>,
+    ) -> anyhow::Result<()> {
+        for track in self.tracks.iter_mut().flatten() {
+            track.score = score(&track.parameters.player_parameters().midi)?;
+        }
+        Ok(())
     }
 
     /// Creates the audio thread's half with all strips. `taps` are the master's and those of the tracks.
@@ -441,6 +456,7 @@ impl LoadedSession {
         let mut problems: Vec<String> = missing.map(|missing| missing.to_string()).collect();
         let cabinets = tracks.iter().filter_map(|track| track.instance.missing_cabinet());
         problems.extend(cabinets.map(|missing| missing.describe("cabinet")));
+        problems.extend(tracks.iter().filter_map(|track| track.instance.tuning_problem()));
         if session.tracks.len() > TRACKS {
             problems.push(format!("only the first {TRACKS} of {} tracks are played", session.tracks.len()));
         }

@@ -189,7 +189,10 @@ impl Strip {
         messages: &[(usize, MidiMessage)],
         transport: Option<Transport>,
     ) {
-        self.player.begin_block(&self.parameters.player_parameters());
+        let parameters = self.parameters.player_parameters();
+        self.player.begin_block(&parameters);
+        let Self { decoder, player, .. } = self;
+        decoder.set_settings(&parameters.midi, |kind| player.handle_event(0, kind));
         if let Some(transport) = transport {
             self.player.set_transport(transport);
         }
@@ -218,7 +221,7 @@ impl Strip {
     }
 
     fn handle_midi(&mut self, frame: usize, message: &MidiMessage) {
-        if message.channel().is_none_or(|channel| !self.accepts_channel(channel)) {
+        if !self.accepts_channel(message.channel()) {
             return;
         }
         let bytes = message.bytes();
@@ -243,8 +246,9 @@ impl Strip {
         self.play_event(frame, kind);
     }
 
-    fn accepts_channel(&self, channel: u8) -> bool {
-        self.routing.midi_channels >> (channel & 15) & 1 == 1
+    /// Returns whether the track plays events of a channel; those for all channels always.
+    fn accepts_channel(&self, channel: Option<u8>) -> bool {
+        channel.is_none_or(|channel| self.routing.midi_channels >> (channel & 15) & 1 == 1)
     }
 
     fn play_event(&mut self, frame: usize, kind: EventKind) {

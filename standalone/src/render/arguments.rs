@@ -3,14 +3,15 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use anyhow::{bail, ensure};
+use anyhow::{anyhow, bail, ensure};
 use clap::Args;
 use ondes_engine::chain::{Calibration, ChainSettings};
+use ondes_engine::instrument::{KeyTuning, MidiSettings};
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{ControlSource, InputChannels};
 use ondes_processor::choice;
 use ondes_processor::parameter::{
-    BLOCK_DC, CHANNELS, GATE, OUTPUT_LEVEL, OVERSAMPLING, REVERB, REVERB_TIME, SIZE, TONE, TONE_GAINS,
+    BEND_RANGE, BLOCK_DC, CHANNELS, GATE, MPE, OUTPUT_LEVEL, OVERSAMPLING, REVERB, REVERB_TIME, SIZE, TONE, TONE_GAINS,
 };
 
 use super::output_target::OutputTarget;
@@ -21,6 +22,7 @@ use crate::argument_parsers::{SECONDS, TRANSPOSE, number_in, parse_control};
 use crate::executor_arguments::{ExecutorArguments, ResamplingArgument};
 use crate::program_arguments::ProgramArguments;
 use crate::rack::session_file;
+use crate::tuning_arguments::TuningArguments;
 use crate::{help, memory};
 
 const EXAMPLES: &str = "\
@@ -129,6 +131,9 @@ pub struct RenderArguments {
     /// Cabinet and interface of a capture.
     #[command(flatten)]
     pub chain: ChainArguments,
+    /// Tuning of an instrument.
+    #[command(flatten)]
+    pub tuning: TuningArguments,
     /// Transpose all notes, -24 to 24 semitones
     #[arg(
         long,
@@ -205,6 +210,22 @@ impl RenderArguments {
         self.chain.cabinet.is_some()
             || self.chain_settings() != ChainSettings::default()
             || self.calibration() != Calibration::default()
+    }
+
+    /// Returns the settings with which MIDI files are decoded.
+    pub fn midi_settings(&self) -> MidiSettings {
+        MidiSettings {
+            bend_range_semitones: Some(self.parameters.value(BEND_RANGE)),
+            zone: choice::mpe_zone(self.parameters.value(MPE)),
+        }
+    }
+
+    /// Returns the tuning of the instrument.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be read.
+    pub fn key_tuning(&self) -> anyhow::Result<Option<KeyTuning>> {
+        self.tuning.files().map(|files| Ok(files.read().map_err(|error| anyhow!("{error}"))?)).transpose()
     }
 
     /// Returns the calibration of levels.

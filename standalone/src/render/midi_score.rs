@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::bail;
-use ondes_engine::instrument::{Event, EventKind, MidiFile, MidiSelection, Performance, TempoChange};
+use ondes_engine::instrument::{Event, EventKind, MidiFile, MidiSelection, MidiSettings, Performance, TempoChange};
 
 use crate::standard_input;
 use crate::terminal::sanitize;
@@ -12,16 +12,22 @@ use crate::terminal::sanitize;
 pub struct MidiScore {
     file: MidiFile,
     selection: MidiSelection,
+    settings: MidiSettings,
     name: String,
 }
 
 impl MidiScore {
-    /// Reads a MIDI file and selects a track or channel.
+    /// Reads a MIDI file, decoded with these settings, and selects a track or channel.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or the selection does not exist or has no notes.
-    pub fn read(path: &Path, track: Option<&str>, channel: Option<u8>) -> anyhow::Result<Self> {
-        let file = standard_input::read_midi(path)?;
+    pub fn read(
+        path: &Path,
+        track: Option<&str>,
+        channel: Option<u8>,
+        settings: &MidiSettings,
+    ) -> anyhow::Result<Self> {
+        let file = standard_input::read_midi(path, settings)?;
         let name = path.display().to_string();
         let selection = match (track, channel) {
             (Some(track), _) => match find_track(&file, track) {
@@ -39,7 +45,24 @@ impl MidiScore {
                 _ => bail!("{name}: the track has no notes; tracks with notes: {}", list_tracks(&file)),
             }
         }
-        Ok(Self { file, selection, name })
+        Ok(Self { file, selection, settings: *settings, name })
+    }
+
+    /// Returns the events of a whole file for a track with these settings, with their samples at a rate in Hz.
+    ///
+    /// # Errors
+    /// Returns an error if the file has to be read again and cannot be.
+    pub fn track_events(&self, settings: &MidiSettings, sample_rate: u32) -> anyhow::Result<Vec<(u64, EventKind)>> {
+        let as_pairs = |score: &Self| score.events(sample_rate).map(|event| (event.at, event.kind)).collect();
+        if *settings == self.settings {
+            return Ok(as_pairs(self));
+        }
+        Ok(as_pairs(&Self::read(Path::new(&self.name), None, None, settings)?))
+    }
+
+    /// Returns the warning about damage of the file, if any.
+    pub fn damage(&self) -> Option<String> {
+        self.file.warning.as_ref().map(|warning| format!("{}: {warning}", self.name))
     }
 
     /// Returns the events with their samples at a rate in Hz.
@@ -75,21 +98,8 @@ impl MidiScore {
 
     /// Returns warnings to print before rendering.
     pub fn warnings(&self, performance: Option<&Performance>, transpose: f32) -> Vec<String> {
-        let Self { file, name, .. } = self;
-        let played = |index: usize| match self.selection {
-            MidiSelection::Track(track) => track == index,
-            _ => true,
-        };
-        let tracks = file.tracks.iter().enumerate();
-        let damaged: Vec<String> = tracks
-            .filter(|(index, track)| played(*index) && !track.complete)
-            .map(|(index, _)| (index + 1).to_string())
-            .collect();
-        let mut warnings = Vec::new();
-        if !damaged.is_empty() {
-            let tracks = damaged.join(", ");
-            warnings.push(format!("{name}: track {tracks} is damaged; played up to the damage"));
-        }
+        let name = &self.name;
+        let mut warnings: Vec<String> = self.damage().into_iter().collect();
         let outside = self.notes_outside(performance, transpose);
         if let Some(performance) = performance.filter(|_| outside > 0) {
             let (low, high) = (note_name(performance.pitch_low), note_name(performance.pitch_high));

@@ -8,6 +8,7 @@ use ondes_engine::Kernels;
 use ondes_engine::chain::{Chain, ChainSettings, ImpulseFile, OutputLevel, TonePosition};
 use ondes_engine::dsp::cabinet::Cabinet;
 use ondes_engine::executor;
+use ondes_engine::instrument::{Event, KeyTuning};
 use ondes_engine::media::display_name;
 use ondes_engine::model::card::Levels;
 use ondes_engine::model::{Kind, Model};
@@ -97,7 +98,9 @@ impl<'a> ModelRenderer<'a> {
         let played = match &mut source_reader {
             RenderSource::Midi(score) => {
                 let tempos = if arguments.tempo.is_some() { &[] } else { score.tempos() };
-                render.play(score.events(sample_rate), tempos)?
+                let tuning = arguments.key_tuning()?;
+                let tuning = tuning.iter().flat_map(KeyTuning::events).map(|kind| Event { at: 0, kind });
+                render.play(tuning.chain(score.events(sample_rate)), tempos)?
             }
             RenderSource::Recording(recording) => render.play_recording(recording)?,
             RenderSource::Generated(seconds, prime) => {

@@ -3,14 +3,14 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use ondes_processor::parameter::{
-    BLOCK_DC, CHANNELS, GATE, OUTPUT_LEVEL, OVERSAMPLING, Parameter, ParameterId, ParameterKind, REVERB, REVERB_TIME,
-    SIZE, TONE, TONE_GAINS,
+    BEND_RANGE, BLOCK_DC, CHANNELS, GATE, MPE, OUTPUT_LEVEL, OVERSAMPLING, Parameter, ParameterId, ParameterKind,
+    REVERB, REVERB_TIME, SIZE, TONE, TONE_GAINS,
 };
 
 use crate::argument_parsers::number_in;
 
 /// Parameters that are flags of `ondes render`. A flag has the name, range, default, choices and help of its parameter.
-const FLAGS: [ParameterId; 12] = [
+const FLAGS: [ParameterId; 14] = [
     GATE,
     TONE_GAINS[0],
     TONE_GAINS[1],
@@ -23,6 +23,8 @@ const FLAGS: [ParameterId; 12] = [
     OVERSAMPLING,
     SIZE,
     OUTPUT_LEVEL,
+    BEND_RANGE,
+    MPE,
 ];
 
 /// Values of the flags that are given.
@@ -92,6 +94,7 @@ fn flag(parameter: &'static Parameter) -> Arg {
                 .value_name(match unit.as_str() {
                     "" => "SHARE",
                     "s" => "S",
+                    "st" => "SEMITONES",
                     _ => "DB",
                 })
                 .allow_negative_numbers(true)

@@ -7,9 +7,11 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{anyhow, bail, ensure};
+use ondes_engine::instrument::MidiSettings;
 use ondes_engine::model::Kind;
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{LoadStatus, Setup};
+use ondes_processor::parameter::{BEND_RANGE, MPE};
 use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::product::Product;
 use serde::Serialize;
@@ -234,11 +236,10 @@ impl Material {
     fn load(arguments: &RenderArguments, mixer: &mut Mixer, sample_rate: u32) -> anyhow::Result<Self> {
         let mut length = 0;
         if let Some(midi) = arguments.midi.first() {
-            let score = MidiScore::read(midi, None, None)?;
+            let score = MidiScore::read(midi, None, None, &MidiSettings::default())?;
+            score.damage().iter().for_each(|damage| terminal::warn(damage));
             length = score.end(sample_rate);
-            let events: Vec<_> = score.events(sample_rate).map(|event| (event.at, event.kind)).collect();
-            let slots: Vec<usize> = mixer.tracks().map(|(slot, _)| slot).collect();
-            slots.into_iter().for_each(|slot| mixer.set_score(slot, events.clone()));
+            mixer.set_scores(|settings| score.track_events(settings, sample_rate))?;
         }
         let input = match arguments.input.first() {
             Some(input) => Some(clip::decode(input, sample_rate, MAX_INPUTS).map_err(with_causes)?),
@@ -315,6 +316,9 @@ fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
         ("--resampling", arguments.resampling != ResamplingArgument::default()),
         ("--size", arguments.size() < 1.0),
         ("gate, tone, cabinet, reverb or levels", arguments.has_chain()),
+        ("--bend-range", arguments.parameters.given(BEND_RANGE).is_some()),
+        ("--mpe", arguments.parameters.given(MPE).is_some()),
+        ("--tuning", arguments.tuning.files().is_some()),
         ("--transpose", arguments.transpose != 0.0),
         ("--voices", arguments.voices.is_some()),
         ("--seed", arguments.seed != 0),

@@ -30,7 +30,10 @@ impl RenderSource {
             return Ok(Self::Generated(seconds, prime.transpose()?));
         }
         Ok(match arguments.source() {
-            ControlSource::Notes => Self::Midi(MidiScore::read(path, arguments.track.as_deref(), arguments.channel)?),
+            ControlSource::Notes => {
+                let settings = arguments.midi_settings();
+                Self::Midi(MidiScore::read(path, arguments.track.as_deref(), arguments.channel, &settings)?)
+            }
             ControlSource::AudioInput => {
                 let channels = match arguments.channels() {
                     // An instrument follows one sound, and a generator goes on from one.

@@ -7,6 +7,7 @@ use ondes_engine::model::{file, program};
 use ondes_engine::realtime::LoadStatus;
 use ondes_processor::cabinet;
 use ondes_processor::preset::{self, store};
+use ondes_processor::tuning;
 
 use super::InstanceViewModel;
 use super::model_list::ModelLocation;
@@ -15,10 +16,12 @@ use crate::command::FilePurpose;
 use crate::file_dialog::{DialogAnswer, DialogRequest, FileDialog, UNAVAILABLE};
 
 impl InstanceViewModel {
-    /// Opens a file by its extension: a preset, an impulse response if there is an audio input, or else a model.
+    /// Opens a file by its extension: a preset, a tuning, an impulse response if there is an audio input, or else a model.
     pub(super) fn open_file(&mut self, path: PathBuf) {
         if store::is_preset(&path) {
             self.open_preset(path);
+        } else if tuning::is_scale(&path) || tuning::is_keyboard_map(&path) {
+            self.instance.load_tuning(path);
         } else if self.accepts_audio_files() && cabinet::is_audio_file(&path) {
             self.load_cabinet(path);
         } else {
@@ -35,8 +38,11 @@ impl InstanceViewModel {
         let model_path = self.model.as_ref().and_then(|_| self.instance.state().model.path);
         let request = match purpose {
             FilePurpose::Model => DialogRequest {
-                title: "Open a model or a preset",
-                file_types: vec![("Models and presets", [models.1.as_slice(), &[preset::file::EXTENSION]].concat())],
+                title: "Open a model, a preset or a tuning",
+                file_types: vec![
+                    ("Models and presets", [models.1.as_slice(), &[preset::file::EXTENSION]].concat()),
+                    ("Tunings", vec![tuning::SCALE_EXTENSION, tuning::KEYBOARD_MAP_EXTENSION]),
+                ],
                 folder: model_path.as_deref().and_then(Path::parent).map(Path::to_owned),
                 ..DialogRequest::default()
             },

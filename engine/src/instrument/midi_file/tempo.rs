@@ -19,8 +19,7 @@ impl Division {
         // SMPTE: negated frame rate, then ticks per frame.
         let frames_per_s = match high.wrapping_neg() {
             29 => 30_000.0 / 1_001.0,
-            rate @ (24 | 25 | 30) => f64::from(rate),
-            _ => return None,
+            rate => f64::from(rate),
         };
         (low > 0).then_some(Self::PerSecond(frames_per_s * f64::from(low)))
     }
@@ -43,7 +42,7 @@ struct Segment {
 }
 
 /// 120 quarter notes per minute.
-const DEFAULT_US_PER_QUARTER: u32 = 500_000;
+pub(super) const DEFAULT_US_PER_QUARTER: u32 = 500_000;
 
 impl TempoMap {
     /// Creates a map from tempo changes, pairs of tick and microseconds per quarter note, in any order.
@@ -129,8 +128,10 @@ mod tests {
     fn divisions() {
         assert_eq!(Division::read(0x01, 0xE0), Some(Division::PerQuarter(480)));
         assert_eq!(Division::read(0xE7, 40), Some(Division::PerSecond(1_000.0)));
+        // Other frame rates are not in the standard, but clear.
+        assert_eq!(Division::read(0xC4, 10), Some(Division::PerSecond(600.0)));
         assert_eq!(Division::read(0xE3, 100), Some(Division::PerSecond(30_000.0 / 1_001.0 * 100.0)));
-        for (high, low) in [(0, 0), (0x80, 40), (0xE7, 0), (0xFF, 1)] {
+        for (high, low) in [(0, 0), (0xE7, 0)] {
             assert_eq!(Division::read(high, low), None);
         }
         let map = TempoMap::new(Division::PerSecond(1_000.0), vec![(0, 1)]);

@@ -30,7 +30,10 @@ fn two_tracks() -> Vec<u8> {
 fn running_status_tempo_and_names() {
     let midi = MidiFile::parse(&two_tracks()).unwrap();
     assert_eq!(midi.tracks.len(), 2);
-    assert_eq!(midi.tracks[1], MidiTrack { name: "Oboe".into(), notes: 2, channels: 1 << 2, complete: true });
+    assert_eq!(
+        midi.tracks[1],
+        MidiTrack { name: "Oboe".into(), notes: 2, channels: 1 << 2, complete: true, start_s: 0.0 }
+    );
     assert_eq!(midi.track_named("Oboe"), Some(1));
     let times: Vec<_> = midi.events.iter().map(|event| event.at_s).collect();
     assert_eq!(times, [0.0, 1.5, 1.5, 2.0]);
@@ -98,12 +101,11 @@ fn errors_are_one_line_and_name_the_file() {
         assert!(!error.contains('\n'));
         error.strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
     };
-    assert_eq!(message(b"La la la, a song in words."), "not a MIDI file: it does not begin with MThd");
-    assert_eq!(message(b""), "not a MIDI file: it does not begin with MThd");
+    assert_eq!(message(b"La la la, a song in words."), "not a MIDI file: it has no header (MThd)");
+    assert_eq!(message(b""), "not a MIDI file: it has no header (MThd)");
     assert_eq!(message(b"MThd\0\0\0\x06\0\x01"), "not a MIDI file: its header is cut short");
-    assert_eq!(message(&file(2, PPQ, &[&END])), "MIDI format 2 is not supported; expected 0 or 1");
     assert_eq!(message(&file(0, [0, 0], &[&END])), "not a MIDI file: its time division is invalid");
-    assert_eq!(message(&file(0, [0x80, 1], &[&END])), "not a MIDI file: its time division is invalid");
+    assert_eq!(message(&file(0, [0x80, 0], &[&END])), "not a MIDI file: its time division is invalid");
     assert_eq!(message(&file(0, PPQ, &[&END])), "contains no notes");
     let years = [&[0, 0x90, 60, 100][..], &[0xFF, 0xFF, 0xFF, 0x7F, 60, 0].repeat(9), &END].concat();
     assert_eq!(message(&file(0, [0, 1], &[&years])), "too large: more than 24 hours");
@@ -119,11 +121,12 @@ fn size_and_count_are_limited() {
 }
 
 #[test]
-fn a_damaged_track_is_played_up_to_the_damage() {
+fn a_track_that_is_cut_short_is_played_up_to_its_end() {
     let whole = two_tracks();
     // Note-off and end of track are missing.
     let midi = MidiFile::parse(&whole[..whole.len() - 7]).unwrap();
     assert!(!midi.tracks[1].complete);
+    assert_eq!(midi.warning.as_deref(), Some("the file is damaged: track 2 is cut short"));
     assert_eq!(midi.tracks[1].notes, 2);
     let balance: i32 = midi
         .events
@@ -135,6 +138,57 @@ fn a_damaged_track_is_played_up_to_the_damage() {
         })
         .sum();
     assert_eq!(balance, 0);
+}
+
+#[test]
+fn a_warning_says_what_was_skipped() {
+    let fault = [0xF4, 0, 0x90, 60, 0x80 | 9, 0, 0x80, 60, 64, 0];
+    let track = [&[0][..], &fault.repeat(3), &END[1..]].concat();
+    let bytes = [&file(1, PPQ, &[&track, &END])[..], b"junk that follows"].concat();
+    let midi = MidiFile::parse(&bytes).unwrap();
+    let expected = "the file is damaged: skipped 6 bytes of track 1 from byte 22; \
+        3 data bytes of track 1 above 127, read without the eighth bit; skipped 17 bytes after the tracks";
+    assert_eq!(midi.warning.as_deref(), Some(expected));
+    assert!(!midi.tracks[0].complete && midi.tracks[1].complete);
+    assert_eq!(MidiFile::parse(&two_tracks()).unwrap().warning, None);
+}
+
+#[test]
+fn a_file_may_be_cut_anywhere() {
+    let whole = two_tracks();
+    let notes = |midi: &MidiFile| midi.notes(MidiSelection::All);
+    let first_note = whole.len() - 14;
+    for length in 0..whole.len() {
+        match MidiFile::parse(&whole[..length]) {
+            Ok(midi) => {
+                assert!(length >= first_note && midi.warning.is_some(), "{length}");
+                assert!((1..=2).contains(&notes(&midi)), "{length}");
+                assert!(sane(&midi));
+            }
+            Err(error) => assert!(length < first_note, "{length}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn a_track_of_format_2_can_be_played_alone() {
+    let track = [&[0, 0x90, 60, 100, 96, 60, 0][..], &END].concat();
+    let midi = MidiFile::parse(&file(2, PPQ, &[&track, &track])).unwrap();
+    assert_eq!(midi.tracks[1].start_s, 0.5);
+    let at = |part| midi.events_at(48_000.0, part).map(|event| event.at).collect::<Vec<_>>();
+    assert_eq!(at(MidiSelection::All), [0, 24_000, 24_000, 48_000]);
+    assert_eq!(at(MidiSelection::Track(1)), [0, 24_000]);
+}
+
+#[test]
+fn tunings_and_resets_of_all_channels_are_in_every_part() {
+    let conductor = [&[0, 0xF0, 7, 0x7F, 0x7F, 4, 4, 0, 66, 0xF7][..], &END].concat();
+    let part = [&[0, 0x91, 60, 100, 96, 60, 0][..], &END].concat();
+    let midi = MidiFile::parse(&file(1, PPQ, &[&conductor, &part])).unwrap();
+    for selection in [MidiSelection::All, MidiSelection::Track(1), MidiSelection::Channel(1)] {
+        let first = midi.events_at(48_000.0, selection).next().map(|event| event.kind);
+        assert_eq!(first, Some(EventKind::MasterTuning { semitones: 2.0 }));
+    }
 }
 
 fn sane(midi: &MidiFile) -> bool {

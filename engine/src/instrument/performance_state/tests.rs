@@ -1,3 +1,4 @@
+use super::super::event::NoteChange;
 use super::super::performance::{Performance, PlayMode};
 use super::super::voices::{VoiceFrame, Voices};
 use super::*;
@@ -255,9 +256,10 @@ fn the_oldest_of_too_many_notes_is_forgotten() {
     // New voices accept the largest number of events at once.
     state.record(&Event { at: 1_000, kind: EventKind::Zone { manager: 15, members: 3 } });
     for channel in 0..16 {
-        for number in [1, 2, 7, 11, 64, 74] {
+        for number in [1, 2, 5, 7, 11, 37, 64, 65, 66, 67, 68, 74] {
             state.record(&control(1_000, channel, number, 1.0));
         }
+        state.record(&Event { at: 1_000, kind: EventKind::Tuning { channel, semitones: 1.0 } });
         state.record(&Event { at: 1_000, kind: EventKind::Bend { channel, semitones: 1.0 } });
         state.record(&Event { at: 1_000, kind: EventKind::Pressure { channel, value: 1.0 } });
         for key in 0..100 {
@@ -269,8 +271,14 @@ fn the_oldest_of_too_many_notes_is_forgotten() {
             state.record(&off(1_000, channel, key));
         }
     }
+    for key in 0..128 {
+        state.record(&Event { at: 1_000, kind: EventKind::KeyPitch { key, pitch: Some(50.5) } });
+    }
+    state.record(&Event { at: 1_000, kind: EventKind::MasterTuning { semitones: 1.0 } });
+    state.record(&Event { at: 1_000, kind: EventKind::MasterVolume { value: 0.5 } });
     let events = state.events();
-    assert_eq!(events.len(), PerformanceState::MAX_EVENTS - 1, "all but the lower zone");
+    // All but the lower zone, and a mode of each channel, which would release its keys.
+    assert_eq!(events.len(), PerformanceState::MAX_EVENTS - 1 - 16);
     assert!(!play(&plain(PlayMode::Poly), &events, 1_152, 1_153)[0].1.is_empty());
 }
 
@@ -289,4 +297,53 @@ fn vibrato_and_drift_continue_in_phase() {
     for ((_, expected), (_, found)) in expected[(now / u64::from(HOP)) as usize..].iter().zip(&found) {
         assert_eq!(sorted(expected), sorted(found));
     }
+}
+
+#[test]
+fn pedals_tunings_and_modes_are_restored() {
+    let tuned = Event { at: 0, kind: EventKind::KeyPitch { key: 60, pitch: Some(60.5) } };
+    let channel_tuning = Event { at: 10, kind: EventKind::Tuning { channel: 0, semitones: 2.0 } };
+    let master = Event { at: 20, kind: EventKind::MasterTuning { semitones: -1.0 } };
+    let mono = control(30, 1, controller::MONO, 0.0);
+    let sostenuto = control(200, 0, controller::SOSTENUTO, 1.0);
+    let events = [
+        tuned,
+        channel_tuning,
+        master,
+        mono,
+        on(100, 0, 60),
+        sostenuto,
+        on(300, 0, 64),
+        off(400, 0, 60),
+        off(500, 0, 64),
+        on(600, 1, 70),
+        on(700, 1, 72),
+        control(800, 1, controller::SOFT, 1.0),
+    ];
+    let state = state_after(&events);
+    let expected = [0, 1, 2, 3, 4, 5, 7, 9, 10, 11].map(|index| events[index]);
+    assert_eq!(state.events(), expected);
+    agree(&plain(PlayMode::Poly), &events, 19_200).unwrap();
+    // The pedal rises; a usual pitch need not be restored.
+    let usual = Event { at: 1_100, kind: EventKind::KeyPitch { key: 60, pitch: Some(60.0) } };
+    let later = [&events[..], &[control(1_000, 0, controller::SOSTENUTO, 0.0), usual]].concat();
+    let expected = [1, 2, 3, 9, 10, 11].map(|index| events[index]);
+    assert_eq!(state_after(&later).events(), expected);
+    let reset = Event { at: 2_000, kind: EventKind::SystemReset };
+    assert_eq!(state_after(&[&events[..], &[reset]].concat()).events(), [tuned]);
+}
+
+#[test]
+fn notes_of_one_key_are_restored_by_their_ids() {
+    let note = |at, id, change| Event { at, kind: EventKind::Note { id, channel: 0, key: 60, change } };
+    let tuning = NoteChange::Expression(NoteExpression::Tuning(3.0));
+    let events = [
+        note(0, 1, NoteChange::On(0.8)),
+        note(100, 2, NoteChange::On(0.8)),
+        note(200, 2, tuning),
+        note(300, 1, NoteChange::Off(0.5)),
+    ];
+    assert_eq!(state_after(&events).events(), events[1..3]);
+    agree(&plain(PlayMode::Poly), &events, 19_200).unwrap();
+    assert_eq!(state_after(&[&events[..], &[off(400, 0, 60)]].concat()).events(), []);
 }

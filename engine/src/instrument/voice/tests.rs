@@ -16,7 +16,7 @@ fn steady() -> Performance {
 }
 
 fn begin(performance: &Performance, at: u64, key: u8, velocity: f32, seed: u64) -> Voice {
-    Voice::new(performance, RATE, HOP, NoteStart { at, channel: 0, key, velocity, seed })
+    Voice::new(performance, RATE, HOP, NoteStart { at, channel: 0, key, pitch: f64::from(key), velocity, seed })
 }
 
 fn note(performance: &Performance, key: u8, velocity: f32) -> Voice {
@@ -141,14 +141,14 @@ fn retrigger_continues_the_level_and_slur_the_pitch() {
     voice.release(at_ms(500.0));
     let t = at_ms(560.0);
     let before = voice.control(t, &ChannelValues::REST);
-    voice.retrigger(t, 60, 0.5);
+    voice.retrigger(t, 60, 60.0, 0.5);
     let after = voice.control(t, &ChannelValues::REST);
     assert_eq!(before, after);
     assert_eq!(after.gain, 1.0);
 
     let t = at_ms(1_000.0);
     let before = voice.control(t, &ChannelValues::REST);
-    voice.slur(t, 67, Some(0.6), 50.0);
+    voice.slur(t, (67, 67.0), Some(0.6), 50.0);
     assert_eq!(voice.control(t, &ChannelValues::REST), before);
     let mut last = before.pitch;
     for ms in 1..=50 {
@@ -287,7 +287,7 @@ fn expression_can_be_set_per_note() {
     assert_eq!(moved(&mut voice, 0.0), 0.0);
     assert!((-9.0..-1.0).contains(&moved(&mut voice, 8.0)));
     assert!((moved(&mut voice, 100.0) + 12.04).abs() < 0.05);
-    voice.retrigger(t + at_ms(100.0), 60, 0.5);
+    voice.retrigger(t + at_ms(100.0), 60, 60.0, 0.5);
     assert!(moved(&mut voice, 900.0).abs() < 0.01);
 }
 

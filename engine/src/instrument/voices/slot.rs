@@ -2,6 +2,7 @@
 
 use super::super::channel::ChannelValues;
 use super::super::channels::Channels;
+use super::super::held_keys::is_addressed;
 use super::super::voice::{Hold, Voice};
 
 #[derive(Clone, Copy, Debug)]
@@ -9,6 +10,10 @@ pub(super) struct VoiceSlot {
     pub(super) state: SlotState,
     pub(super) voice: Voice,
     pub(super) modulation: ModulationSource,
+    /// The host's id of the note.
+    pub(super) id: Option<i32>,
+    /// Channel whose sostenuto pedal holds the note.
+    pub(super) sostenuto: Option<u8>,
     /// No frame has output this note yet.
     pub(super) pending: bool,
     pub(super) started_at: u64,
@@ -48,13 +53,31 @@ impl VoiceSlot {
         (self.voice.hold, self.started_at)
     }
 
-    /// Handles key up: the note is held by the pedal or released.
+    /// Returns whether an event for the note `id` of a key is for this note.
+    pub(super) fn is_addressed(&self, key: u8, id: Option<i32>) -> bool {
+        self.voice.key == key && is_addressed(self.id, id)
+    }
+
+    /// Handles key up: the note is held by a pedal or released.
     pub(super) fn key_up(&mut self, t: u64, channels: &Channels) {
-        if channels.pedal(self.voice.channel) {
-            self.voice.hold = Hold::Pedal;
-        } else {
+        self.voice.hold = Hold::Pedal;
+        self.pedal_up(t, channels);
+    }
+
+    /// Releases the note if only a pedal held it that is now up.
+    pub(super) fn pedal_up(&mut self, t: u64, channels: &Channels) {
+        let is_held = channels.pedal(self.voice.channel) || self.sostenuto.is_some();
+        if self.voice.hold == Hold::Pedal && !is_held {
             self.release(t, channels);
         }
+    }
+
+    /// Changes the note that the voice plays.
+    pub(super) fn assign(&mut self, key: u8, id: Option<i32>) {
+        if self.voice.key != key {
+            self.sostenuto = None;
+        }
+        self.id = id;
     }
 
     pub(super) fn release(&mut self, t: u64, channels: &Channels) {

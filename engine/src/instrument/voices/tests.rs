@@ -1,8 +1,11 @@
-use super::super::event::NoteExpression;
+use super::super::event::{NoteExpression, controller};
 use super::*;
 
+mod ids;
 mod mpe;
+mod pedals;
 mod random;
+mod tuning;
 
 const RATE: f64 = 48_000.0;
 const HOP: u32 = 192;
