@@ -6,7 +6,7 @@ use ondes_engine::Kernels;
 use ondes_engine::chain::ImpulseFile;
 use ondes_engine::dsp::cabinet::Cabinet;
 use ondes_engine::dsp::resample::StreamResampler;
-use ondes_engine::instrument::{MidiFile, MidiSelection};
+use ondes_engine::instrument::{KeyTuning, MidiFile, MidiSelection};
 use ondes_engine::media::Decoder;
 use ondes_engine::model::import::{self, rave};
 use ondes_engine::model::{Header, Kind, Model, ModelError, ModelFileError, file};
@@ -33,7 +33,10 @@ const PLAYED: usize = 600;
 fn mutated_files_give_an_error_or_play() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.ts");
-    run(vec![model(), graph(), capture(), archive(&path), midi(), recording(), cabinet()], INPUTS);
+    run(
+        vec![model(), graph(), capture(), archive(&path), midi(), scale(), keyboard_map(), recording(), cabinet()],
+        INPUTS,
+    );
 }
 
 /// Returns the message that a user sees.
@@ -124,7 +127,8 @@ fn archive(path: &Path) -> Format<'_> {
 }
 
 fn midi() -> Format<'static> {
-    let seeds = files(&checkout().join("assets/demo"), ".mid");
+    let mut seeds = files(&checkout().join("assets/demo"), ".mid");
+    seeds.extend(files(&checkout().join("tests/conformance/midi"), ".mid"));
     Format::new("midi", Syntax::Binary, seeds, |bytes| {
         let file = MidiFile::parse(bytes).map_err(|error| error.to_string())?;
         let part = MidiSelection::default();
@@ -134,6 +138,25 @@ fn midi() -> Format<'static> {
         });
         assert!(file.notes(part) <= first && file.key_range(part).is_none_or(|(low, high)| low <= high), "{last}");
         Ok(())
+    })
+}
+
+const SCALE: &[u8] = b"! just.scl\n!\nJust intonation\n 7\n!\n 9/8\n 386.31 cents\n 4/3\n 3/2\n 5/3\n 15/8\n 2\n";
+const KEYBOARD_MAP: &[u8] = b"! white.kbm\n7\n0\n127\n60\n69\n440.0\n7\n0\n1\nx\n2\n3\n4\n5\n";
+
+fn check_tuning(tuning: KeyTuning) {
+    assert!((0..128).filter_map(|key| tuning.pitch(key)).all(f32::is_finite), "not a pitch");
+}
+
+fn scale() -> Format<'static> {
+    Format::new("scale", Syntax::Text, vec![SCALE.to_vec()], |bytes| {
+        KeyTuning::parse(bytes, Some(KEYBOARD_MAP)).map(check_tuning).map_err(|error| error.to_string())
+    })
+}
+
+fn keyboard_map() -> Format<'static> {
+    Format::new("keyboard_map", Syntax::Text, vec![KEYBOARD_MAP.to_vec()], |bytes| {
+        KeyTuning::parse(SCALE, Some(bytes)).map(check_tuning).map_err(|error| error.to_string())
     })
 }
 

@@ -11,4 +11,5 @@ mod generators;
 mod hostile_models;
 mod latency;
 mod latents;
+mod midi_files;
 mod streaming;
