@@ -19,13 +19,15 @@ use crate::preset::state;
 /// The effect.
 pub struct OndesFx {
     core: PluginCore,
+    /// Channels of the main input.
+    inputs: usize,
 }
 
 impl Default for OndesFx {
     fn default() -> Self {
         let core = PluginCore::new(Product::Effect);
         core.instance.has_side_chain.store(true, Relaxed);
-        Self { core }
+        Self { core, inputs: 2 }
     }
 }
 
@@ -45,6 +47,12 @@ impl Plugin for OndesFx {
         AudioIOLayout {
             main_input_channels: NonZeroU32::new(1),
             main_output_channels: NonZeroU32::new(1),
+            aux_input_ports: &[new_nonzero_u32(1)],
+            ..AudioIOLayout::const_default()
+        },
+        AudioIOLayout {
+            main_input_channels: NonZeroU32::new(1),
+            main_output_channels: NonZeroU32::new(2),
             aux_input_ports: &[new_nonzero_u32(1)],
             ..AudioIOLayout::const_default()
         },
@@ -79,8 +87,8 @@ impl Plugin for OndesFx {
         config: &BufferConfig,
         context: &mut impl ActivateContext<Self>,
     ) -> bool {
-        let is_stereo = layout.main_input_channels.is_some_and(|channels| channels.get() > 1);
-        let latency = self.core.activate(config, ControlSource::AudioInput, is_stereo);
+        self.inputs = layout.main_input_channels.map_or(0, |channels| channels.get() as usize);
+        let latency = self.core.activate(config, ControlSource::AudioInput, self.inputs > 1);
         latency.map(|samples| context.set_latency_samples(samples)).is_some()
     }
 
@@ -97,13 +105,18 @@ impl Plugin for OndesFx {
         // Effect and codec models always process the track.
         let follows = self.core.parameters.follows_side_chain() && !self.core.instance.uses_audio_input();
         let side_chain = aux.inputs.first().filter(|_| follows);
-        // The framework processes in place: the buffer holds the input.
-        let feed = |player: &mut Player, both: &mut Buffer| match side_chain {
-            Some(side_chain) => {
-                player.set_input(side_chain.as_slice_immutable());
-                player.set_track(both.as_slice_immutable());
+        let inputs = self.inputs;
+        // The framework processes in place: the buffer holds the input in its first channels.
+        let feed = |player: &mut Player, both: &mut Buffer| {
+            let both = both.as_slice_immutable();
+            let track = &both[..both.len().min(inputs)];
+            match side_chain {
+                Some(side_chain) => {
+                    player.set_input(side_chain.as_slice_immutable());
+                    player.set_track(track);
+                }
+                None => player.set_input(track),
             }
-            None => player.set_input(both.as_slice_immutable()),
         };
         self.core.process(context, ControlSource::AudioInput, feed, buffer)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use nice_plug::prelude::*;
 use ondes_engine::panics::contain;
 use ondes_engine::pipeline::{ControlSource, InputChannels};
-use ondes_engine::realtime::{Driven, Driver, Setup};
+use ondes_engine::realtime::{Driven, Driver, Setup, SetupError};
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::player::Player;
@@ -31,6 +31,8 @@ pub struct PluginCore {
     /// Repaints the window, which does not repaint by itself in silence.
     pub redraw: RedrawFlag,
     player: Option<Player>,
+    /// The engine refused the host's sample rate: the output is the input.
+    passes_through: bool,
     notes: NoteEventDecoder,
     driver: Driver,
     source: ControlSource,
@@ -68,6 +70,7 @@ impl PluginCore {
             parameters,
             redraw,
             player: None,
+            passes_through: false,
             notes: NoteEventDecoder::default(),
             driver: Driver::Auto,
             source: product.source(),
@@ -78,9 +81,10 @@ impl PluginCore {
     }
 
     /// Prepares playback; `has_stereo_input` says that the input has two channels. Returns the latency in host samples;
-    /// `None` if the engine refuses the host's sample rate or block size, or after a panic, which is a bug.
+    /// `None` if the engine refuses the host's block size, or after a panic, which is a bug. At a sample rate that the
+    /// engine refuses, which the status then tells, the input passes unchanged.
     pub fn activate(&mut self, config: &BufferConfig, source: ControlSource, has_stereo_input: bool) -> Option<u32> {
-        self.player = None;
+        (self.player, self.passes_through) = (None, false);
         contain(|| self.start(config, source, has_stereo_input)).unwrap_or_else(|reason| {
             self.instance.report_playback_failure(reason);
             None
@@ -112,7 +116,14 @@ impl PluginCore {
         session_controller.set_non_realtime(config.process_mode == ProcessMode::Offline);
         // An offline bounce must start with the project's model.
         self.instance.wait_until_loaded(MODEL_TIMEOUT);
-        let session = session_controller.activate(setup).ok()?;
+        let session = match session_controller.activate(setup) {
+            Ok(session) => session,
+            Err(SetupError::Rate(_)) => {
+                self.passes_through = true;
+                return Some(0);
+            }
+            Err(SetupError::Block(_)) => return None,
+        };
         if session_controller.health().is_some_and(|health| health.driven != Driven::Inline) {
             self.worker_configuration = Some(configuration);
         }
@@ -144,7 +155,9 @@ impl PluginCore {
     where
         P: Plugin<SysExMessage = SysEx>,
     {
-        let Some(player) = &mut self.player else { return ProcessStatus::Error("not active") };
+        let Some(player) = &mut self.player else {
+            return if self.passes_through { ProcessStatus::Normal } else { ProcessStatus::Error("not active") };
+        };
         player.contain(|player| {
             let parameters = self.parameters.player_parameters();
             player.begin_block(&parameters);

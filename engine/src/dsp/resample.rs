@@ -17,8 +17,8 @@ use polyphase::PolyphaseResampler;
 
 use super::level::copy_limited;
 
-/// Supported rates, Hz.
-const RATES_HZ: std::ops::RangeInclusive<u32> = 1_000..=1_000_000;
+/// Supported rates, Hz. Steinberg's validator tries up to 1,234,568 Hz.
+pub(crate) const RATES_HZ: std::ops::RangeInclusive<u32> = 1_000..=2_000_000;
 
 /// Samples that pass unchanged at a time.
 const CHUNK: usize = 256;
@@ -61,7 +61,7 @@ impl Resampling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResampleError {
     /// A rate is not supported.
-    #[error("cannot convert from {from} Hz to {to} Hz; rates must be from 1000 Hz to 1000000 Hz")]
+    #[error("cannot convert from {from} Hz to {to} Hz; rates must be from 1000 Hz to 2000000 Hz")]
     Rate {
         /// Input rate in Hz.
         from: u32,
@@ -119,7 +119,7 @@ impl StreamResampler {
     ///
     /// # Errors
     ///
-    /// Returns [`ResampleError`] if a rate is not between 1 kHz and 1 MHz.
+    /// Returns [`ResampleError`] if a rate is not between 1 kHz and 2 MHz.
     pub fn new(rate_in: u32, rate_out: u32) -> Result<Self, ResampleError> {
         check(rate_in, rate_out)?;
         let converter = if rate_in == rate_out {
@@ -135,7 +135,7 @@ impl StreamResampler {
     ///
     /// # Errors
     ///
-    /// Returns [`ResampleError`] if a rate is not between 1 kHz and 1 MHz.
+    /// Returns [`ResampleError`] if a rate is not between 1 kHz and 2 MHz.
     ///
     /// # Examples
     /// ```
@@ -158,7 +158,7 @@ impl StreamResampler {
     ///
     /// # Errors
     ///
-    /// Returns [`ResampleError`] if a rate is not between 1 kHz and 1 MHz.
+    /// Returns [`ResampleError`] if a rate is not between 1 kHz and 2 MHz.
     pub(crate) fn low_latency_after(
         rate_in: u32,
         rate_out: u32,
@@ -286,7 +286,7 @@ impl StreamResampler {
 ///
 /// # Errors
 ///
-/// Returns [`ResampleError`] if a rate is not between 1 kHz and 1 MHz.
+/// Returns [`ResampleError`] if a rate is not between 1 kHz and 2 MHz.
 pub fn resample(input: &[f32], rate_in: u32, rate_out: u32) -> Result<Vec<f32>, ResampleError> {
     let mut resampler = StreamResampler::new(rate_in, rate_out)?;
     let mut ahead = resampler.latency();

@@ -77,9 +77,10 @@ impl SessionController {
     /// half is disconnected. Blocks until the model is built; [`SessionController::status`] tells whether that failed.
     ///
     /// # Errors
-    /// Returns [`SetupError`] for an unsupported sample rate or an empty block.
+    /// Returns [`SetupError`], also as the status, for an unsupported sample rate or an empty block.
     pub fn activate(&self, setup: Setup) -> Result<Session, SetupError> {
-        let link = Arc::new(SessionLink::new(setup.validated()?));
+        let refuse = |error: &SetupError| self.0.state().status = LoadStatus::Failed(error.to_string());
+        let link = Arc::new(SessionLink::new(setup.validated().inspect_err(refuse)?));
         let (retired_in, retired) = HeapRb::new(RETIRED).split();
         let (mut state, built) = self.0.build_first(&link);
         link.non_realtime.store(state.non_realtime, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{from_ref, null};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 use clap_sys::ext::note_ports::CLAP_EXT_NOTE_PORTS;
 use clap_sys::ext::params::{CLAP_EXT_PARAMS, clap_param_info, clap_plugin_params};
@@ -22,9 +22,13 @@ use clap_sys::process::{CLAP_PROCESS_ERROR, clap_process, clap_process_status};
 use nice_assert_no_alloc::assert_no_alloc;
 use nice_plug::prelude::ClapPlugin;
 use nice_plug::wrapper::clap::Wrapper;
+use ondes_engine::sync::lock;
 use ondes_processor::parameter::{Parameter, ParameterId};
 use ondes_processor::product::Product;
 
+use super::audio_ports::{self, AudioPorts};
+use super::block_buffers::{BlockBuffers, MAX_PIECE};
+use super::block_events::BlockEvents;
 use super::converted_events::ConvertedEvents;
 use super::deferred_rescan::DeferredRescan;
 use super::host_notices::HostNotices;
@@ -32,7 +36,7 @@ use super::inactive_changes::InactiveChanges;
 use super::main_thread_timer::{self, MainThreadTimer};
 use super::midi_learn_events::{AutomatableParameter, MidiLearnEvents};
 use super::parameter_list::{HostScale, ParameterList};
-use super::plugin_wrapper::{PluginWrapper, RequestInstance, framework_params};
+use super::plugin_wrapper::{Block, PluginWrapper, RequestInstance, framework_params};
 use super::{note_extensions, params_extension};
 use crate::preset::{preset_load, state_as_preset};
 
@@ -73,6 +77,7 @@ pub unsafe fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(host: *con
         destroy: Some(destroy),
         activate: Some(activate),
         deactivate: Some(deactivate),
+        reset: Some(reset),
         process: Some(process),
         get_extension: Some(get_extension),
         on_main_thread: Some(on_main_thread),
@@ -94,6 +99,8 @@ pub unsafe fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(host: *con
         notices,
         inactive_changes: InactiveChanges::default(),
         timer: MainThreadTimer::default(),
+        audio_ports: AudioPorts::of::<P>(),
+        block: Mutex::new(None),
         learn_events,
         deferred_rescan,
     };
@@ -190,6 +197,9 @@ unsafe extern "C" fn get_extension(plugin: *const clap_plugin, id: *const c_char
     if name == CLAP_EXT_PARAMS {
         return params_extension::extension();
     }
+    if let Some(extension) = audio_ports::extension(name) {
+        return extension;
+    }
     if wrapper.instance.product == Product::Instrument {
         if name == CLAP_EXT_NOTE_PORTS {
             return note_extensions::note_ports();
@@ -224,9 +234,15 @@ unsafe extern "C" fn activate(
 ) -> bool {
     // SAFETY: the host passes the pointer that `create` returned.
     let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else { return false };
-    let Some(activate) = wrapper.inner.activate else { return false };
+    let Some(activate) = wrapper.inner.activate.filter(|_| sample_rate.is_finite() && sample_rate > 0.0) else {
+        return false;
+    };
+    let Some(layout) = wrapper.select_layout() else { return false };
+    let longest = max_frames_count.min(MAX_PIECE);
     // SAFETY: the framework uses only `plugin_data`, which is its own.
-    let active = unsafe { activate(plugin, sample_rate, min_frames_count, max_frames_count) };
+    let active = unsafe { activate(plugin, sample_rate, min_frames_count.min(longest), longest) };
+    let buffers = active.then(|| BlockBuffers::new(layout, longest as usize));
+    *lock(&wrapper.block) = buffers.map(|buffers| Block { buffers, events: BlockEvents::default() });
     wrapper.inactive_changes.set_active(active);
     active
 }
@@ -234,6 +250,7 @@ unsafe extern "C" fn activate(
 unsafe extern "C" fn deactivate(plugin: *const clap_plugin) {
     // SAFETY: the host passes the pointer that `create` returned.
     let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else { return };
+    *lock(&wrapper.block) = None;
     if let Some(deactivate) = wrapper.inner.deactivate {
         // SAFETY: the framework uses only `plugin_data`, which is its own.
         unsafe { deactivate(plugin) };
@@ -241,24 +258,75 @@ unsafe extern "C" fn deactivate(plugin: *const clap_plugin) {
     wrapper.inactive_changes.set_active(false);
 }
 
+unsafe extern "C" fn reset(plugin: *const clap_plugin) {
+    // SAFETY: the host passes the pointer that `create` returned.
+    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else { return };
+    if let Ok(mut block) = wrapper.block.try_lock()
+        && let Some(block) = &mut *block
+    {
+        block.events.clear();
+    }
+    if let Some(reset) = wrapper.inner.reset {
+        // SAFETY: the framework uses only `plugin_data`, which is its own.
+        unsafe { reset(plugin) };
+    }
+}
+
 unsafe extern "C" fn process(plugin: *const clap_plugin, block: *const clap_process) -> clap_process_status {
     // SAFETY: the host passes the pointer that `create` returned.
     let wrapper = unsafe { PluginWrapper::of(plugin) };
     // SAFETY: the host passes a valid block, or null.
     let (Some(wrapper), Some(host_block)) = (wrapper, unsafe { block.as_ref() }) else { return CLAP_PROCESS_ERROR };
+    let Ok(mut block) = wrapper.block.try_lock() else { return CLAP_PROCESS_ERROR };
+    let Some(Block { buffers, events }) = &mut *block else { return CLAP_PROCESS_ERROR };
+    let frames = host_block.frames_count;
+    let mut start = 0_u32;
+    events.begin();
+    loop {
+        let longest = frames.min(start.saturating_add(buffers.capacity() as u32));
+        // SAFETY: the host's list is null, or valid for this block.
+        let end = assert_no_alloc(|| unsafe { events.take(host_block.in_events, start, longest, frames) });
+        let (first, length) = (start as usize, (end - start) as usize);
+        // SAFETY: the host's pointers are null, or valid for this block.
+        assert_no_alloc(|| unsafe { buffers.read(host_block, first, length) });
+        let (input, output) = (events.input(), events.output(host_block.out_events));
+        let output = output.list();
+        let piece = clap_process {
+            in_events: &raw const input,
+            out_events: if host_block.out_events.is_null() { null() } else { &raw const output },
+            // Without a position, playback continues.
+            transport: if start == 0 { host_block.transport } else { null() },
+            ..buffers.piece(host_block, length)
+        };
+        // SAFETY: audio and lists of the piece live longer than this call.
+        let status = unsafe { process_piece(wrapper, &piece) };
+        events.finish(end - start);
+        // SAFETY: as above.
+        assert_no_alloc(|| unsafe { buffers.write(host_block, first, length) });
+        if end == frames || status == CLAP_PROCESS_ERROR {
+            return status;
+        }
+        start = end;
+    }
+}
+
+/// Processes a piece of a block, whose audio and events are as announced.
+///
+/// # Safety
+/// Audio and lists are valid; the list of output events may be null.
+unsafe fn process_piece(wrapper: &PluginWrapper, block: &clap_process) -> clap_process_status {
     let Some(process) = wrapper.inner.process else { return CLAP_PROCESS_ERROR };
     // SAFETY: CLAP lets one thread at a time process, and nothing else accesses this cell.
     let learn_events = unsafe { &mut *wrapper.learn_events.get() };
-    // SAFETY: the host's lists are valid for this block.
-    let begin =
-        || unsafe { learn_events.begin(&wrapper.instance.midi_bindings, host_block.in_events, host_block.out_events) };
+    // SAFETY: guaranteed by the caller.
+    let begin = || unsafe { learn_events.begin(&wrapper.instance.midi_bindings, block.in_events, block.out_events) };
     let any_learned = assert_no_alloc(begin);
     let learn_events = &*learn_events;
     let (merged_input, merged_output) = (learn_events.input(), learn_events.output());
     let (input, output) = if any_learned {
-        (&raw const merged_input, if host_block.out_events.is_null() { null() } else { &raw const merged_output })
+        (&raw const merged_input, if block.out_events.is_null() { null() } else { &raw const merged_output })
     } else {
-        (host_block.in_events, host_block.out_events)
+        (block.in_events, block.out_events)
     };
     // SAFETY: the lists are null, or valid for this block.
     let events = unsafe { ConvertedEvents::new(&wrapper.parameters, &wrapper.instance, input, output) };
@@ -266,19 +334,19 @@ unsafe extern "C" fn process(plugin: *const clap_plugin, block: *const clap_proc
     let converted = clap_process {
         in_events: if input.is_null() { null() } else { &raw const converted_input },
         out_events: if output.is_null() { null() } else { &raw const converted_output },
-        ..*host_block
+        ..*block
     };
     // SAFETY: the framework uses only `plugin_data`, which is its own; our lists live longer than this call.
-    let status = unsafe { process(plugin, &raw const converted) };
+    let status = unsafe { process(&raw const wrapper.plugin, &raw const converted) };
     if any_learned {
         assert_no_alloc(|| learn_events.report_until(u32::MAX));
     }
     if let Some(deferred) = &wrapper.deferred_rescan {
         let ids = learn_events.parameters().iter().map(|parameter| parameter.id);
         let values = ids.filter_map(|id| Some((id, wrapper.parameter_value(id)?)));
-        let last = host_block.frames_count.saturating_sub(1);
-        // SAFETY: the host's list is valid for this block.
-        assert_no_alloc(|| unsafe { deferred.push_values(last, host_block.out_events, values) });
+        let last = block.frames_count.saturating_sub(1);
+        // SAFETY: guaranteed by the caller.
+        assert_no_alloc(|| unsafe { deferred.push_values(last, block.out_events, values) });
     }
     wrapper.finish_block(status)
 }

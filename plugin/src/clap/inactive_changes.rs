@@ -23,12 +23,17 @@ impl InactiveChanges {
     pub fn set_active(&self, active: bool) {
         self.active.store(active, Relaxed);
     }
+
+    /// Returns whether the host has activated the plugin.
+    pub fn is_active(&self) -> bool {
+        self.active.load(Relaxed)
+    }
 }
 
 impl PluginWrapper {
     /// Applies the queued changes if the plugin is inactive. On the main thread, on which CLAP allows that then.
     pub(crate) fn apply_inactive_changes(&self) {
-        if self.inactive_changes.active.load(Relaxed) {
+        if self.inactive_changes.is_active() {
             return;
         }
         // SAFETY: the framework's plugin is alive.

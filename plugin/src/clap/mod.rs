@@ -7,7 +7,13 @@
 //! call back ([`main_thread_timer`]). [`callbacks`] are the wrapper's
 //! own CLAP functions, [`inactive_changes`] keeps the window working without audio, [`entry`] is the factory, and
 //! [`vst3`] exports the VST3 that wraps all of it.
+//!
+//! What a host passes to `process` is checked here, once for both formats: [`audio_ports`] announces any mixture of mono
+//! and stereo, [`block_buffers`] takes whatever channels come, and [`block_events`] puts the events in order.
 
+pub mod audio_ports;
+pub mod block_buffers;
+pub mod block_events;
 pub mod callbacks;
 pub mod converted_events;
 pub mod deferred_rescan;

@@ -5,7 +5,7 @@
 //! differ.
 
 use std::cell::UnsafeCell;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 use clap_sys::ext::params::{CLAP_EXT_PARAMS, clap_plugin_params};
 use clap_sys::ext::state::{CLAP_EXT_STATE, clap_plugin_state};
@@ -14,6 +14,9 @@ use clap_sys::plugin::clap_plugin;
 use clap_sys::process::{CLAP_PROCESS_CONTINUE, CLAP_PROCESS_SLEEP, clap_process_status};
 use ondes_processor::instance::InstanceHandle;
 
+use super::audio_ports::AudioPorts;
+use super::block_buffers::BlockBuffers;
+use super::block_events::BlockEvents;
 use super::deferred_rescan::DeferredRescan;
 use super::host_notices::HostNotices;
 use super::inactive_changes::InactiveChanges;
@@ -58,10 +61,21 @@ pub struct PluginWrapper {
     pub(super) inactive_changes: InactiveChanges,
     /// Used by the main thread only.
     pub(super) timer: MainThreadTimer,
+    /// Channels of the audio ports. Used by the main thread only.
+    pub(super) audio_ports: AudioPorts,
+    /// The audio thread's buffers while the plugin is active. That thread only tries the lock: a host that deactivates
+    /// during a block gets an error.
+    pub(super) block: Mutex<Option<Block>>,
     /// Used by the audio thread only.
     pub(super) learn_events: UnsafeCell<MidiLearnEvents>,
     /// Set for hosts that deadlock on a parameter rescan during a state load. The framework holds it as its host.
     pub(crate) deferred_rescan: Option<Box<DeferredRescan>>,
+}
+
+/// Audio and events of a piece of a block.
+pub struct Block {
+    pub(super) buffers: BlockBuffers,
+    pub(super) events: BlockEvents,
 }
 
 impl PluginWrapper {

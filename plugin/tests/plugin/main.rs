@@ -3,6 +3,7 @@
 #[cfg(target_os = "linux")]
 mod ardour;
 mod behaviour;
+mod buses;
 mod codec;
 mod fuzz;
 mod generator;

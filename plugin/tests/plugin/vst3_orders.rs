@@ -191,10 +191,12 @@ fn interruptions_silence_at_once() {
     }
 }
 
+/// Among them those of Steinberg's validator, up to 1,234,567.8 Hz.
 #[test]
-fn any_sample_rate_from_1_khz_to_1_mhz_activates() {
+fn any_sample_rate_from_1_khz_to_2_mhz_activates() {
+    let rates = [1_000.0, 1_234.567_8, 8_000.0, 11_025.0, 22_050.5, 192_000.0, 768_000.0, 1_234_567.8, 2_000_000.0];
     for mut instance in instances() {
-        for sample_rate in [1_000.0, 1_234.567_8, 22_050.0, 192_000.0, 768_000.0, 1_000_000.0] {
+        for sample_rate in rates {
             assert!(instance.activate(sample_rate, 1_024), "{sample_rate} Hz");
             instance.set_processing(true);
             let sound: Vec<f32> = (0..8)
@@ -207,6 +209,31 @@ fn any_sample_rate_from_1_khz_to_1_mhz_activates() {
             instance.set_processing(false);
             instance.set_active(false);
         }
+    }
+}
+
+/// Nothing is played at such rates, but a host's track goes on.
+#[test]
+fn the_input_passes_at_other_sample_rates() {
+    let input = sine(1_024, 0.3);
+    for (index, mut instance) in instances().into_iter().enumerate() {
+        for sample_rate in [0.5, 100.0, 2_822_400.0, 11_289_600.0, 1e12] {
+            assert!(instance.activate(sample_rate, 1_024), "{sample_rate} Hz");
+            instance.set_processing(true);
+            let sound = instance.process(&input, vec![note_on(0, 60, 0.8)], None);
+            assert!(if index == 0 { energy(&sound) == 0.0 } else { sound == input }, "{sample_rate} Hz");
+            instance.set_processing(false);
+            instance.set_active(false);
+        }
+        // The next activation plays again.
+        assert!(instance.activate(48_000.0, 1_024));
+        instance.set_processing(true);
+        let play = |events| instance.process(&input, events, None);
+        let sound: Vec<f32> =
+            (0..20).flat_map(|at| play(if at == 0 { vec![note_on(0, 60, 0.8)] } else { Vec::new() })).collect();
+        assert!(energy(&sound) > 1e-6 && sound[..1_024] != input[..]);
+        instance.set_processing(false);
+        instance.set_active(false);
     }
 }
 

@@ -232,8 +232,11 @@ fn every_sample_rate_plays() {
                 assert!(is_finite(&plugin.process(&events, &input, false)), "{id} at {sample_rate} Hz");
             }
         }
-        for sample_rate in [0.0, -48_000.0, f64::NAN, f64::INFINITY, 10.0, 1e9] {
+        for sample_rate in [0.0, -48_000.0, f64::NAN, f64::INFINITY] {
             assert!(!plugin.activate(sample_rate, 512), "{id} at {sample_rate} Hz");
+        }
+        for sample_rate in [10.0, 1e9] {
+            assert!(plugin.activate(sample_rate, 512), "{id} passes its input at {sample_rate} Hz");
         }
         assert!(plugin.activate(48_000.0, 512));
     }
