@@ -3,8 +3,8 @@
 //! [`setup`] installs what building needs. [`demo`] renders the bundled session and draws it: [`sound`] reads the
 //! audio, [`picture`] draws it with [`ondes_canvas`]. [`bundle`] packs the plugin for
 //! DAWs, with [`vst3_presets`] and the licences of what it contains ([`notices`]). [`docs`] builds the book and checks
-//! every link with [`markdown`]. [`train`] makes the bundled models again, [`mod@test`] runs all tests, [`exporters`]
-//! those with models of other projects' exporters, [`fuzz`] reads damaged files, [`gpu`] checks libtorch on a GPU. All
+//! every link with [`markdown`]. [`train`] makes the bundled models again, [`mod@test`] runs all tests, among them
+//! those of [`pedalboard`], [`exporters`] those with models of other projects' exporters, [`fuzz`] reads damaged files, [`gpu`] checks libtorch on a GPU. All
 //! of them run other programs through [`process`].
 
 #![forbid(unsafe_code)]
@@ -17,6 +17,7 @@ mod fuzz;
 mod gpu;
 mod markdown;
 mod notices;
+mod pedalboard;
 mod picture;
 mod process;
 mod setup;
@@ -46,7 +47,7 @@ enum Command {
         /// Prepares training instead: a compiler and libtorch (downloads 0.55 GB once, keeps 0.5 GB).
         #[arg(long)]
         torch: bool,
-        /// Prepares everything that tests need: also Xvfb, Ardour and jackd (0.6 GB).
+        /// Prepares everything that tests need: also Xvfb, Ardour, jackd and pip (0.6 GB).
         #[arg(long)]
         tests: bool,
     },

@@ -31,7 +31,7 @@ struct Tool {
     needed_for: &'static [Purpose],
 }
 
-const TOOLS: [Tool; 7] = [
+const TOOLS: [Tool; 8] = [
     Tool {
         probe: ("cc", &["--version"]),
         package: "gcc libc6-dev",
@@ -57,6 +57,12 @@ const TOOLS: [Tool; 7] = [
         needed_for: &[],
     },
     Tool { probe: ("ardour7-lua", &["--version"]), package: "ardour", used_for: "a DAW for tests", needed_for: &[] },
+    Tool {
+        probe: ("python3", &["-m", "pip", "--version"]),
+        package: "python3 python3-pip",
+        used_for: "pedalboard, a host for tests",
+        needed_for: &[],
+    },
     Tool {
         probe: ("jackd", &["--version"]),
         package: "jackd2",

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, ensure};
 
+use crate::pedalboard;
 use crate::process::{cargo, root, run, works};
 use crate::setup::{Purpose, setup};
 
@@ -23,6 +24,10 @@ pub fn test() -> anyhow::Result<()> {
     }
     let display = VirtualDisplay::start()?;
     run(cargo().args(["test", "--workspace", "--no-fail-fast"]).env("DISPLAY", &display.name))?;
+    // Only Linux has this bundle's layout, and the wheel for all processors.
+    if cfg!(target_os = "linux") {
+        pedalboard::check()?;
+    }
     drop(display);
     check_interleavings()
 }
