@@ -15,9 +15,6 @@ const HISTORY: usize = 1 << 14;
 const KEYS: usize = 256;
 /// Channels metered of each signal.
 const CHANNELS: usize = 2;
-/// Peaks below this, −100 dBFS, do not wake the window.
-const SILENT: f32 = 1e-5;
-
 /// Level of one channel since it was last read; -∞ for silence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeterLevel {
@@ -37,7 +34,8 @@ pub struct Monitor {
     rate_hz: AtomicU32,
     /// Samples recorded so far.
     recorded: AtomicUsize,
-    window_awake: AtomicBool,
+    /// Peak above which a block wakes the window, as bits of `f32`; infinite while it is awake.
+    wakes_above: AtomicU32,
     input: SignalMonitor,
     output: SignalMonitor,
     /// `[key]`: velocity of a sounding note, as bits of `f32`; 0 for none.
@@ -78,7 +76,7 @@ impl Monitor {
             keys: ArrayQueue::new(KEYS),
             rate_hz: AtomicU32::new(0),
             recorded: AtomicUsize::new(0),
-            window_awake: AtomicBool::new(false),
+            wakes_above: AtomicU32::new(0.0_f32.to_bits()),
             input: SignalMonitor::default(),
             output: SignalMonitor::default(),
             notes: std::array::from_fn(|_| AtomicU32::new(0)),
@@ -138,19 +136,19 @@ impl Monitor {
         }
         let recorded = self.recorded.load(Relaxed);
         let frames = output.first().map_or(0, |channel| channel.len());
-        let loud = self.input.record(recorded, frames, input) | self.output.record(recorded, frames, output);
+        let peak = self.input.record(recorded, frames, input).max(self.output.record(recorded, frames, output));
         self.recorded.store(recorded.wrapping_add(frames), Release);
         // A window that is awake repaints by itself.
-        if loud && !self.window_awake.load(Relaxed) {
-            self.window_awake.store(true, Relaxed);
+        if peak > f32::from_bits(self.wakes_above.load(Relaxed)) {
+            self.wakes_above.store(f32::INFINITY.to_bits(), Relaxed);
             (self.wake)();
         }
     }
 }
 
 impl SignalMonitor {
-    /// Records a block; returns whether it is audible.
-    fn record<C: AsRef<[f32]>>(&self, recorded: usize, frames: usize, channels: &[C]) -> bool {
+    /// Records a block; returns its largest sample.
+    fn record<C: AsRef<[f32]>>(&self, recorded: usize, frames: usize, channels: &[C]) -> f32 {
         let channels = &channels[..channels.len().min(CHANNELS)];
         self.channels.store(channels.len(), Relaxed);
         let mut largest = 0.0_f32;
@@ -171,7 +169,7 @@ impl SignalMonitor {
             let sum: f32 = channels.iter().filter_map(|channel| channel.as_ref().get(frame)).sum();
             self.ring[recorded.wrapping_add(frame) % HISTORY].store((share * sum).to_bits(), Relaxed);
         }
-        largest > SILENT
+        largest
     }
 
     fn levels(&self, levels: &mut Vec<MeterLevel>) {
@@ -214,9 +212,9 @@ impl Monitor {
         self.window_open.store(open, Relaxed);
     }
 
-    /// Asks to be woken by the next audible block.
-    pub fn wake_on_sound(&self) {
-        self.window_awake.store(false, Relaxed);
+    /// Asks to be woken by the next block with a sample above `peak`.
+    pub fn wake_on_sound(&self, peak: f32) {
+        self.wakes_above.store(peak.to_bits(), Relaxed);
     }
 
     /// Queues an event from the window's keyboard. If nobody takes it, the oldest is dropped.
@@ -287,6 +285,24 @@ mod tests {
         let [first, second] = &mut waves;
         monitor.waves([first, second]);
         assert_eq!((waves[0][63], waves[0][64], waves[1][255]), (0.0, 0.125, 0.1));
+    }
+
+    #[test]
+    fn a_block_louder_than_asked_for_wakes_the_window_once() {
+        let woken = std::sync::Arc::new(AtomicUsize::new(0));
+        let counter = woken.clone();
+        let monitor = Monitor::new(move || drop(counter.fetch_add(1, Relaxed)));
+        monitor.set_open(true);
+        let blocks = |monitor: &Monitor, sample: f32| {
+            for _ in 0..3 {
+                monitor.record(&[&[0.0; 8]], &[&mut [sample; 8]]);
+            }
+            woken.load(Relaxed)
+        };
+        monitor.wake_on_sound(0.01);
+        assert_eq!([blocks(&monitor, 0.009), blocks(&monitor, 0.02), blocks(&monitor, 0.5)], [0, 1, 1]);
+        monitor.wake_on_sound(0.0);
+        assert_eq!([blocks(&monitor, 0.0), blocks(&monitor, 1e-9)], [1, 2]);
     }
 
     #[test]

@@ -37,13 +37,14 @@ pub(crate) fn show(
     });
     // The context menu has the default id already.
     Popup::menu(&response).id(response.id.with("choices")).show(|ui| {
-        theme::menu(ui);
         ui.set_min_width(rect.width());
-        for (index, choice) in knob.choices.iter().enumerate() {
-            if theme::item(ui, Button::selectable(index == here, choice)).clicked() {
-                set_knob(knob, value(index), &mut frame.commands);
+        theme::short_menu(ui, |ui| {
+            for (index, choice) in knob.choices.iter().enumerate() {
+                if theme::item(ui, Button::selectable(index == here, choice)).clicked() {
+                    set_knob(knob, value(index), &mut frame.commands);
+                }
             }
-        }
+        });
     });
     field(ui, &response, text, bound);
     midi_mark(ui.painter(), rect.right_top() + vec2(-4.0, 4.0), knob.midi, &Palette::of(ui));

@@ -23,6 +23,8 @@ const DIAL_GAP: f32 = 0.125;
 /// Size of a knob with its label and value, points, and the least width of one in a row of many.
 pub(crate) const CELL: Vec2 = vec2(76.0, 84.0);
 const LEAST_WIDTH: f32 = 68.0;
+/// Width over which knobs are spread at most, points: the hand's and the eye's ways stay short.
+const ROOM: f32 = 1080.0;
 /// Height of a drop-down with its label in a row of its own, points.
 const DROP_DOWN_HEIGHT: f32 = 46.0;
 const DIAL: f32 = 46.0;
@@ -116,7 +118,7 @@ pub(crate) fn rows(ui: &mut Ui, frame: &mut Frame<'_>, knobs: &[Knob]) {
         if knobs.is_empty() {
             continue;
         }
-        let room = ui.available_width();
+        let room = ui.available_width().min(ROOM);
         let columns = per_row(room, knobs.len(), least);
         let size = vec2((room / columns as f32 - GAP).clamp(least, most), height);
         for row in knobs.chunks(columns) {
@@ -138,9 +140,10 @@ fn per_row(width: f32, count: usize, least: f32) -> usize {
 
 /// Draws items in a grid of equally long rows.
 pub(crate) fn grid<T>(ui: &mut Ui, items: impl ExactSizeIterator<Item = T>, mut draw: impl FnMut(&mut Ui, T)) {
-    let columns = per_row(ui.available_width(), items.len(), CELL.x);
+    let room = ui.available_width().min(ROOM);
+    let columns = per_row(room, items.len(), CELL.x);
     // Items are spread over the whole width.
-    let spare = ui.available_width() - columns as f32 * CELL.x;
+    let spare = room - columns as f32 * CELL.x;
     let between = (spare / columns as f32).max(GAP);
     let mut items = items.peekable();
     while items.peek().is_some() {

@@ -48,10 +48,7 @@ pub(crate) fn context_menu(ui: &Ui, response: &Response, content: impl FnOnce(&m
     if opened_by_key {
         popup = popup.anchor(response.rect);
     }
-    popup.show(|ui| {
-        theme::menu(ui);
-        content(ui);
-    });
+    popup.show(|ui| theme::short_menu(ui, content));
     if opened_by_key && !Popup::is_id_open(ui.ctx(), Popup::default_response_id(response)) {
         // The keyboard focus returns to the knob.
         ui.data_mut(|data| data.remove_temp::<bool>(by_key));

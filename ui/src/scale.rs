@@ -38,25 +38,26 @@ pub(crate) fn apply(ui: &Ui, frame: &mut Frame<'_>) {
 }
 
 pub(crate) fn menu(ui: &mut Ui, frame: &mut Frame<'_>) {
-    let view = frame.view;
     let button = icon::button(ui, Icon::More, "Window", false).on_hover_text("Scale and theme of the window");
-    Popup::menu(&button).show(|ui| {
-        theme::menu(ui);
-        ui.weak("Scale");
-        for scale in SCALES {
-            let label = format!("{} %", (scale * 100.0).round());
-            if theme::item(ui, Button::selectable(clamp_scale(view.scale) == scale, label)).clicked() {
-                frame.push(WindowCommand::SetScale(scale));
-            }
+    Popup::menu(&button).show(|ui| theme::short_menu(ui, |ui| entries(ui, frame)));
+}
+
+fn entries(ui: &mut Ui, frame: &mut Frame<'_>) {
+    let view = frame.view;
+    ui.weak("Scale");
+    for scale in SCALES {
+        let label = format!("{} %", (scale * 100.0).round());
+        if theme::item(ui, Button::selectable(clamp_scale(view.scale) == scale, label)).clicked() {
+            frame.push(WindowCommand::SetScale(scale));
         }
-        ui.separator();
-        ui.weak("Theme");
-        let themes =
-            [(ThemePreference::System, "System"), (ThemePreference::Dark, "Dark"), (ThemePreference::Light, "Light")];
-        for (one, label) in themes {
-            if theme::item(ui, Button::selectable(view.theme == one, label)).clicked() {
-                frame.push(WindowCommand::SetTheme(one));
-            }
+    }
+    ui.separator();
+    ui.weak("Theme");
+    let themes =
+        [(ThemePreference::System, "System"), (ThemePreference::Dark, "Dark"), (ThemePreference::Light, "Light")];
+    for (one, label) in themes {
+        if theme::item(ui, Button::selectable(view.theme == one, label)).clicked() {
+            frame.push(WindowCommand::SetTheme(one));
         }
-    });
+    }
 }

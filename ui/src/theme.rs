@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use egui::style::ScrollStyle;
 use egui::text::{CCursor, CCursorRange, LayoutJob, TextWrapping};
 use egui::text_edit::TextEditState;
 use egui::{
-    Button, Color32, Context, CornerRadius, FontFamily, FontId, Galley, Id, Margin, Painter, Rect, Response, Shadow,
-    Stroke, StrokeKind, Style, TextStyle, Theme, Ui, Visuals, vec2,
+    Button, Color32, Context, CornerRadius, FontFamily, FontId, Galley, Id, Margin, Painter, Rect, Response,
+    ScrollArea, Shadow, Stroke, StrokeKind, Style, TextStyle, Theme, Ui, Visuals, vec2,
 };
 
 /// Radius of all corners, points.
 pub(crate) const RADIUS: u8 = 5;
+/// Width of a scroll bar, points.
+const SCROLL_BAR: f32 = 8.0;
 /// Spacing, points. Larger distances are multiples of it.
 pub(crate) const GAP: f32 = 6.0;
 
@@ -122,6 +125,13 @@ fn style(palette: Palette, visuals: Visuals) -> Style {
     style.spacing.interact_size = vec2(26.0, 26.0);
     style.spacing.menu_margin = Margin::same(6);
     style.spacing.combo_width = 80.0;
+    // Bars stay visible: what is below must not be guessed.
+    style.spacing.scroll = ScrollStyle {
+        bar_width: SCROLL_BAR,
+        floating_width: SCROLL_BAR / 2.0,
+        floating_allocated_width: SCROLL_BAR,
+        ..ScrollStyle::thin()
+    };
 
     let visuals = &mut style.visuals;
     visuals.panel_fill = palette.panel;
@@ -160,6 +170,23 @@ fn style(palette: Palette, visuals: Visuals) -> Style {
     // Also the style of the widget with the keyboard focus.
     widgets.active.bg_stroke = Stroke::new(1.5, palette.accent);
     style
+}
+
+/// Draws the contents of a menu or a dialog, which scroll if the window is too low, with a width of at most `width`.
+pub(crate) fn within_window(ui: &mut Ui, width: f32, content: impl FnOnce(&mut Ui)) {
+    ui.set_width(width.min(ui.ctx().content_rect().width() - 36.0));
+    ScrollArea::vertical().max_height(room_for_menu(ui)).auto_shrink([false, true]).show(ui, content);
+}
+
+/// Returns the largest height of a menu, points.
+pub(crate) fn room_for_menu(ui: &Ui) -> f32 {
+    ui.ctx().content_rect().height() - 36.0
+}
+
+/// Draws the contents of a menu of short entries, which scroll if the window is too low.
+pub(crate) fn short_menu(ui: &mut Ui, content: impl FnOnce(&mut Ui)) {
+    menu(ui);
+    ScrollArea::vertical().max_height(room_for_menu(ui)).show(ui, content);
 }
 
 /// Sets the style of a menu's contents.

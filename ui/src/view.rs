@@ -1,5 +1,6 @@
 //! The data that a window draws.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use egui::ThemePreference;
@@ -48,6 +49,8 @@ pub struct WindowView<'a> {
     pub hint: Option<&'a str>,
     /// The product, whose name is shown and whose kinds of models come first.
     pub product: Product,
+    /// Program that the window belongs to.
+    pub surroundings: Surroundings,
     /// Name of the change that undo takes back.
     pub undo: Option<&'a str>,
     /// Name of the change that redo makes again.
@@ -150,11 +153,40 @@ impl WindowView<'_> {
     }
 }
 
+/// Program that a window belongs to, in whose words the user is told what to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Surroundings {
+    /// A plugin in a host, which has projects, tracks and a transport.
+    #[default]
+    Host,
+    /// The app, which has sessions and devices.
+    App {
+        /// True while a sound device is open.
+        has_sound: bool,
+    },
+}
+
+impl Surroundings {
+    /// Returns the name of the file that everything is saved in.
+    pub(crate) fn document(self) -> &'static str {
+        if self == Self::Host { "project" } else { "session" }
+    }
+}
+
+/// Returns the name of a file, unless `name` says the same.
+pub(crate) fn other_name<'a>(path: Option<&'a Path>, name: &str) -> Option<Cow<'a, str>> {
+    let path = path?;
+    let says_more = path.file_stem()?.to_string_lossy().trim() != name.trim();
+    says_more.then(|| path.file_name().unwrap_or_default().to_string_lossy())
+}
+
 /// The loaded model.
 #[derive(Clone, Copy)]
 pub struct ModelView<'a> {
     /// Its entry in the list, if any.
     pub entry: Option<ModelEntryId>,
+    /// Its file, if it has one.
+    pub path: Option<&'a Path>,
     /// Name, author, description and quality.
     pub card: &'a Card,
     /// Kind.
@@ -239,6 +271,8 @@ pub struct ModelEntry {
     pub about: String,
     /// Summary of its quality, such as that of [`quality_line`](crate::quality_line); may be empty.
     pub quality: String,
+    /// Its file, whose name is shown and searched too; `None` if it is bundled.
+    pub path: Option<PathBuf>,
 }
 
 /// A knob.
@@ -320,6 +354,8 @@ pub struct PresetEntry {
     pub about: String,
     /// Origin; only the user's presets can be deleted.
     pub origin: EntryOrigin,
+    /// Its file, whose name is shown and searched too; `None` if it is bundled.
+    pub path: Option<PathBuf>,
     /// Reason why it cannot be loaded.
     pub problem: Option<String>,
 }

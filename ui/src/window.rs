@@ -8,6 +8,7 @@ use crate::command::WindowCommand;
 use crate::frame::Frame;
 use crate::keyboard_input::KeyboardInput;
 use crate::knob_gesture::KnobGestures;
+use crate::layout::{self, LayoutNeeds};
 use crate::panels::browser::{self, BrowserState};
 use crate::panels::chain::CabinetMenu;
 use crate::panels::knob_pages::{self, Page};
@@ -18,11 +19,13 @@ use crate::panels::status_bar::{self, ProcessingMenu};
 use crate::panels::tuner::{self, Strobe};
 use crate::panels::{consent, file_drop, header, message, play, scope};
 use crate::view::ViewModel;
-use crate::{layout, scale, theme};
+use crate::{scale, theme};
 
 /// Size of the window's contents at 100 %, points.
 pub const SIZE: [f32; 2] = [980.0, 600.0];
 
+/// Least width of a page, points.
+const PAGE_WIDTH: f32 = 300.0;
 /// Interval of frames while the sound's figures change.
 const FRAME_INTERVAL: Duration = Duration::from_millis(33);
 
@@ -30,6 +33,8 @@ const FRAME_INTERVAL: Duration = Duration::from_millis(33);
 #[derive(Default)]
 pub struct Window {
     browser_closed: bool,
+    /// The browser is open where it takes the place of the pages.
+    browser_instead: bool,
     browser: BrowserState,
     page: Page,
     meters: Meters,
@@ -66,33 +71,52 @@ impl Window {
 
         // Panels are drawn in reading order, which Tab follows.
         let message = message::of(&frame.view);
-        let mut browsing = !self.browser_closed;
-        let areas = layout::WindowLayout::of(ui.max_rect(), message.is_some(), browsing, play::is_needed(&frame.view));
-        areas.paint(ui);
-        layout::show(ui, areas.header, |ui| header::show(ui, &mut frame, &mut self.preset_menu, &mut browsing));
-        self.browser_closed = !browsing;
-        if let Some((message, area)) = message.zip(areas.message) {
-            layout::show(ui, area, |ui| message::show(ui, &mut frame, message));
-        }
-        if let Some(area) = areas.browser {
-            layout::show(ui, area, |ui| browser::show(ui, &mut frame, &mut self.browser));
-        }
-        layout::show(ui, areas.middle, |ui| {
-            if frame.view.tuner.open {
-                return tuner::show(ui, &mut frame, &mut self.strobe);
+        let is_wide = layout::is_wide(ui.max_rect().width());
+        let mut browsing = if is_wide { !self.browser_closed } else { self.browser_instead };
+        let needs = LayoutNeeds {
+            message: message.is_some(),
+            browser: browsing,
+            play: play::is_needed(&frame.view),
+            status_width: status_bar::width(&frame.view),
+        };
+        layout::show_all(ui, needs, |ui, areas| {
+            areas.paint(ui);
+            layout::show(ui, areas.header, |ui| {
+                header::show(ui, &mut frame, &mut self.preset_menu, &mut browsing, areas.is_header_wide);
+            });
+            if let Some((message, area)) = message.zip(areas.message) {
+                layout::show(ui, area, |ui| message::show(ui, &mut frame, message));
             }
-            // Keeps all knobs within reach if the window is too small.
-            ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
-                knob_pages::show(ui, &mut frame, &mut self.page, &mut self.cabinet_menu, &mut self.pad);
-                ui.add_space(theme::GAP);
-                scope::show(ui, &frame);
+            if let Some(area) = areas.browser {
+                layout::show(ui, area, |ui| browser::show(ui, &mut frame, &mut self.browser));
+            }
+            if let Some(area) = areas.middle {
+                layout::show(ui, area, |ui| {
+                    // Keeps all knobs within reach if the window is too small.
+                    ScrollArea::both().auto_shrink(false).show(ui, |ui| {
+                        if frame.view.tuner.open {
+                            return tuner::show(ui, &mut frame, &mut self.strobe);
+                        }
+                        ui.set_min_width(PAGE_WIDTH);
+                        knob_pages::show(ui, &mut frame, &mut self.page, &mut self.cabinet_menu, &mut self.pad);
+                        ui.add_space(theme::GAP);
+                        scope::show(ui, &frame);
+                    });
+                });
+            }
+            layout::show(ui, areas.mixer, |ui| meters::show(ui, &mut frame, &mut self.meters, areas.is_mixer_tall));
+            if let Some(area) = areas.play {
+                layout::show(ui, area, |ui| play::show(ui, &mut frame, &mut self.keyboard));
+            }
+            layout::show(ui, areas.status, |ui| {
+                status_bar::show(ui, &mut frame, &mut self.processing_menu, areas.is_status_wide);
             });
         });
-        layout::show(ui, areas.mixer, |ui| meters::show(ui, &mut frame, &mut self.meters));
-        if let Some(area) = areas.play {
-            layout::show(ui, area, |ui| play::show(ui, &mut frame, &mut self.keyboard));
+        if is_wide {
+            self.browser_closed = !browsing;
+        } else {
+            self.browser_instead = browsing;
         }
-        layout::show(ui, areas.status, |ui| status_bar::show(ui, &mut frame, &mut self.processing_menu));
 
         consent::show(ui, &mut frame);
 

@@ -3,8 +3,9 @@
 //! [`setup`] installs what building needs. [`demo`] renders the bundled session and draws it: [`sound`] reads the
 //! audio, [`picture`] draws it with [`ondes_canvas`]. [`bundle`] packs the plugin for
 //! DAWs, with [`vst3_presets`] and the licences of what it contains ([`notices`]). [`docs`] builds the book and checks
-//! every link with [`markdown`]. [`train`] makes the bundled models again, [`mod@test`] runs all tests, among them
-//! those of [`pedalboard`], [`exporters`] those with models of other projects' exporters, [`fuzz`] reads damaged files, [`gpu`] checks libtorch on a GPU. All
+//! every link with [`markdown`], [`pictures`] draws the window for it. [`train`] makes the bundled models again,
+//! [`mod@test`] runs all tests, among them those of [`pedalboard`], [`exporters`] those with models of other projects'
+//! exporters, [`fuzz`] reads damaged files, [`gpu`] checks libtorch on a GPU. All
 //! of them run other programs through [`process`].
 
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ mod markdown;
 mod notices;
 mod pedalboard;
 mod picture;
+mod pictures;
 mod process;
 mod setup;
 mod sound;
@@ -72,6 +74,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Draws all pictures of the window again, for the book and for tests.
+    Pictures,
     /// Runs all tests of all crates.
     Test {
         /// Instead plays models made by the published exporters of nn~, RAVE and Neutone against PyTorch, and starts
@@ -125,6 +129,7 @@ fn main() -> ExitCode {
         Command::Install { torch: false } => bundle::install(),
         Command::Docs { check: true } => docs::check(),
         Command::Docs { check: false } => docs::build(),
+        Command::Pictures => pictures::draw(),
         Command::Test { exporters: false } => test::test(),
         Command::Test { exporters: true } => exporters::test(),
         Command::Fuzz(extent) => fuzz::fuzz(&extent),

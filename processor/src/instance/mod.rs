@@ -9,6 +9,7 @@ mod sound;
 mod tuning;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -522,6 +523,13 @@ impl InstanceHandle {
     #[must_use]
     pub fn uses_audio_input(&self) -> bool {
         self.uses_audio_input.load(Relaxed)
+    }
+
+    /// Returns the path of the loaded model's file, if it has one.
+    #[must_use]
+    pub fn model_path(&self) -> Option<PathBuf> {
+        let inner = self.inner();
+        inner.model.as_ref().and(inner.state.model.path.clone())
     }
 
     /// Returns the model's controls; none if the model is missing.

@@ -2,6 +2,8 @@
 
 mod recordings;
 mod sessions;
+mod set_list;
+mod unsaved_work;
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,19 +11,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use ondes_engine::dsp::level::amplitude_to_db;
+use ondes_engine::dsp::level::{amplitude_to_db, db_to_amplitude};
 use ondes_engine::realtime::LoadStatus;
 use ondes_processor::history::Change;
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::library::FileReference;
-use ondes_processor::monitor::MeterLevel;
+use ondes_processor::monitor::{MeterLevel, Monitor};
 use ondes_processor::parameter_store::ParameterStore;
 use ondes_processor::product::Product;
 use ondes_ui::view_model::model_list::{ModelList, marks_file};
 use ondes_ui::view_model::{self, InstanceViewModel};
-use ondes_ui::{ViewModel, WindowCommand, file_dialog};
+use ondes_ui::{Surroundings, ViewModel, WindowCommand, clamp_scale, file_dialog};
 
 use self::sessions::{PendingSession, session_name, session_path};
+use self::unsaved_work::Question;
 use super::autosave::Autosave;
 use super::device_scan::DeviceScan;
 use super::dropped_files::DroppedKind;
@@ -29,10 +32,13 @@ use super::file_dialog::{DialogPurpose, OpenDialog};
 use super::mixer_history::{MixerChange, MixerSetting};
 use super::recording_settings::RecordingSettings;
 use super::settings::AppSettings;
-use super::view::{AppCommand, AppView, ClipView, Prompt, TrackView};
+use super::view::{AppCommand, AppView, ClipView, SetListEntry, TrackView};
+use super::watch::Watch;
 use crate::audio_app::AudioApp;
+use crate::devices::AudioStatus;
 use crate::io::AudioChoice;
 use crate::rack::clip::Clip;
+use crate::rack::fader::SILENT_DB;
 use crate::rack::session_file::TrackInput;
 use crate::rack::{MasterMeter, Mixer, SessionFile};
 use crate::track_loader::LoadOutcome;
@@ -44,7 +50,9 @@ const AUTOSAVE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// State of the app, and the handler of the window's commands.
 pub(super) struct AppState {
-    app: AudioApp,
+    /// Dropped first: it holds the app, too.
+    _watch: Watch,
+    app: Arc<AudioApp>,
     meter: Arc<MasterMeter>,
     folder: Option<PathBuf>,
     settings: AppSettings,
@@ -56,15 +64,18 @@ pub(super) struct AppState {
     changed: bool,
     last_comparison: Instant,
     last_autosave: Instant,
+    last_activity: Instant,
     selected: Option<SelectedTrack>,
     /// Session that is being loaded.
     pending_session: Option<PendingSession>,
     /// Presets that are being loaded.
     problems: Vec<String>,
     notice: Option<String>,
-    prompt: Option<Prompt>,
-    /// Command to continue with after the prompt.
-    pending: Option<AppCommand>,
+    question: Option<Question>,
+    /// The last run left an autosave that the user has not decided about. It is kept until then.
+    offers_autosave: bool,
+    /// The window closes without asking.
+    quits: bool,
     dialog: OpenDialog,
     can_browse: bool,
     recording: Option<PathBuf>,
@@ -106,9 +117,12 @@ impl AppState {
         let mixer = Mixer::new(move || waker());
         let meter = mixer.meter.clone();
         let app = AudioApp::new(mixer, settings.audio.clone(), settings.midi.clone(), Box::new(|_, _| Ok(())));
-        let prompt = autosave.as_ref().filter(|autosave| autosave.is_there()).map(|_| Prompt::RecoverAutosave);
+        let app = Arc::new(app);
+        let changed = wake.clone();
+        let offers_autosave = autosave.as_ref().is_some_and(Autosave::is_there);
         let now = Instant::now();
         let mut app_state = Self {
+            _watch: Watch::start(app.clone(), move || changed()),
             app,
             meter,
             folder,
@@ -120,12 +134,14 @@ impl AppState {
             changed: false,
             last_comparison: now,
             last_autosave: now,
+            last_activity: now,
             selected: None,
             pending_session: None,
             problems: Vec::new(),
             notice: None,
-            prompt,
-            pending: None,
+            question: None,
+            offers_autosave,
+            quits: false,
             dialog: OpenDialog::default(),
             can_browse: file_dialog::is_available(),
             recording: None,
@@ -160,11 +176,10 @@ impl AppState {
         }
         self.apply_dialog_answer();
         self.update_recording();
-        if self.last_comparison.elapsed() >= COMPARE_INTERVAL {
+        if self.baseline.is_none() || self.last_comparison.elapsed() >= COMPARE_INTERVAL {
             self.update_changed();
         }
-        // The autosave of the last run is kept until the user has decided about it.
-        if self.last_autosave.elapsed() >= AUTOSAVE_INTERVAL && self.prompt != Some(Prompt::RecoverAutosave) {
+        if self.last_autosave.elapsed() >= AUTOSAVE_INTERVAL {
             self.write_autosave();
         }
     }
@@ -179,12 +194,7 @@ impl AppState {
         for (slot, track) in mixer.tracks() {
             let peak_db = match self.selected.as_ref().filter(|selected| selected.slot == slot) {
                 Some(selected) => max_peak_db(selected.view_model.view().output.levels),
-                None => {
-                    let mut levels = [Vec::new(), Vec::new()];
-                    let [input, output] = &mut levels;
-                    track.instance.monitor.levels([input, output]);
-                    max_peak_db(&levels[1])
-                }
+                None => peak_db(&track.instance.monitor),
             };
             let clip = track.clip().map(|clip| ClipView {
                 waveform: clip.waveform().clone(),
@@ -203,6 +213,7 @@ impl AppState {
             tracks.push(TrackView {
                 slot,
                 title: track.title(),
+                file: track.instance.model_path(),
                 product: track.instance.product,
                 fader: track.fader.get(),
                 peak_db,
@@ -227,7 +238,7 @@ impl AppState {
             recent: self.settings.recent.clone(),
             tracks,
             selected: self.selected.as_ref().map(|selected| selected.slot),
-            set_list: mixer.set_list.iter().map(|reference| reference.name.clone()).collect(),
+            set_list: mixer.set_list.iter().map(set_list_entry).collect(),
             can_browse: self.can_browse,
             master: mixer.master.get(),
             peaks_db: self.meter.peaks().map(amplitude_to_db),
@@ -247,13 +258,15 @@ impl AppState {
             ports: self.app.midi(),
             problems,
             notice: self.notice.clone(),
-            prompt: self.prompt,
+            prompt: self.prompt(),
         }
     }
 
     /// Draws the panels of the selected track into `ui`, which is the whole area.
     pub fn show(&mut self, ui: &mut egui::Ui) {
         let Some(selected) = &mut self.selected else { return };
+        let has_sound = matches!(self.app.status(), AudioStatus::Playing(_));
+        selected.view_model.set_surroundings(Surroundings::App { has_sound });
         view_model::show(&mut selected.view_model, &mut selected.window, ui, &*selected.parameters);
         self.apply_restored();
         let Some(selected) = &mut self.selected else { return };
@@ -262,6 +275,11 @@ impl AppState {
             self.settings.window = window;
             self.write_settings();
         }
+    }
+
+    /// Returns the scale of the window, 1 is 100 %.
+    pub fn scale(&self) -> f32 {
+        clamp_scale(self.settings.window.scale)
     }
 
     /// Returns the theme of the window.
@@ -313,15 +331,15 @@ impl AppState {
         );
         anyhow::ensure!(!needs_session || self.pending_session.is_none(), "the session is still being loaded");
         match command {
-            AppCommand::New | AppCommand::Open(_) => self.replace_session(command)?,
+            AppCommand::New | AppCommand::Open(_) | AppCommand::Recover => self.replace_session(command)?,
             AppCommand::Save => {
                 let path = self.settings.session.clone().context("the session has no name yet")?;
                 self.save(&path)?;
             }
             AppCommand::SaveAs(path) => self.save(&session_path(&path))?,
+            AppCommand::Quit => self.quit(),
             AppCommand::Discard => self.discard()?,
-            AppCommand::Recover => self.recover()?,
-            AppCommand::Cancel => (self.prompt, self.pending) = (None, None),
+            AppCommand::Cancel => self.question = None,
             AppCommand::Dismiss => self.dismiss(),
             AppCommand::AddTrack(product) => {
                 let slot = self.app.add(product)?;
@@ -402,31 +420,6 @@ impl AppState {
         self.app.mixer().remove(slot);
         let next = self.app.mixer().tracks().map(|(other, _)| other).min_by_key(|other| other.abs_diff(slot));
         self.select(next);
-    }
-
-    /// Adds the model of the selected track to the set list.
-    fn add_to_set_list(&mut self) -> anyhow::Result<()> {
-        let Some(selected) = &self.selected else { return Ok(()) };
-        selected.instance.model().context("the track has no model yet")?;
-        let reference = selected.instance.state().model;
-        self.app.mixer().set_list.push(FileReference { embedded: None, ..reference });
-        Ok(())
-    }
-
-    /// Loads a model of the set list on the selected track.
-    fn play_from_set_list(&mut self, index: usize) {
-        let reference = self.app.mixer().set_list.get(index).cloned();
-        if let Some((reference, selected)) = reference.zip(self.selected.as_ref()) {
-            self.app.mixer().request_model(selected.slot, reference);
-        }
-    }
-
-    /// Swaps two entries of the set list, if both exist.
-    fn swap_in_set_list(&mut self, other: Option<usize>, index: usize) {
-        let list = &mut self.app.mixer().set_list;
-        if let Some(other) = other.filter(|other| index.max(*other) < list.len()) {
-            list.swap(other, index);
-        }
     }
 
     /// Switches to other audio devices; those of another sound system are listed first.
@@ -529,11 +522,9 @@ impl AppState {
         let (instance, parameters) = (track.instance.clone(), track.parameters.clone());
         // There is one window; its settings override those of the instance.
         instance.set_window_settings(self.settings.window);
-        let view_model = InstanceViewModel::new(
-            instance.clone(),
-            parameters.clone(),
-            ModelList::new(instance.product, marks_file()),
-        );
+        let models = ModelList::new(instance.product, marks_file());
+        let mut view_model = InstanceViewModel::new(instance.clone(), parameters.clone(), models);
+        view_model.set_surroundings(Surroundings::App { has_sound: false });
         self.selected = Some(SelectedTrack { slot, instance, parameters, view_model, window: ondes_ui::Window::new() });
     }
 
@@ -558,18 +549,31 @@ impl AppState {
 impl Drop for AppState {
     fn drop(&mut self) {
         self.deselect();
-        if self.prompt != Some(Prompt::RecoverAutosave) {
-            self.write_autosave();
-        }
+        self.write_autosave();
         if let Some(autosave) = &mut self.autosave {
             drop(autosave.finish());
         }
     }
 }
 
+fn set_list_entry(FileReference { name, path, .. }: &FileReference) -> SetListEntry {
+    SetListEntry { name: name.clone(), file: path.clone() }
+}
+
 fn waker(wake: &Arc<dyn Fn() + Send + Sync>) -> impl FnOnce() + Send + 'static {
     let wake = wake.clone();
     move || wake()
+}
+
+/// Reads the meter of a track whose panels are not shown, and asks to be woken when it moves.
+fn peak_db(monitor: &Monitor) -> f32 {
+    let mut levels = [Vec::new(), Vec::new()];
+    let [input, output] = &mut levels;
+    monitor.levels([input, output]);
+    let [input, output] = levels.map(|levels| max_peak_db(&levels));
+    // A steady noise that the meter does not show does not wake the window again and again.
+    monitor.wake_on_sound(db_to_amplitude((input.max(output) + 6.0).max(SILENT_DB)));
+    output
 }
 
 fn max_peak_db(levels: &[MeterLevel]) -> f32 {

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use egui::{
     Align, Align2, Button, CentralPanel, ComboBox, FontId, Frame, Id, Key, Label, LayerId, Layout, Margin, Order,
-    Panel, RichText, TextEdit, Ui, vec2,
+    Panel, Rect, RichText, ScrollArea, Sense, TextEdit, Ui, UiBuilder, Vec2, vec2,
 };
 
 use super::device_panel;
 use super::file_dialog::DialogPurpose;
+use super::prompt;
 use super::track_panel::TrackPanel;
 use super::view::{AppCommand, AppView, Prompt};
 use super::widgets::{self, named, toggle};
@@ -17,11 +18,27 @@ use crate::devices::AudioStatus;
 use crate::rack::session_file::TrackInput;
 use crate::record::RecordingFormat;
 
+/// Size below which the window scrolls, points.
+const LEAST_SIZE: Vec2 = vec2(600.0, 360.0);
+/// Widths of the panels beside the instrument, and the least width of the instrument, points.
+const TRACKS: f32 = 272.0;
+const DEVICES: f32 = 312.0;
+const INSTRUMENT: f32 = 480.0;
+/// Width from which the bar at the top is one row.
+const ONE_BAR: f32 = 1160.0;
+/// Height of a row of the bar, and width of the session's name.
+const ROW: f32 = 32.0;
+const NAME: f32 = 150.0;
+/// Longest name of a recent session, characters; the tooltip has its path.
+const RECENT_NAME: usize = 32;
+
 /// Window state of its own: open panels and text that is being typed.
 #[derive(Default)]
 pub struct MainWindow {
     tracks: TrackPanel,
+    /// The devices are shown; so are the tracks, where they have no room beside the instrument.
     devices: bool,
+    shows_tracks: bool,
     path: Option<PathField>,
     /// Folder of recordings as it is being typed; `None` while its bar is hidden.
     recording_settings: Option<String>,
@@ -50,31 +67,92 @@ impl MainWindow {
         let mut commands = Vec::new();
         dropped(ui, &mut commands);
         self.keys(ui, view, &mut commands);
+        let area = ui.max_rect();
+        let size = area.size().max(LEAST_SIZE);
+        if size == area.size() {
+            self.panels(ui, view, instrument, &mut commands);
+        } else {
+            ScrollArea::both().id_salt("window").auto_shrink(false).show(ui, |ui| {
+                // The bar of the one direction takes room of the other.
+                let rect = Rect::from_min_size(ui.max_rect().min, size.max(ui.available_size()));
+                ui.allocate_rect(rect, Sense::hover());
+                let mut ui = ui.new_child(UiBuilder::new().max_rect(rect).id_salt("panels"));
+                self.panels(&mut ui, view, instrument, &mut commands);
+            });
+        }
+        // Not over the field for the name that it has asked for.
+        if self.path.is_none() && prompt::show(ui, view, &mut commands) {
+            self.save(view, &mut commands);
+        }
+        commands
+    }
+
+    /// Draws all panels. Where they have no room beside the instrument, tracks and devices take its place.
+    fn panels(
+        &mut self,
+        ui: &mut Ui,
+        view: &AppView,
+        instrument: impl FnOnce(&mut Ui),
+        commands: &mut Vec<AppCommand>,
+    ) {
+        let width = ui.max_rect().width();
+        let has_tracks = width >= TRACKS + INSTRUMENT;
+        let has_devices = width >= TRACKS + INSTRUMENT + DEVICES;
         let fill = ui.visuals().panel_fill;
         let bar = Frame::new().fill(fill).inner_margin(Margin::symmetric(10, 6));
-        Panel::top("session").frame(bar).resizable(false).show(ui, |ui| self.bar(ui, view, &mut commands));
+        Panel::top("session").frame(bar).resizable(false).show(ui, |ui| {
+            if width >= ONE_BAR {
+                ui.horizontal(|ui| {
+                    self.session(ui, view, commands);
+                    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                        self.pages(ui, has_tracks, commands);
+                        ui.separator();
+                        self.sound(ui, view, commands);
+                    });
+                });
+            } else {
+                ui.horizontal(|ui| {
+                    self.session(ui, view, commands);
+                    ui.with_layout(Layout::right_to_left(Align::Center), |ui| self.pages(ui, has_tracks, commands));
+                });
+                ui.horizontal(|ui| {
+                    ui.set_height(ROW);
+                    ui.with_layout(Layout::right_to_left(Align::Center), |ui| self.sound(ui, view, commands));
+                });
+            }
+        });
         if self.path.is_some() {
-            Panel::top("path").frame(bar).resizable(false).show(ui, |ui| self.path(ui, view, &mut commands));
+            Panel::top("path").frame(bar).resizable(false).show(ui, |ui| self.path(ui, view, commands));
         }
         if self.recording_settings.is_some() {
-            Panel::top("takes")
-                .frame(bar)
-                .resizable(false)
-                .show(ui, |ui| self.recording_settings(ui, view, &mut commands));
+            Panel::top("takes").frame(bar).resizable(false).show(ui, |ui| self.recording_settings(ui, view, commands));
         }
-        messages(ui, view, &mut commands, &mut self.path);
-        Panel::left("tracks").frame(bar).resizable(false).exact_size(272.0).show(ui, |ui| {
-            self.tracks.list(ui, view, &mut commands);
-        });
-        if self.devices {
-            Panel::right("devices").frame(bar).resizable(false).exact_size(312.0).show(ui, |ui| {
-                device_panel::show(ui, view, &mut commands);
+        messages(ui, view, commands);
+        if has_tracks {
+            Panel::left("tracks").frame(bar).resizable(false).exact_size(TRACKS).show(ui, |ui| {
+                self.tracks.list(ui, view, commands);
             });
+        }
+        if self.devices && has_devices {
+            Panel::right("devices").frame(bar).resizable(false).exact_size(DEVICES).show(ui, |ui| {
+                device_panel::show(ui, view, commands);
+            });
+        } else if self.devices {
+            CentralPanel::default().frame(bar).show(ui, |ui| device_panel::show(ui, view, commands));
+            return;
+        }
+        if self.shows_tracks && !has_tracks {
+            let before = commands.len();
+            CentralPanel::default().frame(bar).show(ui, |ui| self.tracks.list(ui, view, commands));
+            // What was chosen is shown.
+            let chosen = |command: &AppCommand| matches!(command, AppCommand::SelectTrack(_) | AppCommand::AddTrack(_));
+            self.shows_tracks = !commands[before..].iter().any(chosen);
+            return;
         }
         let height = source_height(view);
         if view.selected.is_some() {
             Panel::top("source").frame(bar).resizable(false).exact_size(height).show(ui, |ui| {
-                self.tracks.source(ui, view, &mut commands);
+                self.tracks.source(ui, view, commands);
             });
         }
         CentralPanel::default().frame(Frame::new().fill(fill)).show(ui, |ui| match view.selected {
@@ -87,7 +165,6 @@ impl MainWindow {
                 ui.centered_and_justified(|ui| ui.weak(text));
             }
         });
-        commands
     }
 
     /// Draws the bar with folder, format and files of recordings.
@@ -95,7 +172,7 @@ impl MainWindow {
         let Some(text) = &mut self.recording_settings else { return };
         let mut recording_settings = view.recording_settings.clone();
         let mut over = false;
-        ui.horizontal(|ui| {
+        ui.horizontal_wrapped(|ui| {
             ui.label("Record to");
             let field = ui.add(TextEdit::singleline(text).desired_width(330.0).hint_text("Ondes in your music folder"));
             let field = named(ui, field, "Folder for recordings").on_hover_text("Folder that recordings go to");
@@ -122,8 +199,7 @@ impl MainWindow {
             named(ui, combo.response, "Format of recordings").on_hover_text("Format of the files");
             ui.checkbox(&mut recording_settings.tracks, "Each track to its own file")
                 .on_hover_text("Also record each track, after its fader");
-            let close = ui.with_layout(Layout::right_to_left(Align::Center), |ui| ui.button("Close"));
-            over = close.inner.on_hover_text("Hide these settings").clicked();
+            over = ui.button("Close").on_hover_text("Hide these settings").clicked();
         });
         if recording_settings != view.recording_settings {
             commands.push(AppCommand::SetRecording(recording_settings));
@@ -134,6 +210,9 @@ impl MainWindow {
     }
 
     fn keys(&mut self, ui: &Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
+        if prompt::is_open(view) {
+            return;
+        }
         let pressed = |key| ui.input_mut(|input| input.consume_key(egui::Modifiers::COMMAND, key));
         if pressed(Key::S) {
             self.save(view, commands);
@@ -144,6 +223,9 @@ impl MainWindow {
         if pressed(Key::N) {
             commands.push(AppCommand::New);
         }
+        if pressed(Key::Q) {
+            commands.push(AppCommand::Quit);
+        }
     }
 
     fn save(&mut self, view: &AppView, commands: &mut Vec<AppCommand>) {
@@ -153,76 +235,84 @@ impl MainWindow {
         }
     }
 
-    fn bar(&mut self, ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
-        ui.horizontal(|ui| {
-            ui.set_height(32.0);
-            let sign = if view.changed { "•" } else { "" };
-            let name = Label::new(RichText::new(format!("{} {sign}", view.session)).heading()).truncate();
-            ui.allocate_ui_with_layout(vec2(150.0, 32.0), Layout::left_to_right(Align::Center), |ui| {
-                ui.set_min_width(150.0);
-                let response = ui.add(name);
-                if let Some(path) = &view.path {
-                    response.on_hover_text(path.display().to_string());
-                }
-            });
-            if ui.button("New").on_hover_text("New session").clicked() {
-                commands.push(AppCommand::New);
+    /// Draws the name of the session, and what opens and saves sessions.
+    fn session(&mut self, ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
+        ui.set_height(ROW);
+        let sign = if view.changed { "•" } else { "" };
+        let name = Label::new(RichText::new(format!("{} {sign}", view.session)).heading()).truncate();
+        ui.allocate_ui_with_layout(vec2(NAME, ROW), Layout::left_to_right(Align::Center), |ui| {
+            ui.set_min_width(NAME);
+            let response = ui.add(name);
+            if let Some(path) = &view.path {
+                response.on_hover_text(path.display().to_string());
             }
-            if ui.button("Open…").on_hover_text("Open a session").clicked() {
-                self.path = Some(PathField { text: String::new(), saving: false });
+        });
+        if ui.button("New").on_hover_text("New session").clicked() {
+            commands.push(AppCommand::New);
+        }
+        if ui.button("Open…").on_hover_text("Open a session").clicked() {
+            self.path = Some(PathField { text: String::new(), saving: false });
+        }
+        if ui.button("Save").on_hover_text("Save the session").clicked() {
+            self.save(view, commands);
+        }
+        if ui.button("Save as…").on_hover_text("Save the session under another name").clicked() {
+            let text = view.path.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
+            self.path = Some(PathField { text, saving: true });
+        }
+    }
+
+    /// Draws, from right to left, what shows other panels, and the panic button.
+    fn pages(&mut self, ui: &mut Ui, has_tracks: bool, commands: &mut Vec<AppCommand>) {
+        if toggle(ui, self.devices, "Devices", "Devices") {
+            self.devices = !self.devices;
+            self.shows_tracks = false;
+            if self.devices {
+                commands.push(AppCommand::Rescan);
             }
-            if ui.button("Save").on_hover_text("Save the session").clicked() {
-                self.save(view, commands);
-            }
-            if ui.button("Save as…").on_hover_text("Save the session under another name").clicked() {
-                let text = view.path.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
-                self.path = Some(PathField { text, saving: true });
-            }
-            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                if toggle(ui, self.devices, "Devices", "Devices") {
-                    self.devices = !self.devices;
-                    if self.devices {
-                        commands.push(AppCommand::Rescan);
-                    }
-                }
-                if ui.button("Panic").on_hover_text("Silence all tracks").clicked() {
-                    commands.push(AppCommand::Panic);
-                }
-                ui.separator();
-                let past = ui.button("Save last 30 s").on_hover_text("Save the last 30 s to a file");
-                if past.clicked() {
-                    commands.push(AppCommand::SavePreroll);
-                }
-                if toggle(ui, self.recording_settings.is_some(), "…", "Recording settings") {
-                    self.recording_settings = match self.recording_settings {
-                        Some(_) => None,
-                        None => Some(folder(view)),
-                    };
-                }
-                record(ui, view, commands);
-                ui.separator();
-                widgets::figure(ui, &limiter(view.limiter_db), 82.0, view.limiter_db > -0.05)
-                    .on_hover_text("Gain reduction of the limiter on the master, dB");
-                ui.allocate_ui_with_layout(vec2(120.0, 32.0), Layout::top_down(Align::Min), |ui| {
-                    ui.set_width(120.0);
-                    ui.spacing_mut().item_spacing.y = 1.0;
-                    ui.spacing_mut().interact_size.y = 18.0;
-                    let moved = widgets::level(ui, view.master, 120.0, "Master level");
-                    commands.extend(moved.map(AppCommand::SetMaster));
-                    widgets::meter(ui, &view.peaks_db, 120.0, 9.0, "Master meter");
-                });
-                ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                    ui.add_space(8.0);
-                    status(ui, view);
-                });
-            });
+        }
+        if !has_tracks && toggle(ui, self.shows_tracks, "Tracks", "Tracks and set list") {
+            self.shows_tracks = !self.shows_tracks;
+            self.devices = false;
+        }
+        if ui.button("Panic").on_hover_text("Silence all tracks").clicked() {
+            commands.push(AppCommand::Panic);
+        }
+    }
+
+    /// Draws, from right to left, what records, the master, and the audio status in what is left of the row.
+    fn sound(&mut self, ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
+        if ui.button("Save last 30 s").on_hover_text("Save the last 30 s to a file").clicked() {
+            commands.push(AppCommand::SavePreroll);
+        }
+        if toggle(ui, self.recording_settings.is_some(), "…", "Recording settings") {
+            self.recording_settings = match self.recording_settings {
+                Some(_) => None,
+                None => Some(folder(view)),
+            };
+        }
+        record(ui, view, commands);
+        ui.separator();
+        widgets::figure(ui, &limiter(view.limiter_db), 82.0, view.limiter_db > -0.05)
+            .on_hover_text("Gain reduction of the limiter on the master, dB");
+        ui.allocate_ui_with_layout(vec2(120.0, ROW), Layout::top_down(Align::Min), |ui| {
+            ui.set_width(120.0);
+            ui.spacing_mut().item_spacing.y = 1.0;
+            ui.spacing_mut().interact_size.y = 18.0;
+            let moved = widgets::level(ui, view.master, 120.0, "Master level");
+            commands.extend(moved.map(AppCommand::SetMaster));
+            widgets::meter(ui, &view.peaks_db, 120.0, 9.0, "Master meter");
+        });
+        ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+            ui.add_space(8.0);
+            status(ui, view);
         });
     }
 
     fn path(&mut self, ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
         let Some(PathField { text, saving }) = &mut self.path else { return };
         let (mut chosen, mut over) = (None, false);
-        ui.horizontal(|ui| {
+        ui.horizontal_wrapped(|ui| {
             let label = if *saving { "Save as" } else { "Open" };
             ui.label(label);
             let field = TextEdit::singleline(text).desired_width(360.0).hint_text("a name, or the path of a session");
@@ -250,8 +340,9 @@ impl MainWindow {
             if !*saving {
                 ui.weak("Recent");
                 for path in &view.recent {
-                    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                    if ui.button(name).on_hover_text(path.display().to_string()).clicked() {
+                    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+                    let short = widgets::shorten(&name, RECENT_NAME);
+                    if ui.button(short).on_hover_text(path.display().to_string()).clicked() {
                         chosen = Some(path.clone());
                     }
                 }
@@ -306,12 +397,8 @@ fn source_height(view: &AppView) -> f32 {
 
 /// Draws the record button with the elapsed time.
 fn record(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
-    let rate = if let AudioStatus::Playing(opened) = &view.sound { opened.sample_rate } else { 48_000 };
-    let (text, on) = match view.recording.recording {
-        Some(frames) => {
-            let seconds = frames / u64::from(rate.max(1));
-            (format!("Stop {}:{:02}", seconds / 60, seconds % 60), true)
-        }
+    let (text, on) = match view.recorded_time() {
+        Some(time) => (format!("Stop {time}"), true),
         None => ("Record".to_owned(), false),
     };
     let text = if on { RichText::new(text).color(ui.visuals().error_fg_color) } else { RichText::new(text) };
@@ -348,28 +435,15 @@ fn status(ui: &mut Ui, view: &AppView) {
     });
 }
 
-/// Draws prompt, errors and notice, a line each.
-fn messages(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>, path: &mut Option<PathField>) {
+/// Draws the offer of the autosave, errors and notice, a line each.
+fn messages(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
     let ink = ui.visuals().error_fg_color;
     let calm = ui.visuals().selection.bg_fill;
-    if let Some(prompt) = view.prompt {
-        message(ui, "question", calm, |ui| match prompt {
-            Prompt::UnsavedChanges => {
-                answer(ui, "Discard", AppCommand::Discard, commands);
-                if ui.button("Save changes").on_hover_text("Save the session first").clicked() {
-                    match view.path {
-                        Some(_) => commands.push(AppCommand::Save),
-                        None => *path = Some(PathField { text: String::new(), saving: true }),
-                    }
-                }
-                answer(ui, "Cancel", AppCommand::Cancel, commands);
-                format!("“{}” has unsaved changes", view.session)
-            }
-            Prompt::RecoverAutosave => {
-                answer(ui, "Discard", AppCommand::Discard, commands);
-                answer(ui, "Recover", AppCommand::Recover, commands);
-                "The last run ended with unsaved changes".into()
-            }
+    if view.prompt == Some(Prompt::RecoverAutosave) {
+        message(ui, "question", calm, |ui| {
+            answer(ui, "Discard", AppCommand::Discard, commands);
+            answer(ui, "Recover", AppCommand::Recover, commands);
+            "The last run ended with unsaved changes".into()
         });
     }
     if let Some(name) = view.loading.as_ref().filter(|_| view.selected.is_some()) {
@@ -404,9 +478,8 @@ fn messages(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>, path: &
 
 fn answer(ui: &mut Ui, text: &str, command: AppCommand, commands: &mut Vec<AppCommand>) {
     let hint = match command {
-        AppCommand::Discard => "Give up the unsaved changes",
+        AppCommand::Discard => "Give up what was saved automatically",
         AppCommand::Recover => "Open what was saved automatically",
-        AppCommand::Cancel => "Go back and do nothing",
         _ => "Hide this message",
     };
     if ui.button(text).on_hover_text(hint).clicked() {

@@ -2,14 +2,24 @@
 
 use std::path::PathBuf;
 
-use egui::{Align, Button, ComboBox, Label, Layout, Rect, ScrollArea, Sense, Stroke, TextEdit, Ui, pos2, vec2};
+use egui::{
+    Align, Button, ComboBox, Label, Layout, Popup, PopupCloseBehavior, Rect, ScrollArea, Sense, Stroke, TextEdit, Ui,
+    pos2, vec2,
+};
 use ondes_processor::product::Product;
 
 use super::file_dialog::DialogPurpose;
-use super::view::{AppCommand, AppView, ClipView, TrackView};
+use super::view::{AppCommand, AppView, ClipView, SetListEntry, TrackView};
 use super::widgets::{self, named, sign, toggle};
 use crate::rack::session_file::TrackInput;
 use crate::rack::track::ALL_CHANNELS;
+
+/// Widths of the parts of the input's line, points: the list of inputs, the path being typed, sixteen channels, and
+/// what stands beside the path.
+const INPUT: f32 = 220.0;
+const TYPED_INPUT: f32 = 500.0;
+const CHANNELS: f32 = 430.0;
+const BESIDE_PATH: f32 = 330.0;
 
 /// Panel state of its own: text that is being typed.
 #[derive(Default)]
@@ -127,7 +137,11 @@ impl TrackPanel {
         let button = Button::new(text).frame(false).truncate().min_size(vec2(ui.available_width(), 22.0));
         // Aligns the name to the left.
         let button = button.right_text("");
-        let response = ui.add(button).on_hover_text("Click to select, double-click to rename");
+        let hint = "Click to select, double-click to rename";
+        let response = ui.add(button).on_hover_text(match &track.file {
+            Some(file) => format!("{}\n{hint}", file.display()),
+            None => hint.to_owned(),
+        });
         let response = named(ui, response, &format!("Track {}", track.slot + 1));
         if response.double_clicked() {
             self.renamed = Some((track.slot, track.title.clone()));
@@ -139,13 +153,19 @@ impl TrackPanel {
     /// Draws the input of the selected track in one line, and its recording in another.
     pub fn source(&mut self, ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
         let Some(track) = view.tracks.iter().find(|track| view.selected == Some(track.slot)) else { return };
+        let is_typing = self.file.as_ref().is_some_and(|(slot, _)| *slot == track.slot);
+        let needed = if is_typing { TYPED_INPUT } else { INPUT } + CHANNELS;
+        let has_room = ui.available_width() >= needed;
         ui.horizontal(|ui| {
             self.input(ui, view, track, commands);
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
                 ui.spacing_mut().item_spacing.x = 2.0;
-                if let Some(channels) = channels(ui, track.midi_channels, "the track") {
-                    commands.push(AppCommand::SetMidiChannels(track.slot, channels));
-                }
+                let chosen = if has_room {
+                    channels(ui, track.midi_channels, "the track")
+                } else {
+                    channel_menu(ui, track.midi_channels, "the track")
+                };
+                commands.extend(chosen.map(|channels| AppCommand::SetMidiChannels(track.slot, channels)));
                 ui.label("MIDI ");
             });
         });
@@ -158,7 +178,8 @@ impl TrackPanel {
         let slot = track.slot;
         ui.label("Input");
         if let Some((_, text)) = self.file.as_mut().filter(|(typed, _)| *typed == slot) {
-            let field = TextEdit::singleline(text).desired_width(230.0).hint_text("path of a recording");
+            let width = (ui.available_width() - BESIDE_PATH).clamp(80.0, 230.0);
+            let field = TextEdit::singleline(text).desired_width(width).hint_text("path of a recording");
             let field = ui.add(field);
             let field = named(ui, field, "Path of the recording").on_hover_text("Path of a WAV, AIFF or FLAC file");
             let done = field.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
@@ -223,6 +244,27 @@ fn said(input: &TrackInput) -> String {
 fn channels(ui: &mut Ui, selection: u16, owner: &str) -> Option<u16> {
     let chosen = (0..16).rev().filter_map(|channel| self::channel(ui, selection, channel, 19.0, owner)).last();
     all_channels(ui, selection, owner).or(chosen)
+}
+
+/// Draws a menu of the MIDI channels. Returns the new selection after a click.
+fn channel_menu(ui: &mut Ui, selection: u16, owner: &str) -> Option<u16> {
+    let numbers = (0..16).filter(|channel| selection >> channel & 1 == 1).map(|channel| (channel + 1).to_string());
+    let said = if selection == ALL_CHANNELS { "All".to_owned() } else { numbers.collect::<Vec<_>>().join(" ") };
+    let response = ui.button(format!("{} …", widgets::shorten(&said, 10)));
+    let label = format!("MIDI channels for {owner}");
+    let response = named(ui, response, &label).on_hover_text(format!("{label}: {said}"));
+    let popup = Popup::menu(&response).close_behavior(PopupCloseBehavior::CloseOnClickOutside);
+    let shown = popup.show(|ui| {
+        let all = all_channels(ui, selection, owner);
+        let rows = [0..8, 8..16].map(|row| {
+            ui.horizontal(|ui| {
+                ui.spacing_mut().item_spacing.x = 3.0;
+                row.filter_map(|number| channel(ui, selection, number, 32.0, owner)).last()
+            })
+        });
+        rows.into_iter().filter_map(|row| row.inner).last().or(all)
+    });
+    shown.and_then(|shown| shown.inner)
 }
 
 /// Draws the button of a MIDI channel, counted from 0. Returns the new selection after a click.
@@ -311,7 +353,7 @@ fn set_list(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
     });
     ScrollArea::vertical().id_salt("set list").auto_shrink([false, true]).show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = 2.0;
-        for (index, name) in view.set_list.iter().enumerate() {
+        for (index, SetListEntry { name, file }) in view.set_list.iter().enumerate() {
             ui.push_id(index, |ui| {
                 ui.horizontal(|ui| {
                     ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
@@ -329,7 +371,12 @@ fn set_list(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
                             let response =
                                 ui.add(Button::new(format!("{}  {name}", index + 1)).frame(false).truncate());
                             let label = format!("Play {name}");
-                            if named(ui, response, &label).on_hover_text("Load it on the selected track").clicked() {
+                            let hint = "Load it on the selected track";
+                            let hint = match file {
+                                Some(file) => format!("{}\n{hint}", file.display()),
+                                None => hint.to_owned(),
+                            };
+                            if named(ui, response, &label).on_hover_text(hint).clicked() {
                                 commands.push(AppCommand::PlayFromSetList(index));
                             }
                         });

@@ -29,8 +29,8 @@ pub struct AppView {
     pub tracks: Vec<TrackView>,
     /// Slot of the selected track.
     pub selected: Option<usize>,
-    /// Names of the models of the set list, in order.
-    pub set_list: Vec<String>,
+    /// Models of the set list, in order.
+    pub set_list: Vec<SetListEntry>,
     /// The system has a file dialog.
     pub can_browse: bool,
     /// Fader of the master.
@@ -67,6 +67,15 @@ pub struct AppView {
     pub prompt: Option<Prompt>,
 }
 
+impl AppView {
+    /// Returns the length of the running recording, in minutes and seconds.
+    pub(super) fn recorded_time(&self) -> Option<String> {
+        let rate = if let AudioStatus::Playing(opened) = &self.sound { opened.sample_rate } else { 48_000 };
+        let seconds = self.recording.recording? / u64::from(rate.max(1));
+        Some(format!("{}:{:02}", seconds / 60, seconds % 60))
+    }
+}
+
 /// Track to draw.
 #[derive(Clone)]
 pub struct TrackView {
@@ -74,6 +83,8 @@ pub struct TrackView {
     pub slot: usize,
     /// Name to show.
     pub title: String,
+    /// File of its model; `None` for a bundled one.
+    pub file: Option<PathBuf>,
     /// Instrument or effect.
     pub product: Product,
     /// Fader of the track.
@@ -92,6 +103,15 @@ pub struct TrackView {
     pub midi_channels: u16,
 }
 
+/// Model of the set list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetListEntry {
+    /// Name to show.
+    pub name: String,
+    /// File; `None` for a bundled model.
+    pub file: Option<PathBuf>,
+}
+
 /// Recording that plays as an input.
 #[derive(Clone)]
 pub struct ClipView {
@@ -108,8 +128,13 @@ pub struct ClipView {
 /// Question that has to be answered first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prompt {
-    /// The session has unsaved changes.
+    /// Another session is to be opened, but this one has unsaved changes.
     UnsavedChanges,
+    /// The app is to be closed during a recording, or with unsaved changes.
+    Quit {
+        /// The session has unsaved changes.
+        unsaved: bool,
+    },
     /// There is an autosave of the last run.
     RecoverAutosave,
 }
@@ -125,6 +150,8 @@ pub enum AppCommand {
     Save,
     /// Save the session to another file.
     SaveAs(PathBuf),
+    /// Close the app; asks first if work would be lost or a recording is running.
+    Quit,
     /// Answer to a prompt: continue and lose unsaved changes.
     Discard,
     /// Answer to a prompt: recover the autosave.

@@ -85,6 +85,14 @@ pub(super) fn figure(ui: &mut Ui, text: &str, width: f32, dim: bool) -> Response
     response
 }
 
+/// Shortens a text to a number of characters.
+pub(super) fn shorten(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
 /// Formats a level in dB.
 pub(super) fn decibels(db: f32) -> String {
     if db > SILENT_DB { format!("{db:.1} dB") } else { "silent".into() }

@@ -270,10 +270,42 @@ fn sessions_are_opened_and_saved() {
 
 #[test]
 fn unsaved_changes_are_asked_about() {
-    let mut test = open(AppView { prompt: Some(Prompt::UnsavedChanges), ..playing() });
-    assert!(sees(&test, "“Stage” has unsaved changes"));
-    ["Cancel", "Save changes", "Discard"].into_iter().for_each(|answer| click(&mut test, answer));
-    assert_eq!(told(&mut test), [AppCommand::Cancel, AppCommand::Save, AppCommand::Discard]);
+    let mut test = open(playing());
+    test.key_press_modifiers(egui::Modifiers::COMMAND, Key::Q);
+    test.run_steps(2);
+    assert_eq!(told(&mut test), [AppCommand::Quit]);
+    for (prompt, title) in [
+        (Prompt::UnsavedChanges, "Save “Stage” first?"),
+        (Prompt::Quit { unsaved: true }, "Save “Stage” before closing?"),
+    ] {
+        test.state_mut().view.prompt = Some(prompt);
+        test.run_steps(2);
+        assert!(sees(&test, title) && sees(&test, "unsaved changes") && !sees(&test, "recording is running"));
+        ["Cancel", "Save changes", "Don't save"].into_iter().for_each(|answer| click(&mut test, answer));
+        // Keys of the window wait for the answer.
+        test.key_press_modifiers(egui::Modifiers::COMMAND, Key::N);
+        test.key_press(Key::Escape);
+        test.run_steps(2);
+        let expected = [AppCommand::Cancel, AppCommand::Save, AppCommand::Discard, AppCommand::Cancel];
+        assert_eq!(told(&mut test), expected, "{title}");
+    }
+    test.state_mut().view.recording.recording = Some(48_000 * 65);
+    test.run_steps(2);
+    assert!(sees(&test, "A recording is running (1:05); it ends when the window closes"));
+    test.state_mut().view.prompt = Some(Prompt::Quit { unsaved: false });
+    test.run_steps(2);
+    assert!(!sees(&test, "unsaved") && test.query_by_label("Save changes").is_none());
+    click(&mut test, "Close");
+    assert_eq!(told(&mut test), [AppCommand::Discard]);
+    // A session without a file asks for a name, over which the question does not lie.
+    test.state_mut().view.path = None;
+    test.state_mut().view.prompt = Some(Prompt::Quit { unsaved: true });
+    test.run_steps(2);
+    click(&mut test, "Save changes");
+    assert!(!sees(&test, "before closing?"));
+    type_in(&mut test, "Path of the session", "Dawn");
+    click(&mut test, "OK");
+    assert_eq!(told(&mut test), [AppCommand::SaveAs("Dawn".into())]);
     test.state_mut().view.prompt = Some(Prompt::RecoverAutosave);
     test.run_steps(2);
     click(&mut test, "Recover");

@@ -16,7 +16,7 @@ use ondes::rack::track::ALL_CHANNELS;
 use ondes::record;
 use ondes::window::device_scan::AvailableDevices;
 use ondes::window::recording_settings::RecordingSettings;
-use ondes::window::view::TrackView;
+use ondes::window::view::{SetListEntry, TrackView};
 use ondes::window::{AppCommand, AppView, MainWindow};
 use ondes_processor::product::Product;
 
@@ -46,7 +46,7 @@ pub fn playing() -> AppView {
         recent: vec!["/songs/Stage.ondes-session".into(), "/songs/Night.ondes-session".into()],
         tracks: vec![track(0, "Bowed", Product::Instrument), track(1, "Wind", Product::Effect)],
         selected: Some(0),
-        set_list: vec!["Bowed".into(), "Plucked".into()],
+        set_list: ["Bowed", "Plucked"].map(|name| SetListEntry { name: name.into(), file: None }).into(),
         can_browse: true,
         master: FaderSettings::default(),
         peaks_db: [-12.0, -15.0],
@@ -92,6 +92,7 @@ pub fn track(slot: usize, title: &str, product: Product) -> TrackView {
     TrackView {
         slot,
         title: title.into(),
+        file: None,
         product,
         fader: FaderSettings { level_db: -3.0, ..FaderSettings::default() },
         peak_db: -9.0,
@@ -103,16 +104,23 @@ pub fn track(slot: usize, title: &str, product: Product) -> TrackView {
     }
 }
 
+/// Opens a window of a common size and draws a few frames.
 pub fn open(view: AppView) -> Test {
+    open_in(view, egui::vec2(1180.0, 680.0), 1.0)
+}
+
+/// Opens a window of a size in pixels, at a scale, and draws a few frames.
+pub fn open_in(view: AppView, size: egui::Vec2, scale: f32) -> Test {
     let desktop = Desktop { window: MainWindow::new(), view, told: Vec::new(), dropped_on_instrument: 0 };
     let mut test = Harness::builder()
-        .with_size([1180.0, 680.0])
+        .with_size(size)
         .with_max_steps(16)
         .with_step_dt(1.0 / 60.0)
         .with_render_cursor(false)
         .renderer(Raster::default())
         .build_ui_state(
-            |ui, desktop: &mut Desktop| {
+            move |ui, desktop: &mut Desktop| {
+                ui.ctx().set_zoom_factor(scale);
                 ui.ctx().set_theme(egui::Theme::Dark);
                 // The harness adds a margin, the app's window has none.
                 let all = egui::UiBuilder::new().max_rect(ui.ctx().content_rect());

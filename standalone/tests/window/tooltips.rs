@@ -24,12 +24,14 @@ fn check(test: &Test, place: &str) {
 fn every_control_has_a_tooltip() {
     let mut view = playing();
     view.problems.push("/songs/old.wav: no such file".into());
-    view.prompt = Some(Prompt::UnsavedChanges);
+    view.prompt = Some(Prompt::Quit { unsaved: true });
     view.tracks[0].input = TrackInput::File { path: "/songs/voice.wav".into(), looped: true };
     let waveform: Arc<[f32]> = vec![0.5; 64].into();
     view.tracks[0].clip = Some(ClipView { waveform, position: 0.4, length_s: 92.5, playing: true });
     let mut test = open(view);
     check(&test, "a prompt and a recording");
+    test.state_mut().view.prompt = Some(Prompt::RecoverAutosave);
+    test.run_steps(4);
     for (button, place) in
         [("Recording settings", "recording settings"), ("Devices", "devices"), ("Open…", "path of a session")]
     {

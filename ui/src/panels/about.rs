@@ -20,13 +20,14 @@ pub(crate) fn brand(ui: &mut Ui, product: Product, rect: Rect) {
     let ink = if response.hovered() { palette.text } else { palette.accent };
     ui.painter().galley_with_override_text_color(place.min, galley, ink);
     theme::focus_ring(ui, &response, place.expand(3.0));
-    Popup::menu(&response).close_behavior(PopupCloseBehavior::CloseOnClickOutside).show(|ui| contents(ui, product));
+    Popup::menu(&response).close_behavior(PopupCloseBehavior::CloseOnClickOutside).show(|ui| {
+        theme::within_window(ui, WIDTH, |ui| contents(ui, product));
+    });
     response.on_hover_text("Version, licence, manual and keys");
 }
 
 /// Draws the contents.
 pub(crate) fn contents(ui: &mut Ui, product: Product) {
-    ui.set_width(WIDTH);
     ui.spacing_mut().item_spacing.y = GAP;
     ui.spacing_mut().interact_size.y = 0.0;
     ui.label(RichText::new(product.name()).font(theme::heading()).strong());

@@ -2,6 +2,7 @@
 //!
 //! Tab stops at the list once: the arrow keys move in it, Enter loads, Space auditions, F marks a favourite.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use egui::accesskit::Role;
@@ -17,7 +18,7 @@ use crate::format::{self, finds, parse_path};
 use crate::frame::Frame;
 use crate::icon::{self, Icon};
 use crate::theme::{self, GAP, Palette, RADIUS};
-use crate::view::{EntryOrigin, ModelEntry, ModelEntryId};
+use crate::view::{EntryOrigin, ModelEntry, ModelEntryId, other_name};
 
 /// Height of a row without what the model is, and of a heading, points.
 const ROW: f32 = 30.0;
@@ -173,9 +174,9 @@ fn rows<'a>(entries: &'a [ModelEntry], browser: &BrowserState) -> Vec<BrowserRow
     let query = browser.query.trim();
     let matches = |entry: &&ModelEntry| {
         browser.kind.is_none_or(|kind| entry.kind == kind)
-            && query
-                .split_whitespace()
-                .all(|word| [&entry.name, &entry.author, &entry.about].iter().any(|text| finds(text, word)))
+            && query.split_whitespace().all(|word| {
+                [&entry.name, &entry.author, &entry.about].iter().any(|text| finds(text, word)) || named(entry, word)
+            })
     };
     let mut rows = Vec::new();
     for section in BrowserSection::ALL {
@@ -189,6 +190,12 @@ fn rows<'a>(entries: &'a [ModelEntry], browser: &BrowserState) -> Vec<BrowserRow
         }
     }
     rows
+}
+
+/// Returns whether a word occurs in the name of the model's file.
+fn named(entry: &ModelEntry, word: &str) -> bool {
+    let name = entry.path.as_deref().and_then(Path::file_name);
+    name.is_some_and(|name| finds(&name.to_string_lossy(), word))
 }
 
 fn row_id(row: (BrowserSection, ModelEntryId)) -> Id {
@@ -240,7 +247,13 @@ fn list(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserState, rows: &[
         BrowserRow::Heading(_) => None,
         BrowserRow::Entry(_, entry) => {
             let text = if entry.about.is_empty() { &entry.author } else { &entry.about };
-            Some(theme::fit_lines(ui.painter(), text, width - LEFT - 6.0, LINES, Palette::of(ui).dim))
+            let file = other_name(entry.path.as_deref(), &entry.name);
+            let text = match file {
+                Some(file) if text.is_empty() => file,
+                Some(file) => format!("{file} · {text}").into(),
+                None => text.into(),
+            };
+            Some(theme::fit_lines(ui.painter(), &text, width - LEFT - 6.0, LINES, Palette::of(ui).dim))
         }
     };
     let abouts: Vec<Option<Arc<Galley>>> = rows.iter().map(about).collect();
@@ -351,7 +364,8 @@ fn entry_row(
     if response.has_focus() {
         ui.painter().rect_stroke(field, RADIUS, Stroke::new(1.5, palette.accent), StrokeKind::Inside);
     }
-    let facts = [entry.about.as_str(), &entry.author, &entry.quality];
+    let file = entry.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+    let facts = [entry.about.as_str(), &entry.author, &entry.quality, &file];
     let facts = facts.into_iter().filter(|fact| !fact.is_empty()).collect::<Vec<_>>().join("\n");
     response.on_hover_text(format!("{}\n{facts}\nA click or Enter loads, Space auditions, F marks", entry.name));
 }

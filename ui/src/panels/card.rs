@@ -9,7 +9,7 @@ use crate::format;
 use crate::frame::Frame;
 use crate::icon::{self, Icon};
 use crate::theme::{self, GAP, Palette, RADIUS};
-use crate::view::ModelView;
+use crate::view::{ModelView, other_name};
 
 /// Width of the card, points.
 const CARD: f32 = 270.0;
@@ -60,8 +60,9 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, width: f32) {
     icon::paint(ui.painter(), sign, Icon::Down, palette.dim);
     theme::focus_ring(ui, &response, rect);
     let popup = Popup::menu(&response).close_behavior(PopupCloseBehavior::CloseOnClickOutside);
-    popup.show(|ui| card(ui, frame, &model, &facts));
-    response.on_hover_text(format!("{}: what it is, its author, licence and quality", model.card.name));
+    popup.show(|ui| theme::within_window(ui, CARD, |ui| card(ui, frame, &model, &facts)));
+    let file = other_name(model.path, &model.card.name).map(|file| format!("\n{file}")).unwrap_or_default();
+    response.on_hover_text(format!("{}: what it is, its author, licence and quality{file}", model.card.name));
 }
 
 fn facts(model: &ModelView<'_>) -> String {
@@ -71,7 +72,6 @@ fn facts(model: &ModelView<'_>) -> String {
 }
 
 fn card(ui: &mut Ui, frame: &mut Frame<'_>, model: &ModelView<'_>, facts: &str) {
-    ui.set_width(CARD);
     ui.label(RichText::new(&model.card.name).font(theme::heading()).strong());
     if !model.card.description.is_empty() {
         ui.add(Label::new(&model.card.description).wrap());
@@ -80,6 +80,9 @@ fn card(ui: &mut Ui, frame: &mut Frame<'_>, model: &ModelView<'_>, facts: &str) 
     if !model.card.licence.is_empty() {
         ui.add(Label::new(RichText::new(&model.card.licence).small().weak()).wrap());
     }
+    if let Some(path) = model.path {
+        ui.add(Label::new(RichText::new(path.display().to_string()).small().weak()).wrap());
+    }
     let mut embed = frame.view.embed;
     ui.separator();
     let problem = frame.view.embed_problem;
@@ -87,7 +90,7 @@ fn card(ui: &mut Ui, frame: &mut Frame<'_>, model: &ModelView<'_>, facts: &str) 
     let edge = Stroke::new(1.0, Palette::of(ui).dim);
     let widgets = &mut ui.visuals_mut().widgets;
     (widgets.inactive.bg_stroke, widgets.noninteractive.bg_stroke) = (edge, edge);
-    let entry = Checkbox::new(&mut embed, "Save model with project");
+    let entry = Checkbox::new(&mut embed, format!("Save model with {}", frame.view.surroundings.document()));
     let response = ui.add_enabled(problem.is_none(), entry);
     if response.clicked() {
         frame.push(WindowCommand::Embed(embed));

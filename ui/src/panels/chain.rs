@@ -55,7 +55,11 @@ fn cabinet(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut CabinetMenu, chain: Ch
     drop_down::field(ui, &response, shown, chain.cabinet.is_some() && chain.missing.is_none());
 
     let popup = Popup::menu(&response).close_behavior(PopupCloseBehavior::CloseOnClickOutside);
-    let open = popup.show(|ui| list(ui, frame, menu, chain)).is_some();
+    let open = popup.show(|ui| {
+        theme::menu(ui);
+        theme::within_window(ui, LIST, |ui| list(ui, frame, menu, chain));
+    });
+    let open = open.is_some();
     if open && !menu.open {
         // Files may have changed since the window was opened.
         frame.push(WindowCommand::RescanCabinets);
@@ -76,8 +80,6 @@ fn show_tooltip(response: Response, chain: ChainView<'_>) {
 }
 
 fn list(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut CabinetMenu, chain: ChainView<'_>) {
-    theme::menu(ui);
-    ui.set_width(LIST);
     let automatic = theme::item(ui, Button::selectable(chain.automatic, "Automatic"));
     let hint = "Each amplifier that was captured without a loudspeaker brings the bundled cabinet that suits it";
     if automatic.on_hover_text(hint).clicked() {

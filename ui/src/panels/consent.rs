@@ -27,30 +27,33 @@ pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>) {
     let Some(program) = frame.view.untrusted.filter(|_| frame.view.asks_for_consent) else { return };
     let mut answer = None;
     Modal::new(Id::unique("consent")).show(ui.ctx(), |ui| {
-        ui.set_width(WIDTH);
-        ui.spacing_mut().item_spacing.y = 1.5 * GAP;
-        ui.label(RichText::new("Run this program?").font(theme::heading()).strong());
-        let what = format!(
-            "“{}” is a TorchScript model. Such a file is a program, not only data. {RIGHTS} Run it only if you trust \
-             whoever made it.",
-            file_name(program)
-        );
-        ui.add(Label::new(what).wrap());
-        ui.add(Label::new(RichText::new(program.path.display().to_string()).weak()).wrap());
-        let note = "Your answer is remembered for this file on this computer. “ondes trust” lists and removes answers.";
-        ui.add(Label::new(RichText::new(note).weak()).wrap());
-        ui.horizontal(|ui| {
-            for (label, hint, run) in
-                [("Run", "Run the program, now and whenever it is named", true), ("Don't run", "Leave it alone", false)]
-            {
-                if ui.button(label).on_hover_text(hint).clicked() {
-                    answer = Some(run);
-                }
-            }
-        });
+        theme::within_window(ui, WIDTH, |ui| question(ui, program, &mut answer));
     });
     if ui.input_mut(|input| input.consume_key(Modifiers::NONE, Key::Escape)) {
         answer = Some(false);
     }
     frame.commands.extend(answer.map(WindowCommand::AnswerProgram));
+}
+
+fn question(ui: &mut Ui, program: &UntrustedProgram, answer: &mut Option<bool>) {
+    ui.spacing_mut().item_spacing.y = 1.5 * GAP;
+    ui.label(RichText::new("Run this program?").font(theme::heading()).strong());
+    let what = format!(
+        "“{}” is a TorchScript model. Such a file is a program, not only data. {RIGHTS} Run it only if you trust \
+         whoever made it.",
+        file_name(program)
+    );
+    ui.add(Label::new(what).wrap());
+    ui.add(Label::new(RichText::new(program.path.display().to_string()).weak()).wrap());
+    let note = "Your answer is remembered for this file on this computer. “ondes trust” lists and removes answers.";
+    ui.add(Label::new(RichText::new(note).weak()).wrap());
+    ui.horizontal(|ui| {
+        for (label, hint, run) in
+            [("Run", "Run the program, now and whenever it is named", true), ("Don't run", "Leave it alone", false)]
+        {
+            if ui.button(label).on_hover_text(hint).clicked() {
+                *answer = Some(run);
+            }
+        }
+    });
 }

@@ -1,6 +1,6 @@
 //! The header: model, preset, undo, slots, bypass and panic; below them what the model is.
 
-use egui::{Button, Key, KeyboardShortcut, Modifiers, Rect, Ui, UiBuilder, pos2, vec2};
+use egui::{Button, Key, KeyboardShortcut, Modifiers, Ui, UiBuilder, vec2};
 use ondes_processor::compare_slots::CompareSlot;
 
 use crate::command::WindowCommand;
@@ -14,8 +14,9 @@ use crate::theme::GAP;
 /// Width of the buttons on the right, points, and that of the buttons on the left.
 const RIGHT: f32 = 354.0;
 const LEFT: f32 = 94.0;
-/// Height of the upper row, points.
+/// Height of the upper row, points, and that of both if the buttons do not fit into one.
 const ROW: f32 = 40.0;
+const NARROW_ROW: f32 = 37.0;
 
 pub(crate) const UNDO: KeyboardShortcut = KeyboardShortcut::new(Modifiers::COMMAND, Key::Z);
 pub(crate) const REDO: KeyboardShortcut = KeyboardShortcut::new(Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::Z);
@@ -33,17 +34,32 @@ pub(crate) fn handle_keys(ui: &Ui, frame: &mut Frame<'_>) {
     }
 }
 
-pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, browsing: &mut bool) {
-    let (upper, lower) = ui.max_rect().split_top_bottom_at_y(ui.max_rect().top() + ROW);
+/// Draws one row of buttons above what the model is, or two rows of buttons, of which the lower begins with the name.
+pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, browsing: &mut bool, is_wide: bool) {
+    let row = if is_wide { ROW } else { NARROW_ROW };
+    let (upper, lower) = ui.max_rect().split_top_bottom_at_y(ui.max_rect().top() + row);
     ui.scope_builder(UiBuilder::new().max_rect(upper), |ui| {
-        ui.horizontal_centered(|ui| buttons(ui, frame, presets, browsing));
+        ui.horizontal_centered(|ui| {
+            model_buttons(ui, frame, presets, browsing, if is_wide { RIGHT } else { 0.0 });
+            if is_wide {
+                sound_buttons(ui, frame);
+            }
+        });
     });
-    let (brand, subtitle) = lower.split_left_right_at_x(lower.left() + LEFT);
+    let (brand, rest) = lower.split_left_right_at_x(lower.left() + LEFT);
     about::brand(ui, frame.view.product, brand);
-    card::subtitle(ui, frame, Rect::from_min_max(pos2(subtitle.left() + GAP, subtitle.top()), subtitle.max));
+    if is_wide {
+        card::subtitle(ui, frame, rest.with_min_x(rest.left() + GAP));
+    } else {
+        let buttons = rest.with_min_x(rest.right() - RIGHT);
+        ui.scope_builder(UiBuilder::new().max_rect(buttons), |ui| {
+            ui.horizontal_centered(|ui| sound_buttons(ui, frame));
+        });
+    }
 }
 
-fn buttons(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, browsing: &mut bool) {
+/// Draws what chooses model and preset; `beside` is the width of what follows.
+fn model_buttons(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, browsing: &mut bool, beside: f32) {
     let hint = if *browsing { "Hide the list of models" } else { "Show the list of models" };
     if icon::button(ui, Icon::List, "Browser", *browsing).on_hover_text(hint).clicked() {
         *browsing = !*browsing;
@@ -54,13 +70,17 @@ fn buttons(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, browsin
     if icon::button(ui, Icon::Right, "Next model", false).clicked() {
         frame.push(WindowCommand::Next);
     }
-    let beside = preset_menu::width(&frame.view);
-    let width = (ui.available_width() - RIGHT - beside.map_or(0.0, |width| width + GAP)).max(80.0);
+    let preset = preset_menu::width(&frame.view);
+    let width = (ui.available_width() - beside - preset.map_or(0.0, |width| width + GAP)).max(80.0);
     card::show(ui, frame, width);
-    if beside.is_some() {
+    if preset.is_some() {
         preset_menu::show(ui, frame, presets);
         ui.add_space(GAP);
     }
+}
+
+/// Draws undo, slots, bypass, panic and the window's menu.
+fn sound_buttons(ui: &mut Ui, frame: &mut Frame<'_>) {
     undo(ui, frame);
     ui.add_space(GAP);
     slots(ui, frame);

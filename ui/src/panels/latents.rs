@@ -10,7 +10,7 @@ use crate::theme::{self, GAP, Palette};
 use crate::view::LatentRow;
 
 const ROW: f32 = 27.0;
-/// Rows that are visible at once.
+/// Rows that are visible at once at least; more of them in a high window.
 const SEEN: f32 = 6.0;
 const NAME: f32 = 78.0;
 const HOLD: f32 = 46.0;
@@ -39,7 +39,8 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>) {
     }
     ui.spacing_mut().item_spacing.y = 0.0;
     ui.spacing_mut().button_padding.x = 4.0;
-    ScrollArea::vertical().max_height(SEEN * ROW).auto_shrink([false, true]).show(ui, |ui| {
+    let height = (0.42 * ui.available_height()).max(SEEN * ROW);
+    ScrollArea::vertical().max_height(height).auto_shrink([false, true]).show(ui, |ui| {
         for latent in frame.view.latents {
             let (row, _) = ui.allocate_exact_size(vec2(ui.available_width(), ROW), Sense::hover());
             show_one(ui, frame, latent, &Columns::of(row));

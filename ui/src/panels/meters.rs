@@ -7,14 +7,17 @@ use ondes_processor::monitor::MeterLevel;
 use crate::frame::Frame;
 use crate::panels::tuner;
 use crate::theme::{self, GAP, Palette};
+use crate::view::Knob;
 use crate::{format, knob};
 
 /// Range of a meter, dB.
-const FLOOR_DB: f32 = -60.0;
+pub(crate) const FLOOR_DB: f32 = -60.0;
 const CEILING_DB: f32 = 6.0;
 /// Time for which a peak is held, seconds, and the rate at which it falls afterwards, dB per second.
 const HOLD_S: f64 = 1.5;
 const FALL_DB_PER_S: f32 = 24.0;
+/// Least height of a meter, points.
+const LEAST_METER: f32 = 40.0;
 /// Channels shown of each signal.
 const CHANNELS: usize = 8;
 
@@ -45,11 +48,41 @@ impl PeakHold {
     }
 }
 
-pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, mixer: &mut Meters) {
+/// Draws the mixer: meters above their gains and the mix below, or all three side by side below the meters.
+pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, mixer: &mut Meters, is_tall: bool) {
+    if is_tall { tall(ui, frame, mixer) } else { low(ui, frame, mixer) }
+}
+
+/// Draws the mix and the tuner between the two signals.
+fn low(ui: &mut Ui, frame: &mut Frame<'_>, mixer: &mut Meters) {
+    let view = frame.view;
+    let height = (ui.available_height() - knob::CELL.y - 2.0 * GAP).max(LEAST_METER);
+    ui.horizontal_top(|ui| {
+        let mut side = |ui: &mut Ui, name: &str, levels: &[MeterLevel], marks: &mut Vec<PeakHold>, gain: &Knob| {
+            ui.vertical(|ui| {
+                meter(ui, name, levels, marks, height);
+                ui.add_space(GAP);
+                knob::show(ui, frame, gain, true, |_, _| ());
+            });
+        };
+        side(ui, "Input", view.input.levels, &mut mixer.input, view.input_gain);
+        side(ui, "Output", view.output.levels, &mut mixer.output, view.output_gain);
+        ui.vertical(|ui| {
+            ui.allocate_ui(vec2(knob::CELL.x, height), |ui| {
+                ui.set_min_size(vec2(knob::CELL.x, height));
+                tuner::toggle(ui, frame);
+            });
+            ui.add_space(GAP);
+            knob::show(ui, frame, view.mix, true, |_, _| ());
+        });
+    });
+}
+
+fn tall(ui: &mut Ui, frame: &mut Frame<'_>, mixer: &mut Meters) {
     let view = frame.view;
     let below = knob::CELL.y;
     // The mix has a row of its own; meters take the rest of the height.
-    let height = (ui.available_height() - 2.0 * below - 3.0 * GAP).max(60.0);
+    let height = (ui.available_height() - 2.0 * below - 3.0 * GAP).max(LEAST_METER);
     ui.horizontal_top(|ui| {
         let sides = [
             ("Input", view.input.levels, &mut mixer.input, view.input_gain),
@@ -105,7 +138,9 @@ fn meter(ui: &mut Ui, name: &str, levels: &[MeterLevel], marks: &mut Vec<PeakHol
         inner.bottom() - if part.is_nan() { 0.0 } else { part } * inner.height()
     };
     let scale = 22.0;
-    for db in [0.0, -12.0, -24.0, -36.0, -48.0] {
+    // Labels that would touch are left out.
+    let step = if inner.height() < 60.0 { 24.0 } else { 12.0 };
+    for db in [0.0, -12.0, -24.0, -36.0, -48.0].into_iter().filter(|db| db % step == 0.0) {
         painter.text(pos2(inner.right(), y(db)), Align2::RIGHT_CENTER, format!("{db:.0}"), theme::small(), palette.dim);
         painter.hline(inner.left()..=inner.right() - scale, y(db), (1.0, palette.line));
     }

@@ -15,8 +15,10 @@ use crate::knob_gesture::{FINE, key_step, knob_position, set_knob, snap};
 use crate::theme::{self, GAP, Palette};
 use crate::view::{Knob, WindowView};
 
-/// Height of the pad and width of its drop-downs, points.
-const HEIGHT: f32 = 176.0;
+/// Heights of the pad and width of its drop-downs, points. It takes what a high window has left over.
+const LEAST_HEIGHT: f32 = 176.0;
+const LARGEST_HEIGHT: f32 = 480.0;
+const LARGEST_WIDTH: f32 = 960.0;
 const SIDE: f32 = 144.0;
 /// Distance between the pad's edge and the ends of the knobs' ranges, points.
 const MARGIN: f32 = 9.0;
@@ -68,8 +70,9 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, pad: &mut PadState, ids: 
     let axes = [find(ids.0), find(ids.1).filter(|_| ids.0 != ids.1)];
     pad.seen = true;
     ui.horizontal_top(|ui| {
-        let width = (ui.available_width() - SIDE - 2.0 * GAP).max(60.0);
-        let (rect, _) = ui.allocate_exact_size(vec2(width, HEIGHT), Sense::hover());
+        let width = (ui.available_width() - SIDE - 2.0 * GAP).clamp(60.0, LARGEST_WIDTH);
+        let height = (0.42 * ui.available_height()).clamp(LEAST_HEIGHT, LARGEST_HEIGHT);
+        let (rect, _) = ui.allocate_exact_size(vec2(width, height), Sense::hover());
         field(ui, frame, pad, axes, rect);
         ui.add_space(GAP);
         ui.vertical(|ui| {

@@ -1,7 +1,8 @@
 //! Detected pitch and loudness, the control source, and the keyboard.
 
 use egui::accesskit::Role;
-use egui::{Align2, Button, FontFamily, FontId, Rect, Sense, Ui, UiBuilder, WidgetInfo, pos2, vec2};
+use egui::scroll_area::{DragScroll, ScrollSource};
+use egui::{Align2, Button, FontFamily, FontId, Rect, ScrollArea, Sense, Ui, UiBuilder, WidgetInfo, pos2, vec2};
 use ondes_engine::model::Kind;
 use ondes_processor::choice::{self, CONTROL_INPUTS, SOURCES};
 
@@ -11,10 +12,15 @@ use crate::frame::Frame;
 use crate::keyboard_input::KeyboardInput;
 use crate::panels::keyboard;
 use crate::theme::{self, GAP, Palette};
-use crate::view::WindowView;
+use crate::view::{Surroundings, WindowView};
 
-/// Width of pitch and loudness, points.
+/// Width of pitch and loudness, points, and without cents and Hz in a narrow window.
 const FIGURES: f32 = 216.0;
+const FEW_FIGURES: f32 = 132.0;
+/// Width below which a window is narrow, and the least and the largest width of the keyboard.
+const NARROW: f32 = 720.0;
+const LEAST_KEYBOARD: f32 = 364.0;
+const LARGEST_KEYBOARD: f32 = 1560.0;
 /// Width of the control source and of the switch for computer keys, points.
 const SWITCHES: f32 = 128.0;
 /// Width of the switch for computer keys alone, points.
@@ -29,8 +35,10 @@ pub(crate) fn is_needed(view: &WindowView<'_>) -> bool {
 
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardInput) {
     let (rect, _) = ui.allocate_exact_size(ui.available_size(), Sense::hover());
-    let (left, mut right) = rect.split_left_right_at_x(rect.left() + FIGURES);
-    figures(ui, frame, left);
+    let is_narrow = rect.width() < NARROW;
+    let width = if is_narrow { FEW_FIGURES } else { FIGURES };
+    let (left, mut right) = rect.split_left_right_at_x(rect.left() + width);
+    figures(ui, frame, left, is_narrow);
     let has_choice = frame.view.control_source.is_some() || frame.view.follows_side_chain.is_some();
     if has_choice || frame.view.can_play {
         let width = if has_choice { SWITCHES } else { KEYS };
@@ -43,7 +51,20 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardIn
         control_source(&mut column, frame);
         keys(&mut column, frame, keyboard);
     }
-    keyboard::show(ui, frame, keyboard, Rect::from_min_max(right.min + vec2(GAP, 0.0), right.max));
+    let mut right = right.with_min_x(right.left() + GAP);
+    right.set_width(right.width().min(LARGEST_KEYBOARD));
+    if right.width() >= LEAST_KEYBOARD {
+        return keyboard::show(ui, frame, keyboard, right);
+    }
+    // Dragging plays, so that only the bar and the wheel scroll.
+    let source = ScrollSource { drag: DragScroll::Never, ..ScrollSource::ALL };
+    ui.scope_builder(UiBuilder::new().max_rect(right), |ui| {
+        ScrollArea::horizontal().id_salt("keys").auto_shrink(false).scroll_source(source).show(ui, |ui| {
+            let size = vec2(LEAST_KEYBOARD, ui.available_height());
+            let (rect, _) = ui.allocate_exact_size(size, Sense::hover());
+            keyboard::show(ui, frame, keyboard, rect);
+        });
+    });
 }
 
 /// Draws the choice of what controls the model.
@@ -53,7 +74,10 @@ fn control_source(ui: &mut Ui, frame: &mut Frame<'_>) {
         match (frame.view.control_source, frame.view.follows_side_chain) {
             (Some(active), _) => {
                 let hints = ["MIDI notes control the model", "Audio input controls the model"];
-                (SOURCES.names, hints, choice::source_value(active) as usize, &source)
+                // Tracks of the app have an input, and no side-chain.
+                let is_plugin = frame.view.surroundings == Surroundings::Host;
+                let names = if is_plugin { SOURCES.names } else { &["MIDI", "Input"] };
+                (names, hints, choice::source_value(active) as usize, &source)
             }
             (None, Some(follows)) => {
                 let hints = ["The track controls the model", "The side-chain controls the model"];
@@ -103,7 +127,7 @@ fn keys(ui: &mut Ui, frame: &Frame<'_>, keyboard: &mut KeyboardInput) {
     });
 }
 
-fn figures(ui: &Ui, frame: &Frame<'_>, rect: Rect) {
+fn figures(ui: &Ui, frame: &Frame<'_>, rect: Rect, is_narrow: bool) {
     let palette = Palette::of(ui);
     let view = frame.view;
     let pitch = view.pitch_hz.and_then(|hz| format::note_of(hz).map(|(key, cents)| (format::note(key), cents, hz)));
@@ -114,7 +138,7 @@ fn figures(ui: &Ui, frame: &Frame<'_>, rect: Rect) {
     };
     let response = ui.interact(rect, ui.scope_id().with("followed"), Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(Role::Status, true, format!("Pitch {text}")));
-    response.on_hover_text("Pitch and loudness of the input, which play an instrument by its side-chain");
+    response.on_hover_text("Pitch and loudness of the input, which can play an instrument");
 
     let painter = ui.painter();
     let caption = |x: f32, text: &str| {
@@ -125,8 +149,8 @@ fn figures(ui: &Ui, frame: &Frame<'_>, rect: Rect) {
     let name = pitch.as_ref().map_or("–", |(note, ..)| note.as_str());
     let ink = if pitch.is_some() { palette.text } else { palette.dim };
     painter.text(rect.left_top() + vec2(0.0, 15.0), Align2::LEFT_TOP, name, large, ink);
-    let middle = rect.left() + 108.0;
-    if let Some((_, cents, hz)) = &pitch {
+    let middle = rect.left() + if is_narrow { 56.0 } else { 108.0 };
+    if let Some((_, cents, hz)) = pitch.as_ref().filter(|_| !is_narrow) {
         let line = |y: f32, text: String, ink| {
             painter.text(pos2(middle, rect.top() + y), Align2::RIGHT_TOP, text, theme::figures(), ink);
         };
@@ -141,7 +165,7 @@ fn figures(ui: &Ui, frame: &Frame<'_>, rect: Rect) {
         painter.circle_filled(track.center() + vec2(cents / 100.0 * track.width(), 0.0), 4.0, palette.accent);
     }
 
-    let left = middle + 4.0 * GAP;
+    let left = middle + if is_narrow { 2.0 } else { 4.0 } * GAP;
     caption(left, "Loudness");
     let text = loudness.map_or_else(|| "–".to_owned(), |db| format!("{} dB", format::decibels(db).trim()));
     let ink = if loudness.is_some() { palette.text } else { palette.dim };

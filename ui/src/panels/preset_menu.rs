@@ -2,6 +2,8 @@
 //!
 //! Tab stops at the list once: the arrow keys move in it, Enter loads, Delete pressed twice deletes.
 
+use std::path::Path;
+
 use egui::accesskit::Role;
 use egui::{
     Align2, Button, EventFilter, Id, Key, Popup, PopupCloseBehavior, Rect, Response, RichText, ScrollArea, Sense,
@@ -15,7 +17,7 @@ use crate::format::finds;
 use crate::frame::Frame;
 use crate::icon::{self, Icon};
 use crate::theme::{self, GAP, Palette, RADIUS};
-use crate::view::{EntryOrigin, PresetEntry, WindowView};
+use crate::view::{EntryOrigin, PresetEntry, WindowView, other_name};
 
 /// Widths of the field and of its list, points.
 const FIELD: f32 = 150.0;
@@ -75,7 +77,11 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu)
     drop_down::field(ui, &response, &shown, current.is_some());
 
     let popup = Popup::menu(&response).close_behavior(PopupCloseBehavior::CloseOnClickOutside);
-    let open = popup.show(|ui| list(ui, frame, presets)).is_some();
+    let open = popup.show(|ui| {
+        theme::menu(ui);
+        theme::within_window(ui, LIST, |ui| list(ui, frame, presets));
+    });
+    let open = open.is_some();
     let by_key = ui.input(|input| input.key_pressed(Key::Enter) || input.key_pressed(Key::Escape));
     if open {
         (presets.open, presets.by_key) = (true, by_key);
@@ -95,15 +101,14 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu)
 }
 
 fn list(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
-    theme::menu(ui);
-    ui.set_width(LIST);
     let view = frame.view;
     let (down, enter) = search(ui, presets);
     ui.add_space(2.0);
 
     let query = presets.query.trim();
     let matches = |preset: &&PresetEntry| {
-        query.split_whitespace().all(|word| finds(&preset.name, word) || finds(&preset.about, word))
+        let file = preset.path.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        query.split_whitespace().all(|word| [&preset.name, &preset.about, &*file].iter().any(|text| finds(text, word)))
     };
     let of = |source: EntryOrigin| view.presets.iter().filter(move |preset| preset.origin == source).filter(matches);
     let groups = [("Factory", EntryOrigin::Bundled), ("User", EntryOrigin::User)];
@@ -241,7 +246,9 @@ fn row(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &Pr
     let name = theme::fit(ui.painter(), &preset.name, egui::FontId::proportional(13.0), 0.62 * (right - left), ink);
     let place = Align2::LEFT_CENTER.anchor_size(pos2(left, rect.center().y), name.size());
     ui.painter().galley(place.min, name, ink);
-    let (about, ink) = preset.problem.as_ref().map_or((&preset.about, palette.dim), |problem| (problem, palette.error));
+    let file = other_name(preset.path.as_deref(), &preset.name);
+    let about = file.map_or_else(|| preset.about.clone(), |file| format!("{file} · {}", preset.about));
+    let (about, ink) = preset.problem.as_ref().map_or((&about, palette.dim), |problem| (problem, palette.error));
     let about = theme::fit(ui.painter(), about, theme::small(), right - place.right() - 2.0 * GAP, ink);
     let place = Align2::RIGHT_CENTER.anchor_size(pos2(right - 2.0, rect.center().y), about.size());
     ui.painter().galley(place.min, about, ink);
@@ -252,7 +259,8 @@ fn row(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &Pr
 fn show_tooltip(response: Response, preset: &PresetEntry) {
     let more = preset.problem.as_ref().unwrap_or(&preset.about);
     let keys = if preset.origin == EntryOrigin::User { "\nEnter loads, Delete twice deletes" } else { "" };
-    response.on_hover_text(format!("{}\n{more}{keys}", preset.name));
+    let file = preset.path.as_ref().map(|path| format!("\n{}", path.display())).unwrap_or_default();
+    response.on_hover_text(format!("{}\n{more}{file}{keys}", preset.name));
 }
 
 /// Draws the button that deletes a user preset. Returns its left edge.

@@ -8,18 +8,23 @@ use crate::command::{FilePurpose, WindowCommand};
 use crate::frame::Frame;
 use crate::panels::executor_menu::row;
 use crate::theme::{self, GAP};
-use crate::view::ProgramView;
+use crate::view::{ProgramView, WindowView};
 
 /// Width of the box and of a text field, points.
 const BOX: f32 = 128.0;
 const TEXT: f32 = 160.0;
 
+/// Returns whether there is a choice to show.
+pub(crate) fn is_shown(view: &WindowView<'_>) -> bool {
+    view.program.as_ref().is_some_and(has_choice)
+}
+
+fn has_choice(program: &ProgramView<'_>) -> bool {
+    program.methods.len() > 1 || !program.settings.is_empty()
+}
+
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>) {
-    let Some(program) = frame.view.program else { return };
-    // Not shown without a choice.
-    if program.methods.len() < 2 && program.settings.is_empty() {
-        return;
-    }
+    let Some(program) = frame.view.program.filter(has_choice) else { return };
     ui.add_space(GAP);
     ui.weak("Method");
     let is_chosen = |method: &Option<String>| *method == program.options.method;

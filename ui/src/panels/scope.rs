@@ -11,7 +11,7 @@ use crate::view::SignalView;
 const LOW_HZ: f32 = 20.0;
 const HIGH_HZ: f32 = 20_000.0;
 /// Range of the level axis, dB.
-const FLOOR_DB: f32 = -96.0;
+pub(crate) const FLOOR_DB: f32 = -96.0;
 const CEILING_DB: f32 = 0.0;
 
 pub(crate) fn show(ui: &mut Ui, frame: &Frame<'_>) {

@@ -1,7 +1,7 @@
 //! The status bar: processing mode, executor, quality, load, errors and latency.
 
 use egui::accesskit::Role;
-use egui::{Align2, Button, ComboBox, PopupCloseBehavior, Rect, Sense, Ui, WidgetInfo, vec2};
+use egui::{Align2, Button, ComboBox, PopupCloseBehavior, Rect, ScrollArea, Sense, Ui, UiBuilder, WidgetInfo, vec2};
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::realtime::{Driven, Driver, Health};
 use ondes_processor::choice::{self, DRIVERS};
@@ -11,9 +11,17 @@ use crate::format;
 use crate::frame::Frame;
 use crate::panels::{executor_menu, program_menu};
 use crate::theme::{self, GAP, Palette};
+use crate::view::{Surroundings, WindowView};
 
 /// Maximum height of the menu, points, for all entries to be visible.
 const MENU: f32 = 480.0;
+/// Widths of the parts, points, with the space before each.
+const PROCESSING: f32 = 246.0;
+const QUALITY: f32 = 164.0;
+const METHOD: f32 = 214.0;
+const FIGURES: f32 = 552.0;
+const INVALID_BLOCKS: f32 = 124.0;
+const IDLE: f32 = 160.0;
 
 /// State of the processing menu.
 #[derive(Default)]
@@ -21,22 +29,65 @@ pub(crate) struct ProcessingMenu {
     open: bool,
 }
 
-pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
-    ui.horizontal_centered(|ui| {
-        ui.spacing_mut().interact_size.y = 22.0;
-        ui.spacing_mut().button_padding.y = 2.0;
-        processing(ui, frame, menu);
-        qualities(ui, frame);
-        program_menu::show(ui, frame);
-        ui.add_space(GAP);
-        match frame.view.health {
-            Some(health) => facts(ui, &health),
-            None => {
-                let hint = "Load and latency are shown while the host processes sound";
-                ui.weak("The host is not playing").on_hover_text(hint);
-            }
-        }
+/// Returns the width of the bar in one row, points.
+pub(crate) fn width(view: &WindowView<'_>) -> f32 {
+    let optional = |shown: bool, width: f32| if shown { width } else { 0.0 };
+    let figures = view.health.map_or(IDLE, |health| FIGURES + optional(health.invalid_blocks > 0, INVALID_BLOCKS));
+    PROCESSING + optional(view.qualities.len() > 1, QUALITY) + optional(program_menu::is_shown(view), METHOD) + figures
+}
+
+/// Draws choices and figures in one row, or each in one of their own.
+pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu, is_wide: bool) {
+    ui.spacing_mut().interact_size.y = 22.0;
+    ui.spacing_mut().button_padding.y = 2.0;
+    if is_wide {
+        ui.horizontal_centered(|ui| {
+            choices(ui, frame, menu);
+            ui.add_space(GAP);
+            figures(ui, frame, true);
+        });
+        return;
+    }
+    let (upper, lower) = ui.max_rect().split_top_bottom_at_y(ui.max_rect().center().y);
+    row(ui, upper, "choices", |ui| choices(ui, frame, menu));
+    row(ui, lower, "figures", |ui| figures(ui, frame, false));
+}
+
+/// Draws a row, which scrolls if it is too long.
+fn row(ui: &mut Ui, rect: Rect, name: &str, content: impl FnOnce(&mut Ui)) {
+    ui.scope_builder(UiBuilder::new().max_rect(rect), |ui| {
+        ScrollArea::horizontal().id_salt(name).auto_shrink(false).show(ui, |ui| ui.horizontal_centered(content));
     });
+}
+
+fn choices(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
+    processing(ui, frame, menu);
+    qualities(ui, frame);
+    program_menu::show(ui, frame);
+}
+
+fn figures(ui: &mut Ui, frame: &Frame<'_>, has_bar: bool) {
+    match frame.view.health {
+        Some(health) => facts(ui, &health, has_bar),
+        None => idle(ui, frame),
+    }
+}
+
+/// Says why there are no figures.
+fn idle(ui: &mut Ui, frame: &Frame<'_>) {
+    let (text, hint) = match (frame.view.model, frame.view.surroundings) {
+        (None, _) => ("No model", "Load and latency are shown once a model plays"),
+        (Some(_), Surroundings::Host) => {
+            ("The host is not playing", "Load and latency are shown while the host processes sound")
+        }
+        (Some(_), Surroundings::App { has_sound: false }) => {
+            ("No sound device", "Load and latency are shown while a sound device is open; Devices chooses one")
+        }
+        (Some(_), Surroundings::App { has_sound: true }) => {
+            ("Not playing", "Load and latency are shown while the model plays")
+        }
+    };
+    ui.weak(text).on_hover_text(hint);
 }
 
 /// Labels of the drivers to choose from.
@@ -50,7 +101,8 @@ fn processing(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
     let name = offered_drivers().find(|(driver, _)| *driver == view.driver).map_or("–", |(_, name)| name);
     let executor = view.executor.map(executor_menu::summary).filter(|summary| !summary.is_empty());
     let chosen = executor.as_ref().map_or_else(|| name.to_owned(), |executor| format!("{name}, {executor}"));
-    let combo = ComboBox::from_id_salt("driver").width(128.0).truncate().height(MENU).selected_text(&chosen);
+    let combo = ComboBox::from_id_salt("driver").width(128.0).truncate().selected_text(&chosen);
+    let combo = combo.height(MENU.min(theme::room_for_menu(ui)));
     let shown = combo.close_behavior(PopupCloseBehavior::CloseOnClickOutside).show_ui(ui, |ui| {
         theme::menu(ui);
         for (driver, name) in offered_drivers() {
@@ -79,7 +131,7 @@ fn processing(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
 /// Draws the choice of the rate conversion. The menu stays open, as there are more choices.
 fn resampling(ui: &mut Ui, frame: &mut Frame<'_>) {
     let choices = [
-        (Resampling::LowLatency, "Low latency", "At most 1 ms where the model's sample rate is not the host's"),
+        (Resampling::LowLatency, "Low latency", "Adds at most 1 ms where the model has another sample rate"),
         (
             Resampling::LinearPhase,
             "Linear phase",
@@ -115,7 +167,7 @@ fn qualities(ui: &mut Ui, frame: &mut Frame<'_>) {
     shown.response.accessible_name("Quality").on_hover_text(hint);
 }
 
-fn facts(ui: &mut Ui, health: &Health) {
+fn facts(ui: &mut Ui, health: &Health, has_bar: bool) {
     let palette = Palette::of(ui);
     let thread = match health.driven {
         Driven::Inline => "Runs on the audio thread",
@@ -123,7 +175,7 @@ fn facts(ui: &mut Ui, health: &Health) {
         Driven::SlowWorker => "Runs in the background, apart from faster models",
         Driven::Offline => "Runs offline, without a deadline",
     };
-    load(ui, health.load, thread);
+    load(ui, health.load, thread, has_bar);
     let error = |wrong: bool| wrong.then_some(palette.error);
     fact(ui, "Dropouts", &health.dropouts.to_string(), 28.0, error(health.dropouts > 0))
         .on_hover_text("Blocks that were not ready in time");
@@ -161,11 +213,14 @@ fn fact(ui: &mut Ui, name: &str, text: &str, width: f32, ink: Option<egui::Color
 }
 
 /// Draws the load; a full bar means that the model takes all of a core's time. The tooltip tells on which `thread` it runs.
-fn load(ui: &mut Ui, load: f32, thread: &str) {
+fn load(ui: &mut Ui, load: f32, thread: &str, has_bar: bool) {
     let palette = Palette::of(ui);
     let ink = (load >= 1.0).then_some(palette.error);
     let percent = if load.is_nan() { "–".to_owned() } else { format!("{:.0} %", 100.0 * load.clamp(0.0, 9.99)) };
     fact(ui, "Load", &percent, 33.0, ink).on_hover_text(thread);
+    if !has_bar {
+        return;
+    }
     let (rect, _) = ui.allocate_exact_size(vec2(44.0, 5.0), Sense::hover());
     ui.painter().rect_filled(rect, 2.5, palette.line);
     let part = if load.is_nan() { 0.0 } else { load.clamp(0.0, 1.0) };

@@ -7,9 +7,13 @@ pub(super) const NOTICE: &str = "Loaded. You will hear it when the host's audio 
 /// Time within which a host that runs has processed a block, even one that had suspended the instance.
 const WAIT: Duration = Duration::from_secs(1);
 
+const LEAST_WAIT: Duration = Duration::from_millis(50);
+
 /// Waits for the first block after a model was loaded.
 #[derive(Default)]
 pub(super) struct IdleHost {
+    /// The app has no host, and reports missing devices by itself.
+    pub(super) is_app: bool,
     /// Samples recorded when the model was loaded, and the time of that.
     loaded: Option<(usize, Instant)>,
 }
@@ -17,7 +21,7 @@ pub(super) struct IdleHost {
 impl IdleHost {
     /// Begins to wait, after a model was loaded; `recorded` is the number of samples recorded so far.
     pub(super) fn begin(&mut self, recorded: usize) {
-        self.loaded = Some((recorded, Instant::now()));
+        self.loaded = (!self.is_app).then(|| (recorded, Instant::now()));
     }
 
     /// Shows the notice if the host has processed nothing within a second, and removes it when the host does.
@@ -38,7 +42,8 @@ impl IdleHost {
 
     /// Returns the time after which to update again even if nothing else happens.
     pub(super) fn next_update(&self) -> Option<Duration> {
-        self.loaded.map(|(_, since)| WAIT.saturating_sub(since.elapsed()).max(Duration::from_millis(200)))
+        // Once the notice is shown, a host that runs removes it within a second.
+        self.loaded.map(|(_, since)| WAIT.checked_sub(since.elapsed()).unwrap_or(WAIT).max(LEAST_WAIT))
     }
 }
 
@@ -51,6 +56,9 @@ mod tests {
         let (mut idle, mut notice) = (IdleHost::default(), None);
         idle.update(0, &mut notice);
         assert_eq!((notice, idle.next_update()), (None, None), "nothing was loaded");
+        let mut app = IdleHost { is_app: true, ..IdleHost::default() };
+        app.begin(100);
+        assert_eq!(app.next_update(), None, "the app has no host");
         idle.begin(100);
         idle.update(100, &mut notice);
         assert!(notice.is_none() && idle.next_update().is_some(), "too early to tell");

@@ -1,5 +1,6 @@
 //! The view model of an instance.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
@@ -31,6 +32,7 @@ use ondes_processor::state::{WindowSettings, WindowTheme};
 use super::cabinet_list::CabinetList;
 use super::consent::ConsentQuestion;
 use super::device_search::DeviceSearch;
+use super::hint::{Hint, INPUT_HINT, KEYBOARD_HINT};
 use super::idle_host::IdleHost;
 use super::latent_rows::LatentRows;
 use super::model_list::{ModelList, ModelLocation};
@@ -41,37 +43,27 @@ use super::tuner::Tuner;
 use super::undo::Recorder;
 use crate::command::FilePurpose;
 use crate::file_dialog::{self, FileDialog};
+use crate::panels::{meters, scope};
 use crate::view::{
     ChainView, ExecutorDevices, ExecutorView, Knob, MacroKnob, MethodChoice, ModelEntryId, ModelView, SignalView,
-    SoundingNote, ViewModel, WindowView,
+    SoundingNote, Surroundings, ViewModel, WindowView,
 };
 
 /// Reason why a model cannot be embedded in a project.
 const TOO_LARGE: &str = "The model is larger than 16 MB or is a TorchScript program.";
 /// Reason why an instrument has no choice of devices.
 const NATIVE_ONLY: &str = "Instruments run on the native executor.";
+/// Peak below which a block never wakes the window, −100 dBFS.
+const SOFTEST: f32 = 1e-5;
 /// Samples of the waveform.
 const WAVE: usize = 2048;
 /// Time without a block after which a host counts as stopped.
 const STOPPED: Duration = Duration::from_millis(500);
 
-/// Hint for a new user.
-struct Hint {
-    /// Key under which it is remembered that the user has dismissed it.
-    key: &'static str,
-    text: &'static str,
-}
-
-const KEYBOARD_HINT: Hint =
-    Hint { key: "keyboard", text: "Play the keyboard below, or send notes to the track. Choose sounds on the left." };
-const INPUT_HINT: Hint = Hint {
-    key: "input",
-    text: "Send sound through the track to hear it through the model. Choose models on the left.",
-};
-
 /// State of an instance at the last refresh, and everything that only its window needs.
 pub struct InstanceViewModel {
     pub(super) instance: Arc<InstanceHandle>,
+    surroundings: Surroundings,
     pub(super) source: Arc<dyn ParameterSource>,
     pub(super) models: ModelList,
     pub(super) presets: PresetList,
@@ -97,6 +89,7 @@ pub struct InstanceViewModel {
     pub(super) question: ConsentQuestion,
     notice: Option<String>,
     pub(super) model: Option<Arc<Model>>,
+    model_path: Option<PathBuf>,
     macros: Vec<MacroKnob>,
     latents: LatentRows,
     voice: Vec<Knob>,
@@ -134,6 +127,16 @@ impl SignalData {
         Self { levels: Vec::new(), samples: vec![0.0; SAMPLES], spectrum_db: Vec::new() }
     }
 
+    /// Returns whether meters or curves show the signal.
+    fn is_visible(&self) -> bool {
+        self.levels.iter().any(|level| level.peak_db > meters::FLOOR_DB)
+            || self.spectrum_db.iter().any(|db| *db > scope::FLOOR_DB)
+    }
+
+    fn peak(&self) -> f32 {
+        self.samples.iter().fold(0.0, |peak, sample| sample.abs().max(peak))
+    }
+
     fn view(&self) -> SignalView<'_> {
         let wave = &self.samples[SAMPLES - WAVE..];
         SignalView { levels: &self.levels, wave, spectrum_db: &self.spectrum_db }
@@ -156,6 +159,7 @@ impl InstanceViewModel {
         let presets = PresetList::new(instance.product, store::folders());
         let mut model = Self {
             instance,
+            surroundings: Surroundings::default(),
             source,
             models,
             presets,
@@ -175,6 +179,7 @@ impl InstanceViewModel {
             question: ConsentQuestion::default(),
             notice: None,
             model: None,
+            model_path: None,
             macros: Vec::new(),
             latents: LatentRows::default(),
             voice,
@@ -201,6 +206,12 @@ impl InstanceViewModel {
         model
     }
 
+    /// Sets the program that the window belongs to: a plugin's host, unless this is called.
+    pub fn set_surroundings(&mut self, surroundings: Surroundings) {
+        self.surroundings = surroundings;
+        self.idle_host.is_app = surroundings != Surroundings::Host;
+    }
+
     /// Reads the state of the instance. Returns the time after which to refresh again even if there is no sound.
     pub fn refresh(&mut self) -> Option<Duration> {
         self.poll_dialog();
@@ -212,6 +223,7 @@ impl InstanceViewModel {
             None => instance.status(),
         };
         (self.missing, self.model) = (instance.missing_model(), instance.model());
+        self.model_path = instance.model_path();
         (self.settings, self.notice) = (instance.window_settings(), instance.notice());
         self.executor = instance.executor();
         (self.cabinet, self.missing_cabinet) = (instance.cabinet_reference(), instance.missing_cabinet());
@@ -246,7 +258,9 @@ impl InstanceViewModel {
         match (busy, waiting) {
             (true, _) => Some(Duration::from_millis(50)),
             (false, true) => Some(Duration::from_millis(100)),
-            (false, false) if self.tuner.is_open() => Some(Duration::from_millis(33)),
+            (false, false) if self.tuner.is_open() && (self.tuner.has_reading() || self.input.peak() > SOFTEST) => {
+                Some(Duration::from_millis(33))
+            }
             (false, false) if self.auditioned.is_some() => Some(Duration::from_millis(200)),
             (false, false) => self.idle_host.next_update(),
         }
@@ -293,13 +307,14 @@ impl InstanceViewModel {
         let Self { input, output, .. } = self;
         monitor.levels([&mut input.levels, &mut output.levels]);
         monitor.waves([&mut input.samples, &mut output.samples]);
-        let is_audible = |signal: &SignalData| signal.samples.iter().any(|sample| sample.abs() > 1e-5);
-        self.moving = self.recorded.1.elapsed() < STOPPED && (is_audible(input) || is_audible(output));
-        if !self.moving {
-            monitor.wake_on_sound();
-        }
-        for signal in [input, output] {
+        for signal in [&mut *input, &mut *output] {
             self.spectrum.compute(&signal.samples, &mut signal.spectrum_db);
+        }
+        self.moving = self.recorded.1.elapsed() < STOPPED && (input.is_visible() || output.is_visible());
+        if !self.moving {
+            // A steady noise that is too soft to be seen does not wake the window again and again.
+            let noise = if self.tuner.is_open() { 0.0 } else { 2.0 * input.peak().max(output.peak()) };
+            monitor.wake_on_sound(noise.max(SOFTEST));
         }
         self.tuner.refresh(&self.instance.tuner, monitor.rate_hz().into(), Instant::now());
         self.notes.clear();
@@ -473,7 +488,8 @@ impl ViewModel for InstanceViewModel {
         let model = self.model.as_deref().map(|model| {
             let header = model.header();
             let controls = self.latents.controls().all();
-            ModelView { entry: self.playing(), card: &header.card, kind: header.kind, controls }
+            let (entry, path) = (self.playing(), self.model_path.as_deref());
+            ModelView { entry, path, card: &header.card, kind: header.kind, controls }
         });
         // Other kinds process the audio input.
         let is_instrument = self.model.as_ref().is_none_or(|model| model.header().kind == Kind::Instrument);
@@ -483,8 +499,11 @@ impl ViewModel for InstanceViewModel {
             untrusted: self.question.program(),
             asks_for_consent: self.question.is_asked(),
             notice: self.own_notice.or(self.notice.as_deref()),
-            hint: Some(self.hint()).filter(|hint| !self.models.is_dismissed(hint.key)).map(|hint| hint.text),
+            hint: Some(self.hint())
+                .filter(|hint| !self.models.is_dismissed(hint.key))
+                .map(|hint| hint.text(self.surroundings)),
             product: self.instance.product,
+            surroundings: self.surroundings,
             undo: self.undoable[0].as_deref(),
             redo: self.undoable[1].as_deref(),
             model,

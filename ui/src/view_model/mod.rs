@@ -1,17 +1,18 @@
 //! The view model of an instance, and what connects it with a window.
 //!
 //! [`InstanceViewModel`] (in `instance`) holds the data to draw and is refreshed before each frame. `commands` carries out
-//! what the user does, with `files` for files, `presets` for presets, and `consent` and `program` for programs. The lists are
-//! [`model_list`], `preset_list` and
-//! `cabinet_list`, read on threads of their own; `device_search` finds the devices of libtorch, `latent_rows` are the
-//! latents of a codec, `idle_host` notices a host that does not process audio, `undo` records what the user changes,
-//! `spectrum` computes spectra, and `tuner` follows the input.
+//! what the user does, with `files` for files, `presets` for presets, and `consent` and `program` for programs. The
+//! lists are [`model_list`], `preset_list` and `cabinet_list`, read on threads of their own; `device_search` finds the
+//! devices of libtorch, `latent_rows` are the latents of a codec, `hint` tells a new user what to do, `idle_host`
+//! notices a host that does not process audio, `undo` records what the user changes, `spectrum` computes spectra, and
+//! `tuner` follows the input.
 
 mod cabinet_list;
 mod commands;
 mod consent;
 mod device_search;
 mod files;
+mod hint;
 mod idle_host;
 mod instance;
 mod latent_rows;

@@ -187,6 +187,10 @@ impl ModelList {
                 recent: self.marks.recent.iter().position(|recent| *recent == key),
                 about: subtitle(&summary.card),
                 quality: quality_line(&summary.card),
+                path: match location {
+                    ModelLocation::Bundled(_) => None,
+                    ModelLocation::File(path) => Some(path.clone()),
+                },
             });
             self.locations.insert(id, location.clone());
             self.hashes.entry(summary.hash.clone()).or_insert(id);

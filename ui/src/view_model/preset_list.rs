@@ -176,7 +176,8 @@ fn entries(listing: &PresetListing) -> Vec<PresetEntry> {
         let about = [preset.model.as_str(), &preset.tags.join(", "), &preset.comment, &preset.author];
         let about: Vec<&str> = about.into_iter().filter(|text| !text.is_empty()).collect();
         let origin = if preset.is_factory() { EntryOrigin::Bundled } else { EntryOrigin::User };
-        PresetEntry { id: preset.id, name: preset.name.clone(), about: about.join(" · "), origin, problem: None }
+        let (name, about, path) = (preset.name.clone(), about.join(" · "), file(&preset.location));
+        PresetEntry { id: preset.id, name, about, origin, path, problem: None }
     });
     let unreadable = listing.unreadable.iter().map(|preset| {
         let (name, origin) = match &preset.location {
@@ -185,9 +186,17 @@ fn entries(listing: &PresetListing) -> Vec<PresetEntry> {
                 (path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), EntryOrigin::User)
             }
         };
-        PresetEntry { id: preset.id, name, about: String::new(), origin, problem: Some(preset.reason.clone()) }
+        let (path, problem) = (file(&preset.location), Some(preset.reason.clone()));
+        PresetEntry { id: preset.id, name, about: String::new(), origin, path, problem }
     });
     readable.chain(unreadable).collect()
+}
+
+fn file(location: &PresetLocation) -> Option<PathBuf> {
+    match location {
+        PresetLocation::Factory(_) => None,
+        PresetLocation::File(path) => Some(path.clone()),
+    }
 }
 
 impl Drop for PresetList {

@@ -38,6 +38,11 @@ impl Tuner {
         self.open
     }
 
+    /// Returns whether there is a reading, which moves the strobe or ends soon.
+    pub fn has_reading(&self) -> bool {
+        !self.readings.is_empty()
+    }
+
     /// Reads the input at the host's rate in Hz.
     pub fn refresh(&mut self, input: &TunerInput, rate_hz: f64, now: Instant) {
         if !self.open || rate_hz <= 0.0 {

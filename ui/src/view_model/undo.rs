@@ -74,7 +74,7 @@ pub(super) fn step_label(command: &WindowCommand) -> Option<String> {
         WindowCommand::SetExecutor(_) => Some("Executor".into()),
         WindowCommand::SetResampling(_) => Some("Resampling".into()),
         WindowCommand::SetProgram(_) => Some("Method and settings".into()),
-        WindowCommand::Embed(_) => Some("Save model with project".into()),
+        WindowCommand::Embed(_) => Some("Save model".into()),
         WindowCommand::Cabinet(None) => Some("No cabinet".into()),
         WindowCommand::BundledCabinet(index) => Some(BUNDLED.get(*index)?.name.into()),
         WindowCommand::AutomaticCabinet => Some("Automatic cabinet".into()),

@@ -1,7 +1,7 @@
 //! The list of models.
 
 use egui::{Key, Modifiers};
-use egui_kittest::kittest::Queryable;
+use egui_kittest::kittest::{NodeT, Queryable};
 use ondes_ui::{FilePurpose, ModelEntryId, WindowCommand};
 
 use super::fake::{Fake, open};
@@ -111,4 +111,21 @@ fn only_visible_models_are_drawn() {
     model.models = (0..1000).map(many).collect();
     let test = open(model);
     assert!(rows(&test).len() < 20, "{}", rows(&test).len());
+}
+
+#[test]
+fn a_card_does_not_hide_the_name_of_the_file() {
+    let mut model = Fake::playing();
+    model.models[6].path = Some("/home/ana/models/grand_1912-take3.nam".into());
+    model.model_path = Some("/home/ana/models/violin.ondes".into());
+    let mut test = open(model);
+    test.get_by_label("Search models").focus();
+    settle(&mut test);
+    test.get_by_label("Search models").type_text("TAKE3 rey");
+    settle(&mut test);
+    assert_eq!(rows(&test), ["Grandmother's piano"], "found by its file and its author");
+    let tooltip = row(&test, "Grandmother's piano").accesskit_node().description().unwrap_or_default();
+    assert!(tooltip.contains("/home/ana/models/grand_1912-take3.nam"), "{tooltip}");
+    click(&mut test, "About Violin");
+    assert!(test.query_by_label_contains("/home/ana/models/violin.ondes").is_some(), "the card names the file");
 }

@@ -18,7 +18,7 @@ use ondes_processor::preset::list::PresetId;
 use ondes_processor::product::Product;
 use ondes_ui::{
     ChainView, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId, ModelView,
-    PresetEntry, SIZE, SignalView, SoundingNote, TunerView, ViewModel, Window, WindowCommand, WindowView,
+    PresetEntry, SIZE, SignalView, SoundingNote, Surroundings, TunerView, ViewModel, Window, WindowCommand, WindowView,
 };
 
 use super::raster::Raster;
@@ -38,6 +38,8 @@ pub struct Fake {
     pub notice: Option<String>,
     pub hint: Option<String>,
     pub product: Product,
+    pub surroundings: Surroundings,
+    pub model_path: Option<PathBuf>,
     pub kind: Kind,
     pub undo: Option<String>,
     pub redo: Option<String>,
@@ -169,10 +171,12 @@ impl ViewModel for Fake {
             notice: self.notice.as_deref(),
             hint: self.hint.as_deref(),
             product: self.product,
+            surroundings: self.surroundings,
             undo: self.undo.as_deref(),
             redo: self.redo.as_deref(),
             model: self.card.as_ref().map(|card| ModelView {
                 entry: self.playing,
+                path: self.model_path.as_deref(),
                 card,
                 kind: self.kind,
                 controls: &self.controls,
@@ -271,10 +275,15 @@ pub type Test = Harness<'static, Desktop>;
 
 /// Opens a window of the default size and draws a few frames.
 pub fn open(model: Fake) -> Test {
-    let scale = model.scale;
+    let size = egui::Vec2::from(SIZE) * model.scale;
+    open_in(model, size)
+}
+
+/// Opens a window of a size in pixels and draws a few frames.
+pub fn open_in(model: Fake, size: egui::Vec2) -> Test {
     let desktop = Desktop { window: Window::new(), model };
     let mut test = Harness::builder()
-        .with_size(egui::Vec2::from(SIZE) * scale)
+        .with_size(size)
         .with_max_steps(16)
         .with_step_dt(1.0 / 60.0)
         .with_render_cursor(false)

@@ -165,3 +165,13 @@ fn a_model_is_embedded_in_the_project() {
     let described = test.query_all_by_label("A bowed string with a wooden body.").count();
     assert_eq!(described, 2, "in the header and on the card");
 }
+
+#[test]
+fn a_preset_is_found_by_the_name_of_its_file() {
+    let mut model = Fake::playing();
+    model.presets[3].path = Some("/home/ana/presets/from_studio.ondes-preset".into());
+    let mut test = opened(model);
+    test.get_by_label("Search presets").type_text("studio");
+    settle(&mut test);
+    assert_eq!(listed(&test), ["My evening strings"]);
+}

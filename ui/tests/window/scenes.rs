@@ -17,7 +17,8 @@ use ondes_processor::parameter::ParameterId;
 use ondes_processor::preset::list::PresetId;
 use ondes_processor::product::Product;
 use ondes_ui::{
-    EntryOrigin, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId, PresetEntry, SoundingNote, TunerView,
+    EntryOrigin, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId, PresetEntry, SoundingNote, Surroundings,
+    TunerView,
 };
 
 use super::fake::{CABINETS, Fake, INPUT, MIX, OUTPUT};
@@ -61,6 +62,7 @@ fn entry(id: u64, name: &str, author: &str, kind: Kind, origin: EntryOrigin) -> 
         recent: None,
         about: format!("What {name} is, said in a sentence"),
         quality: String::new(),
+        path: (origin == EntryOrigin::User).then(|| format!("/home/ana/models/{name}.ondes").into()),
     }
 }
 
@@ -79,6 +81,7 @@ fn presets() -> Vec<PresetEntry> {
         name: name.into(),
         about: about.into(),
         origin,
+        path: (origin == EntryOrigin::User).then(|| format!("/home/ana/presets/{name}.ondes-preset").into()),
         problem: None,
     };
     let mut presets = vec![
@@ -103,6 +106,8 @@ impl Fake {
             notice: None,
             hint: None,
             product: Product::Instrument,
+            surroundings: Surroundings::Host,
+            model_path: None,
             kind: Kind::Instrument,
             undo: None,
             redo: None,

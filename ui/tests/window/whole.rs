@@ -9,10 +9,10 @@ use ondes_processor::library::MissingFile;
 use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter::ParameterId;
 use ondes_processor::preset::list::PresetId;
-use ondes_ui::{ModelEntryId, SCALES, SIZE, SoundingNote, WindowCommand};
+use ondes_ui::{ModelEntryId, SCALES, SIZE, SoundingNote, Surroundings, WindowCommand};
 
 use super::fake::{Fake, Test, open};
-use super::hands::{choose, press, settle, slider};
+use super::hands::{choose, click, press, settle, slider};
 
 #[test]
 fn tab_leads_through_everything_and_round() {
@@ -142,6 +142,28 @@ fn pitch_and_loudness_are_shown() {
     settle(&mut test);
     assert!(test.query_by_label("Pitch none").is_some());
     assert!(test.query_by_label("Notes none").is_some());
+}
+
+#[test]
+fn the_window_speaks_of_a_host_only_where_there_is_one() {
+    let silent = |surroundings| Fake { health: None, moving: false, surroundings, ..Fake::playing() };
+    let says = |test: &Test, text: &str| test.query_by_label(text).is_some();
+    assert!(says(&open(silent(Surroundings::Host)), "The host is not playing"));
+    for (has_sound, text) in [(false, "No sound device"), (true, "Not playing")] {
+        let mut test = open(silent(Surroundings::App { has_sound }));
+        assert!(says(&test, text));
+        assert!(says(&test, "Input") && !says(&test, "Side-chain"), "tracks of the app have an input");
+        click(&mut test, "About Violin");
+        assert!(says(&test, "Save model with session"));
+        for word in ["host", "Host", "project", "side-chain"] {
+            assert!(test.query_all_by_label_contains(word).next().is_none(), "{word}");
+        }
+    }
+    let mut plugin = open(Fake::playing());
+    assert!(says(&plugin, "Side-chain"));
+    click(&mut plugin, "About Violin");
+    assert!(says(&plugin, "Save model with project"));
+    assert!(says(&open(Fake { health: None, card: None, ..Fake::playing() }), "No model"));
 }
 
 #[test]

@@ -1,18 +1,16 @@
-//! Opening, comparing and saving sessions.
+//! Opening and saving sessions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use anyhow::Context as _;
-use ondes_engine::realtime::LoadStatus;
 use ondes_processor::product::Product;
 use ondes_processor::state::WindowSettings;
 
 use super::AppState;
 use crate::rack::Mixer;
 use crate::rack::session_file::{self, SessionFile};
-use crate::window::view::{AppCommand, Prompt};
+use crate::window::view::AppCommand;
 
 /// Session that is being loaded.
 pub(super) struct PendingSession {
@@ -24,37 +22,6 @@ pub(super) struct PendingSession {
 }
 
 impl AppState {
-    /// Compares the session with the saved one.
-    pub(super) fn update_changed(&mut self) {
-        self.last_comparison = Instant::now();
-        if self.pending_session.is_some() || !self.app.loading().is_empty() {
-            return;
-        }
-        let mixer = self.app.mixer();
-        let loading = mixer.tracks().any(|(_, track)| track.instance.status() == LoadStatus::Loading);
-        if loading {
-            return;
-        }
-        let now = comparable_session(&mixer);
-        drop(mixer);
-        match &self.baseline {
-            Some(baseline) => self.changed = *baseline != now,
-            None => self.baseline = Some(now),
-        }
-    }
-
-    pub(super) fn write_autosave(&mut self) {
-        self.last_autosave = Instant::now();
-        self.update_changed();
-        let session = self.session();
-        let Some(autosave) = &mut self.autosave else { return };
-        if self.changed {
-            self.problems.extend(autosave.write(session, self.settings.session.clone()));
-        } else if autosave.is_there() {
-            autosave.clear();
-        }
-    }
-
     /// Returns the session with its devices.
     pub(super) fn session(&self) -> SessionFile {
         let mut session = comparable_session(&self.app.mixer());
@@ -62,39 +29,7 @@ impl AppState {
         session
     }
 
-    /// Continues with the command behind the prompt; unsaved changes are lost.
-    pub(super) fn discard(&mut self) -> anyhow::Result<()> {
-        let prompt = self.prompt.take();
-        if prompt == Some(Prompt::RecoverAutosave)
-            && let Some(autosave) = &mut self.autosave
-        {
-            autosave.clear();
-        }
-        match self.pending.take() {
-            Some(command) => self.start_session(command),
-            None => Ok(()),
-        }
-    }
-
-    /// Restores the autosaved session.
-    pub(super) fn recover(&mut self) -> anyhow::Result<()> {
-        self.prompt = None;
-        let autosave = self.autosave.as_ref().context("another Ondes window holds the autosave")?;
-        let (session, path) = autosave.read()?;
-        self.restore(session, PendingSession { path, recovered: true, add_instrument: false });
-        Ok(())
-    }
-
-    /// Replaces the session, or asks first if it has unsaved changes.
-    pub(super) fn replace_session(&mut self, to: AppCommand) -> anyhow::Result<()> {
-        self.update_changed();
-        if !self.changed {
-            return self.start_session(to);
-        }
-        (self.prompt, self.pending) = (Some(Prompt::UnsavedChanges), Some(to));
-        Ok(())
-    }
-
+    /// Opens another session; unsaved changes are lost.
     pub(super) fn start_session(&mut self, command: AppCommand) -> anyhow::Result<()> {
         match command {
             AppCommand::Open(path) => {
@@ -102,12 +37,11 @@ impl AppState {
                 let session = SessionFile::read(&path)?;
                 self.restore(session, PendingSession { path: Some(path), recovered: false, add_instrument: false });
             }
+            AppCommand::Recover => return self.recover(),
             _ => self
                 .restore(SessionFile::default(), PendingSession { path: None, recovered: false, add_instrument: true }),
         }
-        if let Some(autosave) = &mut self.autosave {
-            autosave.clear();
-        }
+        self.clear_autosave();
         Ok(())
     }
 
@@ -154,16 +88,8 @@ impl AppState {
         (self.baseline, self.changed) = (Some(comparable_session(&self.app.mixer())), false);
         self.settings.opened(Some(path));
         self.write_settings();
-        if let Some(autosave) = &mut self.autosave {
-            autosave.clear();
-        }
-        if self.prompt == Some(Prompt::UnsavedChanges) {
-            self.prompt = None;
-            if let Some(command) = self.pending.take() {
-                self.start_session(command)?;
-            }
-        }
-        Ok(())
+        self.clear_autosave();
+        self.question.take().map_or(Ok(()), |question| self.proceed(question))
     }
 }
 

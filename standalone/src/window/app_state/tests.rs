@@ -13,6 +13,7 @@ use super::sessions::comparable_session;
 use super::*;
 use crate::rack::fader::FaderSettings;
 use crate::rack::session_file;
+use crate::window::view::Prompt;
 
 /// Creates an app state without devices, with the folder of its settings.
 fn app_state() -> (tempfile::TempDir, AppState) {
@@ -204,6 +205,112 @@ fn a_dropped_session_asks_before_it_replaces_unsaved_changes() {
     assert!(!folder.path().join("half.ondes-session").exists());
 }
 
+/// Waits until changes are noticed, and makes one.
+fn change(app_state: &mut AppState) {
+    wait_until(app_state, "it is ready", |view| view.loading.is_none() && view.tracks[0].loading.is_none());
+    app_state.tick();
+    assert!(app_state.baseline.is_some());
+    app_state.handle(AppCommand::RenameTrack(0, "Lead".into()));
+}
+
+#[test]
+fn the_app_asks_before_it_closes_with_unsaved_changes() {
+    let (folder, mut app_state) = app_state();
+    let copy = folder.path().join("unsaved.ondes-session");
+    wait_until(&mut app_state, "it is ready", |view| view.tracks[0].loading.is_none());
+    app_state.tick();
+    app_state.handle(AppCommand::Quit);
+    assert!(app_state.quits(), "there is nothing to lose");
+    app_state.quits = false;
+
+    change(&mut app_state);
+    app_state.write_autosave();
+    app_state.handle(AppCommand::Quit);
+    assert_eq!((app_state.quits(), app_state.view().prompt), (false, Some(Prompt::Quit { unsaved: true })));
+    app_state.handle(AppCommand::Cancel);
+    assert_eq!((app_state.quits(), app_state.view().prompt), (false, None));
+    // A file that cannot be written keeps the app open, and the question.
+    app_state.handle(AppCommand::Quit);
+    app_state.handle(AppCommand::SaveAs("/dev/null/a".into()));
+    assert!(!app_state.quits() && app_state.view().prompt.is_some() && !app_state.view().problems.is_empty());
+    let file = folder.path().join("mine.ondes-session");
+    app_state.handle(AppCommand::SaveAs(file.clone()));
+    assert!(app_state.quits() && file.is_file());
+    drop(app_state);
+    assert!(!copy.exists(), "all is saved");
+
+    let mut app_state = open(folder.path(), Some(file.clone()));
+    change(&mut app_state);
+    app_state.handle(AppCommand::RenameTrack(0, "Other".into()));
+    app_state.write_autosave();
+    app_state.handle(AppCommand::Quit);
+    app_state.handle(AppCommand::Discard);
+    assert!(app_state.quits());
+    app_state.tick();
+    drop(app_state);
+    assert!(!copy.exists(), "what was given up is not offered again");
+    assert_eq!(SessionFile::read(&file).unwrap().tracks[0].name, "Lead");
+
+    // After a signal nobody is asked, and the changes are offered by the next run.
+    let mut app_state = open(folder.path(), Some(file.clone()));
+    change(&mut app_state);
+    app_state.handle(AppCommand::RenameTrack(0, "Third".into()));
+    drop(app_state);
+    assert_eq!(SessionFile::read(&copy).unwrap().tracks[0].name, "Third");
+}
+
+#[test]
+fn an_offered_autosave_is_kept_until_it_is_decided_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("unsaved.ondes-session");
+    let mut lost = SessionFile::default();
+    lost.master.level_db = -7.0;
+    let level = |path: &Path| SessionFile::read(path).map(|session| session.master.level_db).unwrap();
+    lost.write(&copy).unwrap();
+    // Closing, changing, saving and opening something else decide nothing.
+    drop(open(folder.path(), None));
+    let mut app_state = open(folder.path(), None);
+    assert_eq!(app_state.view().prompt, Some(Prompt::RecoverAutosave));
+    change(&mut app_state);
+    app_state.write_autosave();
+    assert_eq!(level(&copy), -7.0);
+    let file = folder.path().join("mine.ondes-session");
+    app_state.handle(AppCommand::New);
+    assert_eq!(app_state.view().prompt, Some(Prompt::UnsavedChanges), "it asks about the present session first");
+    app_state.handle(AppCommand::Cancel);
+    app_state.handle(AppCommand::SaveAs(file.clone()));
+    assert_eq!((level(&copy), app_state.view().prompt), (-7.0, Some(Prompt::RecoverAutosave)));
+    app_state.handle(AppCommand::Open(file.clone()));
+    wait_until(&mut app_state, "it is open", |view| view.loading.is_none());
+    app_state.handle(AppCommand::RenameTrack(0, "Other".into()));
+    app_state.handle(AppCommand::Quit);
+    app_state.handle(AppCommand::Discard);
+    assert!(app_state.quits());
+    drop(app_state);
+    assert_eq!(level(&copy), -7.0);
+
+    // Recovering replaces the session, and so it asks about changes, too.
+    let mut app_state = open(folder.path(), Some(file));
+    change(&mut app_state);
+    app_state.handle(AppCommand::RenameTrack(0, "Other".into()));
+    app_state.handle(AppCommand::Recover);
+    assert_eq!(app_state.view().prompt, Some(Prompt::UnsavedChanges));
+    app_state.handle(AppCommand::Discard);
+    // Closed before it is restored, it is offered again.
+    drop(app_state);
+    assert_eq!(level(&copy), -7.0);
+    let mut app_state = open(folder.path(), None);
+    wait_until(&mut app_state, "it is ready", |view| view.tracks[0].loading.is_none());
+    app_state.handle(AppCommand::Recover);
+    wait_until(&mut app_state, "it is restored", |view| view.loading.is_none());
+    assert_eq!((app_state.view().master.level_db, app_state.view().prompt), (-7.0, None));
+    app_state.handle(AppCommand::Quit);
+    assert_eq!(app_state.view().prompt, Some(Prompt::Quit { unsaved: true }));
+    app_state.handle(AppCommand::Discard);
+    drop(app_state);
+    assert!(!copy.exists());
+}
+
 #[test]
 fn the_set_list_can_be_reordered_and_played() {
     let (_folder, mut app_state) = app_state();
@@ -220,7 +327,8 @@ fn the_set_list_can_be_reordered_and_played() {
         (AppCommand::MoveDown(9), [second, third, first]),
     ] {
         app_state.handle(command);
-        assert_eq!(app_state.view().set_list, wanted);
+        let view = app_state.view();
+        assert_eq!(view.set_list.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), wanted);
     }
     app_state.handle(AppCommand::PlayFromSetList(1));
     wait_until(&mut app_state, "it plays", |view| view.tracks[0].title == third);
