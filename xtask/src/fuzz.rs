@@ -6,6 +6,7 @@ use anyhow::{Context, ensure};
 use clap::builder::PossibleValuesParser;
 
 use crate::process::{cargo, root};
+use crate::setup::{Purpose, setup};
 
 /// Test that reads mutated files.
 struct FuzzTest {
