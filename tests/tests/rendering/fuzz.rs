@@ -13,6 +13,7 @@ use ondes_engine::model::{Header, Kind, Model, ModelError, ModelFileError, file}
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_tests::allocation::CountingAllocator;
 use ondes_tests::audio_models::{codec_methods, effect_methods, untrained_codec};
+use ondes_tests::conformance::folder;
 use ondes_tests::documentation::checkout;
 use ondes_tests::fuzz::{Format, Syntax, files, run};
 use ondes_tests::rave::{Generation, Recipe};
@@ -162,9 +163,11 @@ fn keyboard_map() -> Format<'static> {
 
 /// Recordings, converted to another rate as for a model.
 fn recording() -> Format<'static> {
-    let seeds = ["sine.flac", "sine.ogg", "sine.mp3", "sine.aiff"];
-    let folder = checkout().join("engine/src/media/decode");
-    let seeds = seeds.into_iter().flat_map(|name| files(&folder, name)).collect();
+    // Names of containers, and of those WAV files that are read in ways of their own.
+    let endings = ".aifc .aiff .au .caf .flac .m4a .mkv .mov .mp3 .mp4 .ogg .w64 .webm dts.wav ext24in32.wav mp3.wav \
+                   pcm24_low.wav rf64.wav rifx.wav";
+    let folder = folder("audio");
+    let seeds = endings.split_whitespace().flat_map(|ending| files(&folder, ending)).collect();
     Format::new("recording", Syntax::Binary, seeds, |bytes| {
         let mut decoder = Decoder::from_bytes("a.wav", bytes.to_vec()).map_err(|error| error.to_string())?;
         let resampler = StreamResampler::new(decoder.sample_rate(), 48_000);
