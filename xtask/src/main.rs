@@ -5,12 +5,13 @@
 //! DAWs, with [`vst3_presets`] and the licences of what it contains ([`notices`]). [`docs`] builds the book and checks
 //! every link with [`markdown`], [`pictures`] draws the window for it. [`train`] makes the bundled models again,
 //! [`mod@test`] runs all tests, among them those of [`pedalboard`], [`exporters`] those with models of other projects'
-//! exporters, [`fuzz`] reads damaged files, [`gpu`] checks libtorch on a GPU. All
+//! exporters, [`fuzz`] reads damaged files, [`conformance`] compares with other programs, [`gpu`] checks libtorch on a GPU. All
 //! of them run other programs through [`process`].
 
 #![forbid(unsafe_code)]
 
 mod bundle;
+mod conformance;
 mod demo;
 mod docs;
 mod exporters;
@@ -83,6 +84,9 @@ enum Command {
         #[arg(long)]
         exporters: bool,
     },
+    /// Compares how Ondes, ffmpeg and SoX read the files of `tests/conformance`, and writes `docs/src/formats.md`.
+    /// Installs these programs if they are missing.
+    Conformance,
     /// Reads damaged and malicious files of all formats; `cargo test` reads the first thousands.
     Fuzz(fuzz::Extent),
     /// Plays the app's tracks and the plugins with everything at once, as fast as it goes; `cargo test` plays two minutes.
@@ -132,6 +136,7 @@ fn main() -> ExitCode {
         Command::Pictures => pictures::draw(),
         Command::Test { exporters: false } => test::test(),
         Command::Test { exporters: true } => exporters::test(),
+        Command::Conformance => conformance::compare(),
         Command::Fuzz(extent) => fuzz::fuzz(&extent),
         Command::Soak { minutes, seed } => test::soak(minutes, seed),
         Command::GpuCheck { device, seconds } => gpu::check(&device, &seconds),

@@ -20,21 +20,21 @@ pub enum Purpose {
 }
 
 /// A required program.
-struct Tool {
+pub struct Tool {
     /// Command that succeeds if it is installed.
-    probe: (&'static str, &'static [&'static str]),
+    pub probe: (&'static str, &'static [&'static str]),
     /// Packages on Debian and its descendants, separated by spaces.
-    package: &'static str,
+    pub package: &'static str,
     /// Use, for the message when it is missing.
-    used_for: &'static str,
+    pub used_for: &'static str,
     /// Purposes besides testing that need it.
-    needed_for: &'static [Purpose],
+    pub needed_for: &'static [Purpose],
 }
 
 const TOOLS: [Tool; 8] = [
     Tool {
         probe: ("cc", &["--version"]),
-        package: "gcc libc6-dev",
+        pub package: "gcc libc6-dev",
         used_for: "linking",
         needed_for: &[Purpose::Rendering, Purpose::Building, Purpose::Training],
     },
@@ -82,18 +82,25 @@ const TOOLS: [Tool; 8] = [
 /// # Errors
 /// A package is missing and cannot be installed by this user, or libtorch cannot be prepared.
 pub fn setup(purpose: Purpose) -> anyhow::Result<()> {
-    let needed = TOOLS.iter().filter(|tool| purpose == Purpose::Testing || tool.needed_for.contains(&purpose));
-    let missing: Vec<&Tool> = needed.filter(|tool| !works(tool.probe.0, tool.probe.1)).collect();
-    if missing.is_empty() {
-        println!("system packages: already there");
-    } else {
-        install(&missing)?;
-    }
+    ensure(TOOLS.iter().filter(|tool| purpose == Purpose::Testing || tool.needed_for.contains(&purpose)))?;
     if matches!(purpose, Purpose::Training | Purpose::Testing) {
         // A program of its own: it needs a network stack.
         run(cargo().args(["run", "--quiet", "--package", "ondes-libtorch", "--bin", "prepare-libtorch"]))?;
     }
     Ok(())
+}
+
+/// Installs those of some programs that are missing.
+///
+/// # Errors
+/// A package cannot be installed by this user.
+pub fn ensure<'a>(tools: impl IntoIterator<Item = &'a Tool>) -> anyhow::Result<()> {
+    let missing: Vec<&Tool> = tools.into_iter().filter(|tool| !works(tool.probe.0, tool.probe.1)).collect();
+    if missing.is_empty() {
+        println!("system packages: already there");
+        return Ok(());
+    }
+    install(&missing)
 }
 
 fn install(tools: &[&Tool]) -> anyhow::Result<()> {
