@@ -79,12 +79,16 @@ impl nice_plug::editor::Editor for Editor {
             .with_fallback_scale_factor(fallback_scale_factor)
             .with_gl_config(GlConfig::default());
         let (exit, exited) = ThreadExit::new();
+        let (baseview_host, host, request) = match host.map(baseview_host) {
+            Some((baseview_host, host, request)) => (Some(baseview_host), Some(host), Some(request)),
+            None => (None, None, None),
+        };
         let handler = move |window| {
             exit.bind_to_thread();
-            EditorWindow::new(window, scale, redraw, app)
+            EditorWindow::new(window, scale, redraw, request, app)
         };
-        let window = Window::create_with_host(settings, handler, host.map(baseview_host))?;
-        let window = OpenWindow::new(window, exited);
+        let window = Window::create_with_host(settings, handler, baseview_host)?;
+        let window = OpenWindow::new(window, exited, host);
         Ok(SpawnedEditor { handle: WindowHandle { redraw: self.redraw.clone(), resize_hint }, window })
     }
 

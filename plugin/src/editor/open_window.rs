@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use baseview::Window;
 
+use super::handle::WindowHost;
+
 /// Longest wait for the window's thread.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -13,6 +15,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct OpenWindow {
     window: Option<Window>,
     exited: Receiver<()>,
+    host: Option<WindowHost>,
 }
 
 /// Closes its channel at the end of the thread that it is bound to.
@@ -40,9 +43,15 @@ impl ThreadExit {
 }
 
 impl OpenWindow {
-    /// Wraps a window whose thread disconnects `exited` at its end.
-    pub fn new(window: Window, exited: Receiver<()>) -> Self {
-        Self { window: Some(window), exited }
+    /// Wraps a window whose thread disconnects `exited` at its end. Without a host, the window resizes itself.
+    pub fn new(window: Window, exited: Receiver<()>, host: Option<WindowHost>) -> Self {
+        Self { window: Some(window), exited, host }
+    }
+
+    /// Returns the host that the window asks for its size.
+    #[must_use]
+    pub fn host(&self) -> Option<&WindowHost> {
+        self.host.as_ref()
     }
 
     /// Runs the window until it is closed.

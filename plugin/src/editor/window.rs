@@ -17,6 +17,7 @@ use super::app::EditorApp;
 use super::clipboard::Clipboard;
 use super::cursor::cursor;
 use super::gl_painter::GlPainter;
+use super::handle::SizeRequest;
 use super::input_events::{EventOutcome, InputEvents};
 use super::redraw::RedrawFlag;
 
@@ -28,6 +29,8 @@ pub struct EditorWindow {
     window: WindowContext,
     egui: egui::Context,
     redraw: RedrawFlag,
+    /// Asks the host for a size.
+    size_request: Option<SizeRequest>,
     opened: Instant,
     /// The first frame is drawn.
     drawn: Cell<bool>,
@@ -64,6 +67,7 @@ impl EditorWindow {
         window: WindowContext,
         scale: f32,
         redraw: RedrawFlag,
+        size_request: Option<SizeRequest>,
         mut app: EditorApp,
     ) -> Result<Self, HandlerError> {
         let painter = GlPainter::new(&window)?;
@@ -78,7 +82,8 @@ impl EditorWindow {
         let events = InputEvents::new(scale * size.scale_factor as f32);
         let (clipboard, cursor) = (Clipboard::default(), MouseCursor::Default);
         let inner = RefCell::new(Inner { app, painter, events, clipboard, cursor, scale });
-        Ok(Self { window, egui, redraw, opened: Instant::now(), drawn: Cell::new(false), _timer: timer, inner })
+        let (opened, drawn) = (Instant::now(), Cell::new(false));
+        Ok(Self { window, egui, redraw, size_request, opened, drawn, _timer: timer, inner })
     }
 
     fn poll_redraw(&self) {
@@ -146,9 +151,10 @@ impl WindowHandler for EditorWindow {
             // A wrong cursor does no harm.
             let _ = self.window.set_mouse_cursor(cursor);
         }
-        if let Some(size) = requests.size {
-            // The host may refuse; the content then has less room.
-            let _ = self.window.resize(size);
+        match (requests.size, &self.size_request) {
+            (Some(size), Some(host)) => host.send(size),
+            (Some(size), None) => drop(self.window.resize(size)),
+            (None, _) => {}
         }
         Ok(())
     }

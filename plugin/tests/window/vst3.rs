@@ -1,8 +1,9 @@
 //! The window of the VST3, with the host's run loop.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::ptr::null_mut;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use vst3::Steinberg::Vst::*;
 use vst3::Steinberg::*;
 use vst3::{Class, ComPtr, ComWrapper};
 
+use crate::host::{EFFECT, Host, INSTRUMENT, with_selection};
 use crate::parent_window::{ParentWindow, display};
 use crate::vst3_module::instance::Instance;
 use crate::vst3_module::{classes, factory};
@@ -20,7 +22,9 @@ use crate::vst3_module::{classes, factory};
 struct HostFrame {
     timers: RefCell<Vec<(*mut ITimerHandler, Duration, Instant)>>,
     files: RefCell<Vec<(*mut IEventHandler, FileDescriptor)>>,
-    requested_size: RefCell<Option<ViewRect>>,
+    requested_size: Cell<Option<[u16; 2]>>,
+    /// The host's window, which follows requests; without one they are refused.
+    window: Option<Rc<ParentWindow>>,
     ticks: AtomicUsize,
 }
 
@@ -29,10 +33,15 @@ impl Class for HostFrame {
 }
 
 impl IPlugFrameTrait for HostFrame {
-    unsafe fn resizeView(&self, _: *mut IPlugView, size: *mut ViewRect) -> tresult {
-        // SAFETY: the caller passes a size.
-        *self.requested_size.borrow_mut() = Some(unsafe { *size });
-        kResultOk
+    unsafe fn resizeView(&self, view: *mut IPlugView, size: *mut ViewRect) -> tresult {
+        // SAFETY: the caller passes a size and its view, which is alive.
+        unsafe {
+            let requested = [(*size).right - (*size).left, (*size).bottom - (*size).top].map(|side| side as u16);
+            self.requested_size.set(Some(requested));
+            let Some(window) = &self.window else { return kResultFalse };
+            window.resize(requested);
+            ((*(*view).vtbl).onSize)(view, size)
+        }
     }
 }
 
@@ -127,6 +136,72 @@ fn the_window_opens_draws_resizes_and_closes() {
                 assert!(host_frame.ticks.load(Ordering::Relaxed) > 0, "the window uses the host's run loop");
                 host_frame.run_until(|| frame.children().is_empty());
                 frame.resize(size);
+            }
+        }
+    }
+}
+
+/// Opens a view's window; returns its size.
+///
+/// # Safety
+/// The frame and the parent window outlive the view's window.
+unsafe fn open(view: &ComPtr<IPlugView>, host_frame: &ComWrapper<HostFrame>, parent: &ParentWindow) -> [u16; 2] {
+    let mut rect = ViewRect { left: 0, top: 0, right: 0, bottom: 0 };
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        assert_eq!(view.setFrame(host_frame.as_com_ref::<IPlugFrame>().unwrap().as_ptr()), kResultOk);
+        assert_eq!(view.getSize(&mut rect), kResultOk);
+        let size = [rect.right, rect.bottom].map(|side| side as u16);
+        parent.resize(size);
+        assert_eq!(view.attached(parent.id as usize as *mut c_void, kPlatformTypeX11EmbedWindowID), kResultOk);
+        host_frame.run_until(|| parent.child_size() == Some(size) && parent.colours(size) > 50);
+        size
+    }
+}
+
+/// A window at another scale asks the host for its size; one that is opened again has it, also in a host that refused.
+#[test]
+fn the_host_window_follows_the_scale() {
+    let Some((_turn, connection, screen)) = display() else { return };
+    let factory = factory();
+    let parent = Rc::new(ParentWindow::new(connection, screen, [980, 600]));
+    for ((name, class), id) in classes(&factory).into_iter().zip([INSTRUMENT, EFFECT]) {
+        let saved = Host::new(id).save();
+        let scaled = |scale: f32| {
+            let look = serde_json::json!({ "scale": scale, "theme": "dark" });
+            with_selection(&saved, |selection| selection["look"] = look)
+        };
+        for follows in [true, false] {
+            let instance = Instance::new(&factory, &class);
+            let window = follows.then(|| parent.clone());
+            let host_frame = ComWrapper::new(HostFrame { window, ..HostFrame::default() });
+            // SAFETY: the calls follow VST3's order, on one thread; the parent window outlives the view.
+            unsafe {
+                let view = ComPtr::from_raw(instance.controller.createView(ViewType::kEditor)).expect("a window");
+                assert_eq!(open(&view, &host_frame, &parent), [980, 600], "{name}");
+                let mut opened = [980, 600];
+                for (scale, size) in [(1.25, [1225, 750]), (0.75, [735, 450]), (1.0, [980, 600])] {
+                    host_frame.requested_size.set(None);
+                    assert!(instance.load(&scaled(scale)));
+                    let expected = if follows { size } else { opened };
+                    host_frame.run_until(|| {
+                        host_frame.requested_size.get().is_some() && parent.child_size() == Some(expected)
+                    });
+                    if follows {
+                        assert_eq!(host_frame.requested_size.get(), Some(size), "{name}");
+                        assert!(parent.colours(size) > 50);
+                    }
+                    // The host closes the window, and opens the same view again.
+                    assert_eq!(view.removed(), kResultOk);
+                    host_frame.run_until(|| parent.children().is_empty());
+                    opened = open(&view, &host_frame, &parent);
+                    assert_eq!(opened, size, "{name} reopens at {scale}");
+                }
+                assert_eq!(view.removed(), kResultOk);
+                assert_eq!(view.setFrame(null_mut()), kResultOk);
+                drop(view);
+                host_frame.run_until(|| parent.children().is_empty());
+                assert!(host_frame.timers.borrow().is_empty(), "a closed window needs no run loop");
             }
         }
     }
