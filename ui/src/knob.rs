@@ -144,7 +144,7 @@ pub(crate) fn grid<T>(ui: &mut Ui, items: impl ExactSizeIterator<Item = T>, mut 
     let columns = per_row(room, items.len(), CELL.x);
     // Items are spread over the whole width.
     let spare = room - columns as f32 * CELL.x;
-    let between = (spare / columns as f32).max(GAP);
+    let between = (spare / columns as f32).max(0.0);
     let mut items = items.peekable();
     while items.peek().is_some() {
         ui.horizontal(|ui| {

@@ -175,7 +175,13 @@ fn style(palette: Palette, visuals: Visuals) -> Style {
 /// Draws the contents of a menu or a dialog, which scroll if the window is too low, with a width of at most `width`.
 pub(crate) fn within_window(ui: &mut Ui, width: f32, content: impl FnOnce(&mut Ui)) {
     ui.set_width(width.min(ui.ctx().content_rect().width() - 36.0));
-    ScrollArea::vertical().max_height(room_for_menu(ui)).auto_shrink([false, true]).show(ui, content);
+    menu_area(ui).auto_shrink([false, true]).show(ui, content);
+}
+
+/// Returns a scroll area that grows with its contents as far as the window has room.
+fn menu_area(ui: &Ui) -> ScrollArea {
+    let room = room_for_menu(ui);
+    ScrollArea::vertical().max_height(room).min_scrolled_height(room)
 }
 
 /// Returns the largest height of a menu, points.
@@ -186,7 +192,7 @@ pub(crate) fn room_for_menu(ui: &Ui) -> f32 {
 /// Draws the contents of a menu of short entries, which scroll if the window is too low.
 pub(crate) fn short_menu(ui: &mut Ui, content: impl FnOnce(&mut Ui)) {
     menu(ui);
-    ScrollArea::vertical().max_height(room_for_menu(ui)).show(ui, content);
+    menu_area(ui).show(ui, content);
 }
 
 /// Sets the style of a menu's contents.

@@ -25,7 +25,7 @@ use crate::{scale, theme};
 pub const SIZE: [f32; 2] = [980.0, 600.0];
 
 /// Least width of a page, points.
-const PAGE_WIDTH: f32 = 300.0;
+const PAGE_WIDTH: f32 = 232.0;
 /// Interval of frames while the sound's figures change.
 const FRAME_INTERVAL: Duration = Duration::from_millis(33);
 

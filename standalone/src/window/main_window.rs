@@ -18,8 +18,12 @@ use crate::devices::AudioStatus;
 use crate::rack::session_file::TrackInput;
 use crate::record::RecordingFormat;
 
-/// Size below which the window scrolls, points.
+/// Size below which the window scrolls, points, and what bars add to its height while they are open: the path of a
+/// session, the settings of recordings, and each message.
 const LEAST_SIZE: Vec2 = vec2(600.0, 360.0);
+const PATH_HEIGHT: f32 = 84.0;
+const RECORDING_HEIGHT: f32 = 110.0;
+const MESSAGE_HEIGHT: f32 = 37.0;
 /// Widths of the panels beside the instrument, and the least width of the instrument, points.
 const TRACKS: f32 = 272.0;
 const DEVICES: f32 = 312.0;
@@ -68,7 +72,7 @@ impl MainWindow {
         dropped(ui, &mut commands);
         self.keys(ui, view, &mut commands);
         let area = ui.max_rect();
-        let size = area.size().max(LEAST_SIZE);
+        let size = area.size().max(self.least_size(view));
         if size == area.size() {
             self.panels(ui, view, instrument, &mut commands);
         } else {
@@ -85,6 +89,17 @@ impl MainWindow {
             self.save(view, &mut commands);
         }
         commands
+    }
+
+    /// Returns the size below which the window scrolls, points.
+    fn least_size(&self, view: &AppView) -> Vec2 {
+        let lost = matches!(view.sound, AudioStatus::Lost { .. } | AudioStatus::Failed(_));
+        let offer = view.prompt == Some(Prompt::RecoverAutosave);
+        let news = !view.problems.is_empty() || view.notice.is_some();
+        let messages = [lost, offer, news, view.loading.is_some()].into_iter().filter(|shown| *shown).count();
+        let path = if self.path.is_some() { PATH_HEIGHT } else { 0.0 };
+        let recording = if self.recording_settings.is_some() { RECORDING_HEIGHT } else { 0.0 };
+        LEAST_SIZE + vec2(0.0, path + recording + MESSAGE_HEIGHT * messages as f32)
     }
 
     /// Draws all panels. Where they have no room beside the instrument, tracks and devices take its place.
@@ -122,7 +137,10 @@ impl MainWindow {
             }
         });
         if self.path.is_some() {
-            Panel::top("path").frame(bar).resizable(false).show(ui, |ui| self.path(ui, view, commands));
+            Panel::top("path").frame(bar).resizable(false).show(ui, |ui| {
+                let area = ScrollArea::vertical().max_height(PATH_HEIGHT - 12.0).auto_shrink([false, true]);
+                area.show(ui, |ui| self.path(ui, view, commands));
+            });
         }
         if self.recording_settings.is_some() {
             Panel::top("takes").frame(bar).resizable(false).show(ui, |ui| self.recording_settings(ui, view, commands));

@@ -16,6 +16,8 @@ use crate::track_loader::PendingLoad;
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_millis(250);
+/// Looks between two at the figures that always move a little: load and dropouts.
+const FIGURES_EVERY: usize = 8;
 /// Change of the load that is worth a frame.
 const LOAD_STEP: f32 = 0.05;
 
@@ -31,7 +33,6 @@ struct Seen {
     sound: AudioStatus,
     ports: MidiStatus,
     loading: Vec<PendingLoad>,
-    dropouts: u64,
     /// Seconds of the running recording, recordings that are being completed, lost frames, error.
     recording: (Option<u64>, usize, u64, Option<String>),
     tracks: Vec<(usize, String, LoadStatus, Option<String>, ParameterValues)>,
@@ -42,12 +43,21 @@ impl Watch {
     pub fn start(app: Arc<AudioApp>, wake: impl Fn() + Send + 'static) -> Self {
         let (stop, stopped) = channel();
         let watch = move || {
-            let mut last: Option<(Seen, f32)> = None;
-            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                let now = (Seen::of(&app), load(&app));
-                let is_same = |(seen, load): &(Seen, f32)| *seen == now.0 && (load - now.1).abs() < LOAD_STEP;
-                if !last.as_ref().is_some_and(is_same) {
-                    last = Some(now);
+            let (mut last, mut figures) = (Seen::of(&app), Figures::of(&app));
+            for look in 1.. {
+                if stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
+                    break;
+                }
+                let now = Seen::of(&app);
+                let mut has_changed = now != last;
+                last = now;
+                if look % FIGURES_EVERY == 0 {
+                    let now = Figures::of(&app);
+                    if now.dropouts != figures.dropouts || (now.load - figures.load).abs() >= LOAD_STEP {
+                        (figures, has_changed) = (now, true);
+                    }
+                }
+                if has_changed {
                     wake();
                 }
             }
@@ -74,7 +84,6 @@ impl Seen {
         let recording = app.recording();
         let rate = if let AudioStatus::Playing(opened) = &sound { opened.sample_rate } else { 48_000 };
         let seconds = recording.recording.map(|frames| frames / u64::from(rate.max(1)));
-        let dropouts = app.dropouts();
         let mixer = app.mixer();
         let tracks = mixer.tracks().map(|(slot, track)| {
             let (status, error) = (track.instance.status(), track.error().map(str::to_owned));
@@ -82,11 +91,22 @@ impl Seen {
         });
         let tracks = tracks.collect();
         let recording = (seconds, recording.finishing, recording.dropped, recording.error);
-        Self { sound, ports: app.midi(), loading: app.loading(), dropouts, recording, tracks }
+        Self { sound, ports: app.midi(), loading: app.loading(), recording, tracks }
     }
 }
 
-/// Returns the load of all models, 1 is the whole time of a block.
-fn load(app: &AudioApp) -> f32 {
-    app.mixer().tracks().filter_map(|(_, track)| track.instance.session.health()).map(|health| health.load).sum()
+/// Figures that always move a little.
+struct Figures {
+    dropouts: u64,
+    /// Load of all models, 1 is the whole time of a block.
+    load: f32,
+}
+
+impl Figures {
+    fn of(app: &AudioApp) -> Self {
+        let dropouts = app.dropouts();
+        let mixer = app.mixer();
+        let healths = mixer.tracks().filter_map(|(_, track)| track.instance.session.health());
+        Self { dropouts, load: healths.map(|health| health.load).sum() }
+    }
 }

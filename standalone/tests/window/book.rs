@@ -1,7 +1,6 @@
 //! Pictures of the book: real instances that play, without a display. A test compares them with the window as it is
 //! drawn now, so that they are never out of date. `cargo xtask pictures` draws them again.
 
-use std::rc::Rc;
 use std::time::Duration;
 
 use egui::{UiBuilder, Vec2};
@@ -139,13 +138,19 @@ fn harness<S>(
     )
 }
 
+fn draw_plugin(product: Product, name: &str) {
+    let state = (Portrait::of(product, Surroundings::Host), Window::new());
+    compare(harness(SIZE, state, |ui, (portrait, window)| drop(window.show(ui, portrait))), name);
+}
+
 #[test]
-fn the_plugin() {
-    for (product, name) in [(Product::Instrument, "plugin"), (Product::Effect, "plugin-effect")] {
-        let state = (Portrait::of(product, Surroundings::Host), Window::new());
-        let test = harness(SIZE, state, |ui, (portrait, window)| drop(window.show(ui, portrait)));
-        compare(test, name);
-    }
+fn the_instrument() {
+    draw_plugin(Product::Instrument, "plugin");
+}
+
+#[test]
+fn the_effect() {
+    draw_plugin(Product::Effect, "plugin-effect");
 }
 
 /// A session with a band, whose amplifier is selected.
@@ -175,21 +180,26 @@ fn session() -> AppView {
     }
 }
 
+fn draw_app(name: &str, size: [f32; 2], scale: f32) {
+    let portrait = Portrait::of(Product::Effect, Surroundings::App { has_sound: true });
+    let state = (MainWindow::new(), Window::new());
+    let test = harness(size, state, move |ui, (window, panels)| {
+        let view = Scaled { portrait: &portrait, scale };
+        drop(window.show(ui, &session(), |ui| drop(panels.show(ui, &view))));
+    });
+    assert!(test.query_by_label("Track 4").is_some());
+    compare(test, name);
+}
+
 #[test]
 fn the_app() {
-    let surroundings = Surroundings::App { has_sound: true };
-    let portrait = Rc::new(Portrait::of(Product::Effect, surroundings));
-    // As large as when it opens, and at 200 % with as little room as it needs.
-    for (name, size, scale) in [("app", [1280.0, 740.0], 1.0), ("app-200", [1600.0, 1000.0], 2.0)] {
-        let portrait = portrait.clone();
-        let state = (MainWindow::new(), Window::new());
-        let test = harness(size, state, move |ui, (window, panels)| {
-            let view = Scaled { portrait: &portrait, scale };
-            drop(window.show(ui, &session(), |ui| drop(panels.show(ui, &view))));
-        });
-        assert!(test.query_by_label("Track 4").is_some());
-        compare(test, name);
-    }
+    draw_app("app", [1280.0, 740.0], 1.0);
+}
+
+/// At 200 %, with as little room as it needs.
+#[test]
+fn the_app_scaled() {
+    draw_app("app-200", [1600.0, 1000.0], 2.0);
 }
 
 /// A portrait at a scale.

@@ -47,7 +47,7 @@ fn nothing_overlaps_or_is_cut_at_any_size() {
 
 #[test]
 fn a_narrow_window_shows_tracks_and_devices_in_place_of_the_instrument() {
-    let mut test = open_in(playing(), vec2(700.0, 500.0), 1.0);
+    let mut test = open_in(playing(), vec2(640.0, 500.0), 1.0);
     assert!(test.query_by_label("The instrument").is_some() && test.query_by_label("Track 2").is_none());
     click(&mut test, "Tracks and set list");
     assert!(test.query_by_label("The instrument").is_none());

@@ -39,7 +39,7 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, page: &mut Page, cabinet:
     let wanted = *page;
     let is_offered = offered().any(|(one, ..)| one == wanted);
     let shown = if is_offered { wanted } else { offered().next().map_or(Page::Chain, |(first, ..)| first) };
-    ui.horizontal(|ui| {
+    ui.horizontal_wrapped(|ui| {
         for (one, name, hint, _) in offered() {
             if ui.add(Button::selectable(shown == one, name)).on_hover_text(hint).clicked() {
                 *page = one;
