@@ -20,12 +20,15 @@ pub fn extract(model: &Model, variant: &Variant) -> anyhow::Result<Model> {
     Ok(Model::new(header, weights)?)
 }
 
-/// Returns the model without its variants.
+/// Returns the model without its variants; one that can have none as it is.
 ///
 /// # Errors
-/// Returns an error if it is no effect or instrument.
+/// Returns an error if the rest is no valid model, which is a bug.
 pub fn without_variants(model: &Model) -> anyhow::Result<Model> {
-    base_method_name(model.header())?;
+    // Codecs and generators have none.
+    if model.header().base_method_name().is_none() {
+        return Ok(model.clone());
+    }
     let header = model.header().without_variants();
     let weights = weights_of(model.weights(), &header.methods);
     Ok(Model::new(header, weights)?)
