@@ -139,12 +139,12 @@ pub(super) fn check_torchscript(file: &File) -> Result<(), ModelError> {
     };
     let what = if is_pickled {
         PICKLE.to_owned()
+    } else if ends_with(&["archive_format"]).is_some() {
+        "a program of torch.export (.pt2); export it as TorchScript (.ts)".to_owned()
     } else if let Some(model) = ends_with(&[".nam", ".ondes", ".json", ".ts"]).filter(|_| !has("config.json")) {
         format!("a ZIP archive with models; unpack it and open one, such as {model:?}")
     } else if has("config.json") && ends_with(&[".h5"]).is_some() {
         "a Keras model; export it as JSON for RTNeural".to_owned()
-    } else if ends_with(&["archive_format"]).is_some() {
-        "a program of torch.export (.pt2); export it as TorchScript (.ts)".to_owned()
     } else if ends_with(&[".npy"]).is_some() {
         "NumPy arrays, not a model".to_owned()
     } else {
@@ -267,7 +267,7 @@ mod tests {
             ("pack.zip", &zip(&["__MACOSX/._a.nam", "amps/a.nam"]), "unpack it and open one, such as \"amps/a.nam\""),
             ("weights.ckpt", &zip(&["archive/data.pkl", "archive/data/0", "archive/version"]), "PyTorch weights"),
             ("a.keras", &zip(&["metadata.json", "config.json", "model.weights.h5"]), "Keras"),
-            ("a.pt2", &zip(&["archive/archive_format", "archive/models/model.pt"]), "torch.export"),
+            ("a.pt2", &zip(&["archive/archive_format", "archive/models/model.json"]), "torch.export"),
             ("a.npz", &zip(&["a.npy"]), "NumPy"),
             ("a.docx", &zip(&["word/document.xml"]), "a ZIP archive without a model"),
             ("none.zip", &zip(&[]), "empty ZIP archive"),

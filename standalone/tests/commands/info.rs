@@ -5,7 +5,7 @@ use std::process::Stdio;
 use ondes_engine::model::compression::{Scaling, WeightPrecision};
 use ondes_engine::model::{Measure, Model, Training, file};
 
-use crate::common::{Folder, codec, effect, instrument};
+use crate::common::{Folder, codec, effect, instrument, tone, write_wav};
 
 /// Creates a folder with the small instrument and a complete card.
 fn with_card() -> Folder {
@@ -181,6 +181,7 @@ fn what_a_model_needs_is_told_by_its_kind() {
     ] {
         folder.refuses(&["render", model, "--out", "d.wav"], &[words]);
     }
+    write_wav(&folder.path("x.wav"), 48_000, 1, tone(220.0, 0.1, 48_000));
     folder.refuses(&["render", "fuzz", "--input", "x.wav", "--cabinet", "4x13"], &["bundled: 1x12, 2x12, 4x12"]);
 }
 

@@ -44,7 +44,6 @@ fn bash_completes() {
     assert_eq!(complete("ondes bench s", 2), "saxophone strings small.ondes", "files, too");
     assert_eq!(complete("ondes render fuzz --cabinet 4", 4), "4x12");
     assert_eq!(complete("ondes render --nor", 2), "--normalize");
-    assert_eq!(complete("ondes man ren", 2), "render");
 }
 
 /// Help, completions and the book list what is bundled, from the tables of models and cabinets.

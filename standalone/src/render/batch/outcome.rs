@@ -168,10 +168,10 @@ impl BatchSummary {
     /// Formats the results for the terminal, in one line.
     pub fn line(&self) -> String {
         let Self { out, files, rendered, skipped, failed, seconds, elapsed_seconds, realtime_factor, .. } = self;
-        let speed = speed(*realtime_factor);
+        let speed = if *rendered == 0 { String::new() } else { format!(", {}× real time", speed(*realtime_factor)) };
         format!(
             "{out}: {rendered} of {files} files rendered, {skipped} skipped, {failed} failed, {seconds:.1} s of sound in \
-             {elapsed_seconds:.1} s, {speed}× real time"
+             {elapsed_seconds:.1} s{speed}"
         )
     }
 }
