@@ -291,7 +291,9 @@ mod tests {
     fn a_block_louder_than_asked_for_wakes_the_window_once() {
         let woken = std::sync::Arc::new(AtomicUsize::new(0));
         let counter = woken.clone();
-        let monitor = Monitor::new(move || drop(counter.fetch_add(1, Relaxed)));
+        let monitor = Monitor::new(move || {
+            counter.fetch_add(1, Relaxed);
+        });
         monitor.set_open(true);
         let blocks = |monitor: &Monitor, sample: f32| {
             for _ in 0..3 {

@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn panels_cover_the_window_and_do_not_overlap() {
-        for (width, height) in [(480.0, 402.0), (528.0, 413.0), (800.0, 500.0), (980.0, 600.0), (5120.0, 2880.0)] {
+        for (width, height) in [(480.0, 412.0), (528.0, 413.0), (800.0, 500.0), (980.0, 600.0), (5120.0, 2880.0)] {
             for choices in 0..8 {
                 let [message, browser, play] = [1, 2, 4].map(|bit| choices & bit != 0);
                 let needs = LayoutNeeds { message, browser, play, status_width: 900.0 };

@@ -17,7 +17,6 @@ use ondes_processor::library::{self, FileReference, MissingFile};
 use ondes_processor::macros::MACRO_COUNT;
 use ondes_processor::midi_bindings::MidiBinding;
 use ondes_processor::model_controls::label;
-use ondes_processor::monitor::MeterLevel;
 use ondes_processor::parameter::{
     BLOCK_DC, BYPASS, CABINET, CHANNELS, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX, MODE, OUTPUT_GAIN,
     OUTPUT_LEVEL, OVERSAMPLING, PARAMETERS, Parameter, ParameterId, ParameterKind, QUALITY, REVERB, REVERB_TIME, SIZE,
@@ -38,15 +37,15 @@ use super::latent_rows::LatentRows;
 use super::model_list::{ModelList, ModelLocation};
 use super::preset_list::PresetList;
 use super::program;
-use super::spectrum::{SAMPLES, Spectrum};
+use super::signal_data::SignalData;
+use super::spectrum::Spectrum;
 use super::tuner::Tuner;
 use super::undo::Recorder;
 use crate::command::FilePurpose;
 use crate::file_dialog::{self, FileDialog};
-use crate::panels::{meters, scope};
 use crate::view::{
-    ChainView, ExecutorDevices, ExecutorView, Knob, MacroKnob, MethodChoice, ModelEntryId, ModelView, SignalView,
-    SoundingNote, Surroundings, ViewModel, WindowView,
+    ChainView, ExecutorDevices, ExecutorView, Knob, MacroKnob, MethodChoice, ModelEntryId, ModelView, SoundingNote,
+    Surroundings, ViewModel, WindowView,
 };
 
 /// Reason why a model cannot be embedded in a project.
@@ -55,8 +54,6 @@ const TOO_LARGE: &str = "The model is larger than 16 MB or is a TorchScript prog
 const NATIVE_ONLY: &str = "Instruments run on the native executor.";
 /// Peak below which a block never wakes the window, −100 dBFS.
 const SOFTEST: f32 = 1e-5;
-/// Samples of the waveform.
-const WAVE: usize = 2048;
 /// Time without a block after which a host counts as stopped.
 const STOPPED: Duration = Duration::from_millis(500);
 
@@ -113,34 +110,6 @@ pub struct InstanceViewModel {
     recorded: (usize, Instant),
     moving: bool,
     settings: WindowSettings,
-}
-
-/// Meters, samples and spectrum of a signal.
-struct SignalData {
-    levels: Vec<MeterLevel>,
-    samples: Vec<f32>,
-    spectrum_db: Vec<f32>,
-}
-
-impl SignalData {
-    fn new() -> Self {
-        Self { levels: Vec::new(), samples: vec![0.0; SAMPLES], spectrum_db: Vec::new() }
-    }
-
-    /// Returns whether meters or curves show the signal.
-    fn is_visible(&self) -> bool {
-        self.levels.iter().any(|level| level.peak_db > meters::FLOOR_DB)
-            || self.spectrum_db.iter().any(|db| *db > scope::FLOOR_DB)
-    }
-
-    fn peak(&self) -> f32 {
-        self.samples.iter().fold(0.0, |peak, sample| sample.abs().max(peak))
-    }
-
-    fn view(&self) -> SignalView<'_> {
-        let wave = &self.samples[SAMPLES - WAVE..];
-        SignalView { levels: &self.levels, wave, spectrum_db: &self.spectrum_db }
-    }
 }
 
 impl InstanceViewModel {

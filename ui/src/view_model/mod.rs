@@ -4,8 +4,8 @@
 //! what the user does, with `files` for files, `presets` for presets, and `consent` and `program` for programs. The
 //! lists are [`model_list`], `preset_list` and `cabinet_list`, read on threads of their own; `device_search` finds the
 //! devices of libtorch, `latent_rows` are the latents of a codec, `hint` tells a new user what to do, `idle_host`
-//! notices a host that does not process audio, `undo` records what the user changes, `spectrum` computes spectra, and
-//! `tuner` follows the input.
+//! notices a host that does not process audio, `undo` records what the user changes, `signal_data` holds signals with
+//! their spectra, which `spectrum` computes, and `tuner` follows the input.
 
 mod cabinet_list;
 mod commands;
@@ -20,6 +20,7 @@ pub mod model_list;
 mod preset_list;
 mod presets;
 mod program;
+mod signal_data;
 mod spectrum;
 mod tuner;
 mod undo;

@@ -158,7 +158,7 @@ fn everything_is_undone_step_by_step_and_made_again() {
         (vec![WindowCommand::Next], "Model Wind"),
         (vec![WindowCommand::RecallSlot(CompareSlot::B)], "Slot B"),
         (vec![WindowCommand::SetDriver(Driver::Inline)], "Processing"),
-        (vec![WindowCommand::Embed(true)], "Save model with project"),
+        (vec![WindowCommand::Embed(true)], "Save model"),
         (vec![WindowCommand::Cabinet(None), WindowCommand::Load(models[0])], "Model Violin"),
     ];
     // Projects do not save the pad's knobs before they are chosen, which undo does by naming them.
