@@ -14,7 +14,7 @@ use ondes_processor::parameter::{
     BEND_RANGE, BLOCK_DC, CHANNELS, GATE, MPE, OUTPUT_LEVEL, OVERSAMPLING, REVERB, REVERB_TIME, SIZE, TONE, TONE_GAINS,
 };
 
-use super::output_target::OutputTarget;
+use super::output_target::{OutputTarget, check_not_input};
 use super::parameter_arguments::ParameterArguments;
 use super::shard::Shard;
 use super::sound_format::{BitDepth, SoundFormat};
@@ -311,6 +311,7 @@ impl RenderArguments {
         if out.is_some_and(|out| out.as_os_str() == "-") {
             ensure!(self.format != Some(SoundFormat::Flac), "--format flac needs a file; standard output is WAV");
         } else if let Some(out) = out {
+            check_not_input(out, self.sources().into_iter().chain([self.model.as_path()]))?;
             SoundFormat::check(out, self.format)?;
         }
         let format = out.map_or_else(|| self.container(), SoundFormat::of);
