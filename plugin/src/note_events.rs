@@ -221,7 +221,7 @@ mod tests {
     fn pitch_bend_uses_the_received_range() {
         let mut notes = NoteEventDecoder::default();
         let bend = NoteEvent::MidiPitchBend { timing: 0, channel: 2, value: 0.0 };
-        assert_eq!(decode(&mut notes, bend), [EventKind::Bend { channel: 2, semitones: -2.0 }]);
+        assert_eq!(decode(&mut notes, bend.clone()), [EventKind::Bend { channel: 2, semitones: -2.0 }]);
         for (cc, value) in [(101, 0.0), (100, 0.0), (6, 12.0 / 127.0)] {
             decode(&mut notes, NoteEvent::MidiCC { timing: 0, channel: 2, cc, value });
         }

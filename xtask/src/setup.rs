@@ -34,7 +34,7 @@ pub struct Tool {
 const TOOLS: [Tool; 8] = [
     Tool {
         probe: ("cc", &["--version"]),
-        pub package: "gcc libc6-dev",
+        package: "gcc libc6-dev",
         used_for: "linking",
         needed_for: &[Purpose::Rendering, Purpose::Building, Purpose::Training],
     },
