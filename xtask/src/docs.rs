@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Context;
 
 use crate::markdown;
-use crate::process::{cache, cargo, from_root, root, run, works};
+use crate::process::{build_folder, cache, cargo, from_root, root, run, works};
 use crate::setup::{Purpose, setup};
 
 /// The release of mdBook that is installed where none is found.
@@ -42,10 +42,6 @@ pub fn build() -> anyhow::Result<()> {
     println!("book: {}", from_root(&book.join("index.html")));
     println!("API:  {}", from_root(&folder.join("ondes_engine/index.html")));
     Ok(())
-}
-
-fn build_folder() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// Returns the mdBook program: the installed one, or one of our own in the user's cache, which takes minutes to build

@@ -31,6 +31,11 @@ pub fn cache() -> anyhow::Result<PathBuf> {
     Ok(caches.context("there is no folder for a cache: HOME is not set")?.join("ondes"))
 }
 
+/// Returns the folder of cargo's build output.
+pub fn build_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
 /// Returns the cargo that runs this program, to be run in the checkout.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -1,13 +1,12 @@
 //! Runs all tests of all crates.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, ensure};
 
 use crate::pedalboard;
-use crate::process::{cargo, root, run, works};
+use crate::process::{build_folder, cargo, run, works};
 use crate::setup::{Purpose, setup};
 
 /// Installs what the tests need, libtorch included, and runs them.
@@ -88,11 +87,10 @@ impl Drop for VirtualDisplay {
 /// Checks the engine's lock-free code in all thread interleavings with loom. loom replaces the atomics, so the engine
 /// is built again in a folder of its own, without optimisation: the check takes seconds, an optimised build minutes.
 fn check_interleavings() -> anyhow::Result<()> {
-    let build_folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let mut test = cargo();
     for package in ["\"*\"", "ondes-kernels"] {
         test.arg("--config").arg(format!("profile.dev.package.{package}.opt-level=0"));
     }
     test.args(["test", "--package", "ondes-engine", "--lib", "loom_tests"]);
-    run(test.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", build_folder.join("loom")))
+    run(test.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", build_folder().join("loom")))
 }

@@ -25,7 +25,8 @@ fn the_ranges_of_instruments_are_documented() {
     let mut count = 0;
     for model in instruments {
         let performance = model.header().performance.unwrap_or_default();
-        let (low, high) = (note_name(performance.pitch_low), note_name(performance.pitch_high));
+        let note = |pitch| note_name(pitch).replace('♯', "#").replace('♭', "b");
+        let (low, high) = (note(performance.pitch_low), note(performance.pitch_high));
         let name = model.header().card.name.to_lowercase();
         let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
         assert!(
