@@ -209,7 +209,6 @@ mod tests {
     use std::io::Write as _;
     use std::path::Path;
 
-    use super::*;
     use crate::model::export::torchscript::{Archive, Pickle};
     use crate::model::{ModelFileError, file};
 

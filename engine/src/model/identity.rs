@@ -23,6 +23,9 @@ pub(super) struct Identity {
 /// Weights of a node: the names of the parameters and the hashes of the tensors.
 type NodeWeights<'a> = Vec<(&'a str, String)>;
 
+/// Op, inputs and weights of a node.
+type SoundNode<'a> = (&'a Op, &'a [usize], &'a [(&'a str, String)]);
+
 /// A method with neither its own name nor those of its nodes: values are named by their index, input ports first.
 #[derive(Serialize)]
 struct Sound<'a> {
@@ -32,7 +35,7 @@ struct Sound<'a> {
     inputs: Vec<(Option<&'a str>, usize, usize)>,
     /// Pairs of input and output ports, and the delay in bars; 0 is one block.
     fed_back: Vec<(usize, usize, usize)>,
-    nodes: Vec<(&'a Op, &'a [usize], &'a [(&'a str, String)])>,
+    nodes: Vec<SoundNode<'a>>,
     outputs: &'a [usize],
 }
 
