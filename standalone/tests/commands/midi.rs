@@ -151,7 +151,7 @@ fn warnings_are_printed() {
     let whole = two_tracks();
     std::fs::write(folder.path("cut.mid"), &whole[..whole.len() - 6]).expect("the file is written");
     let cut = warned(&["--midi", "cut.mid"]);
-    assert!(cut.contains("cut.mid: track 2 is damaged") && cut.lines().count() == 1, "{cut}");
+    assert!(cut.contains("cut.mid: the file is damaged: track 2 is cut short") && cut.lines().count() == 1, "{cut}");
 }
 
 #[test]
