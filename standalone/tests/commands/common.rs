@@ -106,11 +106,13 @@ pub fn json_lines(stdout: &[u8]) -> (Vec<Value>, Value) {
     (lines, summary)
 }
 
-/// Asserts exit code 2, one line `ondes: …` that contains all `words`, and an empty standard output.
+/// Asserts exit code 2, one line `ondes: …` that contains all `words`, and a standard output that is empty or, with
+/// `--json`, the error as an object.
 pub fn assert_refused(output: &Output, words: &[&str]) {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{errors}");
-    assert!(output.stdout.is_empty());
+    let is_error = |json: Value| json["error"]["reason"].is_string();
+    assert!(output.stdout.is_empty() || serde_json::from_slice(&output.stdout).is_ok_and(is_error));
     assert!(errors.starts_with("ondes: ") && errors.lines().count() == 1, "{errors}");
     for word in words {
         assert!(errors.contains(word), "{word:?} is not in {errors}");
