@@ -22,7 +22,7 @@ fn ids_never_change() {
     let ids: Vec<&str> = PARAMETERS[MACRO_COUNT..].iter().map(|parameter| parameter.id).collect();
     let always = "input_gain output_gain mix transpose tune bypass driver mode glide voices source panic gate bass \
                   middle treble tone block_dc cabinet oversampling size interface_level output_level \
-                  quality control_input channels reverb reverb_time";
+                  quality control_input channels reverb reverb_time bend_range mpe";
     assert_eq!(ids.join(" "), always);
 }
 
@@ -66,7 +66,7 @@ fn choices_have_a_name_for_each_id() {
 #[test]
 fn an_effect_has_no_parameters_of_notes() {
     let without = all().filter(|(_, parameter)| !parameter.applies_to(Product::Effect)).map(|(id, _)| id);
-    assert_eq!(without.collect::<Vec<_>>(), [MODE, GLIDE, VOICES, SOURCE]);
+    assert_eq!(without.collect::<Vec<_>>(), [MODE, GLIDE, VOICES, SOURCE, BEND_RANGE, MPE]);
     let without = all().filter(|(_, parameter)| !parameter.applies_to(Product::Instrument)).map(|(id, _)| id);
     assert_eq!(without.collect::<Vec<_>>(), [CONTROL_INPUT]);
 }

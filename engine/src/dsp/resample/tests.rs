@@ -98,7 +98,7 @@ fn rates_without_a_common_divisor_work() {
 
 #[test]
 fn unsupported_rates_are_refused() {
-    for (from, to) in [(0, 48_000), (48_000, 0), (48_000, 999), (1_000_001, 48_000)] {
+    for (from, to) in [(0, 48_000), (48_000, 0), (48_000, 999), (2_000_001, 48_000)] {
         let error = Some(ResampleError::Rate { from, to });
         assert_eq!(StreamResampler::new(from, to).err(), error);
         assert_eq!(StreamResampler::low_latency(from, to, Kernels::scalar()).err(), error);
