@@ -52,7 +52,7 @@ mod tests {
         let listed = |folder: &Path| files(folder, |path| path.extension().is_some_and(|end| end == "nam"));
         let found = ["a/c.nam", "b.nam", &deep, "folder.nam/e.nam"].map(at);
         assert_eq!(listed(folder.path()), found);
-        assert_eq!(listed(&at("nowhere")), [PathBuf::new(); 0]);
+        assert_eq!(listed(&at("nowhere")), Vec::<PathBuf>::new());
         // The user's own folder may be hidden.
         assert_eq!(listed(&at(".git")), [at(".git/d.nam")]);
     }

@@ -249,7 +249,7 @@ mod tests {
             ("a.onnx", b"\x08\x08\x12\x07pytorch\x1a\x052.1.0", "ONNX"),
             ("a.h5", b"\x89HDF\r\n\x1a\n\0\0", "Keras"),
             ("old.pt", b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.", "PyTorch weights"),
-            ("a.nam.gz", b"\x1f\x8b\x08\0\0\0\0\0", "unpack it"),
+            ("a.nam.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x4b\x4c", "unpack it"),
             ("a.tar", &tar, "unpack it"),
             ("take.wav", b"RIFF\x24\0\0\0WAVEfmt ", "--input"),
             ("song.mid", b"MThd\0\0\0\x06\0\0", "--midi"),

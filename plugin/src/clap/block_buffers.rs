@@ -68,7 +68,7 @@ impl BlockBuffers {
         let count = if block.audio_inputs.is_null() { 0 } else { block.audio_inputs_count as usize };
         let port = |index: usize| {
             // SAFETY: guaranteed by the caller; the index is below the number of ports.
-            (index < count).then(|| unsafe { HostPort::new(&*block.audio_inputs.add(index)) }).unwrap_or_default()
+            if index < count { unsafe { HostPort::new(&*block.audio_inputs.add(index)) } } else { HostPort::default() }
         };
         let has_main = self.main_inputs > 0;
         if has_main {

@@ -225,7 +225,7 @@ impl RenderArguments {
     /// # Errors
     /// Returns an error if a file cannot be read.
     pub fn key_tuning(&self) -> anyhow::Result<Option<KeyTuning>> {
-        self.tuning.files().map(|files| Ok(files.read().map_err(|error| anyhow!("{error}"))?)).transpose()
+        self.tuning.files().map(|files| files.read().map_err(|error| anyhow!("{error}"))).transpose()
     }
 
     /// Returns the calibration of levels.

@@ -18,7 +18,7 @@ const MARGIN_S: u64 = 120;
 const MAX_CHANNELS: usize = 2;
 
 enum SoundWriter {
-    Wav(WavWriter),
+    Wav(Box<WavWriter>),
     Flac(Box<FlacWriter>),
 }
 
@@ -108,7 +108,7 @@ impl WavOutput {
             arguments.normalize.map(|lufs| Normalizer::new(lufs, sample_rate, channels, target)).transpose()?;
         let frames = frames.map(|frames| frames + MARGIN_S * u64::from(sample_rate));
         let flac = |path| FlacWriter::create(path, sample_rate, channels, bit_depth.count());
-        let wav = |writer: Result<WavWriter, MediaError>| writer.map(SoundWriter::Wav);
+        let wav = |writer: Result<WavWriter, MediaError>| writer.map(|wav| SoundWriter::Wav(wav.into()));
         let writer = match target {
             OutputTarget::File(path) if target.format() == SoundFormat::Flac => {
                 flac(path).map(|flac| SoundWriter::Flac(Box::new(flac)))

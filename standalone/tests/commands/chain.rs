@@ -141,7 +141,7 @@ fn long_rooms_play_and_silent_tails_do_not_count() {
     room(62, 0);
     let long = ["render", "wire.nam", "--input", "guitar.wav", "--cabinet", "room.wav"];
     folder.refuses(&long, &["room.wav: an impulse response sounds for at most 60 s; this one sounds for 61.9 s"]);
-    let mut damaged = WavWriter::create(&folder.path("room.wav"), 8_000, 1, WavBits::Float32).expect("a file");
+    let mut damaged = WavWriter::create(folder.path("room.wav"), 8_000, 1, WavBits::Float32).expect("a file");
     damaged.write(&[[1.0, f32::INFINITY, 0.5]]).expect("it is written");
     damaged.finish().expect("it is complete");
     folder.refuses(&long, &["room.wav: the impulse response has samples that are not finite numbers"]);

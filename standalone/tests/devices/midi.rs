@@ -70,7 +70,7 @@ fn messages_reach_the_callback_in_order() {
         let (keyboard, queue) = Peer::keyboard("keyboard");
         wait_until("the keyboard is heard", || midi.status().connected.contains(&"keyboard:keys".into()));
         // System-exclusive messages are ignored.
-        queue.lock().unwrap().push_back(vec![0xF0, 1, 2, 3, 0xF7]);
+        queue.lock().unwrap().push_back(vec![0xF0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0xF7]);
         queue.lock().unwrap().extend(tune());
         assert_tune_is_heard(&inbox);
         assert_eq!(midi.dropped_messages(), 0);

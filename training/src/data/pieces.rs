@@ -72,6 +72,9 @@ impl Cut {
     }
 }
 
+/// Replaces the content of a buffer by the next block; returns false at the end.
+pub type NextBlock<'a> = Box<dyn FnMut(&mut Vec<f32>) -> anyhow::Result<bool> + 'a>;
+
 /// Sound of a recording, block by block.
 pub struct SoundStream<'a> {
     /// Name, for errors.
@@ -80,8 +83,8 @@ pub struct SoundStream<'a> {
     pub sample_rate: u32,
     /// Frequency below which it is to be attenuated, Hz; 0 if it is filtered already.
     pub high_pass: u16,
-    /// Replaces the content of the buffer by the next block; returns false at the end.
-    pub next: Box<dyn FnMut(&mut Vec<f32>) -> anyhow::Result<bool> + 'a>,
+    /// Its blocks.
+    pub next: NextBlock<'a>,
 }
 
 impl SoundStream<'static> {
