@@ -279,6 +279,8 @@ fn a_missing_model_is_reported_kept_in_the_state_and_found_again() {
     let path = folder.path().join("mine.ondes");
     let mut header = BUNDLED[1].model().header().clone();
     header.card.name = "Mine".into();
+    // Its name does not make it another model.
+    header.performance.as_mut().expect("an instrument").release_ms += 1.0;
     let model = ondes_engine::model::Model::new(header, BUNDLED[1].model().weights().clone()).unwrap();
     let mut host = Host::new(INSTRUMENT);
     let saved = with_selection(&host.save(), |selection| {
@@ -312,6 +314,8 @@ fn a_missing_model_is_reported_kept_in_the_state_and_found_again() {
 fn a_model_travels_with_the_project() {
     let mut header = BUNDLED[2].model().header().clone();
     header.card.name = "Traveller".into();
+    // Its name does not make it another model.
+    header.performance.as_mut().expect("an instrument").release_ms += 1.0;
     let model = ondes_engine::model::Model::new(header, BUNDLED[2].model().weights().clone()).unwrap();
     let mut host = Host::new(INSTRUMENT);
     let saved = with_selection(&host.save(), |selection| {
