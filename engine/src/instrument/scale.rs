@@ -213,8 +213,8 @@ impl KeyboardMap {
         let size = lines.number("its size", "a size of a map", |size: usize| size <= MAX_NOTES)?;
         let first = lines.number("its first key", "a key", is_key)?;
         let last = lines.number("its last key", "a key", is_key)?;
-        let middle = lines.number("its middle key", "a key", |key: i64| key.abs() < 1_000)?;
-        let reference = lines.number("its reference key", "a key", |key: i64| key.abs() < 1_000)?;
+        let middle = lines.number("its middle key", "a key", |key: i64| key.unsigned_abs() < 1_000)?;
+        let reference = lines.number("its reference key", "a key", |key: i64| key.unsigned_abs() < 1_000)?;
         let frequency_hz =
             lines.number("the frequency of its reference key", "a frequency in Hz", |hz: f64| hz > 0.0 && hz < 1e6)?;
         let octave = match lines.next_content() {
@@ -222,7 +222,7 @@ impl KeyboardMap {
             None if size == 0 => 0,
             None => return Err(lines.missing("its octave")),
             Some((line, content)) => {
-                let octave = first_word(content).parse().ok().filter(|octave: &i64| octave.abs() < 100_000);
+                let octave = first_word(content).parse().ok().filter(|octave: &i64| octave.unsigned_abs() < 100_000);
                 octave.ok_or_else(|| invalid(line, content, "a note of the scale"))?
             }
         };
@@ -233,7 +233,7 @@ impl KeyboardMap {
             notes.push(match first_word(content) {
                 "x" | "X" => None,
                 note => {
-                    let note = note.parse().ok().filter(|note: &i64| note.abs() < 100_000);
+                    let note = note.parse().ok().filter(|note: &i64| note.unsigned_abs() < 100_000);
                     Some(note.ok_or_else(|| invalid(line, content, "a note of the scale, or x"))?)
                 }
             });

@@ -232,7 +232,7 @@ impl Voice {
         }
     }
 
-    /// Releases the note, at the earliest [`SHORTEST_S`] after its attack began.
+    /// Releases the note, at the earliest `SHORTEST_S` after its attack began.
     pub fn release(&mut self, at: u64) {
         if self.release.is_none() {
             let at = at.max(self.struck_at + (SHORTEST_S * self.sample_rate) as u64);

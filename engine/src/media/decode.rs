@@ -1,5 +1,5 @@
-//! Decoding of audio files: WAV, AIFF, AU and CAF by [`pcm`], everything else (FLAC, MP3, Ogg Vorbis, AAC and ALAC in
-//! MP4, Matroska and more) with Symphonia in [`packets`], which removes what encoders add before and after the sound.
+//! Decoding of audio files: WAV, AIFF, AU and CAF by `pcm`, everything else (FLAC, MP3, Ogg Vorbis, AAC and ALAC in
+//! MP4, Matroska and more) with Symphonia in `packets`, which removes what encoders add before and after the sound.
 
 mod flac;
 mod matroska;

@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn an_effect_lists_no_parameters_of_notes_but_knows_them() {
         let effect = list(HostScale::Unit, Product::Effect);
-        assert_eq!(effect.listed().len(), PARAMETERS.len() - 4);
+        assert_eq!(effect.listed().len(), PARAMETERS.len() - 6);
         assert!(effect.listed().iter().all(|listed| listed.parameter.only != Some(Product::Instrument)));
         assert_eq!(effect.find(1_000 - VOICES.0).map(|listed| listed.id), Some(VOICES));
         assert!(effect.find(7).is_none());

@@ -33,7 +33,11 @@ fn program(name: &str) -> (TempDir, UntrustedProgram) {
     LazyLock::force(&ANSWERS);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
-    std::fs::write(&path, format!("PK\u{3}\u{4} {name}")).unwrap();
+    let mut archive = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
+    for record in ["data.pkl", "constants.pkl"] {
+        archive.start_file(format!("{name}/{record}"), zip::write::FileOptions::default()).unwrap();
+    }
+    archive.finish().unwrap();
     let program = library::program(&path).unwrap();
     (folder, program)
 }

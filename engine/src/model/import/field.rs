@@ -137,11 +137,9 @@ impl<'a> Field<'a> {
 
     /// Returns a sample rate in Hz.
     pub fn rate(&self) -> Result<u32, ModelError> {
-        let rate = self.number_or_text()?;
-        if rate.fract() == 0.0 && (1.0..f64::from(u32::MAX)).contains(&rate) {
-            return Ok(rate as u32);
-        }
-        Err(self.expected("a sample rate in Hz"))
+        let is_rate = |rate: &f64| rate.fract() == 0.0 && (1.0..f64::from(u32::MAX)).contains(rate);
+        let rate = self.number_or_text().ok().filter(is_rate);
+        rate.map(|rate| rate as u32).ok_or_else(|| self.expected("a sample rate in Hz"))
     }
 
     /// Returns the items of a list.

@@ -228,6 +228,7 @@ fn files_are_chosen_in_a_dialog() {
     // A bundled model would be found without its file.
     let mut header = BUNDLED[2].model().header().clone();
     header.card.name = "Whistle".into();
+    header.performance.as_mut().expect("an instrument").release_ms += 1.0;
     let renamed = ondes_engine::model::Model::new(header, BUNDLED[2].model().weights().clone()).unwrap();
     ondes_engine::model::file::write(&renamed, &moved).unwrap();
     let model = FileReference { path: Some(path), ..FileReference::to(&renamed, None) };
