@@ -132,7 +132,9 @@ impl<'a> PipelineRender<'a> {
     /// Returns an error if the recording is damaged, the sound cannot be written or the work is interrupted.
     pub fn play_recording(mut self, recording: &mut RecordingReader) -> anyhow::Result<FinishedRender> {
         self.hear(recording)?;
-        self.advance_to(self.position + self.tail_samples())?;
+        // What stands before the model rings out through it.
+        let silence = self.input_block.each_ref().map(|side| vec![0.0; side.len()]);
+        self.advance_to(self.position + self.tail_samples(), Some(&silence))?;
         Ok(self.finish())
     }
 
@@ -168,7 +170,7 @@ impl<'a> PipelineRender<'a> {
     /// # Errors
     /// Returns an error if the sound cannot be written or the work is interrupted.
     pub fn generate(mut self, samples: u64) -> anyhow::Result<FinishedRender> {
-        self.advance_to(samples + self.pipeline.latency_samples() as u64)?;
+        self.advance_to(samples + self.pipeline.latency_samples() as u64, None)?;
         Ok(self.finish())
     }
 
@@ -178,12 +180,12 @@ impl<'a> PipelineRender<'a> {
         // Time by which the last event has reached the voices.
         let mut target = last + self.pipeline.latency_samples() as u64 + check;
         let most = target + MAX_RING_S * u64::from(self.sample_rate);
-        self.advance_to(target)?;
+        self.advance_to(target, None)?;
         while self.pipeline.sounding() > 0 && target < most {
             target += check;
-            self.advance_to(target)?;
+            self.advance_to(target, None)?;
         }
-        self.advance_to(target + self.tail_samples())
+        self.advance_to(target + self.tail_samples(), None)
     }
 
     /// Returns the samples after the voices' last one until everything is written.
@@ -191,11 +193,11 @@ impl<'a> PipelineRender<'a> {
         (self.pipeline.latency_samples() + self.pipeline.tail_samples() + self.chain.tail_samples()) as u64
     }
 
-    /// Renders without new input up to a sample.
-    fn advance_to(&mut self, target: u64) -> anyhow::Result<()> {
+    /// Renders up to a sample; `input` is a block of silence, or none where the model has no input.
+    fn advance_to(&mut self, target: u64, input: Option<&[Vec<f32>; 2]>) -> anyhow::Result<()> {
         while self.position < target {
             let length = (target - self.position).min(self.block[0].len() as u64);
-            self.advance(None, length as usize)?;
+            self.advance(input, length as usize)?;
         }
         Ok(())
     }

@@ -269,7 +269,7 @@ fn every_command_survives_a_program_that_raises_crashes_or_is_damaged() {
     for (file, reason) in [
         ("program.ts", "the model failed: RuntimeError: shape '[7]' is invalid"),
         ("crash.ts", "crash: the program crashed (signal 11, invalid memory access)"),
-        ("damaged.ts", "damaged.ts: the TorchScript archive is damaged, or of a newer PyTorch"),
+        ("damaged.ts", "damaged.ts: a ZIP archive that is damaged or cut off"),
     ] {
         refused(&["info", file], &[file, reason]);
         refused(&["info", file, "--json"], &[file, reason]);
