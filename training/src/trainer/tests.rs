@@ -432,8 +432,8 @@ fn checkpointed_gradients_equal_plain_ones_and_need_less_memory() {
         trainer.advance().expect("a step");
         memory::peak_bytes()
     };
-    // Other tests take memory at the same time, which the least of several peaks has least of.
-    let [plain, checkpointed] = [false, true].map(|checkpointed| (0..3).map(|_| peak(checkpointed)).min().unwrap_or(0));
+    // Other tests take memory at the same time, which the least of many peaks has least of.
+    let [plain, checkpointed] = [false, true].map(|checkpointed| (0..8).map(|_| peak(checkpointed)).min().unwrap_or(0));
     assert!(plain == 0 || 3 * checkpointed < 2 * plain, "{checkpointed} of {plain} bytes");
 }
 
