@@ -103,7 +103,14 @@ impl FoldOptions {
         interrupt::install()?;
         let base = Base { recipe: &table, folder: recipe.parent().unwrap_or(Path::new("")) };
         let jobs = self.jobs.map_or_else(default_jobs, usize::from);
-        let results = trials::run(&trials, &base, &RunOptions { jobs, stops_behind: false, has_threads })?;
+        let options = RunOptions { jobs, stops_behind: false, has_threads };
+        let (first, others) = trials.split_at(jobs.min(trials.len()));
+        let mut results = trials::run(first, &base, &options)?;
+        // Where none of the first has ended, the others would fail for the same reason.
+        if results.iter().flatten().any(|result| result.reason.is_none()) {
+            results.extend(trials::run(others, &base, &options)?);
+        }
+        results.resize_with(trials.len(), || None);
         if interrupt::requested() {
             return Ok(Outcome::Interrupted);
         }
