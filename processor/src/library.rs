@@ -177,7 +177,7 @@ impl FileReference {
         })
     }
 
-    /// Returns the name to show; that of the file if there is none.
+    /// Returns the name to show, by default that of the file.
     pub(crate) fn shown_name(&self) -> String {
         let stem = self.path.as_deref().and_then(Path::file_stem).filter(|_| self.name.is_empty());
         stem.map_or_else(|| self.name.clone(), |stem| stem.to_string_lossy().into_owned())

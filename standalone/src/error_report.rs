@@ -10,9 +10,9 @@ struct ErrorReport {
 
 #[derive(Serialize)]
 struct ErrorFields {
-    /// File or name that the error is about, as on the command line; null if there is none.
+    /// File or name that the error is about, as on the command line, or null.
     path: Option<String>,
-    /// What is wrong with it.
+    /// Reason.
     reason: String,
 }
 

@@ -27,7 +27,7 @@ const OWN_OPTIONS: [(&str, usize); 6] =
 #[derive(Args)]
 #[command(next_help_heading = "Folds")]
 pub struct FoldOptions {
-    /// Trains so many models, each validated on another part of the recordings, and prints mean and deviation of every
+    /// Trains this number of models, each validated on another part of the recordings, and prints mean and deviation of every
     /// figure.
     #[arg(long = "folds", value_name = "COUNT", value_parser = clap::value_parser!(u16).range(2..=1000))]
     pub count: Option<u16>,
@@ -56,7 +56,7 @@ struct Figure {
     values: Vec<f64>,
 }
 
-/// What is written as JSON.
+/// Report that is written as JSON.
 #[derive(Serialize)]
 struct Report {
     folds: u16,

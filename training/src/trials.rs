@@ -204,7 +204,7 @@ impl Drop for Running {
     }
 }
 
-/// How trials are run.
+/// Options of running trials.
 pub struct RunOptions {
     /// Trials at once, at most.
     pub jobs: usize,

@@ -25,7 +25,7 @@ const TALL: f32 = 250.0;
 /// Least size of the pages and the mixer.
 const LEAST_BODY: Vec2 = vec2(480.0, 160.0);
 
-/// What the panels need, which decides about their areas.
+/// Needs of the panels, which decide about their areas.
 #[derive(Clone, Copy)]
 pub(crate) struct LayoutNeeds {
     /// There is a message.

@@ -6,7 +6,7 @@ use anyhow::bail;
 
 use crate::process::{cargo, run, works};
 
-/// What a command is going to do.
+/// Task that a command prepares for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Build `ondes render`.

@@ -55,9 +55,9 @@ pub enum ScaleError {
     /// The file ends too early.
     #[error("not a {format}: {missing} is missing")]
     Missing {
-        /// What the file should be.
+        /// Expected kind of file.
         format: &'static str,
-        /// What it lacks.
+        /// Missing part.
         missing: &'static str,
     },
     /// A line has another content.

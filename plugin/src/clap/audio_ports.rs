@@ -43,7 +43,7 @@ impl PortLayout {
         }
     }
 
-    /// Returns the channels of a port; `None` if there is none of that index.
+    /// Returns the channels of a port; `None` if the index is too large.
     fn channels(&mut self, is_input: bool, index: u32) -> Option<&mut u32> {
         match (is_input, index) {
             (true, 0) if self.input > 0 => Some(&mut self.input),

@@ -27,7 +27,7 @@ pub(super) struct Watch {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the window shows of it.
+/// State that the window shows.
 #[derive(PartialEq)]
 struct Seen {
     sound: AudioStatus,

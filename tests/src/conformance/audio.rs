@@ -18,13 +18,13 @@ const SAME_ERROR_DB: f64 = 3.0;
 pub struct Answer {
     /// Name of the file.
     pub file: String,
-    /// What is odd about it.
+    /// Oddity.
     pub what: String,
-    /// What reading it gives.
+    /// Expected result of reading it.
     pub expected: Expected,
 }
 
-/// What reading a file gives.
+/// Expected result of reading a file.
 #[derive(Debug)]
 pub enum Expected {
     /// Sound.

@@ -28,7 +28,7 @@ pub struct RecordingsConfig {
     /// Fold to validate on, such as "2/5", instead of `training.validation_share`; `--folds` sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fold: Option<Fold>,
-    /// What folds are made of.
+    /// Unit that folds divide.
     pub fold_by: FoldBy,
 }
 

@@ -16,7 +16,7 @@ pub struct Fold {
     count: u16,
 }
 
-/// What a fold is made of.
+/// Unit that folds divide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FoldBy {

@@ -27,9 +27,9 @@ const MAX_ELEMENTS: usize = 1 << 20;
 pub struct TrackDelay {
     /// Number of the track.
     pub number: u64,
-    /// What precedes the sound, nanoseconds.
+    /// Delay before the sound, nanoseconds.
     pub start_ns: u64,
-    /// What follows the sound, nanoseconds.
+    /// Padding after the sound, nanoseconds.
     pub end_ns: u64,
 }
 

@@ -15,7 +15,7 @@ const MAX_BOXES: usize = 10_000;
 /// Box of QuickTime's description of samples that are not big-endian.
 const LITTLE_ENDIAN: &[u8; 6] = b"enda\x00\x01";
 
-/// Which part of a track is sound, and what Symphonia does not say about it.
+/// Audible parts of a track, and its byte order, which Symphonia does not report.
 #[derive(Debug, PartialEq)]
 pub struct TrackEdits {
     /// Identifier of the track.

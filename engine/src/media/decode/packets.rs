@@ -72,7 +72,7 @@ impl AudioTrack {
     }
 }
 
-/// What the container says about the start and end of its tracks.
+/// Start and end of the tracks according to the container.
 struct Timing {
     edits: Vec<TrackEdits>,
     delays: Vec<TrackDelay>,

@@ -49,7 +49,7 @@ pub fn detect<S: Read + Seek>(source: &mut S, layout: Layout, sample_bytes: usiz
     })
 }
 
-/// What the samples exclude.
+/// Alignments that the samples exclude.
 #[derive(Default)]
 struct Seen {
     /// A high end neither zero nor a repeated sign: the sound is not at the low end alone.

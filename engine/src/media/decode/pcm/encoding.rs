@@ -3,7 +3,7 @@
 /// Encoding of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Encoding {
-    /// How the bytes of a sample are a number.
+    /// Number format of a sample.
     pub number: Number,
     /// Bytes of a sample, 1 to 8.
     pub bytes: usize,

@@ -1,7 +1,7 @@
 //! Uncompressed sound: WAV of every kind, AIFF, AIFC, AU and CAF.
 //!
 //! Symphonia reads the usual ones of these, but refuses or misreads what others read: extra bytes in the format chunk,
-//! samples with unused bits, big-endian files, aligned sound chunks, lengths that nobody wrote.
+//! samples with unused bits, big-endian files, aligned sound chunks, lengths that were never written.
 
 mod aiff;
 mod alignment;
@@ -22,7 +22,7 @@ const BLOCK_FRAMES: usize = 4_096;
 /// Most chunks of a file that are looked at.
 const MAX_CHUNKS: usize = 10_000;
 
-/// What a container holds.
+/// Content of a container.
 pub(super) enum Contents {
     /// Samples.
     Pcm(Layout),
@@ -39,7 +39,7 @@ pub(super) enum Contents {
     Whole,
 }
 
-/// Where samples are and what they mean.
+/// Position and encoding of samples.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     /// Encoding of a sample.
