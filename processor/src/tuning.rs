@@ -32,6 +32,13 @@ impl TuningFiles {
         KeyTuning::read(&self.scale, self.keyboard_map.as_deref())
     }
 
+    /// Returns the names of the files without their extensions, such as "just, white keys".
+    #[must_use]
+    pub fn name(&self) -> String {
+        let names = std::iter::once(&self.scale).chain(&self.keyboard_map).filter_map(|path| path.file_stem());
+        names.map(|name| name.to_string_lossy()).collect::<Vec<_>>().join(", ")
+    }
+
     /// Iterates over the paths.
     pub fn paths_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         std::iter::once(&mut self.scale).chain(&mut self.keyboard_map)

@@ -13,6 +13,7 @@ use ondes_training::capture::config::{CaptureConfig, CardConfig, PairConfig};
 use ondes_training::capture::measure::{Comparison, compare, loudness_db};
 use ondes_training::capture::network_source::NetworkSource;
 use ondes_training::capture::pair::Pair;
+use ondes_training::capture::rest::silent_at_rest;
 use ondes_training::capture::task::CaptureTask;
 use ondes_training::capture::{nam, signal};
 use ondes_training::loss::LossWeights;
@@ -285,7 +286,7 @@ pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
     if membership.is_some_and(|membership| !membership.is_first()) {
         return Ok(outcome);
     }
-    let model = with_card(&trainer.model()?, &config.card, &config.pairs[0].wet)?;
+    let model = with_card(&silent_at_rest(&trainer.model()?)?, &config.card, &config.pairs[0].wet)?;
     let mut header = model.header().clone();
     header.card.quality = vec![measured(&model, &out, || measure(&model, &pairs))?];
     let model = Model::new(header, model.weights().clone())?;

@@ -82,6 +82,9 @@ pub enum WindowCommand {
     /// Read the folders of impulse responses again.
     RescanCabinets,
 
+    /// Remove the tuning: play in equal temperament.
+    RemoveTuning,
+
     /// Embed the model in the project, or save its path only.
     Embed(bool),
 

@@ -56,7 +56,7 @@ pub use scale::{SCALES, clamp_scale};
 pub use theme::install as install_style;
 pub use view::{
     ChainView, EntryOrigin, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, MethodChoice, ModelEntry,
-    ModelEntryId, ModelView, PresetEntry, ProgramView, SignalView, SoundingNote, Surroundings, TunerView, ViewModel,
-    WindowView,
+    ModelEntryId, ModelView, PresetEntry, ProgramView, SignalView, SoundingNote, Surroundings, TunerView, TuningView,
+    ViewModel, WindowView,
 };
 pub use window::{SIZE, Window};

@@ -81,6 +81,8 @@ pub struct WindowView<'a> {
     pub macros: &'a [MacroKnob],
     /// Knobs for how notes are played: transpose, glide, …. May be empty.
     pub voice: &'a [Knob],
+    /// Tuning of the keys; `None` for equal temperament.
+    pub tuning: Option<TuningView<'a>>,
     /// Latents of a codec; may be empty.
     pub latents: &'a [LatentRow],
     /// Signal chain around the model.
@@ -151,6 +153,15 @@ impl WindowView<'_> {
         let has_pitch = |model: ModelView<'_>| !matches!(model.kind, Kind::Effect | Kind::Codec);
         !self.voice.is_empty() && self.model.is_none_or(has_pitch)
     }
+}
+
+/// Tuning of the keys by files of Scala.
+#[derive(Clone, Copy, Debug)]
+pub struct TuningView<'a> {
+    /// Names of the files.
+    pub name: &'a str,
+    /// Reason why they cannot be read; the keys are in equal temperament then.
+    pub problem: Option<&'a str>,
 }
 
 /// Program that a window belongs to, in whose words the user is told what to do.

@@ -244,11 +244,11 @@ mod tests {
     #[test]
     fn it_never_changes() {
         // Projects hold these.
-        let fuzz = crate::model::file::parse(include_bytes!("../../../assets/models/fuzz.ondes")).unwrap();
-        assert_eq!(fuzz.base_hash(), "2d52087b6cebaa8921372f5108c33f9ac556b7612f7771c1bc419de60eb92539");
-        assert_eq!(fuzz.content_hash(), "24d2ef847c8713816c752a21c1512f45c825a9c4830e1c6ac6843d896e68b9d1");
-        let checksum = "9e05c9abd50e530b9aaa6263c799ddbf1d057d9600e69122d1b2f6bbfeec22bd";
-        assert_eq!(fuzz.checksum().unwrap(), checksum);
-        assert!(fuzz.former_hashes().iter().any(|former| former == checksum));
+        let wind = crate::model::file::parse(include_bytes!("../../../assets/models/wind.ondes")).unwrap();
+        assert_eq!(wind.base_hash(), "1a8329e5cfd84a9a5cac125daac441192d6b8e1a2d0c0b923da187674b63866a");
+        assert_eq!(wind.content_hash(), "8cf05ca3c7d359e7a768a0325bc3ba75c9365a9905f5e7cf3dcbceb6b57b9c5c");
+        let checksum = "dfc0f4b5831c50bb4a2aa9927e724d9e1282c7e73271477609bf16a30ee985c9";
+        assert_eq!(wind.checksum().unwrap(), checksum);
+        assert!(wind.former_hashes().iter().any(|former| former == checksum));
     }
 }

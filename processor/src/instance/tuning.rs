@@ -45,6 +45,12 @@ impl InstanceHandle {
         let _ = self.set_tuning(Some(files));
     }
 
+    /// Removes the tuning: the keys are in equal temperament.
+    pub fn remove_tuning(&self) {
+        // No file is read, so nothing can fail.
+        let _ = self.set_tuning(None);
+    }
+
     /// Returns the files of the tuning; `None` in equal temperament.
     #[must_use]
     pub fn tuning(&self) -> Option<TuningFiles> {

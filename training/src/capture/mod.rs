@@ -3,7 +3,8 @@
 //! In reading order: [`signal`] generates the signal to play; [`pair`] reads signal and recording, which [`check`]
 //! checks and [`align`] aligns; [`architecture`] defines the usual networks, and [`network_source`] selects one of
 //! these or an existing model; [`knobs`] makes the device's knobs its controls; [`task`] trains it on [`windows`] of
-//! the pairs; [`measure`] measures quality, and [`nam`] exports to other players. [`config`] reads all of it from a file.
+//! the pairs; [`rest`] removes its constant offset, [`measure`] measures quality, and [`nam`] exports to other players.
+//! [`config`] reads all of it from a file.
 
 pub mod align;
 pub mod architecture;
@@ -15,6 +16,7 @@ pub mod measure;
 pub mod nam;
 pub mod network_source;
 pub mod pair;
+pub mod rest;
 pub mod signal;
 pub mod task;
 #[cfg(test)]

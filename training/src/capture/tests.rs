@@ -11,6 +11,7 @@ use super::check::Severity;
 use super::knobs::{weights_at, with_knobs};
 use super::measure::{compare, esr, loudness_db, play, play_method};
 use super::pair::Pair;
+use super::rest::silent_at_rest;
 use super::signal::{self, signal};
 use super::task::{CaptureOptions, CaptureTask};
 use crate::trainer::{Length, RunFiles, Trainer};
@@ -372,4 +373,12 @@ fn all_sizes_are_trained_in_one_run() {
     let file = packed.nam_file(model.weights(), RATE, &Value::Null).to_string();
     let again = import::parse(file.as_bytes()).expect("it loads").model;
     assert_eq!((again.weights(), &again.header().methods), (model.weights(), &model.header().methods));
+    // Silence stays silent in each size, and nothing else changes.
+    let silent = silent_at_rest(&model).expect("an effect");
+    for method in ["forward", "forward.lite"] {
+        let last = |model| *play_method(model, method, &[], &[0.0; 4_000]).expect("it plays").last().expect("sound");
+        assert!(last(&model).abs() > 1e-4 && last(&silent).abs() < 1e-7, "{method}: {}", last(&silent));
+    }
+    let pairs = model.weights().iter().zip(silent.weights().iter());
+    assert_eq!(pairs.filter(|(before, after)| before != after).count(), 2);
 }

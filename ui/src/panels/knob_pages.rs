@@ -1,6 +1,6 @@
 //! Pages in the middle of the window: macros, voice, latents, signal chain and pad.
 
-use egui::{Button, RichText, ScrollArea, Ui};
+use egui::{Button, Label, RichText, ScrollArea, Ui};
 use ondes_processor::model_controls::label;
 
 use crate::command::WindowCommand;
@@ -9,8 +9,8 @@ use crate::knob::{self, grid};
 use crate::panels::chain::{self, CabinetMenu};
 use crate::panels::latents;
 use crate::panels::pad::{self, PadState};
-use crate::theme;
-use crate::view::MacroKnob;
+use crate::theme::{self, GAP, Palette};
+use crate::view::{MacroKnob, TuningView};
 
 /// A page.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -51,8 +51,30 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, page: &mut Page, cabinet:
         Page::Chain => chain::show(ui, frame, cabinet, view.chain),
         Page::Pad => pad::show(ui, frame, pad, view.pad),
         Page::Macros => grid(ui, view.macros.iter().enumerate(), |ui, (index, one)| macro_knob(ui, frame, index, one)),
-        Page::Voice => knob::rows(ui, frame, view.voice),
+        Page::Voice => {
+            if let Some(tuning) = view.tuning {
+                show_tuning(ui, frame, tuning);
+            }
+            knob::rows(ui, frame, view.voice);
+        }
     }
+}
+
+/// Draws the name of the tuning, and what removes it.
+fn show_tuning(ui: &mut Ui, frame: &mut Frame<'_>, tuning: TuningView<'_>) {
+    ui.horizontal(|ui| {
+        ui.label(RichText::new("Tuning").font(theme::small()).weak());
+        let hint = "Remove the tuning: play in equal temperament";
+        if ui.button("Remove").on_hover_text(hint).clicked() {
+            frame.push(WindowCommand::RemoveTuning);
+        }
+        let name = match tuning.problem {
+            Some(_) => RichText::new(format!("{}: cannot be read", tuning.name)).color(Palette::of(ui).error),
+            None => RichText::new(tuning.name),
+        };
+        ui.add(Label::new(name).truncate()).on_hover_text(tuning.problem.unwrap_or("Scale of the keys"));
+    });
+    ui.add_space(GAP);
 }
 
 /// Draws a macro, with the controls that it can be bound to in its menu.

@@ -164,6 +164,7 @@ impl InstanceViewModel {
                 }
             }
             WindowCommand::AutomaticCabinet => self.instance.set_automatic_cabinet(true),
+            WindowCommand::RemoveTuning => self.instance.remove_tuning(),
             WindowCommand::RescanCabinets => self.cabinets.rescan(),
             WindowCommand::LoadPreset(id) => self.load_preset(id),
             WindowCommand::NextPreset => self.step_preset(1),

@@ -18,9 +18,9 @@ use ondes_processor::macros::MACRO_COUNT;
 use ondes_processor::midi_bindings::MidiBinding;
 use ondes_processor::model_controls::label;
 use ondes_processor::parameter::{
-    BLOCK_DC, BYPASS, CABINET, CHANNELS, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX, MODE, OUTPUT_GAIN,
-    OUTPUT_LEVEL, OVERSAMPLING, PARAMETERS, Parameter, ParameterId, ParameterKind, QUALITY, REVERB, REVERB_TIME, SIZE,
-    TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
+    BEND_RANGE, BLOCK_DC, BYPASS, CABINET, CHANNELS, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX, MODE, MPE,
+    OUTPUT_GAIN, OUTPUT_LEVEL, OVERSAMPLING, PARAMETERS, Parameter, ParameterId, ParameterKind, QUALITY, REVERB,
+    REVERB_TIME, SIZE, TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
 };
 use ondes_processor::parameter_source::{ParameterSetter, ParameterSource};
 use ondes_processor::preset::store;
@@ -45,7 +45,7 @@ use crate::command::FilePurpose;
 use crate::file_dialog::{self, FileDialog};
 use crate::view::{
     ChainView, ExecutorDevices, ExecutorView, Knob, MacroKnob, MethodChoice, ModelEntryId, ModelView, SoundingNote,
-    Surroundings, ViewModel, WindowView,
+    Surroundings, TuningView, ViewModel, WindowView,
 };
 
 /// Reason why a model cannot be embedded in a project.
@@ -90,6 +90,8 @@ pub struct InstanceViewModel {
     macros: Vec<MacroKnob>,
     latents: LatentRows,
     voice: Vec<Knob>,
+    /// Name of the tuning, and why it cannot be read, if so.
+    tuning: Option<(String, Option<String>)>,
     chain: Vec<Knob>,
     /// Remark about the knobs of the chain.
     remark: Option<String>,
@@ -117,7 +119,7 @@ impl InstanceViewModel {
     #[must_use]
     pub fn new(instance: Arc<InstanceHandle>, source: Arc<dyn ParameterSource>, models: ModelList) -> Self {
         let knob = |id| Parameter::get(id).map(|parameter| parameter_knob(parameter, id, parameter.default()));
-        let voice = [TRANSPOSE, TUNE, MODE, GLIDE, VOICES];
+        let voice = [TRANSPOSE, TUNE, MODE, GLIDE, VOICES, BEND_RANGE, MPE];
         let voice = voice
             .into_iter()
             .filter(|id| Parameter::get(*id).is_some_and(|voice| voice.applies_to(instance.product)))
@@ -152,6 +154,7 @@ impl InstanceViewModel {
             macros: Vec::new(),
             latents: LatentRows::default(),
             voice,
+            tuning: None,
             chain: Vec::new(),
             remark: None,
             cabinet: None,
@@ -197,6 +200,7 @@ impl InstanceViewModel {
         self.executor = instance.executor();
         (self.cabinet, self.missing_cabinet) = (instance.cabinet_reference(), instance.missing_cabinet());
         (self.health, self.input_analysis) = (instance.session.health(), instance.session.input_analysis());
+        self.tuning = instance.tuning().map(|files| (files.name(), instance.tuning_problem()));
         self.qualities = self.quality_options();
         self.methods = self.model.as_deref().map(program::method_choices).unwrap_or_default();
         if !instance.is_auditioning() && self.background_jobs.is_empty() {
@@ -487,6 +491,7 @@ impl ViewModel for InstanceViewModel {
             can_save_presets: self.presets.can_save(),
             macros: &self.macros,
             voice: &self.voice,
+            tuning: self.tuning.as_ref().map(|(name, problem)| TuningView { name, problem: problem.as_deref() }),
             latents: &self.latents.rows,
             chain: ChainView {
                 knobs: &self.chain,

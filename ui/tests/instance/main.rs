@@ -5,4 +5,5 @@ mod consent;
 mod executor;
 mod guitar;
 mod ownership;
+mod tuning;
 mod undo;

@@ -18,7 +18,8 @@ use ondes_processor::preset::list::PresetId;
 use ondes_processor::product::Product;
 use ondes_ui::{
     ChainView, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId, ModelView,
-    PresetEntry, SIZE, SignalView, SoundingNote, Surroundings, TunerView, ViewModel, Window, WindowCommand, WindowView,
+    PresetEntry, SIZE, SignalView, SoundingNote, Surroundings, TunerView, TuningView, ViewModel, Window, WindowCommand,
+    WindowView,
 };
 
 use super::raster::Raster;
@@ -77,6 +78,7 @@ pub struct Fake {
     pub preset_changed: bool,
     pub latents: Vec<LatentRow>,
     pub chain: Vec<Knob>,
+    pub tuning: Option<String>,
     pub remark: Option<String>,
     pub cabinet: Option<PathBuf>,
     pub automatic_cabinet: bool,
@@ -142,6 +144,7 @@ impl Fake {
             WindowCommand::SetScale(scale) => self.scale = *scale,
             WindowCommand::SetTheme(theme) => self.theme = *theme,
             WindowCommand::BundledCabinet(index) => self.cabinet = Some(BUNDLED[*index].name.into()),
+            WindowCommand::RemoveTuning => self.tuning = None,
             WindowCommand::AutomaticCabinet => self.automatic_cabinet = true,
             WindowCommand::OpenTuner(open) => self.tuner.open = *open,
             WindowCommand::MuteWhileTuning(mute) => self.tuner.mute = *mute,
@@ -208,6 +211,7 @@ impl ViewModel for Fake {
             can_play: self.able && self.kind == Kind::Instrument,
             macros: &self.macros,
             voice: &self.voice,
+            tuning: self.tuning.as_deref().map(|name| TuningView { name, problem: None }),
             input_gain: &self.mixer[0],
             output_gain: &self.mixer[1],
             mix: &self.mixer[2],

@@ -25,6 +25,19 @@ fn a_macro_is_bound_by_its_menu() {
 }
 
 #[test]
+fn a_tuning_is_shown_and_removed() {
+    let mut fake = Fake::playing();
+    fake.tuning = Some("just".into());
+    let mut test = open(fake);
+    click(&mut test, "Voice");
+    assert!(test.query_by_label("just").is_some());
+    click(&mut test, "Remove");
+    assert_eq!(test.state_mut().commands(), [WindowCommand::RemoveTuning]);
+    settle(&mut test);
+    assert!(test.query_by_label("Tuning").is_none());
+}
+
+#[test]
 fn midi_is_learned_and_forgotten() {
     let mut test = open(Fake::playing());
     slider(&test, "Brightness").click_secondary();

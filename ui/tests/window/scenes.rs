@@ -144,6 +144,7 @@ impl Fake {
             preset_changed: false,
             latents: Vec::new(),
             chain: Vec::new(),
+            tuning: None,
             remark: None,
             cabinet: None,
             automatic_cabinet: false,

@@ -73,6 +73,18 @@ fn learnt_weights_are_played_as_exactly_as_random_ones() {
     }
 }
 
+#[test]
+fn bundled_captures_are_silent_in_silence() {
+    let silence = vec![0.0; 48_000];
+    for name in ["overdrive", "triode", "fuzz"] {
+        let model = bundled(name);
+        for method in ["forward", "forward.light"] {
+            let last = *play(&model, method, std::slice::from_ref(&silence), &[48_000]).last().expect("sound");
+            assert!(last.abs() < 1e-6, "{name}, {method}: {last:e}");
+        }
+    }
+}
+
 /// Length of the test in minutes: 1, or `ONDES_SOAK_MINUTES`.
 #[test]
 fn nothing_drifts_in_the_long_run() {
