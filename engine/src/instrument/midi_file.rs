@@ -4,6 +4,7 @@ mod chunks;
 mod damage;
 mod overlaps;
 mod tempo;
+mod text;
 mod track_events;
 
 use super::event::{Event, EventKind, controller};
@@ -167,6 +168,9 @@ struct FileContent {
 }
 
 impl MidiFile {
+    /// Extensions of the names of MIDI files, in lower case.
+    pub const EXTENSIONS: [&str; 5] = ["mid", "midi", "smf", "kar", "rmi"];
+
     /// Reads a file.
     ///
     /// # Errors
@@ -315,7 +319,7 @@ impl FileContent {
         const TEMPO: u8 = 0x51;
         match (kind, data) {
             (TRACK_NAME, name) if track.name.is_empty() => {
-                let name = String::from_utf8_lossy(&name[..name.len().min(4 * MAX_NAME_CHARS)]);
+                let name = text::decode(&name[..name.len().min(4 * MAX_NAME_CHARS)]);
                 let printable = name.trim().chars().filter(|c| !c.is_control());
                 track.name = printable.take(MAX_NAME_CHARS).collect();
             }

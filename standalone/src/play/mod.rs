@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
 use ondes_engine::executor::ExecutorSelection;
+use ondes_engine::instrument::MidiFile;
 use ondes_engine::model::Model;
 use ondes_engine::pipeline::{ControlSource, PipelineOptions, build_playable};
 use ondes_engine::realtime;
@@ -58,8 +59,6 @@ const SILENCE_LEVEL: f32 = 1e-4;
 const SILENCE_S: f64 = 0.5;
 /// Longest tail after the last note, seconds: the longest cabinet and a reserve. Some models never fall silent.
 const MAX_TAIL_S: f64 = 12.0;
-/// File name extensions of MIDI files.
-const MIDI_EXTENSIONS: [&str; 2] = ["mid", "midi"];
 
 /// Plays a model or a session on the audio devices until Ctrl-C, or until its file is over
 #[derive(Args)]
@@ -240,7 +239,7 @@ fn prepare(arguments: &PlayArguments) -> anyhow::Result<Prepared> {
         playback = add_model_track(&mut mixer, arguments, &mut audio)?;
     }
     match &arguments.midi {
-        Some(file) if has_extension(Path::new(file), &MIDI_EXTENSIONS) => {
+        Some(file) if has_extension(Path::new(file), &MidiFile::EXTENSIONS) => {
             ensure!(
                 arguments.input.is_none(),
                 "{file}: a model that follows --input plays no notes; leave out one of them"

@@ -30,6 +30,7 @@ fn unsuitable_files_are_reported() {
     let future = r#"{"format": "ondes-session", "version": 99}"#;
     std::fs::write(folder.join("future.ondes-session"), future).unwrap();
     std::fs::write(folder.join("bad.mid"), "x").unwrap();
+    std::fs::write(folder.join("bad.kar"), "x").unwrap();
     std::fs::write(folder.join("empty.ondes-session"), future.replace("99", "1")).unwrap();
     refuses(folder, &["oboe"], "oboe: ", "bowed, plucked, wind");
     refuses(folder, &["nothing.ondes"], "nothing.ondes: ", "No such file");
@@ -44,6 +45,7 @@ fn unsuitable_files_are_reported() {
     refuses(folder, &["fuzz", "--precision", "bf16"], "fuzz: ", "--executor torch");
     refuses(folder, &["empty.ondes-session", "--precision", "f16"], "--precision", "is for a model");
     refuses(folder, &["bowed", "--midi", "bad.mid"], "bad.mid: ", "");
+    refuses(folder, &["bowed", "--midi", "bad.kar"], "bad.kar: ", "");
     refuses(folder, &["bowed", "--record", "take.mp3"], "take.mp3: ", ".wav or .flac");
     std::os::unix::fs::symlink("/dev/full", folder.join("full.wav")).unwrap();
     refuses(folder, &["bowed", "--record", "full.wav"], "full.wav: ", "not a regular file");

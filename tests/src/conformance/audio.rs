@@ -1,7 +1,7 @@
 //! Audio files. All hold the same signal, and their answers say where in the file it is.
 
 use std::f64::consts::TAU;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ondes_engine::media::Decoder;
 use serde_json::{Value, json};
@@ -83,9 +83,7 @@ pub struct Measured {
 /// If they are missing or not valid.
 #[must_use]
 pub fn answers(folder: &Path) -> Vec<Answer> {
-    let text = std::fs::read_to_string(folder.join("answers.json")).expect("answers.json");
-    let entries: Vec<Value> = serde_json::from_str(&text).expect("answers are a list");
-    entries.iter().map(answer).collect()
+    super::answers::<Value>(folder).iter().map(answer).collect()
 }
 
 fn answer(entry: &Value) -> Answer {
@@ -183,16 +181,21 @@ fn error_db(sound: &[Vec<f32>], reference: &[Vec<f64>], delay: i64) -> f64 {
 /// Reads a file as Ondes and, from sounds that other programs have decoded into WAV files, as these do; returns a line
 /// of the table as JSON: name, oddity and what each reader makes of it.
 #[must_use]
-pub fn compare(folder: &Path, answer: &Answer, others: &[&Path]) -> Value {
+pub fn compare(folder: &Path, answer: &Answer, others: &[PathBuf]) -> Value {
     let read = |path: &Path| decode(path).map(|sound| (sound.warned, sound));
     let ours = read(&folder.join(&answer.file));
     let (expected, mut readers) = match &answer.expected {
-        Expected::Refused(_) => (None, vec![ours.map_or_else(refusal, |_| json!("plays"))]),
+        Expected::Refused(_) => {
+            (None, vec![ours.map_or_else(|message| json!(super::refusal(&message)), |_| json!("plays"))])
+        }
         Expected::Sound(signal) => {
-            let text = ours.map_or_else(refusal, |(warned, sound)| {
-                let found = signal.measure(&sound);
-                json!(format!("{}{}", describe(signal, found), if warned { ", with a warning" } else { "" }))
-            });
+            let text = ours.map_or_else(
+                |message| json!(super::refusal(&message)),
+                |(warned, sound)| {
+                    let found = signal.measure(&sound);
+                    json!(format!("{}{}", describe(signal, found), if warned { ", with a warning" } else { "" }))
+                },
+            );
             (Some(signal), vec![text])
         }
     };
@@ -202,12 +205,6 @@ pub fn compare(folder: &Path, answer: &Answer, others: &[&Path]) -> Value {
         (Ok(_), None) => json!("plays"),
     }));
     json!({ "file": answer.file, "what": answer.what, "readers": readers })
-}
-
-/// Returns the reason without the name of the file and what all errors say.
-fn refusal(message: String) -> Value {
-    let reason = message.split_once(": ").map_or(message.as_str(), |(_, reason)| reason);
-    json!(format!("refuses: {}", reason.trim_start_matches("is not audio in a known format: ")))
 }
 
 /// Describes a sound: `exact`, or what differs from the answer.

@@ -11,5 +11,4 @@ mod generators;
 mod hostile_models;
 mod latency;
 mod latents;
-mod midi_files;
 mod streaming;

@@ -1,13 +1,11 @@
 //! Audio files: ffmpeg and SoX decode them to floats.
 
-use std::fmt::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, bail};
-use serde_json::Value;
+use anyhow::Context;
 
-use super::Kind;
+use super::{Kind, quietly};
 use crate::setup::Tool;
 
 /// Audio files.
@@ -28,7 +26,7 @@ pub const KIND: Kind = Kind {
         },
     ],
     run_others,
-    table,
+    readers: &["Ondes", "ffmpeg", "SoX"],
 };
 
 fn run_others(files: &Path, results: &Path) -> anyhow::Result<()> {
@@ -44,28 +42,4 @@ fn run_others(files: &Path, results: &Path) -> anyhow::Result<()> {
         quietly(sox.arg(result("sox")))?;
     }
     Ok(())
-}
-
-/// Runs a program that may refuse a file.
-fn quietly(command: &mut Command) -> anyhow::Result<()> {
-    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().with_context(|| format!("{}: cannot be started", command.get_program().to_string_lossy()))?;
-    Ok(())
-}
-
-fn table(lines: &[Value]) -> anyhow::Result<String> {
-    let mut table = "| file | content | Ondes | ffmpeg | SoX |\n|---|---|---|---|---|\n".to_owned();
-    for line in lines {
-        let (Some(file), Some(what), Some(readers)) =
-            (line["file"].as_str(), line["what"].as_str(), line["readers"].as_array())
-        else {
-            bail!("a line of the table is incomplete: {line}");
-        };
-        write!(table, "| `{file}` | {what} |")?;
-        for reader in readers {
-            write!(table, " {} |", reader.as_str().unwrap_or_default())?;
-        }
-        table.push('\n');
-    }
-    Ok(table)
 }

@@ -23,6 +23,7 @@ pub(super) struct ChunkReader<'a> {
     pub(super) division: Division,
     /// Number of tracks according to the header.
     pub(super) stated_tracks: usize,
+    has_tracks: bool,
 }
 
 /// A track that may be longer or shorter than its chunk states.
@@ -73,6 +74,7 @@ impl<'a> ChunkReader<'a> {
             format,
             division,
             stated_tracks: usize::from(u16::from_be_bytes([tracks_high, tracks_low])),
+            has_tracks: false,
         };
         // A header of another length, such as 8 bytes, or a wrong length.
         if let Some(end) = reader.plausible_end(start).filter(|end| *end >= reader.at) {
@@ -85,7 +87,13 @@ impl<'a> ChunkReader<'a> {
     pub(super) fn next_track(&mut self, damage: &mut Damage) -> Option<TrackChunk> {
         loop {
             if self.bytes[self.at..].starts_with(TRACK) {
+                self.has_tracks = true;
                 return self.track();
+            }
+            // Another file, appended to this one: its tracks do not belong to this song.
+            if self.has_tracks && self.bytes[self.at..].starts_with(HEADER) {
+                damage.skip_bytes(self.bytes.len() - self.at, "after the tracks");
+                return None;
             }
             // Other chunks, such as those of Yamaha's files, have a length as well.
             match self.plausible_end(self.at).filter(|_| is_identifier(&self.bytes[self.at..])) {

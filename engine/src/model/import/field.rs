@@ -87,9 +87,12 @@ impl<'a> Field<'a> {
         self.value.as_str().ok_or_else(|| self.expected("a string"))
     }
 
-    /// Returns a positive integer.
+    /// Returns a positive integer, which some programs write as 3.0.
     pub fn count(&self) -> Result<usize, ModelError> {
-        let count = self.value.as_u64().and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
+        const MAX_EXACT: f64 = (1_u64 << 53) as f64;
+        let whole = |number: &f64| number.fract() == 0.0 && (0.0..MAX_EXACT).contains(number);
+        let count = self.value.as_u64().or_else(|| self.value.as_f64().filter(whole).map(|number| number as u64));
+        let count = count.and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
         count.ok_or_else(|| self.expected("a positive integer"))
     }
 

@@ -10,6 +10,7 @@ mod control_inputs;
 mod field;
 mod graph_builder;
 mod keras;
+mod lenient;
 mod nam;
 mod proteus;
 pub mod rave;
@@ -49,7 +50,12 @@ pub fn is_json(bytes: &[u8]) -> bool {
 /// Returns [`ModelError`] with the path of the invalid field.
 pub fn parse(bytes: &[u8]) -> Result<ImportedModel, ModelError> {
     ModelError::limit("the size of the JSON", bytes.len(), FILE_BYTES)?;
-    let value: Value = serde_json::from_slice(without_mark(bytes)).map_err(|error| {
+    let bytes = without_mark(bytes);
+    let value = serde_json::from_slice(bytes).or_else(|error| {
+        // The first error is about the file as it is.
+        serde_json::from_str(&lenient::strict(bytes)).map_err(|_| error)
+    });
+    let value: Value = value.map_err(|error| {
         let known = foreign::describe_json_error(&error).map(ModelError::Foreign);
         known.unwrap_or_else(|| ModelError::NotAModel(format!("JSON: {error}")))
     })?;

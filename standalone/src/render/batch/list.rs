@@ -7,15 +7,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 use ondes_engine::files::remove_abandoned;
+use ondes_engine::instrument::MidiFile;
 use ondes_engine::media::FILE_EXTENSIONS;
 use ondes_engine::pipeline::ControlSource;
 
 use crate::render::arguments::RenderArguments;
 use crate::render::output_target::is_same_file;
 use crate::standard_input;
-
-/// Extensions of MIDI files, in lower case.
-const MIDI_ENDINGS: [&str; 3] = ["mid", "midi", "smf"];
 
 /// Largest depth of nested folders.
 const MAX_DEPTH: usize = 64;
@@ -125,7 +123,7 @@ pub fn remove_abandoned_files<'a>(entries: impl Iterator<Item = &'a BatchEntry>)
 
 fn extensions(source: ControlSource) -> &'static [&'static str] {
     match source {
-        ControlSource::Notes => &MIDI_ENDINGS,
+        ControlSource::Notes => &MidiFile::EXTENSIONS,
         ControlSource::AudioInput => &FILE_EXTENSIONS,
     }
 }

@@ -88,8 +88,10 @@ fn check_version(root: &Field<'_>, notes: &mut Vec<String>) -> Result<(), ModelE
     Ok(())
 }
 
+/// Returns the sample rate in Hz, for a container that states none that of its largest model.
 fn rate(root: &Field<'_>) -> Result<u32, ModelError> {
-    root.find("sample_rate").filter(|rate| !is_unknown(rate)).map_or(Ok(RATE), |rate| rate.rate())
+    let stated = |root: &Field<'_>| root.find("sample_rate").filter(|rate| !is_unknown(rate)).map(|rate| rate.rate());
+    stated(root).or_else(|| stated(&container::largest(root)?)).unwrap_or(Ok(RATE))
 }
 
 /// Returns whether a sample rate is none: files of some programs state 0 or -1, as Neural Amp Modeler does within itself.
