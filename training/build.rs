@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-const SOURCES: [&str; 3] = ["src/trainer/autocast.cpp", "src/trainer/memory.cpp", "src/trainer/profiler.cpp"];
+const SOURCES: [&str; 4] =
+    ["src/data/upload.cpp", "src/trainer/autocast.cpp", "src/trainer/memory.cpp", "src/trainer/profiler.cpp"];
 /// Needs headers of Gloo, which libtorch does not bring: those that it includes lead to our declarations.
 const DISTRIBUTED: [&str; 2] = ["src/distributed/c10d.cpp", "src/distributed/gloo.h"];
 const GLOO_HEADERS: [&str; 5] =

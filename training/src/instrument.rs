@@ -9,8 +9,7 @@ use ondes_torch::{Noise, RecurrentState, TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
 use crate::config::Config;
-use crate::data::{CropBatch, Dataset, Loader, LoaderStats, Subset};
-use crate::distributed::rows_of;
+use crate::data::{BatchRows, CropBatch, Dataset, Loader, LoaderStats, Subset};
 use crate::instrument_teacher::InstrumentTeacher;
 use crate::loss::{Loss, WeightedLoss};
 use crate::network;
@@ -28,9 +27,7 @@ const VALIDATION_BATCHES: u64 = 6;
 pub struct InstrumentTask {
     config: Config,
     dataset: Arc<Dataset>,
-    loader: Loader,
-    /// Index of this process, and number of processes.
-    process: (usize, usize),
+    loader: Loader<Dataset>,
     /// Model at the start of the run.
     initial: Model,
     synth: TorchGraph,
@@ -66,8 +63,8 @@ impl InstrumentTask {
     pub fn from_model(initial: Model, mut config: Config) -> anyhow::Result<Self> {
         config.fill()?;
         let dataset = Arc::new(Dataset::open(&config.data())?);
-        let loader =
-            Loader::new(dataset.clone(), config.loader.workers, memory::data_shares(config.training.memory)[1]);
+        let (rows, workers) = (BatchRows::new(config.training.batch), config.loader.workers);
+        let loader = Loader::new(dataset.clone(), rows, workers, memory::data_shares(config.training.memory)[1]);
         let header = initial.header();
         let graph = |name: &str| {
             let graph = TorchGraph::new(initial.method(name)?, header.sample_rate);
@@ -77,18 +74,7 @@ impl InstrumentTask {
         let examples = dataset.examples()?;
         let reference: Vec<&[f32]> = examples.iter().map(Vec::as_slice).collect();
         let loss = WeightedLoss::new(config.loss(), header.sample_rate, &reference, device(&config.training.device)?);
-        Ok(Self {
-            loss,
-            config,
-            dataset,
-            loader,
-            process: (0, 1),
-            initial,
-            synth,
-            room,
-            teacher: None,
-            further: BTreeMap::new(),
-        })
+        Ok(Self { loss, config, dataset, loader, initial, synth, room, teacher: None, further: BTreeMap::new() })
     }
 
     /// Returns the configuration, with what suits the recordings.
@@ -178,11 +164,12 @@ impl Task for InstrumentTask {
     }
 
     fn set_process(&mut self, rank: usize, size: usize) {
-        self.process = (rank, size);
+        self.loader.set_process(rank, size);
     }
 
     fn set_batch(&mut self, rows: usize) {
         self.config.training.batch = rows;
+        self.loader.set_batch(rows);
     }
 
     fn checkpoint_activations(&mut self) {
@@ -191,9 +178,7 @@ impl Task for InstrumentTask {
 
     /// Draws the crops of a step; with a teacher, every other batch is augmented and rendered by the teacher.
     fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<InstrumentBatch> {
-        let (rank, size) = self.process;
-        let own = rows_of(rank, size, self.config.training.batch);
-        let crops = self.loader.take(step, rows.clone(), own, device)?;
+        let crops = self.loader.take(step, rows.clone(), device)?;
         let crops = match &self.teacher {
             Some(teacher) if step % 2 == 1 => teacher.augmented_batch(crops, step),
             _ => crops,

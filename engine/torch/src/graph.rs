@@ -8,6 +8,7 @@ use ondes_engine::model::{Activation, Control, Method, ModelError, Op, graph::Sh
 use tch::{Kind, Tensor};
 
 use crate::TorchWeights;
+use crate::attention::attention_in_blocks;
 use crate::checkpoint::Checkpoint;
 use crate::codes;
 use crate::draw;
@@ -231,7 +232,7 @@ impl TorchGraph {
             Op::Gru { .. } | Op::Lstm { .. } => recurrent(op, x, weight, None).0,
             Op::Attention { window, .. } => {
                 let before = |x: &Tensor| x.constant_pad_nd([window as i64 - 1, 0]);
-                attention(x, &before(inputs[1]), &before(inputs[2]), weight("position"))
+                attention_in_blocks(x, &before(inputs[1]), &before(inputs[2]), weight("position"))
             }
             Op::LayerNorm => {
                 let (gain, bias) = (weight("weight"), weight("bias"));
@@ -291,22 +292,6 @@ impl TorchGraph {
             Op::Convolve { .. } => in_f32([x, weight("impulse")], |[x, impulse]| synthesis::convolve(&x, &impulse)),
         }
     }
-}
-
-/// Computes [`Op::Attention`] of `query [B, C, F]`; `keys` and `values [B, C, window − 1 + F]` begin with the frames before.
-pub(crate) fn attention(query: &Tensor, keys: &Tensor, values: &Tensor, position: &Tensor) -> Tensor {
-    let (batch, channels, frames) = query.size3().expect("[batch, channels, frames]");
-    let ((heads, window), all) = (position.size2().expect("[heads, window]"), keys.size()[2]);
-    let apart = |x: &Tensor| x.reshape([batch, heads, channels / heads, x.size()[2]]);
-    let options = (Kind::Int64, query.device());
-    // Of each frame, from each of the frames that are there.
-    let distance = Tensor::arange(frames, options).view([-1, 1]) - Tensor::arange(all, options) + (window - 1);
-    let outside = distance.lt(0).logical_or(&distance.ge(window));
-    let bias = position.index_select(1, &distance.clamp(0, window - 1).view(-1)).view([heads, frames, all]);
-    let scale = 1.0 / ((channels / heads) as f64).sqrt();
-    let scores = apart(query).transpose(2, 3).matmul(&apart(keys)) * scale + bias;
-    let shares = scores.masked_fill(&outside, f64::NEG_INFINITY).softmax(-1, Kind::Float).to_kind(query.kind());
-    apart(values).matmul(&shares.transpose(2, 3)).reshape([batch, channels, frames])
 }
 
 /// Computes [`Op::Linear`]. Frames that are contiguous are the columns of one product per row of the batch, which needs no

@@ -12,6 +12,7 @@
 
 #![deny(unsafe_code)]
 
+mod attention;
 mod call;
 pub mod checkpoint;
 mod codes;

@@ -3,7 +3,8 @@
 use ondes_engine::model::{Control, Method, ModelError, Op};
 use tch::{Device, Kind, Tensor};
 
-use crate::graph::{TorchGraph, attention, recurrent};
+use crate::attention::attention;
+use crate::graph::{TorchGraph, recurrent};
 use crate::synthesis::{Noise, NoiseRow};
 use crate::weights::TorchWeights;
 

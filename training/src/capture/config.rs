@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::network_source::NetworkSource;
 use super::signal::RATE;
 use super::task::CaptureOptions;
+use crate::data::WorkersConfig;
 use crate::loss::LossWeights;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
@@ -45,6 +46,8 @@ pub struct CaptureConfig {
     pub seed: u64,
     /// Length and pace of training.
     pub training: CaptureTrainingConfig,
+    /// Threads that cut windows.
+    pub loader: WorkersConfig,
     /// Optimiser.
     pub optimizer: OptimizerConfig,
     /// Schedule of the learning rate.
@@ -174,6 +177,7 @@ impl Default for CaptureConfig {
             sample_rate: RATE,
             seed: 0,
             training: CaptureTrainingConfig::default(),
+            loader: WorkersConfig::default(),
             optimizer: OptimizerConfig::default(),
             schedule: ScheduleConfig::default(),
             alerts: AlertsConfig::default(),
@@ -229,6 +233,7 @@ impl CaptureConfig {
         if let Some(loss) = &self.loss {
             loss.check()?;
         }
+        self.loader.check()?;
         let files = RunFiles { checkpoint: PathBuf::new(), metrics: PathBuf::new(), tensorboard: None };
         let network = super::architecture::Architecture::named("nano")?;
         self.options(network, files)?.trainer.check()
@@ -299,6 +304,7 @@ impl CaptureConfig {
         let own = &self.training;
         options.knobs = self.controls()?;
         options.seed = self.seed;
+        options.workers = self.loader.workers;
         options.trainer.auto_batch = own.batch == Some(AUTO_BATCH);
         options.batch = own.batch.filter(|batch| *batch != AUTO_BATCH).unwrap_or(options.batch);
         options.window = own.window.unwrap_or(options.window);

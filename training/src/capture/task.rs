@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use ondes_engine::model::{Control, Method, Model, Training};
@@ -17,7 +18,8 @@ use super::knobs::{settings_or_defaults, with_knobs};
 use super::measure::{esr, play_method};
 use super::network_source::NetworkSource;
 use super::pair::Pair;
-use super::windows::{Split, TrainingPart, WindowBatch, Windows};
+use super::windows::{Split, TrainingPart, WindowBatch, WindowOrder, Windows};
+use crate::data::{BatchRows, Loader, LoaderStats};
 use crate::feature_matching::FeatureMatching;
 use crate::loss::{Loss, LossWeights, WeightedLoss};
 use crate::trainer::memory;
@@ -41,6 +43,8 @@ pub struct CaptureOptions {
     pub batch: usize,
     /// Samples per window, or per chunk of the streams.
     pub window: usize,
+    /// Threads that cut windows; 0 to start with one and add more while the trainer waits.
+    pub workers: usize,
     /// Terms of the loss.
     pub loss: LossWeights,
     /// Settings of the trainer.
@@ -60,6 +64,7 @@ impl CaptureOptions {
             seed: 0,
             batch: if recurrent { 64 } else { 16 },
             window: if recurrent { 256 } else { 8_192 },
+            workers: 0,
             loss: LossWeights { esr: 1.0, ..LossWeights::default() },
             trainer: TrainerOptions {
                 warmup_steps: 20,
@@ -77,7 +82,8 @@ impl CaptureOptions {
 pub struct CaptureTask<'a> {
     options: CaptureOptions,
     pairs: &'a [Pair],
-    windows: Windows,
+    windows: Arc<Windows>,
+    loader: Loader<Windows>,
     /// Model at the start of the run.
     initial: Model,
     /// `forward` and other sizes that are trained with it, without their warm-up.
@@ -86,8 +92,6 @@ pub struct CaptureTask<'a> {
     loss: WeightedLoss,
     feature_matching: Option<FeatureMatching>,
     further: BTreeMap<String, Tensor>,
-    /// Windows of the current epoch, with its number.
-    starts: (u64, Vec<usize>),
     /// States of all streams before the next chunk, and of parts after the current one, by first row.
     memory: StreamState,
     /// First row of the batch in `memory`.
@@ -159,7 +163,10 @@ impl<'a> CaptureTask<'a> {
         let named = options.network.methods(&initial).into_iter().map(|name| Ok(initial.method(&name)?.clone()));
         let mut methods = named.collect::<anyhow::Result<Vec<Method>>>()?;
         let warm_up = methods.iter().map(|method| method.warm_up).max().unwrap_or(0);
-        let lead = if options.network.is_recurrent() { 0 } else { warm_up };
+        let order = match options.network.is_recurrent() {
+            true => WindowOrder::Streams,
+            false => WindowOrder::Random(warm_up),
+        };
         // The samples before a window are known, so they are not assumed to be silent.
         methods.iter_mut().for_each(|method| method.warm_up = 0);
         let graph = |method| Ok(TorchGraph::new(method, rate)?.with_end(options.window));
@@ -171,8 +178,10 @@ impl<'a> CaptureTask<'a> {
         };
         let parts: Vec<_> = pairs.iter().map(part).collect();
         let recordings: Vec<&[f32]> = parts.iter().map(|part| part.wet).collect();
+        let windows = Arc::new(Windows::new(&parts, order, options.window, options.batch, options.seed));
         Ok(Self {
-            windows: Windows::new(&parts, lead, options.window, options.batch, options.seed),
+            loader: loader(&options, &windows, windows.rows()),
+            windows,
             loss: WeightedLoss::new(options.loss, rate, &recordings, device(&options.trainer.device)?),
             options,
             pairs,
@@ -181,7 +190,6 @@ impl<'a> CaptureTask<'a> {
             graphs,
             feature_matching: None,
             further: BTreeMap::new(),
-            starts: (u64::MAX, Vec::new()),
             memory: StreamState::default(),
             memory_row: 0,
             pending: BTreeMap::new(),
@@ -218,17 +226,7 @@ impl<'a> CaptureTask<'a> {
     }
 
     fn steps(&self) -> u64 {
-        if self.is_recurrent() { self.windows.chunks() } else { self.windows.batches() }
-    }
-
-    /// Returns the windows of a step.
-    fn window_starts(&mut self, step: u64) -> &[usize] {
-        let (epoch, index) = (step / self.steps(), (step % self.steps()) as usize);
-        if self.starts.0 != epoch {
-            self.starts = (epoch, self.windows.starts(epoch));
-        }
-        let from = index * self.options.batch;
-        &self.starts.1[from..(from + self.options.batch).min(self.starts.1.len())]
+        self.windows.steps()
     }
 }
 
@@ -268,16 +266,22 @@ impl Task for CaptureTask<'_> {
     }
 
     fn rows(&self, step: u64) -> usize {
-        if self.is_recurrent() {
-            return self.options.batch;
-        }
-        let from = (step % self.steps()) as usize * self.options.batch;
-        self.options.batch.min(self.windows.count() - from.min(self.windows.count())).max(1)
+        self.loader.rows().count(step)
+    }
+
+    fn loader_stats(&self) -> Option<LoaderStats> {
+        Some(self.loader.stats())
+    }
+
+    fn set_process(&mut self, rank: usize, size: usize) {
+        self.loader.set_process(rank, size);
     }
 
     fn set_batch(&mut self, rows: usize) {
         self.options.batch = rows;
-        self.windows.set_batch(rows);
+        self.windows = Arc::new(self.windows.with_batch(rows));
+        let rows = BatchRows { process: self.loader.rows().process, ..self.windows.rows() };
+        self.loader = loader(&self.options, &self.windows, rows);
     }
 
     fn checkpoint_activations(&mut self) {
@@ -288,18 +292,13 @@ impl Task for CaptureTask<'_> {
 
     fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<CaptureBatch> {
         let first_row = rows.start;
-        let (epoch, chunk) = (step / self.steps(), step % self.steps());
-        if self.is_recurrent() {
-            let before = if chunk == 0 {
-                StreamState::default()
-            } else {
-                self.memory.rows(&(rows.start - self.memory_row..rows.end - self.memory_row))
-            };
-            return Ok(CaptureBatch { windows: self.windows.chunk(epoch, chunk, rows, device), first_row, before });
-        }
-        let starts = self.window_starts(step)[rows].to_vec();
-        let windows = self.windows.cut(&starts, device);
-        Ok(CaptureBatch { windows, first_row, before: StreamState::default() })
+        let before = if self.is_recurrent() && !step.is_multiple_of(self.steps()) {
+            self.memory.rows(&(rows.start - self.memory_row..rows.end - self.memory_row))
+        } else {
+            StreamState::default()
+        };
+        let windows = self.loader.take(step, rows, device)?.expanded();
+        Ok(CaptureBatch { windows, first_row, before })
     }
 
     /// The first chunk of a stream starts from silence unlike the recording, so it only warms up.
@@ -434,6 +433,11 @@ impl Task for CaptureTask<'_> {
             validation_loss,
         }
     }
+}
+
+/// Returns a loader of windows.
+fn loader(options: &CaptureOptions, windows: &Arc<Windows>, rows: BatchRows) -> Loader<Windows> {
+    Loader::new(windows.clone(), rows, options.workers, memory::data_shares(options.trainer.memory)[1])
 }
 
 /// Returns the end of a sound, `[batch, 1, samples]`, as long as the recording, `[batch, samples]`.

@@ -1,9 +1,12 @@
 //! Delayed, inverted and damaged pairs, and networks of other players.
 
+use std::sync::Arc;
+
 use ondes_engine::dsp::level::peak;
 use ondes_engine::model::{Control, Curve, Model, import};
 use ondes_engine::random::Lcg;
 use serde_json::Value;
+use tch::{Device, Tensor};
 
 use super::align::align;
 use super::architecture::{Architecture, names, packed_names};
@@ -14,6 +17,8 @@ use super::pair::Pair;
 use super::rest::silent_at_rest;
 use super::signal::{self, signal};
 use super::task::{CaptureOptions, CaptureTask};
+use super::windows::{TrainingPart, WindowBatch, WindowOrder, Windows};
+use crate::data::Loader;
 use crate::trainer::{Length, RunFiles, Trainer};
 use ondes_corpus::circuits::circuit;
 
@@ -381,4 +386,62 @@ fn all_sizes_are_trained_in_one_run() {
     }
     let pairs = model.weights().iter().zip(silent.weights().iter());
     assert_eq!(pairs.filter(|(before, after)| before != after).count(), 2);
+}
+
+/// Returns pairs that are short, at two positions of a knob.
+fn short_pairs() -> Vec<Pair> {
+    let pair = |seconds: f64, setting: f32| {
+        let dry = dry()[100_000..100_000 + (seconds * f64::from(RATE)) as usize].to_vec();
+        let wet = dry.iter().map(|x| (2.0 + setting) * x).collect();
+        Pair { settings: vec![setting], ..Pair::new(dry, wet, RATE, format!("at {setting}")) }
+    };
+    vec![pair(0.21, 1.0), pair(0.13, 7.0)]
+}
+
+/// Compares the windows of a step with the sound of the pairs: each is a stretch of one, after what precedes it.
+#[test]
+fn loaders_cut_the_windows_of_each_step() {
+    let pairs = short_pairs();
+    let (length, lead, batch) = (700, 90, 5);
+    let part = |pair: &'static Pair| TrainingPart { dry: &pair.dry, wet: &pair.wet, settings: pair.settings.clone() };
+    let parts: Vec<TrainingPart<'_>> = Vec::leak(pairs).iter().map(part).collect();
+    for order in [WindowOrder::Random(lead), WindowOrder::Streams] {
+        let windows = Arc::new(Windows::new(&parts, order, length, batch, 3));
+        let steps = windows.steps();
+        let taken = |workers: usize, steps: &mut dyn Iterator<Item = u64>| -> Vec<Vec<Tensor>> {
+            let rows = windows.rows();
+            let mut loader = Loader::new(windows.clone(), rows, workers, u64::MAX);
+            let mut take = |step: u64| {
+                let own = rows.own(step);
+                let parts = [own.start..own.start + 1, own.start + 1..own.end];
+                let mut batches = parts.map(|part| loader.take(step, part, Device::Cpu).expect("a batch").expanded());
+                let join = |get: &dyn Fn(&WindowBatch) -> Tensor| Tensor::cat(&batches.each_ref().map(get), 0);
+                let joined = vec![
+                    join(&|batch| batch.inputs[0].copy()),
+                    join(&|batch| batch.inputs[1].copy()),
+                    join(&|batch| batch.wet.copy()),
+                ];
+                batches.iter_mut().for_each(|batch| batch.inputs.clear());
+                joined
+            };
+            steps.map(&mut take).collect()
+        };
+        let all = taken(1, &mut (0..3 * steps));
+        assert!(steps >= 3 && all == taken(3, &mut (0..3 * steps)) && all == taken(0, &mut (0..3 * steps)));
+        // A run that goes on within an epoch.
+        assert_eq!(taken(3, &mut (steps + 1..3 * steps)), all[steps as usize + 1..]);
+        let rows: usize = all[..steps as usize].iter().map(|step| step[2].size()[0] as usize).sum();
+        match order {
+            WindowOrder::Random(_) => assert_eq!(rows as u64, (10_080 - 700) / 700 + (6_240 - 700) / 700),
+            WindowOrder::Streams => assert_eq!(rows as u64, steps * batch as u64),
+        }
+        for (dry, knob, wet) in all.iter().map(|step| (&step[0], &step[1], &step[2])) {
+            let lead = dry.size()[2] - length as i64;
+            let own = dry.narrow(2, lead, length as i64).squeeze_dim(1);
+            let factor = knob.narrow(2, lead, length as i64).squeeze_dim(1) + 2.0;
+            assert_eq!(own * factor, *wet);
+        }
+        let first_epoch = |step: usize| all[step] == all[step + steps as usize];
+        assert!(!(0..steps as usize).all(first_epoch), "epochs differ");
+    }
 }

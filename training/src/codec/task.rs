@@ -14,9 +14,9 @@ use super::filter_bank::FilterBank;
 use super::loss::{CodecLoss, HeardPitch, LatentDistribution};
 use super::network::{self, FIXED};
 use super::principal;
-use super::tones::{ToneSize, Tones};
-use crate::data::{CropBatch, Dataset, Loader, LoaderStats, Subset};
-use crate::distributed::rows_of;
+use super::rows::{CodecRows, CropsAndTones};
+use super::tones::{ToneSize, ToneSource, Tones};
+use crate::data::{BatchRows, CropBatch, Dataset, Loader, LoaderStats, Subset};
 use crate::loss::Loss;
 use crate::trainer::guard::with_fewer_rows;
 use crate::trainer::memory;
@@ -39,9 +39,7 @@ const MIN_VARIANCE: f64 = 1e-6;
 pub struct CodecTask {
     config: CodecConfig,
     dataset: Arc<Dataset>,
-    loader: Loader,
-    /// Index of this process, and number of processes.
-    process: (usize, usize),
+    loader: Loader<CodecRows>,
     /// Model at the start of the run, with the distribution of its latents.
     initial: Model,
     encoder: TorchGraph,
@@ -96,6 +94,13 @@ pub struct CodecBatch {
 }
 
 impl CodecBatch {
+    /// Returns sound and pitch of crops and of tones.
+    #[cfg(test)]
+    pub(super) fn tensors(&self) -> [Tensor; 4] {
+        let tones = self.tones.as_ref().expect("tones");
+        [&self.sound, &self.pitch, &tones.sound, &tones.pitch].map(Tensor::shallow_clone)
+    }
+
     /// Turns crops up by a gain, dB.
     fn new(crops: CropBatch, gain: f64, noise: Noise) -> Self {
         Self {
@@ -142,11 +147,18 @@ impl CodecTask {
         let dataset = Arc::new(Dataset::open(&config.data())?);
         let gain = LOUDEST_DB - f64::from(dataset.recordings(Subset::Training).loudest());
         let rate = initial.header().sample_rate;
+        let hears_tones = config.network.harmonics > 0 && config.loss.tones > 0.0;
+        let tones = hears_tones.then(|| {
+            let data = config.data();
+            let size = ToneSize { sample_rate: data.rate.sample_rate, hop: data.rate.hop, frames: data.frames };
+            ToneSource::new(config.seed, size)
+        });
+        let rows = Arc::new(CodecRows { dataset: dataset.clone(), tones });
+        let batch = BatchRows::new(config.training.batch);
         Ok(Self {
-            loader: Loader::new(dataset.clone(), config.loader.workers, memory::data_shares(config.training.memory)[1]),
-            process: (0, 1),
+            loader: Loader::new(rows, batch, config.loader.workers, memory::data_shares(config.training.memory)[1]),
             encoder: TorchGraph::new(&network::training_encoder(&initial)?, rate)?,
-            pitch_encoder: match config.network.harmonics > 0 && config.loss.tones > 0.0 {
+            pitch_encoder: match hears_tones {
                 true => Some(TorchGraph::new(&network::pitch_encoder(&initial)?, rate)?),
                 false => None,
             },
@@ -322,11 +334,12 @@ impl Task for CodecTask {
     }
 
     fn set_process(&mut self, rank: usize, size: usize) {
-        self.process = (rank, size);
+        self.loader.set_process(rank, size);
     }
 
     fn set_batch(&mut self, rows: usize) {
         self.config.training.batch = rows;
+        self.loader.set_batch(rows);
     }
 
     fn checkpoint_activations(&mut self) {
@@ -336,15 +349,8 @@ impl Task for CodecTask {
     }
 
     fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<CodecBatch> {
-        let (rank, size) = self.process;
-        let own = rows_of(rank, size, self.config.training.batch);
-        let crops = self.loader.take(step, rows.clone(), own, device)?;
         let noise = Noise { seed: step, first_stream: rows.start as u64 };
-        let tones = self.pitch_encoder.is_some().then(|| {
-            let data = self.config.data();
-            let size = ToneSize { sample_rate: data.rate.sample_rate, hop: data.rate.hop, frames: data.frames };
-            Tones::new(self.config.seed, step, rows, &size, device)
-        });
+        let CropsAndTones { crops, tones } = self.loader.take(step, rows, device)?;
         Ok(CodecBatch { tones, ..CodecBatch::new(crops, self.gain, noise) })
     }
 

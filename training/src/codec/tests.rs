@@ -6,6 +6,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::filter_bank::FilterBank;
 use super::loss::{CodecLoss, HeardPitch, LatentDistribution};
+use super::tones::{ToneSize, ToneSource, Tones};
 use super::*;
 use crate::capture::measure::play_method;
 use crate::trainer::{Length, Task, Trainer, TrainerOptions};
@@ -247,4 +248,31 @@ fn codecs_learn_and_go_on() {
     let untrained = start(further.clone());
     further.from = Some(folder.path().join("a.ondes"));
     assert!(start(further) < 0.8 * untrained);
+}
+
+#[test]
+fn loaders_cut_crops_and_tones_of_each_step() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let batches = |workers: usize, steps: std::ops::Range<u64>| -> Vec<[Tensor; 4]> {
+        let config = recipe(folder.path(), &format!("[loader]\nworkers = {workers}\n[augmentation]\ngain = 6.0\n"));
+        let mut task = CodecTask::new(config).expect("a task");
+        let mut tensors = |step| {
+            let [first, second] =
+                [0..1, 1..2].map(|rows| task.batch(step, rows, Device::Cpu).expect("a batch").tensors());
+            std::array::from_fn(|index| Tensor::cat(&[&first[index], &second[index]], 0))
+        };
+        steps.map(&mut tensors).collect()
+    };
+    let all = batches(1, 0..30);
+    assert!(all == batches(0, 0..30) && all == batches(3, 0..30) && all[11..] == batches(3, 11..30));
+    let config = recipe(folder.path(), "[augmentation]\ngain = 6.0\n");
+    let data = config.data();
+    let size = ToneSize { sample_rate: data.rate.sample_rate, hop: data.rate.hop, frames: data.frames };
+    let tones = ToneSource::new(config.seed, size);
+    let task = CodecTask::new(config.clone()).expect("a task");
+    for (step, [sound, _, tone, pitch]) in all.iter().enumerate() {
+        assert_eq!(*sound, task.training_sound(step as u64, 0..2, Device::Cpu).expect("crops"), "step {step}");
+        let made = Tones::new([0, 1].map(|row| tones.tone(step as u64, row)).iter());
+        assert!(made.sound == *tone && made.pitch == *pitch, "step {step}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::f64::consts::TAU;
 use std::ops::Range;
+use std::sync::Arc;
 
 use ondes_engine::dsp::level::db_to_amplitude_f64;
 use ondes_engine::dsp::noise::stream_seed;
@@ -9,7 +10,10 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use realfft::num_complex::Complex32;
 use realfft::{ComplexToReal, RealFftPlanner};
-use tch::{Device, Tensor};
+use tch::Tensor;
+
+use crate::data::TensorGroup;
+use crate::data::rows::stack;
 
 /// Samples of the table that holds one period.
 const TABLE: usize = 2048;
@@ -51,22 +55,59 @@ pub struct Tones {
 }
 
 impl Tones {
-    /// Makes the tones of some rows of a step. They depend on seed, step and row alone.
+    /// Stacks tones of equal length.
     #[must_use]
-    pub fn new(seed: u64, step: u64, rows: Range<usize>, size: &ToneSize, device: Device) -> Self {
-        let count = rows.len() as i64;
-        let mut sound = Vec::with_capacity(rows.len() * size.samples());
-        let mut pitch = Vec::with_capacity(rows.len() * size.frames);
-        let inverse = RealFftPlanner::<f32>::new().plan_fft_inverse(TABLE);
-        for row in rows {
-            let seed = stream_seed(stream_seed(seed, step), row as u64);
-            let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-            tone(&mut random, size, &*inverse, &mut sound, &mut pitch);
-        }
+    pub fn new<'a>(tones: impl ExactSizeIterator<Item = &'a Tone> + Clone) -> Self {
         Self {
-            sound: Tensor::from_slice(&sound).view([count, 1, -1]).to_device(device),
-            pitch: Tensor::from_slice(&pitch).view([count, 1, -1]).to_device(device),
+            sound: stack(tones.clone().map(|tone| tone.sound.as_slice())),
+            pitch: stack(tones.map(|tone| tone.pitch.as_slice())),
         }
+    }
+}
+
+impl TensorGroup for Tones {
+    fn map(self, change: &mut dyn FnMut(Tensor) -> Tensor) -> Self {
+        Self { sound: change(self.sound), pitch: change(self.pitch) }
+    }
+}
+
+/// A tone and its pitch.
+pub struct Tone {
+    /// Sound.
+    pub sound: Vec<f32>,
+    /// Pitch of each frame, semitones.
+    pub pitch: Vec<f32>,
+}
+
+/// Source of tones.
+pub struct ToneSource {
+    seed: u64,
+    size: ToneSize,
+    inverse: Arc<dyn ComplexToReal<f32>>,
+}
+
+impl ToneSource {
+    /// Prepares tones of a size.
+    #[must_use]
+    pub fn new(seed: u64, size: ToneSize) -> Self {
+        Self { seed, size, inverse: RealFftPlanner::<f32>::new().plan_fft_inverse(TABLE) }
+    }
+
+    /// Makes the tone of a row of a step. It depends on seed, step and row alone.
+    #[must_use]
+    pub fn tone(&self, step: u64, row: usize) -> Tone {
+        let Self { seed, size, inverse } = self;
+        let seed = stream_seed(stream_seed(*seed, step), row as u64);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let (mut sound, mut pitch) = (Vec::with_capacity(size.samples()), Vec::with_capacity(size.frames));
+        tone(&mut random, size, &**inverse, &mut sound, &mut pitch);
+        Tone { sound, pitch }
+    }
+
+    /// Returns the size of a tone in memory, bytes.
+    #[must_use]
+    pub fn tone_bytes(&self) -> usize {
+        (self.size.samples() + self.size.frames) * size_of::<f32>()
     }
 }
 
@@ -193,11 +234,16 @@ mod tests {
     #[test]
     fn tones_have_their_pitch_and_depend_on_step_and_row_alone() {
         let size = ToneSize { sample_rate: 48_000, hop: 256, frames: 64 };
-        let tones = Tones::new(1, 2, 0..4, &size, Device::Cpu);
+        let all = |seed: u64, step: u64, rows: Range<usize>| {
+            let source = ToneSource::new(seed, size);
+            let tones: Vec<Tone> = rows.map(|row| source.tone(step, row)).collect();
+            Tones::new(tones.iter())
+        };
+        let tones = all(1, 2, 0..4);
         assert_eq!((tones.sound.size(), tones.pitch.size()), (vec![4, 1, 64 * 256], vec![4, 1, 64]));
-        assert_eq!(Tones::new(1, 2, 3..4, &size, Device::Cpu).sound, tones.sound.narrow(0, 3, 1));
-        assert_ne!(Tones::new(1, 3, 3..4, &size, Device::Cpu).sound, tones.sound.narrow(0, 3, 1));
-        assert_ne!(Tones::new(2, 2, 3..4, &size, Device::Cpu).sound, tones.sound.narrow(0, 3, 1));
+        assert_eq!(all(1, 2, 3..4).sound, tones.sound.narrow(0, 3, 1));
+        assert_ne!(all(1, 3, 3..4).sound, tones.sound.narrow(0, 3, 1));
+        assert_ne!(all(2, 2, 3..4).sound, tones.sound.narrow(0, 3, 1));
         for row in 0..4 {
             let sound = numbers(&tones.sound.get(row));
             let level = 10.0 * (sound.iter().map(|x| x * x).sum::<f32>() / sound.len() as f32).log10();

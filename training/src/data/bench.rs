@@ -9,6 +9,7 @@ use tch::Device;
 
 use super::crops::Dataset;
 use super::loader::{Loader, LoaderStats};
+use super::rows::{BatchRows, RowSource};
 use crate::trainer::memory::data_shares;
 
 /// Batches before those that are timed.
@@ -45,12 +46,12 @@ pub struct LoaderSpeed {
 /// # Errors
 /// Returns an error if a shard cannot be read or is damaged.
 pub fn measure(dataset: &Arc<Dataset>, batch: usize, workers: usize, seconds: f64) -> anyhow::Result<LoaderSpeed> {
-    let mut loader = Loader::new(dataset.clone(), workers, data_shares(None)[1]);
+    let mut loader = Loader::new(dataset.clone(), BatchRows::new(batch), workers, data_shares(None)[1]);
     let before = dataset.reads();
     let mut step = 0;
     let mut take = || {
         step += 1;
-        loader.take(step - 1, 0..batch, 0..batch, Device::Cpu).map(drop)
+        loader.take(step - 1, 0..batch, Device::Cpu).map(drop)
     };
     (0..UNTIMED_BATCHES).try_for_each(|_| take())?;
     let started = Instant::now();

@@ -78,9 +78,28 @@ impl Default for LoaderConfig {
 impl LoaderConfig {
     /// Checks the ranges.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        ensure!((0..=256).contains(&self.workers), "loader.workers must be 0 to 256");
-        Ok(())
+        check_workers(self.workers)
     }
+}
+
+/// Threads that cut rows of what is in memory.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WorkersConfig {
+    /// Threads; 0 to start with one and add more while the trainer waits for data.
+    pub workers: usize,
+}
+
+impl WorkersConfig {
+    /// Checks the range.
+    pub(crate) fn check(self) -> anyhow::Result<()> {
+        check_workers(self.workers)
+    }
+}
+
+fn check_workers(workers: usize) -> anyhow::Result<()> {
+    ensure!(workers <= 256, "loader.workers must be 0 to 256");
+    Ok(())
 }
 
 /// Settings of a [`Dataset`](super::Dataset).

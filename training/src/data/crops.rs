@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use ondes_engine::dsp::loudness::FLOOR_DB;
@@ -11,11 +12,12 @@ use ondes_engine::random::GOLDEN_GAMMA;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use rayon::prelude::*;
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Tensor};
 
 use super::augmentation::Augmentation;
 use super::config::DataConfig;
 use super::open_folder;
+use super::rows::{RowSource, TensorGroup, stack};
 use super::store::{Reads, Recordings, apply_gain};
 
 /// Largest silence before a recording, as a share of the crop.
@@ -83,13 +85,13 @@ pub struct CropBatch {
 
 impl CropBatch {
     /// Stacks crops of equal length.
-    pub(super) fn new<'a>(crops: impl ExactSizeIterator<Item = &'a Crop> + Clone, device: Device) -> Self {
+    pub(crate) fn new<'a>(crops: impl ExactSizeIterator<Item = &'a Crop> + Clone) -> Self {
         let size = crops.len() as i64;
-        let stacked = |values: fn(&Crop) -> &[f32]| to_device(stack(crops.clone().map(values)), device);
+        let stacked = |values: fn(&Crop) -> &[f32]| stack(crops.clone().map(values));
         let names = crops.clone().next().into_iter().flat_map(|crop| crop.knobs.keys());
         let knob = |name: &String| {
             let positions: Vec<f32> = crops.clone().map(|crop| crop.knobs[name]).collect();
-            to_device(Tensor::from_slice(&positions).view([size, 1, 1]), device)
+            Tensor::from_slice(&positions).view([size, 1, 1])
         };
         Self {
             pitch: stacked(|crop| &crop.pitch),
@@ -118,6 +120,17 @@ impl CropBatch {
     }
 }
 
+impl TensorGroup for CropBatch {
+    fn map(self, change: &mut dyn FnMut(Tensor) -> Tensor) -> Self {
+        Self {
+            pitch: change(self.pitch),
+            loudness: change(self.loudness),
+            audio: change(self.audio),
+            knobs: self.knobs.into_iter().map(|(name, knob)| (name, change(knob))).collect(),
+        }
+    }
+}
+
 /// Separates the recordings of every `every`-th pitch, in semitones; none at 0.
 fn hold_out(all: &Recordings, every: usize) -> anyhow::Result<(Recordings, Option<Recordings>)> {
     if every == 0 {
@@ -133,38 +146,39 @@ fn hold_out(all: &Recordings, every: usize) -> anyhow::Result<(Recordings, Optio
     Ok((all.subset(kept), Some(all.subset(held_out))))
 }
 
-/// Copies rows of equal length into a tensor `[row, 1, value]`. libtorch's own functions would fill it with zeros first, by
-/// threads that wait for their next task at full load, in the way of those that cut crops.
-#[expect(unsafe_code)]
-fn stack<'a>(rows: impl ExactSizeIterator<Item = &'a [f32]>) -> Tensor {
-    let (count, mut rows) = (rows.len(), rows.peekable());
-    let length = rows.peek().map_or(0, |row| row.len());
-    let tensor = Tensor::empty([count as i64, 1, length as i64], (Kind::Float, Device::Cpu));
-    let data = tensor.data_ptr().cast::<f32>();
-    for (index, row) in rows.take(count).enumerate() {
-        assert_eq!(row.len(), length, "crops are equally long");
-        // SAFETY: `index` is below `count`, and the tensor is new and contiguous, `count` rows of `length` values, without
-        // another reference to it.
-        unsafe { data.add(index * length).copy_from_nonoverlapping(row.as_ptr(), length) };
-    }
-    tensor
-}
-
-/// Copies a tensor to a device; to a GPU from pinned memory, without waiting for the copy.
-fn to_device(tensor: Tensor, device: Device) -> Tensor {
-    match device {
-        Device::Cuda(_) => tensor.pin_memory(device).to_device_(device, tensor.kind(), true, false),
-        _ => tensor.to_device(device),
-    }
-}
-
 /// Controls and sound of one crop.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Crop {
+pub struct Crop {
+    /// Pitch of each frame, semitones.
     pub pitch: Vec<f32>,
+    /// Loudness of each frame, dB.
     pub loudness: Vec<f32>,
+    /// Sound.
     pub audio: Vec<f32>,
+    /// Position of each knob.
     pub knobs: BTreeMap<String, f32>,
+}
+
+/// Crops for training.
+impl RowSource for Dataset {
+    type Row = Crop;
+    type Batch = CropBatch;
+
+    fn row(&self, step: u64, row: usize) -> anyhow::Result<Crop> {
+        self.crop(Subset::Training, step, row)
+    }
+
+    fn joined(&self, rows: &[Arc<Crop>]) -> CropBatch {
+        CropBatch::new(rows.iter().map(Arc::as_ref))
+    }
+
+    fn row_bytes(&self) -> usize {
+        self.frames * (self.training.recordings.store.format().rate.hop + 2) * size_of::<f32>()
+    }
+
+    fn reads(&self) -> Reads {
+        self.training.recordings.store.reads()
+    }
 }
 
 /// Prepares a folder, or opens a dataset.
@@ -294,17 +308,6 @@ impl Dataset {
         self.training.recordings.store.format().rate.seconds(self.frames)
     }
 
-    /// Returns the size of a crop in memory, bytes.
-    pub(super) fn crop_bytes(&self) -> usize {
-        self.frames * (self.training.recordings.store.format().rate.hop + 2) * size_of::<f32>()
-    }
-
-    /// Returns how much has been read so far.
-    #[must_use]
-    pub fn reads(&self) -> Reads {
-        self.training.recordings.store.reads()
-    }
-
     /// Returns a hash of the format and the contents of all recordings.
     #[must_use]
     pub fn hash(&self) -> String {
@@ -324,7 +327,7 @@ impl Dataset {
     pub fn batch(&self, subset: Subset, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<CropBatch> {
         let crops = rows.into_par_iter().map(|row| self.crop(subset, step, row));
         let crops = crops.collect::<anyhow::Result<Vec<Crop>>>()?;
-        Ok(CropBatch::new(crops.iter(), device))
+        Ok(CropBatch::new(crops.iter()).to_device(device))
     }
 
     /// Returns a crop of a step: of a random position, padded with silence where the recording is shorter. It may begin

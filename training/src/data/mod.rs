@@ -1,5 +1,5 @@
 //! Training data: [`prepare()`] analyses folders of recordings once and writes a dataset of Arrow files ([`shard`]);
-//! [`store`] opens it, and [`Dataset`] draws random crops. [`pieces`] is the analysis of one recording.
+//! [`store`] opens it, and [`Dataset`] draws random crops. A [`Loader`] cuts [`rows`] of any kind ahead of need. [`pieces`] is the analysis of one recording.
 
 pub mod augmentation;
 pub mod bench;
@@ -14,8 +14,10 @@ pub mod loader;
 pub mod pieces;
 pub mod prepare;
 pub mod report;
+pub mod rows;
 pub mod shard;
 pub mod store;
+mod upload;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,13 +27,14 @@ use ondes_engine::media::FILE_EXTENSIONS;
 use ondes_engine::model::Kind;
 
 pub use augmentation::Augmentation;
-pub use config::{DataConfig, LoaderConfig, RecordingsConfig};
-pub use crops::{CropBatch, Dataset, Subset};
+pub use config::{DataConfig, LoaderConfig, RecordingsConfig, WorkersConfig};
+pub use crops::{Crop, CropBatch, Dataset, Subset};
 pub use features::{FeatureRate, Features};
 pub use folds::{Fold, FoldBy};
 pub use knobs::RecordedKnob;
 pub use loader::{Loader, LoaderStats};
 pub use prepare::{PrepareOptions, prepare, prepare_again};
+pub use rows::{BatchRows, RowSource, TensorGroup};
 pub use shard::{DataFormat, SoundFormat};
 pub use store::Recordings;
 

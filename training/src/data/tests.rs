@@ -251,26 +251,134 @@ fn the_loader_takes_the_crops_of_each_step_in_any_order() {
     let (folder, _sounds, _) = recordings(&[1.0, 0.4, 3.3, 5.0]);
     let dataset = Arc::new(dataset(folder.path()));
     for workers in [0, 1, 3] {
-        let mut loader = Loader::new(dataset.clone(), workers, u64::MAX);
-        let mut check = |step: u64, rows: Range<usize>, own: Range<usize>| {
-            let taken = loader.take(step, rows.clone(), own, Device::Cpu).expect("it is read");
+        let mut loader = Loader::new(dataset.clone(), BatchRows::new(6), workers, u64::MAX);
+        let check = |loader: &mut Loader<Dataset>, step: u64, rows: Range<usize>| {
+            let taken = loader.take(step, rows.clone(), Device::Cpu).expect("it is read");
             let cut = dataset.batch(Subset::Training, step, rows, Device::Cpu).expect("it is read");
             assert!(equal(&taken, &cut), "step {step}");
         };
         for step in [0, 1, 2, 3, 9, 10, 2, 3, 100] {
-            check(step, 0..3, 0..6);
-            check(step, 3..6, 0..6);
+            check(&mut loader, step, 0..3);
+            check(&mut loader, step, 3..6);
             // A batch that does not fit into memory is cut again.
-            check(step, 0..6, 0..6);
+            check(&mut loader, step, 0..6);
         }
-        check(100, 0..2, 0..2);
-        check(101, 0..9, 0..9);
-        (102..150).for_each(|step| check(step, 0..9, 0..9));
-        // The rows of one of several processes.
-        (150..155).for_each(|step| check(step, 4..6, 4..6));
+        loader.set_batch(2);
+        check(&mut loader, 100, 0..2);
+        loader.set_batch(9);
+        (101..150).for_each(|step| check(&mut loader, step, 0..9));
+        // The rows of the second of three processes.
+        loader.set_batch(6);
+        loader.set_process(1, 3);
+        (150..155).for_each(|step| check(&mut loader, step, 2..4));
         let stats = loader.stats();
         assert!(stats.batches >= 50 && stats.crops >= 48 * 9 && stats.depth >= 2, "{stats:?}");
         assert!(stats.workers == workers.max(1) || workers == 0);
+    }
+}
+
+/// Numbers of steps and rows; one of them panics.
+struct Numbers {
+    broken: Option<RowPosition>,
+}
+
+type RowPosition = (u64, usize);
+
+struct NumberBatch(Tensor);
+
+impl TensorGroup for NumberBatch {
+    fn map(self, change: &mut dyn FnMut(Tensor) -> Tensor) -> Self {
+        Self(change(self.0))
+    }
+}
+
+impl RowSource for Numbers {
+    type Row = [f32; 2];
+    type Batch = NumberBatch;
+
+    fn row(&self, step: u64, row: usize) -> anyhow::Result<[f32; 2]> {
+        assert!(self.broken != Some((step, row)), "a bug in a source");
+        Ok([step as f32, row as f32])
+    }
+
+    fn joined(&self, rows: &[Arc<[f32; 2]>]) -> NumberBatch {
+        NumberBatch(rows::stack(rows.iter().map(|row| row.as_slice())))
+    }
+
+    fn row_bytes(&self) -> usize {
+        8
+    }
+}
+
+/// Takes rows and checks that they are those of the step.
+fn take_numbers(loader: &mut Loader<Numbers>, step: u64, rows: Range<usize>) {
+    let expected = rows.clone().flat_map(|row| [step as f32, row as f32]).collect::<Vec<_>>();
+    let NumberBatch(taken) = loader.take(step, rows, Device::Cpu).expect("it is cut");
+    assert_eq!(Vec::<f32>::try_from(taken.view(-1)).expect("numbers"), expected, "step {step}");
+}
+
+#[test]
+fn the_last_step_of_an_epoch_has_what_is_left() {
+    // 11 rows of an epoch in steps of 4; the last has none for the fourth process.
+    for (process, parts) in [((0, 1), 2), ((1, 2), 1), ((3, 4), 1)] {
+        let rows = BatchRows { batch: 4, epoch: Some(11), process };
+        assert_eq!([0, 1, 2, 3, 5].map(|step| rows.count(step)), [4, 4, 3, 4, 3]);
+        for workers in [0, 1, 3] {
+            for is_ahead in [false, true] {
+                let mut loader = Loader::new(Arc::new(Numbers { broken: None }), rows, workers, u64::MAX);
+                if is_ahead {
+                    loader.upload_ahead();
+                }
+                for step in [0, 1, 2, 3, 4, 5, 6, 20, 7, 8] {
+                    let own = rows.own(step);
+                    let middle = own.start + own.len() / parts;
+                    if middle < own.end && parts > 1 {
+                        take_numbers(&mut loader, step, own.start..middle);
+                        take_numbers(&mut loader, step, middle..own.end);
+                    }
+                    // Again at once, as after a step that needed too much memory.
+                    take_numbers(&mut loader, step, own.clone());
+                    if step % 2 == 0 {
+                        take_numbers(&mut loader, step, own.start..middle.max(own.start + 1).min(own.end));
+                        take_numbers(&mut loader, step, own);
+                    }
+                }
+                assert_eq!(loader.stats().batches, 10);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_queue_holds_no_more_than_its_memory() {
+    // A step has 32 bytes: the current one and two more.
+    let mut loader = Loader::new(Arc::new(Numbers { broken: None }), BatchRows::new(4), 2, 96);
+    for step in 0..200 {
+        take_numbers(&mut loader, step, 0..4);
+        let stats = loader.stats();
+        assert!(stats.depth <= 2 && stats.ready <= 2, "{stats:?}");
+    }
+    loader.set_batch(1_000);
+    take_numbers(&mut loader, 200, 0..1_000);
+    assert_eq!(loader.stats().depth, 1, "one step in advance");
+}
+
+#[test]
+fn a_panic_of_a_thread_is_an_error_of_its_step_and_no_thread_outlives_the_loader() {
+    let source = Arc::new(Numbers { broken: Some((5, 2)) });
+    for workers in [1, 3] {
+        let mut loader = Loader::new(source.clone(), BatchRows::new(4), workers, u64::MAX);
+        assert_eq!(loader.stats().workers, 0, "threads start with the first step");
+        (0..5).for_each(|step| take_numbers(&mut loader, step, 0..4));
+        for _ in 0..2 {
+            let error = loader.take(5, 0..4, Device::Cpu).err().expect("a panic").to_string();
+            assert_eq!(error, "a thread that cuts the data has crashed at step 5");
+        }
+        take_numbers(&mut loader, 6, 0..4);
+        assert_eq!(loader.stats().workers, workers);
+        assert!(Arc::strong_count(&source) > 1);
+        drop(loader);
+        assert_eq!(Arc::strong_count(&source), 1, "a thread holds the source");
     }
 }
 
@@ -297,16 +405,16 @@ fn a_shard_that_is_damaged_while_training_is_told() {
     let dataset = dataset(folder.path());
     dataset.recordings(Subset::Training).store.set_cache(1);
     let dataset = Arc::new(dataset);
-    let mut loader = Loader::new(dataset, 2, u64::MAX);
-    loader.take(0, 0..4, 0..4, Device::Cpu).expect("it is read");
+    let mut loader = Loader::new(dataset, BatchRows::new(4), 2, u64::MAX);
+    loader.take(0, 0..4, Device::Cpu).expect("it is read");
     let prepared =
         fs::read_dir(folder.path().join("work/features")).expect("a folder").next().expect("one").expect("it");
     for path in shard_paths(&prepared.path()).expect("shards") {
         fs::File::options().write(true).open(path).expect("a file").set_len(99).expect("it is cut");
     }
-    let failed = (1..20).find_map(|step| loader.take(step, 0..4, 0..4, Device::Cpu).err()).expect("it is noticed");
+    let failed = (1..20).find_map(|step| loader.take(step, 0..4, Device::Cpu).err()).expect("it is noticed");
     assert!(format!("{failed:#}").ends_with("is damaged: it ends early"), "{failed:#}");
-    assert!(loader.take(30, 0..4, 0..4, Device::Cpu).is_err(), "it does not wait for ever");
+    assert!(loader.take(30, 0..4, Device::Cpu).is_err(), "it does not wait for ever");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use ondes_engine::model::file;
 use ondes_engine::model::graph::MAX_BARS_BEFORE;
 use serde::{Deserialize, Serialize};
 
-use crate::data::RecordingsConfig;
+use crate::data::{RecordingsConfig, WorkersConfig};
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
 use crate::trainer::{AlertsConfig, TrainerOptions};
@@ -69,6 +69,9 @@ pub struct PriorConfig {
     /// Length and pace of training.
     #[serde(default)]
     pub training: TrainingConfig,
+    /// Threads that cut crops.
+    #[serde(default)]
+    pub loader: WorkersConfig,
     /// Optimiser.
     #[serde(default)]
     pub optimizer: OptimizerConfig,
@@ -207,6 +210,7 @@ impl PriorConfig {
         self.recordings.check()?;
         self.regularization.check()?;
         self.training.check()?;
+        self.loader.check()?;
         self.trainer_options().check()
     }
 

@@ -1,6 +1,6 @@
 //! Latents of recordings, and crops of them.
 
-use std::ops::Range;
+use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use ondes_engine::Kernels;
@@ -16,7 +16,8 @@ use tch::{Kind, Tensor};
 use super::conditions::{Condition, Named, styles};
 use super::config::RegularizationConfig;
 use super::network::{MeasuredCondition, Spread};
-use crate::data::{FeatureRate, Features, Recordings, shard::quantile};
+use crate::data::rows::stack;
+use crate::data::{FeatureRate, Features, Recordings, RowSource, TensorGroup, shard::quantile};
 
 /// Seconds of sound that are encoded at once.
 const STEP_S: f64 = 1.0;
@@ -221,19 +222,41 @@ pub fn scaled(latents: &Tensor, spreads: &[Spread]) -> Tensor {
     (latents - column(|spread| spread.mean)) / column(|spread| spread.deviation)
 }
 
+/// Values of channels over time.
+struct Series {
+    /// `[channel][frame]`
+    values: Vec<f32>,
+    frames: usize,
+}
+
+impl Series {
+    /// Copies values `[channel, frame]`.
+    fn new(values: &Tensor) -> anyhow::Result<Self> {
+        Ok(Self { values: Vec::try_from(values.contiguous().view(-1))?, frames: values.size()[1] as usize })
+    }
+
+    /// Returns the channels of each frame of groups, one frame after the other: `[channel][group]`.
+    fn grouped(&self, start: usize, group: usize, length: usize) -> Vec<f32> {
+        let frame = |offset: usize| {
+            let channels = self.values.chunks_exact(self.frames);
+            channels.flat_map(move |values| (0..length).map(move |index| values[start + index * group + offset]))
+        };
+        (0..group).flat_map(frame).collect()
+    }
+}
+
 /// Scaled latents from which crops are cut.
 pub struct CropSource {
-    /// `[latent, frame]`
-    scaled: Tensor,
-    /// `[condition, frame]`
-    conditions: Tensor,
+    scaled: Series,
+    /// `[condition]`: one channel.
+    conditions: Vec<Series>,
     /// First frame of each recording.
     starts: Vec<i64>,
     recall: RecalledBars,
     /// Frames of the codec in a group.
-    group: i64,
+    group: usize,
     /// Groups in a crop.
-    length: i64,
+    length: usize,
     seed: u64,
 }
 
@@ -258,117 +281,123 @@ impl CropSource {
         [group, length]: [usize; 2],
         seed: u64,
     ) -> anyhow::Result<Self> {
-        let group = group as i64;
-        let length = (length as i64).min(stream.frames() / group);
+        let length = length.min(stream.frames() as usize / group);
         ensure!(length >= 2, "the recordings are too short: {} frames of the codec", stream.frames());
-        let conditions = stream.conditions.shallow_clone();
-        let (starts, recall) = (stream.starts.clone(), recall.clone());
-        Ok(Self { scaled: scaled(&stream.latents, spreads), conditions, starts, recall, group, length, seed })
+        let count = stream.conditions.size()[0];
+        let conditions = (0..count).map(|condition| Series::new(&stream.conditions.narrow(0, condition, 1)));
+        let conditions = conditions.collect::<anyhow::Result<_>>()?;
+        let scaled = Series::new(&scaled(&stream.latents, spreads))?;
+        Ok(Self { scaled, conditions, starts: stream.starts.clone(), recall: recall.clone(), group, length, seed })
     }
 
     /// Returns all frames, grouped, `[channel, group]`.
     pub fn all(&self) -> Tensor {
-        self.grouped(&self.scaled, 0, self.scaled.size()[1] / self.group)
+        let length = self.scaled.frames / self.group;
+        Tensor::from_slice(&self.scaled.grouped(0, self.group, length)).view([-1, length as i64])
     }
 
     /// Returns the number of crops that do not overlap.
     #[must_use]
     pub fn separate(&self) -> u64 {
-        (self.scaled.size()[1] / (self.group * self.length)) as u64
+        (self.scaled.frames / (self.group * self.length)) as u64
     }
 
-    fn grouped(&self, values: &Tensor, start: i64, length: i64) -> Tensor {
-        let (channels, group) = (values.size()[0], self.group);
-        let cut = values.narrow(1, start, length * group).reshape([channels, length, group]);
-        cut.permute([2, 0, 1]).reshape([group * channels, length])
-    }
-
-    /// Returns random crops of a step with noise and hidden conditions; they depend on the seed, the step and the row only.
-    #[must_use]
-    pub fn training(&self, step: u64, rows: Range<usize>, config: RegularizationConfig) -> Crops {
-        let crops = rows.map(|row| {
-            let seed = stream_seed(stream_seed(self.seed, step), row as u64);
-            let mut random = SplitMix64::new(seed);
-            let mut share = || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-            let places = self.scaled.size()[1] - self.length * self.group + 1;
-            let start = (share() * places as f64) as i64;
-            let mut shown = || f64::from(u8::from(share() >= config.hidden));
-            let shown = Shown { steer: shown(), recall: shown() };
-            let deviation = 2.0 * config.noise * share();
-            let mut noise = vec![0.0; self.scaled.size()[0] as usize * (self.group * self.length) as usize];
-            fill_normal(Kernels::detect(), seed, 0, &mut noise);
-            self.crop(start, shown, Some(Tensor::from_slice(&noise) * deviation))
-        });
-        Crops::stacked(crops.collect())
+    /// Returns a random crop of a step with noise and hidden conditions; it depends on the seed, the step and the row only.
+    fn training(&self, step: u64, row: usize, config: RegularizationConfig) -> Crop {
+        let seed = stream_seed(stream_seed(self.seed, step), row as u64);
+        let mut random = SplitMix64::new(seed);
+        let mut share = || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        let places = self.scaled.frames - self.length * self.group + 1;
+        let start = (share() * places as f64) as usize;
+        let mut shown = || f32::from(u8::from(share() >= config.hidden));
+        let shown = Shown { steer: shown(), recall: shown() };
+        let deviation = (2.0 * config.noise * share()) as f32;
+        let mut noise = vec![0.0; self.channels() * self.length];
+        fill_normal(Kernels::detect(), seed, 0, &mut noise);
+        noise.iter_mut().for_each(|value| *value *= deviation);
+        self.crop(start, shown, Some(&noise))
     }
 
     /// Returns some of the crops that do not overlap, with all conditions and without noise.
     #[must_use]
     pub fn validation(&self, crops: impl Iterator<Item = u64>) -> Crops {
-        let crops = crops
-            .map(|crop| self.crop(crop as i64 * self.length * self.group, Shown { steer: 1.0, recall: 1.0 }, None));
-        Crops::stacked(crops.collect())
+        let crop =
+            |crop: u64| self.crop(crop as usize * self.length * self.group, Shown { steer: 1.0, recall: 1.0 }, None);
+        let crops: Vec<Crop> = crops.map(crop).collect();
+        Crops::new(crops.iter(), self.length)
     }
 
-    fn crop(&self, start: i64, shown: Shown, noise: Option<Tensor>) -> Crops {
-        let target = self.grouped(&self.scaled, start, self.length);
+    /// Returns the channels of a group.
+    fn channels(&self) -> usize {
+        self.scaled.values.len() / self.scaled.frames * self.group
+    }
+
+    fn crop(&self, start: usize, shown: Shown, noise: Option<&[f32]>) -> Crop {
+        let length = self.length;
+        let target = self.scaled.grouped(start, self.group, length);
         // As a prior begins: after silence in all channels.
-        let mut previous = target.narrow(1, 0, self.length - 1).constant_pad_nd([1, 0]);
-        if let Some(noise) = noise {
-            let noise = noise.view_as(&target);
-            let _ = noise.narrow(1, 0, 1).zero_();
-            previous += noise;
+        let mut previous = vec![0.0; target.len()];
+        for (before, values) in previous.chunks_exact_mut(length).zip(target.chunks_exact(length)) {
+            before[1..].copy_from_slice(&values[..length - 1]);
         }
-        let constant = |value: f64| Tensor::full([1, self.length], value, (Kind::Float, target.device()));
+        if let Some(noise) = noise {
+            for (values, noise) in previous.chunks_exact_mut(length).zip(noise.chunks_exact(length)) {
+                values[1..].iter_mut().zip(&noise[1..]).for_each(|(value, noise)| *value += noise);
+            }
+        }
+        let constant = |value: f32| vec![value; length];
         let recalled = self.recalled(&previous, start);
         let mut inputs = vec![previous, constant(1.0)];
         if !recalled.is_empty() {
             inputs.extend(recalled);
             inputs.push(constant(shown.recall));
         }
-        let conditions = self.conditions.size()[0];
-        if conditions > 0 {
+        if !self.conditions.is_empty() {
             inputs.push(constant(shown.steer));
         }
-        inputs.extend((0..conditions).map(|condition| self.condition(condition, start)));
-        Crops { target, inputs }
+        inputs.extend((0..self.conditions.len()).map(|condition| self.condition(condition, start)));
+        Crop { target, inputs }
     }
 
-    /// Returns a condition in the groups of a crop, `[1, group]`.
-    fn condition(&self, condition: i64, start: i64) -> Tensor {
-        self.grouped(&self.conditions.narrow(0, condition, 1), start, self.length).narrow(0, 0, 1)
+    /// Returns a condition at the first frame of each group of a crop.
+    fn condition(&self, condition: usize, start: usize) -> Vec<f32> {
+        let values = &self.conditions[condition].values[start..];
+        (0..self.length).map(|index| values[index * self.group]).collect()
     }
 
     /// Returns the inputs for the latents of bars before, of a prior that has read these groups, as the player fills them; zeros for
-    /// what belongs to the recording before. `[channel, group]` for each number of bars.
-    fn recalled(&self, previous: &Tensor, start: i64) -> Vec<Tensor> {
+    /// what belongs to the recording before. `[channel][group]` for each number of bars.
+    fn recalled(&self, previous: &[f32], start: usize) -> Vec<Vec<f32>> {
         let RecalledBars { bars, condition } = &self.recall;
         if bars.is_empty() {
             return Vec::new();
         }
-        let places = Vec::<f32>::try_from(self.condition(*condition, start).flatten(0, 1)).expect("it is in memory");
-        // After the last group are zeros, for what is not known.
-        let unknown = self.length;
-        let padded = previous.constant_pad_nd([0, 1]);
+        let (length, group_frames) = (self.length, self.group as i64);
+        let places = self.condition(*condition as usize, start);
         let recalled = |bars: &usize| {
             let mut positions = BarPositions::new(places.len());
-            let (mut groups, mut told) = ([vec![unknown; places.len()], vec![unknown; places.len()]], Vec::new());
+            // After the last group are zeros, for what is not known.
+            let (mut groups, mut told) =
+                ([vec![length; length], vec![length; length]], [vec![0.0; length], vec![0.0; length]]);
             for (group, place) in places.iter().enumerate() {
-                let end = start + group as i64 * self.group;
-                if self.starts.iter().any(|first| (end - self.group + 1..=end).contains(first)) {
+                let end = start as i64 + group as i64 * group_frames;
+                if self.starts.iter().any(|first| (end - group_frames + 1..=end).contains(first)) {
                     positions.clear();
                 }
                 positions.push(*place);
-                let moment = positions.before(*bars as f64);
-                if let Some(moment) = moment {
-                    let block = (group - moment.blocks_ago) as i64;
+                if let Some(moment) = positions.before(*bars as f64) {
+                    let block = group - moment.blocks_ago;
                     [groups[0][group], groups[1][group]] = [block + 1, block + 2];
+                    [told[0][group], told[1][group]] = [moment.share, 1.0];
                 }
-                told.push(moment.map_or([0.0, 0.0], |moment| [moment.share, 1.0]));
             }
-            let [first, second] = groups.map(|groups| padded.index_select(1, &Tensor::from_slice(&groups)));
-            let told = Tensor::from_slice(told.as_flattened()).view([-1, 2]).transpose(0, 1);
-            Tensor::cat(&[first, second, told], 0)
+            let at = |groups: &[usize]| -> Vec<f32> {
+                let channels = previous.chunks_exact(length);
+                channels
+                    .flat_map(|values| groups.iter().map(|group| values.get(*group).copied().unwrap_or(0.0)))
+                    .collect()
+            };
+            [at(&groups[0]), at(&groups[1]), told.concat()].concat()
         };
         bars.iter().map(recalled).collect()
     }
@@ -377,22 +406,61 @@ impl CropSource {
 /// Values of the inputs that show conditions and bars before: 1 for all of them, 0 for none.
 #[derive(Clone, Copy)]
 struct Shown {
-    steer: f64,
-    recall: f64,
+    steer: f32,
+    recall: f32,
+}
+
+/// A crop, each part `[channel][group]`.
+pub struct Crop {
+    target: Vec<f32>,
+    inputs: Vec<Vec<f32>>,
+}
+
+/// Source of random crops with noise and hidden conditions.
+pub struct TrainingCrops {
+    /// Latents.
+    pub source: CropSource,
+    /// Noise, and share of hidden conditions.
+    pub regularization: RegularizationConfig,
+}
+
+impl RowSource for TrainingCrops {
+    type Row = Crop;
+    type Batch = Crops;
+
+    fn row(&self, step: u64, row: usize) -> anyhow::Result<Crop> {
+        Ok(self.source.training(step, row, self.regularization))
+    }
+
+    fn joined(&self, rows: &[Arc<Crop>]) -> Crops {
+        Crops::new(rows.iter().map(Arc::as_ref), self.source.length)
+    }
+
+    fn row_bytes(&self) -> usize {
+        let CropSource { recall, conditions, length, .. } = &self.source;
+        let channels = self.source.channels();
+        let recalled = recall.bars.len() * (2 * channels + 2);
+        // The target, the same before, and three ports of one channel.
+        (2 * channels + recalled + conditions.len() + 3) * length * size_of::<f32>()
+    }
 }
 
 impl Crops {
-    fn stacked(crops: Vec<Self>) -> Self {
-        let stack = |values: Vec<&Tensor>| Tensor::stack(&values, 0);
-        let ports = crops.first().map_or(0, |crop| crop.inputs.len());
-        let port = |port: usize| stack(crops.iter().map(|crop| &crop.inputs[port]).collect());
-        Self { target: stack(crops.iter().map(|crop| &crop.target).collect()), inputs: (0..ports).map(port).collect() }
+    /// Stacks crops of `length` groups.
+    fn new<'a>(crops: impl ExactSizeIterator<Item = &'a Crop> + Clone, length: usize) -> Self {
+        let rows = crops.len() as i64;
+        let stacked =
+            |part: &dyn Fn(&'a Crop) -> &'a [f32]| stack(crops.clone().map(part)).view([rows, -1, length as i64]);
+        let ports = crops.clone().next().map_or(0, |crop| crop.inputs.len());
+        Self {
+            target: stacked(&|crop| &crop.target),
+            inputs: (0..ports).map(|port| stacked(&|crop| &crop.inputs[port])).collect(),
+        }
     }
+}
 
-    /// Copies the crops to a device.
-    #[must_use]
-    pub fn to_device(&self, device: tch::Device) -> Self {
-        let inputs = self.inputs.iter().map(|input| input.to_device(device)).collect();
-        Self { target: self.target.to_device(device), inputs }
+impl TensorGroup for Crops {
+    fn map(self, change: &mut dyn FnMut(Tensor) -> Tensor) -> Self {
+        Self { target: change(self.target), inputs: self.inputs.into_iter().map(change).collect() }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use ondes_engine::Kernels;
@@ -14,10 +15,13 @@ use tch::{Device, Kind, Tensor};
 use super::conditions::{Condition, bars};
 use super::config::PriorConfig;
 use super::knobs;
-use super::latents::{CropSource, Crops, LatentStream, RecalledBars, feature_rate, scaled};
+use super::latents::{CropSource, Crops, LatentStream, RecalledBars, TrainingCrops, feature_rate, scaled};
 use super::likelihood::{Mixture, linear_nats, memoryless_nats};
 use super::network::{self, PRIOR};
-use crate::data::{Augmentation, DataConfig, Dataset, FeatureRate, RecordingsConfig, Subset};
+use crate::data::{
+    Augmentation, BatchRows, DataConfig, Dataset, FeatureRate, Loader, LoaderStats, RecordingsConfig, RowSource,
+    Subset, TensorGroup,
+};
 use crate::feature_matching::FeatureMatching;
 use crate::loss::Loss;
 use crate::trainer::guard::with_fewer_rows;
@@ -42,7 +46,8 @@ const VALIDATION_ROWS: u64 = 8;
 pub struct PriorTask {
     config: PriorConfig,
     dataset: Dataset,
-    training: CropSource,
+    training: Arc<TrainingCrops>,
+    loader: Loader<TrainingCrops>,
     validation: CropSource,
     /// Frames of the codec in a group.
     group: usize,
@@ -128,12 +133,16 @@ impl PriorTask {
         let [training, validation] = sources().with_context(|| config.data.display().to_string())?;
         let components = network::components(initial.method(PRIOR)?)?;
         let (learnt, measured) = (training.all(), validation.all());
+        let training = Arc::new(TrainingCrops { source: training, regularization: config.regularization });
+        let (rows, queue) = (BatchRows::new(config.training.batch), memory::data_shares(config.training.memory)[1]);
+        let loader = Loader::new(training.clone(), rows, config.loader.workers, queue);
         let compared = [linear_nats(&learnt, &measured), memoryless_nats(&learnt, &measured, components)];
         Ok(Self {
             graph: TorchGraph::new(&graph, rate.sample_rate)?,
             compared: compared.map(|nats| nats / group as f64),
             config,
             dataset,
+            loader,
             training,
             validation,
             group,
@@ -168,7 +177,7 @@ impl PriorTask {
     /// # Errors
     /// Returns an error if the model has no prior.
     pub fn training_inputs(&self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<Vec<Tensor>> {
-        let crops = self.training.training(step, rows, self.config.regularization).to_device(device);
+        let crops = self.training.cut(step, rows)?.to_device(device);
         let known = network::training_graph(&self.initial)?;
         let prior = self.initial.method(PRIOR)?;
         let [batch, _, frames] = crops.inputs[0].size()[..] else { anyhow::bail!("crops have three dimensions") };
@@ -359,8 +368,17 @@ impl Task for PriorTask {
         self.config.training.batch
     }
 
+    fn loader_stats(&self) -> Option<LoaderStats> {
+        Some(self.loader.stats())
+    }
+
+    fn set_process(&mut self, rank: usize, size: usize) {
+        self.loader.set_process(rank, size);
+    }
+
     fn set_batch(&mut self, rows: usize) {
         self.config.training.batch = rows;
+        self.loader.set_batch(rows);
     }
 
     fn checkpoint_activations(&mut self) {
@@ -368,7 +386,7 @@ impl Task for PriorTask {
     }
 
     fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<Crops> {
-        Ok(self.training.training(step, rows, self.config.regularization).to_device(device))
+        self.loader.take(step, rows, device)
     }
 
     fn loss(&mut self, weights: &TorchWeights, batch: &Crops) -> Loss {

@@ -9,7 +9,7 @@ use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
 use super::conditions::{Condition, Named, bars, styles, tempo_in_name};
-use super::latents::{CropSource, LatentStream, RecalledBars, feature_rate, scaled};
+use super::latents::{CropSource, Crops, LatentStream, RecalledBars, feature_rate, scaled};
 use super::likelihood::{Mixture, linear_nats, memoryless_nats};
 use super::network::{self, DRAWN, PRIOR, Spread};
 use super::task::{NATS, generated};
@@ -563,4 +563,36 @@ fn a_generator_is_compared_with_recordings() {
     let named_alike = Header { card: model.header().card.clone(), ..codec.header().clone() };
     let codec = Model::new(named_alike, codec.weights().clone()).expect("a codec");
     assert!(drawn(model) == drawn(model) && drawn(model) != drawn(&codec));
+}
+
+#[test]
+fn loaders_cut_the_crops_of_each_step() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let batches = |workers: usize, steps: std::ops::Range<u64>| -> Vec<Vec<Tensor>> {
+        let config = recipe(folder.path(), &format!("group = 2\nrecall = 2\n[loader]\nworkers = {workers}\n"));
+        std::fs::rename(config.data.join("a.wav"), config.data.join("a 290bpm.wav")).expect("it is renamed");
+        let mut task = PriorTask::new(config).expect("a task");
+        let mut tensors = |step| {
+            let parts = [0..1, 1..4].map(|rows| {
+                let Crops { target, mut inputs } = task.batch(step, rows, Device::Cpu).expect("a batch");
+                inputs.push(target);
+                inputs
+            });
+            let [first, second] = &parts;
+            first.iter().zip(second).map(|(first, second)| Tensor::cat(&[first, second], 0)).collect()
+        };
+        steps.map(&mut tensors).collect()
+    };
+    let all = batches(1, 0..30);
+    assert!(all == batches(0, 0..30) && all == batches(3, 0..30) && all[11..] == batches(3, 11..30));
+    for step in &all {
+        // Beyond the first group, what was before is the target with noise of each crop's own deviation.
+        let [previous, target] = [&step[0], &step[step.len() - 1]];
+        let groups = target.size()[2];
+        let noise = previous.narrow(2, 1, groups - 1) - target.narrow(2, 0, groups - 1);
+        let deviations = Vec::<f32>::try_from(noise.std_dim([1_i64, 2].as_slice(), true, false)).expect("numbers");
+        assert!(deviations.iter().all(|deviation| (0.0..0.5).contains(deviation)) && deviations[0] != deviations[1]);
+        assert_eq!(previous.narrow(2, 0, 1).abs().max().double_value(&[]), 0.0);
+    }
+    assert_ne!(all[0], all[1]);
 }

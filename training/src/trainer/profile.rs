@@ -283,7 +283,7 @@ impl ProfileReport {
             let [mean, p95, p99] = loader.latency.map(|seconds| 1e3 * seconds);
             let _ = writeln!(
                 text,
-                "loader: {} crops by {} threads in {:.2} s, waited for {:.2} s; a batch takes {mean:.2} ms, p95 {p95:.2}, \
+                "loader: {} rows by {} threads in {:.2} s, waited for {:.2} s; a batch takes {mean:.2} ms, p95 {p95:.2}, \
                  p99 {p99:.2}",
                 loader.crops, loader.workers, loader.busy_seconds, loader.wait_seconds
             );

@@ -72,6 +72,10 @@ impl<T: Task> Trainer<T> {
         options.check()?;
         let device = device(&options.device)?;
         use_threads(options.threads);
+        if matches!(device, Device::Cuda(_)) {
+            // The batches of a run have few shapes, so that it pays to time all algorithms of cuDNN once.
+            tch::Cuda::cudnn_set_benchmark(true);
+        }
         options.bound_memory()?;
         let mut task = task;
         if let Some(group) = &options.group {
