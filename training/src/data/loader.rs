@@ -77,7 +77,10 @@ pub struct Loader<S: RowSource> {
 struct Shared<S: RowSource> {
     source: Arc<S>,
     queue: Mutex<Queue<S::Row>>,
-    changed: Condvar,
+    /// Notified when workers may cut rows again.
+    room: Condvar,
+    /// Notified when a row of the trainer's step is cut.
+    cut: Condvar,
 }
 
 struct Queue<R> {
@@ -111,7 +114,7 @@ impl<S: RowSource> Loader<S> {
             stats: LoaderStats::default(),
             closed: false,
         };
-        let shared = Arc::new(Shared { source, queue: Mutex::new(queue), changed: Condvar::new() });
+        let shared = Arc::new(Shared { source, queue: Mutex::new(queue), room: Condvar::new(), cut: Condvar::new() });
         let cores = available_parallelism().map_or(1, usize::from);
         let mut loader = Self {
             shared,
@@ -149,7 +152,7 @@ impl<S: RowSource> Loader<S> {
         drop(queue);
         self.uploads.clear();
         self.parts.clear();
-        self.shared.changed.notify_all();
+        self.shared.room.notify_all();
     }
 
     /// Sets which process of how many takes the rows.
@@ -221,7 +224,7 @@ impl<S: RowSource> Loader<S> {
             } else {
                 queue.advance(step);
             }
-            self.shared.changed.notify_all();
+            self.shared.room.notify_all();
         }
         let own = queue.rows.own(step);
         ensure!(own.start <= rows.start && rows.end <= own.end, "rows {rows:?} of a step that has the rows {own:?}");
@@ -231,12 +234,12 @@ impl<S: RowSource> Loader<S> {
             {
                 let failed = queue.cut.remove(&position);
                 queue.restart(step);
-                self.shared.changed.notify_all();
+                self.shared.room.notify_all();
                 return Err(failed.and_then(Result::err).unwrap_or_else(|| anyhow!("the row has gone")));
             }
             match queue.ready(step, rows) {
                 Some(cut) => break cut,
-                None => queue = self.shared.wait(queue),
+                None => queue = wait(&self.shared.cut, queue),
             }
         };
         let waited = started.elapsed().as_secs_f64();
@@ -262,7 +265,7 @@ impl<S: RowSource> Loader<S> {
         let mut queue = lock(&self.shared.queue);
         queue.depth = (2 * queue.depth).min(DEPTH.1).min(self.deepest(queue.rows));
         drop(queue);
-        self.shared.changed.notify_all();
+        self.shared.room.notify_all();
         if self.threads.len() < self.workers[1] {
             self.add_worker();
         }
@@ -297,7 +300,7 @@ impl<S: RowSource> Loader<S> {
 impl<S: RowSource> Drop for Loader<S> {
     fn drop(&mut self) {
         lock(&self.shared.queue).closed = true;
-        self.shared.changed.notify_all();
+        self.shared.room.notify_all();
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
     }
 }
@@ -363,17 +366,17 @@ impl<R> Queue<R> {
     }
 }
 
-impl<S: RowSource> Shared<S> {
-    fn wait<'a>(&self, queue: MutexGuard<'a, Queue<S::Row>>) -> MutexGuard<'a, Queue<S::Row>> {
-        self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
-    }
+fn wait<'a, R>(changed: &Condvar, queue: MutexGuard<'a, Queue<R>>) -> MutexGuard<'a, Queue<R>> {
+    changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
+}
 
+impl<S: RowSource> Shared<S> {
     /// Cuts rows until the loader is dropped.
     fn work(&self) {
         let mut queue = lock(&self.queue);
         while !queue.closed {
             let Some((step, row)) = queue.claim() else {
-                queue = self.wait(queue);
+                queue = wait(&self.room, queue);
                 continue;
             };
             drop(queue);
@@ -382,7 +385,9 @@ impl<S: RowSource> Shared<S> {
             let cut = cut.unwrap_or_else(|_| Err(anyhow!("a thread that cuts the data has crashed at step {step}")));
             queue = lock(&self.queue);
             queue.put((step, row), cut, started.elapsed());
-            self.changed.notify_all();
+            if step == queue.current {
+                self.cut.notify_one();
+            }
         }
     }
 }

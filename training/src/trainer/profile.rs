@@ -317,7 +317,8 @@ impl ProfileReport {
         }
         if share(Part::Data) > 0.2 {
             return format!(
-                "Steps wait for data {} of the time: put the recordings on a faster disk, or use shorter crops.",
+                "Steps wait for data {} of the time: cut shorter crops, leave a core to the loader (--threads), or put \
+                 recordings that do not fit into memory on a faster disk.",
                 percent(share(Part::Data))
             );
         }
