@@ -186,7 +186,7 @@ fn projects_of_earlier_versions_find_their_models() {
         std::fs::remove_file(path).unwrap();
     }
     for (bundled, hash) in [
-        ("Fuzz", "9e05c9abd50e530b9aaa6263c799ddbf1d057d9600e69122d1b2f6bbfeec22bd"),
+        ("Wind", "dfc0f4b5831c50bb4a2aa9927e724d9e1282c7e73271477609bf16a30ee985c9"),
         ("Violin", "9a64f82dbad95a4d79b442feda877bb0e57ca432496b4b458c80842c52839140"),
     ] {
         let reference = FileReference { hash: hash.into(), name: "Old Name".into(), ..FileReference::default() };
