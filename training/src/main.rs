@@ -28,6 +28,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use ondes_engine::model::{Model, file};
+use ondes_training::capture::rest::silent_at_rest;
 use ondes_training::config::Config;
 use ondes_training::data::Subset;
 use ondes_training::data::report::DataReport;
@@ -292,6 +293,7 @@ fn make_corpus(
 fn export(path: &Path, out: Option<PathBuf>, last: bool) -> anyhow::Result<()> {
     let checkpoint = Checkpoint::read(path).with_context(|| path.display().to_string())?;
     let model = if last { checkpoint.last_model() } else { checkpoint.best_model() };
+    let model = model.and_then(|model| Ok(silent_at_rest(&model)?));
     let model = model.with_context(|| path.display().to_string())?;
     let out = out.unwrap_or_else(|| path.with_extension("ondes"));
     file::write(&model, &out)?;

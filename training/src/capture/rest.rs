@@ -1,19 +1,22 @@
 //! Silence at rest: a device whose output is coupled by a capacitor puts out no constant, so its capture should not.
 
-use ondes_engine::model::{Model, ModelError, Tensor};
+use ondes_engine::model::{Kind, Model, ModelError, Tensor};
 
 use super::measure::play_method;
 
 /// Changes of the output per unit of bias below which a bias is taken to have no part in it.
 const LEAST_SLOPE: f32 = 1e-6;
 
-/// Returns the model with a bias in each of its sizes that makes the output 0 at rest, with its knobs at their defaults.
-/// Sizes whose last layer has no bias of one value stay as they are.
+/// Returns a capture with a bias in each of its sizes that makes the output 0 at rest, with its knobs at their defaults.
+/// Sizes whose last layer has no bias of one value stay as they are, and so do models of other kinds.
 ///
 /// # Errors
 /// As [`play_method`].
 pub fn silent_at_rest(model: &Model) -> Result<Model, ModelError> {
     let mut silent = model.clone();
+    if model.header().kind != Kind::Effect {
+        return Ok(silent);
+    }
     for method in model.header().methods.iter().map(|method| method.name.as_str()) {
         let Some((name, before)) = last_bias(&silent, method) else { continue };
         let with_bias = |bias: f32| {

@@ -134,7 +134,7 @@ fn its_window_shows_and_turns_it() {
     frame(&mut view_model);
     assert_eq!((track.store.value(TRANSPOSE), track.store.driver()), (Some(24.0), Driver::Worker { latency: None }));
     let shown = view_model.view();
-    assert_eq!((shown.voice[0].value, shown.driver, shown.voice.len()), (1.0, track.store.driver(), 5));
+    assert_eq!((shown.voice[0].value, shown.driver, shown.voice.len()), (1.0, track.store.driver(), 7));
     assert_eq!(view_model.format_value(TRANSPOSE, 1.0), "24 st");
     view_model::close(&mut view_model, &mut window, &*track.store);
 
