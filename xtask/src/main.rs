@@ -84,7 +84,7 @@ enum Command {
         #[arg(long)]
         exporters: bool,
     },
-    /// Compares how Ondes, ffmpeg and SoX read the files of `tests/conformance`, and writes `docs/src/formats.md`.
+    /// Compares how Ondes and other programs read the files of `tests/conformance`, and writes `docs/src/formats.md`.
     /// Installs these programs if they are missing.
     Conformance,
     /// Reads damaged and malicious files of all formats; `cargo test` reads the first thousands.
