@@ -9,7 +9,7 @@ use ondes_torch::{Noise, RecurrentState, TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
 use crate::config::Config;
-use crate::data::{BatchRows, CropBatch, Dataset, Loader, LoaderStats, Subset};
+use crate::data::{CropBatch, Dataset, Loader, LoaderStats, StepRows, Subset};
 use crate::instrument_teacher::InstrumentTeacher;
 use crate::loss::{Loss, WeightedLoss};
 use crate::network;
@@ -63,7 +63,7 @@ impl InstrumentTask {
     pub fn from_model(initial: Model, mut config: Config) -> anyhow::Result<Self> {
         config.fill()?;
         let dataset = Arc::new(Dataset::open(&config.data())?);
-        let (rows, workers) = (BatchRows::new(config.training.batch), config.loader.workers);
+        let (rows, workers) = (StepRows::new(config.training.batch), config.loader.workers);
         let loader = Loader::new(dataset.clone(), rows, workers, memory::data_shares(config.training.memory)[1]);
         let header = initial.header();
         let graph = |name: &str| {

@@ -19,7 +19,7 @@ use super::measure::{esr, play_method};
 use super::network_source::NetworkSource;
 use super::pair::Pair;
 use super::windows::{Split, TrainingPart, WindowBatch, WindowOrder, Windows};
-use crate::data::{BatchRows, Loader, LoaderStats};
+use crate::data::{Loader, LoaderStats, StepRows};
 use crate::feature_matching::FeatureMatching;
 use crate::loss::{Loss, LossWeights, WeightedLoss};
 use crate::trainer::memory;
@@ -280,7 +280,7 @@ impl Task for CaptureTask<'_> {
     fn set_batch(&mut self, rows: usize) {
         self.options.batch = rows;
         self.windows = Arc::new(self.windows.with_batch(rows));
-        let rows = BatchRows { process: self.loader.rows().process, ..self.windows.rows() };
+        let rows = StepRows { process: self.loader.rows().process, ..self.windows.rows() };
         self.loader = loader(&self.options, &self.windows, rows);
     }
 
@@ -436,7 +436,7 @@ impl Task for CaptureTask<'_> {
 }
 
 /// Returns a loader of windows.
-fn loader(options: &CaptureOptions, windows: &Arc<Windows>, rows: BatchRows) -> Loader<Windows> {
+fn loader(options: &CaptureOptions, windows: &Arc<Windows>, rows: StepRows) -> Loader<Windows> {
     Loader::new(windows.clone(), rows, options.workers, memory::data_shares(options.trainer.memory)[1])
 }
 

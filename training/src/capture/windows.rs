@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use tch::Tensor;
 
 use crate::data::rows::stack;
-use crate::data::{BatchRows, RowSource, TensorGroup};
+use crate::data::{RowSource, StepRows, TensorGroup};
 
 /// Longest held-out part, seconds; more would be worth more for training.
 const HELD_OUT_S: f64 = 16.0;
@@ -142,9 +142,9 @@ impl Windows {
 
     /// Returns the rows of each step.
     #[must_use]
-    pub fn rows(&self) -> BatchRows {
+    pub fn rows(&self) -> StepRows {
         let epoch = (self.order != WindowOrder::Streams).then(|| self.count());
-        BatchRows { epoch, ..BatchRows::new(self.batch) }
+        StepRows { epoch, ..StepRows::new(self.batch) }
     }
 
     /// Returns the number of steps of an epoch.

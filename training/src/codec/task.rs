@@ -16,7 +16,7 @@ use super::network::{self, FIXED};
 use super::principal;
 use super::rows::{CodecRows, CropsAndTones};
 use super::tones::{ToneSize, ToneSource, Tones};
-use crate::data::{BatchRows, CropBatch, Dataset, Loader, LoaderStats, Subset};
+use crate::data::{CropBatch, Dataset, Loader, LoaderStats, StepRows, Subset};
 use crate::loss::Loss;
 use crate::trainer::guard::with_fewer_rows;
 use crate::trainer::memory;
@@ -154,7 +154,7 @@ impl CodecTask {
             ToneSource::new(config.seed, size)
         });
         let rows = Arc::new(CodecRows { dataset: dataset.clone(), tones });
-        let batch = BatchRows::new(config.training.batch);
+        let batch = StepRows::new(config.training.batch);
         Ok(Self {
             loader: Loader::new(rows, batch, config.loader.workers, memory::data_shares(config.training.memory)[1]),
             encoder: TorchGraph::new(&network::training_encoder(&initial)?, rate)?,

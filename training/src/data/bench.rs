@@ -9,7 +9,7 @@ use tch::Device;
 
 use super::crops::Dataset;
 use super::loader::{Loader, LoaderStats};
-use super::rows::{BatchRows, RowSource};
+use super::rows::{RowSource, StepRows};
 use crate::trainer::memory::data_shares;
 
 /// Batches before those that are timed.
@@ -46,7 +46,7 @@ pub struct LoaderSpeed {
 /// # Errors
 /// Returns an error if a shard cannot be read or is damaged.
 pub fn measure(dataset: &Arc<Dataset>, batch: usize, workers: usize, seconds: f64) -> anyhow::Result<LoaderSpeed> {
-    let mut loader = Loader::new(dataset.clone(), BatchRows::new(batch), workers, data_shares(None)[1]);
+    let mut loader = Loader::new(dataset.clone(), StepRows::new(batch), workers, data_shares(None)[1]);
     let before = dataset.reads();
     let mut step = 0;
     let mut take = || {

@@ -15,7 +15,7 @@ use ondes_engine::sync::lock;
 use serde::{Deserialize, Serialize};
 use tch::Device;
 
-use super::rows::{BatchRows, RowSource, TensorGroup};
+use super::rows::{RowSource, StepRows, TensorGroup};
 use super::store::Reads;
 use super::upload::Upload;
 use crate::trainer::kineto::in_range;
@@ -87,7 +87,7 @@ struct Queue<R> {
     /// Step that the trainer takes.
     current: u64,
     /// Rows of each step.
-    rows: BatchRows,
+    rows: StepRows,
     depth: u64,
     /// Next row to cut.
     next: RowPosition,
@@ -102,7 +102,7 @@ struct Queue<R> {
 impl<S: RowSource> Loader<S> {
     /// Creates a loader, whose queue takes up to `queue_bytes`. With 0 workers, their number follows from the trainer's wait.
     #[must_use]
-    pub fn new(source: Arc<S>, rows: BatchRows, workers: usize, queue_bytes: u64) -> Self {
+    pub fn new(source: Arc<S>, rows: StepRows, workers: usize, queue_bytes: u64) -> Self {
         let queue = Queue {
             current: 0,
             rows,
@@ -138,12 +138,12 @@ impl<S: RowSource> Loader<S> {
 
     /// Returns the rows of each step.
     #[must_use]
-    pub fn rows(&self) -> BatchRows {
+    pub fn rows(&self) -> StepRows {
         lock(&self.shared.queue).rows
     }
 
     /// Changes the rows of each step.
-    pub fn set_rows(&mut self, rows: BatchRows) {
+    pub fn set_rows(&mut self, rows: StepRows) {
         let mut queue = lock(&self.shared.queue);
         queue.rows = rows;
         queue.depth = queue.depth.min(self.deepest(rows));
@@ -157,12 +157,12 @@ impl<S: RowSource> Loader<S> {
 
     /// Sets which process of how many takes the rows.
     pub fn set_process(&mut self, rank: usize, size: usize) {
-        self.set_rows(BatchRows { process: (rank, size), ..self.rows() });
+        self.set_rows(StepRows { process: (rank, size), ..self.rows() });
     }
 
     /// Changes the number of rows of a step.
     pub fn set_batch(&mut self, batch: usize) {
-        self.set_rows(BatchRows { batch, ..self.rows() });
+        self.set_rows(StepRows { batch, ..self.rows() });
     }
 
     fn add_worker(&mut self) {
@@ -272,7 +272,7 @@ impl<S: RowSource> Loader<S> {
     }
 
     /// Returns the most steps after the current one that the memory of the queue holds, one at least.
-    fn deepest(&self, rows: BatchRows) -> u64 {
+    fn deepest(&self, rows: StepRows) -> u64 {
         let step = rows.own(0).len() * self.shared.source.row_bytes();
         (self.queue_bytes / (step as u64).max(1)).saturating_sub(1).max(1)
     }

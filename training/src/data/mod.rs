@@ -34,7 +34,7 @@ pub use folds::{Fold, FoldBy};
 pub use knobs::RecordedKnob;
 pub use loader::{Loader, LoaderStats};
 pub use prepare::{PrepareOptions, prepare, prepare_again};
-pub use rows::{BatchRows, RowSource, TensorGroup};
+pub use rows::{RowSource, StepRows, TensorGroup};
 pub use shard::{DataFormat, SoundFormat};
 pub use store::Recordings;
 

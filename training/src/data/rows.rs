@@ -61,7 +61,7 @@ pub trait TensorGroup: Sized {
 
 /// Rows of each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BatchRows {
+pub struct StepRows {
     /// Rows of a step, those of all processes.
     pub batch: usize,
     /// Rows of an epoch, whose last step has what is left; `None` if all steps have as many.
@@ -70,7 +70,7 @@ pub struct BatchRows {
     pub process: (usize, usize),
 }
 
-impl BatchRows {
+impl StepRows {
     /// Returns equal batches of one process.
     #[must_use]
     pub fn new(batch: usize) -> Self {

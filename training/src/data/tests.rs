@@ -251,7 +251,7 @@ fn the_loader_takes_the_crops_of_each_step_in_any_order() {
     let (folder, _sounds, _) = recordings(&[1.0, 0.4, 3.3, 5.0]);
     let dataset = Arc::new(dataset(folder.path()));
     for workers in [0, 1, 3] {
-        let mut loader = Loader::new(dataset.clone(), BatchRows::new(6), workers, u64::MAX);
+        let mut loader = Loader::new(dataset.clone(), StepRows::new(6), workers, u64::MAX);
         let check = |loader: &mut Loader<Dataset>, step: u64, rows: Range<usize>| {
             let taken = loader.take(step, rows.clone(), Device::Cpu).expect("it is read");
             let cut = dataset.batch(Subset::Training, step, rows, Device::Cpu).expect("it is read");
@@ -321,7 +321,7 @@ fn take_numbers(loader: &mut Loader<Numbers>, step: u64, rows: Range<usize>) {
 fn the_last_step_of_an_epoch_has_what_is_left() {
     // 11 rows of an epoch in steps of 4; the last has none for the fourth process.
     for (process, parts) in [((0, 1), 2), ((1, 2), 1), ((3, 4), 1)] {
-        let rows = BatchRows { batch: 4, epoch: Some(11), process };
+        let rows = StepRows { batch: 4, epoch: Some(11), process };
         assert_eq!([0, 1, 2, 3, 5].map(|step| rows.count(step)), [4, 4, 3, 4, 3]);
         for workers in [0, 1, 3] {
             for is_ahead in [false, true] {
@@ -352,7 +352,7 @@ fn the_last_step_of_an_epoch_has_what_is_left() {
 #[test]
 fn a_queue_holds_no_more_than_its_memory() {
     // A step has 32 bytes: the current one and two more.
-    let mut loader = Loader::new(Arc::new(Numbers { broken: None }), BatchRows::new(4), 2, 96);
+    let mut loader = Loader::new(Arc::new(Numbers { broken: None }), StepRows::new(4), 2, 96);
     for step in 0..200 {
         take_numbers(&mut loader, step, 0..4);
         let stats = loader.stats();
@@ -367,7 +367,7 @@ fn a_queue_holds_no_more_than_its_memory() {
 fn a_panic_of_a_thread_is_an_error_of_its_step_and_no_thread_outlives_the_loader() {
     let source = Arc::new(Numbers { broken: Some((5, 2)) });
     for workers in [1, 3] {
-        let mut loader = Loader::new(source.clone(), BatchRows::new(4), workers, u64::MAX);
+        let mut loader = Loader::new(source.clone(), StepRows::new(4), workers, u64::MAX);
         assert_eq!(loader.stats().workers, 0, "threads start with the first step");
         (0..5).for_each(|step| take_numbers(&mut loader, step, 0..4));
         for _ in 0..2 {
@@ -405,7 +405,7 @@ fn a_shard_that_is_damaged_while_training_is_told() {
     let dataset = dataset(folder.path());
     dataset.recordings(Subset::Training).store.set_cache(1);
     let dataset = Arc::new(dataset);
-    let mut loader = Loader::new(dataset, BatchRows::new(4), 2, u64::MAX);
+    let mut loader = Loader::new(dataset, StepRows::new(4), 2, u64::MAX);
     loader.take(0, 0..4, Device::Cpu).expect("it is read");
     let prepared =
         fs::read_dir(folder.path().join("work/features")).expect("a folder").next().expect("one").expect("it");

@@ -67,7 +67,7 @@ impl<B: TensorGroup> Upload<B> {
             let (read, count, written) = (read.as_ptr(), tensors.len(), copies.as_mut_ptr());
             // SAFETY: all pointers are valid for `count` tensors; the error is ours.
             unsafe { cpp_error::raise(shim::ondes_upload_start(gpu, read, count, written, &raw mut event)) };
-            // SAFETY: without an error, each is a tensor of its own, which nobody else frees.
+            // SAFETY: without an error, each is a new tensor, which nothing else frees.
             copies.into_iter().map(|copy| unsafe { Tensor::from_ptr(copy.cast()) })
         };
         let mut copies = copies.collect::<Vec<_>>().into_iter();

@@ -19,8 +19,8 @@ use super::latents::{CropSource, Crops, LatentStream, RecalledBars, TrainingCrop
 use super::likelihood::{Mixture, linear_nats, memoryless_nats};
 use super::network::{self, PRIOR};
 use crate::data::{
-    Augmentation, BatchRows, DataConfig, Dataset, FeatureRate, Loader, LoaderStats, RecordingsConfig, RowSource,
-    Subset, TensorGroup,
+    Augmentation, DataConfig, Dataset, FeatureRate, Loader, LoaderStats, RecordingsConfig, RowSource, StepRows, Subset,
+    TensorGroup,
 };
 use crate::feature_matching::FeatureMatching;
 use crate::loss::Loss;
@@ -134,7 +134,7 @@ impl PriorTask {
         let components = network::components(initial.method(PRIOR)?)?;
         let (learnt, measured) = (training.all(), validation.all());
         let training = Arc::new(TrainingCrops { source: training, regularization: config.regularization });
-        let (rows, queue) = (BatchRows::new(config.training.batch), memory::data_shares(config.training.memory)[1]);
+        let (rows, queue) = (StepRows::new(config.training.batch), memory::data_shares(config.training.memory)[1]);
         let loader = Loader::new(training.clone(), rows, config.loader.workers, queue);
         let compared = [linear_nats(&learnt, &measured), memoryless_nats(&learnt, &measured, components)];
         Ok(Self {
