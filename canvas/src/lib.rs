@@ -44,17 +44,27 @@ impl Canvas {
     /// Panics if the built-in font cannot be parsed, which a test rules out.
     #[must_use]
     pub fn new(width: usize, height: usize, colour: Colour) -> Self {
-        let font = FontRef::new(epaint_default_fonts::UBUNTU_LIGHT).expect("the built-in font is valid");
-        Self { width, height, pixels: vec![colour; width * height], font }
+        let font =
+            FontRef::new(epaint_default_fonts::UBUNTU_LIGHT).expect("the built-in font is valid");
+        Self {
+            width,
+            height,
+            pixels: vec![colour; width * height],
+            font,
+        }
     }
 
     /// Blends a colour into a pixel with a coverage of 0 … 1; ignores pixels outside of the canvas.
     pub fn blend(&mut self, x: isize, y: isize, colour: Colour, coverage: f32) {
-        let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else { return };
+        let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else {
+            return;
+        };
         if x < self.width && y < self.height {
             let pixel = &mut self.pixels[y * self.width + x];
             for (old, new) in pixel.iter_mut().zip(colour) {
-                *old = (f32::from(*old) + (f32::from(new) - f32::from(*old)) * coverage.clamp(0.0, 1.0)).round() as u8;
+                *old = (f32::from(*old)
+                    + (f32::from(new) - f32::from(*old)) * coverage.clamp(0.0, 1.0))
+                .round() as u8;
             }
         }
     }
@@ -82,7 +92,8 @@ impl Canvas {
         let square = along[0].powi(2) + along[1].powi(2);
         self.fill_within([from, to], width / 2.0, colour, |[x, y]| {
             // Distance to the nearest point of the line.
-            let share = ((x - from[0]) * along[0] + (y - from[1]) * along[1]) / square.max(f32::EPSILON);
+            let share =
+                ((x - from[0]) * along[0] + (y - from[1]) * along[1]) / square.max(f32::EPSILON);
             let share = share.clamp(0.0, 1.0);
             (x - from[0] - share * along[0]).hypot(y - from[1] - share * along[1])
         });
@@ -90,13 +101,25 @@ impl Canvas {
 
     /// Fills a disc.
     pub fn disc(&mut self, centre: [f32; 2], radius: f32, colour: Colour) {
-        self.fill_within([centre; 2], radius, colour, |[x, y]| (x - centre[0]).hypot(y - centre[1]));
+        self.fill_within([centre; 2], radius, colour, |[x, y]| {
+            (x - centre[0]).hypot(y - centre[1])
+        });
     }
 
-    /// Fills all points whose `distance` is at most `radius`, searching the bounding box of two corners.
-    fn fill_within(&mut self, corners: [[f32; 2]; 2], radius: f32, colour: Colour, distance: impl Fn([f32; 2]) -> f32) {
+    /// Fills all points whose `distance` is at most `radius`, searching the bounding box of two
+    /// corners.
+    fn fill_within(
+        &mut self,
+        corners: [[f32; 2]; 2],
+        radius: f32,
+        colour: Colour,
+        distance: impl Fn([f32; 2]) -> f32,
+    ) {
         let range = |axis: usize| {
-            let (low, high) = (corners[0][axis].min(corners[1][axis]), corners[0][axis].max(corners[1][axis]));
+            let (low, high) = (
+                corners[0][axis].min(corners[1][axis]),
+                corners[0][axis].max(corners[1][axis]),
+            );
             (low - radius - 1.0).floor() as isize..=(high + radius + 1.0).ceil() as isize
         };
         for y in range(1) {
@@ -112,11 +135,15 @@ impl Canvas {
         let font = self.font.clone();
         let (charmap, outlines) = (font.charmap(), font.outline_glyphs());
         let design = font.metrics(Size::unscaled(), LocationRef::default());
-        let em = Size::new(size * f32::from(design.units_per_em) / (design.ascent - design.descent));
+        let em =
+            Size::new(size * f32::from(design.units_per_em) / (design.ascent - design.descent));
         let metrics = font.glyph_metrics(em, LocationRef::default());
         let mut glyphs = Vec::new();
         let mut width = 0.0;
-        for id in text.chars().map(|character| charmap.map(character).unwrap_or_default()) {
+        for id in text
+            .chars()
+            .map(|character| charmap.map(character).unwrap_or_default())
+        {
             glyphs.push((id, width));
             width += metrics.advance_width(id).unwrap_or_default();
         }
@@ -126,13 +153,24 @@ impl Canvas {
             Align::Right => x - width,
         };
         for (id, offset) in glyphs {
-            let (Some(outline), Some(bounds)) = (outlines.get(id), metrics.bounds(id)) else { continue };
+            let (Some(outline), Some(bounds)) = (outlines.get(id), metrics.bounds(id)) else {
+                continue;
+            };
             let origin = point(left + offset, y);
-            let corner = [(origin.x + bounds.x_min).floor(), (origin.y - bounds.y_max).floor()];
-            let opposite = [(origin.x + bounds.x_max).ceil(), (origin.y - bounds.y_min).ceil()];
+            let corner = [
+                (origin.x + bounds.x_min).floor(),
+                (origin.y - bounds.y_max).floor(),
+            ];
+            let opposite = [
+                (origin.x + bounds.x_max).ceil(),
+                (origin.y - bounds.y_min).ceil(),
+            ];
             let size = [0, 1].map(|axis| (opposite[axis] - corner[axis]) as usize + 1);
             let mut pen = GlyphPen::new(size, point(origin.x - corner[0], origin.y - corner[1]));
-            if outline.draw(DrawSettings::unhinted(em, LocationRef::default()), &mut pen).is_ok() {
+            if outline
+                .draw(DrawSettings::unhinted(em, LocationRef::default()), &mut pen)
+                .is_ok()
+            {
                 pen.rasteriser.for_each_pixel_2d(|column, row, coverage| {
                     self.blend(
                         corner[0] as isize + column as isize,
@@ -157,12 +195,18 @@ impl Canvas {
 
     fn encode(&self) -> anyhow::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let mut encoder = png::Encoder::new(&mut bytes, u32::try_from(self.width)?, u32::try_from(self.height)?);
+        let mut encoder = png::Encoder::new(
+            &mut bytes,
+            u32::try_from(self.width)?,
+            u32::try_from(self.height)?,
+        );
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
         encoder.set_compression(png::Compression::High);
         encoder.set_source_srgb(png::SrgbRenderingIntent::Perceptual);
-        encoder.write_header()?.write_image_data(self.pixels.as_flattened())?;
+        encoder
+            .write_header()?
+            .write_image_data(self.pixels.as_flattened())?;
         Ok(bytes)
     }
 }
@@ -178,7 +222,12 @@ struct GlyphPen {
 
 impl GlyphPen {
     fn new([width, height]: [usize; 2], origin: Point) -> Self {
-        Self { rasteriser: Rasterizer::new(width, height), origin, start: origin, last: origin }
+        Self {
+            rasteriser: Rasterizer::new(width, height),
+            origin,
+            start: origin,
+            last: origin,
+        }
     }
 
     fn at(&self, x: f32, y: f32) -> Point {
@@ -212,7 +261,8 @@ impl OutlinePen for GlyphPen {
     fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
         let controls = [self.at(x1, y1), self.at(x2, y2)];
         let [from, to] = self.advance(x, y);
-        self.rasteriser.draw_cubic(from, controls[0], controls[1], to);
+        self.rasteriser
+            .draw_cubic(from, controls[0], controls[1], to);
     }
 
     fn close(&mut self) {
@@ -243,13 +293,23 @@ mod tests {
         let ink = |draw: &dyn Fn(&mut Canvas)| -> f32 {
             let mut canvas = Canvas::new(64, 64, BLACK);
             draw(&mut canvas);
-            canvas.pixels.iter().map(|pixel| f32::from(pixel[0]) / 255.0).sum()
+            canvas
+                .pixels
+                .iter()
+                .map(|pixel| f32::from(pixel[0]) / 255.0)
+                .sum()
         };
         let disc = ink(&|canvas| canvas.disc([32.0, 32.0], 10.0, WHITE));
-        assert!((disc / (std::f32::consts::PI * 100.0) - 1.0).abs() < 0.01, "{disc}");
+        assert!(
+            (disc / (std::f32::consts::PI * 100.0) - 1.0).abs() < 0.01,
+            "{disc}"
+        );
         let line = ink(&|canvas| canvas.line([[10.0, 10.0], [40.0, 50.0]], 4.0, WHITE));
         // 50 by 4 pixels, with half a disc at each end.
-        assert!((line / (200.0 + 4.0 * std::f32::consts::PI) - 1.0).abs() < 0.02, "{line}");
+        assert!(
+            (line / (200.0 + 4.0 * std::f32::consts::PI) - 1.0).abs() < 0.02,
+            "{line}"
+        );
         assert_eq!(ink(&|canvas| canvas.disc([-40.0, 32.0], 10.0, WHITE)), 0.0);
     }
 
@@ -258,7 +318,8 @@ mod tests {
         let ink = |align| {
             let mut canvas = Canvas::new(200, 40, BLACK);
             canvas.text("16 kHz", [100.0, 30.0], 20.0, align, WHITE);
-            let mut columns = (0..200).filter(|x| (0..40).any(|y| canvas.pixels[y * 200 + x][0] > 64));
+            let mut columns =
+                (0..200).filter(|x| (0..40).any(|y| canvas.pixels[y * 200 + x][0] > 64));
             let first = columns.next().unwrap();
             (first, columns.next_back().unwrap())
         };
@@ -272,7 +333,9 @@ mod tests {
         let mut canvas = Canvas::new(5, 3, [1, 2, 3]);
         canvas.fill([1, 1], [2, 1], WHITE);
         let bytes = canvas.encode().unwrap();
-        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes))
+            .read_info()
+            .unwrap();
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
         let info = reader.next_frame(&mut pixels).unwrap();
         assert_eq!((info.width, info.height), (5, 3));

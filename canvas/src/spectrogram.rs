@@ -13,7 +13,9 @@ const RANGE_DB: f32 = 80.0;
 const SCALE_WIDTH: isize = 18;
 const SCALE_GAP: isize = 20;
 
-const TICKS_HZ: [f32; 9] = [100.0, 250.0, 500.0, 1000.0, 2000.0, 4000.0, 8000.0, 12_000.0, 16_000.0];
+const TICKS_HZ: [f32; 9] = [
+    100.0, 250.0, 500.0, 1000.0, 2000.0, 4000.0, 8000.0, 12_000.0, 16_000.0,
+];
 
 /// Matplotlib's "magma" colour map at every eighth.
 const MAGMA: [Colour; 9] = [
@@ -50,13 +52,19 @@ impl Spectrogram {
     #[must_use]
     pub fn new(samples: &[f32], sample_rate: u32, columns: usize) -> Self {
         let bank = FilterBank::new(BANDS, LOW_HZ, HIGH_HZ, FFT_SIZE, sample_rate);
-        Self { columns: spectrogram(samples, columns, &bank) }
+        Self {
+            columns: spectrogram(samples, columns, &bank),
+        }
     }
 
     /// Returns the highest level, dB.
     #[must_use]
     pub fn loudest(&self) -> f32 {
-        self.columns.iter().flatten().copied().fold(f32::NEG_INFINITY, f32::max)
+        self.columns
+            .iter()
+            .flatten()
+            .copied()
+            .fold(f32::NEG_INFINITY, f32::max)
     }
 }
 
@@ -101,8 +109,18 @@ impl Plot {
         for hz in TICKS_HZ {
             let y = self.frequency_y(hz);
             canvas.fill([self.left - 6, y as isize], [6, 1], self.label);
-            let label = if hz < 1000.0 { format!("{hz} Hz") } else { format!("{} kHz", hz / 1000.0) };
-            canvas.text(&label, [self.left as f32 - 12.0, y + 6.0], 16.0, Align::Right, self.label);
+            let label = if hz < 1000.0 {
+                format!("{hz} Hz")
+            } else {
+                format!("{} kHz", hz / 1000.0)
+            };
+            canvas.text(
+                &label,
+                [self.left as f32 - 12.0, y + 6.0],
+                16.0,
+                Align::Right,
+                self.label,
+            );
         }
     }
 
@@ -115,10 +133,22 @@ impl Plot {
             canvas.fill([x as isize, self.bottom], [1, 7], self.label);
             let [x, y] = [x as f32, self.bottom as f32 + 26.0];
             let decimals = usize::from(step < 1.0);
-            canvas.text(&format!("{at:.decimals$}"), [x, y], 16.0, Align::Centre, self.label);
+            canvas.text(
+                &format!("{at:.decimals$}"),
+                [x, y],
+                16.0,
+                Align::Centre,
+                self.label,
+            );
         }
         let middle = (self.left + self.right) as f32 / 2.0;
-        canvas.text("seconds", [middle, self.bottom as f32 + 52.0], 17.0, Align::Centre, self.label);
+        canvas.text(
+            "seconds",
+            [middle, self.bottom as f32 + 52.0],
+            17.0,
+            Align::Centre,
+            self.label,
+        );
     }
 
     /// Draws the scale of colours at the right.
@@ -132,15 +162,26 @@ impl Plot {
         for db in [0.0, -20.0, -40.0, -60.0, -80.0] {
             let y = self.top as f32 - db / RANGE_DB * height;
             let x = (left + SCALE_WIDTH) as f32 + 8.0;
-            canvas.text(&format!("{db} dB").replace('-', "−"), [x, y + 6.0], 16.0, Align::Left, self.label);
+            canvas.text(
+                &format!("{db} dB").replace('-', "−"),
+                [x, y + 6.0],
+                16.0,
+                Align::Left,
+                self.label,
+            );
         }
     }
 }
 
 /// Returns the seconds between two time marks: a round number that gives at most 16 of them.
 fn tick_seconds(seconds: f64) -> f64 {
-    let steps = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
-    steps.into_iter().find(|step| seconds / step <= 16.0).unwrap_or(3600.0)
+    let steps = [
+        0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0,
+    ];
+    steps
+        .into_iter()
+        .find(|step| seconds / step <= 16.0)
+        .unwrap_or(3600.0)
 }
 
 #[cfg(test)]
@@ -152,7 +193,12 @@ mod tests {
         assert_eq!(magma(-1.0), MAGMA[0]);
         assert_eq!(magma(0.5), MAGMA[4]);
         assert_eq!(magma(9.0), MAGMA[8]);
-        let light = |value: usize| magma(value as f32 / 100.0).into_iter().map(u32::from).sum::<u32>();
+        let light = |value: usize| {
+            magma(value as f32 / 100.0)
+                .into_iter()
+                .map(u32::from)
+                .sum::<u32>()
+        };
         assert!((0..100).all(|value| light(value + 1) >= light(value)));
     }
 
@@ -162,20 +208,45 @@ mod tests {
             let marks = seconds / tick_seconds(seconds);
             assert!((2.0..=16.0).contains(&marks), "{seconds} s: {marks}");
         }
-        let plot = Plot { left: 0, right: 100, top: 20, bottom: 300, label: [255; 3] };
-        assert!(TICKS_HZ.iter().all(|&hz| (20.0..300.0).contains(&plot.frequency_y(hz))));
+        let plot = Plot {
+            left: 0,
+            right: 100,
+            top: 20,
+            bottom: 300,
+            label: [255; 3],
+        };
+        assert!(
+            TICKS_HZ
+                .iter()
+                .all(|&hz| (20.0..300.0).contains(&plot.frequency_y(hz)))
+        );
     }
 
     #[test]
     fn a_tone_is_light_at_its_frequency() {
-        let tone: Vec<f32> =
-            (0..48_000).map(|n| (std::f32::consts::TAU * 2_000.0 * n as f32 / 48_000.0).sin()).collect();
-        let plot = Plot { left: 0, right: 20, top: 0, bottom: 200, label: [255; 3] };
+        let tone: Vec<f32> = (0..48_000)
+            .map(|n| (std::f32::consts::TAU * 2_000.0 * n as f32 / 48_000.0).sin())
+            .collect();
+        let plot = Plot {
+            left: 0,
+            right: 20,
+            top: 0,
+            bottom: 200,
+            label: [255; 3],
+        };
         let spectrogram = Spectrogram::new(&tone, 48_000, 20);
         let mut canvas = Canvas::new(20, 200, [0; 3]);
         plot.draw(&mut canvas, &spectrogram, spectrogram.loudest());
-        let light = |y: usize| canvas.pixels[y * 20 + 10].into_iter().map(u32::from).sum::<u32>();
+        let light = |y: usize| {
+            canvas.pixels[y * 20 + 10]
+                .into_iter()
+                .map(u32::from)
+                .sum::<u32>()
+        };
         let lightest = (0..200).max_by_key(|&y| light(y)).unwrap();
-        assert!((lightest as f32 - plot.frequency_y(2_000.0)).abs() < 3.0, "{lightest}");
+        assert!(
+            (lightest as f32 - plot.frequency_y(2_000.0)).abs() < 3.0,
+            "{lightest}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Cost of a cabinet, compared with a direct convolution, and of the reverb, in blocks of 64 samples at 48 kHz.
+//! Cost of a cabinet, compared with a direct convolution, and of the reverb, in blocks of 64
+//! samples at 48 kHz.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ondes_engine::Kernels;
@@ -11,7 +12,9 @@ const BLOCK: usize = 64;
 
 fn response(seconds: f64) -> Vec<f32> {
     let mut random = Lcg::new(1);
-    (0..(seconds * f64::from(SAMPLE_RATE)) as usize).map(|_| (0.5 * random.next_signed()) as f32).collect()
+    (0..(seconds * f64::from(SAMPLE_RATE)) as usize)
+        .map(|_| (0.5 * random.next_signed()) as f32)
+        .collect()
 }
 
 fn cabinets(criterion: &mut Criterion) {
@@ -22,22 +25,30 @@ fn cabinets(criterion: &mut Criterion) {
     for seconds in [0.1, 1.0, 10.0] {
         let taps = response(seconds);
         let whole = Response::new(vec![taps.clone()], SAMPLE_RATE).expect("a valid response");
-        let mut cabinet = Cabinet::new(&whole, SAMPLE_RATE, kernels).expect("no conversion is needed");
+        let mut cabinet =
+            Cabinet::new(&whole, SAMPLE_RATE, kernels).expect("no conversion is needed");
         let (mut left, mut right) = ([0.0; BLOCK], [0.0; BLOCK]);
-        group.bench_function(BenchmarkId::new("partitioned", format!("{seconds} s")), |bencher| {
-            // Fills the history first.
-            (0..2 * taps.len() / BLOCK).for_each(|_| cabinet.process([&sound; 2], [&mut left, &mut right], false));
-            bencher.iter(|| cabinet.process([&sound; 2], [&mut left, &mut right], false));
-        });
+        group.bench_function(
+            BenchmarkId::new("partitioned", format!("{seconds} s")),
+            |bencher| {
+                // Fills the history first.
+                (0..2 * taps.len() / BLOCK)
+                    .for_each(|_| cabinet.process([&sound; 2], [&mut left, &mut right], false));
+                bencher.iter(|| cabinet.process([&sound; 2], [&mut left, &mut right], false));
+            },
+        );
         let past = vec![0.1; taps.len() + BLOCK];
-        group.bench_function(BenchmarkId::new("plain", format!("{seconds} s")), |bencher| {
-            bencher.iter(|| {
-                left.fill(0.0);
-                for (delay, &tap) in taps.iter().enumerate() {
-                    kernels.multiply_add(&mut left, &past[taps.len() - delay..][..BLOCK], tap);
-                }
-            });
-        });
+        group.bench_function(
+            BenchmarkId::new("plain", format!("{seconds} s")),
+            |bencher| {
+                bencher.iter(|| {
+                    left.fill(0.0);
+                    for (delay, &tap) in taps.iter().enumerate() {
+                        kernels.multiply_add(&mut left, &past[taps.len() - delay..][..BLOCK], tap);
+                    }
+                });
+            },
+        );
     }
     group.finish();
 }

@@ -1,12 +1,14 @@
-//! Cost of captures of common sizes: nanoseconds per sample at 48 kHz on one core, speed relative to real time, and the
-//! share of the core's peak rate of multiply-adds, measured in the same run; and the cost of two channels as a batch
-//! relative to one.
+//! Cost of captures of common sizes: nanoseconds per sample at 48 kHz on one core, speed relative
+//! to real time, and the share of the core's peak rate of multiply-adds, measured in the same run;
+//! and the cost of two channels as a batch relative to one.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use ondes_engine::Kernels;
-use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights};
+use ondes_engine::model::{
+    Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
+};
 use ondes_engine::native::Executor;
 use ondes_engine::random::Lcg;
 
@@ -19,12 +21,33 @@ struct CaptureGraph {
 impl CaptureGraph {
     fn add(&mut self, name: impl Into<String>, op: Op, inputs: &[&str]) -> String {
         let name = name.into();
-        self.nodes.push(Node { name: name.clone(), inputs: inputs.iter().map(|&i| i.to_owned()).collect(), op });
+        self.nodes.push(Node {
+            name: name.clone(),
+            inputs: inputs.iter().map(|&i| i.to_owned()).collect(),
+            op,
+        });
         name
     }
 
-    fn conv(&mut self, name: impl Into<String>, input: &str, outputs: usize, kernel: usize, dilation: usize) -> String {
-        self.add(name, Op::Conv1d { outputs, kernel, stride: 1, dilation, groups: 1 }, &[input])
+    fn conv(
+        &mut self,
+        name: impl Into<String>,
+        input: &str,
+        outputs: usize,
+        kernel: usize,
+        dilation: usize,
+    ) -> String {
+        self.add(
+            name,
+            Op::Conv1d {
+                outputs,
+                kernel,
+                stride: 1,
+                dilation,
+                groups: 1,
+            },
+            &[input],
+        )
     }
 
     /// Adds a layer array of a WaveNet; returns its output and its head.
@@ -56,7 +79,11 @@ impl CaptureGraph {
     }
 
     fn model(self, output: &str) -> Model {
-        let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
+        let port = |name: &str| Port {
+            name: name.into(),
+            channels: 1,
+            ratio: 1,
+        };
         let method = Method {
             name: "forward".into(),
             block: 1,
@@ -73,7 +100,10 @@ impl CaptureGraph {
                 let count: usize = spec.shape.iter().product();
                 let scale = 1.0 / (count as f32 / spec.shape[0] as f32).sqrt();
                 let data = (0..count).map(|_| random.next_signed() as f32 * scale);
-                weights.insert(format!("{}.{}", node.name, spec.name), Tensor::new(&spec.shape, data.collect()));
+                weights.insert(
+                    format!("{}.{}", node.name, spec.name),
+                    Tensor::new(&spec.shape, data.collect()),
+                );
             }
         }
         let header = Header {
@@ -98,9 +128,23 @@ fn layers(dilations: &[usize]) -> Vec<(usize, usize)> {
 
 fn classic(first: usize, second: usize, dilations: [&[usize]; 2]) -> Model {
     let mut graph = CaptureGraph::default();
-    let (x, head) = graph.array("array0", "audio", None, first, &layers(dilations[0]), Activation::Tanh);
+    let (x, head) = graph.array(
+        "array0",
+        "audio",
+        None,
+        first,
+        &layers(dilations[0]),
+        Activation::Tanh,
+    );
     let head = graph.conv("array0.rechannel_head", &head, second, 1, 1);
-    let (_, head) = graph.array("array1", &x, Some(head), second, &layers(dilations[1]), Activation::Tanh);
+    let (_, head) = graph.array(
+        "array1",
+        &x,
+        Some(head),
+        second,
+        &layers(dilations[1]),
+        Activation::Tanh,
+    );
     let y = graph.conv("array1.rechannel_head", &head, 1, 1, 1);
     graph.model(&y)
 }
@@ -110,16 +154,34 @@ fn standard() -> Model {
 }
 
 fn short(first: usize, second: usize) -> Model {
-    classic(first, second, [&LONG[..7], &[128, 256, 512, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512]])
+    classic(
+        first,
+        second,
+        [
+            &LONG[..7],
+            &[128, 256, 512, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
+        ],
+    )
 }
 
 fn a2(channels: usize) -> Model {
     let seven = [1, 3, 7, 17, 41, 101, 239];
     let dilations: Vec<usize> = [&seven[..], &seven, &[1, 13], &seven].concat();
     let kernel = |index: usize| if index == 14 || index == 15 { 15 } else { 6 };
-    let layers: Vec<_> = dilations.iter().enumerate().map(|(index, &dilation)| (kernel(index), dilation)).collect();
+    let layers: Vec<_> = dilations
+        .iter()
+        .enumerate()
+        .map(|(index, &dilation)| (kernel(index), dilation))
+        .collect();
     let mut graph = CaptureGraph::default();
-    let (_, head) = graph.array("array0", "audio", None, channels, &layers, Activation::LeakyRelu { slope: 0.01 });
+    let (_, head) = graph.array(
+        "array0",
+        "audio",
+        None,
+        channels,
+        &layers,
+        Activation::LeakyRelu { slope: 0.01 },
+    );
     let y = graph.conv("array0.head", &head, 1, 16, 1);
     graph.model(&y)
 }
@@ -129,7 +191,11 @@ fn stack() -> Model {
     let mut x = "audio".to_owned();
     for (index, dilation) in LONG.into_iter().enumerate() {
         let conv = graph.conv(format!("{index}.conv"), &x, 16, 3, dilation);
-        x = graph.add(format!("{index}.act"), Op::Activation(Activation::Tanh), &[&conv]);
+        x = graph.add(
+            format!("{index}.act"),
+            Op::Activation(Activation::Tanh),
+            &[&conv],
+        );
     }
     let y = graph.conv("head", &x, 1, 1, 1);
     graph.model(&y)
@@ -137,7 +203,14 @@ fn stack() -> Model {
 
 fn lstm(hidden: usize) -> Model {
     let mut graph = CaptureGraph::default();
-    let x = graph.add("lstm", Op::Lstm { hidden, initial_state: false }, &["audio"]);
+    let x = graph.add(
+        "lstm",
+        Op::Lstm {
+            hidden,
+            initial_state: false,
+        },
+        &["audio"],
+    );
     let y = graph.add("head", Op::Linear { outputs: 1 }, &[&x]);
     graph.model(&y)
 }
@@ -155,18 +228,37 @@ fn peak(kernels: Kernels) -> f64 {
 }
 
 fn main() {
-    // Arguments: numbers are block lengths, the name of a kernel variant selects it, and other words select models
-    // whose names contain them.
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    // Arguments: numbers are block lengths, the name of a kernel variant selects it, and other
+    // words select models whose names contain them.
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with("--"))
+        .collect();
     let is_number = |argument: &&String| argument.parse::<usize>().is_ok();
     let (numbers, names): (Vec<&String>, Vec<&String>) = arguments.iter().partition(is_number);
-    let blocks: Vec<usize> = numbers.iter().filter_map(|number| number.parse().ok()).collect();
-    let blocks = if blocks.is_empty() { vec![32, 64, 128, 512] } else { blocks };
-    let named = Kernels::available().into_iter().find(|kernels| names.iter().any(|&name| name == kernels.name()));
+    let blocks: Vec<usize> = numbers
+        .iter()
+        .filter_map(|number| number.parse().ok())
+        .collect();
+    let blocks = if blocks.is_empty() {
+        vec![32, 64, 128, 512]
+    } else {
+        blocks
+    };
+    let named = Kernels::available()
+        .into_iter()
+        .find(|kernels| names.iter().any(|&name| name == kernels.name()));
     let kernels = named.unwrap_or(Kernels::detect());
-    let picked: Vec<&String> = names.into_iter().filter(|&name| name != kernels.name()).collect();
+    let picked: Vec<&String> = names
+        .into_iter()
+        .filter(|&name| name != kernels.name())
+        .collect();
     let peak = peak(kernels);
-    println!("one core: {:.0} GFLOPS of multiply-adds, kernels {}", 2.0 * peak, kernels.name());
+    println!(
+        "one core: {:.0} GFLOPS of multiply-adds, kernels {}",
+        2.0 * peak,
+        kernels.name()
+    );
     println!(
         "{:>12} {:>8} {:>6} {:>9} {:>9} {:>9} {:>7} {:>7}",
         "model", "weights", "block", "ns/sample", "worst", "x real", "peak", "stereo"
@@ -183,13 +275,19 @@ fn main() {
         ("lstm 1x40", || lstm(40)),
         ("conv stack", stack),
     ];
-    for (name, make) in
-        models.into_iter().filter(|(name, _)| picked.is_empty() || picked.iter().any(|&part| name.contains(part)))
+    for (name, make) in models
+        .into_iter()
+        .filter(|(name, _)| picked.is_empty() || picked.iter().any(|&part| name.contains(part)))
     {
         let model = make();
-        let work = model.method("forward").expect("it has one").multiply_adds_per_second(1);
+        let work = model
+            .method("forward")
+            .expect("it has one")
+            .multiply_adds_per_second(1);
         for &block in &blocks {
-            let executor = |streams| Executor::new(&model, "forward", kernels, streams, block).expect("it fits");
+            let executor = |streams| {
+                Executor::new(&model, "forward", kernels, streams, block).expect("it fits")
+            };
             let mut executors = [executor(1), executor(2)];
             let mut times = [Vec::new(), Vec::new()];
             let mut phase = 0.0_f32;
@@ -199,9 +297,13 @@ fn main() {
                     phase = (phase + 0.011) % 1.0;
                     *x = 0.5 * (phase * std::f32::consts::TAU).sin();
                 }
-                for (streams, (executor, times)) in (1..).zip(executors.iter_mut().zip(&mut times)) {
+                for (streams, (executor, times)) in (1..).zip(executors.iter_mut().zip(&mut times))
+                {
                     executor.begin(&[0, 1][..streams], block);
-                    executor.input(0).chunks_exact_mut(block).for_each(|row| row.copy_from_slice(&input));
+                    executor
+                        .input(0)
+                        .chunks_exact_mut(block)
+                        .for_each(|row| row.copy_from_slice(&input));
                     let start = Instant::now();
                     executor.run();
                     times.push(start.elapsed().as_nanos() as f64 / block as f64);

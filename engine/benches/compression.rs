@@ -1,8 +1,9 @@
-//! Cost of models with weights of 32, 16 and 8 bits on one core: size of the file, memory, and speed relative to real
-//! time in blocks of 64, 512 and 2048 samples.
+//! Cost of models with weights of 32, 16 and 8 bits on one core: size of the file, memory, and
+//! speed relative to real time in blocks of 64, 512 and 2048 samples.
 //!
-//! The bundled models come first, then networks of more than twenty million random weights, which exceed the caches of
-//! a core. The precisions are measured in turns, and the fastest turn counts, to exclude preemption.
+//! The bundled models come first, then networks of more than twenty million random weights, which
+//! exceed the caches of a core. The precisions are measured in turns, and the fastest turn counts,
+//! to exclude preemption.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -28,7 +29,8 @@ const PRECISIONS: [(&str, WeightPrecision); 4] = [
 /// Samples per frame of the random networks.
 const HOP: usize = 512;
 
-/// Builder of a chain of layers between a convolution from samples to frames and three from frames to samples.
+/// Builder of a chain of layers between a convolution from samples to frames and three from frames
+/// to samples.
 struct CodecGraph {
     nodes: Vec<Node>,
     last: String,
@@ -36,21 +38,42 @@ struct CodecGraph {
 
 impl CodecGraph {
     fn new(channels: usize) -> Self {
-        let mut graph = Self { nodes: Vec::new(), last: "audio".into() };
-        graph.add(Op::Conv1d { outputs: channels, kernel: HOP, stride: HOP, dilation: 1, groups: 1 });
+        let mut graph = Self {
+            nodes: Vec::new(),
+            last: "audio".into(),
+        };
+        graph.add(Op::Conv1d {
+            outputs: channels,
+            kernel: HOP,
+            stride: HOP,
+            dilation: 1,
+            groups: 1,
+        });
         graph
     }
 
     fn add(&mut self, op: Op) {
         let name = format!("layer{}", self.nodes.len());
-        self.nodes.push(Node { name: name.clone(), inputs: vec![std::mem::replace(&mut self.last, name)], op });
+        self.nodes.push(Node {
+            name: name.clone(),
+            inputs: vec![std::mem::replace(&mut self.last, name)],
+            op,
+        });
     }
 
     fn model(mut self) -> Model {
         for outputs in [64, 16, 1] {
-            self.add(Op::ConvTranspose1d { outputs, kernel: 16, stride: 8 });
+            self.add(Op::ConvTranspose1d {
+                outputs,
+                kernel: 16,
+                stride: 8,
+            });
         }
-        let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
+        let port = |name: &str| Port {
+            name: name.into(),
+            channels: 1,
+            ratio: 1,
+        };
         let method = Method {
             name: "forward".into(),
             block: HOP,
@@ -60,12 +83,19 @@ impl CodecGraph {
             nodes: self.nodes,
         };
         let (mut weights, mut random) = (Weights::default(), Lcg::new(1));
-        for (node, inputs) in method.nodes.iter().zip(method.infer().expect("it fits").node_inputs()) {
+        for (node, inputs) in method
+            .nodes
+            .iter()
+            .zip(method.infer().expect("it fits").node_inputs())
+        {
             for spec in node.op.weights(&inputs) {
                 let count: usize = spec.shape.iter().product();
                 let scale = (3.0 / (count as f32 / spec.shape[0] as f32)).sqrt();
                 let data = (0..count).map(|_| random.next_signed() as f32 * scale);
-                weights.insert(format!("{}.{}", node.name, spec.name), Tensor::new(&spec.shape, data.collect()));
+                weights.insert(
+                    format!("{}.{}", node.name, spec.name),
+                    Tensor::new(&spec.shape, data.collect()),
+                );
             }
         }
         let header = Header {
@@ -85,7 +115,12 @@ impl CodecGraph {
 /// Four GRUs of 1024 units and a linear layer.
 fn recurrent() -> Model {
     let mut graph = CodecGraph::new(1024);
-    (0..4).for_each(|_| graph.add(Op::Gru { hidden: 1024, initial_state: false }));
+    (0..4).for_each(|_| {
+        graph.add(Op::Gru {
+            hidden: 1024,
+            initial_state: false,
+        })
+    });
     graph.add(Op::Linear { outputs: 1024 });
     graph.add(Op::Activation(Activation::Tanh));
     graph.model()
@@ -95,7 +130,13 @@ fn recurrent() -> Model {
 fn convolutional() -> Model {
     let mut graph = CodecGraph::new(512);
     for layer in 0..28 {
-        graph.add(Op::Conv1d { outputs: 512, kernel: 3, stride: 1, dilation: 1 << (layer % 4), groups: 1 });
+        graph.add(Op::Conv1d {
+            outputs: 512,
+            kernel: 3,
+            stride: 1,
+            dilation: 1 << (layer % 4),
+            groups: 1,
+        });
         graph.add(Op::Activation(Activation::LeakyRelu { slope: 0.2 }));
     }
     graph.model()
@@ -113,14 +154,27 @@ struct TimedPipeline {
 impl TimedPipeline {
     fn new(model: &Model, block: usize) -> Self {
         let notes = model.header().kind == Kind::Instrument;
-        let source = if notes { ControlSource::Notes } else { ControlSource::AudioInput };
+        let source = if notes {
+            ControlSource::Notes
+        } else {
+            ControlSource::AudioInput
+        };
         let sample_rate = model.header().sample_rate;
-        let options = PipelineOptions { sample_rate, source, ..PipelineOptions::default() };
+        let options = PipelineOptions {
+            sample_rate,
+            source,
+            ..PipelineOptions::default()
+        };
         let pipeline = Pipeline::new(model, &options).expect("a playable model");
         // An instrument that plays notes has no audio input.
         let inputs = if notes { 0 } else { block };
         let input = (0..inputs).map(|n| 0.3 * (0.03 * n as f32).sin()).collect();
-        Self { pipeline, input, output: vec![0.0; block], played: notes.then_some(0) }
+        Self {
+            pipeline,
+            input,
+            output: vec![0.0; block],
+            played: notes.then_some(0),
+        }
     }
 
     /// Returns the seconds per sample over at least `samples` samples, from a new note on.
@@ -128,16 +182,27 @@ impl TimedPipeline {
         let steps = samples.div_ceil(self.output.len());
         if let Some(at) = &mut self.played {
             for kind in [
-                EventKind::NoteOff { channel: 0, key: 57, velocity: 0.5 },
-                EventKind::NoteOn { channel: 0, key: 57, velocity: 0.8 },
+                EventKind::NoteOff {
+                    channel: 0,
+                    key: 57,
+                    velocity: 0.5,
+                },
+                EventKind::NoteOn {
+                    channel: 0,
+                    key: 57,
+                    velocity: 0.8,
+                },
             ] {
-                self.pipeline.handle(Event { at: *at, kind }).expect("room in the queue");
+                self.pipeline
+                    .handle(Event { at: *at, kind })
+                    .expect("room in the queue");
             }
             *at += (steps * self.output.len()) as u64;
         }
         let start = Instant::now();
         for _ in 0..steps {
-            self.pipeline.process(black_box(&self.input), &mut self.output);
+            self.pipeline
+                .process(black_box(&self.input), &mut self.output);
         }
         black_box(&self.output);
         start.elapsed().as_secs_f64() / (steps * self.output.len()) as f64
@@ -146,12 +211,21 @@ impl TimedPipeline {
 
 /// Prints the costs of a model in all precisions.
 fn measure(name: &str, original: &Model) {
-    let models = PRECISIONS
-        .map(|(_, precision)| original.compressed(Scaling::default(), |_| precision).expect("its weights have scales"));
-    let mut players = models.each_ref().map(|model| BLOCKS.map(|block| TimedPipeline::new(model, block)));
+    let models = PRECISIONS.map(|(_, precision)| {
+        original
+            .compressed(Scaling::default(), |_| precision)
+            .expect("its weights have scales")
+    });
+    let mut players = models
+        .each_ref()
+        .map(|model| BLOCKS.map(|block| TimedPipeline::new(model, block)));
     // Turns of some milliseconds for light and heavy models.
     let heavy = original.parameters() > 1_000_000;
-    let (turns, samples) = if heavy { (40, 8 * HOP) } else { (60, 16 * 2048) };
+    let (turns, samples) = if heavy {
+        (40, 8 * HOP)
+    } else {
+        (60, 16 * 2048)
+    };
     let mut least = [[f64::INFINITY; BLOCKS.len()]; PRECISIONS.len()];
     for _ in 0..turns {
         for (players, least) in players.iter_mut().zip(&mut least) {
@@ -164,7 +238,8 @@ fn measure(name: &str, original: &Model) {
     let f32_size = size(&models[0]) as f64;
     for (index, model) in models.iter().enumerate() {
         let bytes = size(model);
-        let speed = least[index].map(|seconds| 1.0 / (seconds * f64::from(model.header().sample_rate)));
+        let speed =
+            least[index].map(|seconds| 1.0 / (seconds * f64::from(model.header().sample_rate)));
         let speed: Vec<String> = speed.iter().map(|factor| format!("{factor:8.1}")).collect();
         println!(
             "{:14} {:22} {:>10} {:>6.3} {:>11} {}  {}",
@@ -185,17 +260,35 @@ fn main() {
         "model", "weights", "file", "ratio", "memory", "x at 64", "512", "2048"
     );
     // Arguments select models whose names contain them.
-    let picked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
-    let is_selected = |name: &str| picked.is_empty() || picked.iter().any(|part| name.contains(part));
-    for name in ["bowed", "wind", "plucked", "saxophone", "violin", "overdrive", "triode", "fuzz"] {
+    let picked: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with("--"))
+        .collect();
+    let is_selected =
+        |name: &str| picked.is_empty() || picked.iter().any(|part| name.contains(part));
+    for name in [
+        "bowed",
+        "wind",
+        "plucked",
+        "saxophone",
+        "violin",
+        "overdrive",
+        "triode",
+        "fuzz",
+    ] {
         if is_selected(name) {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../assets/models/{name}.ondes"));
+            let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join(format!("../assets/models/{name}.ondes"));
             measure(name, &file::read(&path).expect("bundled models are valid"));
         }
     }
     for name in ["recurrent", "convolutional"] {
         if is_selected(name) {
-            let model = if name == "recurrent" { recurrent() } else { convolutional() };
+            let model = if name == "recurrent" {
+                recurrent()
+            } else {
+                convolutional()
+            };
             println!("{name}: {} weights", model.parameters());
             measure(name, &model);
         }

@@ -1,4 +1,5 @@
-//! Cost of a bundled instrument: in total, by voices and by stages. Throughput is in samples at 48 kHz.
+//! Cost of a bundled instrument: in total, by voices and by stages. Throughput is in samples at 48
+//! kHz.
 
 use std::path::PathBuf;
 
@@ -19,16 +20,27 @@ fn bowed() -> Model {
 
 /// Returns a pipeline with `notes` held notes.
 fn with_notes(model: &Model, notes: u8, kernels: Kernels) -> Pipeline {
-    let options = PipelineOptions { kernels, voices: Some(notes.into()), ..PipelineOptions::default() };
+    let options = PipelineOptions {
+        kernels,
+        voices: Some(notes.into()),
+        ..PipelineOptions::default()
+    };
     let mut pipeline = Pipeline::new(model, &options).expect("a playable model");
     for note in 0..notes {
-        let kind = EventKind::NoteOn { channel: 0, key: 50 + 3 * note, velocity: 0.8 };
-        pipeline.handle(Event { at: 0, kind }).expect("room in the queue");
+        let kind = EventKind::NoteOn {
+            channel: 0,
+            key: 50 + 3 * note,
+            velocity: 0.8,
+        };
+        pipeline
+            .handle(Event { at: 0, kind })
+            .expect("room in the queue");
     }
     pipeline
 }
 
-/// Measures control, network, synthesis and room in blocks of 256 samples, with the scalar and the fastest kernels.
+/// Measures control, network, synthesis and room in blocks of 256 samples, with the scalar and the
+/// fastest kernels.
 fn voices(criterion: &mut Criterion) {
     let model = bowed();
     let mut group = criterion.benchmark_group("instrument");
@@ -38,20 +50,30 @@ fn voices(criterion: &mut Criterion) {
             let mut pipeline = with_notes(&model, notes, kernels);
             let mut block = [0.0; BLOCK];
             let id = BenchmarkId::new(kernels.name(), format!("{notes} voices"));
-            group.bench_function(id, |bencher| bencher.iter(|| pipeline.process(&[], &mut block)));
+            group.bench_function(id, |bencher| {
+                bencher.iter(|| pipeline.process(&[], &mut block))
+            });
         }
     }
-    let options = PipelineOptions { source: ControlSource::AudioInput, ..PipelineOptions::default() };
+    let options = PipelineOptions {
+        source: ControlSource::AudioInput,
+        ..PipelineOptions::default()
+    };
     let mut pipeline = Pipeline::new(&model, &options).expect("a playable model");
-    let tone: Vec<f32> = (0..48_000).map(|n| 0.3 * (n as f32 * 0.045).sin()).collect();
+    let tone: Vec<f32> = (0..48_000)
+        .map(|n| 0.3 * (n as f32 * 0.045).sin())
+        .collect();
     let mut position = 0;
     let mut block = [0.0; BLOCK];
-    group.bench_function(BenchmarkId::new(Kernels::detect().name(), "controlled by audio"), |bencher| {
-        bencher.iter(|| {
-            pipeline.process(&tone[position..position + BLOCK], &mut block);
-            position = (position + BLOCK) % (tone.len() - BLOCK);
-        });
-    });
+    group.bench_function(
+        BenchmarkId::new(Kernels::detect().name(), "controlled by audio"),
+        |bencher| {
+            bencher.iter(|| {
+                pipeline.process(&tone[position..position + BLOCK], &mut block);
+                position = (position + BLOCK) % (tone.len() - BLOCK);
+            });
+        },
+    );
     group.finish();
 }
 
@@ -66,8 +88,14 @@ fn stages(criterion: &mut Criterion) {
 
     let performance = model.header().performance.expect("an instrument");
     let mut voices = Voices::new(&performance, 8, 48_000.0, hop as u32, 0);
-    let kind = EventKind::NoteOn { channel: 0, key: 57, velocity: 0.8 };
-    voices.handle(&Event { at: 0, kind }).expect("room in the queue");
+    let kind = EventKind::NoteOn {
+        channel: 0,
+        key: 57,
+        velocity: 0.8,
+    };
+    voices
+        .handle(&Event { at: 0, kind })
+        .expect("room in the queue");
     let mut frames = vec![VoiceFrame::SILENT; voices.slots()];
     let mut at = 0;
     group.bench_function("control", |bencher| {
@@ -77,7 +105,8 @@ fn stages(criterion: &mut Criterion) {
         });
     });
 
-    let mut synth = Executor::new(&model, "synth", kernels, 1, 1).expect("the model has this method");
+    let mut synth =
+        Executor::new(&model, "synth", kernels, 1, 1).expect("the model has this method");
     synth.begin(&[0], 1);
     for (port, value) in [57.0, -30.0, 1.0].into_iter().enumerate() {
         synth.input(port).fill(value);
@@ -90,8 +119,12 @@ fn stages(criterion: &mut Criterion) {
         _ => "network",
     };
     for stage in ["network", "oscillator", "noise"] {
-        let own: Vec<usize> = (0..layers.len()).filter(|&layer| stage_of(&layers[layer]) == stage).collect();
-        group.bench_function(stage, |bencher| bencher.iter(|| own.iter().for_each(|&layer| synth.run_layer(layer))));
+        let own: Vec<usize> = (0..layers.len())
+            .filter(|&layer| stage_of(&layers[layer]) == stage)
+            .collect();
+        group.bench_function(stage, |bencher| {
+            bencher.iter(|| own.iter().for_each(|&layer| synth.run_layer(layer)))
+        });
     }
 
     let mut room = Executor::new(&model, "room", kernels, 1, 1).expect("the model has this method");

@@ -1,4 +1,5 @@
-//! Overhead of sessions beside the model, and the gain of playing one model for several sessions as a batch. 48 kHz.
+//! Overhead of sessions beside the model, and the gain of playing one model for several sessions as
+//! a batch. 48 kHz.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,7 +8,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use ondes_engine::instrument::EventKind;
 use ondes_engine::model::{Model, file};
 use ondes_engine::pipeline::{
-    Action, CommandQueueFull, PipelineOptions, Playable, ProcessRequest, SessionStart, TimedCommand, build_playable,
+    Action, CommandQueueFull, PipelineOptions, Playable, ProcessRequest, SessionStart,
+    TimedCommand, build_playable,
 };
 use ondes_engine::realtime::{
     BlockCommand, Driver, LoadError, LoadStatus, ModelFactory, Session, SessionController, Setup,
@@ -72,22 +74,40 @@ fn session(factory: Arc<dyn ModelFactory>, driver: Driver) -> (SessionController
     while controller.status() == LoadStatus::Loading {
         std::thread::yield_now();
     }
-    let session = controller.activate(Setup { sample_rate: SAMPLE_RATE, max_block: BLOCK }).expect("a valid setup");
+    let session = controller
+        .activate(Setup {
+            sample_rate: SAMPLE_RATE,
+            max_block: BLOCK,
+        })
+        .expect("a valid setup");
     (controller, session)
 }
 
-/// Measures one block of a stereo session with a pitch bend. One per cent of a core is 13.3 µs per block.
+/// Measures one block of a stereo session with a pitch bend. One per cent of a core is 13.3 µs per
+/// block.
 fn overhead(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("overhead");
     group.throughput(Throughput::Elements(BLOCK as u64));
     let input = [0.1_f32; BLOCK];
     let (mut left, mut right) = ([0.0; BLOCK], [0.0; BLOCK]);
-    let commands = [BlockCommand { offset: 7, action: Action::Play(EventKind::Bend { channel: 0, semitones: 0.1 }) }];
+    let commands = [BlockCommand {
+        offset: 7,
+        action: Action::Play(EventKind::Bend {
+            channel: 0,
+            semitones: 0.1,
+        }),
+    }];
     for driver in [Driver::Inline, Driver::Worker { latency: None }] {
         let (_controller, mut session) = session(Arc::new(CopyModel), driver);
-        let name = if driver == Driver::Inline { "inline" } else { "worker, in the callback" };
+        let name = if driver == Driver::Inline {
+            "inline"
+        } else {
+            "worker, in the callback"
+        };
         group.bench_function(BenchmarkId::new("no model", name), |bencher| {
-            bencher.iter(|| session.process(&commands, &[&input, &input], &mut [&mut left, &mut right]));
+            bencher.iter(|| {
+                session.process(&commands, &[&input, &input], &mut [&mut left, &mut right])
+            });
         });
     }
     group.finish();
@@ -95,11 +115,27 @@ fn overhead(criterion: &mut Criterion) {
 
 /// Returns a model with a held note in each session.
 fn with_held_notes(model: &Model, sessions: usize) -> Box<dyn Playable> {
-    let options = PipelineOptions { sample_rate: SAMPLE_RATE, sessions, ..PipelineOptions::default() };
+    let options = PipelineOptions {
+        sample_rate: SAMPLE_RATE,
+        sessions,
+        ..PipelineOptions::default()
+    };
     let mut playable = build_playable(model, &options).expect("a playable model");
     for slot in 0..sessions {
-        let kind = EventKind::NoteOn { channel: 0, key: 50 + 3 * slot as u8, velocity: 0.8 };
-        playable.handle(slot, TimedCommand { at: 0, action: Action::Play(kind) }).expect("room in the queue");
+        let kind = EventKind::NoteOn {
+            channel: 0,
+            key: 50 + 3 * slot as u8,
+            velocity: 0.8,
+        };
+        playable
+            .handle(
+                slot,
+                TimedCommand {
+                    at: 0,
+                    action: Action::Play(kind),
+                },
+            )
+            .expect("room in the queue");
     }
     playable
 }
@@ -110,7 +146,8 @@ fn batching(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("eight sessions");
     const HOP: usize = 192;
     group.throughput(Throughput::Elements((SESSIONS * HOP) as u64));
-    let mut alone: Vec<Box<dyn Playable>> = (0..SESSIONS).map(|_| with_held_notes(&model, 1)).collect();
+    let mut alone: Vec<Box<dyn Playable>> =
+        (0..SESSIONS).map(|_| with_held_notes(&model, 1)).collect();
     let mut outputs = [[0.0; HOP]; SESSIONS];
     group.bench_function("alone", |bencher| {
         bencher.iter(|| {

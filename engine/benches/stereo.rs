@@ -1,5 +1,6 @@
-//! Cost of two channels relative to one: bundled captures, and codecs of convolutions with random weights, in blocks
-//! of 64 samples at 48 kHz. Mono and stereo pipelines play in turn, so that both see the same machine.
+//! Cost of two channels relative to one: bundled captures, and codecs of convolutions with random
+//! weights, in blocks of 64 samples at 48 kHz. Mono and stereo pipelines play in turn, so that both
+//! see the same machine.
 
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -28,30 +29,89 @@ fn layers(name: &str, block: usize, input: Port, ops: Vec<Op>) -> Method {
     let mut value = input.name.clone();
     let mut nodes: Vec<Node> = Vec::new();
     let mut add = |node: String, op: Op| {
-        nodes.push(Node { name: node.clone(), inputs: vec![std::mem::replace(&mut value, node)], op });
+        nodes.push(Node {
+            name: node.clone(),
+            inputs: vec![std::mem::replace(&mut value, node)],
+            op,
+        });
     };
     for (index, op) in ops.into_iter().enumerate() {
         if index > 0 {
-            add(format!("{name}.{index}.act"), Op::Activation(Activation::LeakyRelu { slope: 0.2 }));
+            add(
+                format!("{name}.{index}.act"),
+                Op::Activation(Activation::LeakyRelu { slope: 0.2 }),
+            );
         }
         add(format!("{name}.{index}"), op);
     }
-    let mut method = Method { name: name.into(), block, warm_up: 0, inputs: vec![input], outputs: Vec::new(), nodes };
-    let shape = *method.infer().expect("the nodes fit").values.last().expect("there are nodes");
-    method.outputs.push(Port { name: value, channels: shape.channels, ratio: shape.ratio });
+    let mut method = Method {
+        name: name.into(),
+        block,
+        warm_up: 0,
+        inputs: vec![input],
+        outputs: Vec::new(),
+        nodes,
+    };
+    let shape = *method
+        .infer()
+        .expect("the nodes fit")
+        .values
+        .last()
+        .expect("there are nodes");
+    method.outputs.push(Port {
+        name: value,
+        channels: shape.channels,
+        ratio: shape.ratio,
+    });
     method
 }
 
 /// Returns a codec with 8 latents per 256 samples; its widest layers have `256 * scale` channels.
 fn codec(scale: usize) -> Model {
     const RATIO: usize = 256;
-    let down = |width| Op::Conv1d { outputs: width * scale, kernel: 8, stride: 4, dilation: 1, groups: 1 };
-    let same = |outputs, dilation| Op::Conv1d { outputs, kernel: 3, stride: 1, dilation, groups: 1 };
+    let down = |width| Op::Conv1d {
+        outputs: width * scale,
+        kernel: 8,
+        stride: 4,
+        dilation: 1,
+        groups: 1,
+    };
+    let same = |outputs, dilation| Op::Conv1d {
+        outputs,
+        kernel: 3,
+        stride: 1,
+        dilation,
+        groups: 1,
+    };
     let wide = |width, dilation| same(width * scale, dilation);
-    let up = |outputs| Op::ConvTranspose1d { outputs, kernel: 8, stride: 4 };
-    let port = |name: &str, channels, ratio| Port { name: name.into(), channels, ratio };
-    let encoder = vec![down(32), down(64), wide(64, 3), down(128), wide(128, 3), down(256), same(8, 1)];
-    let decoder = vec![wide(256, 1), up(128 * scale), wide(128, 3), up(64 * scale), wide(64, 3), up(32 * scale), up(1)];
+    let up = |outputs| Op::ConvTranspose1d {
+        outputs,
+        kernel: 8,
+        stride: 4,
+    };
+    let port = |name: &str, channels, ratio| Port {
+        name: name.into(),
+        channels,
+        ratio,
+    };
+    let encoder = vec![
+        down(32),
+        down(64),
+        wide(64, 3),
+        down(128),
+        wide(128, 3),
+        down(256),
+        same(8, 1),
+    ];
+    let decoder = vec![
+        wide(256, 1),
+        up(128 * scale),
+        wide(128, 3),
+        up(64 * scale),
+        wide(64, 3),
+        up(32 * scale),
+        up(1),
+    ];
     let methods = vec![
         layers("encode", RATIO, port("audio", 1, 1), encoder),
         layers("decode", RATIO, port("latents", 8, RATIO), decoder),
@@ -64,7 +124,10 @@ fn codec(scale: usize) -> Model {
                 let count: usize = spec.shape.iter().product();
                 let scale = 1.0 / (count as f32 / spec.shape[0] as f32).sqrt();
                 let data = (0..count).map(|_| random.next_signed() as f32 * scale);
-                weights.insert(format!("{}.{}", node.name, spec.name), Tensor::new(&spec.shape, data.collect()));
+                weights.insert(
+                    format!("{}.{}", node.name, spec.name),
+                    Tensor::new(&spec.shape, data.collect()),
+                );
             }
         }
     }
@@ -90,17 +153,28 @@ fn typical(mut times: Vec<f64>) -> f64 {
 
 fn main() {
     let _flush = FlushToZero::on();
-    println!("{:>10} {:>9} {:>16} {:>16} {:>7}", "model", "weights", "mono, ns/sample", "stereo", "ratio");
+    println!(
+        "{:>10} {:>9} {:>16} {:>16} {:>7}",
+        "model", "weights", "mono, ns/sample", "stereo", "ratio"
+    );
     let mut random = Lcg::new(2);
     let names = ["triode", "overdrive", "fuzz"];
-    let models =
-        names.map(|name| (name, bundled(name))).into_iter().chain([("codec", codec(1)), ("codec × 4", codec(4))]);
+    let models = names
+        .map(|name| (name, bundled(name)))
+        .into_iter()
+        .chain([("codec", codec(1)), ("codec × 4", codec(4))]);
     for (name, model) in models {
         let pipeline = |channels| {
-            let options = PipelineOptions { channels, ..PipelineOptions::default() };
+            let options = PipelineOptions {
+                channels,
+                ..PipelineOptions::default()
+            };
             Pipeline::new(&model, &options).expect("a playable model")
         };
-        let (mut mono, mut stereo) = (pipeline(InputChannels::Mono), pipeline(InputChannels::Stereo));
+        let (mut mono, mut stereo) = (
+            pipeline(InputChannels::Mono),
+            pipeline(InputChannels::Stereo),
+        );
         let mut times = [Vec::new(), Vec::new()];
         let (mut left, mut right) = ([0.0; BLOCK], [0.0; BLOCK]);
         for block in 0..WARM_UP + BLOCKS {
@@ -108,7 +182,10 @@ fn main() {
             let start = Instant::now();
             mono.process(&input[0], &mut left);
             let middle = Instant::now();
-            stereo.process_stereo(input.each_ref().map(<[f32; BLOCK]>::as_slice), [&mut left, &mut right]);
+            stereo.process_stereo(
+                input.each_ref().map(<[f32; BLOCK]>::as_slice),
+                [&mut left, &mut right],
+            );
             let end = Instant::now();
             black_box((left, right));
             if block >= WARM_UP {
@@ -118,6 +195,10 @@ fn main() {
             }
         }
         let [mono, stereo] = times.map(typical);
-        println!("{name:>10} {:>9} {mono:>16.1} {stereo:>16.1} {:>7.2}", model.parameters(), stereo / mono);
+        println!(
+            "{name:>10} {:>9} {mono:>16.1} {stereo:>16.1} {:>7.2}",
+            model.parameters(),
+            stereo / mono
+        );
     }
 }

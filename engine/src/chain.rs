@@ -1,7 +1,8 @@
-//! Signal chain around a model: gate → tone → gain → model → gain → DC blocker → tone → cabinet → reverb.
+//! Signal chain around a model: gate → tone → gain → model → gain → DC blocker → tone → cabinet →
+//! reverb.
 //!
-//! All stages run at the host's rate without latency. A stage that is off passes samples unchanged at no cost.
-//! [`Calibration`] computes gains from the levels on a model's card.
+//! All stages run at the host's rate without latency. A stage that is off passes samples unchanged
+//! at no cost. [`Calibration`] computes gains from the levels on a model's card.
 
 mod calibration;
 mod impulse_file;
@@ -106,14 +107,15 @@ pub struct Chain {
 
 /// Tail of tone controls and DC blocker, s.
 const RING_S: f64 = 0.1;
-/// Tails after which the filters of both channels have forgotten that these differed: an offset of full scale in one of
-/// them has decayed by 100 dB in the DC blocker.
+/// Tails after which the filters of both channels have forgotten that these differed: an offset of
+/// full scale in one of them has decayed by 100 dB in the DC blocker.
 const CHANNEL_RINGS: usize = 4;
 /// Duration of gain changes, s.
 const RAMP_S: f64 = 0.020;
 
 impl Chain {
-    /// Creates a chain with all stages off, for a sample rate in Hz and blocks of at most `max_block` samples.
+    /// Creates a chain with all stages off, for a sample rate in Hz and blocks of at most
+    /// `max_block` samples.
     #[must_use]
     pub fn new(sample_rate: u32, max_block: usize) -> Self {
         let tone = Tone::new(sample_rate);
@@ -138,7 +140,9 @@ impl Chain {
         for (gain, db) in self.gains.iter_mut().zip(settings.gains_db) {
             gain.set_target(db_to_amplitude(db));
         }
-        self.dc_blockers.iter_mut().for_each(|blocker| blocker.set(settings.block_dc));
+        self.dc_blockers
+            .iter_mut()
+            .for_each(|blocker| blocker.set(settings.block_dc));
         self.after.iter_mut().for_each(|tone| tone.set(after));
         self.cabinet.set(settings.cabinet);
         let [amount, time] = settings.reverb;
@@ -173,7 +177,8 @@ impl Chain {
         amplify(&mut self.gains[0], channels);
     }
 
-    /// Processes the model's output in place, at most a block. Unless `is_stereo`, both channels are equal.
+    /// Processes the model's output in place, at most a block. Unless `is_stereo`, both channels
+    /// are equal.
     ///
     /// # Panics
     /// If there are more samples than in a block, or the lengths differ.
@@ -186,7 +191,11 @@ impl Chain {
             amplify(&mut self.gains[1], &mut [left]);
         }
         let count = if is_stereo { 2 } else { 1 };
-        for (channel, sound) in [&mut *left, &mut *right].into_iter().enumerate().take(count) {
+        for (channel, sound) in [&mut *left, &mut *right]
+            .into_iter()
+            .enumerate()
+            .take(count)
+        {
             self.dc_blockers[channel].process(sound);
             self.after[channel].process(sound);
         }
@@ -197,8 +206,9 @@ impl Chain {
         self.reverb.process(left, right);
     }
 
-    /// Returns whether both channels must be processed: the model's output is stereo, or the filters still contain
-    /// output that was. What begins to be stereo continues from the left channel's filters.
+    /// Returns whether both channels must be processed: the model's output is stereo, or the
+    /// filters still contain output that was. What begins to be stereo continues from the left
+    /// channel's filters.
     fn track_channels(&mut self, frames: usize, is_stereo: bool) -> bool {
         if is_stereo {
             if self.stereo_samples == 0 {
@@ -223,9 +233,15 @@ impl Chain {
     #[must_use]
     pub fn tail_samples(&self) -> usize {
         let [left, right] = &self.before;
-        let filters =
-            left.is_neutral() && right.is_neutral() && self.after[0].is_neutral() && self.dc_blockers[0].is_neutral();
-        let cabinet = if self.cabinet.is_neutral() { 0 } else { self.cabinet.tail_samples() };
+        let filters = left.is_neutral()
+            && right.is_neutral()
+            && self.after[0].is_neutral()
+            && self.dc_blockers[0].is_neutral();
+        let cabinet = if self.cabinet.is_neutral() {
+            0
+        } else {
+            self.cabinet.tail_samples()
+        };
         self.reverb.tail_samples() + cabinet + if filters { 0 } else { self.ring }
     }
 }
@@ -238,7 +254,9 @@ fn amplify(gain: &mut Ramp, channels: &mut [&mut [f32]]) {
     let start = *gain;
     for channel in channels {
         *gain = start;
-        channel.iter_mut().for_each(|sample| *sample *= gain.advance());
+        channel
+            .iter_mut()
+            .for_each(|sample| *sample *= gain.advance());
     }
 }
 
@@ -260,7 +278,8 @@ mod tests {
         let (mut left, mut right) = (sound.to_vec(), sound.to_vec());
         for (left, right) in left.chunks_mut(block).zip(right.chunks_mut(block)) {
             chain.process_input(&mut [left, right]);
-            left.iter_mut().for_each(|sample| *sample = (5.0 * *sample).tanh());
+            left.iter_mut()
+                .for_each(|sample| *sample = (5.0 * *sample).tanh());
             right.copy_from_slice(left);
             chain.process_output(left, right, false);
         }
@@ -280,18 +299,35 @@ mod tests {
     #[test]
     fn non_finite_samples_do_not_persist() {
         let mut chain = Chain::new(RATE, 512);
-        let settings =
-            ChainSettings { gate_db: Some(-40.0), tone: [3.0; 3], block_dc: true, ..ChainSettings::default() };
+        let settings = ChainSettings {
+            gate_db: Some(-40.0),
+            tone: [3.0; 3],
+            block_dc: true,
+            ..ChainSettings::default()
+        };
         let taps: Vec<f32> = (0..900).map(|n| (-(n as f32) / 100.0).exp()).collect();
         let response = Response::new(vec![taps], RATE).unwrap();
-        chain.cabinet_slot().replace(Box::new(Cabinet::new(&response, RATE, Kernels::detect()).unwrap())).ok().unwrap();
+        chain
+            .cabinet_slot()
+            .replace(Box::new(
+                Cabinet::new(&response, RATE, Kernels::detect()).unwrap(),
+            ))
+            .ok()
+            .unwrap();
         for tone_position in [TonePosition::Before, TonePosition::After] {
-            chain.set(&ChainSettings { tone_position, ..settings });
+            chain.set(&ChainSettings {
+                tone_position,
+                ..settings
+            });
             let mut hostile = tone(2_000);
-            (hostile[700], hostile[701], hostile[702]) = (f32::NAN, f32::INFINITY, f32::NEG_INFINITY);
+            (hostile[700], hostile[701], hostile[702]) =
+                (f32::NAN, f32::INFINITY, f32::NEG_INFINITY);
             through(&mut chain, &hostile, 100);
             let output = through(&mut chain, &tone(2_000), 100);
-            assert!(output.iter().flatten().all(|sample| sample.is_finite()), "{tone_position:?}");
+            assert!(
+                output.iter().flatten().all(|sample| sample.is_finite()),
+                "{tone_position:?}"
+            );
         }
     }
 
@@ -306,16 +342,29 @@ mod tests {
             reverb: [0.3, 0.5],
             gains_db: [4.0, -3.0],
         };
-        let taps: Vec<f32> = (0..900).map(|n| (-(n as f32) / 100.0).exp() * (n as f32 * 0.3).cos()).collect();
-        let response = Response::new(vec![taps.clone(), taps.into_iter().rev().collect()], RATE).unwrap();
+        let taps: Vec<f32> = (0..900)
+            .map(|n| (-(n as f32) / 100.0).exp() * (n as f32 * 0.3).cos())
+            .collect();
+        let response =
+            Response::new(vec![taps.clone(), taps.into_iter().rev().collect()], RATE).unwrap();
         let play = |block| {
             let mut chain = Chain::new(RATE, 512);
             chain.set(&settings);
             let cabinet = Cabinet::new(&response, RATE, Kernels::detect()).unwrap();
-            chain.cabinet_slot().replace(Box::new(cabinet)).ok().unwrap();
+            chain
+                .cabinet_slot()
+                .replace(Box::new(cabinet))
+                .ok()
+                .unwrap();
             let mut output = through(&mut chain, &tone(3_000), block);
-            chain.set(&ChainSettings { tone_position: TonePosition::After, ..settings });
-            for (output, more) in output.iter_mut().zip(through(&mut chain, &tone(3_000), block)) {
+            chain.set(&ChainSettings {
+                tone_position: TonePosition::After,
+                ..settings
+            });
+            for (output, more) in output
+                .iter_mut()
+                .zip(through(&mut chain, &tone(3_000), block))
+            {
                 output.extend(more);
             }
             assert_eq!(chain.tail_samples(), 36_000 + 899 + 4_800);
@@ -337,12 +386,18 @@ mod tests {
             gains_db: [0.0, -3.0],
             ..ChainSettings::default()
         };
-        let taps: Vec<f32> = (0..900).map(|n| (-(n as f32) / 100.0).exp() * (n as f32 * 0.3).cos()).collect();
+        let taps: Vec<f32> = (0..900)
+            .map(|n| (-(n as f32) / 100.0).exp() * (n as f32 * 0.3).cos())
+            .collect();
         let response = Response::new(vec![taps], RATE).unwrap();
         let new_chain = || {
             let mut chain = Chain::new(RATE, 512);
             let cabinet = Cabinet::new(&response, RATE, Kernels::detect()).unwrap();
-            chain.cabinet_slot().replace(Box::new(cabinet)).ok().unwrap();
+            chain
+                .cabinet_slot()
+                .replace(Box::new(cabinet))
+                .ok()
+                .unwrap();
             chain.set(&settings);
             chain
         };
@@ -355,9 +410,15 @@ mod tests {
             let mut chain = new_chain();
             let mut output = input.map(<[f32]>::to_vec);
             let [left, right] = &mut output;
-            for (index, (left, right)) in left.chunks_mut(250).zip(right.chunks_mut(250)).enumerate() {
+            for (index, (left, right)) in
+                left.chunks_mut(250).zip(right.chunks_mut(250)).enumerate()
+            {
                 if index == 40 {
-                    chain.set(&ChainSettings { gains_db: [0.0, 5.0], tone: [0.0; 3], ..settings });
+                    chain.set(&ChainSettings {
+                        gains_db: [0.0, 5.0],
+                        tone: [0.0; 3],
+                        ..settings
+                    });
                 }
                 chain.process_output(left, right, is_stereo(index));
             }
@@ -369,7 +430,10 @@ mod tests {
         assert_eq!(both[0], left_alone);
         assert_eq!(both[1][..16_000], right_alone[..16_000]);
         // The difference of the filters' states decays before the channels become one.
-        let differences = both[1][16_000..].iter().zip(&right_alone[16_000..]).map(|(a, b)| (a - b).abs());
+        let differences = both[1][16_000..]
+            .iter()
+            .zip(&right_alone[16_000..])
+            .map(|(a, b)| (a - b).abs());
         let difference = differences.fold(0.0, f32::max);
         assert!(difference < 1e-4, "{difference}");
     }
@@ -379,7 +443,10 @@ mod tests {
         let mut chain = Chain::new(RATE, 512);
         let sound = vec![0.1; 4_800];
         let driven = |gain_db: f32| (5.0 * 0.1 * db_to_amplitude(gain_db)).tanh();
-        chain.set(&ChainSettings { gains_db: [6.0, -12.0], ..ChainSettings::default() });
+        chain.set(&ChainSettings {
+            gains_db: [6.0, -12.0],
+            ..ChainSettings::default()
+        });
         let output = through(&mut chain, &sound, 100);
         let expected = driven(6.0) * db_to_amplitude(-12.0);
         assert!(
@@ -387,14 +454,21 @@ mod tests {
             "{} for {expected}",
             output[0][4_799]
         );
-        assert!(max_step(&output[0]) < 1e-3 && (output[0][0] - driven(0.0)).abs() < 1e-3, "{}", max_step(&output[0]));
+        assert!(
+            max_step(&output[0]) < 1e-3 && (output[0][0] - driven(0.0)).abs() < 1e-3,
+            "{}",
+            max_step(&output[0])
+        );
         assert_eq!(chain.tail_samples(), 0);
         chain.set(&ChainSettings::default());
         let back = through(&mut chain, &sound, 100);
         assert!(max_step(&back[0]) < 1e-3);
         assert_eq!(back[0][2_000..], vec![driven(0.0); 2_800]);
         // Settings before a reset are effective at once.
-        chain.set(&ChainSettings { gains_db: [6.0, 0.0], ..ChainSettings::default() });
+        chain.set(&ChainSettings {
+            gains_db: [6.0, 0.0],
+            ..ChainSettings::default()
+        });
         chain.reset();
         assert_eq!(through(&mut chain, &sound, 100)[0][0], driven(6.0));
     }
@@ -403,7 +477,11 @@ mod tests {
     fn tone_position_matters() {
         let output = |position| {
             let mut chain = Chain::new(RATE, 512);
-            chain.set(&ChainSettings { tone: [12.0; 3], tone_position: position, ..ChainSettings::default() });
+            chain.set(&ChainSettings {
+                tone: [12.0; 3],
+                tone_position: position,
+                ..ChainSettings::default()
+            });
             chain.reset();
             peak(&through(&mut chain, &tone(5_000), 500)[0])
         };

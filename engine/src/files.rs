@@ -1,8 +1,9 @@
 //! Reads and writes of whole files.
 //!
-//! A path that a user, a project or another program names may lead anywhere. [`open`] and [`read`] accept regular files
-//! only, so nothing waits for a pipe or reads a device without end. [`AtomicFile`] and [`write()`] replace regular files
-//! only, and only once the new content is complete.
+//! A path that a user, a project or another program names may lead anywhere. [`open`] and [`read`]
+//! accept regular files only, so nothing waits for a pipe or reads a device without end.
+//! [`AtomicFile`] and [`write()`] replace regular files only, and only once the new content is
+//! complete.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -25,12 +26,19 @@ const MAX_NAME_BYTES: usize = 200;
 /// Longest message about a file, in characters.
 const MAX_MESSAGE_CHARS: usize = 400;
 
-/// Shortens a message about a file to one line: parsers quote what they found, however long that is.
+/// Shortens a message about a file to one line: parsers quote what they found, however long that
+/// is.
 #[must_use]
 pub fn shortened(message: &str) -> String {
-    let line = message.chars().map(|sign| if sign.is_control() { ' ' } else { sign });
+    let line = message
+        .chars()
+        .map(|sign| if sign.is_control() { ' ' } else { sign });
     let short: String = line.take(MAX_MESSAGE_CHARS).collect();
-    if message.chars().nth(MAX_MESSAGE_CHARS).is_some() { short + "…" } else { short }
+    if message.chars().nth(MAX_MESSAGE_CHARS).is_some() {
+        short + "…"
+    } else {
+        short
+    }
 }
 
 /// Removes the UTF-8 byte order mark that some editors write at the start of a text.
@@ -42,14 +50,17 @@ pub fn without_mark(text: &[u8]) -> &[u8] {
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// Returns the error of the system, or one of kind [`InvalidInput`](io::ErrorKind::InvalidInput) if the path is a folder,
-/// pipe, socket or device. None of these is opened, unless it takes the place of a regular file meanwhile; then it is
-/// closed at once, without waiting.
+/// Returns the error of the system, or one of kind [`InvalidInput`](io::ErrorKind::InvalidInput) if
+/// the path is a folder, pipe, socket or device. None of these is opened, unless it takes the place
+/// of a regular file meanwhile; then it is closed at once, without waiting.
 pub fn open(path: &Path) -> io::Result<File> {
     check_regular(&fs::metadata(path)?)?;
     let mut options = OpenOptions::new();
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK | libc::O_NOCTTY);
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        libc::O_NONBLOCK | libc::O_NOCTTY,
+    );
     let file = options.read(true).open(path)?;
     check_regular(&file.metadata()?)?;
     Ok(file)
@@ -78,10 +89,11 @@ pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 /// Reads a text file; see [`read`].
 ///
 /// # Errors
-/// Returns the errors of [`read`], or one of kind [`InvalidData`](io::ErrorKind::InvalidData) if the content is not
-/// UTF-8.
+/// Returns the errors of [`read`], or one of kind [`InvalidData`](io::ErrorKind::InvalidData) if
+/// the content is not UTF-8.
 pub fn read_to_string(path: &Path, max_bytes: u64) -> io::Result<String> {
-    String::from_utf8(read(path, max_bytes)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    String::from_utf8(read(path, max_bytes)?)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 /// Reads an open file from its position to its end; see [`read`].
@@ -91,7 +103,8 @@ pub(crate) fn read_opened(file: &File, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX))?;
     // One byte more shows that the file has grown.
-    file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    file.take(max_bytes.saturating_add(1))
+        .read_to_end(&mut bytes)?;
     check_size(bytes.len() as u64, max_bytes)?;
     Ok(bytes)
 }
@@ -108,7 +121,10 @@ fn check_regular(metadata: &Metadata) -> io::Result<()> {
     if metadata.is_file() {
         return Ok(());
     }
-    let reason = format!("not a regular file, but {}", kind_name(metadata.file_type()));
+    let reason = format!(
+        "not a regular file, but {}",
+        kind_name(metadata.file_type())
+    );
     Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
 }
 
@@ -145,8 +161,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Writes a file that does not exist yet.
 ///
 /// # Errors
-/// Returns an error if the file cannot be written, of kind [`AlreadyExists`](io::ErrorKind::AlreadyExists) if there is
-/// one.
+/// Returns an error if the file cannot be written, of kind
+/// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if there is one.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = AtomicFile::create(path)?;
     file.write_all(bytes)?;
@@ -155,11 +171,12 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// File that takes the place of its target once it is complete, and is removed if it never is.
 ///
-/// It is written under a hidden, unpredictable name in the folder of the target. A link to a regular file stays; the
-/// file that it leads to is replaced. Permissions of a replaced file are kept.
+/// It is written under a hidden, unpredictable name in the folder of the target. A link to a
+/// regular file stays; the file that it leads to is replaced. Permissions of a replaced file are
+/// kept.
 ///
-/// The file is locked while it is written, which distinguishes it from files that a killed process left behind; see
-/// [`remove_abandoned`].
+/// The file is locked while it is written, which distinguishes it from files that a killed process
+/// left behind; see [`remove_abandoned`].
 #[derive(Debug)]
 pub struct AtomicFile {
     temporary: NamedTempFile,
@@ -187,7 +204,8 @@ impl Drop for UnfinishedEntry {
     }
 }
 
-/// Removes the files of this process that are not complete yet, before it ends without running destructors.
+/// Removes the files of this process that are not complete yet, before it ends without running
+/// destructors.
 pub fn remove_unfinished() {
     for path in &*lock(&UNFINISHED) {
         // It may have been removed already.
@@ -199,25 +217,40 @@ impl AtomicFile {
     /// Creates the file.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be created, or if `path` exists and is not a regular file.
+    /// Returns an error if the file cannot be created, or if `path` exists and is not a regular
+    /// file.
     pub fn create(path: &Path) -> io::Result<Self> {
         let (target, replaced) = resolve(path)?;
-        let name = target.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?;
-        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = target
+            .file_name()
+            .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?;
+        let folder = target
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         let prefix = hidden_prefix(name);
         let mut builder = tempfile::Builder::new();
-        builder.prefix(&prefix).suffix(PART).rand_bytes(RANDOM_LENGTH);
+        builder
+            .prefix(&prefix)
+            .suffix(PART)
+            .rand_bytes(RANDOM_LENGTH);
         #[cfg(unix)]
         // As for any new file; the umask applies.
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let temporary = builder.tempfile_in(folder).map_err(|error| without_temporary_name(&error, folder))?;
+        let temporary = builder
+            .tempfile_in(folder)
+            .map_err(|error| without_temporary_name(&error, folder))?;
         // On systems without locks nothing counts as abandoned.
         drop(temporary.as_file().try_lock());
         if let Some(replaced) = replaced {
             keep_access(temporary.as_file(), &replaced)?;
         }
         let entry = UnfinishedEntry::of(temporary.path());
-        Ok(Self { temporary, target, _entry: entry })
+        Ok(Self {
+            temporary,
+            target,
+            _entry: entry,
+        })
     }
 
     /// Returns the temporary path, for writers that open files themselves.
@@ -229,7 +262,8 @@ impl AtomicFile {
     /// Replaces the target.
     ///
     /// # Errors
-    /// Returns an error if the content cannot be written to the disk or the target cannot be replaced.
+    /// Returns an error if the content cannot be written to the disk or the target cannot be
+    /// replaced.
     pub fn finish(self) -> io::Result<()> {
         // Some systems report a full disk only here.
         self.temporary.as_file().sync_all()?;
@@ -240,7 +274,8 @@ impl AtomicFile {
     /// Takes the name of the target, which must not exist.
     ///
     /// # Errors
-    /// Returns the errors of [`finish`](Self::finish), or one of kind [`AlreadyExists`](io::ErrorKind::AlreadyExists).
+    /// Returns the errors of [`finish`](Self::finish), or one of kind
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists).
     pub fn finish_new(self) -> io::Result<()> {
         self.temporary.as_file().sync_all()?;
         self.temporary.persist_noclobber(&self.target)?;
@@ -264,15 +299,24 @@ impl Seek for AtomicFile {
     }
 }
 
-/// Returns the reason why a file cannot be created in a folder, without the hidden name that it would have had.
+/// Returns the reason why a file cannot be created in a folder, without the hidden name that it
+/// would have had.
 fn without_temporary_name(error: &io::Error, folder: &Path) -> io::Error {
     if error.kind() == io::ErrorKind::NotFound && !folder.exists() {
-        let reason = format!("the folder {} does not exist; create it, or choose another", folder.display());
+        let reason = format!(
+            "the folder {} does not exist; create it, or choose another",
+            folder.display()
+        );
         return io::Error::new(io::ErrorKind::NotFound, reason);
     }
     // tempfile adds the name to the error of the system.
-    let source = error.get_ref().and_then(|named| named.source()).and_then(|source| source.downcast_ref::<io::Error>());
-    let code = error.raw_os_error().or_else(|| source.and_then(io::Error::raw_os_error));
+    let source = error
+        .get_ref()
+        .and_then(|named| named.source())
+        .and_then(|source| source.downcast_ref::<io::Error>());
+    let code = error
+        .raw_os_error()
+        .or_else(|| source.and_then(io::Error::raw_os_error));
     code.map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
@@ -293,7 +337,8 @@ fn resolve(path: &Path) -> io::Result<(PathBuf, Option<Metadata>)> {
     }
 }
 
-/// Gives a new file the permissions of the one that it replaces, and its owner where the system allows that.
+/// Gives a new file the permissions of the one that it replaces, and its owner where the system
+/// allows that.
 #[cfg(unix)]
 fn keep_access(file: &File, replaced: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
@@ -310,7 +355,8 @@ fn keep_access(_: &File, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns how the temporary names for a target begin. Names near the limit of file systems are not part of it.
+/// Returns how the temporary names for a target begin. Names near the limit of file systems are not
+/// part of it.
 fn hidden_prefix(name: &OsStr) -> OsString {
     let mut prefix = OsString::from(".");
     if name.len() <= MAX_NAME_BYTES {
@@ -320,8 +366,8 @@ fn hidden_prefix(name: &OsStr) -> OsString {
     prefix
 }
 
-/// Removes unfinished files that killed processes left in a folder, if `is_target` accepts the name of their target;
-/// returns how many were removed. Files that are still being written stay.
+/// Removes unfinished files that killed processes left in a folder, if `is_target` accepts the name
+/// of their target; returns how many were removed. Files that are still being written stay.
 ///
 /// # Errors
 /// Returns an error if the folder cannot be read or a file cannot be removed.
@@ -335,7 +381,9 @@ pub fn remove_abandoned(folder: &Path, is_target: impl Fn(&str) -> bool) -> io::
         }
         let path = entry.path();
         // It may have been completed or removed meanwhile.
-        let Ok(file) = OpenOptions::new().write(true).open(&path) else { continue };
+        let Ok(file) = OpenOptions::new().write(true).open(&path) else {
+            continue;
+        };
         if file.try_lock().is_err() {
             continue;
         }
@@ -350,8 +398,13 @@ pub fn remove_abandoned(folder: &Path, is_target: impl Fn(&str) -> bool) -> io::
 
 /// Returns the target of an unfinished file: `NAME` of `.NAME.RANDOM.part`.
 fn target_of(hidden: &OsStr) -> Option<&str> {
-    let (name, random) = hidden.to_str()?.strip_prefix('.')?.strip_suffix(PART)?.rsplit_once('.')?;
-    (random.len() == RANDOM_LENGTH && random.bytes().all(|byte| byte.is_ascii_alphanumeric())).then_some(name)
+    let (name, random) = hidden
+        .to_str()?
+        .strip_prefix('.')?
+        .strip_suffix(PART)?
+        .rsplit_once('.')?;
+    (random.len() == RANDOM_LENGTH && random.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+        .then_some(name)
 }
 
 #[cfg(test)]

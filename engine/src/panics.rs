@@ -18,12 +18,12 @@ thread_local! {
     static SEEN: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
 }
 
-/// Runs a task. If it panics the reason is returned, and the caller drops what the task may have left half done.
-/// Allocates nothing unless the task panics, so an audio callback may run in it.
+/// Runs a task. If it panics the reason is returned, and the caller drops what the task may have
+/// left half done. Allocates nothing unless the task panics, so an audio callback may run in it.
 ///
 /// # Errors
-/// Returns the first line of the panic's message, shortened if it is long; with its place in the source if
-/// [`install_hook`] was called.
+/// Returns the first line of the panic's message, shortened if it is long; with its place in the
+/// source if [`install_hook`] was called.
 ///
 /// # Examples
 /// ```
@@ -40,8 +40,8 @@ pub fn contain<R>(task: impl FnOnce() -> R) -> Result<R, String> {
     DEPTH.set(DEPTH.get() - 1);
     result.map_err(|payload| {
         let message = message(&*payload);
-        // A panic that was passed on, such as the error of a TorchScript program, has not passed the hook; what that
-        // has seen was caught elsewhere.
+        // A panic that was passed on, such as the error of a TorchScript program, has not passed
+        // the hook; what that has seen was caught elsewhere.
         match SEEN.take() {
             Some((seen, place)) if seen == message => format!("{message} ({place})"),
             _ => message,
@@ -53,14 +53,25 @@ pub fn contain<R>(task: impl FnOnce() -> R) -> Result<R, String> {
 #[must_use]
 pub fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or_default();
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("panic without a message");
+    let text = text
+        .or_else(|| payload.downcast_ref::<&str>().copied())
+        .unwrap_or_default();
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or("panic without a message");
     let short: String = line.chars().take(MAX_CHARS).collect();
-    if short.len() < line.len() { short + "…" } else { short }
+    if short.len() < line.len() {
+        short + "…"
+    } else {
+        short
+    }
 }
 
-/// Makes panics that [`contain`] catches, and all on audio threads, silent: their reasons are reported instead. Other
-/// panics are printed as before. With the variable `RUST_BACKTRACE`, all but those on audio threads are printed.
+/// Makes panics that [`contain`] catches, and all on audio threads, silent: their reasons are
+/// reported instead. Other panics are printed as before. With the variable `RUST_BACKTRACE`, all
+/// but those on audio threads are printed.
 ///
 /// For programs and plugins, at their start; further calls do nothing.
 pub fn install_hook() {
@@ -82,8 +93,12 @@ pub fn install_hook() {
 
 /// Returns the file and the line of a panic.
 fn place(info: &PanicHookInfo<'_>) -> String {
-    let location = info.location().map(|location| (Path::new(location.file()).file_name(), location.line()));
-    location.map_or_else(String::new, |(file, line)| format!("{}:{line}", file.unwrap_or_default().display()))
+    let location = info
+        .location()
+        .map(|location| (Path::new(location.file()).file_name(), location.line()));
+    location.map_or_else(String::new, |(file, line)| {
+        format!("{}:{line}", file.unwrap_or_default().display())
+    })
 }
 
 #[cfg(test)]
@@ -94,11 +109,22 @@ mod tests {
 
     #[test]
     fn reasons_are_one_short_line() {
-        let reason = |text: &str| contain(|| -> () { resume_unwind(Box::new(text.to_owned())) }).unwrap_err();
-        assert_eq!(reason("\n RuntimeError: shape\nTraceback"), "RuntimeError: shape");
-        assert_eq!(reason(&"é".repeat(1_000)), format!("{}…", "é".repeat(MAX_CHARS)));
+        let reason = |text: &str| {
+            contain(|| -> () { resume_unwind(Box::new(text.to_owned())) }).unwrap_err()
+        };
+        assert_eq!(
+            reason("\n RuntimeError: shape\nTraceback"),
+            "RuntimeError: shape"
+        );
+        assert_eq!(
+            reason(&"é".repeat(1_000)),
+            format!("{}…", "é".repeat(MAX_CHARS))
+        );
         assert_eq!(reason(" "), "panic without a message");
-        assert_eq!(contain(|| -> () { resume_unwind(Box::new(7)) }), Err("panic without a message".into()));
+        assert_eq!(
+            contain(|| -> () { resume_unwind(Box::new(7)) }),
+            Err("panic without a message".into())
+        );
     }
 
     #[test]
@@ -106,7 +132,10 @@ mod tests {
         install_hook();
         for number in 0..3 {
             let reason = contain(|| -> () { panic!("number {number}") }).unwrap_err();
-            assert!(reason.starts_with(&format!("number {number} (panics.rs:")), "{reason}");
+            assert!(
+                reason.starts_with(&format!("number {number} (panics.rs:")),
+                "{reason}"
+            );
             // The place of an inner panic is not taken for that of the outer one.
             let outer = contain(|| -> () {
                 drop(catch_unwind(|| panic!("inner")));

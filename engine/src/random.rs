@@ -1,6 +1,7 @@
 //! Small generators of pseudo-random numbers, for dither, variation between notes and test signals.
 //!
-//! All of them give the same numbers on every machine. [`crate::dsp::noise`] makes white noise that can be read at any position.
+//! All of them give the same numbers on every machine. [`crate::dsp::noise`] makes white noise that
+//! can be read at any position.
 
 /// Increment of [`SplitMix64`]: 2⁶⁴ divided by the golden ratio, made odd.
 pub const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -13,7 +14,8 @@ pub fn mix64(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+/// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators",
+/// OOPSLA 2014).
 ///
 /// # Examples
 /// ```
@@ -39,7 +41,8 @@ impl SplitMix64 {
     }
 }
 
-/// Linear congruential generator of *Numerical Recipes*, for test signals; the upper bits are the random ones.
+/// Linear congruential generator of *Numerical Recipes*, for test signals; the upper bits are the
+/// random ones.
 #[derive(Clone, Debug)]
 pub struct Lcg(u32);
 

@@ -1,7 +1,7 @@
 //! Locks that outlive a panic.
 //!
-//! A mutex is poisoned when a thread panics while holding it. All mutexes of this workspace guard values that are consistent
-//! between any two statements, so the value is used all the same.
+//! A mutex is poisoned when a thread panics while holding it. All mutexes of this workspace guard
+//! values that are consistent between any two statements, so the value is used all the same.
 
 use std::sync::{LockResult, Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,5 @@
-//! The resampler of low latency: frequency response by sines, latency, and equality of any division into blocks.
+//! The resampler of low latency: frequency response by sines, latency, and equality of any division
+//! into blocks.
 
 #[path = "../benches/resampling/response.rs"]
 mod response;
@@ -32,9 +33,21 @@ fn pass_band_is_flat_and_images_and_aliases_are_rejected() {
     for (rate_in, rate_out, edge_hz) in PAIRS {
         let found = response(rate_in, rate_out, edge_hz, 701.0);
         // Both ways together must be flat to 0.1 dB.
-        assert!(found.ripple_db < 0.05, "{rate_in} to {rate_out}: ripple of {:.3} dB", found.ripple_db);
-        assert!(found.phase_degrees < 0.5, "{rate_in} to {rate_out}: phase off by {:.2}°", found.phase_degrees);
-        assert!(found.rejection_db < -90.0, "{rate_in} to {rate_out}: rest at {:.1} dB", found.rejection_db);
+        assert!(
+            found.ripple_db < 0.05,
+            "{rate_in} to {rate_out}: ripple of {:.3} dB",
+            found.ripple_db
+        );
+        assert!(
+            found.phase_degrees < 0.5,
+            "{rate_in} to {rate_out}: phase off by {:.2}°",
+            found.phase_degrees
+        );
+        assert!(
+            found.rejection_db < -90.0,
+            "{rate_in} to {rate_out}: rest at {:.1} dB",
+            found.rejection_db
+        );
     }
 }
 
@@ -62,7 +75,8 @@ fn latency_both_ways_is_short() {
         (88_200, 48_000, 0.6),
     ] {
         let latency = |from: u32, to: u32| {
-            let resampler = StreamResampler::low_latency(from, to, Kernels::detect()).expect("supported rates");
+            let resampler =
+                StreamResampler::low_latency(from, to, Kernels::detect()).expect("supported rates");
             resampler.latency() as f64 / f64::from(to)
         };
         let both_ms = 1e3 * (latency(host, model) + latency(model, host));
@@ -73,22 +87,33 @@ fn latency_both_ways_is_short() {
 #[test]
 fn constants_pass_exactly() {
     for (rate_in, rate_out, _) in PAIRS {
-        let mut resampler = StreamResampler::low_latency(rate_in, rate_out, Kernels::detect()).expect("supported");
+        let mut resampler =
+            StreamResampler::low_latency(rate_in, rate_out, Kernels::detect()).expect("supported");
         let mut output = Vec::new();
         resampler.push(&[0.5; 4_000], |samples| output.extend_from_slice(samples));
         let settled = resampler.latency() + resampler.tail();
         assert!(output.len() > settled + 100);
-        assert!(output[settled..].iter().all(|sample| (sample - 0.5).abs() < 1e-6), "{rate_in} to {rate_out}");
+        assert!(
+            output[settled..]
+                .iter()
+                .all(|sample| (sample - 0.5).abs() < 1e-6),
+            "{rate_in} to {rate_out}"
+        );
     }
 }
 
 /// As many samples come out as time passes, and after the tail there is silence.
 #[test]
 fn output_is_even_and_ends() {
-    for (rate_in, rate_out) in
-        [(44_100, 48_000), (192_000, 44_100), (1_000, 1_000_000), (1_000_000, 1_000), (8_009, 48_000)]
-    {
-        let mut resampler = StreamResampler::low_latency(rate_in, rate_out, Kernels::detect()).expect("supported");
+    for (rate_in, rate_out) in [
+        (44_100, 48_000),
+        (192_000, 44_100),
+        (1_000, 1_000_000),
+        (1_000_000, 1_000),
+        (8_009, 48_000),
+    ] {
+        let mut resampler =
+            StreamResampler::low_latency(rate_in, rate_out, Kernels::detect()).expect("supported");
         let (latency, tail) = (resampler.latency(), resampler.tail());
         let (mut pushed, mut output) = (0_u64, Vec::new());
         for block in 0..400 {
@@ -99,11 +124,18 @@ fn output_is_even_and_ends() {
             pushed += 64;
             // Never behind the time at the input by more than a sample.
             let due = (u128::from(pushed) * u128::from(rate_out) / u128::from(rate_in)) as usize;
-            assert!(output.len() + 1 >= due, "{rate_in} to {rate_out}: {} of {due}", output.len());
+            assert!(
+                output.len() + 1 >= due,
+                "{rate_in} to {rate_out}: {} of {due}",
+                output.len()
+            );
         }
         let end = 200 * 64 * u64::from(rate_out) / u64::from(rate_in);
         let silent = &output[(end as usize + latency + tail + 1).min(output.len())..];
-        assert!(silent.iter().all(|sample| *sample == 0.0), "{rate_in} to {rate_out}");
+        assert!(
+            silent.iter().all(|sample| *sample == 0.0),
+            "{rate_in} to {rate_out}"
+        );
         assert!(rate_in > rate_out || !silent.is_empty());
     }
 }
@@ -111,19 +143,26 @@ fn output_is_even_and_ends() {
 #[test]
 fn finish_emits_what_is_left() {
     for (rate_in, rate_out, _) in PAIRS {
-        let mut resampler = StreamResampler::low_latency(rate_in, rate_out, Kernels::detect()).expect("supported");
+        let mut resampler =
+            StreamResampler::low_latency(rate_in, rate_out, Kernels::detect()).expect("supported");
         let mut count = 0;
         resampler.push(&[0.1; 1_001], |samples| count += samples.len());
         resampler.finish(|samples| count += samples.len());
-        let expected = (1_001 * u64::from(rate_out)).div_ceil(u64::from(rate_in)) as usize + resampler.latency();
+        let expected = (1_001 * u64::from(rate_out)).div_ceil(u64::from(rate_in)) as usize
+            + resampler.latency();
         assert_eq!(count, expected, "{rate_in} to {rate_out}");
     }
 }
 
-/// Every variant of the arithmetic and every division into blocks gives the same bits, also after a reset.
+/// Every variant of the arithmetic and every division into blocks gives the same bits, also after a
+/// reset.
 #[test]
 fn bits_do_not_depend_on_blocks_or_variants() {
-    let config = ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases: 24,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     proptest!(config, |(
         splits in prop::collection::vec(0_usize..700, 1..20),
         pair in prop::sample::select(PAIRS.to_vec()),

@@ -19,7 +19,9 @@ const BUFFER_BYTES: usize = 1 << 16;
 
 /// Returns an HTTP client with the system's certificates and the environment's proxy.
 pub(crate) fn agent() -> Agent {
-    let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::PlatformVerifier)
+        .build();
     Agent::config_builder()
         .tls_config(tls)
         .timeout_connect(Some(RESPONSE_TIMEOUT))
@@ -32,15 +34,18 @@ pub(crate) fn agent() -> Agent {
 /// Downloads a wheel to `path`. Resumes a partial file with a range request.
 ///
 /// # Errors
-/// Returns [`Error::Network`] if the request fails or the length differs from the published one, [`Error::File`] if the
-/// file cannot be written.
+/// Returns [`Error::Network`] if the request fails or the length differs from the published one,
+/// [`Error::File`] if the file cannot be written.
 pub(crate) fn download(
     agent: &Agent,
     wheel: &Wheel,
     path: &Path,
     progress: &mut dyn FnMut(InstallProgress<'_>),
 ) -> Result<(), Error> {
-    let network = |reason: String| Error::Network { url: wheel.url.clone(), reason };
+    let network = |reason: String| Error::Network {
+        url: wheel.url.clone(),
+        reason,
+    };
     let existing = fs::metadata(path).map_or(0, |metadata| metadata.len());
     if existing == wheel.bytes {
         return Ok(());
@@ -50,14 +55,25 @@ pub(crate) fn download(
     if existing > 0 {
         request = request.header("Range", format!("bytes={existing}-"));
     }
-    let response = request.call().map_err(|error| network(one_line(&error.to_string())))?;
+    let response = request
+        .call()
+        .map_err(|error| network(one_line(&error.to_string())))?;
     let resumed = match response.status().as_u16() {
         200 => false,
         206 => true,
-        status => return Err(network(format!("HTTP status {status}; expected 200 or 206"))),
+        status => {
+            return Err(network(format!(
+                "HTTP status {status}; expected 200 or 206"
+            )));
+        }
     };
     let mut done = if resumed { existing } else { 0 };
-    let file = OpenOptions::new().create(true).append(resumed).write(true).truncate(!resumed).open(path);
+    let file = OpenOptions::new()
+        .create(true)
+        .append(resumed)
+        .write(true)
+        .truncate(!resumed)
+        .open(path);
     let mut file = file.map_err(Error::at(path))?;
     let mut body = response.into_body().into_reader();
     let mut buffer = vec![0; BUFFER_BYTES];
@@ -73,7 +89,10 @@ pub(crate) fn download(
         file.write_all(&buffer[..count]).map_err(Error::at(path))?;
         done += count as u64;
         if done > wheel.bytes {
-            return Err(network(format!("longer than the published {} bytes", wheel.bytes)));
+            return Err(network(format!(
+                "longer than the published {} bytes",
+                wheel.bytes
+            )));
         }
         progress(InstallProgress {
             step: InstallStep::Downloading,
@@ -94,13 +113,22 @@ pub(crate) fn download(
 /// Compares a file's length and SHA-256 with the published ones.
 ///
 /// # Errors
-/// Returns [`Error::Length`] or [`Error::Hash`] if they differ, [`Error::File`] if the file cannot be read.
-pub(crate) fn verify(wheel: &Wheel, path: &Path, progress: &mut dyn FnMut(InstallProgress<'_>)) -> Result<(), Error> {
+/// Returns [`Error::Length`] or [`Error::Hash`] if they differ, [`Error::File`] if the file cannot
+/// be read.
+pub(crate) fn verify(
+    wheel: &Wheel,
+    path: &Path,
+    progress: &mut dyn FnMut(InstallProgress<'_>),
+) -> Result<(), Error> {
     let at = Error::at(path);
     let mut file = File::open(path).map_err(&at)?;
     let found = file.metadata().map_err(&at)?.len();
     if found != wheel.bytes {
-        return Err(Error::Length { path: path.into(), found, expected: wheel.bytes });
+        return Err(Error::Length {
+            path: path.into(),
+            found,
+            expected: wheel.bytes,
+        });
     }
     let (mut hash, mut buffer, mut done) = (Sha256::new(), vec![0; BUFFER_BYTES], 0);
     loop {
@@ -117,9 +145,17 @@ pub(crate) fn verify(wheel: &Wheel, path: &Path, progress: &mut dyn FnMut(Instal
             total_bytes: wheel.bytes,
         });
     }
-    let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let found: String = hash
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     if found != wheel.sha256 {
-        return Err(Error::Hash { path: path.into(), found, expected: wheel.sha256.clone() });
+        return Err(Error::Hash {
+            path: path.into(),
+            found,
+            expected: wheel.sha256.clone(),
+        });
     }
     Ok(())
 }

@@ -28,13 +28,13 @@ pub enum InstallOutcome {
 
 /// Installs the contents of `manifest` into `folder`; does nothing if the folder is complete.
 ///
-/// Files are prepared in a sibling folder with the suffix `.part`, which is renamed to `folder` once complete. An
-/// interrupted installation keeps its downloads there, and the next one resumes them. A lock file serialises concurrent
-/// installations. `finish` may add files before the rename.
+/// Files are prepared in a sibling folder with the suffix `.part`, which is renamed to `folder`
+/// once complete. An interrupted installation keeps its downloads there, and the next one resumes
+/// them. A lock file serialises concurrent installations. `finish` may add files before the rename.
 ///
 /// # Errors
-/// Returns an [`Error`] if a wheel cannot be read, verified or unpacked, or if `finish` fails; an existing `folder` is
-/// then unchanged.
+/// Returns an [`Error`] if a wheel cannot be read, verified or unpacked, or if `finish` fails; an
+/// existing `folder` is then unchanged.
 pub fn install(
     manifest: &Manifest,
     folder: &Path,
@@ -100,7 +100,11 @@ fn local_wheel(folder: &Path, file: &str, url: &str) -> Result<PathBuf, Error> {
     if path.is_file() {
         return Ok(path);
     }
-    Err(Error::MissingWheel { folder: folder.into(), file: file.into(), url: url.into() })
+    Err(Error::MissingWheel {
+        folder: folder.into(),
+        file: file.into(),
+        url: url.into(),
+    })
 }
 
 /// Removes a folder and its contents, if it exists.

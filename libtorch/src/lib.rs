@@ -1,9 +1,10 @@
 //! Installs libtorch for the CPU from the published Python wheels.
 //!
-//! A [`Manifest`] lists the wheels, the members to extract and the files that must result; [`Manifest::published`] is
-//! the one for the libtorch version of Ondes. [`install`] downloads the wheels or takes them from a folder, verifies
-//! length and SHA-256, and unpacks them next to the target; the target gets its name only when it is complete. The
-//! command `ondes setup-torch` and the program `prepare-libtorch` of `cargo xtask setup` use this crate.
+//! A [`Manifest`] lists the wheels, the members to extract and the files that must result;
+//! [`Manifest::published`] is the one for the libtorch version of Ondes. [`install`] downloads the
+//! wheels or takes them from a folder, verifies length and SHA-256, and unpacks them next to the
+//! target; the target gets its name only when it is complete. The command `ondes setup-torch` and
+//! the program `prepare-libtorch` of `cargo xtask setup` use this crate.
 
 #![forbid(unsafe_code)]
 
@@ -107,6 +108,9 @@ pub enum Error {
 impl Error {
     /// Returns a `map_err` function that adds the path.
     fn at(path: &Path) -> impl Fn(io::Error) -> Self {
-        move |reason| Self::File { path: path.into(), reason }
+        move |reason| Self::File {
+            path: path.into(),
+            reason,
+        }
     }
 }

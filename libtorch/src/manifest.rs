@@ -15,7 +15,8 @@ pub struct Wheel {
     pub sha256: String,
     /// Length in bytes.
     pub bytes: u64,
-    /// Members to extract and their target paths, relative to the folder. Both end with `/` for a whole directory.
+    /// Members to extract and their target paths, relative to the folder. Both end with `/` for a
+    /// whole directory.
     pub members: Vec<(String, String)>,
 }
 
@@ -56,15 +57,18 @@ pub(crate) const VERSION_FILE: &str = "build-version";
 impl Manifest {
     /// Returns the manifest of libtorch [`VERSION`] for Linux on x86-64.
     ///
-    /// The torch wheel holds the CUDA build. Its CPU part needs two small CUDA libraries, which are in wheels of their
-    /// own.
+    /// The torch wheel holds the CUDA build. Its CPU part needs two small CUDA libraries, which are
+    /// in wheels of their own.
     #[must_use]
     pub fn published(contents: Contents) -> Self {
         let wheel = |path: &str, sha256: &str, bytes: u64, members: &[(&str, &str)]| Wheel {
             url: format!("{PYPI_FILES}/{path}"),
             sha256: sha256.into(),
             bytes,
-            members: members.iter().map(|(member, target)| ((*member).into(), (*target).into())).collect(),
+            members: members
+                .iter()
+                .map(|(member, target)| ((*member).into(), (*target).into()))
+                .collect(),
         };
         let mut torch = wheel(
             "8c/8b/d7be22fbec9ffee6cff31a39f8750d4b3a65d349a286cf4aec74c2375662/torch-2.11.0-cp311-cp311-manylinux_2_28_x86_64.whl",
@@ -84,7 +88,9 @@ impl Manifest {
             ("lib/libcupti.so.13".into(), Some(4_152_208)),
         ];
         if contents == Contents::Development {
-            torch.members.push(("torch/include/".into(), "include/".into()));
+            torch
+                .members
+                .push(("torch/include/".into(), "include/".into()));
             files.push(("include/torch/csrc/api/include/torch/torch.h".into(), None));
         }
         let cudart = wheel(
@@ -99,7 +105,11 @@ impl Manifest {
             10_715_597,
             &[("nvidia/cu13/lib/libcupti.so.13", "lib/libcupti.so.13")],
         );
-        Self { version: VERSION.into(), wheels: vec![torch, cudart, cupti], files }
+        Self {
+            version: VERSION.into(),
+            wheels: vec![torch, cudart, cupti],
+            files,
+        }
     }
 
     /// Returns the download size in bytes.
@@ -108,12 +118,17 @@ impl Manifest {
         self.wheels.iter().map(|wheel| wheel.bytes).sum()
     }
 
-    /// Returns the reason why a folder is not a complete installation, in one line; `None` if it is complete.
+    /// Returns the reason why a folder is not a complete installation, in one line; `None` if it is
+    /// complete.
     #[must_use]
     pub fn problem(&self, folder: &Path) -> Option<String> {
         let version = fs::read_to_string(folder.join(VERSION_FILE)).unwrap_or_default();
         if version.trim() != self.version {
-            return Some(format!("{}: no complete libtorch {}", folder.display(), self.version));
+            return Some(format!(
+                "{}: no complete libtorch {}",
+                folder.display(),
+                self.version
+            ));
         }
         self.missing_file(folder)
     }
@@ -125,7 +140,10 @@ impl Manifest {
             found == 0 || length.is_some_and(|length| length != found)
         };
         let (file, _) = self.files.iter().find(is_wrong)?;
-        Some(format!("{}: missing or of the wrong size", folder.join(file).display()))
+        Some(format!(
+            "{}: missing or of the wrong size",
+            folder.join(file).display()
+        ))
     }
 }
 
@@ -138,31 +156,79 @@ mod tests {
         for contents in [Contents::Runtime, Contents::Development] {
             let manifest = Manifest::published(contents);
             for wheel in &manifest.wheels {
-                assert!(wheel.sha256.len() == 64 && wheel.sha256.bytes().all(|digit| digit.is_ascii_hexdigit()));
-                assert!(wheel.url.starts_with("https://") && wheel.file().ends_with("x86_64.whl"), "{}", wheel.file());
+                assert!(
+                    wheel.sha256.len() == 64
+                        && wheel.sha256.bytes().all(|digit| digit.is_ascii_hexdigit())
+                );
+                assert!(
+                    wheel.url.starts_with("https://") && wheel.file().ends_with("x86_64.whl"),
+                    "{}",
+                    wheel.file()
+                );
             }
-            assert!(manifest.wheels[0].file().starts_with(&format!("torch-{VERSION}-")));
-            let targets = || manifest.wheels.iter().flat_map(|wheel| &wheel.members).map(|(_, target)| target);
+            assert!(
+                manifest.wheels[0]
+                    .file()
+                    .starts_with(&format!("torch-{VERSION}-"))
+            );
+            let targets = || {
+                manifest
+                    .wheels
+                    .iter()
+                    .flat_map(|wheel| &wheel.members)
+                    .map(|(_, target)| target)
+            };
             for (file, _) in &manifest.files {
-                let is_extracted =
-                    |target: &String| if target.ends_with('/') { file.starts_with(target) } else { file == target };
+                let is_extracted = |target: &String| {
+                    if target.ends_with('/') {
+                        file.starts_with(target)
+                    } else {
+                        file == target
+                    }
+                };
                 assert!(targets().any(is_extracted), "{file}");
             }
         }
-        assert!(Manifest::published(Contents::Runtime).wheels[0].members.len() == 3, "no headers");
+        assert!(
+            Manifest::published(Contents::Runtime).wheels[0]
+                .members
+                .len()
+                == 3,
+            "no headers"
+        );
     }
 
     #[test]
     fn a_partial_folder_is_incomplete() {
         let manifest = Manifest::published(Contents::Runtime);
         let folder = tempfile::tempdir().unwrap();
-        assert!(manifest.problem(folder.path()).unwrap().contains("no complete"));
+        assert!(
+            manifest
+                .problem(folder.path())
+                .unwrap()
+                .contains("no complete")
+        );
         fs::write(folder.path().join(VERSION_FILE), "2.10.0\n").unwrap();
-        assert!(manifest.problem(folder.path()).unwrap().contains("no complete"));
+        assert!(
+            manifest
+                .problem(folder.path())
+                .unwrap()
+                .contains("no complete")
+        );
         fs::write(folder.path().join(VERSION_FILE), "2.11.0\n").unwrap();
-        assert!(manifest.problem(folder.path()).unwrap().contains("libtorch_cpu.so"));
+        assert!(
+            manifest
+                .problem(folder.path())
+                .unwrap()
+                .contains("libtorch_cpu.so")
+        );
         fs::create_dir_all(folder.path().join("lib")).unwrap();
         fs::write(folder.path().join("lib/libtorch_cpu.so"), "short").unwrap();
-        assert!(manifest.problem(folder.path()).unwrap().contains("wrong size"));
+        assert!(
+            manifest
+                .problem(folder.path())
+                .unwrap()
+                .contains("wrong size")
+        );
     }
 }

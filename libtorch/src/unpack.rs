@@ -12,15 +12,18 @@ use crate::{Error, InstallProgress, InstallStep};
 /// Extracts [`Wheel::members`] into `folder`.
 ///
 /// # Errors
-/// Returns [`Error::Wheel`] if the wheel is damaged or lacks a member, [`Error::File`] if a file cannot be read or
-/// written.
+/// Returns [`Error::Wheel`] if the wheel is damaged or lacks a member, [`Error::File`] if a file
+/// cannot be read or written.
 pub(crate) fn unpack(
     wheel: &Wheel,
     path: &Path,
     folder: &Path,
     progress: &mut dyn FnMut(InstallProgress<'_>),
 ) -> Result<(), Error> {
-    let damaged = |reason: String| Error::Wheel { path: path.into(), reason };
+    let damaged = |reason: String| Error::Wheel {
+        path: path.into(),
+        reason,
+    };
     let file = File::open(path).map_err(Error::at(path))?;
     let mut archive = ZipArchive::new(file).map_err(|error| damaged(error.to_string()))?;
     let names: Vec<String> = archive.file_names().map(str::to_owned).collect();
@@ -29,8 +32,12 @@ pub(crate) fn unpack(
         let before = extracted.len();
         if member.ends_with('/') {
             let inside = names.iter().filter(|name| !name.ends_with('/'));
-            let inside =
-                inside.filter_map(|name| Some((name.clone(), format!("{target}{}", name.strip_prefix(member)?))));
+            let inside = inside.filter_map(|name| {
+                Some((
+                    name.clone(),
+                    format!("{target}{}", name.strip_prefix(member)?),
+                ))
+            });
             extracted.extend(inside);
         } else if names.contains(member) {
             extracted.push((member.clone(), target.clone()));
@@ -43,18 +50,27 @@ pub(crate) fn unpack(
     let mut done = 0;
     for (member, relative) in extracted {
         let relative = Path::new(&relative);
-        if !relative.components().all(|part| matches!(part, Component::Normal(_))) {
-            return Err(damaged(format!("{member}: target path is outside of the folder")));
+        if !relative
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)))
+        {
+            return Err(damaged(format!(
+                "{member}: target path is outside of the folder"
+            )));
         }
         let target = folder.join(relative);
         let at = Error::at(&target);
         fs::create_dir_all(target.parent().unwrap_or(folder)).map_err(&at)?;
-        let mut entry = archive.by_name(&member).map_err(|error| damaged(format!("{member}: {error}")))?;
+        let mut entry = archive
+            .by_name(&member)
+            .map_err(|error| damaged(format!("{member}: {error}")))?;
         let mut out = File::create(&target).map_err(&at)?;
         done += entry.compressed_size();
         let (expected, mut buffer, mut written) = (entry.size(), vec![0; 1 << 16], 0);
         loop {
-            let count = entry.read(&mut buffer).map_err(|error| damaged(format!("{member}: {error}")))?;
+            let count = entry
+                .read(&mut buffer)
+                .map_err(|error| damaged(format!("{member}: {error}")))?;
             if count == 0 {
                 break;
             }
@@ -62,7 +78,9 @@ pub(crate) fn unpack(
             written += count as u64;
         }
         if written != expected {
-            return Err(damaged(format!("{member}: {written} bytes, expected {expected}")));
+            return Err(damaged(format!(
+                "{member}: {written} bytes, expected {expected}"
+            )));
         }
         // Everything must be on disk before the folder is renamed.
         out.sync_all().map_err(&at)?;

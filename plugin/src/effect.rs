@@ -1,5 +1,5 @@
-//! **Ondes FX**: the effect. Its input is processed by effect and codec models, or plays an instrument model by pitch
-//! and loudness; so does its side-chain.
+//! **Ondes FX**: the effect. Its input is processed by effect and codec models, or plays an
+//! instrument model by pitch and loudness; so does its side-chain.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -87,9 +87,15 @@ impl Plugin for OndesFx {
         config: &BufferConfig,
         context: &mut impl ActivateContext<Self>,
     ) -> bool {
-        self.inputs = layout.main_input_channels.map_or(0, |channels| channels.get() as usize);
-        let latency = self.core.activate(config, ControlSource::AudioInput, self.inputs > 1);
-        latency.map(|samples| context.set_latency_samples(samples)).is_some()
+        self.inputs = layout
+            .main_input_channels
+            .map_or(0, |channels| channels.get() as usize);
+        let latency = self
+            .core
+            .activate(config, ControlSource::AudioInput, self.inputs > 1);
+        latency
+            .map(|samples| context.set_latency_samples(samples))
+            .is_some()
     }
 
     fn reset(&mut self) {
@@ -103,7 +109,8 @@ impl Plugin for OndesFx {
         context: &mut impl ProcessContext<Self>,
     ) -> ProcessStatus {
         // Effect and codec models always process the track.
-        let follows = self.core.parameters.follows_side_chain() && !self.core.instance.uses_audio_input();
+        let follows =
+            self.core.parameters.follows_side_chain() && !self.core.instance.uses_audio_input();
         let side_chain = aux.inputs.first().filter(|_| follows);
         let inputs = self.inputs;
         // The framework processes in place: the buffer holds the input in its first channels.
@@ -118,7 +125,8 @@ impl Plugin for OndesFx {
                 None => player.set_input(track),
             }
         };
-        self.core.process(context, ControlSource::AudioInput, feed, buffer)
+        self.core
+            .process(context, ControlSource::AudioInput, feed, buffer)
     }
 }
 

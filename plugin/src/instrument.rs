@@ -1,5 +1,5 @@
-//! **Ondes**: the instrument. Played by notes, or by pitch and loudness of its side-chain; effect and codec models
-//! process the side-chain.
+//! **Ondes**: the instrument. Played by notes, or by pitch and loudness of its side-chain; effect
+//! and codec models process the side-chain.
 
 use std::sync::Arc;
 
@@ -22,7 +22,9 @@ pub struct Ondes {
 
 impl Default for Ondes {
     fn default() -> Self {
-        Self { core: PluginCore::new(Product::Instrument) }
+        Self {
+            core: PluginCore::new(Product::Instrument),
+        }
     }
 }
 
@@ -75,9 +77,16 @@ impl Plugin for Ondes {
         config: &BufferConfig,
         context: &mut impl ActivateContext<Self>,
     ) -> bool {
-        let is_stereo = layout.aux_input_ports.first().is_some_and(|channels| channels.get() > 1);
-        let latency = self.core.activate(config, self.core.parameters.control_source(), is_stereo);
-        latency.map(|samples| context.set_latency_samples(samples)).is_some()
+        let is_stereo = layout
+            .aux_input_ports
+            .first()
+            .is_some_and(|channels| channels.get() > 1);
+        let latency = self
+            .core
+            .activate(config, self.core.parameters.control_source(), is_stereo);
+        latency
+            .map(|samples| context.set_latency_samples(samples))
+            .is_some()
     }
 
     fn reset(&mut self) {
@@ -91,7 +100,8 @@ impl Plugin for Ondes {
         context: &mut impl ProcessContext<Self>,
     ) -> ProcessStatus {
         let source = self.core.parameters.control_source();
-        let uses_side_chain = source == ControlSource::AudioInput || self.core.instance.uses_audio_input();
+        let uses_side_chain =
+            source == ControlSource::AudioInput || self.core.instance.uses_audio_input();
         let side_chain = aux.inputs.first().filter(|_| uses_side_chain);
         let feed = |player: &mut Player, _: &mut Buffer| {
             if let Some(side_chain) = side_chain {
@@ -107,6 +117,9 @@ impl ClapPlugin for Ondes {
     const CLAP_DESCRIPTION: Option<&'static str> = Some("Neural networks as instruments");
     const CLAP_MANUAL_URL: Option<&'static str> = None;
     const CLAP_SUPPORT_URL: Option<&'static str> = None;
-    const CLAP_FEATURES: &'static [ClapFeature] =
-        &[ClapFeature::Instrument, ClapFeature::Synthesizer, ClapFeature::Stereo];
+    const CLAP_FEATURES: &'static [ClapFeature] = &[
+        ClapFeature::Instrument,
+        ClapFeature::Synthesizer,
+        ClapFeature::Stereo,
+    ];
 }

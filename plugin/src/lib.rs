@@ -1,10 +1,12 @@
 //! Ondes in a DAW: two plugins in one shared object, as CLAP and, through a wrapper, as VST3.
 //!
-//! [`ondes_processor`] plays and [`ondes_ui`] shows; this crate connects them to the plugin framework and to hosts.
+//! [`ondes_processor`] plays and [`ondes_ui`] shows; this crate connects them to the plugin
+//! framework and to hosts.
 //!
-//! In reading order: [`instrument`] and [`effect`] are the framework's plugins, each around a [`plugin_core`].
-//! [`parameters`] are what hosts automate, and [`note_events`] translates notes to the engine's events. [`editor`] is
-//! the window, [`preset`] serves the host's preset browser, and [`clap`] is the entry point.
+//! In reading order: [`instrument`] and [`effect`] are the framework's plugins, each around a
+//! [`plugin_core`]. [`parameters`] are what hosts automate, and [`note_events`] translates notes to
+//! the engine's events. [`editor`] is the window, [`preset`] serves the host's preset browser, and
+//! [`clap`] is the entry point.
 
 #![deny(unsafe_code)]
 

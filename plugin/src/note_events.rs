@@ -24,7 +24,10 @@ impl SysExMessage for SysEx {
     fn from_buffer(buffer: &[u8]) -> Option<Self> {
         let mut bytes = [0; MAX_SYS_EX];
         bytes.get_mut(..buffer.len())?.copy_from_slice(buffer);
-        Some(Self { bytes, length: buffer.len() })
+        Some(Self {
+            bytes,
+            length: buffer.len(),
+        })
     }
 
     fn as_buffer(&self) -> (Self::Buffer, usize) {
@@ -42,7 +45,11 @@ pub struct NoteEventDecoder {
 
 impl Default for NoteEventDecoder {
     fn default() -> Self {
-        Self { decoder: MidiDecoder::new(), voice_ids: [(-1, 0, 0); MAX_VOICE_IDS], next: 0 }
+        Self {
+            decoder: MidiDecoder::new(),
+            voice_ids: [(-1, 0, 0); MAX_VOICE_IDS],
+            next: 0,
+        }
     }
 }
 
@@ -66,92 +73,221 @@ impl NoteEventDecoder {
         type Target = (VoiceID, Channel, Key);
         let mut express = |(voice, channel, key): Target, expression| {
             self.for_each_note(voice, channel, key, |channel, key, id| {
-                emit(EventKind::NoteExpression { channel, key, expression }.with_id(id))
+                emit(
+                    EventKind::NoteExpression {
+                        channel,
+                        key,
+                        expression,
+                    }
+                    .with_id(id),
+                )
             });
         };
         match *event {
-            NoteEvent::NoteOn { voice_id, channel, key, velocity, .. } => {
-                let (channel, Some(key)) = (channel.number().unwrap_or(0), key.number()) else { return };
+            NoteEvent::NoteOn {
+                voice_id,
+                channel,
+                key,
+                velocity,
+                ..
+            } => {
+                let (channel, Some(key)) = (channel.number().unwrap_or(0), key.number()) else {
+                    return;
+                };
                 if let Some(id) = voice_id.id() {
                     self.voice_ids[self.next] = (id, channel, key);
                     self.next = (self.next + 1) % MAX_VOICE_IDS;
                 }
-                emit(EventKind::NoteOn { channel, key, velocity }.with_id(voice_id.id()));
+                emit(
+                    EventKind::NoteOn {
+                        channel,
+                        key,
+                        velocity,
+                    }
+                    .with_id(voice_id.id()),
+                );
             }
-            NoteEvent::NoteOff { voice_id, channel, key, velocity, .. } => {
-                let Some(notes) = self.resolve(voice_id, channel, key) else { return };
+            NoteEvent::NoteOff {
+                voice_id,
+                channel,
+                key,
+                velocity,
+                ..
+            } => {
+                let Some(notes) = self.resolve(voice_id, channel, key) else {
+                    return;
+                };
                 match notes.key {
                     Some(key) => notes.channels().for_each(|channel| {
-                        emit(EventKind::NoteOff { channel, key, velocity }.with_id(notes.id));
+                        emit(
+                            EventKind::NoteOff {
+                                channel,
+                                key,
+                                velocity,
+                            }
+                            .with_id(notes.id),
+                        );
                     }),
                     None => channel_mode(notes, controller::ALL_NOTES_OFF, emit),
                 }
             }
-            NoteEvent::Choke { voice_id, channel, key, .. } => {
-                let Some(notes) = self.resolve(voice_id, channel, key) else { return };
+            NoteEvent::Choke {
+                voice_id,
+                channel,
+                key,
+                ..
+            } => {
+                let Some(notes) = self.resolve(voice_id, channel, key) else {
+                    return;
+                };
                 match notes.key {
                     Some(key) => notes.channels().for_each(|channel| {
-                        let choked = EventKind::NoteExpression { channel, key, expression: Level(CHOKED_DB) };
+                        let choked = EventKind::NoteExpression {
+                            channel,
+                            key,
+                            expression: Level(CHOKED_DB),
+                        };
                         emit(choked.with_id(notes.id));
-                        emit(EventKind::NoteOff { channel, key, velocity: 1.0 }.with_id(notes.id));
+                        emit(
+                            EventKind::NoteOff {
+                                channel,
+                                key,
+                                velocity: 1.0,
+                            }
+                            .with_id(notes.id),
+                        );
                     }),
                     None => channel_mode(notes, controller::ALL_SOUND_OFF, emit),
                 }
             }
-            NoteEvent::PolyPressure { voice_id, channel, key, pressure, .. } => {
+            NoteEvent::PolyPressure {
+                voice_id,
+                channel,
+                key,
+                pressure,
+                ..
+            } => {
                 let value = pressure;
                 self.for_each_note(voice_id, channel, key, |channel, key, id| {
-                    emit(EventKind::PolyPressure { channel, key, value }.with_id(id))
+                    emit(
+                        EventKind::PolyPressure {
+                            channel,
+                            key,
+                            value,
+                        }
+                        .with_id(id),
+                    )
                 });
             }
-            NoteEvent::PolyVolume { voice_id, channel, key, gain, .. } => {
-                let level_db = if gain > 0.0 { 20.0 * gain.log10() } else { CHOKED_DB };
+            NoteEvent::PolyVolume {
+                voice_id,
+                channel,
+                key,
+                gain,
+                ..
+            } => {
+                let level_db = if gain > 0.0 {
+                    20.0 * gain.log10()
+                } else {
+                    CHOKED_DB
+                };
                 express((voice_id, channel, key), Level(level_db));
             }
-            NoteEvent::PolyExpression { voice_id, channel, key, expression, .. } => {
+            NoteEvent::PolyExpression {
+                voice_id,
+                channel,
+                key,
+                expression,
+                ..
+            } => {
                 express((voice_id, channel, key), Expression(expression));
             }
-            NoteEvent::PolyTuning { voice_id, channel, key, tuning, .. } => {
+            NoteEvent::PolyTuning {
+                voice_id,
+                channel,
+                key,
+                tuning,
+                ..
+            } => {
                 express((voice_id, channel, key), Tuning(tuning));
             }
-            NoteEvent::PolyVibrato { voice_id, channel, key, vibrato, .. } => {
+            NoteEvent::PolyVibrato {
+                voice_id,
+                channel,
+                key,
+                vibrato,
+                ..
+            } => {
                 express((voice_id, channel, key), Vibrato(vibrato));
             }
-            NoteEvent::PolyBrightness { voice_id, channel, key, brightness, .. } => {
+            NoteEvent::PolyBrightness {
+                voice_id,
+                channel,
+                key,
+                brightness,
+                ..
+            } => {
                 express((voice_id, channel, key), Timbre(brightness));
             }
             NoteEvent::MidiSysEx { ref message, .. } => {
-                self.decoder.decode_bytes(&message.bytes[..message.length]).into_iter().for_each(emit);
+                self.decoder
+                    .decode_bytes(&message.bytes[..message.length])
+                    .into_iter()
+                    .for_each(emit);
             }
-            NoteEvent::MidiChannelPressure { .. } | NoteEvent::MidiPitchBend { .. } | NoteEvent::MidiCC { .. } => {
+            NoteEvent::MidiChannelPressure { .. }
+            | NoteEvent::MidiPitchBend { .. }
+            | NoteEvent::MidiCC { .. } => {
                 if let Some(MidiResult::Basic(bytes)) = event.as_midi() {
-                    let length = if matches!(event, NoteEvent::MidiChannelPressure { .. }) { 2 } else { 3 };
-                    self.decoder.decode_bytes(&bytes[..length]).into_iter().for_each(emit);
+                    let length = if matches!(event, NoteEvent::MidiChannelPressure { .. }) {
+                        2
+                    } else {
+                        3
+                    };
+                    self.decoder
+                        .decode_bytes(&bytes[..length])
+                        .into_iter()
+                        .for_each(emit);
                 }
             }
             _ => {}
         }
     }
 
-    /// Resolves voice id, channel and key; `None` if the id is that of no known note, and channel and key do not say
-    /// which.
+    /// Resolves voice id, channel and key; `None` if the id is that of no known note, and channel
+    /// and key do not say which.
     fn resolve(&self, voice: VoiceID, channel: Channel, key: Key) -> Option<Addressed> {
         let (channel, key, id) = (channel.number(), key.number(), voice.id());
         let Some(id) = id.filter(|_| channel.is_none() || key.is_none()) else {
             return Some(Addressed { channel, key, id });
         };
-        let newest_first =
-            (1..=MAX_VOICE_IDS).map(|age| self.voice_ids[(self.next + MAX_VOICE_IDS - age) % MAX_VOICE_IDS]);
+        let newest_first = (1..=MAX_VOICE_IDS)
+            .map(|age| self.voice_ids[(self.next + MAX_VOICE_IDS - age) % MAX_VOICE_IDS]);
         let (_, known_channel, known_key) = { newest_first }.find(|(known, ..)| *known == id)?;
         let (channel, key) = (channel.or(Some(known_channel)), key.or(Some(known_key)));
-        Some(Addressed { channel, key, id: Some(id) })
+        Some(Addressed {
+            channel,
+            key,
+            id: Some(id),
+        })
     }
 
-    /// Calls `apply` with channel, key and id of each addressed note; does nothing if all keys are addressed.
-    fn for_each_note(&self, voice: VoiceID, channel: Channel, key: Key, mut apply: impl FnMut(u8, u8, Option<i32>)) {
-        let Some(notes) = self.resolve(voice, channel, key) else { return };
+    /// Calls `apply` with channel, key and id of each addressed note; does nothing if all keys are
+    /// addressed.
+    fn for_each_note(
+        &self,
+        voice: VoiceID,
+        channel: Channel,
+        key: Key,
+        mut apply: impl FnMut(u8, u8, Option<i32>),
+    ) {
+        let Some(notes) = self.resolve(voice, channel, key) else {
+            return;
+        };
         if let Some(key) = notes.key {
-            notes.channels().for_each(|channel| apply(channel, key, notes.id));
+            notes
+                .channels()
+                .for_each(|channel| apply(channel, key, notes.id));
         }
     }
 }
@@ -164,7 +300,13 @@ impl Addressed {
 
 /// Emits a channel mode message on all addressed channels.
 fn channel_mode(notes: Addressed, number: u8, mut emit: impl FnMut(EventKind)) {
-    notes.channels().for_each(|channel| emit(EventKind::Controller { channel, number, value: 0.0 }));
+    notes.channels().for_each(|channel| {
+        emit(EventKind::Controller {
+            channel,
+            number,
+            value: 0.0,
+        })
+    });
 }
 
 #[cfg(test)]
@@ -183,15 +325,64 @@ mod tests {
     fn a_voice_id_resolves_to_its_note() {
         let mut notes = NoteEventDecoder::default();
         let (voice_id, channel, key) = (VoiceID::ID(7), Channel::Number(3), Key::Number(60));
-        decode(&mut notes, NoteEvent::NoteOn { timing: 0, voice_id, channel, key, velocity: 0.5 });
+        decode(
+            &mut notes,
+            NoteEvent::NoteOn {
+                timing: 0,
+                voice_id,
+                channel,
+                key,
+                velocity: 0.5,
+            },
+        );
         let (channel, key) = (Channel::Wildcard, Key::Wildcard);
-        let emitted = decode(&mut notes, NoteEvent::PolyTuning { timing: 0, voice_id, channel, key, tuning: 2.0 });
+        let emitted = decode(
+            &mut notes,
+            NoteEvent::PolyTuning {
+                timing: 0,
+                voice_id,
+                channel,
+                key,
+                tuning: 2.0,
+            },
+        );
         let change = NoteChange::Expression(NoteExpression::Tuning(2.0));
-        assert_eq!(emitted, [EventKind::Note { id: 7, channel: 3, key: 60, change }]);
-        let unknown = NoteEvent::NoteOff { timing: 0, voice_id: VoiceID::ID(8), channel, key, velocity: 0.5 };
+        assert_eq!(
+            emitted,
+            [EventKind::Note {
+                id: 7,
+                channel: 3,
+                key: 60,
+                change
+            }]
+        );
+        let unknown = NoteEvent::NoteOff {
+            timing: 0,
+            voice_id: VoiceID::ID(8),
+            channel,
+            key,
+            velocity: 0.5,
+        };
         assert!(decode(&mut notes, unknown).is_empty(), "other notes go on");
-        let emitted = decode(&mut notes, NoteEvent::NoteOff { timing: 0, voice_id, channel, key, velocity: 0.5 });
-        assert_eq!(emitted, [EventKind::Note { id: 7, channel: 3, key: 60, change: NoteChange::Off(0.5) }]);
+        let emitted = decode(
+            &mut notes,
+            NoteEvent::NoteOff {
+                timing: 0,
+                voice_id,
+                channel,
+                key,
+                velocity: 0.5,
+            },
+        );
+        assert_eq!(
+            emitted,
+            [EventKind::Note {
+                id: 7,
+                channel: 3,
+                key: 60,
+                change: NoteChange::Off(0.5)
+            }]
+        );
     }
 
     #[test]
@@ -200,12 +391,45 @@ mod tests {
         let (channel, key) = (Channel::Number(3), Key::Number(60));
         for id in [1, 2] {
             let voice_id = VoiceID::ID(id);
-            let emitted = decode(&mut notes, NoteEvent::NoteOn { timing: 0, voice_id, channel, key, velocity: 0.5 });
-            assert_eq!(emitted, [EventKind::Note { id, channel: 3, key: 60, change: NoteChange::On(0.5) }]);
+            let emitted = decode(
+                &mut notes,
+                NoteEvent::NoteOn {
+                    timing: 0,
+                    voice_id,
+                    channel,
+                    key,
+                    velocity: 0.5,
+                },
+            );
+            assert_eq!(
+                emitted,
+                [EventKind::Note {
+                    id,
+                    channel: 3,
+                    key: 60,
+                    change: NoteChange::On(0.5)
+                }]
+            );
         }
         let voice_id = VoiceID::Wildcard;
-        let emitted = decode(&mut notes, NoteEvent::NoteOff { timing: 0, voice_id, channel, key, velocity: 0.5 });
-        assert_eq!(emitted, [EventKind::NoteOff { channel: 3, key: 60, velocity: 0.5 }]);
+        let emitted = decode(
+            &mut notes,
+            NoteEvent::NoteOff {
+                timing: 0,
+                voice_id,
+                channel,
+                key,
+                velocity: 0.5,
+            },
+        );
+        assert_eq!(
+            emitted,
+            [EventKind::NoteOff {
+                channel: 3,
+                key: 60,
+                velocity: 0.5
+            }]
+        );
     }
 
     #[test]
@@ -220,24 +444,98 @@ mod tests {
     #[test]
     fn pitch_bend_uses_the_received_range() {
         let mut notes = NoteEventDecoder::default();
-        let bend = NoteEvent::MidiPitchBend { timing: 0, channel: 2, value: 0.0 };
-        assert_eq!(decode(&mut notes, bend.clone()), [EventKind::Bend { channel: 2, semitones: -2.0 }]);
+        let bend = NoteEvent::MidiPitchBend {
+            timing: 0,
+            channel: 2,
+            value: 0.0,
+        };
+        assert_eq!(
+            decode(&mut notes, bend.clone()),
+            [EventKind::Bend {
+                channel: 2,
+                semitones: -2.0
+            }]
+        );
         for (cc, value) in [(101, 0.0), (100, 0.0), (6, 12.0 / 127.0)] {
-            decode(&mut notes, NoteEvent::MidiCC { timing: 0, channel: 2, cc, value });
+            decode(
+                &mut notes,
+                NoteEvent::MidiCC {
+                    timing: 0,
+                    channel: 2,
+                    cc,
+                    value,
+                },
+            );
         }
-        assert_eq!(decode(&mut notes, bend), [EventKind::Bend { channel: 2, semitones: -12.0 }]);
-        let rest = NoteEvent::MidiPitchBend { timing: 0, channel: 2, value: 8192.0 / 16383.0 };
-        assert_eq!(decode(&mut notes, rest), [EventKind::Bend { channel: 2, semitones: 0.0 }]);
+        assert_eq!(
+            decode(&mut notes, bend),
+            [EventKind::Bend {
+                channel: 2,
+                semitones: -12.0
+            }]
+        );
+        let rest = NoteEvent::MidiPitchBend {
+            timing: 0,
+            channel: 2,
+            value: 8192.0 / 16383.0,
+        };
+        assert_eq!(
+            decode(&mut notes, rest),
+            [EventKind::Bend {
+                channel: 2,
+                semitones: 0.0
+            }]
+        );
     }
 
     #[test]
     fn pedal_pressure_and_choke_are_decoded() {
         let mut notes = NoteEventDecoder::default();
-        let pedal = decode(&mut notes, NoteEvent::MidiCC { timing: 0, channel: 1, cc: 64, value: 1.0 });
-        assert_eq!(pedal, [EventKind::Controller { channel: 1, number: controller::SUSTAIN, value: 1.0 }]);
-        let pressure = decode(&mut notes, NoteEvent::MidiChannelPressure { timing: 0, channel: 4, pressure: 1.0 });
-        assert_eq!(pressure, [EventKind::Pressure { channel: 4, value: 1.0 }]);
+        let pedal = decode(
+            &mut notes,
+            NoteEvent::MidiCC {
+                timing: 0,
+                channel: 1,
+                cc: 64,
+                value: 1.0,
+            },
+        );
+        assert_eq!(
+            pedal,
+            [EventKind::Controller {
+                channel: 1,
+                number: controller::SUSTAIN,
+                value: 1.0
+            }]
+        );
+        let pressure = decode(
+            &mut notes,
+            NoteEvent::MidiChannelPressure {
+                timing: 0,
+                channel: 4,
+                pressure: 1.0,
+            },
+        );
+        assert_eq!(
+            pressure,
+            [EventKind::Pressure {
+                channel: 4,
+                value: 1.0
+            }]
+        );
         let (voice_id, channel, key) = (VoiceID::Wildcard, Channel::Wildcard, Key::Wildcard);
-        assert_eq!(decode(&mut notes, NoteEvent::Choke { timing: 0, voice_id, channel, key }).len(), 16);
+        assert_eq!(
+            decode(
+                &mut notes,
+                NoteEvent::Choke {
+                    timing: 0,
+                    voice_id,
+                    channel,
+                    key
+                }
+            )
+            .len(),
+            16
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! The host's parameters, created from the processor's parameter table.
 //!
-//! A row of [`PARAMETERS`] is all that a parameter needs: [`HostParameters`] builds a framework parameter for each row
-//! and implements the framework's `Params` by hand. Hosts identify parameters by a hash of the row's id.
+//! A row of [`PARAMETERS`] is all that a parameter needs: [`HostParameters`] builds a framework
+//! parameter for each row and implements the framework's `Params` by hand. Hosts identify
+//! parameters by a hash of the row's id.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,19 +12,33 @@ use nice_plug::prelude::*;
 use ondes_processor::choice::{Choices, source_value};
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::parameter::{
-    BYPASS, DRIVER, GLIDE, INPUT_GAIN, KnobCurve, MIX, MODE, OUTPUT_GAIN, PANIC, PARAMETERS, Parameter, ParameterId,
-    ParameterKind, SOURCE, TRANSPOSE, TUNE, VOICES, all,
+    BYPASS, DRIVER, GLIDE, INPUT_GAIN, KnobCurve, MIX, MODE, OUTPUT_GAIN, PANIC, PARAMETERS,
+    Parameter, ParameterId, ParameterKind, SOURCE, TRANSPOSE, TUNE, VOICES, all,
 };
 use ondes_processor::parameter_source::ParameterSource;
 use ondes_processor::player_parameters::PlayerParameters;
 use ondes_processor::product::Product;
 
-/// Key of the saved state's field that holds the instance's state, which is everything but the parameters.
+/// Key of the saved state's field that holds the instance's state, which is everything but the
+/// parameters.
 pub(crate) const STATE_KEY: &str = "ondes";
 
-/// Parameters that hosts list first. All others follow in the table's order, so that a new row is appended.
-const FIRST_IN_HOST: [ParameterId; 12] =
-    [BYPASS, INPUT_GAIN, OUTPUT_GAIN, MIX, TRANSPOSE, TUNE, MODE, GLIDE, VOICES, PANIC, DRIVER, SOURCE];
+/// Parameters that hosts list first. All others follow in the table's order, so that a new row is
+/// appended.
+const FIRST_IN_HOST: [ParameterId; 12] = [
+    BYPASS,
+    INPUT_GAIN,
+    OUTPUT_GAIN,
+    MIX,
+    TRANSPOSE,
+    TUNE,
+    MODE,
+    GLIDE,
+    VOICES,
+    PANIC,
+    DRIVER,
+    SOURCE,
+];
 
 /// The parameters of one instance, and its saved state.
 pub struct HostParameters {
@@ -36,8 +51,13 @@ impl HostParameters {
     /// Creates all parameters at their defaults.
     #[must_use]
     pub fn new(instance: &Arc<InstanceHandle>) -> Self {
-        let parameters = all().map(|(id, parameter)| create(id, parameter, instance.product)).collect();
-        Self { instance: instance.clone(), parameters }
+        let parameters = all()
+            .map(|(id, parameter)| create(id, parameter, instance.product))
+            .collect();
+        Self {
+            instance: instance.clone(),
+            parameters,
+        }
     }
 
     /// Returns the parameter with that number.
@@ -49,9 +69,22 @@ impl HostParameters {
 // SAFETY: the pointers lead to boxed parameters, which this struct owns and never replaces.
 unsafe impl Params for HostParameters {
     fn param_map(&self) -> Vec<(String, ParamPtr, String)> {
-        let rest = all().map(|(id, _)| id).filter(|id| !FIRST_IN_HOST.contains(id));
-        let in_order = FIRST_IN_HOST.into_iter().chain(rest).map(|id| id.0 as usize);
-        in_order.map(|index| (PARAMETERS[index].id.into(), self.parameters[index].ptr(), String::new())).collect()
+        let rest = all()
+            .map(|(id, _)| id)
+            .filter(|id| !FIRST_IN_HOST.contains(id));
+        let in_order = FIRST_IN_HOST
+            .into_iter()
+            .chain(rest)
+            .map(|id| id.0 as usize);
+        in_order
+            .map(|index| {
+                (
+                    PARAMETERS[index].id.into(),
+                    self.parameters[index].ptr(),
+                    String::new(),
+                )
+            })
+            .collect()
     }
 
     fn serialize_fields(&self) -> BTreeMap<String, String> {
@@ -65,7 +98,9 @@ unsafe impl Params for HostParameters {
     }
 
     fn deserialize_fields(&self, serialized: &BTreeMap<String, String>) {
-        let Some(state) = serialized.get(STATE_KEY) else { return };
+        let Some(state) = serialized.get(STATE_KEY) else {
+            return;
+        };
         match deserialize_field(state) {
             Ok(state) => self.instance.restore_state(state),
             Err(error) => nice_error!("the saved state cannot be read: {error}"),
@@ -173,14 +208,18 @@ impl<const INDEX: usize> TableValue for Choice<INDEX> {
     }
 }
 
-/// Index into the choices of the table's row `INDEX`. The framework takes names and ids of choices from a type.
+/// Index into the choices of the table's row `INDEX`. The framework takes names and ids of choices
+/// from a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Choice<const INDEX: usize>(usize);
 
 impl<const INDEX: usize> Choice<INDEX> {
     /// The row's choices; empty for other rows and beyond the table.
     const CHOICES: Choices = {
-        let none = Choices { ids: &[], names: &[] };
+        let none = Choices {
+            ids: &[],
+            names: &[],
+        };
         if INDEX < PARAMETERS.len() {
             match PARAMETERS[INDEX].kind {
                 ParameterKind::Choice(choices) => choices,
@@ -206,13 +245,22 @@ impl<const INDEX: usize> Enum for Choice<INDEX> {
     }
 
     fn from_index(index: usize) -> Self {
-        Self(if index < Self::CHOICES.ids.len() { index } else { 0 })
+        Self(if index < Self::CHOICES.ids.len() {
+            index
+        } else {
+            0
+        })
     }
 }
 
-/// Creates the framework's parameter for a row of the table. The framework only stores values: names, texts and
-/// properties for hosts come from [`params_extension`](crate::clap::params_extension).
-fn create(id: ParameterId, parameter: &'static Parameter, product: Product) -> Box<dyn HostParameter> {
+/// Creates the framework's parameter for a row of the table. The framework only stores values:
+/// names, texts and properties for hosts come from
+/// [`params_extension`](crate::clap::params_extension).
+fn create(
+    id: ParameterId,
+    parameter: &'static Parameter,
+    product: Product,
+) -> Box<dyn HostParameter> {
     match parameter.kind {
         ParameterKind::Float { .. } => Box::new(create_float(parameter)),
         ParameterKind::Integer { .. } => Box::new(create_int(parameter)),
@@ -224,9 +272,14 @@ fn create(id: ParameterId, parameter: &'static Parameter, product: Product) -> B
 fn create_float(parameter: &'static Parameter) -> FloatParam {
     let [min, max] = parameter.range();
     let range = match parameter.kind {
-        ParameterKind::Float { curve: KnobCurve::Skewed(bend), .. } => {
-            FloatRange::Skewed { min, max, factor: FloatRange::skew_factor(bend) }
-        }
+        ParameterKind::Float {
+            curve: KnobCurve::Skewed(bend),
+            ..
+        } => FloatRange::Skewed {
+            min,
+            max,
+            factor: FloatRange::skew_factor(bend),
+        },
         _ => FloatRange::Linear { min, max },
     };
     FloatParam::new(parameter.label, parameter.default(), range)
@@ -234,7 +287,11 @@ fn create_float(parameter: &'static Parameter) -> FloatParam {
 
 fn create_int(parameter: &'static Parameter) -> IntParam {
     let [min, max] = parameter.range().map(|end| end as i32);
-    IntParam::new(parameter.label, parameter.default() as i32, IntRange::Linear { min, max })
+    IntParam::new(
+        parameter.label,
+        parameter.default() as i32,
+        IntRange::Linear { min, max },
+    )
 }
 
 type CreateChoice = fn(ParameterId, &'static Parameter, Product) -> Box<dyn HostParameter>;
@@ -244,20 +301,31 @@ fn create_choice<const INDEX: usize>(
     parameter: &'static Parameter,
     product: Product,
 ) -> Box<dyn HostParameter> {
-    let default = if id == SOURCE { source_value(product.source()) } else { parameter.default() };
-    Box::new(EnumParam::new(parameter.label, Choice::<INDEX>(default as usize)))
+    let default = if id == SOURCE {
+        source_value(product.source())
+    } else {
+        parameter.default()
+    };
+    Box::new(EnumParam::new(
+        parameter.label,
+        Choice::<INDEX>(default as usize),
+    ))
 }
 
 macro_rules! create_choice_of_each {
     ($($index:literal)*) => { [$(create_choice::<$index>),*] };
 }
 
-/// One constructor per row, since a choice's type holds its row's index. Longer than the table, so that it can grow.
+/// One constructor per row, since a choice's type holds its row's index. Longer than the table, so
+/// that it can grow.
 const CREATE_CHOICE: [CreateChoice; 64] = create_choice_of_each!(
     0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
     32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63
 );
-const _: () = assert!(PARAMETERS.len() <= CREATE_CHOICE.len(), "extend CREATE_CHOICE");
+const _: () = assert!(
+    PARAMETERS.len() <= CREATE_CHOICE.len(),
+    "extend CREATE_CHOICE"
+);
 
 #[cfg(test)]
 mod tests {
@@ -275,7 +343,10 @@ mod tests {
 
     impl<'a> FrameworkParameter<'a> {
         fn new(owner: &'a HostParameters, id: ParameterId) -> Self {
-            Self { ptr: owner.get(id).unwrap().ptr(), _owner: owner }
+            Self {
+                ptr: owner.get(id).unwrap().ptr(),
+                _owner: owner,
+            }
         }
 
         fn default_position(&self) -> f32 {
@@ -301,14 +372,32 @@ mod tests {
         for (id, parameter) in all() {
             let framework = FrameworkParameter::new(&parameters, id);
             let name = parameter.id;
-            assert!(parameters.param_map().iter().any(|(id, ptr, _)| id == name && *ptr == framework.ptr), "{name}");
+            assert!(
+                parameters
+                    .param_map()
+                    .iter()
+                    .any(|(id, ptr, _)| id == name && *ptr == framework.ptr),
+                "{name}"
+            );
             assert_eq!(parameters.value(id), Some(parameter.default()), "{name}");
-            assert_eq!(parameters.normalized(id), Some(framework.default_position()), "{name}");
+            assert_eq!(
+                parameters.normalized(id),
+                Some(framework.default_position()),
+                "{name}"
+            );
             assert_eq!(framework.steps(), parameter.steps(), "{name}");
             // The framework's preview of a switch is the position itself.
-            let positions = if parameter.kind == ParameterKind::Switch { 0 } else { 1_000 };
+            let positions = if parameter.kind == ParameterKind::Switch {
+                0
+            } else {
+                1_000
+            };
             for position in (0..=positions).map(|step| step as f32 / 1_000.0) {
-                assert_eq!(framework.value_at(position), parameter.denormalize(position), "{name} {position}");
+                assert_eq!(
+                    framework.value_at(position),
+                    parameter.denormalize(position),
+                    "{name} {position}"
+                );
             }
         }
         assert!(parameters.get(ParameterId(99)).is_none());
@@ -317,7 +406,10 @@ mod tests {
     /// Hosts without ids of their own number the parameters in this order.
     #[test]
     fn the_order_in_hosts_is_stable() {
-        let ids = parameters(Product::Instrument).param_map().into_iter().map(|(id, ..)| id);
+        let ids = parameters(Product::Instrument)
+            .param_map()
+            .into_iter()
+            .map(|(id, ..)| id);
         let first: Vec<String> = ids.take(FIRST_IN_HOST.len() + 1).collect();
         let expected = "bypass input_gain output_gain mix transpose tune mode glide voices panic driver source macro1";
         assert_eq!(first.join(" "), expected);

@@ -39,8 +39,8 @@ pub struct PluginCore {
     oversampling: usize,
     /// A restart was requested since the activation.
     restart_requested: bool,
-    /// Configuration in which the model needed the worker. It keeps the worker's default latency, because every new
-    /// measurement would give another latency and request another restart.
+    /// Configuration in which the model needed the worker. It keeps the worker's default latency,
+    /// because every new measurement would give another latency and request another restart.
     worker_configuration: Option<Configuration>,
 }
 
@@ -80,10 +80,16 @@ impl PluginCore {
         }
     }
 
-    /// Prepares playback; `has_stereo_input` says that the input has two channels. Returns the latency in host samples;
-    /// `None` if the engine refuses the host's block size, or after a panic, which is a bug. At a sample rate that the
-    /// engine refuses, which the status then tells, the input passes unchanged.
-    pub fn activate(&mut self, config: &BufferConfig, source: ControlSource, has_stereo_input: bool) -> Option<u32> {
+    /// Prepares playback; `has_stereo_input` says that the input has two channels. Returns the
+    /// latency in host samples; `None` if the engine refuses the host's block size, or after a
+    /// panic, which is a bug. At a sample rate that the engine refuses, which the status then
+    /// tells, the input passes unchanged.
+    pub fn activate(
+        &mut self,
+        config: &BufferConfig,
+        source: ControlSource,
+        has_stereo_input: bool,
+    ) -> Option<u32> {
         (self.player, self.passes_through) = (None, false);
         contain(|| self.start(config, source, has_stereo_input)).unwrap_or_else(|reason| {
             self.instance.report_playback_failure(reason);
@@ -91,10 +97,19 @@ impl PluginCore {
         })
     }
 
-    fn start(&mut self, config: &BufferConfig, source: ControlSource, has_stereo_input: bool) -> Option<u32> {
+    fn start(
+        &mut self,
+        config: &BufferConfig,
+        source: ControlSource,
+        has_stereo_input: bool,
+    ) -> Option<u32> {
         let sample_rate = config.sample_rate.round() as u32;
-        let setup = Setup { sample_rate, max_block: config.max_buffer_size as usize };
-        (self.driver, self.source, self.restart_requested) = (self.parameters.driver(), source, false);
+        let setup = Setup {
+            sample_rate,
+            max_block: config.max_buffer_size as usize,
+        };
+        (self.driver, self.source, self.restart_requested) =
+            (self.parameters.driver(), source, false);
         self.instance.retry_missing_model();
         self.instance.set_source(source);
         self.instance.set_stereo_input(has_stereo_input);
@@ -105,10 +120,23 @@ impl PluginCore {
         let size = self.parameters.size();
         let channels = self.parameters.input_channels();
         let (driver, oversampling) = (self.driver, self.oversampling);
-        let configuration = Configuration { setup, driver, source, oversampling, size, channels, has_stereo_input };
-        let driver = if matches!(self.driver, Driver::Worker { .. }) || self.worker_configuration == Some(configuration)
+        let configuration = Configuration {
+            setup,
+            driver,
+            source,
+            oversampling,
+            size,
+            channels,
+            has_stereo_input,
+        };
+        let driver = if matches!(self.driver, Driver::Worker { .. })
+            || self.worker_configuration == Some(configuration)
         {
-            Driver::Worker { latency: Some(setup.max_block + (WORKER_LATENCY_S * f64::from(sample_rate)) as usize) }
+            Driver::Worker {
+                latency: Some(
+                    setup.max_block + (WORKER_LATENCY_S * f64::from(sample_rate)) as usize,
+                ),
+            }
         } else {
             self.driver
         };
@@ -124,11 +152,19 @@ impl PluginCore {
             }
             Err(SetupError::Block(_)) => return None,
         };
-        if session_controller.health().is_some_and(|health| health.driven != Driven::Inline) {
+        if session_controller
+            .health()
+            .is_some_and(|health| health.driven != Driven::Inline)
+        {
             self.worker_configuration = Some(configuration);
         }
         self.notes = NoteEventDecoder::default();
-        let player = Player::new(session, self.instance.clone(), setup, &self.parameters.player_parameters());
+        let player = Player::new(
+            session,
+            self.instance.clone(),
+            setup,
+            &self.parameters.player_parameters(),
+        );
         self.instance.sleep_state.set(tail_samples(&player), false);
         let latency = player.latency_samples() as u32;
         self.player = Some(player);
@@ -143,8 +179,8 @@ impl PluginCore {
         }
     }
 
-    /// Plays a block. `feed_input` passes the input to the player before `output` is filled. A panic, which is a bug,
-    /// silences the plugin; its window says so.
+    /// Plays a block. `feed_input` passes the input to the player before `output` is filled. A
+    /// panic, which is a bug, silences the plugin; its window says so.
     pub fn process<P>(
         &mut self,
         context: &mut impl ProcessContext<P>,
@@ -156,12 +192,17 @@ impl PluginCore {
         P: Plugin<SysExMessage = SysEx>,
     {
         let Some(player) = &mut self.player else {
-            return if self.passes_through { ProcessStatus::Normal } else { ProcessStatus::Error("not active") };
+            return if self.passes_through {
+                ProcessStatus::Normal
+            } else {
+                ProcessStatus::Error("not active")
+            };
         };
         player.contain(|player| {
             let parameters = self.parameters.player_parameters();
             player.begin_block(&parameters);
-            self.notes.set_settings(&parameters.midi, |kind| player.handle_event(0, kind));
+            self.notes
+                .set_settings(&parameters.midi, |kind| player.handle_event(0, kind));
             if let Some(transport) = engine_transport(context.transport()) {
                 player.set_transport(transport);
             }
@@ -170,14 +211,18 @@ impl PluginCore {
                 // With audio as control source, notes are ignored.
                 if self.source == ControlSource::Notes {
                     let offset = (event.timing() as usize).min(last);
-                    self.notes.decode(&event, |kind| player.handle_event(offset, kind));
+                    self.notes
+                        .decode(&event, |kind| player.handle_event(offset, kind));
                 }
             }
             feed_input(player, output);
             player.process(output.as_slice());
         });
         if player.has_failed() {
-            output.as_slice().iter_mut().for_each(|channel| channel.fill(0.0));
+            output
+                .as_slice()
+                .iter_mut()
+                .for_each(|channel| channel.fill(0.0));
             return ProcessStatus::Normal;
         }
         let changed = player.latency_changed()
@@ -188,9 +233,12 @@ impl PluginCore {
             context.request_restart();
         }
         let (size, quality) = (self.parameters.size(), self.parameters.quality());
-        self.instance.request_variant(size, quality, self.parameters.input_channels());
+        self.instance
+            .request_variant(size, quality, self.parameters.input_channels());
         let tail = tail_samples(player);
-        self.instance.sleep_state.set(tail, player.is_silent() && !changed);
+        self.instance
+            .sleep_state
+            .set(tail, player.is_silent() && !changed);
         ProcessStatus::Tail(tail)
     }
 }
@@ -201,7 +249,13 @@ fn tail_samples(player: &Player) -> u32 {
 }
 
 /// Converts the host's transport; `None` without tempo or position.
-fn engine_transport(transport: &nice_plug::prelude::Transport) -> Option<ondes_engine::pipeline::Transport> {
+fn engine_transport(
+    transport: &nice_plug::prelude::Transport,
+) -> Option<ondes_engine::pipeline::Transport> {
     let (tempo, position) = (transport.tempo? as f32, transport.pos_beats()?);
-    Some(ondes_engine::pipeline::Transport { tempo, position, playing: transport.playing })
+    Some(ondes_engine::pipeline::Transport {
+        tempo,
+        position,
+        playing: transport.playing,
+    })
 }

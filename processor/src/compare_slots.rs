@@ -53,8 +53,8 @@ impl CompareSlots {
         self.slots().1[slot as usize] = Some(sound);
     }
 
-    /// Activates a slot and stores `current` in the slot that was active. Returns the sound to apply; `None` if the
-    /// slot is empty, so that it becomes a copy, or was active already.
+    /// Activates a slot and stores `current` in the slot that was active. Returns the sound to
+    /// apply; `None` if the slot is empty, so that it becomes a copy, or was active already.
     pub fn recall(&self, slot: CompareSlot, current: SoundSnapshot) -> Option<SoundSnapshot> {
         let mut slots = self.slots();
         let previous = std::mem::replace(&mut slots.0, slot);

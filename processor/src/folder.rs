@@ -10,9 +10,9 @@ pub const MAX_DEPTH: usize = 8;
 /// Most files and folders that are looked at below one of the user's folders.
 pub const MAX_ENTRIES: usize = 50_000;
 
-/// Lists the regular files in a folder and below it that `is_wanted` accepts, sorted by path. Links are followed, each
-/// folder is read once, and those whose name begins with a dot are left out, as are files that begin with `._`, which
-/// macOS puts beside others on foreign disks.
+/// Lists the regular files in a folder and below it that `is_wanted` accepts, sorted by path. Links
+/// are followed, each folder is read once, and those whose name begins with a dot are left out, as
+/// are files that begin with `._`, which macOS puts beside others on foreign disks.
 #[must_use]
 pub fn files(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut read = HashSet::new();
@@ -21,14 +21,26 @@ pub fn files(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
         match (entry.file_type().is_dir(), entry.depth()) {
             (true, depth) => {
                 (depth == 0 || !name.starts_with(b"."))
-                    && entry.path().canonicalize().is_ok_and(|path| read.insert(path))
+                    && entry
+                        .path()
+                        .canonicalize()
+                        .is_ok_and(|path| read.insert(path))
             }
             (false, _) => !name.starts_with(b"._"),
         }
     };
-    let walk = WalkDir::new(folder).follow_links(true).max_depth(MAX_DEPTH).sort_by_file_name();
-    let entries = walk.into_iter().filter_entry(is_searched).take(MAX_ENTRIES).filter_map(Result::ok);
-    let paths = entries.filter(|entry| entry.file_type().is_file()).map(DirEntry::into_path);
+    let walk = WalkDir::new(folder)
+        .follow_links(true)
+        .max_depth(MAX_DEPTH)
+        .sort_by_file_name();
+    let entries = walk
+        .into_iter()
+        .filter_entry(is_searched)
+        .take(MAX_ENTRIES)
+        .filter_map(Result::ok);
+    let paths = entries
+        .filter(|entry| entry.file_type().is_file())
+        .map(DirEntry::into_path);
     let mut paths: Vec<PathBuf> = paths.filter(|path| is_wanted(path)).collect();
     paths.sort();
     paths
@@ -44,12 +56,24 @@ mod tests {
         let at = |path: &str| folder.path().join(path);
         let deep = format!("{}deep.nam", "f/".repeat(MAX_DEPTH - 1));
         let too_deep = format!("{}deeper.nam", "f/".repeat(MAX_DEPTH));
-        for path in ["b.nam", "a/c.nam", "a/._c.nam", ".git/d.nam", "a/text.txt", "folder.nam/e.nam", &deep, &too_deep]
-        {
+        for path in [
+            "b.nam",
+            "a/c.nam",
+            "a/._c.nam",
+            ".git/d.nam",
+            "a/text.txt",
+            "folder.nam/e.nam",
+            &deep,
+            &too_deep,
+        ] {
             std::fs::create_dir_all(at(path).parent().unwrap()).unwrap();
             std::fs::write(at(path), "").unwrap();
         }
-        let listed = |folder: &Path| files(folder, |path| path.extension().is_some_and(|end| end == "nam"));
+        let listed = |folder: &Path| {
+            files(folder, |path| {
+                path.extension().is_some_and(|end| end == "nam")
+            })
+        };
         let found = ["a/c.nam", "b.nam", &deep, "folder.nam/e.nam"].map(at);
         assert_eq!(listed(folder.path()), found);
         assert_eq!(listed(&at("nowhere")), Vec::<PathBuf>::new());

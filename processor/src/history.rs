@@ -1,5 +1,5 @@
-//! History of what the user changed in the window, for undo and redo. It outlives the window, but not the project: a
-//! loaded state clears it.
+//! History of what the user changed in the window, for undo and redo. It outlives the window, but
+//! not the project: a loaded state clears it.
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -18,7 +18,8 @@ use crate::snapshot::{SelectionSnapshot, SoundSnapshot};
 pub const STEPS: usize = 200;
 /// Number of steps kept that hold models, which may be large.
 pub const MODEL_STEPS: usize = 32;
-/// Changes of the same settings within this time are one step, such as those of a repeated arrow key.
+/// Changes of the same settings within this time are one step, such as those of a repeated arrow
+/// key.
 const PAUSE: Duration = Duration::from_millis(700);
 
 /// A value before and after a change.
@@ -30,7 +31,8 @@ pub struct Change<T> {
     pub after: T,
 }
 
-/// Active slot and both sounds, as in [`CompareSlots::get`](crate::compare_slots::CompareSlots::get).
+/// Active slot and both sounds, as in
+/// [`CompareSlots::get`](crate::compare_slots::CompareSlots::get).
 pub type Slots = (CompareSlot, [Option<SoundSnapshot>; 2]);
 
 /// Setting outside the instance, such as of the app's mixer, with its value.
@@ -67,7 +69,8 @@ pub struct Step {
 }
 
 impl Step {
-    /// Returns whether a later step turns the same knobs, or changes the same setting outside the instance.
+    /// Returns whether a later step turns the same knobs, or changes the same setting outside the
+    /// instance.
     fn is_continued_by(&self, later: &Self) -> bool {
         let same = |(one, other): (&Edit, &Edit)| match (one, other) {
             (Edit::Knob(one, _), Edit::Knob(other, _)) => one == other,
@@ -79,7 +82,9 @@ impl Step {
     }
 
     fn holds_models(&self) -> bool {
-        self.edits.iter().any(|edit| matches!(edit, Edit::Selection(_) | Edit::Slots(_)))
+        self.edits
+            .iter()
+            .any(|edit| matches!(edit, Edit::Selection(_) | Edit::Slots(_)))
     }
 }
 
@@ -98,13 +103,21 @@ struct Steps {
 }
 
 impl History {
-    /// Adds a step that was made at `now`. Steps that were undone can no longer be redone. A step that changes the same
-    /// knobs, or the same setting outside the instance, shortly after the previous one becomes part of it.
+    /// Adds a step that was made at `now`. Steps that were undone can no longer be redone. A step
+    /// that changes the same knobs, or the same setting outside the instance, shortly after the
+    /// previous one becomes part of it.
     pub fn push(&self, step: Step, now: Instant) {
         let mut steps = self.steps();
         steps.redo.clear();
-        let soon = steps.changed.replace(now).is_some_and(|then| now.duration_since(then) < PAUSE);
-        match steps.undo.back_mut().filter(|last| soon && last.is_continued_by(&step)) {
+        let soon = steps
+            .changed
+            .replace(now)
+            .is_some_and(|then| now.duration_since(then) < PAUSE);
+        match steps
+            .undo
+            .back_mut()
+            .filter(|last| soon && last.is_continued_by(&step))
+        {
             Some(last) => {
                 for (edit, later) in last.edits.iter_mut().zip(step.edits) {
                     match (edit, later) {
@@ -122,7 +135,8 @@ impl History {
         }
     }
 
-    /// Returns the last step, whose changes the caller undoes in reverse order; it can then be redone.
+    /// Returns the last step, whose changes the caller undoes in reverse order; it can then be
+    /// redone.
     pub fn undo(&self) -> Option<Step> {
         let mut steps = self.steps();
         steps.changed = None;
@@ -151,10 +165,14 @@ impl History {
     pub fn clear(&self) {
         let mut steps = self.steps();
         let cleared = steps.cleared + 1;
-        *steps = Steps { cleared, ..Steps::default() };
+        *steps = Steps {
+            cleared,
+            ..Steps::default()
+        };
     }
 
-    /// Returns how often the history was cleared: changes that began before belong to another project.
+    /// Returns how often the history was cleared: changes that began before belong to another
+    /// project.
     #[must_use]
     pub fn cleared(&self) -> u64 {
         self.steps().cleared
@@ -172,7 +190,10 @@ mod tests {
     use crate::product::Product;
 
     fn turn(label: &str, id: u32, before: f32, after: f32) -> Step {
-        Step { label: label.into(), edits: vec![Edit::Knob(ParameterId(id), Change { before, after })] }
+        Step {
+            label: label.into(),
+            edits: vec![Edit::Knob(ParameterId(id), Change { before, after })],
+        }
     }
 
     fn change(step: Option<Step>) -> (String, f32, f32) {
@@ -192,7 +213,10 @@ mod tests {
         history.push(turn("Room", 2, 0.1, 0.2), now);
         assert_eq!(history.labels(), [Some("Room".to_owned()), None]);
         assert_eq!(change(history.undo()), ("Room".into(), 0.1, 0.2));
-        assert_eq!(history.labels(), [Some("Attack".to_owned()), Some("Room".to_owned())]);
+        assert_eq!(
+            history.labels(),
+            [Some("Attack".to_owned()), Some("Room".to_owned())]
+        );
         assert_eq!(change(history.undo()), ("Attack".into(), 0.5, 0.7));
         assert!(history.undo().is_none());
         assert_eq!(change(history.redo()), ("Attack".into(), 0.5, 0.7));
@@ -223,17 +247,29 @@ mod tests {
     fn a_setting_outside_that_is_dragged_is_one_step() {
         let (history, then) = (History::default(), Instant::now());
         let step = |label: &str, before: i32, after: i32| {
-            let change = Change { before: Arc::new(before) as OutsideSetting, after: Arc::new(after) as _ };
-            Step { label: label.into(), edits: vec![Edit::Outside(change)] }
+            let change = Change {
+                before: Arc::new(before) as OutsideSetting,
+                after: Arc::new(after) as _,
+            };
+            Step {
+                label: label.into(),
+                edits: vec![Edit::Outside(change)],
+            }
         };
         history.push(step("Fader 1", 0, -1), then);
         history.push(step("Fader 1", -1, -2), then);
         history.push(step("Fader 2", 0, -3), then);
         let undone = || {
             let step = history.undo()?;
-            let Edit::Outside(change) = &step.edits[0] else { panic!("another edit") };
+            let Edit::Outside(change) = &step.edits[0] else {
+                panic!("another edit")
+            };
             let value = |setting: &OutsideSetting| *setting.downcast_ref::<i32>().unwrap();
-            Some((step.label.clone(), value(&change.before), value(&change.after)))
+            Some((
+                step.label.clone(),
+                value(&change.before),
+                value(&change.after),
+            ))
         };
         assert_eq!(undone(), Some(("Fader 2".into(), 0, -3)));
         assert_eq!(undone(), Some(("Fader 1".into(), 0, -2)));
@@ -254,8 +290,17 @@ mod tests {
         assert_eq!(count(), STEPS);
         let selection = InstanceHandle::new(Product::Effect, || ()).saved_selection();
         for _ in 0..MODEL_STEPS + 3 {
-            let change = Change { before: selection.clone(), after: selection.clone() };
-            history.push(Step { label: "Model".into(), edits: vec![Edit::Selection(change.into())] }, now);
+            let change = Change {
+                before: selection.clone(),
+                after: selection.clone(),
+            };
+            history.push(
+                Step {
+                    label: "Model".into(),
+                    edits: vec![Edit::Selection(change.into())],
+                },
+                now,
+            );
         }
         assert_eq!(count(), MODEL_STEPS);
     }

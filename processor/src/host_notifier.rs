@@ -1,4 +1,5 @@
-//! Changes that a host has to hear of on its main thread: the project has to be saved, or parameters have other names.
+//! Changes that a host has to hear of on its main thread: the project has to be saved, or
+//! parameters have other names.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
@@ -8,8 +9,8 @@ use ondes_engine::sync::lock;
 /// Asks the host for a call on its main thread.
 type RequestCall = Box<dyn Fn() + Send>;
 
-/// Changes of one instance since its host was last notified. A host learns of changed parameters from the framework; they
-/// are noted here for hosts that do not ask for them.
+/// Changes of one instance since its host was last notified. A host learns of changed parameters
+/// from the framework; they are noted here for hosts that do not ask for them.
 #[derive(Default)]
 pub struct HostNotifier {
     state_changed: AtomicBool,
@@ -20,7 +21,8 @@ pub struct HostNotifier {
 }
 
 impl HostNotifier {
-    /// Notes that what a project saves has changed, other than by the host. Not for the audio thread.
+    /// Notes that what a project saves has changed, other than by the host. Not for the audio
+    /// thread.
     pub fn mark_state_changed(&self) {
         self.mark(&self.state_changed);
     }
@@ -40,28 +42,32 @@ impl HostNotifier {
         self.mark(&self.values_applied);
     }
 
-    /// Returns whether [`mark_state_changed`](Self::mark_state_changed) was called since the last time.
+    /// Returns whether [`mark_state_changed`](Self::mark_state_changed) was called since the last
+    /// time.
     pub fn take_state_changed(&self) -> bool {
         self.state_changed.swap(false, Relaxed)
     }
 
-    /// Returns whether [`mark_names_changed`](Self::mark_names_changed) was called since the last time.
+    /// Returns whether [`mark_names_changed`](Self::mark_names_changed) was called since the last
+    /// time.
     pub fn take_names_changed(&self) -> bool {
         self.names_changed.swap(false, Relaxed)
     }
 
-    /// Returns whether [`mark_values_changed`](Self::mark_values_changed) was called since the last time.
+    /// Returns whether [`mark_values_changed`](Self::mark_values_changed) was called since the last
+    /// time.
     pub fn take_values_changed(&self) -> bool {
         self.values_changed.swap(false, Relaxed)
     }
 
-    /// Returns whether [`mark_values_applied`](Self::mark_values_applied) was called since the last time.
+    /// Returns whether [`mark_values_applied`](Self::mark_values_applied) was called since the last
+    /// time.
     pub fn take_values_applied(&self) -> bool {
         self.values_applied.swap(false, Relaxed)
     }
 
-    /// Sets the function that asks the host for a call on its main thread, or removes it. It may be called on any
-    /// thread but the audio thread.
+    /// Sets the function that asks the host for a call on its main thread, or removes it. It may be
+    /// called on any thread but the audio thread.
     pub fn set_request_call(&self, request: Option<RequestCall>) {
         *self.request_call() = request;
     }
@@ -90,7 +96,10 @@ mod tests {
     fn a_host_is_asked_once_for_each_kind_of_change() {
         let (notifier, calls) = (HostNotifier::default(), Arc::new(AtomicUsize::new(0)));
         notifier.mark_state_changed();
-        assert!(notifier.take_state_changed() && !notifier.take_state_changed(), "also without a host");
+        assert!(
+            notifier.take_state_changed() && !notifier.take_state_changed(),
+            "also without a host"
+        );
         let counted = calls.clone();
         notifier.set_request_call(Some(Box::new(move || {
             counted.fetch_add(1, Relaxed);
@@ -99,7 +108,11 @@ mod tests {
         notifier.mark_state_changed();
         notifier.mark_names_changed();
         assert_eq!(calls.load(Relaxed), 2);
-        assert!(notifier.take_state_changed() && notifier.take_names_changed() && !notifier.take_names_changed());
+        assert!(
+            notifier.take_state_changed()
+                && notifier.take_names_changed()
+                && !notifier.take_names_changed()
+        );
         notifier.mark_names_changed();
         assert_eq!(calls.load(Relaxed), 3);
         notifier.set_request_call(None);

@@ -34,7 +34,11 @@ pub struct BundledModel {
 
 impl BundledModel {
     const fn new(name: &'static str, bytes: &'static [u8]) -> Self {
-        Self { name, bytes, read: OnceLock::new() }
+        Self {
+            name,
+            bytes,
+            read: OnceLock::new(),
+        }
     }
 
     /// Returns the model that a new instance of a product plays.
@@ -43,13 +47,18 @@ impl BundledModel {
     /// Panics if there is no model of that name, which a test excludes.
     #[must_use]
     pub fn initial(product: Product) -> &'static Self {
-        BUNDLED.iter().find(|bundled| bundled.name == product.initial_model()).expect("the initial model is bundled")
+        BUNDLED
+            .iter()
+            .find(|bundled| bundled.name == product.initial_model())
+            .expect("the initial model is bundled")
     }
 
     /// Finds a bundled model by its name, whose case does not matter.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
-        BUNDLED.iter().find(|bundled| bundled.name.eq_ignore_ascii_case(name.trim()))
+        BUNDLED
+            .iter()
+            .find(|bundled| bundled.name.eq_ignore_ascii_case(name.trim()))
     }
 
     /// Returns the size of the model file in bytes.
@@ -69,23 +78,41 @@ impl BundledModel {
     }
 }
 
-/// The bundled models in the order of lists: instruments from recordings, synthetic ones, captures, codecs, generators. A new
-/// instance loads its product's [`Product::initial_model`].
+/// The bundled models in the order of lists: instruments from recordings, synthetic ones, captures,
+/// codecs, generators. A new instance loads its product's [`Product::initial_model`].
 pub static BUNDLED: [BundledModel; 17] = [
     BundledModel::new("Violin", include_bytes!("../../assets/models/violin.ondes")),
-    BundledModel::new("Saxophone", include_bytes!("../../assets/models/saxophone.ondes")),
+    BundledModel::new(
+        "Saxophone",
+        include_bytes!("../../assets/models/saxophone.ondes"),
+    ),
     BundledModel::new("Cello", include_bytes!("../../assets/models/cello.ondes")),
-    BundledModel::new("Clarinet", include_bytes!("../../assets/models/clarinet.ondes")),
-    BundledModel::new("Trumpet", include_bytes!("../../assets/models/trumpet.ondes")),
+    BundledModel::new(
+        "Clarinet",
+        include_bytes!("../../assets/models/clarinet.ondes"),
+    ),
+    BundledModel::new(
+        "Trumpet",
+        include_bytes!("../../assets/models/trumpet.ondes"),
+    ),
     BundledModel::new("Flute", include_bytes!("../../assets/models/flute.ondes")),
     BundledModel::new("Voice", include_bytes!("../../assets/models/voice.ondes")),
     BundledModel::new("Bowed", include_bytes!("../../assets/models/bowed.ondes")),
-    BundledModel::new("Plucked", include_bytes!("../../assets/models/plucked.ondes")),
+    BundledModel::new(
+        "Plucked",
+        include_bytes!("../../assets/models/plucked.ondes"),
+    ),
     BundledModel::new("Wind", include_bytes!("../../assets/models/wind.ondes")),
-    BundledModel::new("Overdrive", include_bytes!("../../assets/models/overdrive.ondes")),
+    BundledModel::new(
+        "Overdrive",
+        include_bytes!("../../assets/models/overdrive.ondes"),
+    ),
     BundledModel::new("Triode", include_bytes!("../../assets/models/triode.ondes")),
     BundledModel::new("Fuzz", include_bytes!("../../assets/models/fuzz.ondes")),
-    BundledModel::new("Strings", include_bytes!("../../assets/models/strings.ondes")),
+    BundledModel::new(
+        "Strings",
+        include_bytes!("../../assets/models/strings.ondes"),
+    ),
     BundledModel::new("Winds", include_bytes!("../../assets/models/winds.ondes")),
     BundledModel::new("Voices", include_bytes!("../../assets/models/voices.ondes")),
     BundledModel::new("Drums", include_bytes!("../../assets/models/drums.ondes")),
@@ -95,9 +122,11 @@ pub static BUNDLED: [BundledModel; 17] = [
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileReference {
-    /// Identity of the content, hexadecimal: of a model [`Model::base_hash`], which neither names nor variants change, of
-    /// a cabinet [`ImpulseFile::hash`](ondes_engine::chain::ImpulseFile::hash). Empty for whatever is at the path, or, if
-    /// there is no path, for what is bundled under the name, in whichever version this program has.
+    /// Identity of the content, hexadecimal: of a model [`Model::base_hash`], which neither names
+    /// nor variants change, of a cabinet
+    /// [`ImpulseFile::hash`](ondes_engine::chain::ImpulseFile::hash). Empty for whatever is at the
+    /// path, or, if there is no path, for what is bundled under the name, in whichever version this
+    /// program has.
     pub hash: String,
     /// Name to show; case does not matter in those of bundled models.
     pub name: String,
@@ -114,22 +143,30 @@ impl FileReference {
     #[must_use]
     pub fn to(model: &Model, path: Option<PathBuf>) -> Self {
         let name = model.header().card.name.clone();
-        Self { hash: model.base_hash().into(), name, path, embedded: None }
+        Self {
+            hash: model.base_hash().into(),
+            name,
+            path,
+            embedded: None,
+        }
     }
 
-    /// Returns whether the reference means this model, with any variants. Older projects store a hash of the whole file.
+    /// Returns whether the reference means this model, with any variants. Older projects store a
+    /// hash of the whole file.
     #[must_use]
     pub fn matches(&self, model: &Model) -> bool {
         model.is_known_as(&self.hash, &self.name)
     }
 
-    /// Finds the model: at its path, among the bundled models, in the user's folders, or embedded in the project. A
-    /// bundled model that has been retrained since is replaced by its newer version, which
-    /// [`FileReference::replacement_notice`] reports. A TorchScript program runs only if the user has allowed it
-    /// ([`trust`]); the reference is no consent, even if it knows the hash.
+    /// Finds the model: at its path, among the bundled models, in the user's folders, or embedded
+    /// in the project. A bundled model that has been retrained since is replaced by its newer
+    /// version, which [`FileReference::replacement_notice`] reports. A TorchScript program runs
+    /// only if the user has allowed it ([`trust`]); the reference is no consent, even if it knows
+    /// the hash.
     ///
     /// # Errors
-    /// Returns [`MissingFile`] with the places that were searched, or with the program that may not run.
+    /// Returns [`MissingFile`] with the places that were searched, or with the program that may not
+    /// run.
     pub fn find(&self) -> Result<FoundModel, MissingFile> {
         if self.hash.is_empty() {
             return self.find_unidentified();
@@ -139,13 +176,22 @@ impl FileReference {
             match open_if(path, |hash| hash == self.hash && trust::may_run(hash)) {
                 Ok(model) if self.matches(&model) => return Ok((model, Some(path.clone()))),
                 Err(LoadError::Untrusted(program)) if program.hash == self.hash => {
-                    return Err(MissingFile { program: Some(program), ..MissingFile::new(&self.name, Vec::new()) });
+                    return Err(MissingFile {
+                        program: Some(program),
+                        ..MissingFile::new(&self.name, Vec::new())
+                    });
                 }
-                Ok(_) | Err(LoadError::Untrusted(_)) => searched.push(format!("{}: another model", path.display())),
+                Ok(_) | Err(LoadError::Untrusted(_)) => {
+                    searched.push(format!("{}: another model", path.display()))
+                }
                 Err(LoadError::Failed(reason)) => searched.push(reason),
             }
         }
-        if let Some(model) = BUNDLED.iter().map(BundledModel::model).find(|model| self.matches(model)) {
+        if let Some(model) = BUNDLED
+            .iter()
+            .map(BundledModel::model)
+            .find(|model| self.matches(model))
+        {
             return Ok((model, None));
         }
         let folders = folders();
@@ -159,7 +205,9 @@ impl FileReference {
         // A reference with a path means the user's own file, whatever its name.
         let successor = BundledModel::named(&self.name).filter(|_| self.path.is_none());
         let missing = || MissingFile::new(&self.name, searched);
-        successor.map(|bundled| (bundled.model(), None)).ok_or_else(missing)
+        successor
+            .map(|bundled| (bundled.model(), None))
+            .ok_or_else(missing)
     }
 
     /// Finds a model of which only the path or the name is known, as in files that people write.
@@ -169,42 +217,68 @@ impl FileReference {
             let named = BundledModel::named(&self.name).map(|bundled| (bundled.model(), None));
             return named.ok_or_else(|| missing("the bundled models".into()));
         };
-        open(path).map(|model| (model, Some(path.clone()))).map_err(|error| match error {
-            LoadError::Untrusted(program) => {
-                MissingFile { program: Some(program), ..MissingFile::new(&self.shown_name(), Vec::new()) }
-            }
-            LoadError::Failed(reason) => missing(reason),
-        })
+        open(path)
+            .map(|model| (model, Some(path.clone())))
+            .map_err(|error| match error {
+                LoadError::Untrusted(program) => MissingFile {
+                    program: Some(program),
+                    ..MissingFile::new(&self.shown_name(), Vec::new())
+                },
+                LoadError::Failed(reason) => missing(reason),
+            })
     }
 
     /// Returns the name to show, by default that of the file.
     pub(crate) fn shown_name(&self) -> String {
-        let stem = self.path.as_deref().and_then(Path::file_stem).filter(|_| self.name.is_empty());
-        stem.map_or_else(|| self.name.clone(), |stem| stem.to_string_lossy().into_owned())
+        let stem = self
+            .path
+            .as_deref()
+            .and_then(Path::file_stem)
+            .filter(|_| self.name.is_empty());
+        stem.map_or_else(
+            || self.name.clone(),
+            |stem| stem.to_string_lossy().into_owned(),
+        )
     }
 
     /// Finds the model in the user's folders, by its identity.
     fn find_in(&self, folders: &[PathBuf]) -> Option<FoundModel> {
         let paths: Vec<PathBuf> = folders.iter().flat_map(|folder| files(folder)).collect();
         let read = |path: &PathBuf| Some((file::read(path).ok()?.into(), Some(path.clone())));
-        let known = paths.iter().find(|path| summary(path).is_some_and(|summary| summary.is_known_as(&self.hash)));
+        let known = paths
+            .iter()
+            .find(|path| summary(path).is_some_and(|summary| summary.is_known_as(&self.hash)));
         if let Some(found) = known.and_then(read) {
             return Some(found);
         }
-        // Earlier versions took a file without a name of its own for another one when it was renamed.
-        let unnamed = paths.iter().filter(|path| summary(path).is_some_and(|summary| summary.unnamed));
-        unnamed.filter_map(read).find(|(model, _): &FoundModel| self.matches(model))
+        // Earlier versions took a file without a name of its own for another one when it was
+        // renamed.
+        let unnamed = paths
+            .iter()
+            .filter(|path| summary(path).is_some_and(|summary| summary.unnamed));
+        unnamed
+            .filter_map(read)
+            .find(|(model, _): &FoundModel| self.matches(model))
     }
 
-    /// Returns a notice for the user if `found` is a newer version of the bundled model that was saved.
+    /// Returns a notice for the user if `found` is a newer version of the bundled model that was
+    /// saved.
     #[must_use]
     pub fn replacement_notice(&self, found: &Model) -> Option<String> {
         let other = !self.hash.is_empty() && !self.matches(found);
-        other.then(|| format!("“{}” was trained anew since this was saved: it may sound different", self.name))
+        other.then(|| {
+            format!(
+                "“{}” was trained anew since this was saved: it may sound different",
+                self.name
+            )
+        })
     }
 
     fn decode_embedded(&self) -> Option<Model> {
-        let text = self.embedded.as_ref().filter(|text| text.len() / 4 * 3 <= LARGEST_EMBEDDED + 3)?;
+        let text = self
+            .embedded
+            .as_ref()
+            .filter(|text| text.len() / 4 * 3 <= LARGEST_EMBEDDED + 3)?;
         let model = file::parse(&BASE64_STANDARD.decode(text).ok()?).ok()?;
         self.matches(&model).then_some(model)
     }
@@ -224,7 +298,11 @@ pub struct UntrustedProgram {
 
 impl fmt::Display for UntrustedProgram {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{}: a TorchScript program, which you have not allowed to run", self.path.display())
+        write!(
+            to,
+            "{}: a TorchScript program, which you have not allowed to run",
+            self.path.display()
+        )
     }
 }
 
@@ -243,13 +321,21 @@ impl MissingFile {
     /// Creates the report of a file that was not found.
     #[must_use]
     pub fn new(name: &str, searched: Vec<String>) -> Self {
-        Self { name: name.to_owned(), searched, program: None }
+        Self {
+            name: name.to_owned(),
+            searched,
+            program: None,
+        }
     }
 
     /// Describes the missing file in one line; `kind` says what it is.
     #[must_use]
     pub fn describe(&self, kind: &str) -> String {
-        format!("the {kind} {:?} is missing; searched: {}", self.name, self.searched.join("; "))
+        format!(
+            "the {kind} {:?} is missing; searched: {}",
+            self.name,
+            self.searched.join("; ")
+        )
     }
 }
 
@@ -282,7 +368,10 @@ impl fmt::Display for LoadError {
 
 impl From<MissingFile> for LoadError {
     fn from(missing: MissingFile) -> Self {
-        missing.program.clone().map_or_else(|| Self::Failed(missing.to_string()), Self::Untrusted)
+        missing
+            .program
+            .clone()
+            .map_or_else(|| Self::Failed(missing.to_string()), Self::Untrusted)
     }
 }
 
@@ -292,7 +381,8 @@ impl From<String> for LoadError {
     }
 }
 
-/// Opens a model file of any format. A TorchScript program runs only if the user has allowed it ([`trust`]).
+/// Opens a model file of any format. A TorchScript program runs only if the user has allowed it
+/// ([`trust`]).
 ///
 /// # Errors
 /// Returns [`LoadError`] if the file is not a valid model, or a program that may not run.
@@ -308,7 +398,10 @@ pub fn program(path: &Path) -> Result<UntrustedProgram, LoadError> {
     match open_if(path, |_| false) {
         Err(LoadError::Untrusted(program)) => Ok(program),
         Err(error) => Err(error),
-        Ok(_) => Err(LoadError::Failed(format!("{}: not a TorchScript program", path.display()))),
+        Ok(_) => Err(LoadError::Failed(format!(
+            "{}: not a TorchScript program",
+            path.display()
+        ))),
     }
 }
 
@@ -317,17 +410,22 @@ fn open_if(path: &Path, may_run: impl FnOnce(&str) -> bool) -> Result<Arc<Model>
     let mut refused = None;
     let opened = torch::open_if(path, |hash| {
         let runs = may_run(hash);
-        refused = (!runs).then(|| UntrustedProgram { path: path.to_owned(), hash: hash.to_owned() });
+        refused = (!runs).then(|| UntrustedProgram {
+            path: path.to_owned(),
+            hash: hash.to_owned(),
+        });
         runs
     });
     match refused {
         Some(program) => Err(LoadError::Untrusted(program)),
-        None => opened.map(|opened| opened.model.into()).map_err(|error| error.to_string().into()),
+        None => opened
+            .map(|opened| opened.model.into())
+            .map_err(|error| error.to_string().into()),
     }
 }
 
-/// Returns whether a model may be embedded in a project: its weights are small enough, and it is no TorchScript
-/// program, which would run code wherever the project is opened.
+/// Returns whether a model may be embedded in a project: its weights are small enough, and it is no
+/// TorchScript program, which would run code wherever the project is opened.
 #[must_use]
 pub fn is_embeddable(model: &Model) -> bool {
     model.program().is_none() && size_of::<f32>() * model.parameters() < LARGEST_EMBEDDED
@@ -336,7 +434,9 @@ pub fn is_embeddable(model: &Model) -> bool {
 /// Encodes a model's file in Base64; `None` if it is larger than [`LARGEST_EMBEDDED`].
 #[must_use]
 pub fn to_base64(model: &Model) -> Option<String> {
-    let bytes = file::serialize(model).ok().filter(|bytes| bytes.len() <= LARGEST_EMBEDDED)?;
+    let bytes = file::serialize(model)
+        .ok()
+        .filter(|bytes| bytes.len() <= LARGEST_EMBEDDED)?;
     Some(BASE64_STANDARD.encode(bytes))
 }
 
@@ -346,14 +446,21 @@ pub fn folders() -> Vec<PathBuf> {
     if let Some(named) = std::env::var_os(FOLDERS) {
         return std::env::split_paths(&named).collect();
     }
-    dirs::data_dir().map(|data| data.join("ondes").join("models")).into_iter().collect()
+    dirs::data_dir()
+        .map(|data| data.join("ondes").join("models"))
+        .into_iter()
+        .collect()
 }
 
-/// Lists the files in a folder and its subfolders ([`folder::files`]) whose extension may be a model's. Not every `.json` or `.nam` file is a
-/// model; [`summary`] tells.
+/// Lists the files in a folder and its subfolders ([`folder::files`]) whose extension may be a
+/// model's. Not every `.json` or `.nam` file is a model; [`summary`] tells.
 #[must_use]
 pub fn files(folder: &Path) -> Vec<PathBuf> {
-    let is_known = |end: &OsStr| file::EXTENSIONS.iter().any(|known| end.eq_ignore_ascii_case(known));
+    let is_known = |end: &OsStr| {
+        file::EXTENSIONS
+            .iter()
+            .any(|known| end.eq_ignore_ascii_case(known))
+    };
     folder::files(folder, |path| path.extension().is_some_and(is_known))
 }
 
@@ -397,11 +504,14 @@ impl ModelSummary {
 
     /// Returns whether a saved hash means this model.
     fn is_known_as(&self, hash: &str) -> bool {
-        self.hash == hash || self.base_hash == hash || self.former_hashes.iter().any(|former| former == hash)
+        self.hash == hash
+            || self.base_hash == hash
+            || self.former_hashes.iter().any(|former| former == hash)
     }
 }
 
-/// Returns the summary of a model file; `None` if it cannot be read. Results are cached until the file changes.
+/// Returns the summary of a model file; `None` if it cannot be read. Results are cached until the
+/// file changes.
 #[must_use]
 pub fn summary(path: &Path) -> Option<Arc<ModelSummary>> {
     static KNOWN: LazyLock<Mutex<HashMap<PathBuf, StampedSummary>>> = LazyLock::new(Mutex::default);

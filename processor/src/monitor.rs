@@ -1,8 +1,9 @@
-//! Meters, latest samples and sounding notes, written by the audio thread and shown in a window. Lock-free on both
-//! sides.
+//! Meters, latest samples and sounding notes, written by the audio thread and shown in a window.
+//! Lock-free on both sides.
 
 use std::sync::atomic::{
-    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed,
+    Ordering::Release,
 };
 
 use crossbeam_queue::ArrayQueue;
@@ -45,9 +46,11 @@ pub struct Monitor {
 /// Meters and latest samples of the input or the output.
 struct SignalMonitor {
     channels: AtomicUsize,
-    /// Largest sample since the last read, as bits of `f32`, which sort like the numbers as none is negative.
+    /// Largest sample since the last read, as bits of `f32`, which sort like the numbers as none is
+    /// negative.
     peaks: [AtomicU32; CHANNELS],
-    /// Energy since the last read, as bits of `f32` in the upper half, and the number of samples in the lower half.
+    /// Energy since the last read, as bits of `f32` in the upper half, and the number of samples in
+    /// the lower half.
     energies: [AtomicU64; CHANNELS],
     /// Latest samples, averaged over the channels, as bits of `f32`.
     ring: Box<[AtomicU32]>,
@@ -65,8 +68,8 @@ impl Default for SignalMonitor {
 }
 
 impl Monitor {
-    /// Creates a monitor. `wake` wakes a window that sleeps because nothing sounds; the audio thread calls it, so it
-    /// must be wait-free.
+    /// Creates a monitor. `wake` wakes a window that sleeps because nothing sounds; the audio
+    /// thread calls it, so it must be wait-free.
     #[must_use]
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
@@ -115,7 +118,10 @@ impl Monitor {
             EventKind::NoteOn { key, velocity, .. } => self.note(key, velocity.max(0.0)),
             EventKind::NoteOff { key, .. } => self.note(key, 0.0),
             EventKind::SystemReset
-            | EventKind::Controller { number: controller::ALL_NOTES_OFF.. | controller::ALL_SOUND_OFF, .. } => {
+            | EventKind::Controller {
+                number: controller::ALL_NOTES_OFF.. | controller::ALL_SOUND_OFF,
+                ..
+            } => {
                 self.clear_notes();
             }
             _ => {}
@@ -136,7 +142,10 @@ impl Monitor {
         }
         let recorded = self.recorded.load(Relaxed);
         let frames = output.first().map_or(0, |channel| channel.len());
-        let peak = self.input.record(recorded, frames, input).max(self.output.record(recorded, frames, output));
+        let peak = self
+            .input
+            .record(recorded, frames, input)
+            .max(self.output.record(recorded, frames, output));
         self.recorded.store(recorded.wrapping_add(frames), Release);
         // A window that is awake repaints by itself.
         if peak > f32::from_bits(self.wakes_above.load(Relaxed)) {
@@ -152,7 +161,9 @@ impl SignalMonitor {
         let channels = &channels[..channels.len().min(CHANNELS)];
         self.channels.store(channels.len(), Relaxed);
         let mut largest = 0.0_f32;
-        for (channel, (highest, energy)) in channels.iter().zip(self.peaks.iter().zip(&self.energies)) {
+        for (channel, (highest, energy)) in
+            channels.iter().zip(self.peaks.iter().zip(&self.energies))
+        {
             let samples = channel.as_ref();
             let top = peak(samples);
             highest.fetch_max(top.to_bits(), Relaxed);
@@ -166,8 +177,12 @@ impl SignalMonitor {
         }
         let share = 1.0 / channels.len().max(1) as f32;
         for frame in 0..frames {
-            let sum: f32 = channels.iter().filter_map(|channel| channel.as_ref().get(frame)).sum();
-            self.ring[recorded.wrapping_add(frame) % HISTORY].store((share * sum).to_bits(), Relaxed);
+            let sum: f32 = channels
+                .iter()
+                .filter_map(|channel| channel.as_ref().get(frame))
+                .sum();
+            self.ring[recorded.wrapping_add(frame) % HISTORY]
+                .store((share * sum).to_bits(), Relaxed);
         }
         largest
     }
@@ -176,10 +191,19 @@ impl SignalMonitor {
         let one = |(peak, energy): (&AtomicU32, &AtomicU64)| {
             let (sum, count) = unpack(energy.swap(0, Relaxed));
             let peak_db = amplitude_to_db(f32::from_bits(peak.swap(0, Relaxed)));
-            MeterLevel { peak_db, rms_db: 10.0 * (sum / count.max(1) as f32).log10() }
+            MeterLevel {
+                peak_db,
+                rms_db: 10.0 * (sum / count.max(1) as f32).log10(),
+            }
         };
         levels.clear();
-        levels.extend(self.peaks.iter().zip(&self.energies).take(self.channels.load(Relaxed)).map(one));
+        levels.extend(
+            self.peaks
+                .iter()
+                .zip(&self.energies)
+                .take(self.channels.load(Relaxed))
+                .map(one),
+        );
     }
 
     fn wave(&self, recorded: usize, wave: &mut [f32]) {
@@ -242,7 +266,10 @@ impl Monitor {
     /// Returns keys and velocities of the sounding notes.
     pub fn notes(&self) -> impl Iterator<Item = (u8, f32)> {
         let velocity = |note: &AtomicU32| f32::from_bits(note.load(Relaxed));
-        (0..).zip(&self.notes).map(move |(key, note)| (key, velocity(note))).filter(|(_, velocity)| *velocity > 0.0)
+        (0..)
+            .zip(&self.notes)
+            .map(move |(key, note)| (key, velocity(note)))
+            .filter(|(_, velocity)| *velocity > 0.0)
     }
 
     /// Reads the levels of input and output since the last call.
@@ -278,13 +305,19 @@ mod tests {
         let (mut input, mut output) = (Vec::new(), Vec::new());
         monitor.levels([&mut input, &mut output]);
         assert_eq!((input.len(), output.len()), (2, 1));
-        assert!((input[0].peak_db + 6.02).abs() < 0.01 && (input[1].rms_db + 12.04).abs() < 0.01, "{input:?}");
+        assert!(
+            (input[0].peak_db + 6.02).abs() < 0.01 && (input[1].rms_db + 12.04).abs() < 0.01,
+            "{input:?}"
+        );
         monitor.levels([&mut input, &mut output]);
         assert_eq!(input[0].peak_db, f32::NEG_INFINITY);
         let mut waves = [[0.0; 256]; 2];
         let [first, second] = &mut waves;
         monitor.waves([first, second]);
-        assert_eq!((waves[0][63], waves[0][64], waves[1][255]), (0.0, 0.125, 0.1));
+        assert_eq!(
+            (waves[0][63], waves[0][64], waves[1][255]),
+            (0.0, 0.125, 0.1)
+        );
     }
 
     #[test]
@@ -302,7 +335,14 @@ mod tests {
             woken.load(Relaxed)
         };
         monitor.wake_on_sound(0.01);
-        assert_eq!([blocks(&monitor, 0.009), blocks(&monitor, 0.02), blocks(&monitor, 0.5)], [0, 1, 1]);
+        assert_eq!(
+            [
+                blocks(&monitor, 0.009),
+                blocks(&monitor, 0.02),
+                blocks(&monitor, 0.5)
+            ],
+            [0, 1, 1]
+        );
         monitor.wake_on_sound(0.0);
         assert_eq!([blocks(&monitor, 0.0), blocks(&monitor, 1e-9)], [1, 2]);
     }
@@ -311,12 +351,24 @@ mod tests {
     fn notes_come_and_go() {
         let monitor = Monitor::new(|| ());
         for key in [60, 64, 200] {
-            monitor.handle_event(&EventKind::NoteOn { channel: 0, key, velocity: 0.5 });
+            monitor.handle_event(&EventKind::NoteOn {
+                channel: 0,
+                key,
+                velocity: 0.5,
+            });
         }
-        monitor.handle_event(&EventKind::NoteOff { channel: 0, key: 64, velocity: 0.5 });
+        monitor.handle_event(&EventKind::NoteOff {
+            channel: 0,
+            key: 64,
+            velocity: 0.5,
+        });
         assert_eq!(monitor.notes().collect::<Vec<_>>(), [(60, 0.5)]);
         let (channel, number, value) = (0, controller::ALL_SOUND_OFF, 0.0);
-        monitor.handle_event(&EventKind::Controller { channel, number, value });
+        monitor.handle_event(&EventKind::Controller {
+            channel,
+            number,
+            value,
+        });
         assert_eq!(monitor.notes().count(), 0);
         monitor.request_panic();
         assert_eq!([monitor.take_panic(), monitor.take_panic()], [true, false]);

@@ -7,8 +7,9 @@ use ondes_engine::model::Levels;
 use ondes_engine::pipeline::{Action, InputChannels, Playable, SessionStart};
 use ondes_engine::realtime::{Driver, LoadError, ModelFactory, Setup};
 
-/// Model factory that sets a flag when it builds a model. From then on the session records parameter changes for the new
-/// model as well, so that parameters sent after the flag is set cannot be lost.
+/// Model factory that sets a flag when it builds a model. From then on the session records
+/// parameter changes for the new model as well, so that parameters sent after the flag is set
+/// cannot be lost.
 pub struct OnBuilt {
     /// Factory of the model.
     pub factory: Arc<dyn ModelFactory>,
@@ -19,7 +20,10 @@ pub struct OnBuilt {
 impl OnBuilt {
     /// Returns the same hook for another factory.
     fn of(&self, factory: Arc<dyn ModelFactory>) -> Self {
-        Self { factory, built: self.built.clone() }
+        Self {
+            factory,
+            built: self.built.clone(),
+        }
     }
 }
 
@@ -54,7 +58,9 @@ impl ModelFactory for OnBuilt {
     }
 
     fn spread(&self, driver: Driver, setup: Setup) -> Option<Box<dyn ModelFactory>> {
-        Some(Box::new(self.of(self.factory.spread(driver, setup)?.into())))
+        Some(Box::new(
+            self.of(self.factory.spread(driver, setup)?.into()),
+        ))
     }
 
     fn is_program(&self) -> bool {
@@ -99,7 +105,10 @@ mod tests {
             InputChannels::Stereo
         }
         fn start(&self) -> SessionStart {
-            SessionStart { seed: 7, ..Default::default() }
+            SessionStart {
+                seed: 7,
+                ..Default::default()
+            }
         }
         fn worst_case_load(&self) -> Vec<Action> {
             Vec::new()
@@ -127,15 +136,29 @@ mod tests {
     #[test]
     fn all_answers_are_passed_on_and_builds_are_told() {
         let built = Arc::new(AtomicBool::new(false));
-        let hook = OnBuilt { factory: Arc::new(Unusual), built: built.clone() };
-        let setup = Setup { sample_rate: 48_000, max_block: 64 };
-        let spread = hook.spread(Driver::Inline, setup).expect("it can be spread");
+        let hook = OnBuilt {
+            factory: Arc::new(Unusual),
+            built: built.clone(),
+        };
+        let setup = Setup {
+            sample_rate: 48_000,
+            max_block: 64,
+        };
+        let spread = hook
+            .spread(Driver::Inline, setup)
+            .expect("it can be spread");
         let smaller = hook.smaller().expect("there is a smaller one");
         for factory in [&hook as &dyn ModelFactory, &*spread, &*smaller] {
             assert!(factory.is_program() && factory.expects_worker() && factory.uses_audio_input());
             assert!(factory.spread(Driver::Inline, setup).is_some() && factory.smaller().is_some());
-            assert_eq!((factory.variant().as_deref(), factory.work()), (Some("half"), 0.5));
-            assert_eq!((factory.sharing_key().as_deref(), factory.start().seed), (Some("key"), 7));
+            assert_eq!(
+                (factory.variant().as_deref(), factory.work()),
+                (Some("half"), 0.5)
+            );
+            assert_eq!(
+                (factory.sharing_key().as_deref(), factory.start().seed),
+                (Some("key"), 7)
+            );
             assert_eq!(factory.channels(), InputChannels::Stereo);
             built.store(false, Relaxed);
             assert!(factory.build(48_000, 1).is_err() && built.load(Relaxed));

@@ -1,26 +1,29 @@
 //! The parameter table: everything that is known of each parameter, in one place.
 //!
-//! Plugin parameters, window knobs, tooltips, presets, projects and command-line controls are made from
-//! [`PARAMETERS`], and [`parameter_docs`](crate::parameter_docs) documents it. To add a parameter, append it to the table and name its id below.
+//! Plugin parameters, window knobs, tooltips, presets, projects and command-line controls are made
+//! from [`PARAMETERS`], and [`parameter_docs`](crate::parameter_docs) documents it. To add a
+//! parameter, append it to the table and name its id below.
 
 use ondes_engine::dsp::reverb::{DEFAULT_TIME_S, TIME_RANGE_S};
 use ondes_engine::dsp::tone::MAX_GAIN_DB;
 
 use crate::choice::{
-    self, CONTROL_INPUTS, Choices, DRIVERS, MODES, MPE_ZONES, OUTPUT_LEVELS, OVERSAMPLINGS, QUALITIES, SOURCES, TONES,
+    self, CONTROL_INPUTS, Choices, DRIVERS, MODES, MPE_ZONES, OUTPUT_LEVELS, OVERSAMPLINGS,
+    QUALITIES, SOURCES, TONES,
 };
 use crate::macros::MACRO_CENTRE;
 use crate::product::Product;
 use crate::value_format::{GATE_OFF_DB, INTERFACE_OFF_DBU, SILENT_DB, ValueFormat};
 
-/// Number of a parameter, its index in [`PARAMETERS`]; or number of a latent knob (see [`crate::model_controls`]).
+/// Number of a parameter, its index in [`PARAMETERS`]; or number of a latent knob (see
+/// [`crate::model_controls`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParameterId(pub u32);
 
 /// An entry of the parameter table.
 ///
-/// A *value* is in the parameter's unit; values of switches and choices are the indices of their options, 0, 1, ….
-/// A *normalized* value is the position of the knob, 0 … 1.
+/// A *value* is in the parameter's unit; values of switches and choices are the indices of their
+/// options, 0, 1, …. A *normalized* value is the position of the knob, 0 … 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
     /// Identifier in hosts, projects, presets and on the command line; never changes.
@@ -37,8 +40,9 @@ pub struct Parameter {
     pub kind: ParameterKind,
     /// Files that save the value.
     pub scope: ParameterScope,
-    /// True if MIDI controllers may change it, and, unless it is [momentary](ParameterScope::Momentary), automation.
-    /// Parameters that restart the host or load a model are not automatable.
+    /// True if MIDI controllers may change it, and, unless it is
+    /// [momentary](ParameterScope::Momentary), automation. Parameters that restart the host or load
+    /// a model are not automatable.
     pub automatable: bool,
     /// The product that the parameter only applies to: an effect has neither keys nor voices.
     pub only: Option<Product>,
@@ -79,7 +83,8 @@ pub enum ParameterKind {
 pub enum KnobCurve {
     /// Proportional.
     Linear,
-    /// Position = (share of the range)^(2^bend): a bend below 0 gives more of the knob's travel to small values.
+    /// Position = (share of the range)^(2^bend): a bend below 0 gives more of the knob's travel to
+    /// small values.
     Skewed(f32),
 }
 
@@ -88,7 +93,8 @@ pub enum KnobCurve {
 pub enum ParameterScope {
     /// Presets and projects: it belongs to the sound.
     Sound,
-    /// Projects only: it belongs to the track or the machine, or changing it would interrupt the sound.
+    /// Projects only: it belongs to the track or the machine, or changing it would interrupt the
+    /// sound.
     Project,
     /// None: it triggers an action.
     Momentary,
@@ -109,7 +115,8 @@ const VOICE: &str = "Voice";
 const CHAIN: &str = "Chain";
 const PROCESSING: &str = "Processing";
 
-/// The table. A parameter's index is its [`ParameterId`]; the macros come first. Hosts know this order.
+/// The table. A parameter's index is its [`ParameterId`]; the macros come first. Hosts know this
+/// order.
 pub static PARAMETERS: &[Parameter] = &[
     macro_parameter("macro1", "Macro 1"),
     macro_parameter("macro2", "Macro 2"),
@@ -148,7 +155,8 @@ pub static PARAMETERS: &[Parameter] = &[
     choice("mode", "Mode", MODES).group(VOICE).only(Product::Instrument).tooltip("How overlapping notes are played"),
     float("glide", "Glide", -1.0, [-1.0, 2_000.0], ValueFormat::Milliseconds)
         .group(VOICE)
-        // All values below 0 mean the same; the slower half of the range takes the upper quarter of the knob.
+        // All values below 0 mean the same; the slower half of the range takes the upper quarter of
+        // the knob.
         .skewed(-1.3)
         .only(Product::Instrument)
         .tooltip("Time of the slide between notes that share a voice"),
@@ -249,7 +257,8 @@ pub const TRANSPOSE: ParameterId = id_of("transpose");
 pub const TUNE: ParameterId = id_of("tune");
 /// Passes the input through, with the latency of the model.
 pub const BYPASS: ParameterId = id_of("bypass");
-/// Thread that runs the model, one of [`DRIVERS`]. A change restarts the host, since the latency changes.
+/// Thread that runs the model, one of [`DRIVERS`]. A change restarts the host, since the latency
+/// changes.
 pub const DRIVER: ParameterId = id_of("driver");
 /// Voice mode, one of [`MODES`].
 pub const MODE: ParameterId = id_of("mode");
@@ -275,7 +284,8 @@ pub const CABINET: ParameterId = id_of("cabinet");
 pub const REVERB: ParameterId = id_of("reverb");
 /// Reverberation time, s.
 pub const REVERB_TIME: ParameterId = id_of("reverb_time");
-/// Oversampling factor of an effect, one of [`OVERSAMPLINGS`]. A change restarts the host, since the latency changes.
+/// Oversampling factor of an effect, one of [`OVERSAMPLINGS`]. A change restarts the host, since
+/// the latency changes.
 pub const OVERSAMPLING: ParameterId = id_of("oversampling");
 /// Largest variant of a model that may be used, 0 … 1; the full network at 1.
 pub const SIZE: ParameterId = id_of("size");
@@ -301,7 +311,12 @@ const fn float(
     [min, max]: [f32; 2],
     format: ValueFormat,
 ) -> Parameter {
-    let kind = ParameterKind::Float { min, max, default, curve: KnobCurve::Linear };
+    let kind = ParameterKind::Float {
+        min,
+        max,
+        default,
+        curve: KnobCurve::Linear,
+    };
     Parameter {
         id,
         label,
@@ -323,18 +338,28 @@ const fn integer(
     [min, max]: [i32; 2],
     format: ValueFormat,
 ) -> Parameter {
-    Parameter { kind: ParameterKind::Integer { min, max, default }, ..float(id, label, 0.0, [0.0, 0.0], format) }
+    Parameter {
+        kind: ParameterKind::Integer { min, max, default },
+        ..float(id, label, 0.0, [0.0, 0.0], format)
+    }
 }
 
 const fn switch(id: &'static str, label: &'static str) -> Parameter {
-    Parameter { kind: ParameterKind::Switch, ..float(id, label, 0.0, [0.0, 0.0], ValueFormat::Option) }
+    Parameter {
+        kind: ParameterKind::Switch,
+        ..float(id, label, 0.0, [0.0, 0.0], ValueFormat::Option)
+    }
 }
 
 const fn choice(id: &'static str, label: &'static str, choices: Choices) -> Parameter {
-    Parameter { kind: ParameterKind::Choice(choices), ..float(id, label, 0.0, [0.0, 0.0], ValueFormat::Option) }
+    Parameter {
+        kind: ParameterKind::Choice(choices),
+        ..float(id, label, 0.0, [0.0, 0.0], ValueFormat::Option)
+    }
 }
 
-/// A macro. [`InstanceHandle`](crate::instance::InstanceHandle) formats the values of one that is bound to a control.
+/// A macro. [`InstanceHandle`](crate::instance::InstanceHandle) formats the values of one that is
+/// bound to a control.
 const fn macro_parameter(id: &'static str, label: &'static str) -> Parameter {
     float(id, label, MACRO_CENTRE, [0.0, 1.0], PERCENT)
         .group(MACROS)
@@ -386,22 +411,38 @@ impl Parameter {
     }
 
     const fn project_only(self) -> Self {
-        Self { scope: ParameterScope::Project, ..self }
+        Self {
+            scope: ParameterScope::Project,
+            ..self
+        }
     }
 
     const fn not_automatable(self) -> Self {
-        Self { automatable: false, ..self }
+        Self {
+            automatable: false,
+            ..self
+        }
     }
 
     const fn only(self, product: Product) -> Self {
-        Self { only: Some(product), ..self }
+        Self {
+            only: Some(product),
+            ..self
+        }
     }
 
     /// Sets the curve of a [`ParameterKind::Float`].
     const fn skewed(self, bend: f32) -> Self {
         match self.kind {
-            ParameterKind::Float { min, max, default, .. } => {
-                let kind = ParameterKind::Float { min, max, default, curve: KnobCurve::Skewed(bend) };
+            ParameterKind::Float {
+                min, max, default, ..
+            } => {
+                let kind = ParameterKind::Float {
+                    min,
+                    max,
+                    default,
+                    curve: KnobCurve::Skewed(bend),
+                };
                 Self { kind, ..self }
             }
             _ => self,
@@ -417,7 +458,9 @@ impl Parameter {
     /// Returns the number of the parameter with this identifier.
     #[must_use]
     pub fn find(id: &str) -> Option<ParameterId> {
-        all().find(|(_, parameter)| parameter.id == id).map(|(number, _)| number)
+        all()
+            .find(|(_, parameter)| parameter.id == id)
+            .map(|(number, _)| number)
     }
 
     /// Returns whether the parameter has a meaning for that product.
@@ -426,7 +469,8 @@ impl Parameter {
         self.only.is_none_or(|only| only == product)
     }
 
-    /// Returns whether hosts may automate the parameter: not if it triggers an action, as [`PANIC`] does.
+    /// Returns whether hosts may automate the parameter: not if it triggers an action, as [`PANIC`]
+    /// does.
     #[must_use]
     pub fn is_host_automatable(&self) -> bool {
         self.automatable && self.scope != ParameterScope::Momentary
@@ -467,7 +511,11 @@ impl Parameter {
     #[must_use]
     pub fn clamp(&self, value: f32) -> f32 {
         let [min, max] = self.range();
-        let value = if value.is_nan() { self.default() } else { value.clamp(min, max) };
+        let value = if value.is_nan() {
+            self.default()
+        } else {
+            value.clamp(min, max)
+        };
         match self.kind {
             ParameterKind::Float { .. } => value,
             ParameterKind::Switch => f32::from(u8::from(value > 0.5)),
@@ -492,7 +540,10 @@ impl Parameter {
         let [min, max] = self.range();
         let share = (self.clamp(value) - min) / (max - min);
         match self.kind {
-            ParameterKind::Float { curve: KnobCurve::Skewed(bend), .. } => share.powf(2.0_f32.powf(bend)),
+            ParameterKind::Float {
+                curve: KnobCurve::Skewed(bend),
+                ..
+            } => share.powf(2.0_f32.powf(bend)),
             _ => share,
         }
     }
@@ -500,14 +551,21 @@ impl Parameter {
     /// Returns the value for a normalized one, 0 … 1; rounded to the nearest step.
     #[must_use]
     pub fn denormalize(&self, normalized: f32) -> f32 {
-        let normalized = if normalized.is_nan() { self.normalize(self.default()) } else { normalized.clamp(0.0, 1.0) };
+        let normalized = if normalized.is_nan() {
+            self.normalize(self.default())
+        } else {
+            normalized.clamp(0.0, 1.0)
+        };
         let [min, max] = self.range();
         match self.kind {
-            ParameterKind::Float { curve: KnobCurve::Skewed(bend), .. } => {
-                normalized.powf(2.0_f32.powf(bend).recip()) * (max - min) + min
-            }
+            ParameterKind::Float {
+                curve: KnobCurve::Skewed(bend),
+                ..
+            } => normalized.powf(2.0_f32.powf(bend).recip()) * (max - min) + min,
             ParameterKind::Float { .. } => normalized * (max - min) + min,
-            ParameterKind::Integer { .. } | ParameterKind::Choice(_) => (normalized * (max - min)).round() + min,
+            ParameterKind::Integer { .. } | ParameterKind::Choice(_) => {
+                (normalized * (max - min)).round() + min
+            }
             ParameterKind::Switch => f32::from(u8::from(normalized > 0.5)),
         }
     }
@@ -521,7 +579,9 @@ impl Parameter {
     /// Parses a value, with or without its unit; the result is clamped.
     #[must_use]
     pub fn parse(&self, text: &str) -> Option<f32> {
-        self.format.parse(text, self.options()).map(|value| self.clamp(value))
+        self.format
+            .parse(text, self.options())
+            .map(|value| self.clamp(value))
     }
 }
 

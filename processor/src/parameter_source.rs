@@ -1,11 +1,13 @@
-//! Reading and changing the parameters of an instance, whoever stores them: the host's plugin framework or a
-//! [`ParameterStore`](crate::parameter_store::ParameterStore).
+//! Reading and changing the parameters of an instance, whoever stores them: the host's plugin
+//! framework or a [`ParameterStore`](crate::parameter_store::ParameterStore).
 
 use ondes_engine::pipeline::{ControlSource, InputChannels};
 use ondes_engine::realtime::{Driver, Quality};
 
 use crate::choice;
-use crate::parameter::{CHANNELS, CONTROL_INPUT, DRIVER, OVERSAMPLING, Parameter, ParameterId, QUALITY, SIZE, SOURCE};
+use crate::parameter::{
+    CHANNELS, CONTROL_INPUT, DRIVER, OVERSAMPLING, Parameter, ParameterId, QUALITY, SIZE, SOURCE,
+};
 use crate::player_parameters::PlayerParameters;
 
 /// Current parameter values. Wait-free on all threads.

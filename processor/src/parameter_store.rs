@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::choice::source_value;
 use crate::midi_bindings::MidiBindings;
-use crate::parameter::{PARAMETER_COUNT, PARAMETERS, Parameter, ParameterId, ParameterScope, SOURCE, all, automatable};
+use crate::parameter::{
+    PARAMETER_COUNT, PARAMETERS, Parameter, ParameterId, ParameterScope, SOURCE, all, automatable,
+};
 use crate::parameter_source::{ParameterSetter, ParameterSource};
 use crate::parameter_values::{ParameterValue, ParameterValues, value_before};
 use crate::player_parameters::PlayerParameters;
@@ -22,7 +24,10 @@ impl ParameterStore {
     /// Creates parameters at their defaults.
     #[must_use]
     pub fn new(product: Product) -> Self {
-        let store = Self { values: array::from_fn(|_| AtomicU32::new(0)), product };
+        let store = Self {
+            values: array::from_fn(|_| AtomicU32::new(0)),
+            product,
+        };
         store.reset();
         store
     }
@@ -41,14 +46,14 @@ impl ParameterStore {
         }
     }
 
-    /// Registers the automatable parameters with the instance's MIDI bindings. To be called before anything else is
-    /// asked of them.
+    /// Registers the automatable parameters with the instance's MIDI bindings. To be called before
+    /// anything else is asked of them.
     pub fn register_midi(&self, bindings: &MidiBindings) {
         bindings.set_parameters(automatable().map(|(_, parameter)| parameter.id.to_owned()));
     }
 
-    /// Handles a MIDI controller value, 0 … 127: sets the parameters that are bound to the controller, including one
-    /// that has just learnt it. Wait-free.
+    /// Handles a MIDI controller value, 0 … 127: sets the parameters that are bound to the
+    /// controller, including one that has just learnt it. Wait-free.
     pub fn handle_controller(&self, bindings: &MidiBindings, number: u8, position: u8) {
         for index in bindings.controller_moved(number) {
             if let Some((id, _)) = automatable().nth(index) {
@@ -60,17 +65,28 @@ impl ParameterStore {
     /// Returns the values that a project saves, by id.
     #[must_use]
     pub fn values(&self) -> ParameterValues {
-        let saved =
-            PARAMETERS.iter().zip(&self.values).filter(|(parameter, _)| parameter.scope != ParameterScope::Momentary);
+        let saved = PARAMETERS
+            .iter()
+            .zip(&self.values)
+            .filter(|(parameter, _)| parameter.scope != ParameterScope::Momentary);
         let value = |index: &AtomicU32| f32::from_bits(index.load(Relaxed));
-        saved.map(|(parameter, index)| (parameter.id.to_owned(), ParameterValue::of(parameter, value(index)))).collect()
+        saved
+            .map(|(parameter, index)| {
+                (
+                    parameter.id.to_owned(),
+                    ParameterValue::of(parameter, value(index)),
+                )
+            })
+            .collect()
     }
 
-    /// Restores saved values. Missing ones are set to their [value before](value_before) or their defaults, invalid ones
-    /// to their defaults, others are clamped; unknown ids are ignored.
+    /// Restores saved values. Missing ones are set to their [value before](value_before) or their
+    /// defaults, invalid ones to their defaults, others are clamped; unknown ids are ignored.
     pub fn restore(&self, values: &ParameterValues) {
         self.reset();
-        for (id, parameter) in all().filter(|(_, parameter)| parameter.scope != ParameterScope::Momentary) {
+        for (id, parameter) in
+            all().filter(|(_, parameter)| parameter.scope != ParameterScope::Momentary)
+        {
             let value = match values.get(parameter.id) {
                 Some(value) => value.for_parameter(parameter),
                 None => value_before(id),
@@ -88,7 +104,9 @@ impl ParameterSource for ParameterStore {
     }
 
     fn value(&self, id: ParameterId) -> Option<f32> {
-        self.values.get(id.0 as usize).map(|value| f32::from_bits(value.load(Relaxed)))
+        self.values
+            .get(id.0 as usize)
+            .map(|value| f32::from_bits(value.load(Relaxed)))
     }
 }
 
@@ -111,22 +129,53 @@ mod tests {
 
     use super::*;
     use crate::macros::{MACRO_CENTRE, MACRO_COUNT};
-    use crate::parameter::{BYPASS, DRIVER, INPUT_GAIN, MIX, MODE, OUTPUT_GAIN, PANIC, TRANSPOSE, TUNE, VOICES};
+    use crate::parameter::{
+        BYPASS, DRIVER, INPUT_GAIN, MIX, MODE, OUTPUT_GAIN, PANIC, TRANSPOSE, TUNE, VOICES,
+    };
     use crate::player_parameters::NoteParameters;
 
     #[test]
     fn parameters_start_at_their_defaults() {
         let store = ParameterStore::new(Product::Instrument);
-        let playing = NoteParameters { semitones: 0.0, mode: 0, glide_ms: -1.0, voices: 0 };
+        let playing = NoteParameters {
+            semitones: 0.0,
+            mode: 0,
+            glide_ms: -1.0,
+            voices: 0,
+        };
         let parameters = store.player_parameters();
         assert_eq!(
-            (parameters.bypass, parameters.panic, parameters.notes, parameters.macros),
+            (
+                parameters.bypass,
+                parameters.panic,
+                parameters.notes,
+                parameters.macros
+            ),
             (false, false, playing, [MACRO_CENTRE; MACRO_COUNT])
         );
-        assert_eq!([parameters.input_gain, parameters.output_gain, parameters.mix], [1.0; 3]);
-        assert_eq!((store.driver(), store.control_source()), (Driver::Auto, ControlSource::Notes));
-        assert_eq!(ParameterStore::new(Product::Effect).control_source(), ControlSource::AudioInput);
-        assert_eq!((store.value(ParameterId(99)), store.normalized(ParameterId(99))), (None, None));
+        assert_eq!(
+            [
+                parameters.input_gain,
+                parameters.output_gain,
+                parameters.mix
+            ],
+            [1.0; 3]
+        );
+        assert_eq!(
+            (store.driver(), store.control_source()),
+            (Driver::Auto, ControlSource::Notes)
+        );
+        assert_eq!(
+            ParameterStore::new(Product::Effect).control_source(),
+            ControlSource::AudioInput
+        );
+        assert_eq!(
+            (
+                store.value(ParameterId(99)),
+                store.normalized(ParameterId(99))
+            ),
+            (None, None)
+        );
     }
 
     #[test]
@@ -150,27 +199,58 @@ mod tests {
         turn(ParameterId(99), 1.0);
         let parameters = store.player_parameters();
         assert_eq!(
-            (parameters.input_gain, parameters.mix, parameters.bypass, parameters.panic),
+            (
+                parameters.input_gain,
+                parameters.mix,
+                parameters.bypass,
+                parameters.panic
+            ),
             (0.0, 0.25, true, true)
         );
-        assert!((parameters.output_gain - 15.849).abs() < 1e-3, "{}", parameters.output_gain);
-        assert_eq!(parameters.notes, NoteParameters { semitones: 12.5, mode: 3, glide_ms: -1.0, voices: 8 });
-        assert_eq!((parameters.macros[6], parameters.macros[7]), (MACRO_CENTRE, 0.125));
-        assert_eq!((store.value(TRANSPOSE), store.normalized(TRANSPOSE)), (Some(12.0), Some(0.75)), "it has steps");
+        assert!(
+            (parameters.output_gain - 15.849).abs() < 1e-3,
+            "{}",
+            parameters.output_gain
+        );
+        assert_eq!(
+            parameters.notes,
+            NoteParameters {
+                semitones: 12.5,
+                mode: 3,
+                glide_ms: -1.0,
+                voices: 8
+            }
+        );
+        assert_eq!(
+            (parameters.macros[6], parameters.macros[7]),
+            (MACRO_CENTRE, 0.125)
+        );
+        assert_eq!(
+            (store.value(TRANSPOSE), store.normalized(TRANSPOSE)),
+            (Some(12.0), Some(0.75)),
+            "it has steps"
+        );
     }
 
     #[test]
     fn controllers_turn_what_has_learnt_them() {
-        let (store, bindings) = (ParameterStore::new(Product::Instrument), MidiBindings::default());
+        let (store, bindings) = (
+            ParameterStore::new(Product::Instrument),
+            MidiBindings::default(),
+        );
         store.register_midi(&bindings);
         assert!(!bindings.learn("driver") && bindings.learn("mix"));
         store.handle_controller(&bindings, 20, 0);
         assert_eq!(store.value(MIX), Some(0.0), "what teaches also turns");
-        // This parameter's index differs from its id, as not all parameters before it are automatable.
+        // This parameter's index differs from its id, as not all parameters before it are
+        // automatable.
         bindings.learn("panic");
         store.handle_controller(&bindings, 21, 127);
         store.handle_controller(&bindings, 20, 255);
-        assert_eq!((store.value(PANIC), store.value(MIX), store.value(DRIVER)), (Some(1.0), Some(1.0), Some(0.0)));
+        assert_eq!(
+            (store.value(PANIC), store.value(MIX), store.value(DRIVER)),
+            (Some(1.0), Some(1.0), Some(0.0))
+        );
     }
 
     #[test]
@@ -182,17 +262,25 @@ mod tests {
         store.set_value(PANIC, 1.0);
         store.set_value(ParameterId(2), 0.7);
         let text = serde_json::to_string(&store.values()).unwrap();
-        assert!(text.contains(r#""driver":"worker""#) && text.contains(r#""source":"input""#), "{text}");
+        assert!(
+            text.contains(r#""driver":"worker""#) && text.contains(r#""source":"input""#),
+            "{text}"
+        );
         assert!(!text.contains("panic"), "it is a moment's");
         let other = ParameterStore::new(Product::Effect);
         other.set_value(MIX, 0.1);
         other.set_value(PANIC, 1.0);
         other.restore(&serde_json::from_str(&text).unwrap());
-        assert_eq!((other.values(), other.value(PANIC)), (store.values(), Some(0.0)));
-        assert_eq!((other.value(INPUT_GAIN), other.value(MIX)), (Some(-6.1), Some(1.0)));
+        assert_eq!(
+            (other.values(), other.value(PANIC)),
+            (store.values(), Some(0.0))
+        );
+        assert_eq!(
+            (other.value(INPUT_GAIN), other.value(MIX)),
+            (Some(-6.1), Some(1.0))
+        );
 
-        let odd =
-            r#"{ "mix": 7, "tune": "flat", "mode": "fugue", "bypass": 1, "driver": 1, "wow": true, "voices": 2.6 }"#;
+        let odd = r#"{ "mix": 7, "tune": "flat", "mode": "fugue", "bypass": 1, "driver": 1, "wow": true, "voices": 2.6 }"#;
         other.restore(&serde_json::from_str(odd).unwrap());
         let values = [MIX, TUNE, MODE, BYPASS, DRIVER, VOICES].map(|id| other.value(id).unwrap());
         assert_eq!(values, [1.0, 0.0, 0.0, 0.0, 0.0, 3.0]);

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::parameter::{CHANNELS, PARAMETERS, Parameter, ParameterId, ParameterKind, ParameterScope};
+use crate::parameter::{
+    CHANNELS, PARAMETERS, Parameter, ParameterId, ParameterKind, ParameterScope,
+};
 
 /// A saved parameter value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,13 +23,18 @@ pub enum ParameterValue {
     Unknown(serde_json::Value),
 }
 
-/// Deserialises a number; refuses those that only a wider type can hold, since infinity could not be saved again.
+/// Deserialises a number; refuses those that only a wider type can hold, since infinity could not
+/// be saved again.
 ///
 /// # Errors
 /// Returns the deserialiser's error if the input is not such a number.
 pub fn finite<'de, D: Deserializer<'de>>(from: D) -> Result<f32, D::Error> {
     let value = f32::deserialize(from)?;
-    if value.is_finite() { Ok(value) } else { Err(D::Error::custom("a number beyond 3.4e38")) }
+    if value.is_finite() {
+        Ok(value)
+    } else {
+        Err(D::Error::custom("a number beyond 3.4e38"))
+    }
 }
 
 /// Parameter values by id.
@@ -47,7 +54,8 @@ impl ParameterValue {
         }
     }
 
-    /// Returns the nearest valid value; `None` if the type does not match the parameter or there is no such option.
+    /// Returns the nearest valid value; `None` if the type does not match the parameter or there is
+    /// no such option.
     #[must_use]
     pub fn for_parameter(&self, parameter: &Parameter) -> Option<f32> {
         match (parameter.kind, self) {
@@ -57,16 +65,18 @@ impl ParameterValue {
                 Some(parameter.clamp(*number))
             }
             (ParameterKind::Switch, Self::Switch(on)) => Some(f32::from(u8::from(*on))),
-            (ParameterKind::Choice(choices), Self::Choice(id)) => {
-                choices.ids.iter().position(|known| known == id).map(|place| place as f32)
-            }
+            (ParameterKind::Choice(choices), Self::Choice(id)) => choices
+                .ids
+                .iter()
+                .position(|known| known == id)
+                .map(|place| place as f32),
             _ => None,
         }
     }
 }
 
-/// Returns the value of a parameter in projects that were saved before there was such a parameter, if it differs from
-/// the default: models processed the mean of both channels.
+/// Returns the value of a parameter in projects that were saved before there was such a parameter,
+/// if it differs from the default: models processed the mean of both channels.
 #[must_use]
 pub fn value_before(id: ParameterId) -> Option<f32> {
     (id == CHANNELS).then_some(MONO)
@@ -77,11 +87,13 @@ const MONO: f32 = 1.0;
 
 /// Returns the parameters that a preset holds.
 pub fn sound_parameters() -> impl Iterator<Item = &'static Parameter> {
-    PARAMETERS.iter().filter(|parameter| parameter.scope == ParameterScope::Sound)
+    PARAMETERS
+        .iter()
+        .filter(|parameter| parameter.scope == ParameterScope::Sound)
 }
 
-/// Returns the values of all [`sound_parameters`]: missing ones and unknown options are set to their defaults, others
-/// are clamped; unknown ids are left out.
+/// Returns the values of all [`sound_parameters`]: missing ones and unknown options are set to
+/// their defaults, others are clamped; unknown ids are left out.
 ///
 /// # Errors
 /// Returns the id of the parameter if a value's type does not match.
@@ -128,20 +140,49 @@ mod tests {
             }
         }
         let driver = Parameter::get(DRIVER).unwrap();
-        let worker = ParameterValue::Choice("worker".into()).for_parameter(driver).unwrap();
+        let worker = ParameterValue::Choice("worker".into())
+            .for_parameter(driver)
+            .unwrap();
         assert_eq!(
-            (driver.format(worker).as_str(), ParameterValue::Switch(true).for_parameter(driver)),
+            (
+                driver.format(worker).as_str(),
+                ParameterValue::Switch(true).for_parameter(driver)
+            ),
             ("Background", None)
         );
     }
 
     #[test]
     fn a_preset_turns_what_it_always_did_and_what_was_added() {
-        let ids: Vec<&str> = sound_parameters().map(|part| part.id).filter(|id| !id.starts_with("macro")).collect();
-        let eight = ["input_gain", "output_gain", "mix", "transpose", "tune", "mode", "glide", "voices"];
-        let around = ["gate", "bass", "middle", "treble", "tone", "block_dc", "cabinet", "output_level"];
+        let ids: Vec<&str> = sound_parameters()
+            .map(|part| part.id)
+            .filter(|id| !id.starts_with("macro"))
+            .collect();
+        let eight = [
+            "input_gain",
+            "output_gain",
+            "mix",
+            "transpose",
+            "tune",
+            "mode",
+            "glide",
+            "voices",
+        ];
+        let around = [
+            "gate",
+            "bass",
+            "middle",
+            "treble",
+            "tone",
+            "block_dc",
+            "cabinet",
+            "output_level",
+        ];
         let room = ["reverb", "reverb_time"];
-        assert_eq!((ids, sound_parameters().count()), ([&eight[..], &around, &room].concat(), 26));
+        assert_eq!(
+            (ids, sound_parameters().count()),
+            ([&eight[..], &around, &room].concat(), 26)
+        );
     }
 
     #[test]
@@ -152,19 +193,43 @@ mod tests {
         assert_eq!(all.len(), sound_parameters().count());
         assert_eq!(
             [&all["output_gain"], &all["transpose"]],
-            [&ParameterValue::Number(24.0), &ParameterValue::Number(-12.0)]
+            [
+                &ParameterValue::Number(24.0),
+                &ParameterValue::Number(-12.0)
+            ]
         );
         assert_eq!(
             [&all["mix"], &all["macro8"]],
-            [&ParameterValue::Number(1.0), &ParameterValue::Number(MACRO_CENTRE)]
+            [
+                &ParameterValue::Number(1.0),
+                &ParameterValue::Number(MACRO_CENTRE)
+            ]
         );
-        for nonsense in [r#"{ "mix": "loud" }"#, r#"{ "mix": true }"#, r#"{ "mix": null }"#, r#"{ "mix": 1e200 }"#] {
-            assert_eq!(complete_values(&serde_json::from_str(nonsense).unwrap()), Err("mix"), "{nonsense}");
+        for nonsense in [
+            r#"{ "mix": "loud" }"#,
+            r#"{ "mix": true }"#,
+            r#"{ "mix": null }"#,
+            r#"{ "mix": 1e200 }"#,
+        ] {
+            assert_eq!(
+                complete_values(&serde_json::from_str(nonsense).unwrap()),
+                Err("mix"),
+                "{nonsense}"
+            );
         }
-        let mode = |text: &str| complete_values(&serde_json::from_str(text).unwrap()).map(|all| all["mode"].clone());
-        assert_eq!(mode(r#"{ "mode": "legato" }"#), Ok(ParameterValue::Choice("legato".into())));
+        let mode = |text: &str| {
+            complete_values(&serde_json::from_str(text).unwrap()).map(|all| all["mode"].clone())
+        };
+        assert_eq!(
+            mode(r#"{ "mode": "legato" }"#),
+            Ok(ParameterValue::Choice("legato".into()))
+        );
         for later in ["{}", r#"{ "mode": "fugue" }"#] {
-            assert_eq!(mode(later), Ok(ParameterValue::Choice("model".into())), "{later}");
+            assert_eq!(
+                mode(later),
+                Ok(ParameterValue::Choice("model".into())),
+                "{later}"
+            );
         }
         assert_eq!(mode(r#"{ "mode": 3 }"#), Err("mode"));
     }

@@ -1,4 +1,5 @@
-//! An instance on the audio thread: a session, with the dry signal beside it and the signal chain around it.
+//! An instance on the audio thread: a session, with the dry signal beside it and the signal chain
+//! around it.
 
 use std::sync::Arc;
 
@@ -23,8 +24,8 @@ const SONG_TOLERANCE_BEATS: f64 = 1e-3;
 /// Capacity for commands of one block; if there are more, the session takes the first ones early.
 const MAX_COMMANDS: usize = 2048;
 
-/// Plays a session and mixes it with the dry signal, which is delayed by the session's latency. Allocates only on
-/// construction.
+/// Plays a session and mixes it with the dry signal, which is delayed by the session's latency.
+/// Allocates only on construction.
 pub struct Player {
     session: Session,
     instance: Arc<InstanceHandle>,
@@ -78,14 +79,22 @@ impl DryDelay {
     /// Creates a delay by `latency` host samples.
     #[must_use]
     pub fn new(latency: usize) -> Self {
-        Self { latency, delays: [DelayLine::new(latency), DelayLine::new(latency)] }
+        Self {
+            latency,
+            delays: [DelayLine::new(latency), DelayLine::new(latency)],
+        }
     }
 }
 
 impl Player {
     /// Creates a player for a session that has just started.
     #[must_use]
-    pub fn new(session: Session, instance: Arc<InstanceHandle>, setup: Setup, parameters: &PlayerParameters) -> Self {
+    pub fn new(
+        session: Session,
+        instance: Arc<InstanceHandle>,
+        setup: Setup,
+        parameters: &PlayerParameters,
+    ) -> Self {
         let latency = session.latency_samples();
         instance.monitor.begin(setup.sample_rate);
         instance.clear_playback_failure();
@@ -138,7 +147,8 @@ impl Player {
         player
     }
 
-    /// Runs the work of a block on this player. After a panic, which is a bug, it [has failed](Self::has_failed).
+    /// Runs the work of a block on this player. After a panic, which is a bug, it [has
+    /// failed](Self::has_failed).
     pub fn contain(&mut self, block: impl FnOnce(&mut Self)) {
         if !self.has_failed
             && let Err(reason) = contain(|| block(self))
@@ -147,49 +157,55 @@ impl Player {
         }
     }
 
-    /// Ends this player after a panic; the instance's [status](InstanceHandle::status) has the reason.
+    /// Ends this player after a panic; the instance's [status](InstanceHandle::status) has the
+    /// reason.
     pub fn fail(&mut self, reason: String) {
         self.has_failed = true;
         self.instance.report_playback_failure(reason);
     }
 
-    /// Returns whether a block has panicked; the caller then outputs silence, and uses the player no more.
+    /// Returns whether a block has panicked; the caller then outputs silence, and uses the player
+    /// no more.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// Returns the delay of the dry signal in host samples: the session's latency at construction, or that of the last
-    /// [`swap_dry_delay`](Self::swap_dry_delay).
+    /// Returns the delay of the dry signal in host samples: the session's latency at construction,
+    /// or that of the last [`swap_dry_delay`](Self::swap_dry_delay).
     #[must_use]
     pub fn latency_samples(&self) -> usize {
         self.dry_delay.latency
     }
 
-    /// Replaces the delay of the dry signal if the latency differs; the old one is left in `dry`. For a session that
-    /// goes on after its latency has changed.
+    /// Replaces the delay of the dry signal if the latency differs; the old one is left in `dry`.
+    /// For a session that goes on after its latency has changed.
     pub fn swap_dry_delay(&mut self, dry: &mut DryDelay) {
         if dry.latency != self.dry_delay.latency {
             std::mem::swap(dry, &mut self.dry_delay);
         }
     }
 
-    /// Returns whether the session's latency has changed, so that the host must restart to learn of it.
+    /// Returns whether the session's latency has changed, so that the host must restart to learn of
+    /// it.
     #[must_use]
     pub fn latency_changed(&self) -> bool {
         self.session.latency_samples() != self.dry_delay.latency
     }
 
-    /// Returns the length of the tail after all notes and input have ended, in host samples; [`ENDLESS`] if the model plays by
-    /// itself.
+    /// Returns the length of the tail after all notes and input have ended, in host samples;
+    /// [`ENDLESS`] if the model plays by itself.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
-        self.tail_after_model().saturating_add(self.tail.tail_samples())
+        self.tail_after_model()
+            .saturating_add(self.tail.tail_samples())
     }
 
     /// Returns the length of the tail after the model is silent, in host samples.
     fn tail_after_model(&self) -> usize {
-        self.session.tail_samples().saturating_add(self.dry_delay.latency + self.chain.tail_samples())
+        self.session
+            .tail_samples()
+            .saturating_add(self.dry_delay.latency + self.chain.tail_samples())
     }
 
     /// Returns whether nothing sounds, and nothing will until the next note or input.
@@ -207,7 +223,8 @@ impl Player {
         }
     }
 
-    /// Ends all notes and fades out everything, tails included. A model that plays by itself begins anew.
+    /// Ends all notes and fades out everything, tails included. A model that plays by itself begins
+    /// anew.
     fn silence(&mut self, parameters: &PlayerParameters) {
         self.session.reset();
         self.instance.monitor.clear_notes();
@@ -242,7 +259,9 @@ impl Player {
             self.levels = levels;
         }
         self.chain.set(&chain_settings(parameters, self.levels));
-        self.instance.cabinet_handover.exchange(self.chain.cabinet_slot());
+        self.instance
+            .cabinet_handover
+            .exchange(self.chain.cabinet_slot());
         if let Some(tuning) = self.instance.tuning_handover.receive() {
             self.tune(&tuning);
         }
@@ -257,7 +276,10 @@ impl Player {
     fn tune(&mut self, tuning: &KeyTuning) {
         let before = std::mem::replace(&mut self.tuning, *tuning);
         for key in (0..128).filter(|&key| tuning.pitch(key) != before.pitch(key)) {
-            let kind = EventKind::KeyPitch { key, pitch: tuning.pitch(key) };
+            let kind = EventKind::KeyPitch {
+                key,
+                pitch: tuning.pitch(key),
+            };
             self.push_command(0, Action::Play(kind));
         }
     }
@@ -268,10 +290,17 @@ impl Player {
             self.tail.restart();
         }
         if all {
-            // If no macro turns the model's release, it may be the model's own or the last value that was set.
-            self.tail.set_release(self.tail.release_ms().max(self.instance.release_ms()));
+            // If no macro turns the model's release, it may be the model's own or the last value
+            // that was set.
+            self.tail
+                .set_release(self.tail.release_ms().max(self.instance.release_ms()));
         }
-        for ((id, value), before) in parameters.notes.controls().into_iter().zip(previous.notes.controls()) {
+        for ((id, value), before) in parameters
+            .notes
+            .controls()
+            .into_iter()
+            .zip(previous.notes.controls())
+        {
             if (id, value) != before || all {
                 self.push_command(0, Action::Control { id, value });
             }
@@ -282,10 +311,15 @@ impl Player {
                 self.push_command(0, Action::Control { id, value });
             }
         }
-        // The last command takes precedence: macros over latent knobs, and moved macros over centred ones.
+        // The last command takes precedence: macros over latent knobs, and moved macros over
+        // centred ones.
         for moved in [false, true] {
-            for ((range, before), position) in
-                self.mapping.macros.into_iter().zip(previous.macros).zip(parameters.macros)
+            for ((range, before), position) in self
+                .mapping
+                .macros
+                .into_iter()
+                .zip(previous.macros)
+                .zip(parameters.macros)
             {
                 let is_due = (position != MACRO_CENTRE) == moved && (position != before || all);
                 if let Some(range) = range.filter(|_| is_due) {
@@ -293,7 +327,13 @@ impl Player {
                     if range.id == RELEASE_CONTROL {
                         self.tail.set_release(value);
                     }
-                    self.push_command(0, Action::Control { id: range.id, value });
+                    self.push_command(
+                        0,
+                        Action::Control {
+                            id: range.id,
+                            value,
+                        },
+                    );
                 }
             }
         }
@@ -303,7 +343,11 @@ impl Player {
     pub fn set_transport(&mut self, transport: Transport) {
         let goes_on = self.transport.is_some_and(|before| {
             let seconds = self.since_transport as f64 / f64::from(self.sample_rate);
-            let moved = if before.playing { seconds * f64::from(before.tempo) / 60.0 } else { 0.0 };
+            let moved = if before.playing {
+                seconds * f64::from(before.tempo) / 60.0
+            } else {
+                0.0
+            };
             (transport.tempo, transport.playing) == (before.tempo, before.playing)
                 && (transport.position - before.position - moved).abs() < SONG_TOLERANCE_BEATS
         });
@@ -329,12 +373,16 @@ impl Player {
             self.session.process(&self.commands, &[], &mut []);
             self.commands.clear();
         }
-        let offset = self.commands.last().map_or(offset, |last| last.offset.max(offset));
+        let offset = self
+            .commands
+            .last()
+            .map_or(offset, |last| last.offset.max(offset));
         self.commands.push(BlockCommand { offset, action });
     }
 
-    /// Sets the block's input, one or two channels, limited to [`SAMPLE_LIMIT`](ondes_engine::dsp::level::SAMPLE_LIMIT).
-    /// Non-finite samples count as silence.
+    /// Sets the block's input, one or two channels, limited to
+    /// [`SAMPLE_LIMIT`](ondes_engine::dsp::level::SAMPLE_LIMIT). Non-finite samples count as
+    /// silence.
     pub fn set_input(&mut self, channels: &[&mut [f32]]) {
         self.channels = channels.len().min(2);
         copy_channels(channels, &mut self.input);
@@ -351,7 +399,12 @@ impl Player {
 
     /// Processes the block.
     pub fn process(&mut self, output: &mut [&mut [f32]]) {
-        let frames = output.iter().map(|channel| channel.len()).min().unwrap_or(0).min(self.wet[0].len());
+        let frames = output
+            .iter()
+            .map(|channel| channel.len())
+            .min()
+            .unwrap_or(0)
+            .min(self.wet[0].len());
         let [left, right] = &mut self.input;
         let (left, right) = (&mut left[..frames], &mut right[..frames]);
         match self.channels {
@@ -371,8 +424,11 @@ impl Player {
         self.tuner_gain.set_target(if muted { 0.0 } else { 1.0 });
         let [dry_left, dry_right] = &mut self.dry;
         let [track_left, track_right] = &self.track;
-        let track: [&[f32]; 2] =
-            if self.has_track { [&track_left[..frames], &track_right[..frames]] } else { [left, right] };
+        let track: [&[f32]; 2] = if self.has_track {
+            [&track_left[..frames], &track_right[..frames]]
+        } else {
+            [left, right]
+        };
         self.dry_delay.delays[0].run(track[0], &mut dry_left[..frames]);
         self.dry_delay.delays[1].run(track[1], &mut dry_right[..frames]);
         for (left, right) in left.iter_mut().zip(right.iter_mut()) {
@@ -386,13 +442,18 @@ impl Player {
             self.session.process(&self.commands, &[], &mut [wet, other]);
         } else {
             self.chain.process_input(&mut [left, right]);
-            self.session.process(&self.commands, &[left, right], &mut [wet, other]);
+            self.session
+                .process(&self.commands, &[left, right], &mut [wet, other]);
         }
-        self.chain.process_output(wet, other, self.session.is_stereo());
+        self.chain
+            .process_output(wet, other, self.session.is_stereo());
         self.commands.clear();
         self.since_transport += frames;
         let input = &self.input[..self.channels];
-        let input_peak = input.iter().map(|channel| peak(&channel[..frames])).fold(0.0, f32::max);
+        let input_peak = input
+            .iter()
+            .map(|channel| peak(&channel[..frames]))
+            .fold(0.0, f32::max);
         if self.closed_samples == 0 || self.opens_on_input && input_peak > AUDIBLE {
             self.closed_samples = 0;
             self.gate.set_target(1.0);
@@ -402,7 +463,10 @@ impl Player {
         let fold = output.len() == 1 && self.chain.is_stereo();
         let [wet_left, wet_right] = &self.wet;
         for (frame, (left, right)) in wet_left[..frames].iter().zip(wet_right).enumerate() {
-            let (wet_gain, dry_gain) = (self.wet_gain.advance() * self.gate.advance(), self.dry_gain.advance());
+            let (wet_gain, dry_gain) = (
+                self.wet_gain.advance() * self.gate.advance(),
+                self.dry_gain.advance(),
+            );
             let tuner_gain = self.tuner_gain.advance();
             let left = if fold { 0.5 * (left + right) } else { *left };
             let sides = [(left, dry_left[frame]), (*right, dry_right[frame])];
@@ -422,12 +486,17 @@ impl Player {
 
 /// Copies channels, limited to the range of samples.
 fn copy_channels(channels: &[&mut [f32]], to: &mut [Vec<f32>; 2]) {
-    to.iter_mut().zip(channels).for_each(|(stored, channel)| copy_limited(channel, stored));
+    to.iter_mut()
+        .zip(channels)
+        .for_each(|(stored, channel)| copy_limited(channel, stored));
 }
 
 /// Returns the settings of the chain around a model with these levels.
 fn chain_settings(parameters: &PlayerParameters, levels: Levels) -> ChainSettings {
-    ChainSettings { gains_db: parameters.calibration.gains_db(levels), ..parameters.chain }
+    ChainSettings {
+        gains_db: parameters.calibration.gains_db(levels),
+        ..parameters.chain
+    }
 }
 
 /// Returns the gains of the wet and the dry signal.
@@ -435,7 +504,10 @@ fn gains(parameters: &PlayerParameters) -> (f32, f32) {
     if parameters.bypass {
         return (0.0, 1.0);
     }
-    (parameters.mix * parameters.output_gain, (1.0 - parameters.mix) * parameters.input_gain * parameters.output_gain)
+    (
+        parameters.mix * parameters.output_gain,
+        (1.0 - parameters.mix) * parameters.input_gain * parameters.output_gain,
+    )
 }
 
 /// Delay line of fixed length.
@@ -446,7 +518,10 @@ struct DelayLine {
 
 impl DelayLine {
     fn new(samples: usize) -> Self {
-        Self { ring: vec![0.0; samples], position: 0 }
+        Self {
+            ring: vec![0.0; samples],
+            position: 0,
+        }
     }
 
     fn clear(&mut self) {

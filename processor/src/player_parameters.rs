@@ -80,7 +80,8 @@ impl PlayerParameters {
                 ..ChainSettings::default()
             },
             calibration: Calibration {
-                interface_dbu: Some(value(parameter::INTERFACE_LEVEL)).filter(|dbu| *dbu > INTERFACE_OFF_DBU),
+                interface_dbu: Some(value(parameter::INTERFACE_LEVEL))
+                    .filter(|dbu| *dbu > INTERFACE_OFF_DBU),
                 output: output_level(value(parameter::OUTPUT_LEVEL)),
             },
         }
@@ -89,15 +90,29 @@ impl PlayerParameters {
 
 /// Returns the factor of a gain.
 fn linear(gain_db: f32) -> f32 {
-    if gain_db <= SILENT_DB { 0.0 } else { db_to_amplitude(gain_db) }
+    if gain_db <= SILENT_DB {
+        0.0
+    } else {
+        db_to_amplitude(gain_db)
+    }
 }
 
 impl NoteParameters {
     /// Returns the engine's controls for these parameters.
     #[must_use]
     pub fn controls(&self) -> [(ControlId, f32); 4] {
-        let Self { semitones, mode, glide_ms, voices } = *self;
-        [(TRANSPOSE, semitones), (PLAY_MODE, mode.into()), (GLIDE, glide_ms), (VOICES, voices.into())]
+        let Self {
+            semitones,
+            mode,
+            glide_ms,
+            voices,
+        } = *self;
+        [
+            (TRANSPOSE, semitones),
+            (PLAY_MODE, mode.into()),
+            (GLIDE, glide_ms),
+            (VOICES, voices.into()),
+        ]
     }
 }
 

@@ -25,7 +25,8 @@ impl Product {
         }
     }
 
-    /// Returns the key of the factory preset that a new instance plays; all of its parameters are at their defaults.
+    /// Returns the key of the factory preset that a new instance plays; all of its parameters are
+    /// at their defaults.
     #[must_use]
     pub const fn initial_preset(self) -> &'static str {
         match self {

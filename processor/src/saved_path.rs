@@ -1,5 +1,6 @@
-//! Paths in saved files. A file below the folder of the session or preset that names it is written relative to that
-//! folder, with `/` on all systems, so that the folder can be moved; others are absolute.
+//! Paths in saved files. A file below the folder of the session or preset that names it is written
+//! relative to that folder, with `/` on all systems, so that the folder can be moved; others are
+//! absolute.
 
 use std::path::{Component, Path, PathBuf, absolute};
 
@@ -13,8 +14,12 @@ pub fn folder(file: &Path) -> PathBuf {
 /// Returns the path to write in a file in `folder`, which is absolute.
 #[must_use]
 pub fn to_saved(path: &Path, folder: &Path) -> PathBuf {
-    let Ok(path) = absolute(path) else { return path.to_owned() };
-    let Ok(below) = path.strip_prefix(folder) else { return path };
+    let Ok(path) = absolute(path) else {
+        return path.to_owned();
+    };
+    let Ok(below) = path.strip_prefix(folder) else {
+        return path;
+    };
     let names: Option<Vec<&str>> = below
         .components()
         .map(|component| match component {
@@ -22,13 +27,19 @@ pub fn to_saved(path: &Path, folder: &Path) -> PathBuf {
             _ => None,
         })
         .collect();
-    names.filter(|names| !names.is_empty()).map_or(path.clone(), |names| names.join("/").into())
+    names
+        .filter(|names| !names.is_empty())
+        .map_or(path.clone(), |names| names.join("/").into())
 }
 
 /// Returns the path that a file in `folder`, which is absolute, names.
 #[must_use]
 pub fn from_saved(path: &Path, folder: &Path) -> PathBuf {
-    if path.as_os_str().is_empty() { path.to_owned() } else { folder.join(path) }
+    if path.as_os_str().is_empty() {
+        path.to_owned()
+    } else {
+        folder.join(path)
+    }
 }
 
 #[cfg(test)]
@@ -51,8 +62,14 @@ mod tests {
             assert_eq!(to_saved(&path, &folder), saved);
             assert_eq!(from_saved(&saved, &folder), path, "it is found again");
         }
-        assert_eq!(from_saved("../b.ondes".as_ref(), &folder), at("songs/../b.ondes"));
+        assert_eq!(
+            from_saved("../b.ondes".as_ref(), &folder),
+            at("songs/../b.ondes")
+        );
         // A path that is relative to the working directory is not left to chance.
-        assert_eq!(to_saved("b.ondes".as_ref(), &folder), absolute("b.ondes").unwrap());
+        assert_eq!(
+            to_saved("b.ondes".as_ref(), &folder),
+            absolute("b.ondes").unwrap()
+        );
     }
 }

@@ -18,13 +18,15 @@ pub struct SleepState {
 }
 
 impl SleepState {
-    /// For the audio thread: sets the remaining tail in host samples, and whether the instance is silent.
+    /// For the audio thread: sets the remaining tail in host samples, and whether the instance is
+    /// silent.
     pub fn set(&self, tail_samples: u32, silent: bool) {
         self.tail_samples.store(tail_samples, Relaxed);
         self.silent.store(silent, Relaxed);
     }
 
-    /// Returns the length of the tail after all notes and input have ended, in host samples, latency included.
+    /// Returns the length of the tail after all notes and input have ended, in host samples,
+    /// latency included.
     #[must_use]
     pub fn tail_samples(&self) -> u32 {
         self.tail_samples.load(Relaxed)
@@ -41,7 +43,8 @@ impl SleepState {
         *self.host_wake() = wake;
     }
 
-    /// Asks the host to resume processing, as it does not know of changes made in the window. Not for the audio thread.
+    /// Asks the host to resume processing, as it does not know of changes made in the window. Not
+    /// for the audio thread.
     pub fn wake_host(&self) {
         if let Some(wake) = &*self.host_wake() {
             wake();

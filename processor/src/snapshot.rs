@@ -14,7 +14,8 @@ use crate::parameter_values::ParameterValues;
 use crate::preset::list::PresetLocation;
 use crate::state::{InstanceState, WindowSettings};
 
-/// Everything that is heard: the values of the parameters, and the model with its macro bindings and cabinet.
+/// Everything that is heard: the values of the parameters, and the model with its macro bindings
+/// and cabinet.
 #[derive(Clone, PartialEq)]
 pub struct SoundSnapshot {
     /// Parameter values by id; parameters that are not named keep their values.
@@ -51,7 +52,8 @@ impl SelectionSnapshot {
         snapshot.missing_model.clone().map_or(Ok(snapshot), Err)
     }
 
-    /// Finds the model of a saved selection, if it is there; `known` is used if it is the same model.
+    /// Finds the model of a saved selection, if it is there; `known` is used if it is the same
+    /// model.
     pub(crate) fn of(state: InstanceState, known: Option<&FoundModel>) -> Self {
         let mut state = state.sound_only();
         let known = known.filter(|(model, _)| state.model.matches(model));
@@ -63,23 +65,43 @@ impl SelectionSnapshot {
                     state.latents.clear();
                     state.program = ProgramOptions::default();
                 }
-                state.model = FileReference { embedded, ..FileReference::to(&model, path) };
+                state.model = FileReference {
+                    embedded,
+                    ..FileReference::to(&model, path)
+                };
                 let (model, problem) = state.with_program_options(model);
-                Self { state, model: Some(model), missing_model: None, notice: notice.or(problem), cabinet: None }
+                Self {
+                    state,
+                    model: Some(model),
+                    missing_model: None,
+                    notice: notice.or(problem),
+                    cabinet: None,
+                }
             }
-            Err(missing) => Self { state, model: None, missing_model: Some(missing), notice: None, cabinet: None },
+            Err(missing) => Self {
+                state,
+                model: None,
+                missing_model: Some(missing),
+                notice: None,
+                cabinet: None,
+            },
         }
     }
 
-    /// Returns the snapshot without the settings that belong to the project, and without embedded files that are in
-    /// memory anyway; [`Self::to_state`] encodes them anew.
+    /// Returns the snapshot without the settings that belong to the project, and without embedded
+    /// files that are in memory anyway; [`Self::to_state`] encodes them anew.
     #[must_use]
     pub fn for_history(mut self) -> Self {
         self.state = self.state.sound_only();
         if self.model.is_some() {
             self.state.model.embedded = None;
         }
-        if let Some(reference) = self.state.cabinet.as_mut().filter(|_| self.cabinet.is_some()) {
+        if let Some(reference) = self
+            .state
+            .cabinet
+            .as_mut()
+            .filter(|_| self.cabinet.is_some())
+        {
             reference.embedded = None;
         }
         self
@@ -88,7 +110,13 @@ impl SelectionSnapshot {
     /// Returns the name of the model and of the cabinet, if any.
     #[must_use]
     pub fn names(&self) -> (&str, Option<&str>) {
-        (&self.state.model.name, self.state.cabinet.as_ref().map(|cabinet| cabinet.name.as_str()))
+        (
+            &self.state.model.name,
+            self.state
+                .cabinet
+                .as_ref()
+                .map(|cabinet| cabinet.name.as_str()),
+        )
     }
 
     /// Returns the preset that was loaded or saved last.
@@ -97,16 +125,18 @@ impl SelectionSnapshot {
         self.state.preset.as_ref()
     }
 
-    /// Adopts what a preset leaves open from the selection before it: a project that embeds its models keeps doing so,
-    /// and without a cabinet of its own the choice of one stays automatic.
+    /// Adopts what a preset leaves open from the selection before it: a project that embeds its
+    /// models keeps doing so, and without a cabinet of its own the choice of one stays automatic.
     #[must_use]
     pub fn keeping_choices(mut self, other: &Self) -> Self {
         self.state.embed |= other.state.embed;
-        self.state.automatic_cabinet |= self.state.cabinet.is_none() && other.state.automatic_cabinet;
+        self.state.automatic_cabinet |=
+            self.state.cabinet.is_none() && other.state.automatic_cabinet;
         self
     }
 
-    /// Returns the state to save, with embedded files if that is wanted and without the settings of the window.
+    /// Returns the state to save, with embedded files if that is wanted and without the settings of
+    /// the window.
     #[must_use]
     pub fn to_state(&self) -> InstanceState {
         let mut state = InstanceState {
@@ -125,7 +155,12 @@ impl SelectionSnapshot {
             (_, false) => state.model.embedded = None,
         }
         if let Some(reference) = &mut state.cabinet {
-            match (self.cabinet.as_ref().filter(|file| file.hash == reference.hash), state.embed) {
+            match (
+                self.cabinet
+                    .as_ref()
+                    .filter(|file| file.hash == reference.hash),
+                state.embed,
+            ) {
                 (Some(file), true) => reference.embedded = cabinet::to_base64(file),
                 (None, true) => {}
                 (_, false) => reference.embedded = None,

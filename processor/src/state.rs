@@ -1,4 +1,5 @@
-//! State of an instance as saved in projects and presets, besides the values of a project's parameters.
+//! State of an instance as saved in projects and presets, besides the values of a project's
+//! parameters.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ use crate::tuning::TuningFiles;
 /// Version of the format. Later versions only add fields, so that older ones can read their files.
 pub const VERSION: u32 = 1;
 
-/// State of an instance besides its parameters, as saved in projects and presets. All fields are optional in a file.
+/// State of an instance besides its parameters, as saved in projects and presets. All fields are
+/// optional in a file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InstanceState {
@@ -27,29 +29,38 @@ pub struct InstanceState {
     pub version: u32,
     /// The model.
     pub model: FileReference,
-    /// Names of the controls that the macros are bound to; `None` for the model's first controls in their order.
+    /// Names of the controls that the macros are bound to; `None` for the model's first controls in
+    /// their order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub macros: Option<Vec<Option<String>>>,
-    /// Values of a codec's latent knobs that are not at their defaults, by control name such as `latent1.scale`, in the
-    /// control's unit. They belong to the model and are cleared when another one is loaded.
+    /// Values of a codec's latent knobs that are not at their defaults, by control name such as
+    /// `latent1.scale`, in the control's unit. They belong to the model and are cleared when
+    /// another one is loaded.
     #[serde(skip_serializing_if = "ParameterValues::is_empty")]
     pub latents: ParameterValues,
     /// Method and settings that were chosen of a TorchScript program.
-    #[serde(deserialize_with = "executor::value_or_default", skip_serializing_if = "ProgramOptions::is_default")]
+    #[serde(
+        deserialize_with = "executor::value_or_default",
+        skip_serializing_if = "ProgramOptions::is_default"
+    )]
     pub program: ProgramOptions,
     /// The cabinet's impulse response, if any; its hash is that of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cabinet: Option<FileReference>,
-    /// True if a model that is loaded brings the bundled cabinet that suits it, or none; false once the user has chosen.
-    /// Restoring a state never changes its cabinet.
+    /// True if a model that is loaded brings the bundled cabinet that suits it, or none; false once
+    /// the user has chosen. Restoring a state never changes its cabinet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub automatic_cabinet: bool,
     /// Files of the tuning; `None` in equal temperament.
-    #[serde(deserialize_with = "executor::value_or_default", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "executor::value_or_default",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub tuning: Option<TuningFiles>,
     /// True if the model and the cabinet's file are embedded in the project.
     pub embed: bool,
-    /// Requested executor. Kept even if this machine or this model does not support it, since another may.
+    /// Requested executor. Kept even if this machine or this model does not support it, since
+    /// another may.
     #[serde(
         rename = "running",
         deserialize_with = "executor::value_or_default",
@@ -57,16 +68,23 @@ pub struct InstanceState {
     )]
     pub executor: ExecutorSelection,
     /// Method of rate conversion, where the model's sample rate is not the host's.
-    #[serde(deserialize_with = "executor::value_or_default", skip_serializing_if = "Resampling::is_default")]
+    #[serde(
+        deserialize_with = "executor::value_or_default",
+        skip_serializing_if = "Resampling::is_default"
+    )]
     pub resampling: Resampling,
-    /// Ids of the parameters that the window's pad turns, horizontally and vertically; `None` for the first two macros.
+    /// Ids of the parameters that the window's pad turns, horizontally and vertically; `None` for
+    /// the first two macros.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pad: Option<[String; 2]>,
     /// The preset that was loaded or saved last; `None` once another model is loaded.
-    #[serde(deserialize_with = "executor::value_or_default", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "executor::value_or_default",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub preset: Option<PresetLocation>,
-    /// MIDI controllers, 0 … 119, by the id of the parameter that they turn. While an instance lives
-    /// [`MidiBindings`](crate::midi_bindings::MidiBindings) holds them.
+    /// MIDI controllers, 0 … 119, by the id of the parameter that they turn. While an instance
+    /// lives [`MidiBindings`](crate::midi_bindings::MidiBindings) holds them.
     #[serde(rename = "controllers", skip_serializing_if = "BTreeMap::is_empty")]
     pub midi_controllers: BTreeMap<String, u8>,
     /// Scale and theme of the window.
@@ -97,8 +115,8 @@ impl InstanceState {
         }
     }
 
-    /// Returns the model as the program's options choose it. If they do not fit, such as without a sound file, returns
-    /// the model as it is with the reason.
+    /// Returns the model as the program's options choose it. If they do not fit, such as without a
+    /// sound file, returns the model as it is with the reason.
     pub(crate) fn with_program_options(&self, model: Arc<Model>) -> (Arc<Model>, Option<String>) {
         if self.program.is_default() {
             return (model, None);
@@ -111,14 +129,26 @@ impl InstanceState {
 
     /// Replaces all paths, those in the other slot included.
     pub fn map_paths(&mut self, map: &impl Fn(&Path) -> PathBuf) {
-        self.program.sounds.values_mut().for_each(|path| *path = map(path));
+        self.program
+            .sounds
+            .values_mut()
+            .for_each(|path| *path = map(path));
         let files = std::iter::once(&mut self.model).chain(&mut self.cabinet);
-        files.filter_map(|file| file.path.as_mut()).for_each(|path| *path = map(path));
-        self.tuning.iter_mut().flat_map(TuningFiles::paths_mut).for_each(|path| *path = map(path));
+        files
+            .filter_map(|file| file.path.as_mut())
+            .for_each(|path| *path = map(path));
+        self.tuning
+            .iter_mut()
+            .flat_map(TuningFiles::paths_mut)
+            .for_each(|path| *path = map(path));
         if let Some(PresetLocation::File(path)) = &mut self.preset {
             *path = map(path);
         }
-        if let Some(other) = self.compare.as_mut().and_then(|compare| compare.other.as_mut()) {
+        if let Some(other) = self
+            .compare
+            .as_mut()
+            .and_then(|compare| compare.other.as_mut())
+        {
             other.selection.map_paths(map);
         }
     }
@@ -130,7 +160,8 @@ impl InstanceState {
 pub struct SoundState {
     /// Parameter values.
     pub parameters: ParameterValues,
-    /// Model, macro bindings, latent knobs and cabinet; fields that belong to a project are ignored.
+    /// Model, macro bindings, latent knobs and cabinet; fields that belong to a project are
+    /// ignored.
     pub selection: Box<InstanceState>,
 }
 
@@ -173,7 +204,10 @@ pub struct TunerSettings {
 
 impl Default for TunerSettings {
     fn default() -> Self {
-        Self { reference_hz: 440.0, mute: false }
+        Self {
+            reference_hz: 440.0,
+            mute: false,
+        }
     }
 }
 
@@ -199,7 +233,11 @@ pub enum WindowTheme {
 
 impl Default for WindowSettings {
     fn default() -> Self {
-        Self { scale: 1.0, theme: WindowTheme::default(), tuner: TunerSettings::default() }
+        Self {
+            scale: 1.0,
+            theme: WindowTheme::default(),
+            tuner: TunerSettings::default(),
+        }
     }
 }
 
@@ -218,35 +256,72 @@ mod tests {
 
     #[test]
     fn the_rate_conversion_is_saved_and_invalid_ones_are_ignored() {
-        let saved = InstanceState { resampling: Resampling::LinearPhase, ..InstanceState::default() };
+        let saved = InstanceState {
+            resampling: Resampling::LinearPhase,
+            ..InstanceState::default()
+        };
         let text = serde_json::to_string(&saved).unwrap();
         assert!(text.contains(r#""resampling":"linear-phase""#), "{text}");
-        assert_eq!(serde_json::from_str::<InstanceState>(&text).unwrap().resampling, Resampling::LinearPhase);
-        assert!(!serde_json::to_string(&InstanceState::default()).unwrap().contains("resampling"));
+        assert_eq!(
+            serde_json::from_str::<InstanceState>(&text)
+                .unwrap()
+                .resampling,
+            Resampling::LinearPhase
+        );
+        assert!(
+            !serde_json::to_string(&InstanceState::default())
+                .unwrap()
+                .contains("resampling")
+        );
         let later = r#"{ "model": { "hash": "x" }, "resampling": "clairvoyant" }"#;
         let later = serde_json::from_str::<InstanceState>(later).unwrap();
-        assert_eq!((later.model.hash.as_str(), later.resampling), ("x", Resampling::LowLatency));
+        assert_eq!(
+            (later.model.hash.as_str(), later.resampling),
+            ("x", Resampling::LowLatency)
+        );
     }
 
     #[test]
     fn the_executor_is_saved_and_invalid_ones_are_ignored() {
-        let executor =
-            ExecutorSelection { backend: Backend::Torch, device: Device::Cuda(0), precision: Precision::F16 };
-        let saved = InstanceState { executor, ..InstanceState::default() };
+        let executor = ExecutorSelection {
+            backend: Backend::Torch,
+            device: Device::Cuda(0),
+            precision: Precision::F16,
+        };
+        let saved = InstanceState {
+            executor,
+            ..InstanceState::default()
+        };
         let text = serde_json::to_string(&saved).unwrap();
-        assert!(text.contains(r#""running":{"executor":"torch","device":"cuda:0","precision":"f16"}"#), "{text}");
+        assert!(
+            text.contains(r#""running":{"executor":"torch","device":"cuda:0","precision":"f16"}"#),
+            "{text}"
+        );
         assert_eq!(serde_json::from_str::<InstanceState>(&text).unwrap(), saved);
         let plain = serde_json::to_string(&InstanceState::default()).unwrap();
         assert!(!plain.contains("running"));
-        assert_eq!(serde_json::from_str::<InstanceState>(&plain).unwrap().executor, ExecutorSelection::default());
-        let later = r#"{ "model": { "hash": "x" }, "running": { "executor": "abacus", "device": 7 } }"#;
+        assert_eq!(
+            serde_json::from_str::<InstanceState>(&plain)
+                .unwrap()
+                .executor,
+            ExecutorSelection::default()
+        );
+        let later =
+            r#"{ "model": { "hash": "x" }, "running": { "executor": "abacus", "device": 7 } }"#;
         let later: InstanceState = serde_json::from_str(later).unwrap();
-        assert_eq!((later.model.hash.as_str(), later.executor), ("x", ExecutorSelection::default()));
+        assert_eq!(
+            (later.model.hash.as_str(), later.executor),
+            ("x", ExecutorSelection::default())
+        );
         // A value of another type does not lose the model either.
         for nonsense in ["null", "7", "\"torch\"", "[]"] {
             let text = format!(r#"{{ "model": {{ "hash": "x" }}, "running": {nonsense} }}"#);
             let saved: InstanceState = serde_json::from_str(&text).unwrap();
-            assert_eq!((saved.model.hash.as_str(), saved.executor), ("x", ExecutorSelection::default()), "{nonsense}");
+            assert_eq!(
+                (saved.model.hash.as_str(), saved.executor),
+                ("x", ExecutorSelection::default()),
+                "{nonsense}"
+            );
         }
     }
 
@@ -256,18 +331,30 @@ mod tests {
             window: WindowSettings {
                 scale: 1.5,
                 theme: WindowTheme::Light,
-                tuner: TunerSettings { reference_hz: 442.0, mute: true },
+                tuner: TunerSettings {
+                    reference_hz: 442.0,
+                    mute: true,
+                },
             },
             ..InstanceState::default()
         };
         let text = serde_json::to_string(&saved).unwrap();
         assert_eq!(serde_json::from_str::<InstanceState>(&text).unwrap(), saved);
-        assert!(!serde_json::to_string(&InstanceState::default()).unwrap().contains("look"));
+        assert!(
+            !serde_json::to_string(&InstanceState::default())
+                .unwrap()
+                .contains("look")
+        );
         // A scale beyond the range of its type gives the default, and does not lose the model.
         let far: InstanceState =
-            serde_json::from_str(r#"{ "model": { "hash": "x" }, "look": { "scale": 1e39 } }"#).unwrap();
-        assert_eq!((far.model.hash.as_str(), far.window), ("x", WindowSettings::default()));
-        let later: InstanceState = serde_json::from_str(r#"{ "look": { "theme": "plaid" } }"#).unwrap();
+            serde_json::from_str(r#"{ "model": { "hash": "x" }, "look": { "scale": 1e39 } }"#)
+                .unwrap();
+        assert_eq!(
+            (far.model.hash.as_str(), far.window),
+            ("x", WindowSettings::default())
+        );
+        let later: InstanceState =
+            serde_json::from_str(r#"{ "look": { "theme": "plaid" } }"#).unwrap();
         assert_eq!(later.window, WindowSettings::default());
     }
 
@@ -277,15 +364,31 @@ mod tests {
             ("mix".to_owned(), ParameterValue::Number(0.3)),
             ("driver".to_owned(), ParameterValue::Choice("worker".into())),
         ];
-        let other = SoundState { parameters: parameters.into(), selection: Box::default() };
+        let other = SoundState {
+            parameters: parameters.into(),
+            selection: Box::default(),
+        };
         let saved = InstanceState {
-            compare: Some(CompareState { b_is_active: true, other: Some(other) }),
+            compare: Some(CompareState {
+                b_is_active: true,
+                other: Some(other),
+            }),
             ..InstanceState::default()
         };
         let text = serde_json::to_string(&saved).unwrap();
         assert_eq!(serde_json::from_str::<InstanceState>(&text).unwrap(), saved);
-        assert!(!serde_json::to_string(&InstanceState::default()).unwrap().contains("compare"));
+        assert!(
+            !serde_json::to_string(&InstanceState::default())
+                .unwrap()
+                .contains("compare")
+        );
         let later = r#"{ "model": { "hash": "x" }, "compare": { "other": { "parameters": { "mix": [null] } } } }"#;
-        assert_eq!(serde_json::from_str::<InstanceState>(later).unwrap().model.hash, "x");
+        assert_eq!(
+            serde_json::from_str::<InstanceState>(later)
+                .unwrap()
+                .model
+                .hash,
+            "x"
+        );
     }
 }

@@ -4,13 +4,14 @@ use ondes_engine::instrument::{EventKind, NoteCounts, controller};
 
 /// Peaks below this, −90 dBFS, count as silence.
 pub const AUDIBLE: f32 = 3.162_277_7e-5;
-/// Release times until a note has ended: its level falls by 60 dB in one release time and the note stops at −80 dB, 4/3
-/// of it; the rest is a margin.
+/// Release times until a note has ended: its level falls by 60 dB in one release time and the note
+/// stops at −80 dB, 4/3 of it; the rest is a margin.
 const RELEASES: f32 = 1.5;
-/// Time for a voice that is stopped or stolen to fade, 20 ms, and for the network's hops around it, seconds.
+/// Time for a voice that is stopped or stolen to fade, 20 ms, and for the network's hops around it,
+/// seconds.
 pub const FADE_S: f32 = 0.060;
-/// Time after which a model that follows an input is silent, seconds. It detects the end within 0.1 s, but its noise
-/// stops half a second later.
+/// Time after which a model that follows an input is silent, seconds. It detects the end within 0.1
+/// s, but its noise stops half a second later.
 const FOLLOWING_S: f32 = 0.600;
 /// Controller value from which a pedal is down.
 const PEDAL_DOWN: f32 = 0.5;
@@ -20,7 +21,8 @@ pub struct TailTracker {
     sample_rate: f32,
     /// Release time of new notes, ms.
     release_ms: f32,
-    /// Longest release time of any note that may still sound; a note keeps the one that it started with.
+    /// Longest release time of any note that may still sound; a note keeps the one that it started
+    /// with.
     longest_release_ms: f32,
     /// `[channel]`
     held: [NoteCounts; 16],
@@ -52,10 +54,15 @@ impl TailTracker {
         }
     }
 
-    /// Returns the tail in host samples: the release of notes, or the time to follow an input to its end.
+    /// Returns the tail in host samples: the release of notes, or the time to follow an input to
+    /// its end.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
-        let seconds = if self.follows_input { FOLLOWING_S } else { RELEASES * self.longest_release_ms * 1e-3 + FADE_S };
+        let seconds = if self.follows_input {
+            FOLLOWING_S
+        } else {
+            RELEASES * self.longest_release_ms * 1e-3 + FADE_S
+        };
         (seconds * self.sample_rate).ceil() as usize
     }
 
@@ -79,7 +86,11 @@ impl TailTracker {
 
     /// Sets the release time of new notes, ms.
     pub fn set_release(&mut self, release_ms: f32) {
-        self.longest_release_ms = if self.silent { release_ms } else { self.longest_release_ms.max(release_ms) };
+        self.longest_release_ms = if self.silent {
+            release_ms
+        } else {
+            self.longest_release_ms.max(release_ms)
+        };
         self.release_ms = release_ms;
         self.restart();
     }
@@ -101,9 +112,17 @@ impl TailTracker {
         let (kind, id) = kind.without_id();
         match kind {
             // A velocity of 0 means note-off.
-            EventKind::NoteOn { channel, key, velocity } => self.hold(channel, key, id, velocity > 0.0),
+            EventKind::NoteOn {
+                channel,
+                key,
+                velocity,
+            } => self.hold(channel, key, id, velocity > 0.0),
             EventKind::NoteOff { channel, key, .. } => self.hold(channel, key, id, false),
-            EventKind::Controller { channel, number, value } => match number {
+            EventKind::Controller {
+                channel,
+                number,
+                value,
+            } => match number {
                 controller::SUSTAIN => self.pedal(0, channel, value >= PEDAL_DOWN),
                 controller::SOSTENUTO => self.pedal(1, channel, value >= PEDAL_DOWN),
                 controller::RESET => (0..2).for_each(|pedal| self.pedal(pedal, channel, false)),
@@ -131,12 +150,17 @@ impl TailTracker {
         *pedals = if down { *pedals | bit } else { *pedals & !bit };
     }
 
-    /// Advances by `samples`, of which `loudest` is the largest peak of input and output. `follows_input` tells whether
-    /// audio controls the model, and `tail` is the length of what comes after it, such as a reverb.
+    /// Advances by `samples`, of which `loudest` is the largest peak of input and output.
+    /// `follows_input` tells whether audio controls the model, and `tail` is the length of what
+    /// comes after it, such as a reverb.
     pub fn advance(&mut self, samples: usize, loudest: f32, follows_input: bool, tail: usize) {
         self.follows_input = follows_input;
         self.audible |= loudest > AUDIBLE;
-        self.silent_samples = if loudest > AUDIBLE { 0 } else { self.silent_samples.saturating_add(samples) };
+        self.silent_samples = if loudest > AUDIBLE {
+            0
+        } else {
+            self.silent_samples.saturating_add(samples)
+        };
         // A held note may be inaudible in its attack.
         let held = self.pedals != [0; 2] || self.held.iter().any(NoteCounts::any);
         self.silent = !held && self.silent_samples > tail.saturating_add(self.tail_samples());
@@ -152,11 +176,27 @@ mod tests {
 
     fn note(key: u8, on: bool) -> EventKind {
         let (channel, velocity) = (3, 0.5);
-        if on { EventKind::NoteOn { channel, key, velocity } } else { EventKind::NoteOff { channel, key, velocity } }
+        if on {
+            EventKind::NoteOn {
+                channel,
+                key,
+                velocity,
+            }
+        } else {
+            EventKind::NoteOff {
+                channel,
+                key,
+                velocity,
+            }
+        }
     }
 
     fn pedal(value: f32) -> EventKind {
-        EventKind::Controller { channel: 9, number: controller::SUSTAIN, value }
+        EventKind::Controller {
+            channel: 9,
+            number: controller::SUSTAIN,
+            value,
+        }
     }
 
     /// Advances by silence, a little longer than any tail; returns whether the tracker is silent.
@@ -174,7 +214,10 @@ mod tests {
         let mut tail = TailTracker::new(48_000, 100.0);
         assert!(wait(&mut tail));
         tail.handle_event(&note(60, true));
-        assert!(!tail.is_silent() && !wait(&mut tail), "a held note may speak late");
+        assert!(
+            !tail.is_silent() && !wait(&mut tail),
+            "a held note may speak late"
+        );
         tail.handle_event(&note(60, false));
         tail.advance(100, 2.0 * AUDIBLE, false, 0);
         assert!(wait(&mut tail));
@@ -182,7 +225,11 @@ mod tests {
         assert!(!wait(&mut tail));
         tail.handle_event(&pedal(0.2));
         assert!(wait(&mut tail));
-        tail.handle_event(&EventKind::NoteOn { channel: 0, key: 64, velocity: 0.0 });
+        tail.handle_event(&EventKind::NoteOn {
+            channel: 0,
+            key: 64,
+            velocity: 0.0,
+        });
         assert!(wait(&mut tail), "that is a note-off");
         tail.handle_event(&note(3, true));
         tail.release_all();
@@ -198,7 +245,10 @@ mod tests {
         tail.handle_event(&note(60, true));
         tail.set_release(100.0);
         tail.handle_event(&note(60, false));
-        assert!(tail.tail_samples() > 15 * 48_000, "the note was struck with the long one");
+        assert!(
+            tail.tail_samples() > 15 * 48_000,
+            "the note was struck with the long one"
+        );
         assert!(wait(&mut tail));
         assert_eq!(tail.tail_samples(), short);
         // While nothing sounds, a longer release needs no wait.
@@ -212,6 +262,9 @@ mod tests {
     fn a_sound_that_is_followed_does_not_ring() {
         let mut tail = TailTracker::new(48_000, 20_000.0);
         tail.advance(10, 0.0, true, 0);
-        assert_eq!(tail.tail_samples(), (FOLLOWING_S * 48_000.0).ceil() as usize);
+        assert_eq!(
+            tail.tail_samples(),
+            (FOLLOWING_S * 48_000.0).ceil() as usize
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! The user's answers to the question whether a TorchScript program may run, remembered on this machine by content hash.
+//! The user's answers to the question whether a TorchScript program may run, remembered on this
+//! machine by content hash.
 //!
-//! A program is code of other people, so a project, preset, session or set list that names one is no consent: the user is
-//! asked once per file. Answers are never saved in projects, which come from other people.
+//! A program is code of other people, so a project, preset, session or set list that names one is
+//! no consent: the user is asked once per file. Answers are never saved in projects, which come
+//! from other people.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -29,13 +31,15 @@ pub struct Answer {
 pub type Answers = BTreeMap<String, Answer>;
 
 /// File of the answers, and a lock for changing it.
-static FILE: LazyLock<Mutex<Option<PathBuf>>> =
-    LazyLock::new(|| Mutex::new(dirs::config_dir().map(|settings| settings.join("ondes").join("trusted.json"))));
+static FILE: LazyLock<Mutex<Option<PathBuf>>> = LazyLock::new(|| {
+    Mutex::new(dirs::config_dir().map(|settings| settings.join("ondes").join("trusted.json")))
+});
 
 /// Hashes of programs that may run until this process ends.
 static THIS_PROCESS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Keeps the answers in another file than `ondes/trusted.json` in the user's configuration folder, for this process.
+/// Keeps the answers in another file than `ondes/trusted.json` in the user's configuration folder,
+/// for this process.
 pub fn set_file(path: PathBuf) {
     *lock(&FILE) = Some(path);
 }
@@ -90,7 +94,9 @@ fn change(change: impl FnOnce(&mut Answers)) -> std::io::Result<()> {
         programs: Answers,
     }
     let file = lock(&FILE);
-    let path = file.as_deref().ok_or_else(|| std::io::Error::other("there is no folder for settings"))?;
+    let path = file
+        .as_deref()
+        .ok_or_else(|| std::io::Error::other("there is no folder for settings"))?;
     let mut programs = read(path);
     change(&mut programs);
     path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
@@ -103,10 +109,13 @@ fn read(path: &Path) -> Answers {
     struct Document {
         programs: BTreeMap<String, serde_json::Value>,
     }
-    let document: Option<Document> =
-        files::read(path, LARGEST).ok().and_then(|bytes| serde_json::from_slice(files::without_mark(&bytes)).ok());
+    let document: Option<Document> = files::read(path, LARGEST)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(files::without_mark(&bytes)).ok());
     let programs = document.unwrap_or_default().programs.into_iter();
-    programs.filter_map(|(hash, answer)| Some((hash, serde_json::from_value(answer).ok()?))).collect()
+    programs
+        .filter_map(|(hash, answer)| Some((hash, serde_json::from_value(answer).ok()?)))
+        .collect()
 }
 
 /// Keeps the answers of this test process in a file of its own.
@@ -125,7 +134,10 @@ mod tests {
     use super::*;
 
     fn program(hash: char) -> UntrustedProgram {
-        UntrustedProgram { path: "/models/birds.ts".into(), hash: hash.to_string().repeat(64) }
+        UntrustedProgram {
+            path: "/models/birds.ts".into(),
+            hash: hash.to_string().repeat(64),
+        }
     }
 
     #[test]
@@ -136,10 +148,16 @@ mod tests {
         remember(&yes, true).unwrap();
         remember(&no, false).unwrap();
         let answers_of = |one: &UntrustedProgram| (answer(&one.hash), may_run(&one.hash));
-        assert_eq!([&yes, &no, &never].map(answers_of), [(Some(true), true), (Some(false), false), (None, false)]);
+        assert_eq!(
+            [&yes, &no, &never].map(answers_of),
+            [(Some(true), true), (Some(false), false), (None, false)]
+        );
         assert_eq!(answers()[&yes.hash].path, yes.path);
         forget(&yes.hash).unwrap();
-        assert_eq!([&yes, &no].map(answers_of), [(None, false), (Some(false), false)]);
+        assert_eq!(
+            [&yes, &no].map(answers_of),
+            [(None, false), (Some(false), false)]
+        );
         allow_for_this_process(&never.hash);
         assert_eq!(answers_of(&never), (None, true), "nothing is remembered");
     }
@@ -148,13 +166,30 @@ mod tests {
     fn a_damaged_file_allows_nothing_and_what_is_whole_in_it_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trusted.json");
-        for text in ["", "{", "[]", r#"{ "programs": [1] }"#, r#"{ "programs": { "a": true, "b": { "run": "yes" } } }"#]
-        {
+        for text in [
+            "",
+            "{",
+            "[]",
+            r#"{ "programs": [1] }"#,
+            r#"{ "programs": { "a": true, "b": { "run": "yes" } } }"#,
+        ] {
             std::fs::write(&path, text).unwrap();
             assert_eq!(read(&path), Answers::new(), "{text}");
         }
-        std::fs::write(&path, r#"{ "programs": { "a": 1, "b": { "run": true, "path": "x.ts", "later": 1 } } }"#)
-            .unwrap();
-        assert_eq!(read(&path), Answers::from([("b".into(), Answer { run: true, path: "x.ts".into() })]));
+        std::fs::write(
+            &path,
+            r#"{ "programs": { "a": 1, "b": { "run": true, "path": "x.ts", "later": 1 } } }"#,
+        )
+        .unwrap();
+        assert_eq!(
+            read(&path),
+            Answers::from([(
+                "b".into(),
+                Answer {
+                    run: true,
+                    path: "x.ts".into()
+                }
+            )])
+        );
     }
 }

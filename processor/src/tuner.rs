@@ -1,6 +1,9 @@
-//! Input for the tuner, before gate, tone and gain. The audio thread writes, the window reads; lock-free.
+//! Input for the tuner, before gate, tone and gain. The audio thread writes, the window reads;
+//! lock-free.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
 /// Samples kept: 85 ms at 192 kHz, more than two frames of a window.
 const HISTORY: usize = 1 << 14;
@@ -18,12 +21,18 @@ pub struct TunerInput {
 impl Default for TunerInput {
     fn default() -> Self {
         let ring = (0..HISTORY).map(|_| AtomicU32::new(0)).collect();
-        Self { open: AtomicBool::new(false), muted: AtomicBool::new(false), recorded: AtomicUsize::new(0), ring }
+        Self {
+            open: AtomicBool::new(false),
+            muted: AtomicBool::new(false),
+            recorded: AtomicUsize::new(0),
+            ring,
+        }
     }
 }
 
 impl TunerInput {
-    /// For the audio thread: records a block if a tuner is open. `[channel][frame]`, all of one length. Wait-free.
+    /// For the audio thread: records a block if a tuner is open. `[channel][frame]`, all of one
+    /// length. Wait-free.
     pub fn record(&self, channels: &[&[f32]]) {
         if !self.open.load(Relaxed) {
             return;
@@ -32,8 +41,12 @@ impl TunerInput {
         let recorded = self.recorded.load(Relaxed);
         let share = 1.0 / channels.len().max(1) as f32;
         for frame in 0..frames {
-            let sum: f32 = channels.iter().filter_map(|channel| channel.get(frame)).sum();
-            self.ring[recorded.wrapping_add(frame) % HISTORY].store((share * sum).to_bits(), Relaxed);
+            let sum: f32 = channels
+                .iter()
+                .filter_map(|channel| channel.get(frame))
+                .sum();
+            self.ring[recorded.wrapping_add(frame) % HISTORY]
+                .store((share * sum).to_bits(), Relaxed);
         }
         self.recorded.store(recorded.wrapping_add(frames), Release);
     }
@@ -60,15 +73,16 @@ impl TunerInput {
         self.recorded.load(Acquire)
     }
 
-    /// Reads the samples since `read`, which moves on, into `samples`. Returns false if some of them were overwritten:
-    /// then the latest are read, and there is a gap before them.
+    /// Reads the samples since `read`, which moves on, into `samples`. Returns false if some of
+    /// them were overwritten: then the latest are read, and there is a gap before them.
     pub fn read(&self, read: &mut usize, samples: &mut Vec<f32>) -> bool {
         let recorded = self.recorded_samples();
         let new = recorded.wrapping_sub(*read);
         // The audio thread may write a block while this thread reads.
         let kept = new.min(HISTORY / 2);
         let start = recorded.wrapping_sub(kept);
-        let sample = |n: usize| f32::from_bits(self.ring[start.wrapping_add(n) % HISTORY].load(Relaxed));
+        let sample =
+            |n: usize| f32::from_bits(self.ring[start.wrapping_add(n) % HISTORY].load(Relaxed));
         samples.clear();
         samples.extend((0..kept).map(sample));
         *read = recorded;

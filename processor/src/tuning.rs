@@ -35,8 +35,13 @@ impl TuningFiles {
     /// Returns the names of the files without their extensions, such as "just, white keys".
     #[must_use]
     pub fn name(&self) -> String {
-        let names = std::iter::once(&self.scale).chain(&self.keyboard_map).filter_map(|path| path.file_stem());
-        names.map(|name| name.to_string_lossy()).collect::<Vec<_>>().join(", ")
+        let names = std::iter::once(&self.scale)
+            .chain(&self.keyboard_map)
+            .filter_map(|path| path.file_stem());
+        names
+            .map(|name| name.to_string_lossy())
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     /// Iterates over the paths.
@@ -58,7 +63,8 @@ pub fn is_keyboard_map(path: &Path) -> bool {
 }
 
 fn has_extension(path: &Path, extension: &str) -> bool {
-    path.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension))
+    path.extension()
+        .is_some_and(|found| found.eq_ignore_ascii_case(extension))
 }
 
 /// Hands tunings over to the audio thread.
@@ -70,7 +76,10 @@ pub struct TuningHandover {
 
 impl Default for TuningHandover {
     fn default() -> Self {
-        Self { current: Mutex::default(), arrival: ArrayQueue::new(1) }
+        Self {
+            current: Mutex::default(),
+            arrival: ArrayQueue::new(1),
+        }
     }
 }
 

@@ -51,10 +51,16 @@ impl ValueFormat {
             Self::Threshold => format!("{:.1} dB", tenths(value)),
             Self::Level => format!("{:.1} dBu", tenths(value)),
             Self::Percent => format!("{:.1}", 100.0 * value),
-            Self::Milliseconds => given_ms(value).map_or(MODEL_DEFAULT.into(), |ms| format!("{ms:.0} ms")),
+            Self::Milliseconds => {
+                given_ms(value).map_or(MODEL_DEFAULT.into(), |ms| format!("{ms:.0} ms"))
+            }
             Self::Count if value == 0.0 => MODEL_DEFAULT.into(),
             Self::Count | Self::Integer => format!("{value:.0}"),
-            Self::Option => options.get(value as usize).copied().unwrap_or_default().into(),
+            Self::Option => options
+                .get(value as usize)
+                .copied()
+                .unwrap_or_default()
+                .into(),
         }
     }
 
@@ -70,10 +76,14 @@ impl ValueFormat {
             Self::Milliseconds if is_model_default => Some(-1.0),
             Self::Count if is_model_default => Some(0.0),
             Self::Percent => Some(number(text)? / 100.0),
-            Self::Decibels | Self::Threshold | Self::Level | Self::Tenths | Self::Milliseconds => number(text),
+            Self::Decibels | Self::Threshold | Self::Level | Self::Tenths | Self::Milliseconds => {
+                number(text)
+            }
             Self::Integer | Self::Count => Some(number(text)?.round()),
             Self::Option => {
-                let index = options.iter().position(|name| name.eq_ignore_ascii_case(text))?;
+                let index = options
+                    .iter()
+                    .position(|name| name.eq_ignore_ascii_case(text))?;
                 Some(index as f32)
             }
         }
@@ -85,8 +95,8 @@ fn tenths(value: f32) -> f32 {
     (10.0 * value).round() / 10.0 + 0.0
 }
 
-/// Returns the time that a value of [`ValueFormat::Milliseconds`] gives; `None` if it leaves it to the model. The bound
-/// is not 0, since the knob position of 0 ms may lead back to slightly less.
+/// Returns the time that a value of [`ValueFormat::Milliseconds`] gives; `None` if it leaves it to
+/// the model. The bound is not 0, since the knob position of 0 ms may lead back to slightly less.
 #[must_use]
 pub fn given_ms(value: f32) -> Option<f32> {
     (value > -0.5).then_some(value.max(0.0))
@@ -96,7 +106,9 @@ pub fn given_ms(value: f32) -> Option<f32> {
 #[must_use]
 pub fn number(text: &str) -> Option<f32> {
     let text = text.trim();
-    let end = text.find(|sign: char| !matches!(sign, '0'..='9' | '.' | '-' | '+')).unwrap_or(text.len());
+    let end = text
+        .find(|sign: char| !matches!(sign, '0'..='9' | '.' | '-' | '+'))
+        .unwrap_or(text.len());
     text[..end].parse().ok()
 }
 
@@ -107,7 +119,10 @@ mod tests {
 
     #[test]
     fn numbers_are_read_with_any_unit() {
-        assert_eq!([number("-3dB"), number(" 4.5 %"), number("+2 st")], [Some(-3.0), Some(4.5), Some(2.0)]);
+        assert_eq!(
+            [number("-3dB"), number(" 4.5 %"), number("+2 st")],
+            [Some(-3.0), Some(4.5), Some(2.0)]
+        );
         assert_eq!([number("loud"), number(""), number("1-2")], [None; 3]);
     }
 
@@ -118,12 +133,26 @@ mod tests {
                 let value = parameter.denormalize(step as f32 / 20_000.0);
                 let text = format!("{}{}", parameter.format(value), parameter.unit);
                 let parsed = parameter.parse(&text).map(|value| parameter.format(value));
-                assert_eq!(parsed, Some(parameter.format(value)), "{} {text}", parameter.id);
+                assert_eq!(
+                    parsed,
+                    Some(parameter.format(value)),
+                    "{} {text}",
+                    parameter.id
+                );
             }
             assert_eq!(parameter.parse("loud"), None, "{}", parameter.id);
             let [min, max] = parameter.range();
-            let ends = if parameter.options().is_empty() { [Some(min), Some(max)] } else { [None; 2] };
-            assert_eq!(["-99999999999", "99999999999"].map(|text| parameter.parse(text)), ends, "{}", parameter.id);
+            let ends = if parameter.options().is_empty() {
+                [Some(min), Some(max)]
+            } else {
+                [None; 2]
+            };
+            assert_eq!(
+                ["-99999999999", "99999999999"].map(|text| parameter.parse(text)),
+                ends,
+                "{}",
+                parameter.id
+            );
         }
     }
 
@@ -131,17 +160,38 @@ mod tests {
     fn special_values_have_names() {
         let formatted = |id: &str, value| {
             let parameter = all().find(|(_, parameter)| parameter.id == id).unwrap().1;
-            (parameter.format(value), parameter.parse(&parameter.format(value)))
+            (
+                parameter.format(value),
+                parameter.parse(&parameter.format(value)),
+            )
         };
-        assert_eq!(formatted("input_gain", SILENT_DB), ("-inf".into(), Some(SILENT_DB)));
-        assert_eq!(formatted("glide", -0.7), ("Model default".into(), Some(-1.0)));
+        assert_eq!(
+            formatted("input_gain", SILENT_DB),
+            ("-inf".into(), Some(SILENT_DB))
+        );
+        assert_eq!(
+            formatted("glide", -0.7),
+            ("Model default".into(), Some(-1.0))
+        );
         assert_eq!(formatted("glide", -1e-4), ("0 ms".into(), Some(0.0)));
-        assert_eq!(formatted("voices", 0.0), ("Model default".into(), Some(0.0)));
+        assert_eq!(
+            formatted("voices", 0.0),
+            ("Model default".into(), Some(0.0))
+        );
         assert_eq!(formatted("tune", -0.01), ("0.0".into(), Some(0.0)));
-        assert_eq!(formatted("gate", GATE_OFF_DB), ("Off".into(), Some(GATE_OFF_DB)));
+        assert_eq!(
+            formatted("gate", GATE_OFF_DB),
+            ("Off".into(), Some(GATE_OFF_DB))
+        );
         assert_eq!(formatted("gate", -45.0), ("-45.0 dB".into(), Some(-45.0)));
-        assert_eq!(formatted("interface_level", INTERFACE_OFF_DBU), ("Off".into(), Some(INTERFACE_OFF_DBU)));
-        assert_eq!(formatted("interface_level", 12.54), ("12.5 dBu".into(), Some(12.5)));
+        assert_eq!(
+            formatted("interface_level", INTERFACE_OFF_DBU),
+            ("Off".into(), Some(INTERFACE_OFF_DBU))
+        );
+        assert_eq!(
+            formatted("interface_level", 12.54),
+            ("12.5 dBu".into(), Some(12.5))
+        );
         assert_eq!(formatted("bypass", 1.0), ("On".into(), Some(1.0)));
         assert_eq!(formatted("source", 1.0), ("Side-chain".into(), Some(1.0)));
     }

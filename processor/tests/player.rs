@@ -10,7 +10,9 @@ use ondes_engine::instrument::EventKind;
 use ondes_engine::pipeline::{
     Action, CommandQueueFull, Playable, ProcessRequest, SessionStart, TimedCommand, Transport,
 };
-use ondes_engine::realtime::{Driven, Driver, LoadError, LoadStatus, ModelFactory, SessionController, Setup};
+use ondes_engine::realtime::{
+    Driven, Driver, LoadError, LoadStatus, ModelFactory, SessionController, Setup,
+};
 use ondes_processor::cabinet::bundled;
 use ondes_processor::instance::InstanceHandle;
 use ondes_processor::library::BUNDLED;
@@ -57,7 +59,11 @@ struct RecordingFactory {
 
 impl RecordingFactory {
     fn new(told: Arc<ArrayQueue<TimedCommand>>) -> Self {
-        Self { told, asked: Arc::default(), wait: Arc::default() }
+        Self {
+            told,
+            asked: Arc::default(),
+            wait: Arc::default(),
+        }
     }
 }
 
@@ -93,15 +99,24 @@ impl PlayerStage {
         let shared = InstanceHandle::new(Product::Instrument, || {});
         shared.session.set_driver(Driver::Inline);
         if let Some(model) = model {
-            shared.session.load(Box::new(move || Ok(Arc::new(model))), &[]);
+            shared
+                .session
+                .load(Box::new(move || Ok(Arc::new(model))), &[]);
         }
         shared.wait_until_loaded(Duration::from_secs(20));
         let store = ParameterStore::new(Product::Instrument);
-        let setup = Setup { sample_rate: RATE, max_block: BLOCK };
+        let setup = Setup {
+            sample_rate: RATE,
+            max_block: BLOCK,
+        };
         let session = shared.session.activate(setup).unwrap();
         let knobs = store.player_parameters();
         let player = Player::new(session, shared.clone(), setup, &knobs);
-        Self { shared, player, knobs }
+        Self {
+            shared,
+            player,
+            knobs,
+        }
     }
 
     /// Plays a block with the host's transport.
@@ -129,7 +144,11 @@ fn recorded() -> (PlayerStage, Arc<ArrayQueue<TimedCommand>>) {
 fn songs(told: &ArrayQueue<TimedCommand>) -> Vec<(u64, Transport)> {
     let all = std::iter::from_fn(|| told.pop());
     let song = |command: TimedCommand| {
-        if let Action::Transport(song) = command.action { Some((command.at, song)) } else { None }
+        if let Action::Transport(song) = command.action {
+            Some((command.at, song))
+        } else {
+            None
+        }
     };
     all.filter_map(song).collect()
 }
@@ -142,15 +161,25 @@ fn transport_is_sent_on_changes_and_jumps() {
     let mut play = |stage: &mut PlayerStage, song: Transport| {
         stage.block(Some(song));
         let heard = songs(&told);
-        assert!(heard.iter().all(|(time, told)| (*time, *told) == (at, song)), "{heard:?}");
+        assert!(
+            heard
+                .iter()
+                .all(|(time, told)| (*time, *told) == (at, song)),
+            "{heard:?}"
+        );
         at += BLOCK as u64;
         heard.len()
     };
-    let song = |position: f64| Transport { tempo: 120.0, position, playing: true };
+    let song = |position: f64| Transport {
+        tempo: 120.0,
+        position,
+        playing: true,
+    };
     assert_eq!(play(&mut stage, song(-4.0)), 1);
     for block in 1..1000 {
         // Hosts round positions.
-        let rounded = (-4.0 + beats(f64::from(block), 120.0)) + if block % 2 == 0 { 4e-4 } else { -4e-4 };
+        let rounded =
+            (-4.0 + beats(f64::from(block), 120.0)) + if block % 2 == 0 { 4e-4 } else { -4e-4 };
         assert_eq!(play(&mut stage, song(rounded)), 0, "{block}");
     }
     let here = -4.0 + beats(1000.0, 120.0);
@@ -159,13 +188,40 @@ fn transport_is_sent_on_changes_and_jumps() {
     assert_eq!(play(&mut stage, song(here - 2.0 + beats(1.0, 120.0))), 0);
     // Tempo changed, stopped, moved while stopped, started again.
     let (place, tempo) = (here - 2.0 + beats(2.0, 120.0), 90.0);
-    let faster = Transport { tempo, position: place, playing: true };
+    let faster = Transport {
+        tempo,
+        position: place,
+        playing: true,
+    };
     assert_eq!(play(&mut stage, faster), 1);
-    let stopped = Transport { position: place + beats(1.0, 90.0), playing: false, ..faster };
-    assert_eq!([play(&mut stage, stopped), play(&mut stage, stopped), play(&mut stage, stopped)], [1, 0, 0]);
-    let moved = Transport { position: 64.0, ..stopped };
+    let stopped = Transport {
+        position: place + beats(1.0, 90.0),
+        playing: false,
+        ..faster
+    };
+    assert_eq!(
+        [
+            play(&mut stage, stopped),
+            play(&mut stage, stopped),
+            play(&mut stage, stopped)
+        ],
+        [1, 0, 0]
+    );
+    let moved = Transport {
+        position: 64.0,
+        ..stopped
+    };
     assert_eq!([play(&mut stage, moved), play(&mut stage, moved)], [1, 0]);
-    assert_eq!(play(&mut stage, Transport { playing: true, ..moved }), 1);
+    assert_eq!(
+        play(
+            &mut stage,
+            Transport {
+                playing: true,
+                ..moved
+            }
+        ),
+        1
+    );
 }
 
 #[test]
@@ -181,26 +237,61 @@ fn no_song_is_no_news() {
 fn the_windows_keys_reach_the_model_at_the_next_block() {
     let (mut stage, told) = recorded();
     let (channel, velocity) = (0, 0.6);
-    let on = EventKind::NoteOn { channel, key: 60, velocity };
-    let off = EventKind::NoteOff { channel, key: 60, velocity };
+    let on = EventKind::NoteOn {
+        channel,
+        key: 60,
+        velocity,
+    };
+    let off = EventKind::NoteOff {
+        channel,
+        key: 60,
+        velocity,
+    };
     stage.shared.monitor.push_key(on);
     stage.block(None);
-    assert_eq!(told.pop(), Some(TimedCommand { at: BLOCK as u64, action: Action::Play(on) }));
-    assert_eq!(stage.shared.monitor.notes().collect::<Vec<_>>(), [(60, 0.6)], "the window shows it");
+    assert_eq!(
+        told.pop(),
+        Some(TimedCommand {
+            at: BLOCK as u64,
+            action: Action::Play(on)
+        })
+    );
+    assert_eq!(
+        stage.shared.monitor.notes().collect::<Vec<_>>(),
+        [(60, 0.6)],
+        "the window shows it"
+    );
     stage.shared.monitor.push_key(off);
     stage.block(None);
-    assert_eq!(told.pop(), Some(TimedCommand { at: 2 * BLOCK as u64, action: Action::Play(off) }));
-    assert_eq!((told.pop(), stage.shared.monitor.notes().count()), (None, 0));
+    assert_eq!(
+        told.pop(),
+        Some(TimedCommand {
+            at: 2 * BLOCK as u64,
+            action: Action::Play(off)
+        })
+    );
+    assert_eq!(
+        (told.pop(), stage.shared.monitor.notes().count()),
+        (None, 0)
+    );
 }
 
 #[test]
 fn the_windows_keys_sound() {
     let mut stage = PlayerStage::new(None);
     let energy = |stage: &mut PlayerStage| -> f32 {
-        (0..50).flat_map(|_| stage.block(None)).map(|sample| sample * sample).sum::<f32>() / (50 * BLOCK) as f32
+        (0..50)
+            .flat_map(|_| stage.block(None))
+            .map(|sample| sample * sample)
+            .sum::<f32>()
+            / (50 * BLOCK) as f32
     };
     assert_eq!(energy(&mut stage), 0.0);
-    stage.shared.monitor.push_key(EventKind::NoteOn { channel: 0, key: 60, velocity: 0.8 });
+    stage.shared.monitor.push_key(EventKind::NoteOn {
+        channel: 0,
+        key: 60,
+        velocity: 0.8,
+    });
     assert!(energy(&mut stage) > 1e-6);
     stage.shared.monitor.request_panic();
     energy(&mut stage);
@@ -225,15 +316,27 @@ fn the_dry_delay_changes_while_the_session_plays() {
         stage.player.process(&mut [left, right]);
         [left, right].map(|channel| channel.iter().position(|sample| *sample != 0.0))
     };
-    assert_eq!((click(&mut stage), stage.player.latency_samples()), ([Some(7); 2], 0));
+    assert_eq!(
+        (click(&mut stage), stage.player.latency_samples()),
+        ([Some(7); 2], 0)
+    );
     let mut other = DryDelay::new(100);
     stage.player.swap_dry_delay(&mut other);
-    assert_eq!((click(&mut stage), stage.player.latency_samples()), ([Some(107); 2], 100));
-    assert!(stage.player.latency_changed(), "the session itself is as early as it was");
+    assert_eq!(
+        (click(&mut stage), stage.player.latency_samples()),
+        ([Some(107); 2], 100)
+    );
+    assert!(
+        stage.player.latency_changed(),
+        "the session itself is as early as it was"
+    );
     // The previous delay is swapped out; an equal latency changes nothing.
     stage.player.swap_dry_delay(&mut DryDelay::new(100));
     stage.player.swap_dry_delay(&mut other);
-    assert_eq!((click(&mut stage), stage.player.latency_samples()), ([Some(7); 2], 0));
+    assert_eq!(
+        (click(&mut stage), stage.player.latency_samples()),
+        ([Some(7); 2], 0)
+    );
     assert!(told.pop().is_none(), "the model hears nothing of it");
 }
 
@@ -249,7 +352,14 @@ fn nobody_waits_for_a_model_that_is_made_ready_for_a_host() {
     }
     let held = wait.lock().unwrap();
     scope(|scope| {
-        let session = scope.spawn(|| controller.activate(Setup { sample_rate: RATE, max_block: BLOCK }).unwrap());
+        let session = scope.spawn(|| {
+            controller
+                .activate(Setup {
+                    sample_rate: RATE,
+                    max_block: BLOCK,
+                })
+                .unwrap()
+        });
         while asked.load(Relaxed) == 0 {
             sleep(Duration::from_millis(1));
         }
@@ -265,7 +375,10 @@ fn nobody_waits_for_a_model_that_is_made_ready_for_a_host() {
         drop(held);
         assert_eq!(before, Ok((LoadStatus::Ready, true)));
         let _session = session.join().unwrap();
-        assert_eq!(controller.health().map(|health| health.driven), Some(Driven::Offline));
+        assert_eq!(
+            controller.health().map(|health| health.driven),
+            Some(Driven::Offline)
+        );
     });
 }
 
@@ -292,10 +405,19 @@ fn hostile_input_is_limited_and_does_not_persist() {
     shared.choose_bundled_cabinet(&bundled::BUNDLED[0]);
     shared.wait_until_loaded(Duration::from_secs(20));
     let store = ParameterStore::new(Product::Effect);
-    for (id, value) in [("gate", -60.0), ("bass", 12.0), ("middle", -12.0), ("treble", 12.0), ("mix", 0.5)] {
+    for (id, value) in [
+        ("gate", -60.0),
+        ("bass", 12.0),
+        ("middle", -12.0),
+        ("treble", 12.0),
+        ("mix", 0.5),
+    ] {
         store.set_value(Parameter::find(id).unwrap(), value);
     }
-    let setup = Setup { sample_rate: RATE, max_block: BLOCK };
+    let setup = Setup {
+        sample_rate: RATE,
+        max_block: BLOCK,
+    };
     let session = shared.session.activate(setup).unwrap();
     let knobs = store.player_parameters();
     let mut player = Player::new(session, shared.clone(), setup, &knobs);
@@ -305,7 +427,10 @@ fn hostile_input_is_limited_and_does_not_persist() {
         let [left, right] = &mut sound;
         player.set_input(&[left, right]);
         player.process(&mut [left, right]);
-        let largest = sound.iter().flatten().fold(0.0_f32, |largest, sample| largest.max(sample.abs()));
+        let largest = sound
+            .iter()
+            .flatten()
+            .fold(0.0_f32, |largest, sample| largest.max(sample.abs()));
         assert!(sound.iter().flatten().all(|sample| sample.is_finite()));
         largest
     };
@@ -326,12 +451,22 @@ fn a_player_that_panics_is_reported_and_not_used_again() {
     assert!(!stage.player.has_failed());
     stage.player.contain(|_| panic!("a bug of {}", "ours"));
     assert!(stage.player.has_failed());
-    stage.player.contain(|_| unreachable!("it is not used again"));
-    let LoadStatus::Failed(reason) = stage.shared.status() else { panic!("{:?}", stage.shared.status()) };
-    assert!(reason.starts_with("internal error: a bug of ours") && reason.lines().count() == 1, "{reason}");
+    stage
+        .player
+        .contain(|_| unreachable!("it is not used again"));
+    let LoadStatus::Failed(reason) = stage.shared.status() else {
+        panic!("{:?}", stage.shared.status())
+    };
+    assert!(
+        reason.starts_with("internal error: a bug of ours") && reason.lines().count() == 1,
+        "{reason}"
+    );
     // It stays known until a new player starts.
     assert!(matches!(stage.shared.status(), LoadStatus::Failed(_)));
-    let setup = Setup { sample_rate: RATE, max_block: BLOCK };
+    let setup = Setup {
+        sample_rate: RATE,
+        max_block: BLOCK,
+    };
     let session = stage.shared.session.activate(setup).unwrap();
     stage.player = Player::new(session, stage.shared.clone(), setup, &stage.knobs);
     assert_eq!(stage.shared.status(), LoadStatus::Ready);
@@ -341,11 +476,19 @@ fn a_player_that_panics_is_reported_and_not_used_again() {
 #[test]
 fn a_panic_of_a_loading_thread_is_reported() {
     let instance = InstanceHandle::new(Product::Instrument, || {});
-    instance.load_model(false, || panic!("an importer's bug")).join().unwrap();
-    let LoadStatus::Failed(reason) = instance.status() else { panic!("{:?}", instance.status()) };
+    instance
+        .load_model(false, || panic!("an importer's bug"))
+        .join()
+        .unwrap();
+    let LoadStatus::Failed(reason) = instance.status() else {
+        panic!("{:?}", instance.status())
+    };
     assert!(reason.contains("an importer's bug"), "{reason}");
     // The next model loads as usual.
-    instance.load_model(false, || Ok((BUNDLED[1].model(), None))).join().unwrap();
+    instance
+        .load_model(false, || Ok((BUNDLED[1].model(), None)))
+        .join()
+        .unwrap();
     instance.wait_until_loaded(Duration::from_secs(20));
     assert_eq!(instance.status(), LoadStatus::Ready);
 }

@@ -12,14 +12,21 @@ pub const SIZE: RangeInclusive<f32> = 0.0..=1.0;
 /// Durations, seconds: a thousandth to a day.
 pub const SECONDS: RangeInclusive<f64> = 0.001..=86_400.0;
 
-/// Returns a parser of numbers within a range, which NaN and infinities are not; its error names the range.
-pub fn number_in<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+/// Returns a parser of numbers within a range, which NaN and infinities are not; its error names
+/// the range.
+pub fn number_in<T>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
 where
     T: FromStr + PartialOrd + Display + Clone + Send + Sync + 'static,
 {
     move |text| match text.parse() {
         Ok(number) if range.contains(&number) => Ok(number),
-        _ => Err(format!("expected a number from {} to {}", range.start(), range.end())),
+        _ => Err(format!(
+            "expected a number from {} to {}",
+            range.start(),
+            range.end()
+        )),
     }
 }
 
@@ -40,12 +47,28 @@ mod tests {
     fn numbers_that_are_not_finite_or_out_of_range_are_refused() {
         let seconds = number_in(SECONDS);
         assert_eq!((seconds("1.5"), seconds("86400")), (Ok(1.5), Ok(86_400.0)));
-        for text in ["nan", "NaN", "inf", "-inf", "infinity", "-1", "-0", "0", "1e-300", "86401", "1e999", "", "1s"] {
-            assert!(seconds(text).unwrap_err().contains("0.001 to 86400"), "{text}");
-            assert!(number_in(TRANSPOSE)(text).is_err() || (-24.0..=24.0).contains(&text.parse::<f32>().unwrap()));
+        for text in [
+            "nan", "NaN", "inf", "-inf", "infinity", "-1", "-0", "0", "1e-300", "86401", "1e999",
+            "", "1s",
+        ] {
+            assert!(
+                seconds(text).unwrap_err().contains("0.001 to 86400"),
+                "{text}"
+            );
+            assert!(
+                number_in(TRANSPOSE)(text).is_err()
+                    || (-24.0..=24.0).contains(&text.parse::<f32>().unwrap())
+            );
         }
         assert_eq!(parse_control("room = -0.5"), Ok(("room".into(), -0.5)));
-        for text in ["room", "room=", "room=loud", "room=nan", "room=inf", "room=1e39"] {
+        for text in [
+            "room",
+            "room=",
+            "room=loud",
+            "room=nan",
+            "room=inf",
+            "room=1e39",
+        ] {
             assert!(parse_control(text).is_err(), "{text}");
         }
     }

@@ -1,7 +1,8 @@
-//! The running app without its window: mixer, devices and recorder. Used by `ondes play` and by the window.
+//! The running app without its window: mixer, devices and recorder. Used by `ondes play` and by the
+//! window.
 //!
-//! Slow work ([`AudioApp::add`], [`AudioApp::set_input`], [`AudioApp::restore`]) is done in the background by the
-//! [`track_loader`](crate::track_loader), in order.
+//! Slow work ([`AudioApp::add`], [`AudioApp::set_input`], [`AudioApp::restore`]) is done in the
+//! background by the [`track_loader`](crate::track_loader), in order.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -23,7 +24,8 @@ use crate::track_loader::{LoadOutcome, LoadRequest, PendingLoad, SessionSource, 
 /// Length of the pre-roll that can be saved afterwards, seconds.
 pub const PREROLL_S: f64 = 30.0;
 
-/// Called each time devices were opened, before the sound starts; may schedule events at their sample rate.
+/// Called each time devices were opened, before the sound starts; may schedule events at their
+/// sample rate.
 pub type OnOpened = Box<dyn FnMut(&mut Mixer, &Opened) -> anyhow::Result<()> + Send>;
 
 /// Mixer, devices and recorder at work.
@@ -56,17 +58,33 @@ struct RecordingRequest {
 
 impl RecordingRequest {
     fn files(&self) -> Vec<(usize, PathBuf)> {
-        let tracks = self.tracks.iter().map(|(slot, path)| (slot + 1, path.clone()));
-        std::iter::once((0, self.master.clone())).chain(tracks).map(|(tap, path)| (tap, unused_path(path))).collect()
+        let tracks = self
+            .tracks
+            .iter()
+            .map(|(slot, path)| (slot + 1, path.clone()));
+        std::iter::once((0, self.master.clone()))
+            .chain(tracks)
+            .map(|(tap, path)| (tap, unused_path(path)))
+            .collect()
     }
 }
 
 /// Returns `path`, or `path` with the first number before its extension that is not taken.
 fn unused_path(path: PathBuf) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let ending = path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
+    let stem = path
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let ending = path
+        .extension()
+        .map(|ending| format!(".{}", ending.to_string_lossy()))
+        .unwrap_or_default();
     let numbered = (2..).map(|number: u32| path.with_file_name(format!("{stem} {number}{ending}")));
-    std::iter::once(path.clone()).chain(numbered).find(|path| !path.exists()).unwrap_or(path)
+    std::iter::once(path.clone())
+        .chain(numbered)
+        .find(|path| !path.exists())
+        .unwrap_or(path)
 }
 
 /// Signals that a recorder can record.
@@ -87,20 +105,26 @@ impl RecorderScope {
             Self::Master => (0, 0.0),
         };
         let channels = vec![2; 1 + tracks];
-        Recorder::new(&record::RecorderSetup { sample_rate, channels, preroll_s, ring_s: 4.0 })
+        Recorder::new(&record::RecorderSetup {
+            sample_rate,
+            channels,
+            preroll_s,
+            ring_s: 4.0,
+        })
     }
 }
 
 impl AudioApp {
-    /// Starts to play a mixer on devices and returns at once. `on_opened` is called each time devices were opened,
-    /// before the sound starts.
+    /// Starts to play a mixer on devices and returns at once. `on_opened` is called each time
+    /// devices were opened, before the sound starts.
     #[must_use]
     pub fn new(mixer: Mixer, audio: AudioChoice, midi: MidiChoice, on_opened: OnOpened) -> Self {
         Self::start(mixer, audio, midi, on_opened, RecorderSlot::default())
     }
 
-    /// Same as [`AudioApp::new`], but records the master in `file`, if there is one, from the first sample on, and
-    /// nothing else. If the file cannot be created, [`AudioApp::recording`] returns the error.
+    /// Same as [`AudioApp::new`], but records the master in `file`, if there is one, from the first
+    /// sample on, and nothing else. If the file cannot be created, [`AudioApp::recording`] returns
+    /// the error.
     #[must_use]
     pub fn with_recording(
         mixer: Mixer,
@@ -109,19 +133,40 @@ impl AudioApp {
         on_opened: OnOpened,
         file: Option<(&Path, RecordingFormat)>,
     ) -> Self {
-        let request = file.map(|(path, format)| RecordingRequest { master: path.into(), tracks: Vec::new(), format });
-        let recorder = RecorderSlot { scope: RecorderScope::Master, request, ..RecorderSlot::default() };
+        let request = file.map(|(path, format)| RecordingRequest {
+            master: path.into(),
+            tracks: Vec::new(),
+            format,
+        });
+        let recorder = RecorderSlot {
+            scope: RecorderScope::Master,
+            request,
+            ..RecorderSlot::default()
+        };
         Self::start(mixer, audio, midi, on_opened, recorder)
     }
 
-    fn start(mixer: Mixer, audio: AudioChoice, midi: MidiChoice, on_opened: OnOpened, recorder: RecorderSlot) -> Self {
+    fn start(
+        mixer: Mixer,
+        audio: AudioChoice,
+        midi: MidiChoice,
+        on_opened: OnOpened,
+        recorder: RecorderSlot,
+    ) -> Self {
         let mixer = Arc::new(Mutex::new(mixer));
         let midi = Arc::new(MidiInputs::open(midi));
         let recorder = Arc::new(Mutex::new(recorder));
-        let callback_factory = callback_factory(mixer.clone(), midi.clone(), recorder.clone(), on_opened);
+        let callback_factory =
+            callback_factory(mixer.clone(), midi.clone(), recorder.clone(), on_opened);
         let loader = TrackLoader::start(mixer.clone());
         let audio = Audio::open_with_midi(audio, &midi, callback_factory);
-        Self { audio, midi, mixer, recorder, loader }
+        Self {
+            audio,
+            midi,
+            mixer,
+            recorder,
+            loader,
+        }
     }
 
     /// Adds a track and builds it in the background. Returns its slot.
@@ -134,7 +179,8 @@ impl AudioApp {
         Ok(slot)
     }
 
-    /// Changes the input of a track in the background. If its recording cannot be read, the input stays as it is.
+    /// Changes the input of a track in the background. If its recording cannot be read, the input
+    /// stays as it is.
     pub fn set_input(&self, slot: usize, input: TrackInput) {
         self.loader.request(LoadRequest::SetInput(slot, input));
     }
@@ -147,15 +193,20 @@ impl AudioApp {
 
     /// Restores a session in the background; [`AudioApp::outcome`] reports the end.
     pub fn restore(&self, session: SessionFile) {
-        self.loader.request(LoadRequest::Restore(SessionSource::Session(Box::new(session))));
+        self.loader
+            .request(LoadRequest::Restore(SessionSource::Session(Box::new(
+                session,
+            ))));
     }
 
     /// Reads and restores a session in the background; [`AudioApp::outcome`] reports the end.
     pub fn restore_file(&self, path: PathBuf) {
-        self.loader.request(LoadRequest::Restore(SessionSource::File(path)));
+        self.loader
+            .request(LoadRequest::Restore(SessionSource::File(path)));
     }
 
-    /// Returns what is being loaded for tracks and sessions, in order; models are reported by their tracks.
+    /// Returns what is being loaded for tracks and sessions, in order; models are reported by their
+    /// tracks.
     pub fn loading(&self) -> Vec<PendingLoad> {
         self.loader.loading()
     }
@@ -185,10 +236,13 @@ impl AudioApp {
         self.audio.xruns()
     }
 
-    /// Returns the number of dropouts: underruns of the sound system and missed blocks of all tracks.
+    /// Returns the number of dropouts: underruns of the sound system and missed blocks of all
+    /// tracks.
     pub fn dropouts(&self) -> u64 {
         let mixer = self.mixer();
-        let dropouts = mixer.tracks().filter_map(|(_, track)| Some(track.instance.session.health()?.dropouts));
+        let dropouts = mixer
+            .tracks()
+            .filter_map(|(_, track)| Some(track.instance.session.health()?.dropouts));
         dropouts.sum::<u64>() + self.xruns()
     }
 
@@ -207,8 +261,8 @@ impl AudioApp {
         self.midi.status()
     }
 
-    /// Records the master, and single tracks by slot, until [`AudioApp::stop`]. Existing files are kept; a number is
-    /// added to the name.
+    /// Records the master, and single tracks by slot, until [`AudioApp::stop`]. Existing files are
+    /// kept; a number is added to the name.
     ///
     /// # Errors
     /// Returns an error if a file cannot be created or a recording is running.
@@ -220,7 +274,11 @@ impl AudioApp {
         preroll: bool,
     ) -> anyhow::Result<()> {
         let mut recording = lock(&self.recorder);
-        let request = RecordingRequest { master: master.into(), tracks, format };
+        let request = RecordingRequest {
+            master: master.into(),
+            tracks,
+            format,
+        };
         if let Some(recorder) = &mut recording.recorder {
             recorder.start(request.files(), format, preroll)?;
         }
@@ -260,7 +318,11 @@ impl AudioApp {
         tracks: Vec<(usize, PathBuf)>,
         format: RecordingFormat,
     ) -> anyhow::Result<()> {
-        let request = RecordingRequest { master: master.into(), tracks, format };
+        let request = RecordingRequest {
+            master: master.into(),
+            tracks,
+            format,
+        };
         match &mut lock(&self.recorder).recorder {
             Some(recorder) => Ok(recorder.save_preroll(request.files(), format)?),
             None => Err(record::RecordError::NoSound.into()),
@@ -271,8 +333,15 @@ impl AudioApp {
     #[must_use]
     pub fn recording(&self) -> record::RecordingStatus {
         let recording = lock(&self.recorder);
-        let status = recording.recorder.as_ref().map(Recorder::status).unwrap_or_default();
-        record::RecordingStatus { error: recording.error.clone().or(status.error), ..status }
+        let status = recording
+            .recorder
+            .as_ref()
+            .map(Recorder::status)
+            .unwrap_or_default();
+        record::RecordingStatus {
+            error: recording.error.clone().or(status.error),
+            ..status
+        }
     }
 }
 
@@ -290,8 +359,13 @@ fn callback_factory(
             (recording.recorder.take(), recording.scope)
         };
         drop(last);
-        let (mut recorder, taps) = scope.recorder(opened.sample_rate).map_err(|error| error.to_string())?;
-        let setup = Setup { sample_rate: opened.sample_rate, max_block: opened.max_block };
+        let (mut recorder, taps) = scope
+            .recorder(opened.sample_rate)
+            .map_err(|error| error.to_string())?;
+        let setup = Setup {
+            sample_rate: opened.sample_rate,
+            max_block: opened.max_block,
+        };
         let receiver = midi.receiver(opened.sample_rate, opened.max_block);
         let (mut rack, plans) = {
             let mut mixer = lock(&mixer);
@@ -300,12 +374,15 @@ fn callback_factory(
         };
         for plan in plans {
             let slot = plan.slot();
-            // Built without the lock on the mixer, since models and recordings take time to load. A track that fails is
-            // silent; the others play.
-            let built = contain(|| plan.build()).unwrap_or_else(|panic| Err(anyhow!("loading failed: {panic}")));
+            // Built without the lock on the mixer, since models and recordings take time to load. A
+            // track that fails is silent; the others play.
+            let built = contain(|| plan.build())
+                .unwrap_or_else(|panic| Err(anyhow!("loading failed: {panic}")));
             let mut mixer = lock(&mixer);
             match built {
-                Ok(finished) => finished.into_iter().for_each(|finished| mixer.insert(&mut rack, finished)),
+                Ok(finished) => finished
+                    .into_iter()
+                    .for_each(|finished| mixer.insert(&mut rack, finished)),
                 Err(error) => mixer.fail(slot, format!("{error:#}")),
             }
         }

@@ -14,11 +14,12 @@ pub struct ExecutorArguments {
     /// Executor of an effect's or a codec's network; TorchScript models always run on libtorch
     #[arg(long, value_enum, value_name = "EXECUTOR", default_value_t = ExecutorArgument::Native)]
     pub executor: ExecutorArgument,
-    /// Device that libtorch computes on: auto (a GPU if there is one), cpu or cuda:N. If a GPU fails, the CPU takes
-    /// over
+    /// Device that libtorch computes on: auto (a GPU if there is one), cpu or cuda:N. If a GPU
+    /// fails, the CPU takes over
     #[arg(long, value_name = "DEVICE", default_value_t = Device::Auto)]
     pub device: Device,
-    /// Precision that libtorch computes in; f16 and bf16 halve the memory, are less exact and are meant for GPUs
+    /// Precision that libtorch computes in; f16 and bf16 halve the memory, are less exact and are
+    /// meant for GPUs
     #[arg(long, value_name = "PRECISION", default_value_t = Precision::F32, value_parser = precisions())]
     pub precision: Precision,
 }
@@ -55,7 +56,11 @@ impl ExecutorArguments {
             ExecutorArgument::Native => Backend::Native,
             ExecutorArgument::Torch => Backend::Torch,
         };
-        let executor = ExecutorSelection { backend, device: self.device, precision: self.precision };
+        let executor = ExecutorSelection {
+            backend,
+            device: self.device,
+            precision: self.precision,
+        };
         executor.for_model(model).map_err(|unfit| match unfit {
             UnsupportedExecutor::Instrument => anyhow!("an instrument needs --executor native"),
             UnsupportedExecutor::Device(device) => anyhow!(

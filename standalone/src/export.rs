@@ -48,12 +48,25 @@ pub enum Target {
 /// Returns an error if the model cannot be read or exported, or the file cannot be written.
 pub fn run(arguments: &ExportArguments) -> anyhow::Result<()> {
     let (model, _) = open_model::find_or(open_model::read, &arguments.file)?;
-    let out = arguments.out.clone().unwrap_or_else(|| arguments.file.with_extension("ts"));
+    let out = arguments
+        .out
+        .clone()
+        .unwrap_or_else(|| arguments.file.with_extension("ts"));
     check_not_input(&out, [arguments.file.as_path()])?;
     let exported = match arguments.to {
         Target::NnTilde => nn_tilde::export(&model),
     };
-    let bytes = exported.map_err(|error| ModelFileError { path: arguments.file.clone(), error })?;
-    files::write(&out, &bytes).map_err(|error| ModelFileError { path: out.clone(), error: error.into() })?;
-    if arguments.quiet { Ok(()) } else { terminal::print(&out.display().to_string()) }
+    let bytes = exported.map_err(|error| ModelFileError {
+        path: arguments.file.clone(),
+        error,
+    })?;
+    files::write(&out, &bytes).map_err(|error| ModelFileError {
+        path: out.clone(),
+        error: error.into(),
+    })?;
+    if arguments.quiet {
+        Ok(())
+    } else {
+        terminal::print(&out.display().to_string())
+    }
 }

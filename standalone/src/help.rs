@@ -1,21 +1,32 @@
-//! Names of what is bundled, for help, errors and shell completion. They come from the tables of models and cabinets.
+//! Names of what is bundled, for help, errors and shell completion. They come from the tables of
+//! models and cabinets.
 
 use ondes_processor::cabinet::bundled::{self, BundledCabinet};
 use ondes_processor::library::BUNDLED;
 
 /// Returns the names of the bundled models as the command line takes them.
 pub fn model_names() -> Vec<String> {
-    BUNDLED.iter().map(|bundled| bundled.name.to_lowercase()).collect()
+    BUNDLED
+        .iter()
+        .map(|bundled| bundled.name.to_lowercase())
+        .collect()
 }
 
 /// Returns the short names of the bundled cabinets.
 pub fn cabinet_names() -> Vec<&'static str> {
-    bundled::BUNDLED.iter().map(BundledCabinet::short_name).collect()
+    bundled::BUNDLED
+        .iter()
+        .map(BundledCabinet::short_name)
+        .collect()
 }
 
 /// Adds the names of the bundled models and cabinets to the notes of a help.
 pub fn with_bundled(notes: &str) -> String {
-    format!("{}\nBundled cabinets: {}", with_models(notes), cabinet_names().join(", "))
+    format!(
+        "{}\nBundled cabinets: {}",
+        with_models(notes),
+        cabinet_names().join(", ")
+    )
 }
 
 /// Adds the names of the bundled models to the notes of a help.

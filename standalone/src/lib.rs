@@ -1,16 +1,17 @@
 //! The program `ondes`: its commands, and the app with its window.
 //!
-//! In reading order: [`render`] (MIDI files, recordings or sessions to WAV files), [`info`] (a model's card and cost),
-//! [`mod@bench`] (the load of a model in an audio callback), [`import`] (models of other programs to model files), [`export`] (and back),
-//! [`rack`] (tracks and their mixer), [`io`] (what the mixer exchanges with devices), [`trust`] (programs that may run), [`shell`]
-//! (completions and man pages); then what these share: [`argument_parsers`], [`executor_arguments`],
-//! [`program_arguments`], [`help`], [`open_model`], [`standard_input`], [`flac`], [`terminal`], [`error_report`], [`progress`],
-//! [`interrupt`] and [`memory`].
+//! In reading order: [`render`] (MIDI files, recordings or sessions to WAV files), [`info`] (a
+//! model's card and cost), [`mod@bench`] (the load of a model in an audio callback), [`import`]
+//! (models of other programs to model files), [`export`] (and back), [`rack`] (tracks and their
+//! mixer), [`io`] (what the mixer exchanges with devices), [`trust`] (programs that may run),
+//! [`shell`] (completions and man pages); then what these share: [`argument_parsers`],
+//! [`executor_arguments`], [`program_arguments`], [`help`], [`open_model`], [`standard_input`],
+//! [`flac`], [`terminal`], [`error_report`], [`progress`], [`interrupt`] and [`memory`].
 //!
-//! With the feature `devices`: [`devices`] (sound cards and MIDI ports), [`record`] (the recorder), [`track_loader`]
-//! (loading in the background), [`audio_app`] (mixer, devices and recorder together) and [`play`]. With `app`:
-//! [`window`]. With `download`: [`setup_torch`]. Without any of them the program renders, and needs neither a display
-//! nor a sound card to be built or run.
+//! With the feature `devices`: [`devices`] (sound cards and MIDI ports), [`record`] (the recorder),
+//! [`track_loader`] (loading in the background), [`audio_app`] (mixer, devices and recorder
+//! together) and [`play`]. With `app`: [`window`]. With `download`: [`setup_torch`]. Without any of
+//! them the program renders, and needs neither a display nor a sound card to be built or run.
 
 #![deny(unsafe_code)]
 // The documentation is for people who work on this crate: `cargo doc --document-private-items`.

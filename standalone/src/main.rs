@@ -1,7 +1,8 @@
 //! `ondes`: plays neural instruments.
 //!
-//! Parses the command line and calls the library. Each error is one complete line, `PATH: reason`; the program prints
-//! it behind its own name and exits with code 2, or with 130 after Ctrl-C and 143 after SIGTERM.
+//! Parses the command line and calls the library. Each error is one complete line, `PATH: reason`;
+//! the program prints it behind its own name and exits with code 2, or with 130 after Ctrl-C and
+//! 143 after SIGTERM.
 
 #![forbid(unsafe_code)]
 
@@ -76,12 +77,18 @@ fn main() -> ExitCode {
         Err(error) if terminal::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // A batch has printed its summary, which is the last object.
-            let json = json.filter(|_| !error.is::<interrupt::Interrupted>() && !error.is::<render::FailedFiles>());
+            let json = json.filter(|_| {
+                !error.is::<interrupt::Interrupted>() && !error.is::<render::FailedFiles>()
+            });
             match json.map(|stream| print_json(stream, &error.to_string())) {
                 Some(Ok(JsonStream::Error)) => {}
                 _ => terminal::print_error(&error),
             }
-            ExitCode::from(if error.is::<interrupt::Interrupted>() { interrupt::exit_code() } else { FAILURE })
+            ExitCode::from(if error.is::<interrupt::Interrupted>() {
+                interrupt::exit_code()
+            } else {
+                FAILURE
+            })
         }
     }
 }
@@ -97,7 +104,12 @@ impl Command {
     /// Returns the stream for JSON; `None` without `--json`.
     fn json(&self) -> Option<JsonStream> {
         let wanted = match self {
-            Self::Render(arguments) if arguments.out.as_deref().is_some_and(|out| out.as_os_str() == "-") => {
+            Self::Render(arguments)
+                if arguments
+                    .out
+                    .as_deref()
+                    .is_some_and(|out| out.as_os_str() == "-") =>
+            {
                 return arguments.json.then_some(JsonStream::Error);
             }
             Self::Render(arguments) => arguments.json,
@@ -111,8 +123,8 @@ impl Command {
     }
 }
 
-/// Prints an error as a JSON object where the results would be printed; on standard output, a line for people follows on
-/// standard error.
+/// Prints an error as a JSON object where the results would be printed; on standard output, a line
+/// for people follows on standard error.
 fn print_json(stream: JsonStream, message: &str) -> anyhow::Result<JsonStream> {
     let text = error_report::to_json(message, std::env::args())?;
     match stream {
@@ -126,7 +138,11 @@ fn print_json(stream: JsonStream, message: &str) -> anyhow::Result<JsonStream> {
 fn refuse(wrong: &clap::Error) -> ExitCode {
     if wrong.use_stderr() && std::env::args().any(|argument| argument == "--json") {
         let text = wrong.to_string();
-        let reason = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        let reason = text
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches("error: ");
         // Without standard output the message and the exit code are all that is left.
         drop(print_json(JsonStream::Output, reason));
     }
@@ -150,7 +166,9 @@ fn run(arguments: Arguments, started: Instant) -> anyhow::Result<()> {
         Some(Command::Devices(arguments)) => devices::run(&arguments),
         #[cfg(feature = "download")]
         Some(Command::SetupTorch(arguments)) => setup_torch::run(&arguments),
-        Some(Command::Completions(arguments)) => shell::print_completions(&arguments, Arguments::command()),
+        Some(Command::Completions(arguments)) => {
+            shell::print_completions(&arguments, Arguments::command())
+        }
         Some(Command::Man(arguments)) => shell::print_man_page(&arguments, Arguments::command()),
     }
 }

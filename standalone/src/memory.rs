@@ -13,7 +13,8 @@ static LIMIT: OnceLock<u64> = OnceLock::new();
 /// All reservations, bytes.
 static RESERVED: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the peak resident memory of this process in bytes; `None` if the system does not report it.
+/// Returns the peak resident memory of this process in bytes; `None` if the system does not report
+/// it.
 pub fn peak_resident_bytes() -> Option<u64> {
     // Linux, proc_pid_status(5); other systems have no such file.
     entry("/proc/self/status", "VmHWM:")
@@ -46,9 +47,13 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         Some(number) => (number, 30),
         None => (text.trim(), 0),
     };
-    let size = number.parse::<f64>().ok().map(|number| number * f64::from(1 << shift));
+    let size = number
+        .parse::<f64>()
+        .ok()
+        .map(|number| number * f64::from(1 << shift));
     let size = size.filter(|size| (1.0..=f64::from(1 << 30) * f64::from(1 << 20)).contains(size));
-    size.map(|size| size as u64).ok_or_else(|| "expected a size such as 512M or 4G".to_owned())
+    size.map(|size| size as u64)
+        .ok_or_else(|| "expected a size such as 512M or 4G".to_owned())
 }
 
 /// Memory that is set aside for decoded sound, and given back when this is dropped.
@@ -69,7 +74,11 @@ impl Reservation {
         };
         if let Err(reserved) = RESERVED.fetch_update(Relaxed, Relaxed, resized) {
             let megabytes = |bytes: u64| bytes.div_ceil(1 << 20);
-            let advice = if LIMIT.get().is_some() { "; raise --memory" } else { "" };
+            let advice = if LIMIT.get().is_some() {
+                "; raise --memory"
+            } else {
+                ""
+            };
             bail!(
                 "its sound takes {} MB of memory; {} of {} MB are free for sound{advice}",
                 megabytes(bytes),
@@ -94,7 +103,12 @@ mod tests {
 
     #[test]
     fn sizes_have_units() {
-        for (text, bytes) in [("4G", 4 << 30), ("512m", 512 << 20), ("1.5K", 1536), ("77", 77)] {
+        for (text, bytes) in [
+            ("4G", 4 << 30),
+            ("512m", 512 << 20),
+            ("1.5K", 1536),
+            ("77", 77),
+        ] {
             assert_eq!(parse_size(text), Ok(bytes));
         }
         for text in ["", "G", "-1G", "0", "nan", "inf", "4T", "1e99", "4 GB"] {
@@ -107,7 +121,10 @@ mod tests {
         let mut one = Reservation::default();
         one.resize(1_000).unwrap();
         let error = one.resize(u64::MAX / 2).unwrap_err().to_string();
-        assert!(error.contains("MB are free for sound") && !error.contains('\n'), "{error}");
+        assert!(
+            error.contains("MB are free for sound") && !error.contains('\n'),
+            "{error}"
+        );
         assert_eq!(one.0, 1_000);
         one.resize(10).unwrap();
         assert_eq!(one.0, 10);

@@ -11,10 +11,12 @@ use ondes_engine::torch;
 /// Options for the method and the settings of a TorchScript model.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ProgramArguments {
-    /// Play this method of a TorchScript model as an effect, such as decode; `ondes info MODEL` lists the methods
+    /// Play this method of a TorchScript model as an effect, such as decode; `ondes info MODEL`
+    /// lists the methods
     #[arg(long, value_name = "NAME")]
     pub method: Option<String>,
-    /// Set a text or a sound of a TorchScript model, such as name=soft or source=take.wav; `ondes info MODEL` lists them
+    /// Set a text or a sound of a TorchScript model, such as name=soft or source=take.wav;
+    /// `ondes info MODEL` lists them
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_setting)]
     pub settings: Vec<(String, String)>,
 }
@@ -27,7 +29,10 @@ fn parse_setting(text: &str) -> Result<(String, String), String> {
 impl ProgramArguments {
     /// Returns the options with whether each was given.
     pub fn given_options(&self) -> [(&'static str, bool); 2] {
-        [("--method", self.method.is_some()), ("--set", !self.settings.is_empty())]
+        [
+            ("--method", self.method.is_some()),
+            ("--set", !self.settings.is_empty()),
+        ]
     }
 
     /// Returns what was chosen of a model.
@@ -35,15 +40,32 @@ impl ProgramArguments {
     /// # Errors
     /// Returns an error without the model's name if a setting is a control.
     pub fn options(&self, model: &Model) -> anyhow::Result<ProgramOptions> {
-        let settings = model.program().map(|program| &program.settings[..]).unwrap_or_default();
-        let mut options = ProgramOptions { method: self.method.clone(), ..ProgramOptions::default() };
+        let settings = model
+            .program()
+            .map(|program| &program.settings[..])
+            .unwrap_or_default();
+        let mut options = ProgramOptions {
+            method: self.method.clone(),
+            ..ProgramOptions::default()
+        };
         for (name, value) in &self.settings {
-            let kind = settings.iter().find(|setting| setting.name == *name).map(|setting| &setting.kind);
-            if kind.is_none() && model.header().controls.iter().any(|control| control.name == *name) {
+            let kind = settings
+                .iter()
+                .find(|setting| setting.name == *name)
+                .map(|setting| &setting.kind);
+            if kind.is_none()
+                && model
+                    .header()
+                    .controls
+                    .iter()
+                    .any(|control| control.name == *name)
+            {
                 bail!("{name} is a control; use --control {name}={value}");
             }
             if let Some(SettingKind::Sound(_)) = kind {
-                options.sounds.insert(name.clone(), std::path::absolute(Path::new(value))?);
+                options
+                    .sounds
+                    .insert(name.clone(), std::path::absolute(Path::new(value))?);
             } else {
                 options.texts.insert(name.clone(), value.clone());
             }
@@ -56,7 +78,9 @@ impl ProgramArguments {
     /// # Errors
     /// Returns an error that names the model's file if it has no such method or setting.
     pub fn apply(&self, model: Model, path: &Path) -> anyhow::Result<Model> {
-        let chosen = self.options(&model).and_then(|options| Ok(torch::with_options(&model, &options)?));
+        let chosen = self
+            .options(&model)
+            .and_then(|options| Ok(torch::with_options(&model, &options)?));
         // The program prints an error without its sources.
         chosen.map_err(|error| anyhow!("{}: {error}", path.display()))
     }

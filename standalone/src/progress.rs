@@ -9,8 +9,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::terminal;
 
-/// Progress bar with the length of sound rendered so far and the speed in times real time. Hidden if standard error is
-/// not a terminal, or `quiet` was asked for; removed when dropped.
+/// Progress bar with the length of sound rendered so far and the speed in times real time. Hidden
+/// if standard error is not a terminal, or `quiet` was asked for; removed when dropped.
 pub struct RenderProgress {
     bar: ProgressBar,
     unit: ProgressUnit,
@@ -46,7 +46,11 @@ impl RenderProgress {
         } else {
             ProgressDrawTarget::hidden()
         };
-        let progress = Self { bar: ProgressBar::with_draw_target(length, target), unit, sound_ns: Arc::default() };
+        let progress = Self {
+            bar: ProgressBar::with_draw_target(length, target),
+            unit,
+            sound_ns: Arc::default(),
+        };
         progress.set_template(match unit {
             ProgressUnit::Sound => "{spinner} {sound}  {speed}",
             ProgressUnit::Files => "{bar:32} {pos}/{len} files  {sound}  {speed}  {eta} left",
@@ -67,11 +71,13 @@ impl RenderProgress {
             let _ = write!(text, "{:.0}× real time", seconds(&made) / elapsed);
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
-            self.bar.set_style(style.with_key("sound", sound).with_key("speed", speed));
+            self.bar
+                .set_style(style.with_key("sound", sound).with_key("speed", speed));
         }
     }
 
-    /// Restarts the elapsed time and sets the expected length in samples at `sample_rate` Hz, if it is known.
+    /// Restarts the elapsed time and sets the expected length in samples at `sample_rate` Hz, if it
+    /// is known.
     pub fn expect(&self, samples: Option<u64>, sample_rate: u32) {
         if self.unit == ProgressUnit::Files {
             return;

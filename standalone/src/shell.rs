@@ -42,11 +42,18 @@ pub struct ManArguments {
 ///
 /// # Errors
 /// Returns an error if standard output cannot be written.
-pub fn print_completions(arguments: &CompletionsArguments, mut program: Command) -> anyhow::Result<()> {
+pub fn print_completions(
+    arguments: &CompletionsArguments,
+    mut program: Command,
+) -> anyhow::Result<()> {
     let name = program.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut program, name, &mut script);
-    let script = bundled_names::add(String::from_utf8_lossy(&script).trim_end(), arguments.shell, &program);
+    let script = bundled_names::add(
+        String::from_utf8_lossy(&script).trim_end(),
+        arguments.shell,
+        &program,
+    );
     terminal::print(script.trim_end())
 }
 
@@ -64,13 +71,18 @@ pub fn print_man_page(arguments: &ManArguments, program: Command) -> anyhow::Res
             Some(command) => command.clone(),
             None => {
                 let known: Vec<&str> = program.get_subcommands().map(Command::get_name).collect();
-                bail!("man: unknown command {name:?}; available: {}", known.join(", "));
+                bail!(
+                    "man: unknown command {name:?}; available: {}",
+                    known.join(", ")
+                );
             }
         },
     };
-    // The notes after the options are laid out in lines; as running text the examples would be unreadable.
+    // The notes after the options are laid out in lines; as running text the examples would be
+    // unreadable.
     let notes = command.get_after_help().map(ToString::to_string);
-    let page = Man::new(command.after_help(None::<&str>)).source(concat!("ondes ", env!("CARGO_PKG_VERSION")));
+    let page = Man::new(command.after_help(None::<&str>))
+        .source(concat!("ondes ", env!("CARGO_PKG_VERSION")));
     let mut text = Vec::new();
     page.render(&mut text)?;
     if let Some(notes) = notes {

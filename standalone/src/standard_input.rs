@@ -19,12 +19,17 @@ pub fn is_meant(path: &Path) -> bool {
     path.as_os_str() == STANDARD_INPUT
 }
 
-/// Opens a recording. Standard input is read to its end first and held in memory, at most half of the machine's.
+/// Opens a recording. Standard input is read to its end first and held in memory, at most half of
+/// the machine's.
 ///
 /// # Errors
 /// Returns an error that names the source and what is wrong with it.
 pub fn open_recording(path: &Path) -> anyhow::Result<Decoder> {
-    if is_meant(path) { Ok(Decoder::from_bytes(NAME, read()?)?) } else { Ok(Decoder::open(path)?) }
+    if is_meant(path) {
+        Ok(Decoder::from_bytes(NAME, read()?)?)
+    } else {
+        Ok(Decoder::open(path)?)
+    }
 }
 
 /// Reads a MIDI file.
@@ -33,7 +38,8 @@ pub fn open_recording(path: &Path) -> anyhow::Result<Decoder> {
 /// Returns an error that names the source and what is wrong with it.
 pub fn read_midi(path: &Path, settings: &MidiSettings) -> anyhow::Result<MidiFile> {
     if is_meant(path) {
-        return MidiFile::parse_with(&read()?, settings).map_err(|error| anyhow!("{NAME}: {error}"));
+        return MidiFile::parse_with(&read()?, settings)
+            .map_err(|error| anyhow!("{NAME}: {error}"));
     }
     MidiFile::read_with(path, settings).map_err(|error| anyhow!("{error}"))
 }
@@ -43,6 +49,10 @@ fn read() -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = io::stdin().lock().take(most + 1).read_to_end(&mut bytes);
     read.map_err(|error| anyhow!("{NAME}: cannot be read: {error}"))?;
-    ensure!(bytes.len() as u64 <= most, "{NAME}: more than {} MB; give a file instead", most >> 20);
+    ensure!(
+        bytes.len() as u64 <= most,
+        "{NAME}: more than {} MB; give a file instead",
+        most >> 20
+    );
     Ok(bytes)
 }

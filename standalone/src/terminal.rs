@@ -12,7 +12,8 @@ use ondes_engine::panics::contain;
 /// # Errors
 /// Returns an error if standard output cannot be written; see [`is_closed_pipe`].
 pub fn print(text: &str) -> anyhow::Result<()> {
-    write_line(io::stdout().lock(), text).map_err(|error| describe(error, |error| format!("standard output: {error}")))
+    write_line(io::stdout().lock(), text)
+        .map_err(|error| describe(error, |error| format!("standard output: {error}")))
 }
 
 /// Prints lines on standard error.
@@ -20,7 +21,8 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 /// # Errors
 /// Returns an error if standard error cannot be written.
 pub fn print_to_stderr(text: &str) -> anyhow::Result<()> {
-    write_line(io::stderr().lock(), text).map_err(|error| describe(error, |error| format!("standard error: {error}")))
+    write_line(io::stderr().lock(), text)
+        .map_err(|error| describe(error, |error| format!("standard error: {error}")))
 }
 
 /// Prints a one-line warning on standard error.
@@ -38,7 +40,8 @@ pub fn print_error(error: &anyhow::Error) {
 /// # Errors
 /// Returns the error of the work, or the reason of its panic.
 pub fn contain_panic<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
-    contain(work).unwrap_or_else(|reason| Err(anyhow!("internal error: {reason}; please report this")))
+    contain(work)
+        .unwrap_or_else(|reason| Err(anyhow!("internal error: {reason}; please report this")))
 }
 
 /// Returns whether an error only means that the reader of the output has gone away.
@@ -47,8 +50,8 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Makes text from a file safe to print: replaces control characters by spaces, so that it is one line without escape
-/// sequences.
+/// Makes text from a file safe to print: replaces control characters by spaces, so that it is one
+/// line without escape sequences.
 pub fn sanitize(text: &str) -> Cow<'_, str> {
     if text.chars().any(char::is_control) {
         let shown = |c: char| if c.is_control() { ' ' } else { c };
@@ -60,7 +63,11 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
 
 fn print_message(message: impl Display) {
     // Without standard error the exit code is all that is left.
-    drop(writeln!(io::stderr().lock(), "ondes: {}", sanitize(&message.to_string())));
+    drop(writeln!(
+        io::stderr().lock(),
+        "ondes: {}",
+        sanitize(&message.to_string())
+    ));
 }
 
 fn write_line(mut stream: impl Write, text: &str) -> io::Result<()> {

@@ -16,10 +16,11 @@ Examples:
   ondes trust add birds.ts
   ondes trust remove birds.ts";
 
-/// Lists and changes which TorchScript programs may run when a session, preset or project names them.
+/// Lists and changes which TorchScript programs may run when a session, preset or project names
+/// them.
 ///
-/// A program is code of other people, so the window of app and plugin asks once per file. The answers are remembered by
-/// the content of the file.
+/// A program is code of other people, so the window of app and plugin asks once per file. The
+/// answers are remembered by the content of the file.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TrustArguments {
@@ -48,15 +49,21 @@ enum TrustCommand {
 /// Lists or changes the answers.
 ///
 /// # Errors
-/// Returns an error if a file is no program, there is no answer for it, or the answers cannot be written.
+/// Returns an error if a file is no program, there is no answer for it, or the answers cannot be
+/// written.
 pub fn run(arguments: &TrustArguments) -> anyhow::Result<()> {
     match &arguments.command {
         TrustCommand::List => trust::answers().iter().try_for_each(|(hash, answer)| {
             let word = if answer.run { "allowed" } else { "refused" };
-            terminal::print(&terminal::sanitize(&format!("{word} {hash} {}", answer.path.display())))
+            terminal::print(&terminal::sanitize(&format!(
+                "{word} {hash} {}",
+                answer.path.display()
+            )))
         }),
         TrustCommand::Add { files } => files.iter().try_for_each(|file| add(file)),
-        TrustCommand::Remove { programs } => programs.iter().try_for_each(|program| remove(program)),
+        TrustCommand::Remove { programs } => {
+            programs.iter().try_for_each(|program| remove(program))
+        }
     }
 }
 
@@ -71,14 +78,24 @@ fn remove(program: &str) -> anyhow::Result<()> {
     let content = library::program(Path::new(program)).ok();
     let answers = trust::answers();
     let is_named = |(hash, answer): &(&String, &Answer)| {
-        [Some(program), content.as_ref().map(|content| content.hash.as_str())].contains(&Some(hash.as_str()))
+        [
+            Some(program),
+            content.as_ref().map(|content| content.hash.as_str()),
+        ]
+        .contains(&Some(hash.as_str()))
             || Some(&answer.path) == path.as_ref()
     };
-    let named: Vec<&String> = answers.iter().filter(is_named).map(|(hash, _)| hash).collect();
+    let named: Vec<&String> = answers
+        .iter()
+        .filter(is_named)
+        .map(|(hash, _)| hash)
+        .collect();
     if named.is_empty() {
         bail!("{program}: no answer is remembered for it; see `ondes trust list`");
     }
-    named.into_iter().try_for_each(|hash| trust::forget(hash).map_err(not_saved))
+    named
+        .into_iter()
+        .try_for_each(|hash| trust::forget(hash).map_err(not_saved))
 }
 
 fn not_saved(error: std::io::Error) -> anyhow::Error {
@@ -90,8 +107,14 @@ fn not_saved(error: std::io::Error) -> anyhow::Error {
 /// # Errors
 /// Returns an error that names the session and the program.
 pub(crate) fn refuse_untrusted(mixer: &Mixer, session: &Path) -> anyhow::Result<()> {
-    match mixer.tracks().find_map(|(_, track)| track.instance.untrusted_program()) {
-        Some(program) => bail!("{}: {program}; give --trust to run the programs of this session", session.display()),
+    match mixer
+        .tracks()
+        .find_map(|(_, track)| track.instance.untrusted_program())
+    {
+        Some(program) => bail!(
+            "{}: {program}; give --trust to run the programs of this session",
+            session.display()
+        ),
         None => Ok(()),
     }
 }

@@ -21,6 +21,9 @@ impl TuningArguments {
     /// Returns the files, if any are given.
     pub fn files(&self) -> Option<TuningFiles> {
         let scale = self.tuning.clone()?;
-        Some(TuningFiles { scale, keyboard_map: self.keyboard_map.clone() })
+        Some(TuningFiles {
+            scale,
+            keyboard_map: self.keyboard_map.clone(),
+        })
     }
 }

@@ -17,7 +17,8 @@ thread_local! {
     static LIMIT: Cell<isize> = const { Cell::new(isize::MAX) };
 }
 
-/// System allocator that counts the calls of threads inside [`allocations`] or inside an audio callback.
+/// System allocator that counts the calls of threads inside [`allocations`] or inside an audio
+/// callback.
 #[derive(Debug)]
 pub struct CountingAllocator;
 
@@ -44,20 +45,28 @@ impl CountingAllocator {
     }
 }
 
-// SAFETY: every call is passed to the system's allocator unchanged, or fails as an allocator may; counting uses
-// thread-local cells only, which are initialised at compile time and have no destructor, so that counting itself never
-// allocates.
+// SAFETY: every call is passed to the system's allocator unchanged, or fails as an allocator may;
+// counting uses thread-local cells only, which are initialised at compile time and have no
+// destructor, so that counting itself never allocates.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::count();
         // SAFETY: the caller upholds the contract of the system's allocator.
-        if Self::grow(layout.size()) { unsafe { System.alloc(layout) } } else { null_mut() }
+        if Self::grow(layout.size()) {
+            unsafe { System.alloc(layout) }
+        } else {
+            null_mut()
+        }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         Self::count();
         // SAFETY: as above.
-        if Self::grow(layout.size()) { unsafe { System.alloc_zeroed(layout) } } else { null_mut() }
+        if Self::grow(layout.size()) {
+            unsafe { System.alloc_zeroed(layout) }
+        } else {
+            null_mut()
+        }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
@@ -78,8 +87,8 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 }
 
-/// Returns the number of allocations and deallocations of this thread in `work`. The program must use
-/// [`CountingAllocator`].
+/// Returns the number of allocations and deallocations of this thread in `work`. The program must
+/// use [`CountingAllocator`].
 pub fn allocations(work: impl FnOnce()) -> usize {
     CALLS.set(0);
     COUNTING.set(true);
@@ -88,14 +97,16 @@ pub fn allocations(work: impl FnOnce()) -> usize {
     counted()
 }
 
-/// Returns the number of calls of this thread that were counted since it started or last entered [`allocations`].
+/// Returns the number of calls of this thread that were counted since it started or last entered
+/// [`allocations`].
 #[must_use]
 pub fn counted() -> usize {
     CALLS.get()
 }
 
-/// Returns the result of `work` and the most bytes that this thread held for it at once. Allocations beyond `limit`
-/// bytes fail; for most code this ends the process. The program must use [`CountingAllocator`].
+/// Returns the result of `work` and the most bytes that this thread held for it at once.
+/// Allocations beyond `limit` bytes fail; for most code this ends the process. The program must use
+/// [`CountingAllocator`].
 pub fn limited<T>(limit: usize, work: impl FnOnce() -> T) -> (T, usize) {
     let before = LIVE.get();
     PEAK.set(before);

@@ -20,18 +20,43 @@ pub const RATIO: usize = 64;
 /// If the nodes do not fit together.
 #[must_use]
 pub fn method(name: &str, block: usize, inputs: Vec<Port>, nodes: Vec<Node>) -> Method {
-    let mut method = Method { name: name.into(), block, warm_up: 0, inputs, outputs: Vec::new(), nodes };
-    let shape = *method.infer().expect("the nodes fit").values.last().expect("there are nodes");
-    let last = method.nodes.last().map(|node| node.name.clone()).unwrap_or_default();
-    method.outputs.push(port(&last, shape.channels, shape.ratio));
+    let mut method = Method {
+        name: name.into(),
+        block,
+        warm_up: 0,
+        inputs,
+        outputs: Vec::new(),
+        nodes,
+    };
+    let shape = *method
+        .infer()
+        .expect("the nodes fit")
+        .values
+        .last()
+        .expect("there are nodes");
+    let last = method
+        .nodes
+        .last()
+        .map(|node| node.name.clone())
+        .unwrap_or_default();
+    method
+        .outputs
+        .push(port(&last, shape.channels, shape.ratio));
     method
 }
 
 fn conv(outputs: usize, kernel: usize, stride: usize, dilation: usize) -> Op {
-    Op::Conv1d { outputs, kernel, stride, dilation, groups: 1 }
+    Op::Conv1d {
+        outputs,
+        kernel,
+        stride,
+        dilation,
+        groups: 1,
+    }
 }
 
-/// Returns a stack of convolutions after a gain control; its receptive field is [`Method::tail_samples`].
+/// Returns a stack of convolutions after a gain control; its receptive field is
+/// [`Method::tail_samples`].
 #[must_use]
 pub fn effect_methods() -> Vec<Method> {
     let nodes = vec![
@@ -43,11 +68,16 @@ pub fn effect_methods() -> Vec<Method> {
         node("both", &["bent", "rounded"], Op::Add),
         node("audio", &["both"], conv(1, 5, 1, 1)),
     ];
-    vec![method("forward", EFFECT_BLOCK, vec![port("in", 1, 1), port("drive", 1, 1)], nodes)]
+    vec![method(
+        "forward",
+        EFFECT_BLOCK,
+        vec![port("in", 1, 1), port("drive", 1, 1)],
+        nodes,
+    )]
 }
 
-/// Returns an encoder to four latents at ratio 64, and a decoder. A step takes one frame in the encoder, two in the
-/// decoder.
+/// Returns an encoder to four latents at ratio 64, and a decoder. A step takes one frame in the
+/// encoder, two in the decoder.
 #[must_use]
 pub fn codec_methods() -> Vec<Method> {
     let down = vec![
@@ -57,7 +87,11 @@ pub fn codec_methods() -> Vec<Method> {
         node("bent2", &["down2"], Op::Activation(Activation::Tanh)),
         node("latents", &["bent2"], conv(LATENTS, 8, 4, 1)),
     ];
-    let up = |outputs| Op::ConvTranspose1d { outputs, kernel: 8, stride: 4 };
+    let up = |outputs| Op::ConvTranspose1d {
+        outputs,
+        kernel: 8,
+        stride: 4,
+    };
     let up = vec![
         node("up1", &["z"], up(8)),
         node("round1", &["up1"], Op::Activation(Activation::Tanh)),
@@ -71,8 +105,8 @@ pub fn codec_methods() -> Vec<Method> {
     ]
 }
 
-/// Creates a generator with random weights whose prior draws each frame of latents from a mixture that depends on the
-/// frame before, with the control `temperature`.
+/// Creates a generator with random weights whose prior draws each frame of latents from a mixture
+/// that depends on the frame before, with the control `temperature`.
 ///
 /// # Panics
 /// If the methods are invalid.
@@ -80,39 +114,77 @@ pub fn codec_methods() -> Vec<Method> {
 pub fn autoregressive_generator(seed: u64) -> Model {
     let nodes = vec![
         node("hidden", &["drawn.previous"], Op::Linear { outputs: 9 }),
-        node("walk", &["hidden"], Op::Gru { hidden: 9, initial_state: false }),
+        node(
+            "walk",
+            &["hidden"],
+            Op::Gru {
+                hidden: 9,
+                initial_state: false,
+            },
+        ),
         node("logits", &["walk"], Op::Linear { outputs: 3 }),
-        node("means", &["walk"], Op::Linear { outputs: 3 * LATENTS }),
-        node("widths", &["walk"], Op::Linear { outputs: 3 * LATENTS }),
+        node(
+            "means",
+            &["walk"],
+            Op::Linear {
+                outputs: 3 * LATENTS,
+            },
+        ),
+        node(
+            "widths",
+            &["walk"],
+            Op::Linear {
+                outputs: 3 * LATENTS,
+            },
+        ),
         node("scales", &["widths"], Op::Activation(Activation::Softplus)),
         node(
             "drawn",
             &["logits", "means", "scales", "temperature"],
-            Op::DrawMixture { components: 3, least: 0.0, number: 1 },
+            Op::DrawMixture {
+                components: 3,
+                least: 0.0,
+                number: 1,
+            },
         ),
     ];
-    let inputs = vec![port("drawn.previous", LATENTS, RATIO), port("temperature", 1, RATIO)];
+    let inputs = vec![
+        port("drawn.previous", LATENTS, RATIO),
+        port("temperature", 1, RATIO),
+    ];
     let mut methods = codec_methods();
     methods[0] = method("prior", RATIO, inputs, nodes);
     model_with(Kind::Generator, methods, &["temperature"], seed)
 }
 
-/// Creates a generator as [`autoregressive_generator`] does, whose prior also reads what it has drawn a bar before; its second
-/// output shows that.
+/// Creates a generator as [`autoregressive_generator`] does, whose prior also reads what it has
+/// drawn a bar before; its second output shows that.
 ///
 /// # Panics
 /// If the methods are invalid.
 #[must_use]
 pub fn recalling_generator(seed: u64) -> Model {
     let mut methods = autoregressive_generator(seed).header().methods.clone();
-    let prior = methods.iter_mut().find(|method| method.name == "prior").expect("it has one");
+    let prior = methods
+        .iter_mut()
+        .find(|method| method.name == "prior")
+        .expect("it has one");
     let before = format!("drawn{BARS_BEFORE}1");
     let channels = Recall::channels(LATENTS);
-    prior.inputs.extend([port(&before, channels, RATIO), port(BARS, 1, RATIO)]);
+    prior
+        .inputs
+        .extend([port(&before, channels, RATIO), port(BARS, 1, RATIO)]);
     prior.nodes.splice(
         ..0,
         [
-            node("recalled", &[&before], Op::Affine { scale: 1.0, offset: 0.0 }),
+            node(
+                "recalled",
+                &[&before],
+                Op::Affine {
+                    scale: 1.0,
+                    offset: 0.0,
+                },
+            ),
             node("read", &["drawn.previous", "recalled"], Op::Concat),
         ],
     );
@@ -129,7 +201,12 @@ pub fn recalling_generator(seed: u64) -> Model {
 pub fn listening_generator(seed: u64) -> Model {
     let inputs = vec![port("heard", LATENTS, RATIO), port("listen", 1, RATIO)];
     let mut methods = codec_methods();
-    methods.push(method("prior", RATIO, inputs, vec![node("made", &["heard", "listen"], Op::Multiply)]));
+    methods.push(method(
+        "prior",
+        RATIO,
+        inputs,
+        vec![node("made", &["heard", "listen"], Op::Multiply)],
+    ));
     model_with(Kind::Generator, methods, &["listen"], seed)
 }
 
@@ -147,7 +224,9 @@ pub fn control(name: &str) -> Control {
 pub fn model_with(kind: Kind, methods: Vec<Method>, controls: &[&str], seed: u64) -> Model {
     let weights = random_weights(&methods, seed);
     let mut header = header(kind, methods);
-    header.controls.extend(controls.iter().map(|name| control(name)));
+    header
+        .controls
+        .extend(controls.iter().map(|name| control(name)));
     Model::new(header, weights).expect("a random model is sound")
 }
 
@@ -187,8 +266,8 @@ pub fn whole(model: &Model, name: &str, inputs: &[&[f32]]) -> Vec<f32> {
 pub fn sound(length: usize, sample_rate: u32) -> Vec<f32> {
     let sample = |n: usize| {
         let t = n as f32 / sample_rate as f32;
-        let tones =
-            (std::f32::consts::TAU * (200.0 + 300.0 * t) * t).sin() + (std::f32::consts::TAU * 1_130.0 * t).sin();
+        let tones = (std::f32::consts::TAU * (200.0 + 300.0 * t) * t).sin()
+            + (std::f32::consts::TAU * 1_130.0 * t).sin();
         0.25 * tones * (17.0 * t).sin()
     };
     (0..length).map(sample).collect()

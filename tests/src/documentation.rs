@@ -1,8 +1,9 @@
 //! Runs the commands in the README and the book.
 //!
-//! A fenced `sh` block is runnable if the line before it is `<!-- run -->`, which renderers hide. The blocks of a page
-//! run in order in one temporary folder that contains the files the documentation talks about: `assets`, `song.mid`,
-//! `guitar.wav`, `voice.wav`, `extra.wav`, a folder `takes`, `v30.wav` (an impulse response) and `amp.nam`.
+//! A fenced `sh` block is runnable if the line before it is `<!-- run -->`, which renderers hide.
+//! The blocks of a page run in order in one temporary folder that contains the files the
+//! documentation talks about: `assets`, `song.mid`, `guitar.wav`, `voice.wav`, `extra.wav`, a
+//! folder `takes`, `v30.wav` (an impulse response) and `amp.nam`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -32,7 +33,9 @@ impl Block {
         let mut continues = false;
         self.script.lines().filter_map(move |line| {
             let starts_command = !std::mem::replace(&mut continues, line.ends_with('\\'));
-            line.split_whitespace().next().filter(|word| starts_command && !word.starts_with('#'))
+            line.split_whitespace()
+                .next()
+                .filter(|word| starts_command && !word.starts_with('#'))
         })
     }
 }
@@ -43,9 +46,18 @@ fn runnable_blocks(markdown: &str) -> Vec<Block> {
     while let Some((number, line)) = lines.next() {
         if line == MARK {
             let (_, fence) = lines.next().unwrap_or_default();
-            assert_eq!(fence, "```sh", "line {number}: {MARK} is followed by a block of sh");
-            let script = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```");
-            blocks.push(Block { line: number + 2, script: script.collect::<Vec<_>>().join("\n") });
+            assert_eq!(
+                fence, "```sh",
+                "line {number}: {MARK} is followed by a block of sh"
+            );
+            let script = lines
+                .by_ref()
+                .map(|(_, line)| line)
+                .take_while(|line| *line != "```");
+            blocks.push(Block {
+                line: number + 2,
+                script: script.collect::<Vec<_>>().join("\n"),
+            });
         }
     }
     blocks
@@ -57,7 +69,10 @@ fn runnable_blocks(markdown: &str) -> Vec<Block> {
 /// If a command fails, or a block uses other programs besides.
 #[must_use]
 pub fn run_commands_of(program: &Path) -> usize {
-    let name = program.file_stem().and_then(|name| name.to_str()).expect("the program has a name");
+    let name = program
+        .file_stem()
+        .and_then(|name| name.to_str())
+        .expect("the program has a name");
     let mut count = 0;
     for page in pages() {
         let markdown = fs::read_to_string(&page).expect("the page can be read");
@@ -70,10 +85,23 @@ pub fn run_commands_of(program: &Path) -> usize {
         add_files(folder.path());
         for block in blocks {
             let place = format!("{}:{}", page.display(), block.line);
-            assert!(block.programs().all(|word| word == name), "{place}: a block runs one program");
-            let output = shell(&block.script, program, folder.path()).output().expect("there is a shell");
-            let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-            assert!(output.status.success(), "{place}: {}\n{}\n{stdout}{stderr}", output.status, block.script);
+            assert!(
+                block.programs().all(|word| word == name),
+                "{place}: a block runs one program"
+            );
+            let output = shell(&block.script, program, folder.path())
+                .output()
+                .expect("there is a shell");
+            let (stdout, stderr) = (
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr),
+            );
+            assert!(
+                output.status.success(),
+                "{place}: {}\n{}\n{stdout}{stderr}",
+                output.status,
+                block.script
+            );
             count += 1;
         }
     }
@@ -87,7 +115,11 @@ pub fn run_commands_of(program: &Path) -> usize {
 #[must_use]
 pub fn checkout() -> PathBuf {
     let models = bundled_file("bowed");
-    models.ancestors().nth(3).expect("assets/models is in the checkout").to_owned()
+    models
+        .ancestors()
+        .nth(3)
+        .expect("assets/models is in the checkout")
+        .to_owned()
 }
 
 /// Returns the README and the pages of the book.
@@ -124,7 +156,8 @@ fn add_files(folder: &Path) {
     fs::write(folder.join("amp.nam"), CAPTURE).expect("the capture can be written");
 }
 
-/// Returns a command that runs a script in `folder`, with `program` on the path and the user's own files out of reach.
+/// Returns a command that runs a script in `folder`, with `program` on the path and the user's own
+/// files out of reach.
 fn shell(script: &str, program: &Path, folder: &Path) -> Command {
     let mut path = OsString::from(program.parent().expect("the program is in a folder"));
     if let Some(inherited) = std::env::var_os("PATH") {
@@ -132,7 +165,10 @@ fn shell(script: &str, program: &Path, folder: &Path) -> Command {
         path.push(inherited);
     }
     let mut command = Command::new("sh");
-    command.args(["-e", "-c", script]).current_dir(folder).env("PATH", path);
+    command
+        .args(["-e", "-c", script])
+        .current_dir(folder)
+        .env("PATH", path);
     for variable in ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
         command.env(variable, folder.join("home"));
     }
@@ -157,7 +193,9 @@ mod tests {
         for page in pages() {
             for block in runnable_blocks(&fs::read_to_string(&page).unwrap()) {
                 let programs: Vec<&str> = block.programs().collect();
-                let known = ["ondes", "ondes-train"].iter().any(|known| programs.iter().all(|word| word == known));
+                let known = ["ondes", "ondes-train"]
+                    .iter()
+                    .any(|known| programs.iter().all(|word| word == known));
                 assert!(known, "{}:{}: {programs:?}", page.display(), block.line);
             }
         }

@@ -6,10 +6,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once};
 use std::time::{Duration, Instant};
 
 use ondes_engine::pipeline::{
-    Action, CommandQueueFull, InputAnalysis, InputChannels, Playable, ProcessRequest, SessionStart, TimedCommand,
+    Action, CommandQueueFull, InputAnalysis, InputChannels, Playable, ProcessRequest, SessionStart,
+    TimedCommand,
 };
 use ondes_engine::realtime::{
-    BlockCommand, Driver, Health, LoadError, LoadStatus, ModelFactory, Session, SessionController, Setup,
+    BlockCommand, Driver, Health, LoadError, LoadStatus, ModelFactory, Session, SessionController,
+    Setup,
 };
 use ondes_engine::sync::{lock, recover};
 
@@ -19,8 +21,8 @@ use crate::SAMPLE_RATE;
 pub const INJECTED_PANIC: &str = "injected by a test";
 /// Time limit for anything that a test waits for, generous enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Longest pause of a host between blocks while a model loads. The loader queries the audio thread several times, and
-/// treats one that does not answer for much longer as stopped.
+/// Longest pause of a host between blocks while a model loads. The loader queries the audio thread
+/// several times, and treats one that does not answer for much longer as stopped.
 const PAUSE: Duration = Duration::from_millis(3);
 
 /// Sine as a function of the sample number, so that any part of it can be computed anywhere.
@@ -81,7 +83,11 @@ impl FakeModel {
             on_command: Box::new(|_| true),
             on_output: Box::new(|_, _| {}),
         };
-        Self { script: Arc::new(script), name: None, live: Arc::default() }
+        Self {
+            script: Arc::new(script),
+            name: None,
+            live: Arc::default(),
+        }
     }
 
     fn change(mut self, change: impl FnOnce(&mut Script)) -> Self {
@@ -104,13 +110,19 @@ impl FakeModel {
     /// Sets the name; models of one name share a playable.
     #[must_use]
     pub fn with_name(self, name: &str) -> Self {
-        Self { name: Some(name.into()), ..self }
+        Self {
+            name: Some(name.into()),
+            ..self
+        }
     }
 
     /// Counts the existing playables in `live`.
     #[must_use]
     pub fn with_instance_count(self, live: &Arc<AtomicUsize>) -> Self {
-        Self { live: live.clone(), ..self }
+        Self {
+            live: live.clone(),
+            ..self
+        }
     }
 
     /// Calls `work` whenever it is built.
@@ -142,7 +154,11 @@ impl ModelFactory for FakeModel {
     fn build(&self, _sample_rate: u32, sessions: usize) -> Result<Box<dyn Playable>, LoadError> {
         (self.script.on_build)();
         self.live.fetch_add(1, Ordering::Relaxed);
-        Ok(Box::new(Player { script: self.script.clone(), positions: vec![0; sessions], live: self.live.clone() }))
+        Ok(Box::new(Player {
+            script: self.script.clone(),
+            positions: vec![0; sessions],
+            live: self.live.clone(),
+        }))
     }
 
     fn sharing_key(&self) -> Option<String> {
@@ -194,15 +210,26 @@ impl Playable for Player {
     }
 
     fn handle(&mut self, _seat: usize, command: TimedCommand) -> Result<(), CommandQueueFull> {
-        if (self.script.on_command)(&command) { Ok(()) } else { Err(CommandQueueFull(command)) }
+        if (self.script.on_command)(&command) {
+            Ok(())
+        } else {
+            Err(CommandQueueFull(command))
+        }
     }
 
     fn process(&mut self, turns: &mut [ProcessRequest<'_>]) {
-        let Script { wave, latency, on_output, .. } = &*self.script;
+        let Script {
+            wave,
+            latency,
+            on_output,
+            ..
+        } = &*self.script;
         for turn in turns {
             let from = self.positions[turn.slot];
             for (number, sample) in (from..).zip(&mut *turn.output[0]) {
-                *sample = number.checked_sub(*latency as u64).map_or(0.0, |number| wave.at(number));
+                *sample = number
+                    .checked_sub(*latency as u64)
+                    .map_or(0.0, |number| wave.at(number));
             }
             on_output(from, turn.output[0]);
             self.positions[turn.slot] += turn.samples() as u64;
@@ -220,7 +247,10 @@ impl CountedModel {
     /// Counts the existing playables in `live`.
     #[must_use]
     pub fn new(factory: Arc<dyn ModelFactory>, live: &Arc<AtomicUsize>) -> Self {
-        Self { factory, live: live.clone() }
+        Self {
+            factory,
+            live: live.clone(),
+        }
     }
 }
 
@@ -228,7 +258,10 @@ impl ModelFactory for CountedModel {
     fn build(&self, sample_rate: u32, sessions: usize) -> Result<Box<dyn Playable>, LoadError> {
         let playable = self.factory.build(sample_rate, sessions)?;
         self.live.fetch_add(1, Ordering::Relaxed);
-        Ok(Box::new(CountedPlayable { playable, live: self.live.clone() }))
+        Ok(Box::new(CountedPlayable {
+            playable,
+            live: self.live.clone(),
+        }))
     }
 
     fn sharing_key(&self) -> Option<String> {
@@ -337,7 +370,9 @@ impl Gate {
     pub fn pass(&self) {
         let mut state = self.state();
         state.waiting += 1;
-        let waited = self.opened.wait_timeout_while(state, PATIENCE, |state| state.closed);
+        let waited = self
+            .opened
+            .wait_timeout_while(state, PATIENCE, |state| state.closed);
         let (mut state, outcome) = recover(waited);
         state.waiting -= 1;
         drop(state);
@@ -387,7 +422,8 @@ pub fn load(controller: &SessionController, factory: impl ModelFactory + 'static
     controller.load(Box::new(move || Ok(Arc::new(factory))), &[]);
 }
 
-/// Host with one non-real-time session, which plays mono blocks of one length and records the output.
+/// Host with one non-real-time session, which plays mono blocks of one length and records the
+/// output.
 pub struct Host {
     /// Controller half of the session.
     pub controller: SessionController,
@@ -411,12 +447,23 @@ impl Host {
         controller.set_driver(driver);
         controller.set_non_realtime(true);
         load(&controller, factory);
-        wait_until("the model is loaded", || controller.status() != LoadStatus::Loading);
+        wait_until("the model is loaded", || {
+            controller.status() != LoadStatus::Loading
+        });
         assert_eq!(controller.status(), LoadStatus::Ready);
-        let setup = Setup { sample_rate: SAMPLE_RATE, max_block: block };
+        let setup = Setup {
+            sample_rate: SAMPLE_RATE,
+            max_block: block,
+        };
         let session = controller.activate(setup).expect("a valid setup");
         assert_eq!(controller.status(), LoadStatus::Ready);
-        Self { controller, session, output: Vec::new(), input: None, block }
+        Self {
+            controller,
+            session,
+            output: Vec::new(),
+            input: None,
+            block,
+        }
     }
 
     /// Returns the number of samples played so far.
@@ -435,11 +482,21 @@ impl Host {
         let input: Vec<f32> = self
             .input
             .iter()
-            .flat_map(|wave| (start as u64..).take(self.block).map(|number| wave.at(number)))
+            .flat_map(|wave| {
+                (start as u64..)
+                    .take(self.block)
+                    .map(|number| wave.at(number))
+            })
             .collect();
         let inputs: &[&[f32]] = if input.is_empty() { &[] } else { &[&input] };
-        self.session.process(commands, inputs, &mut [&mut self.output[start..]]);
-        assert!(self.output[start..].iter().all(|sample| sample.abs() <= LOUDEST), "too loud or not finite");
+        self.session
+            .process(commands, inputs, &mut [&mut self.output[start..]]);
+        assert!(
+            self.output[start..]
+                .iter()
+                .all(|sample| sample.abs() <= LOUDEST),
+            "too loud or not finite"
+        );
     }
 
     /// Plays `blocks` blocks.
@@ -473,7 +530,9 @@ impl Host {
 
     /// Plays until a requested model, or the same model with another driver, has taken over.
     pub fn play_until_swapped(&mut self) {
-        self.play_until("the model is loaded", |host| host.controller.status() != LoadStatus::Loading);
+        self.play_until("the model is loaded", |host| {
+            host.controller.status() != LoadStatus::Loading
+        });
         assert_eq!(self.controller.status(), LoadStatus::Ready);
         // It is adopted with the next block, catches up, and is faded in.
         let fade = (SAMPLE_RATE / 10) as usize;
@@ -505,5 +564,7 @@ pub use ondes_engine::dsp::level::peak;
 #[must_use]
 pub fn steepest(samples: &[f32]) -> f32 {
     let first = samples.first().map_or(0.0, |sample| sample.abs());
-    samples.windows(2).fold(first, |most, pair| most.max((pair[1] - pair[0]).abs()))
+    samples
+        .windows(2)
+        .fold(first, |most, pair| most.max((pair[1] - pair[0]).abs()))
 }

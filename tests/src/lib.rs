@@ -1,4 +1,5 @@
-//! Helpers for tests across crates: small untrained models, the bundled ones, fake models, and files of other programs.
+//! Helpers for tests across crates: small untrained models, the bundled ones, fake models, and
+//! files of other programs.
 
 pub mod allocation;
 pub mod audio_models;
@@ -14,7 +15,9 @@ use std::path::PathBuf;
 
 use ondes_engine::instrument::{Event, EventKind, Performance, controller};
 use ondes_engine::model::compression::{Scaling, WeightPrecision};
-use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights};
+use ondes_engine::model::{
+    Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
+};
 use ondes_engine::pipeline::INSTRUMENT_CONTROLS;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -33,13 +36,21 @@ pub fn seeded_rng(seed: u64) -> Xoshiro256PlusPlus {
 /// Creates a port.
 #[must_use]
 pub fn port(name: &str, channels: usize, ratio: usize) -> Port {
-    Port { name: name.into(), channels, ratio }
+    Port {
+        name: name.into(),
+        channels,
+        ratio,
+    }
 }
 
 /// Creates a node.
 #[must_use]
 pub fn node(name: &str, inputs: &[&str], op: Op) -> Node {
-    Node { name: name.into(), inputs: inputs.iter().map(|&input| input.into()).collect(), op }
+    Node {
+        name: name.into(),
+        inputs: inputs.iter().map(|&input| input.into()).collect(),
+        op,
+    }
 }
 
 /// Creates a method of one node `y`, which is its output.
@@ -50,9 +61,20 @@ pub fn node(name: &str, inputs: &[&str], op: Op) -> Node {
 pub fn single_node_method(op: Op, inputs: &[Port], block: usize) -> Method {
     let names: Vec<&str> = inputs.iter().map(|port| port.name.as_str()).collect();
     let nodes = vec![node("y", &names, op)];
-    let mut method =
-        Method { name: "forward".into(), block, warm_up: 0, inputs: inputs.to_vec(), outputs: Vec::new(), nodes };
-    let shape = *method.infer().expect("the node fits").values.last().expect("there is a node");
+    let mut method = Method {
+        name: "forward".into(),
+        block,
+        warm_up: 0,
+        inputs: inputs.to_vec(),
+        outputs: Vec::new(),
+        nodes,
+    };
+    let shape = *method
+        .infer()
+        .expect("the node fits")
+        .values
+        .last()
+        .expect("there is a node");
     method.outputs.push(port("y", shape.channels, shape.ratio));
     method
 }
@@ -74,8 +96,13 @@ pub fn random_weights(methods: &[Method], seed: u64) -> Weights {
                     "alpha" => 2.0,
                     _ => 0.3,
                 };
-                let data = (0..spec.shape.iter().product()).map(|_| random.random_range(-bound..bound)).collect();
-                weights.insert(format!("{}.{}", node.name, spec.name), Tensor::new(&spec.shape, data));
+                let data = (0..spec.shape.iter().product())
+                    .map(|_| random.random_range(-bound..bound))
+                    .collect();
+                weights.insert(
+                    format!("{}.{}", node.name, spec.name),
+                    Tensor::new(&spec.shape, data),
+                );
             }
         }
     }
@@ -98,15 +125,23 @@ pub fn model(kind: Kind, methods: Vec<Method>, seed: u64) -> Model {
 /// If a weight is not finite.
 #[must_use]
 pub fn int8_model(model: &Model) -> Model {
-    model.compressed(Scaling::default(), |_| WeightPrecision::Computed8).expect("its weights have scales")
+    model
+        .compressed(Scaling::default(), |_| WeightPrecision::Computed8)
+        .expect("its weights have scales")
 }
 
 /// Creates a header with the controls of instruments.
 #[must_use]
 pub fn header(kind: Kind, methods: Vec<Method>) -> Header {
     let performance = Performance::default();
-    let controls = INSTRUMENT_CONTROLS.iter().map(|control| control.control(&performance)).collect();
-    let card = Card { name: "Untrained".into(), ..Card::default() };
+    let controls = INSTRUMENT_CONTROLS
+        .iter()
+        .map(|control| control.control(&performance))
+        .collect();
+    let card = Card {
+        name: "Untrained".into(),
+        ..Card::default()
+    };
     let performance = (kind == Kind::Instrument).then_some(performance);
     Header {
         format: FORMAT,
@@ -120,7 +155,8 @@ pub fn header(kind: Kind, methods: Vec<Method>) -> Header {
     }
 }
 
-/// Returns the methods of a small instrument: a recurrent decoder, harmonics, noise and reverberation.
+/// Returns the methods of a small instrument: a recurrent decoder, harmonics, noise and
+/// reverberation.
 #[must_use]
 pub fn instrument_methods() -> Vec<Method> {
     let synth = Method {
@@ -130,16 +166,72 @@ pub fn instrument_methods() -> Vec<Method> {
         inputs: vec![port("pitch", 1, HOP), port("loudness", 1, HOP)],
         outputs: vec![port("audio", 1, 1)],
         nodes: vec![
-            node("pitch_scaled", &["pitch"], Op::Affine { scale: 1.0 / 24.0, offset: -2.6 }),
-            node("loudness_scaled", &["loudness"], Op::Affine { scale: 1.0 / 25.0, offset: 1.8 }),
-            node("conditions", &["pitch_scaled", "loudness_scaled"], Op::Concat),
-            node("memory", &["conditions"], Op::Gru { hidden: 24, initial_state: false }),
-            node("heads", &["memory"], Op::Linear { outputs: 1 + 20 + 9 }),
+            node(
+                "pitch_scaled",
+                &["pitch"],
+                Op::Affine {
+                    scale: 1.0 / 24.0,
+                    offset: -2.6,
+                },
+            ),
+            node(
+                "loudness_scaled",
+                &["loudness"],
+                Op::Affine {
+                    scale: 1.0 / 25.0,
+                    offset: 1.8,
+                },
+            ),
+            node(
+                "conditions",
+                &["pitch_scaled", "loudness_scaled"],
+                Op::Concat,
+            ),
+            node(
+                "memory",
+                &["conditions"],
+                Op::Gru {
+                    hidden: 24,
+                    initial_state: false,
+                },
+            ),
+            node(
+                "heads",
+                &["memory"],
+                Op::Linear {
+                    outputs: 1 + 20 + 9,
+                },
+            ),
             node("shaped", &["heads"], Op::Activation(Activation::ExpSigmoid)),
-            node("amplitude", &["shaped"], Op::Split { start: 0, channels: 1 }),
-            node("distribution", &["shaped"], Op::Split { start: 1, channels: 20 }),
-            node("magnitudes", &["shaped"], Op::Split { start: 21, channels: 9 }),
-            node("harmonics", &["pitch", "amplitude", "distribution"], Op::Harmonic),
+            node(
+                "amplitude",
+                &["shaped"],
+                Op::Split {
+                    start: 0,
+                    channels: 1,
+                },
+            ),
+            node(
+                "distribution",
+                &["shaped"],
+                Op::Split {
+                    start: 1,
+                    channels: 20,
+                },
+            ),
+            node(
+                "magnitudes",
+                &["shaped"],
+                Op::Split {
+                    start: 21,
+                    channels: 9,
+                },
+            ),
+            node(
+                "harmonics",
+                &["pitch", "amplitude", "distribution"],
+                Op::Harmonic,
+            ),
             node("air", &["magnitudes"], Op::FilteredNoise),
             node("audio", &["harmonics", "air"], Op::Add),
         ],
@@ -161,21 +253,30 @@ pub fn untrained_instrument(seed: u64) -> Model {
     model(Kind::Instrument, instrument_methods(), seed)
 }
 
-/// Returns the path of a bundled model. The checkout is found at run time, because checkouts may share build output.
+/// Returns the path of a bundled model. The checkout is found at run time, because checkouts may
+/// share build output.
 ///
 /// # Panics
 /// If the test is not run by cargo.
 #[must_use]
 pub fn bundled_file(name: &str) -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
-    let mut above = std::path::Path::new(&package).ancestors().map(|folder| folder.join("assets/models"));
-    above.find(|folder| folder.is_dir()).expect("the package is in a checkout").join(format!("{name}.ondes"))
+    let mut above = std::path::Path::new(&package)
+        .ancestors()
+        .map(|folder| folder.join("assets/models"));
+    above
+        .find(|folder| folder.is_dir())
+        .expect("the package is in a checkout")
+        .join(format!("{name}.ondes"))
 }
 
-/// Returns the paths of the bundled instruments; of those that are trained on recordings, which are alike, some.
+/// Returns the paths of the bundled instruments; of those that are trained on recordings, which are
+/// alike, some.
 #[must_use]
 pub fn bundled_models() -> Vec<PathBuf> {
-    ["bowed", "wind", "plucked", "saxophone", "violin", "voice"].map(bundled_file).into()
+    ["bowed", "wind", "plucked", "saxophone", "violin", "voice"]
+        .map(bundled_file)
+        .into()
 }
 
 /// Returns random notes, bends, modulation and sustain pedal within `samples` samples.
@@ -184,15 +285,49 @@ pub fn random_events(seed: u64, samples: u64) -> Vec<Event> {
     let mut random = seeded_rng(seed);
     let mut events = Vec::new();
     for _ in 0..24 {
-        let (at, length) = (random.random_range(0..samples * 3 / 4), random.random_range(1..samples / 4));
+        let (at, length) = (
+            random.random_range(0..samples * 3 / 4),
+            random.random_range(1..samples / 4),
+        );
         let (channel, key) = (0, random.random_range(45..85));
-        events.push(Event { at, kind: EventKind::NoteOn { channel, key, velocity: random.random_range(0.1..1.0) } });
-        events.push(Event { at: at + length, kind: EventKind::NoteOff { channel, key, velocity: 0.5 } });
+        events.push(Event {
+            at,
+            kind: EventKind::NoteOn {
+                channel,
+                key,
+                velocity: random.random_range(0.1..1.0),
+            },
+        });
+        events.push(Event {
+            at: at + length,
+            kind: EventKind::NoteOff {
+                channel,
+                key,
+                velocity: 0.5,
+            },
+        });
         let at = random.random_range(0..samples);
-        events.push(Event { at, kind: EventKind::Bend { channel, semitones: random.random_range(-2.0..2.0) } });
+        events.push(Event {
+            at,
+            kind: EventKind::Bend {
+                channel,
+                semitones: random.random_range(-2.0..2.0),
+            },
+        });
         let value = random.random_range(0.0..1.0);
-        let number = if value < 0.2 { controller::SUSTAIN } else { controller::MOD_WHEEL };
-        events.push(Event { at, kind: EventKind::Controller { channel, number, value } });
+        let number = if value < 0.2 {
+            controller::SUSTAIN
+        } else {
+            controller::MOD_WHEEL
+        };
+        events.push(Event {
+            at,
+            kind: EventKind::Controller {
+                channel,
+                number,
+                value,
+            },
+        });
     }
     events.sort_by_key(|event| event.at);
     events

@@ -1,5 +1,5 @@
-//! Random performance: one thread plays a session with random commands, another keeps loading models and changing
-//! drivers.
+//! Random performance: one thread plays a session with random commands, another keeps loading
+//! models and changing drivers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,9 +8,12 @@ use std::time::{Duration, Instant};
 
 use ondes_engine::instrument::{EventKind, NoteExpression, controller};
 use ondes_engine::pipeline::{
-    Action, CommandQueueFull, ControlId, InputAnalysis, Playable, ProcessRequest, SessionStart, TimedCommand,
+    Action, CommandQueueFull, ControlId, InputAnalysis, Playable, ProcessRequest, SessionStart,
+    TimedCommand,
 };
-use ondes_engine::realtime::{BlockCommand, Driver, LoadError, LoadStatus, ModelFactory, Session, SessionController};
+use ondes_engine::realtime::{
+    BlockCommand, Driver, LoadError, LoadStatus, ModelFactory, Session, SessionController,
+};
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
@@ -21,7 +24,9 @@ pub const DRIVERS: [Driver; 5] = [
     Driver::Inline,
     Driver::Worker { latency: None },
     Driver::Offline,
-    Driver::Worker { latency: Some(3000) },
+    Driver::Worker {
+        latency: Some(3000),
+    },
     Driver::Auto,
 ];
 /// Upper bound of the commands in a block, exclusive.
@@ -59,15 +64,18 @@ impl RandomPlayer {
         self.position
     }
 
-    /// Plays a block with commands at random samples, or sometimes ends all notes. Returns `true` if the output is not
-    /// silent.
+    /// Plays a block with commands at random samples, or sometimes ends all notes. Returns `true`
+    /// if the output is not silent.
     pub fn play(&mut self) -> bool {
         let longest = self.random.random_range(1..=self.input.len());
         let length = self.random.random_range(1..=longest);
         self.commands.clear();
         for _ in 0..self.random.random_range(0..MAX_COMMANDS) {
             let action = any_action(&mut self.random);
-            self.commands.push(BlockCommand { offset: self.random.random_range(0..length), action });
+            self.commands.push(BlockCommand {
+                offset: self.random.random_range(0..length),
+                action,
+            });
         }
         self.commands.sort_unstable_by_key(|command| command.offset);
         if self.random.random_bool(0.01) {
@@ -79,7 +87,11 @@ impl RandomPlayer {
         self.position += length;
         let input = &self.input[..length];
         let [left, right] = &mut self.output;
-        self.session.process(&self.commands, &[input, input], &mut [&mut left[..length], &mut right[..length]]);
+        self.session.process(
+            &self.commands,
+            &[input, input],
+            &mut [&mut left[..length], &mut right[..length]],
+        );
         left[..length].iter().any(|sample| *sample != 0.0)
     }
 }
@@ -88,11 +100,30 @@ fn any_action(random: &mut Xoshiro256PlusPlus) -> Action {
     let (channel, key) = (0, random.random_range(45..85));
     let value = random.random_range(0.0..1.0);
     Action::Play(match random.random_range(0..8) {
-        0 | 1 => EventKind::NoteOn { channel, key, velocity: value },
-        2 | 3 => EventKind::NoteOff { channel, key, velocity: value },
-        4 => EventKind::Bend { channel, semitones: 4.0 * value - 2.0 },
-        5 => EventKind::Controller { channel, number: controller::MOD_WHEEL, value },
-        6 => EventKind::NoteExpression { channel, key, expression: NoteExpression::Expression(value) },
+        0 | 1 => EventKind::NoteOn {
+            channel,
+            key,
+            velocity: value,
+        },
+        2 | 3 => EventKind::NoteOff {
+            channel,
+            key,
+            velocity: value,
+        },
+        4 => EventKind::Bend {
+            channel,
+            semitones: 4.0 * value - 2.0,
+        },
+        5 => EventKind::Controller {
+            channel,
+            number: controller::MOD_WHEEL,
+            value,
+        },
+        6 => EventKind::NoteExpression {
+            channel,
+            key,
+            expression: NoteExpression::Expression(value),
+        },
         _ => {
             let knobs = [
                 "room",
@@ -109,7 +140,10 @@ fn any_action(random: &mut Xoshiro256PlusPlus) -> Action {
             let most = [1.0, 1.0, 1.0, 3.0, 90.0, 6.0, 2.0, 4.0, 1.0, 1.0];
             let index = random.random_range(0..knobs.len());
             let (name, most) = (knobs[index], most[index]);
-            return Action::Control { id: ControlId::of(name), value: most * value };
+            return Action::Control {
+                id: ControlId::of(name),
+                value: most * value,
+            };
         }
     })
 }
@@ -118,7 +152,8 @@ fn any_action(random: &mut Xoshiro256PlusPlus) -> Action {
 static MODEL_COUNT: AtomicU64 = AtomicU64::new(0);
 const LATENCY_STEP: usize = 1_000_000;
 
-/// Factory whose models can be told apart by their reported latency: the n-th adds n million samples.
+/// Factory whose models can be told apart by their reported latency: the n-th adds n million
+/// samples.
 pub struct MarkedModel<M>(pub M);
 
 struct MarkedPlayable {
@@ -244,24 +279,33 @@ impl ModelFactory for MisbehavingModel {
     }
 }
 
-/// Loads marked models while the session plays. Each round changes model and driver together, then the driver alone,
-/// and waits for both to take over.
+/// Loads marked models while the session plays. Each round changes model and driver together, then
+/// the driver alone, and waits for both to take over.
 ///
 /// # Panics
 /// If one does not within the time limit.
-pub fn swap(controller: &SessionController, factories: &[Arc<dyn ModelFactory>], rounds: Range<usize>) {
+pub fn swap(
+    controller: &SessionController,
+    factories: &[Arc<dyn ModelFactory>],
+    rounds: Range<usize>,
+) {
     for round in rounds {
         let factory = &factories[round % factories.len()];
         let load = || {
             let factory = factory.clone();
-            controller.load(Box::new(move || Ok(factory)), &[(ControlId::of("room"), 0.5)]);
+            controller.load(
+                Box::new(move || Ok(factory)),
+                &[(ControlId::of("room"), 0.5)],
+            );
         };
         wait_for_swap(controller, &|| {
             controller.set_driver(DRIVERS[round % DRIVERS.len()]);
             // Superseded requests need not be awaited.
             (0..1 + round % 3).for_each(|_| load());
         });
-        wait_for_swap(controller, &|| controller.set_driver(DRIVERS[(round + 1) % DRIVERS.len()]));
+        wait_for_swap(controller, &|| {
+            controller.set_driver(DRIVERS[(round + 1) % DRIVERS.len()])
+        });
     }
 }
 
@@ -270,10 +314,23 @@ fn wait_for_swap(controller: &SessionController, ask: &dyn Fn()) {
     let before = MODEL_COUNT.load(Ordering::Relaxed) as usize;
     ask();
     let asked = Instant::now();
-    let heard = || controller.health().map_or(0, |health| health.latency_samples / LATENCY_STEP);
+    let heard = || {
+        controller
+            .health()
+            .map_or(0, |health| health.latency_samples / LATENCY_STEP)
+    };
     while heard() <= before || controller.status() == LoadStatus::Loading {
-        assert!(!matches!(controller.status(), LoadStatus::Failed(_)), "{:?}", controller.status());
-        assert!(asked.elapsed() < PATIENCE, "{:?} does not play: {:?}", controller.status(), controller.health());
+        assert!(
+            !matches!(controller.status(), LoadStatus::Failed(_)),
+            "{:?}",
+            controller.status()
+        );
+        assert!(
+            asked.elapsed() < PATIENCE,
+            "{:?} does not play: {:?}",
+            controller.status(),
+            controller.health()
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -28,10 +28,14 @@ fn terms(criterion: &mut Criterion) {
     let noise = || Tensor::randn([ROWS, SAMPLES], (Kind::Float, Device::Cpu)) * 0.1;
     let (mut sound, target) = (noise().set_requires_grad(true), noise());
     let mut group = criterion.benchmark_group("loss");
-    group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2));
+    group
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(2));
     group.throughput(Throughput::Elements((ROWS * SAMPLES) as u64));
     for term in TERMS {
-        let weights: LossWeights = serde_json::from_value(serde_json::json!({ term: 1.0 })).expect("a term");
+        let weights: LossWeights =
+            serde_json::from_value(serde_json::json!({ term: 1.0 })).expect("a term");
         let loss = WeightedLoss::new(weights, 48_000, &[], Device::Cpu);
         group.bench_function(term, |bencher| {
             bencher.iter(|| {

@@ -33,9 +33,15 @@ fn write(log: &mut MetricsLog, step: u64, parameters: &Parameters) {
 
 /// Returns options with a line for each step.
 fn options(path: &Path) -> TrainerOptions {
-    let files =
-        RunFiles { checkpoint: path.with_extension("safetensors"), metrics: path.to_owned(), tensorboard: None };
-    TrainerOptions { log_every: 1, ..TrainerOptions::new(Length::Steps(1), 1e-3, files) }
+    let files = RunFiles {
+        checkpoint: path.with_extension("safetensors"),
+        metrics: path.to_owned(),
+        tensorboard: None,
+    };
+    TrainerOptions {
+        log_every: 1,
+        ..TrainerOptions::new(Length::Steps(1), 1e-3, files)
+    }
 }
 
 fn logs(criterion: &mut Criterion) {
@@ -47,12 +53,17 @@ fn logs(criterion: &mut Criterion) {
     (1..=LINES).for_each(|step| write(&mut log, step, trainer.parameters()));
 
     let mut group = criterion.benchmark_group("metrics");
-    group.sample_size(10).throughput(Throughput::Elements(LINES));
-    group.bench_function("read", |bencher| bencher.iter(|| read(&path).expect("a log")));
+    group
+        .sample_size(10)
+        .throughput(Throughput::Elements(LINES));
+    group.bench_function("read", |bencher| {
+        bencher.iter(|| read(&path).expect("a log"))
+    });
     let run = [Run::read(&path).expect("a log")];
     group.bench_function("table", |bencher| bencher.iter(|| table(&run)));
     group.bench_function("chart", |bencher| bencher.iter(|| draw(&run)));
-    let mut other = MetricsLog::new(0, &options(&folder.path().join("other.jsonl"))).expect("a log");
+    let mut other =
+        MetricsLog::new(0, &options(&folder.path().join("other.jsonl"))).expect("a log");
     let mut step = 0;
     group.throughput(Throughput::Elements(1));
     group.bench_function("write a line", |bencher| {

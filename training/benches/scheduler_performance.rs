@@ -17,7 +17,9 @@ fn schedules(criterion: &mut Criterion) {
             bencher.iter(|| {
                 let mut sum = 0.0;
                 for step in 0..STEPS {
-                    if let (ScheduleConfig::Plateau(config), true) = (&schedule, step.is_multiple_of(100)) {
+                    if let (ScheduleConfig::Plateau(config), true) =
+                        (&schedule, step.is_multiple_of(100))
+                    {
                         plateau.validated(config, 1.0 / (step + 1) as f64);
                     }
                     sum += schedule.share(black_box(step), STEPS, 100, &plateau);

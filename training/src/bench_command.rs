@@ -48,8 +48,20 @@ pub fn run(options: &BenchArguments) -> anyhow::Result<()> {
     }
     let batches: Vec<usize> = options.batch.iter().copied().map(usize::from).collect();
     let all = OptimizerConfig::NAMES.map(str::to_owned);
-    let optimizers = if options.optimizer.is_empty() { &all[..] } else { &options.optimizer[..] };
+    let optimizers = if options.optimizer.is_empty() {
+        &all[..]
+    } else {
+        &options.optimizer[..]
+    };
     println!("Rows a second, in brackets steps:\n");
-    print!("{}", optimizer_table((&options.weights, &batches), optimizers, options.threads, time)?);
+    print!(
+        "{}",
+        optimizer_table(
+            (&options.weights, &batches),
+            optimizers,
+            options.threads,
+            time
+        )?
+    );
     Ok(())
 }

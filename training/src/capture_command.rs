@@ -67,14 +67,15 @@ pub struct CabinetArguments {
 pub struct CaptureArguments {
     /// TOML file with pairs, knobs and settings; other options override it.
     config: Option<PathBuf>,
-    /// Signal that was played into the device; `capture-signal` generates one. Once for all recordings, or once each.
+    /// Signal that was played into the device; `capture-signal` generates one. Once for all
+    /// recordings, or once each.
     #[arg(long, required_unless_present = "config", conflicts_with = "config")]
     dry: Vec<PathBuf>,
     /// Recording at the device's output; several are learnt together.
     #[arg(long, required_unless_present = "config", conflicts_with = "config")]
     wet: Vec<PathBuf>,
-    /// Network: standard, lite, feather, nano, a2-full, a2-lite, a2 (both in one file) or lstm-UNITS [default: that of
-    /// `--from`, or standard].
+    /// Network: standard, lite, feather, nano, a2-full, a2-lite, a2 (both in one file) or
+    /// lstm-UNITS [default: that of `--from`, or standard].
     #[arg(long)]
     size: Option<String>,
     /// Model file to write [default: WET or the TOML file with the ending .ondes].
@@ -83,7 +84,8 @@ pub struct CaptureArguments {
     /// Also writes a `.nam` file, with the knobs at their defaults.
     #[arg(long, value_name = "FILE")]
     nam: Option<PathBuf>,
-    /// Starts from this capture, of ours or another program, of any shape; with `--size` it must have that size.
+    /// Starts from this capture, of ours or another program, of any shape; with `--size` it must
+    /// have that size.
     #[arg(long, value_name = "BASE")]
     from: Option<PathBuf>,
     /// Passes through the recordings [default: 100].
@@ -107,7 +109,8 @@ pub struct CaptureArguments {
     /// Highest learning rate.
     #[arg(long, value_parser = value_parser::positive)]
     learning_rate: Option<f64>,
-    /// Windows per step, or parallel streams of a recurrent network; auto for the largest number that fits into memory.
+    /// Windows per step, or parallel streams of a recurrent network; auto for the largest number
+    /// that fits into memory.
     #[arg(long, value_parser = value_parser::batch)]
     batch: Option<usize>,
     /// Samples per window.
@@ -166,13 +169,27 @@ struct CardArguments {
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    value_parser::in_range(text, |seconds| signal::SECONDS.contains(&seconds), "must be 30 to 1200 seconds")
+    value_parser::in_range(
+        text,
+        |seconds| signal::SECONDS.contains(&seconds),
+        "must be 30 to 1200 seconds",
+    )
 }
 
 /// Writes the signal to play through a device.
 pub fn make_signal(options: &SignalArguments) -> anyhow::Result<()> {
-    write_wav(&options.out, &signal::signal(options.seconds), signal::RATE, WavBits::Int24)?;
-    println!("{}: {} s at {} Hz, 24 bits, mono", options.out.display(), options.seconds, signal::RATE);
+    write_wav(
+        &options.out,
+        &signal::signal(options.seconds),
+        signal::RATE,
+        WavBits::Int24,
+    )?;
+    println!(
+        "{}: {} s at {} Hz, 24 bits, mono",
+        options.out.display(),
+        options.seconds,
+        signal::RATE
+    );
     Ok(())
 }
 
@@ -180,17 +197,32 @@ pub fn make_signal(options: &SignalArguments) -> anyhow::Result<()> {
 pub fn play_circuit(options: &CircuitArguments) -> anyhow::Result<()> {
     let circuit = circuits::circuit(&options.name)?;
     let (dry, rate) = read_mono(&options.input)?;
-    let wet = circuit.play(&dry, f64::from(rate)).with_context(|| options.name.clone())?;
+    let wet = circuit
+        .play(&dry, f64::from(rate))
+        .with_context(|| options.name.clone())?;
     write_wav(&options.out, &wet, rate, WavBits::Float32)?;
-    println!("{}: {}, {:.1} s", options.out.display(), circuit.description, wet.len() as f64 / f64::from(rate));
+    println!(
+        "{}: {}, {:.1} s",
+        options.out.display(),
+        circuit.description,
+        wet.len() as f64 / f64::from(rate)
+    );
     Ok(())
 }
 
 /// Writes the impulse response of a simulated cabinet.
 pub fn make_cabinet(options: &CabinetArguments) -> anyhow::Result<()> {
     let cabinet = loudspeaker::cabinet(&options.name)?;
-    let response: Vec<f32> = loudspeaker::impulse_response(cabinet).iter().map(|sample| *sample as f32).collect();
-    write_wav(&options.out, &response, loudspeaker::RATE_HZ as u32, WavBits::Int24)?;
+    let response: Vec<f32> = loudspeaker::impulse_response(cabinet)
+        .iter()
+        .map(|sample| *sample as f32)
+        .collect();
+    write_wav(
+        &options.out,
+        &response,
+        loudspeaker::RATE_HZ as u32,
+        WavBits::Int24,
+    )?;
     println!("{}: {}", options.out.display(), cabinet.description);
     Ok(())
 }
@@ -202,12 +234,26 @@ fn capture_config(options: &CaptureArguments) -> anyhow::Result<CaptureConfig> {
         None => CaptureConfig::default(),
     };
     let (dry, wet) = (options.dry.len(), options.wet.len());
-    ensure!(dry <= 1 || dry == wet, "there are {dry} --dry and {wet} --wet; use one --dry for all, or one for each");
+    ensure!(
+        dry <= 1 || dry == wet,
+        "there are {dry} --dry and {wet} --wet; use one --dry for all, or one for each"
+    );
     for (dry, wet) in options.dry.iter().cycle().zip(&options.wet) {
-        config.pairs.push(PairConfig { dry: dry.clone(), wet: wet.clone(), ..PairConfig::default() });
+        config.pairs.push(PairConfig {
+            dry: dry.clone(),
+            wet: wet.clone(),
+            ..PairConfig::default()
+        });
     }
-    config.pairs.iter_mut().for_each(|pair| pair.flip |= options.flip);
-    let named = options.config.as_ref().or(options.wet.first()).map(|path| path.with_extension("ondes"));
+    config
+        .pairs
+        .iter_mut()
+        .for_each(|pair| pair.flip |= options.flip);
+    let named = options
+        .config
+        .as_ref()
+        .or(options.wet.first())
+        .map(|path| path.with_extension("ondes"));
     config.out = options.out.clone().or(config.out).or(named);
     config.nam = options.nam.clone().or(config.nam);
     config.size = options.size.clone().or(config.size);
@@ -222,10 +268,19 @@ fn capture_config(options: &CaptureArguments) -> anyhow::Result<CaptureConfig> {
     training.minutes = options.minutes.or(training.minutes);
     training.learning_rate = options.learning_rate.or(training.learning_rate);
     training.batch = options.batch.or(training.batch);
-    training.window = options.window.map(|window| window as usize).or(training.window);
+    training.window = options
+        .window
+        .map(|window| window as usize)
+        .or(training.window);
     if let Some(spectral) = options.spectral {
-        let loss = config.loss.unwrap_or(LossWeights { esr: 1.0, ..LossWeights::default() });
-        config.loss = Some(LossWeights { spectral_pre_emphasis: spectral, ..loss });
+        let loss = config.loss.unwrap_or(LossWeights {
+            esr: 1.0,
+            ..LossWeights::default()
+        });
+        config.loss = Some(LossWeights {
+            spectral_pre_emphasis: spectral,
+            ..loss
+        });
     }
     options.schedule.apply(&mut config.schedule)?;
     options.card.apply(&mut config.card);
@@ -250,21 +305,38 @@ fn read_pairs(config: &CaptureConfig, force: bool) -> anyhow::Result<Vec<Pair>> 
     Ok(pairs)
 }
 
-/// Trains a capture and writes it. Returns `Interrupted` if it was stopped; the best model so far is written then, too.
+/// Trains a capture and writes it. Returns `Interrupted` if it was stopped; the best model so far
+/// is written then, too.
 pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
     let config = capture_config(options)?;
     let out = config.out.clone().context("use --out")?;
     for path in [Some(&out), config.nam.as_ref()].into_iter().flatten() {
         create_parent(path)?;
     }
-    let base = config.from.as_ref().map(|path| file::read(path)).transpose()?;
-    let size = config.size.clone().or_else(|| base.as_ref().and_then(Architecture::of));
+    let base = config
+        .from
+        .as_ref()
+        .map(|path| file::read(path))
+        .transpose()?;
+    let size = config
+        .size
+        .clone()
+        .or_else(|| base.as_ref().and_then(Architecture::of));
     let (network, base) = match (size, base) {
-        (None, Some(base)) => (NetworkSource::Given(Box::new(variants::without_variants(&base)?)), None),
-        (size, base) => (Architecture::named(size.as_deref().unwrap_or(DEFAULT_SIZE))?.into(), base),
+        (None, Some(base)) => (
+            NetworkSource::Given(Box::new(variants::without_variants(&base)?)),
+            None,
+        ),
+        (size, base) => (
+            Architecture::named(size.as_deref().unwrap_or(DEFAULT_SIZE))?.into(),
+            base,
+        ),
     };
     let unnamed = matches!(network, NetworkSource::Given(_)) && config.nam.is_some();
-    ensure!(!unnamed, "--nam needs one of the named sizes; the model of --from has another shape");
+    ensure!(
+        !unnamed,
+        "--nam needs one of the named sizes; the model of --from has another shape"
+    );
     let files = RunFiles {
         checkpoint: out.with_extension("checkpoint"),
         metrics: out.with_extension("metrics.jsonl"),
@@ -277,8 +349,15 @@ pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
     let pairs = read_pairs(&config, options.force)?;
     let trainer_options = training.trainer.clone();
     let checkpoint = trainer_options.files.checkpoint.clone();
-    let mut trainer = Trainer::new(CaptureTask::new(training, &pairs, base.as_ref())?, trainer_options)?;
-    if options.resume || membership.as_ref().is_some_and(|membership| membership.restarts > 0 && checkpoint.exists()) {
+    let mut trainer = Trainer::new(
+        CaptureTask::new(training, &pairs, base.as_ref())?,
+        trainer_options,
+    )?;
+    if options.resume
+        || membership
+            .as_ref()
+            .is_some_and(|membership| membership.restarts > 0 && checkpoint.exists())
+    {
         trainer.resume()?;
     }
     interrupt::install()?;
@@ -286,7 +365,11 @@ pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
     if membership.is_some_and(|membership| !membership.is_first()) {
         return Ok(outcome);
     }
-    let model = with_card(&silent_at_rest(&trainer.model()?)?, &config.card, &config.pairs[0].wet)?;
+    let model = with_card(
+        &silent_at_rest(&trainer.model()?)?,
+        &config.card,
+        &config.pairs[0].wet,
+    )?;
     let mut header = model.header().clone();
     header.card.quality = vec![measured(&model, &out, || measure(&model, &pairs))?];
     let model = Model::new(header, model.weights().clone())?;
@@ -296,21 +379,32 @@ pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
         let controls = &model.header().controls;
         let defaults: Vec<f32> = controls.iter().map(|control| control.default).collect();
         nam::write(path, architecture, &model, &defaults)?;
-        let fixed: Vec<String> = controls.iter().map(|knob| format!("{} at {}", knob.name, knob.default)).collect();
+        let fixed: Vec<String> = controls
+            .iter()
+            .map(|knob| format!("{} at {}", knob.name, knob.default))
+            .collect();
         match fixed.is_empty() {
             true => println!("{}: written", path.display()),
-            false => println!("{}: written; the format has no knobs: {}", path.display(), fixed.join(", ")),
+            false => println!(
+                "{}: written; the format has no knobs: {}",
+                path.display(),
+                fixed.join(", ")
+            ),
         }
     }
     if outcome == Outcome::Finished {
-        std::fs::remove_file(&checkpoint).with_context(|| format!("{}: cannot be removed", checkpoint.display()))?;
+        std::fs::remove_file(&checkpoint)
+            .with_context(|| format!("{}: cannot be removed", checkpoint.display()))?;
     }
     Ok(outcome)
 }
 
 /// Measures and prints the quality on each pair; returns the mean error on the held-out parts.
 fn measure(model: &Model, pairs: &[Pair]) -> anyhow::Result<Measure> {
-    let comparisons = pairs.iter().map(|pair| compare(model, pair)).collect::<Result<Vec<_>, _>>()?;
+    let comparisons = pairs
+        .iter()
+        .map(|pair| compare(model, pair))
+        .collect::<Result<Vec<_>, _>>()?;
     for (comparison, pair) in comparisons.iter().zip(pairs) {
         if pairs.len() > 1 {
             println!("{}", pair.name);
@@ -318,12 +412,20 @@ fn measure(model: &Model, pairs: &[Pair]) -> anyhow::Result<Measure> {
         print_comparison(comparison);
     }
     let mean = |value: &dyn Fn(&Measure) -> f64| {
-        let mean = comparisons.iter().map(|comparison| value(&comparison.held_out)).sum::<f64>() / pairs.len() as f64;
+        let mean = comparisons
+            .iter()
+            .map(|comparison| value(&comparison.held_out))
+            .sum::<f64>()
+            / pairs.len() as f64;
         (1e6 * mean).round() / 1e6
     };
     let first = &comparisons.first().context("there is no pair")?.held_out;
     let baseline = mean(&|measure| measure.baseline.unwrap_or(f64::NAN));
-    Ok(Measure { value: mean(&|measure| measure.value), baseline: Some(baseline), ..first.clone() })
+    Ok(Measure {
+        value: mean(&|measure| measure.value),
+        baseline: Some(baseline),
+        ..first.clone()
+    })
 }
 
 /// Measures a capture on a pair.
@@ -345,13 +447,25 @@ pub fn sizes() -> String {
 }
 
 fn print_comparison(comparison: &Comparison) {
-    println!("{:32} {:>10} {:>10} {:>10}", "", "seconds", "model", "dry signal");
-    let parts =
-        [("held out", comparison.held_out_seconds, &comparison.held_out), ("all", comparison.seconds, &comparison.all)];
+    println!(
+        "{:32} {:>10} {:>10} {:>10}",
+        "", "seconds", "model", "dry signal"
+    );
+    let parts = [
+        (
+            "held out",
+            comparison.held_out_seconds,
+            &comparison.held_out,
+        ),
+        ("all", comparison.seconds, &comparison.all),
+    ];
     for (part, seconds, measure) in parts {
         let baseline = measure.baseline.unwrap_or(f64::NAN);
         let name = format!("{}, {part}", measure.name);
-        println!("{name:32} {seconds:>10.1} {:>10.5} {baseline:>10.5}", measure.value);
+        println!(
+            "{name:32} {seconds:>10.1} {:>10.5} {baseline:>10.5}",
+            measure.value
+        );
     }
 }
 
@@ -359,14 +473,25 @@ fn print_comparison(comparison: &Comparison) {
 fn with_card(model: &Model, own: &CardConfig, wet: &Path) -> anyhow::Result<Model> {
     let mut header = model.header().clone();
     let card = &mut header.card;
-    let stem = || wet.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    card.name = if own.name.is_empty() { stem() } else { own.name.clone() };
+    let stem = || {
+        wet.file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    };
+    card.name = if own.name.is_empty() {
+        stem()
+    } else {
+        own.name.clone()
+    };
     card.description.clone_from(&own.description);
     card.author.clone_from(&own.author);
     card.licence.clone_from(&own.licence);
     card.gear = (own.gear != Gear::default()).then(|| own.gear.clone());
-    card.levels =
-        Some(Levels { input_dbu: own.input_dbu, output_dbu: own.output_dbu, loudness_db: Some(loudness_db(model)?) });
+    card.levels = Some(Levels {
+        input_dbu: own.input_dbu,
+        output_dbu: own.output_dbu,
+        loudness_db: Some(loudness_db(model)?),
+    });
     Ok(Model::new(header, model.weights().clone())?)
 }
 
@@ -396,9 +521,8 @@ impl CardArguments {
 
 fn create_parent(path: &Path) -> anyhow::Result<()> {
     match path.parent() {
-        Some(folder) => {
-            std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", folder.display()))
-        }
+        Some(folder) => std::fs::create_dir_all(folder)
+            .with_context(|| format!("{}: cannot create the folder", folder.display())),
         None => Ok(()),
     }
 }

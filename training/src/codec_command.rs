@@ -23,7 +23,8 @@ pub struct CodecArguments {
     from: Option<PathBuf>,
 }
 
-/// Trains a codec and writes it. Returns `Interrupted` if it was stopped; the best model so far is written then, too.
+/// Trains a codec and writes it. Returns `Interrupted` if it was stopped; the best model so far is
+/// written then, too.
 pub fn codec(options: &CodecArguments) -> anyhow::Result<Outcome> {
     let path = &options.recipe.config;
     let mut config = match options.sound.of_model(path)? {
@@ -31,17 +32,31 @@ pub fn codec(options: &CodecArguments) -> anyhow::Result<Outcome> {
         None => CodecConfig::read(path)?,
     };
     options.sound.apply(&mut config.data, &mut config.out);
-    options.recipe.apply(&mut config.training, &mut config.optimizer, &mut config.schedule, &mut config.alerts)?;
+    options.recipe.apply(
+        &mut config.training,
+        &mut config.optimizer,
+        &mut config.schedule,
+        &mut config.alerts,
+    )?;
     config.from = options.from.clone().or(config.from);
     let out = config.out.clone();
     if let Some(count) = options.recipe.folds.count {
-        return options.recipe.folds.run(count, path, RecipeKind::Codec, &out);
+        return options
+            .recipe
+            .folds
+            .run(count, path, RecipeKind::Codec, &out);
     }
-    let (outcome, trainer) = options.recipe.train(config.trainer_options(), || CodecTask::new(config))?;
-    let Some(mut trainer) = trainer else { return Ok(outcome) };
+    let (outcome, trainer) = options
+        .recipe
+        .train(config.trainer_options(), || CodecTask::new(config))?;
+    let Some(mut trainer) = trainer else {
+        return Ok(outcome);
+    };
     let trained = trainer.model()?;
     let task = trainer.task();
     let model = task.finished(&trained)?;
-    write_evaluated(&model, &out, || evaluate(&model, task.dataset().measured(), None))?;
+    write_evaluated(&model, &out, || {
+        evaluate(&model, task.dataset().measured(), None)
+    })?;
     Ok(outcome)
 }

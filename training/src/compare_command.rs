@@ -23,7 +23,8 @@ pub struct CompareArguments {
     /// Block sizes, frames, separated by commas; the chart uses the first.
     #[arg(long, default_values_t = [64, 512, 2_048], value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=8_192))]
     blocks: Vec<u32>,
-    /// Sound that each model plays at each block size, seconds; the fastest quarter of a second counts.
+    /// Sound that each model plays at each block size, seconds; the fastest quarter of a second
+    /// counts.
     #[arg(long, default_value_t = 10.0, value_parser = value_parser::positive)]
     seconds: f64,
     /// PNG file for a chart of quality against cost.
@@ -67,10 +68,20 @@ pub fn run(options: &CompareArguments) -> anyhow::Result<()> {
 
 /// Formats the rows as a table; a star marks the Pareto front.
 fn table(rows: &[ComparisonRow]) -> String {
-    let mut head =
-        vec!["".to_owned(), "size".into(), "packed".into(), "weights".into(), "zeros".into(), "memory".into()];
+    let mut head = vec![
+        "".to_owned(),
+        "size".into(),
+        "packed".into(),
+        "weights".into(),
+        "zeros".into(),
+        "memory".into(),
+    ];
     let speeds = rows.first().map_or(&[][..], |row| &row.speeds);
-    head.extend(speeds.iter().flat_map(|speed| [format!("ns at {}", speed.block), "x real time".into()]));
+    head.extend(
+        speeds
+            .iter()
+            .flat_map(|speed| [format!("ns at {}", speed.block), "x real time".into()]),
+    );
     let measures = rows.first().map_or(&[][..], |row| &row.quality);
     head.extend(measures.iter().map(|measure| match measure.unit.as_str() {
         "" => measure.name.clone(),
@@ -88,20 +99,39 @@ fn table(rows: &[ComparisonRow]) -> String {
             kilobytes(cost.memory_bytes as u64),
         ];
         let speeds = row.speeds.iter();
+        line.extend(speeds.flat_map(|speed| {
+            [
+                format!("{:.1}", speed.ns_per_sample),
+                format!("{:.0}", speed.realtime_factor),
+            ]
+        }));
         line.extend(
-            speeds.flat_map(|speed| [format!("{:.1}", speed.ns_per_sample), format!("{:.0}", speed.realtime_factor)]),
+            row.quality
+                .iter()
+                .map(|measure| format!("{}", measure.value)),
         );
-        line.extend(row.quality.iter().map(|measure| format!("{}", measure.value)));
         line
     });
     let lines: Vec<Vec<String>> = std::iter::once(head).chain(lines).collect();
-    let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..lines[0].len()).map(|column| width(column).unwrap_or(0)).collect();
+    let width = |column: usize| {
+        lines
+            .iter()
+            .filter_map(|line| line.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+    };
+    let widths: Vec<usize> = (0..lines[0].len())
+        .map(|column| width(column).unwrap_or(0))
+        .collect();
     let mut text = String::new();
     for line in &lines {
         for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
             let gap = " ".repeat(width - cell.chars().count());
-            text += &if column == 0 { format!("{cell}{gap}") } else { format!("  {gap}{cell}") };
+            text += &if column == 0 {
+                format!("{cell}{gap}")
+            } else {
+                format!("  {gap}{cell}")
+            };
         }
         text.truncate(text.trim_end().len());
         text.push('\n');

@@ -8,7 +8,9 @@ use ondes_engine::instrument::Performance;
 use serde::{Deserialize, Serialize};
 
 use crate::data::report::DataReport;
-use crate::data::{Augmentation, DataConfig, Dataset, FeatureRate, LoaderConfig, RecordedKnob, RecordingsConfig};
+use crate::data::{
+    Augmentation, DataConfig, Dataset, FeatureRate, LoaderConfig, RecordedKnob, RecordingsConfig,
+};
 use crate::loss::LossWeights;
 use crate::network;
 use crate::optimizer::OptimizerConfig;
@@ -94,8 +96,9 @@ pub struct NetworkConfig {
     pub harmonics: usize,
     /// Bands of the noise filter.
     pub noise_bands: usize,
-    /// Finest detail along the pitch that is learnt easily, radians per two octaves. 40 suits phrases, which have all
-    /// pitches; less than 10 suits single notes. If absent, 40, or 8 where the recordings are single notes.
+    /// Finest detail along the pitch that is learnt easily, radians per two octaves. 40 suits
+    /// phrases, which have all pitches; less than 10 suits single notes. If absent, 40, or 8 where
+    /// the recordings are single notes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pitch_detail: Option<f64>,
     /// Units of each layer that reads pitch or loudness.
@@ -104,7 +107,8 @@ pub struct NetworkConfig {
     pub recurrent_units: usize,
     /// Units of the layer after it.
     pub output_units: usize,
-    /// Length of the room's impulse response, seconds. If absent, 0.3, or 0.2 where the recordings are single notes.
+    /// Length of the room's impulse response, seconds. If absent, 0.3, or 0.2 where the recordings
+    /// are single notes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub room_seconds: Option<f64>,
 }
@@ -171,8 +175,8 @@ impl Config {
     /// Reads a configuration and resolves its paths.
     ///
     /// # Errors
-    /// Returns an error with the line if the file is missing, is not TOML, has an unknown key, or a value is out of
-    /// range.
+    /// Returns an error with the line if the file is missing, is not TOML, has an unknown key, or a
+    /// value is out of range.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let mut config: Self = read_toml(path)?;
         config.check().with_context(|| path.display().to_string())?;
@@ -189,16 +193,43 @@ impl Config {
 
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let network = &self.network;
-        ensure!((8_000..=192_000).contains(&network.sample_rate), "network.sample_rate must be 8000 to 192000");
-        ensure!((16..=4096).contains(&network.hop), "network.hop must be 16 to 4096");
-        ensure!((1..=512).contains(&network.harmonics), "network.harmonics must be 1 to 512");
-        ensure!((2..=1025).contains(&network.noise_bands), "network.noise_bands must be 2 to 1025");
-        let units = [network.input_units, network.recurrent_units, network.output_units];
-        ensure!(units.iter().all(|units| (1..=4096).contains(units)), "units must be 1 to 4096");
-        ensure!((0.001..=10.0).contains(&network.room_seconds()), "network.room_seconds must be 0.001 to 10");
-        ensure!((1.0..=200.0).contains(&network.pitch_detail()), "network.pitch_detail must be 1 to 200");
+        ensure!(
+            (8_000..=192_000).contains(&network.sample_rate),
+            "network.sample_rate must be 8000 to 192000"
+        );
+        ensure!(
+            (16..=4096).contains(&network.hop),
+            "network.hop must be 16 to 4096"
+        );
+        ensure!(
+            (1..=512).contains(&network.harmonics),
+            "network.harmonics must be 1 to 512"
+        );
+        ensure!(
+            (2..=1025).contains(&network.noise_bands),
+            "network.noise_bands must be 2 to 1025"
+        );
+        let units = [
+            network.input_units,
+            network.recurrent_units,
+            network.output_units,
+        ];
+        ensure!(
+            units.iter().all(|units| (1..=4096).contains(units)),
+            "units must be 1 to 4096"
+        );
+        ensure!(
+            (0.001..=10.0).contains(&network.room_seconds()),
+            "network.room_seconds must be 0.001 to 10"
+        );
+        ensure!(
+            (1.0..=200.0).contains(&network.pitch_detail()),
+            "network.pitch_detail must be 1 to 200"
+        );
         for (name, knob) in &self.knob {
-            let taken = network::controls(&self.performance).into_iter().any(|control| control.name == *name);
+            let taken = network::controls(&self.performance)
+                .into_iter()
+                .any(|control| control.name == *name);
             ensure!(
                 !taken && name != "pitch" && name != "loudness",
                 "knob.{name}: every instrument has one of that name"
@@ -215,29 +246,51 @@ impl Config {
         self.trainer_options().check()
     }
 
-    /// Fills what is absent with what suits the recordings. Single notes have few pitches: crops between them are made, and
-    /// neighbours share a timbre. Of one dynamic, soft notes are loud ones turned down.
+    /// Fills what is absent with what suits the recordings. Single notes have few pitches: crops
+    /// between them are made, and neighbours share a timbre. Of one dynamic, soft notes are loud
+    /// ones turned down.
     ///
     /// # Errors
     /// Returns an error if the recordings cannot be read.
     pub(crate) fn fill(&mut self) -> anyhow::Result<()> {
-        let Self { network, recordings, augmentation, .. } = &*self;
-        let numbers = [network.pitch_detail, network.room_seconds, augmentation.pitch, augmentation.gain];
+        let Self {
+            network,
+            recordings,
+            augmentation,
+            ..
+        } = &*self;
+        let numbers = [
+            network.pitch_detail,
+            network.room_seconds,
+            augmentation.pitch,
+            augmentation.gain,
+        ];
         if numbers.iter().all(Option::is_some) && recordings.match_levels.is_some() {
             return Ok(());
         }
         let report = DataReport::new(&Dataset::recordings_of(&self.data())?)?;
-        let Self { network, recordings, augmentation, .. } = self;
+        let Self {
+            network,
+            recordings,
+            augmentation,
+            ..
+        } = self;
         let (pitch, detail, room_seconds) = if report.are_single_notes {
             (1.0, 8.0, 0.2)
         } else {
-            (augmentation.pitch(), network.pitch_detail(), network.room_seconds())
+            (
+                augmentation.pitch(),
+                network.pitch_detail(),
+                network.room_seconds(),
+            )
         };
         augmentation.pitch.get_or_insert(pitch);
         network.pitch_detail.get_or_insert(detail);
         network.room_seconds.get_or_insert(room_seconds);
         let has_one_dynamic = report.has_one_dynamic();
-        augmentation.gain.get_or_insert(if has_one_dynamic { 24.0 } else { 0.0 });
+        augmentation
+            .gain
+            .get_or_insert(if has_one_dynamic { 24.0 } else { 0.0 });
         recordings.match_levels.get_or_insert(has_one_dynamic);
         Ok(())
     }
@@ -245,7 +298,12 @@ impl Config {
     /// Returns the settings that depend on the recordings, in a line.
     #[must_use]
     pub fn settings(&self) -> String {
-        let Self { network, recordings, augmentation, .. } = self;
+        let Self {
+            network,
+            recordings,
+            augmentation,
+            ..
+        } = self;
         format!(
             "settings: augmentation.pitch = {:.1}, augmentation.gain = {:.1}, recordings.match_levels = {}, \
              network.pitch_detail = {:.1}, network.room_seconds = {}",
@@ -260,23 +318,33 @@ impl Config {
     /// Returns the terms of the loss.
     #[must_use]
     pub fn loss(&self) -> LossWeights {
-        self.loss.unwrap_or(LossWeights { spectral: 1.0, ..LossWeights::default() })
+        self.loss.unwrap_or(LossWeights {
+            spectral: 1.0,
+            ..LossWeights::default()
+        })
     }
 
     /// Returns the settings of the trainer.
     #[must_use]
     pub fn trainer_options(&self) -> TrainerOptions {
-        self.training.trainer_options(&self.work, &self.optimizer, &self.schedule, &self.alerts)
+        self.training
+            .trainer_options(&self.work, &self.optimizer, &self.schedule, &self.alerts)
     }
 
     /// Returns where the recordings are, and how crops are cut from them.
     #[must_use]
     pub fn data(&self) -> DataConfig<'_> {
-        let rate = FeatureRate { sample_rate: self.network.sample_rate, hop: self.network.hop };
+        let rate = FeatureRate {
+            sample_rate: self.network.sample_rate,
+            hop: self.network.hop,
+        };
         DataConfig {
             folder: &self.data,
             held_out: self.held_out.as_deref(),
-            cache: self.cache.clone().unwrap_or_else(|| self.work.join("features")),
+            cache: self
+                .cache
+                .clone()
+                .unwrap_or_else(|| self.work.join("features")),
             rate,
             recordings: self.recordings,
             knobs: &self.knob,
@@ -318,9 +386,15 @@ mod tests {
         config.network.room_seconds = Some(0.2);
         config.recordings.match_levels = Some(true);
         (config.augmentation.pitch, config.augmentation.gain) = (Some(1.0), Some(24.0));
-        config.loss = Some(LossWeights { spectral: 1.0, ..LossWeights::default() });
+        config.loss = Some(LossWeights {
+            spectral: 1.0,
+            ..LossWeights::default()
+        });
         let mut table = Table::try_from(&config).expect("TOML");
-        table["training"].as_table_mut().expect("a table").insert("memory".into(), Value::from("8G"));
+        table["training"]
+            .as_table_mut()
+            .expect("a table")
+            .insert("memory".into(), Value::from("8G"));
         table
     }
 
@@ -384,7 +458,8 @@ mod tests {
 
     /// A codec with all fields.
     fn codec() -> Table {
-        let text = "name = \"A\"\ndata = \"a\"\nheld_out = \"b\"\nfrom = \"c\"\nout = \"d\"\nwork = \"e\"";
+        let text =
+            "name = \"A\"\ndata = \"a\"\nheld_out = \"b\"\nfrom = \"c\"\nout = \"d\"\nwork = \"e\"";
         let config: CodecConfig = toml::from_str(text).expect("a configuration");
         Table::try_from(&config).expect("TOML")
     }
@@ -392,7 +467,8 @@ mod tests {
     /// Puts another value in a field's place.
     type Put<'a> = &'a dyn Fn(Value) -> Table;
 
-    /// Calls `change` with each value of a table and its name, and puts the returned one in its place.
+    /// Calls `change` with each value of a table and its name, and puts the returned one in its
+    /// place.
     fn for_each_field(table: &Table, path: &str, change: &mut dyn FnMut(&str, &Value, Put<'_>)) {
         for (name, value) in table {
             let path = format!("{path}{name}");
@@ -417,7 +493,9 @@ mod tests {
                     let first = items[0].as_table().expect("a table");
                     for_each_field(first, &format!("{path}."), &mut |path, value, put| {
                         change(path, value, &|new| {
-                            with(Value::Array([&[Value::Table(put(new))], &items[1..]].concat()))
+                            with(Value::Array(
+                                [&[Value::Table(put(new))], &items[1..]].concat(),
+                            ))
                         });
                     });
                 }
@@ -430,7 +508,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("wrong.toml");
         let write = |table: &Table| {
-            std::fs::write(&path, toml::to_string(table).expect("TOML")).expect("it can be written");
+            std::fs::write(&path, toml::to_string(table).expect("TOML"))
+                .expect("it can be written");
             read(&path).err().map(|error| format!("{error:#}"))
         };
         assert_eq!(write(base), None, "{base}");
@@ -440,10 +519,17 @@ mod tests {
             let list = Value::Array(vec![Value::Array(Vec::new())]);
             let not_finite = value.is_float().then_some(Value::from(f64::NAN));
             for wrong in [Some(list), not_finite].into_iter().flatten() {
-                let error = write(&put(wrong.clone())).unwrap_or_else(|| panic!("{field} = {wrong} is accepted"));
-                assert!(error.contains("wrong.toml") && error.lines().count() == 1, "{field} = {wrong}: {error}");
+                let error = write(&put(wrong.clone()))
+                    .unwrap_or_else(|| panic!("{field} = {wrong} is accepted"));
+                assert!(
+                    error.contains("wrong.toml") && error.lines().count() == 1,
+                    "{field} = {wrong}: {error}"
+                );
                 let name = field.rsplit('.').next().expect("a name");
-                assert!(error.contains("line ") || error.contains(name), "{field} = {wrong}: {error}");
+                assert!(
+                    error.contains("line ") || error.contains(name),
+                    "{field} = {wrong}: {error}"
+                );
             }
             fields += 1;
         });
@@ -455,13 +541,16 @@ mod tests {
         assert!(check_all(&instrument(), Config::read) > 50);
         assert!(check_all(&capture(), CaptureConfig::read) > 40);
         assert!(check_all(&codec(), CodecConfig::read) > 50);
-        for (key, names) in
-            [("optimizer", OptimizerConfig::NAMES.to_vec()), ("schedule", ScheduleConfig::NAMES.to_vec())]
-        {
+        for (key, names) in [
+            ("optimizer", OptimizerConfig::NAMES.to_vec()),
+            ("schedule", ScheduleConfig::NAMES.to_vec()),
+        ] {
             for name in names {
                 let mut table = instrument();
                 let value = match key {
-                    "optimizer" => Value::try_from(OptimizerConfig::named(name).expect("an optimizer")),
+                    "optimizer" => {
+                        Value::try_from(OptimizerConfig::named(name).expect("an optimizer"))
+                    }
                     _ => Value::try_from(ScheduleConfig::named(name).expect("a schedule")),
                 };
                 table.insert(key.into(), value.expect("TOML"));

@@ -14,9 +14,11 @@ use crate::value_parser;
 /// Commands for datasets.
 #[derive(Subcommand)]
 pub enum DataCommand {
-    /// Cuts crops as fast as possible with 1, 2, 4 … threads, prints a table, and names the best number.
+    /// Cuts crops as fast as possible with 1, 2, 4 … threads, prints a table, and names the best
+    /// number.
     Bench(BenchArguments),
-    /// Tells which pitches, dynamics and envelopes a dataset has, and what to expect of an instrument.
+    /// Tells which pitches, dynamics and envelopes a dataset has, and what to expect of an
+    /// instrument.
     Report(ReportArguments),
 }
 
@@ -65,7 +67,10 @@ fn report(arguments: &ReportArguments) -> anyhow::Result<()> {
     let report = DataReport::new(&recordings)?;
     println!("{}", report.text());
     if let Some(envelope) = Envelope::measure(&recordings)? {
-        println!("its single notes, as the table of a recipe:\n\n{}", envelope.recipe());
+        println!(
+            "its single notes, as the table of a recipe:\n\n{}",
+            envelope.recipe()
+        );
     }
     if let Some(path) = &arguments.chart {
         report.draw().write_png(path)?;
@@ -78,7 +83,8 @@ fn measure(arguments: &BenchArguments) -> anyhow::Result<()> {
     let recordings = Recordings::open(&arguments.dataset)?;
     recordings.store.set_cache(arguments.cache);
     let rate = recordings.store.format().rate;
-    let frames = (arguments.clip_seconds * f64::from(rate.sample_rate) / rate.hop as f64).ceil() as usize;
+    let frames =
+        (arguments.clip_seconds * f64::from(rate.sample_rate) / rate.hop as f64).ceil() as usize;
     let dataset = Arc::new(Dataset::split(&recordings, 0.0, frames.max(1))?);
     let options = BenchOptions {
         batch: usize::from(arguments.batch),

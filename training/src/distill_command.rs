@@ -19,15 +19,15 @@ use crate::value_parser;
 pub struct DistillArguments {
     /// Instrument, capture, codec or generator to learn from.
     teacher: PathBuf,
-    /// Student: a TOML file whose table `network` gives the sizes of an instrument, a codec or a generator, as for `fit`,
-    /// `codec` and `prior`; the size of a capture, such as nano or lstm-8; or a model file, such as a pruned one, which
-    /// keeps its weights.
+    /// Student: a TOML file whose table `network` gives the sizes of an instrument, a codec or a
+    /// generator, as for `fit`, `codec` and `prior`; the size of a capture, such as nano or lstm-8;
+    /// or a model file, such as a pruned one, which keeps its weights.
     #[arg(long)]
     student: String,
     #[command(flatten)]
     sound: SoundOptions,
-    /// Length of the generated signal that a capture renders for its student, seconds: 30 to 1200, or 0 for none, which
-    /// needs a pair.
+    /// Length of the generated signal that a capture renders for its student, seconds: 30 to 1200,
+    /// or 0 for none, which needs a pair.
     #[arg(long, default_value_t = 180.0, value_parser = signal_seconds)]
     own_seconds: f64,
     /// Weight of the teacher's output against the recording of the pair, 0 to 1.
@@ -71,10 +71,19 @@ pub fn run(options: &DistillArguments) -> anyhow::Result<()> {
         variants::without_variants(&teacher)?.parameters()
     );
     let out = options.output.out();
-    let job = options.training.job(&student, &options.sound, training_pair.as_ref(), out, true).with_context(named)?;
-    let mode = FineTuneMode { teacher: Some((&teacher, options.features)), ..FineTuneMode::default() };
+    let job = options
+        .training
+        .job(&student, &options.sound, training_pair.as_ref(), out, true)
+        .with_context(named)?;
+    let mode = FineTuneMode {
+        teacher: Some((&teacher, options.features)),
+        ..FineTuneMode::default()
+    };
     interrupt::install()?;
-    let trained = job.run(&student, mode).and_then(|trained| job.completed(trained)).with_context(named)?;
+    let trained = job
+        .run(&student, mode)
+        .and_then(|trained| job.completed(trained))
+        .with_context(named)?;
     // Without a pair, the student is measured on the end of the teacher's output.
     write_report(&trained, &teacher, "distilled", &options.output, &job)
 }

@@ -1,10 +1,11 @@
 //! Quality of an instrument or a codec on held-out recordings, compared with a trivial baseline.
 //!
-//! An instrument resynthesises each recording from its pitch and loudness. Its baseline is a sawtooth of that pitch,
-//! filtered to the mean spectrum of the recordings and levelled to their loudness in each frame: the best result without
-//! learning. With the training recordings there is a second one: the [`nearest`] of them, resampled. A codec encodes and
-//! decodes the recordings, beside noise with their levels in bands; what other codecs made of them can be measured as well. A
-//! [`picture`] shows where the model differs.
+//! An instrument resynthesises each recording from its pitch and loudness. Its baseline is a
+//! sawtooth of that pitch, filtered to the mean spectrum of the recordings and levelled to their
+//! loudness in each frame: the best result without learning. With the training recordings there is
+//! a second one: the [`nearest`] of them, resampled. A codec encodes and decodes the recordings,
+//! beside noise with their levels in bands; what other codecs made of them can be measured as well.
+//! A [`picture`] shows where the model differs.
 
 pub mod nearest;
 pub mod picture;
@@ -39,7 +40,10 @@ const AUDIBLE_DB: f32 = -60.0;
 const IN_TUNE_CENTS: f32 = 10.0;
 
 /// Rate at which sounds are compared that a model of another system made.
-pub const COMMON_RATE: FeatureRate = FeatureRate { sample_rate: 48_000, hop: 256 };
+pub const COMMON_RATE: FeatureRate = FeatureRate {
+    sample_rate: 48_000,
+    hop: 256,
+};
 
 /// Length of the recordings that are measured, seconds; of more every n-th one is.
 const MEASURED_S: f64 = 1800.0;
@@ -49,7 +53,8 @@ const MEASURED_S: f64 = 1800.0;
 pub struct Scores {
     /// Multi-scale spectral distance, mean over files weighted by length.
     pub spectral_distance: f64,
-    /// Share of voiced frames within 10 cents, percent; frames that lose their pitch do not count as within.
+    /// Share of voiced frames within 10 cents, percent; frames that lose their pitch do not count
+    /// as within.
     pub pitch_within_10_cents_percent: f64,
     /// Median pitch error of voiced frames, cents.
     pub pitch_median_cents: f64,
@@ -76,8 +81,8 @@ pub struct Evaluation {
     pub from_training: Option<FromTraining>,
 }
 
-/// Distances of [timbres](timbre) from those of the recordings that a model was trained on: how far a sound that is not
-/// of their kind becomes like them.
+/// Distances of [timbres](timbre) from those of the recordings that a model was trained on: how far
+/// a sound that is not of their kind becomes like them.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct FromTraining {
     /// Distance of the model's sounds.
@@ -92,7 +97,12 @@ impl Evaluation {
     pub fn measures(&self) -> Vec<Measure> {
         let measure = |name: &str, unit: &str, figure: fn(&Scores) -> Option<f64>| {
             let (value, baseline) = (figure(&self.model)?, figure(&self.baseline).map(round));
-            Some(Measure { name: name.into(), unit: unit.into(), value: round(value), baseline })
+            Some(Measure {
+                name: name.into(),
+                unit: unit.into(),
+                value: round(value),
+                baseline,
+            })
         };
         let relative = self.nearest_distance.map(|nearest| Measure {
             name: NEAREST_RATIO.into(),
@@ -101,10 +111,18 @@ impl Evaluation {
             baseline: Some(round(self.baseline.spectral_distance / nearest)),
         });
         let measures = [
-            measure(SPECTRAL_DISTANCE, "", |scores| Some(scores.spectral_distance)),
-            measure("voiced frames within 10 cents", "%", |scores| Some(scores.pitch_within_10_cents_percent)),
-            measure("median pitch error", "cents", |scores| Some(scores.pitch_median_cents)),
-            measure("mean loudness error", "dB", |scores| Some(scores.loudness_error_db)),
+            measure(SPECTRAL_DISTANCE, "", |scores| {
+                Some(scores.spectral_distance)
+            }),
+            measure("voiced frames within 10 cents", "%", |scores| {
+                Some(scores.pitch_within_10_cents_percent)
+            }),
+            measure("median pitch error", "cents", |scores| {
+                Some(scores.pitch_median_cents)
+            }),
+            measure("mean loudness error", "dB", |scores| {
+                Some(scores.loudness_error_db)
+            }),
             measure("distance of timbres", "", |scores| scores.timbre_distance),
         ];
         measures.into_iter().flatten().chain(relative).collect()
@@ -123,26 +141,43 @@ fn round(value: f64) -> f64 {
 pub fn feature_rate(model: &Model) -> anyhow::Result<FeatureRate> {
     let header = model.header();
     let Some(method) = header.method("synth").or(header.method("decode")) else {
-        bail!("only instruments and codecs can be evaluated; this model has no method \"synth\" or \"decode\"");
+        bail!(
+            "only instruments and codecs can be evaluated; this model has no method \"synth\" or \"decode\""
+        );
     };
-    Ok(FeatureRate { sample_rate: header.sample_rate, hop: method.block })
+    Ok(FeatureRate {
+        sample_rate: header.sample_rate,
+        hop: method.block,
+    })
 }
 
-/// Evaluates a model on up to half an hour of files analysed at its [`feature_rate`], also against the recordings that it
-/// was trained on.
+/// Evaluates a model on up to half an hour of files analysed at its [`feature_rate`], also against
+/// the recordings that it was trained on.
 ///
 /// # Errors
-/// Returns an error if the model is neither an instrument nor a codec, or a recording cannot be read.
-pub fn evaluate(model: &Model, files: &Recordings, training: Option<&Recordings>) -> anyhow::Result<Evaluation> {
+/// Returns an error if the model is neither an instrument nor a codec, or a recording cannot be
+/// read.
+pub fn evaluate(
+    model: &Model,
+    files: &Recordings,
+    training: Option<&Recordings>,
+) -> anyhow::Result<Evaluation> {
     if model.header().kind == Kind::Codec {
-        return evaluate_codec(files, training, |_, file| codec::evaluate::decoded(model, file));
+        return evaluate_codec(files, training, |_, file| {
+            codec::evaluate::decoded(model, file)
+        });
     }
-    let thinned = files.thinned(MEASURED_S).features().collect::<Result<Vec<_>, _>>()?;
+    let thinned = files
+        .thinned(MEASURED_S)
+        .features()
+        .collect::<Result<Vec<_>, _>>()?;
     let baseline = sawtooth::SawtoothBaseline::new(&thinned, feature_rate(model)?);
     let distance = SpectralDistance::new(Device::Cpu);
     let (mut nearest_sum, mut nearest_samples) = (0.0, 0.0);
     for file in &thinned {
-        let nearest = training.map(|training| nearest::nearest(file, median_pitch(file), training)).transpose()?;
+        let nearest = training
+            .map(|training| nearest::nearest(file, median_pitch(file), training))
+            .transpose()?;
         if let Some(nearest) = nearest.flatten() {
             let samples = nearest.len() as f64;
             nearest_sum += samples * distance_between(&distance, &nearest, file);
@@ -153,11 +188,14 @@ pub fn evaluate(model: &Model, files: &Recordings, training: Option<&Recordings>
     let nearest_distance = (nearest_samples > 0.0).then(|| nearest_sum / nearest_samples);
     let sawtooth = ("sawtooth", |file: &Features| Ok(baseline.replay(file)));
     let measured = measure(files, training, |_, file| replay(model, file), sawtooth)?;
-    Ok(Evaluation { nearest_distance, ..measured })
+    Ok(Evaluation {
+        nearest_distance,
+        ..measured
+    })
 }
 
-/// Evaluates sounds that something else made of recordings, as [`evaluate`] does with those that a codec makes. They have
-/// the recordings' names, whatever the format, and are aligned with them.
+/// Evaluates sounds that something else made of recordings, as [`evaluate`] does with those that a
+/// codec makes. They have the recordings' names, whatever the format, and are aligned with them.
 ///
 /// # Errors
 /// Returns an error if a recording has no such sound, or one cannot be read.
@@ -168,12 +206,18 @@ pub fn evaluate_sounds(
 ) -> anyhow::Result<Evaluation> {
     let stem = |recording: &Recording| {
         let name = &recording.source.name;
-        name.rsplit_once('.').map_or(name.clone(), |(stem, _)| stem.to_owned())
+        name.rsplit_once('.')
+            .map_or(name.clone(), |(stem, _)| stem.to_owned())
     };
-    let by_name: BTreeMap<String, usize> = sounds.iter().map(stem).zip(sounds.indices.iter().copied()).collect();
+    let by_name: BTreeMap<String, usize> = sounds
+        .iter()
+        .map(stem)
+        .zip(sounds.indices.iter().copied())
+        .collect();
     evaluate_codec(files, training, |recording, file| {
-        let index =
-            by_name.get(&stem(recording)).with_context(|| format!("{}: has no sound", recording.source.name))?;
+        let index = by_name
+            .get(&stem(recording))
+            .with_context(|| format!("{}: has no sound", recording.source.name))?;
         let mut sound = sounds.store.features(*index)?.audio().to_vec();
         sound.resize(file.audio().len(), 0.0);
         Ok(sound)
@@ -186,7 +230,14 @@ fn evaluate_codec(
     training: Option<&Recordings>,
     make: impl Fn(&Recording, &Features) -> anyhow::Result<Vec<f32>>,
 ) -> anyhow::Result<Evaluation> {
-    measure(files, training, make, ("noise", |file: &Features| codec::evaluate::band_noise(file.audio())))
+    measure(
+        files,
+        training,
+        make,
+        ("noise", |file: &Features| {
+            codec::evaluate::band_noise(file.audio())
+        }),
+    )
 }
 
 /// Measures what is made of up to half an hour of files, and a baseline with its name.
@@ -217,16 +268,30 @@ fn measure(
         for file in training.thinned(MEASURED_S).features() {
             learnt.add(file?.audio());
         }
-        let distances = model.timbres.distance(&learnt).zip(recorded.distance(&learnt));
+        let distances = model
+            .timbres
+            .distance(&learnt)
+            .zip(recorded.distance(&learnt));
         from_training = distances.map(|(model, recordings)| FromTraining { model, recordings });
     }
     let [model, baseline] = [model, baseline].map(|sums| sums.scores(&recorded));
-    Ok(Evaluation { seconds, model, baseline, baseline_name, nearest_distance: None, from_training })
+    Ok(Evaluation {
+        seconds,
+        model,
+        baseline,
+        baseline_name,
+        nearest_distance: None,
+        from_training,
+    })
 }
 
 /// Returns the median pitch of the voiced frames, semitones; `None` if there are none.
 fn median_pitch(file: &Features) -> Option<f32> {
-    let voiced = file.pitch().iter().zip(file.voiced()).filter(|(_, voiced)| **voiced > 0.5);
+    let voiced = file
+        .pitch()
+        .iter()
+        .zip(file.voiced())
+        .filter(|(_, voiced)| **voiced > 0.5);
     let mut pitches: Vec<f32> = voiced.map(|(pitch, _)| *pitch).collect();
     pitches.sort_by(f32::total_cmp);
     pitches.get(pitches.len() / 2).copied()
@@ -235,10 +300,15 @@ fn median_pitch(file: &Features) -> Option<f32> {
 /// Returns the spectral distance of a sound from a recording.
 fn distance_between(distance: &SpectralDistance, sound: &[f32], file: &Features) -> f64 {
     let row = |samples: &[f32]| Tensor::from_slice(samples).view([1, -1]);
-    tch::no_grad(|| distance.between(&row(sound), &row(file.audio())).double_value(&[]))
+    tch::no_grad(|| {
+        distance
+            .between(&row(sound), &row(file.audio()))
+            .double_value(&[])
+    })
 }
 
-/// Resynthesises a file with an instrument or a codec; the result is aligned with it and has its length.
+/// Resynthesises a file with an instrument or a codec; the result is aligned with it and has its
+/// length.
 ///
 /// # Errors
 /// Returns an error if the model lacks a method.
@@ -249,7 +319,8 @@ fn resynthesis(model: &Model, file: &Features) -> anyhow::Result<Vec<f32>> {
     }
 }
 
-/// Resynthesises a file from its pitch and loudness; the result is aligned with it and has its length.
+/// Resynthesises a file from its pitch and loudness; the result is aligned with it and has its
+/// length.
 ///
 /// # Errors
 /// Returns an error if the model lacks a method of an instrument.
@@ -258,10 +329,19 @@ pub fn replay(model: &Model, file: &Features) -> anyhow::Result<Vec<f32>> {
     let mut synth = Executor::new(model, "synth", kernels, 1, 1)?;
     let mut room = Executor::new(model, "room", kernels, 1, 1)?;
     let at_default = |name: &str| {
-        let control = model.header().controls.iter().find(|control| control.name == name);
+        let control = model
+            .header()
+            .controls
+            .iter()
+            .find(|control| control.name == name);
         control.map_or(0.0, |control| control.default)
     };
-    let position = |port: &Port| file.knobs.get(&port.name).copied().unwrap_or_else(|| at_default(&port.name));
+    let position = |port: &Port| {
+        file.knobs
+            .get(&port.name)
+            .copied()
+            .unwrap_or_else(|| at_default(&port.name))
+    };
     let method = model.method("synth")?;
     let positions: Vec<f32> = method.inputs.iter().map(position).collect();
     let (pitch_port, loudness_port) = (method.input("pitch"), method.input("loudness"));
@@ -280,7 +360,13 @@ pub fn replay(model: &Model, file: &Features) -> anyhow::Result<Vec<f32>> {
         room.begin(&[0], 1);
         room.input(0).copy_from_slice(synth.output(0));
         room.run();
-        sound.extend(synth.output(0).iter().zip(room.output(0)).map(|(dry, wet)| dry + wet));
+        sound.extend(
+            synth
+                .output(0)
+                .iter()
+                .zip(room.output(0))
+                .map(|(dry, wet)| dry + wet),
+        );
     }
     // The sound of a frame ends at the instant that the frame describes.
     sound.drain(..file.rate.hop.min(sound.len()));
@@ -317,7 +403,8 @@ impl ScoreSums {
     /// Adds what was made of a file.
     fn add(&mut self, file: &Features, sound: &[f32]) {
         self.samples += sound.len() as f64;
-        self.distance += distance_between(&self.spectral_distance, sound, file) * sound.len() as f64;
+        self.distance +=
+            distance_between(&self.spectral_distance, sound, file) * sound.len() as f64;
         self.timbres.add(sound);
         let frames = analyse(sound, f64::from(file.rate.sample_rate), file.rate.hop);
         let targets = file.pitch().iter().zip(file.loudness()).zip(file.voiced());
@@ -341,7 +428,10 @@ impl ScoreSums {
         Scores {
             spectral_distance: self.distance / self.samples.max(1.0),
             pitch_within_10_cents_percent: 100.0 * in_tune as f64 / self.voiced.max(1) as f64,
-            pitch_median_cents: self.cents.get(self.cents.len() / 2).map_or(0.0, |&cents| f64::from(cents)),
+            pitch_median_cents: self
+                .cents
+                .get(self.cents.len() / 2)
+                .map_or(0.0, |&cents| f64::from(cents)),
             loudness_error_db: self.loudness_db / self.audible.max(1) as f64,
             timbre_distance: self.timbres.distance(recorded),
         }
@@ -351,5 +441,9 @@ impl ScoreSums {
 /// Returns the pitch error, cents, limited to an octave; an octave if no pitch is found.
 fn cents_between(frame: &AnalysisFrame, pitch: f32) -> f32 {
     const OCTAVE: f32 = 1200.0;
-    if frame.pitch.voiced { (100.0 * (frame.pitch.semitones - pitch).abs()).min(OCTAVE) } else { OCTAVE }
+    if frame.pitch.voiced {
+        (100.0 * (frame.pitch.semitones - pitch).abs()).min(OCTAVE)
+    } else {
+        OCTAVE
+    }
 }

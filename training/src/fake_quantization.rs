@@ -1,10 +1,11 @@
 //! Quantization-aware training, for models that lose too much by rounding afterwards.
 //!
-//! Each step computes with the weights rounded to the grid of bytes and scales, and passes gradients to the unrounded
-//! weights as if there were no rounding (straight-through estimator: Bengio, Léonard & Courville, "Estimating or
-//! propagating gradients through stochastic neurons", 2013; for int8 inference: Jacob et al., "Quantization and
-//! training of neural networks for efficient integer-arithmetic-only inference", CVPR 2018). The scales are those of
-//! the trained weights and stay fixed.
+//! Each step computes with the weights rounded to the grid of bytes and scales, and passes
+//! gradients to the unrounded weights as if there were no rounding (straight-through estimator:
+//! Bengio, Léonard & Courville, "Estimating or propagating gradients through stochastic neurons",
+//! 2013; for int8 inference: Jacob et al., "Quantization and training of neural networks for
+//! efficient integer-arithmetic-only inference", CVPR 2018). The scales are those of the trained
+//! weights and stay fixed.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +30,11 @@ impl QuantizationGrids {
     #[must_use]
     pub fn new(compressed: &Model, device: Device) -> Self {
         let weights = compressed.weights().iter();
-        Self(weights.filter_map(|(name, tensor)| Some((name.to_owned(), grid(tensor, device)?))).collect())
+        Self(
+            weights
+                .filter_map(|(name, tensor)| Some((name.to_owned(), grid(tensor, device)?)))
+                .collect(),
+        )
     }
 
     /// Returns the weights rounded to their grids; gradients pass through the rounding.
@@ -43,17 +48,32 @@ impl QuantizationGrids {
                 weight + ((byte - zero) * step - exact)
             }
         };
-        TorchWeights(weights.0.iter().map(|(name, weight)| (name.clone(), round(name, weight))).collect())
+        TorchWeights(
+            weights
+                .0
+                .iter()
+                .map(|(name, weight)| (name.clone(), round(name, weight)))
+                .collect(),
+        )
     }
 }
 
 /// Returns the grid of a weight; `None` if it is not stored in eight bits.
 fn grid(weight: &StoredTensor, device: Device) -> Option<Grid> {
     let quantized = weight.quantized()?;
-    let shape: Vec<i64> = quantized.scale_shape.iter().map(|&extent| extent as i64).collect();
+    let shape: Vec<i64> = quantized
+        .scale_shape
+        .iter()
+        .map(|&extent| extent as i64)
+        .collect();
     let expanded = |values: &[f32]| {
         let mut values = Tensor::from_slice(values).view(shape.as_slice());
-        for (axis, (&extent, &count)) in weight.shape().iter().zip(&quantized.scale_shape).enumerate() {
+        for (axis, (&extent, &count)) in weight
+            .shape()
+            .iter()
+            .zip(&quantized.scale_shape)
+            .enumerate()
+        {
             values = values.repeat_interleave_self_int((extent / count) as i64, axis as i64, None);
         }
         values.to_device(device)
@@ -62,7 +82,10 @@ fn grid(weight: &StoredTensor, device: Device) -> Option<Grid> {
         [] => vec![0.0; quantized.scales.len()],
         zeros => zeros.iter().copied().map(f32::from).collect(),
     };
-    Some(Grid { step: expanded(&quantized.scales), zero: expanded(&zeros) })
+    Some(Grid {
+        step: expanded(&quantized.scales),
+        zero: expanded(&zeros),
+    })
 }
 
 #[cfg(test)]
@@ -74,30 +97,52 @@ mod tests {
 
     #[test]
     fn rounded_weights_equal_stored_weights() {
-        let model = Architecture::named("lstm-8").and_then(|size| size.untrained(1, 48_000)).expect("a model");
-        let stored = model.compressed(Scaling::default(), |_| WeightPrecision::Stored8).expect("it can be stored");
+        let model = Architecture::named("lstm-8")
+            .and_then(|size| size.untrained(1, 48_000))
+            .expect("a model");
+        let stored = model
+            .compressed(Scaling::default(), |_| WeightPrecision::Stored8)
+            .expect("it can be stored");
         let grids = QuantizationGrids::new(&stored, Device::Cpu);
-        assert!(!grids.0.is_empty() && grids.0.len() < model.weights().iter().count(), "biases are not in bytes");
+        assert!(
+            !grids.0.is_empty() && grids.0.len() < model.weights().iter().count(),
+            "biases are not in bytes"
+        );
         let mut weights = TorchWeights::new(model.weights(), Device::Cpu);
-        weights.0.values_mut().for_each(|weight| *weight = weight.set_requires_grad(true));
+        weights
+            .0
+            .values_mut()
+            .for_each(|weight| *weight = weight.set_requires_grad(true));
         let rounded = grids.rounded(&weights);
         for (name, weight) in &weights.0 {
-            let plain = ondes_torch::weights::to_plain(&rounded.0[name].detach()).expect("a weight");
-            let (_, expected) = stored.weights().iter().find(|(stored, _)| stored == name).expect("it is there");
+            let plain =
+                ondes_torch::weights::to_plain(&rounded.0[name].detach()).expect("a weight");
+            let (_, expected) = stored
+                .weights()
+                .iter()
+                .find(|(stored, _)| stored == name)
+                .expect("it is there");
             if grids.0.contains_key(name) {
                 let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-6 * b.abs();
-                assert!(plain.floats().iter().zip(&*expected.floats()).all(near), "{name}");
+                assert!(
+                    plain.floats().iter().zip(&*expected.floats()).all(near),
+                    "{name}"
+                );
             }
             // Gradients pass through the rounding unchanged.
             (rounded.0[name].square().sum(tch::Kind::Float)).backward();
             assert_eq!(weight.grad().size(), weight.size());
-            assert!(weight.grad().equal(&(2.0 * rounded.0[name].detach())), "{name}");
+            assert!(
+                weight.grad().equal(&(2.0 * rounded.0[name].detach())),
+                "{name}"
+            );
         }
         // Rounding a rounded weight changes nothing.
         let again = grids.rounded(&TorchWeights::new(stored.weights(), Device::Cpu));
         for (name, weight) in &again.0 {
             assert!(
-                weight.allclose(&rounded.0[name].detach(), 1e-6, 0.0, false) || !grids.0.contains_key(name),
+                weight.allclose(&rounded.0[name].detach(), 1e-6, 0.0, false)
+                    || !grids.0.contains_key(name),
                 "{name}"
             );
         }

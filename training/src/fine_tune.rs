@@ -34,13 +34,16 @@ const LISTENING_WARM_UP: f64 = 0.15;
 
 /// Data, length and pace of training.
 pub enum FineTuneJob<'a> {
-    /// An instrument from recordings. Of the configuration's network, only sample rate and hop are used.
+    /// An instrument from recordings. Of the configuration's network, only sample rate and hop are
+    /// used.
     Instrument(Box<Config>),
     /// A capture from a pair. The options' network is replaced by the model.
     Capture(Box<CaptureOptions>, &'a Pair),
-    /// A codec from recordings. Of the configuration's network, rates, bands and harmonics are used.
+    /// A codec from recordings. Of the configuration's network, rates, bands and harmonics are
+    /// used.
     Codec(Box<CodecConfig>),
-    /// The prior of a generator from recordings. The configuration's network and codec are replaced by the model.
+    /// The prior of a generator from recordings. The configuration's network and codec are replaced
+    /// by the model.
     Generator(Box<PriorConfig>),
 }
 
@@ -56,7 +59,8 @@ pub struct FineTuneMode<'a> {
 }
 
 impl FineTuneJob<'_> {
-    /// Trains a model; returns the state with the lowest validation loss, after an interruption that so far.
+    /// Trains a model; returns the state with the lowest validation loss, after an interruption
+    /// that so far.
     ///
     /// # Errors
     /// Returns an error if the data cannot be used or training diverges.
@@ -73,12 +77,16 @@ impl FineTuneJob<'_> {
             }
             Self::Capture(options, pair) => {
                 let network = NetworkSource::Given(Box::new(model.clone()));
-                let options = CaptureOptions { network, ..CaptureOptions::clone(options) };
+                let options = CaptureOptions {
+                    network,
+                    ..CaptureOptions::clone(options)
+                };
                 let trainer_options = options.trainer.clone();
                 let device = device(&trainer_options.device)?;
                 let mut task = CaptureTask::new(options, std::slice::from_ref(*pair), None)?;
                 if let Some((teacher, share)) = mode.teacher
-                    && let Some(features) = FeatureMatching::new(teacher, model, "forward", share, device)?
+                    && let Some(features) =
+                        FeatureMatching::new(teacher, model, "forward", share, device)?
                 {
                     task.set_feature_matching(features)?;
                 }
@@ -89,8 +97,12 @@ impl FineTuneJob<'_> {
                 Ok(trained)
             }
             Self::Codec(config) => {
-                ensure!(mode.quantized.is_none(), "a codec cannot be trained with rounded weights");
-                let mut task = CodecTask::from_model(with_variances(model)?, CodecConfig::clone(config))?;
+                ensure!(
+                    mode.quantized.is_none(),
+                    "a codec cannot be trained with rounded weights"
+                );
+                let mut task =
+                    CodecTask::from_model(with_variances(model)?, CodecConfig::clone(config))?;
                 let options = config.trainer_options();
                 let device = device(&options.device)?;
                 if let Some((teacher, share)) = mode.teacher {
@@ -100,7 +112,10 @@ impl FineTuneJob<'_> {
                 with_own_latents(&train(Trainer::new(task, options)?, mode, device)?)
             }
             Self::Generator(config) => {
-                ensure!(mode.quantized.is_none(), "a generator cannot be trained with rounded weights");
+                ensure!(
+                    mode.quantized.is_none(),
+                    "a generator cannot be trained with rounded weights"
+                );
                 let mut task = self.prior_task(model, config)?;
                 let options = config.trainer_options();
                 let device = device(&options.device)?;
@@ -127,8 +142,9 @@ impl FineTuneJob<'_> {
         }
     }
 
-    /// Measures a model on sound that it is not trained on, the most important measure first: an instrument on the
-    /// configuration's held-out recordings or, without any, on the validation part; a capture on the end of the pair.
+    /// Measures a model on sound that it is not trained on, the most important measure first: an
+    /// instrument on the configuration's held-out recordings or, without any, on the validation
+    /// part; a capture on the end of the pair.
     ///
     /// # Errors
     /// Returns an error if the model cannot be played on that sound.
@@ -136,7 +152,11 @@ impl FineTuneJob<'_> {
         match self {
             Self::Instrument(config) => {
                 let dataset = Dataset::open(&config.data())?;
-                let training = config.recordings.held_out_pitch.gt(&0).then(|| dataset.recordings(Subset::Training));
+                let training = config
+                    .recordings
+                    .held_out_pitch
+                    .gt(&0)
+                    .then(|| dataset.recordings(Subset::Training));
                 Ok(evaluate(model, dataset.measured(), training)?.measures())
             }
             Self::Capture(_, pair) => Ok(vec![compare(model, pair)?.held_out]),
@@ -146,13 +166,20 @@ impl FineTuneJob<'_> {
             }
             Self::Generator(config) => {
                 let known = uncalibrated(model)?;
-                Ok(self.prior_task(model, config)?.finished(&known)?.header().card.quality.clone())
+                Ok(self
+                    .prior_task(model, config)?
+                    .finished(&known)?
+                    .header()
+                    .card
+                    .quality
+                    .clone())
             }
         }
     }
 
-    /// Calls `listener` with the inputs of a model's methods, taken from the training sound: the index of the method,
-    /// its ports as `[batch, channels, frames]`, and the share of the frames that only warms up.
+    /// Calls `listener` with the inputs of a model's methods, taken from the training sound: the
+    /// index of the method, its ports as `[batch, channels, frames]`, and the share of the frames
+    /// that only warms up.
     ///
     /// # Errors
     /// Returns an error if the data cannot be used.
@@ -165,7 +192,11 @@ impl FineTuneJob<'_> {
         match self {
             Self::Instrument(config) => {
                 let dataset = Dataset::open(&config.data())?;
-                let synth = model.header().methods.iter().position(|method| method.name == "synth");
+                let synth = model
+                    .header()
+                    .methods
+                    .iter()
+                    .position(|method| method.name == "synth");
                 let synth = synth.context("the model has no method \"synth\"")?;
                 for step in 0..LISTENING_BATCHES {
                     let batch = dataset.batch(Subset::Training, step, 0..LISTENING_ROWS, device)?;
@@ -177,10 +208,18 @@ impl FineTuneJob<'_> {
             Self::Codec(config) => play_crops(model, config, device, listener),
             Self::Generator(config) => {
                 let task = self.prior_task(model, config)?;
-                let prior = model.header().methods.iter().position(|method| method.name == PRIOR);
+                let prior = model
+                    .header()
+                    .methods
+                    .iter()
+                    .position(|method| method.name == PRIOR);
                 let prior = prior.context("the model has no method \"prior\"")?;
                 for step in 0..LISTENING_BATCHES {
-                    listener(prior, &task.training_inputs(step, 0..LISTENING_ROWS, device)?, 0.0);
+                    listener(
+                        prior,
+                        &task.training_inputs(step, 0..LISTENING_ROWS, device)?,
+                        0.0,
+                    );
                 }
                 Ok(())
             }
@@ -202,7 +241,11 @@ impl FineTuneJob<'_> {
 }
 
 /// Runs a training with its constraints.
-fn train<T: Task>(mut trainer: Trainer<T>, mode: FineTuneMode<'_>, device: Device) -> anyhow::Result<Model> {
+fn train<T: Task>(
+    mut trainer: Trainer<T>,
+    mode: FineTuneMode<'_>,
+    device: Device,
+) -> anyhow::Result<Model> {
     if mode.keep_zeros {
         trainer.keep_zeros();
     }
@@ -214,8 +257,8 @@ fn train<T: Task>(mut trainer: Trainer<T>, mode: FineTuneMode<'_>, device: Devic
     trainer.model()
 }
 
-/// Calls `listener` with crops of the recordings, for the methods of a codec: its encoder hears them, and its decoder the
-/// latents of that.
+/// Calls `listener` with crops of the recordings, for the methods of a codec: its encoder hears
+/// them, and its decoder the latents of that.
 fn play_crops(
     model: &Model,
     config: &CodecConfig,
@@ -228,16 +271,25 @@ fn play_crops(
     let weights = TorchWeights::new(model.weights(), device);
     for step in 0..LISTENING_BATCHES {
         let sound = task.training_sound(step, 0..LISTENING_ROWS, device)?;
-        let latents = tch::no_grad(|| graph.run(&weights, &[sound.shallow_clone()], step).swap_remove(0));
+        let latents = tch::no_grad(|| {
+            graph
+                .run(&weights, &[sound.shallow_clone()], step)
+                .swap_remove(0)
+        });
         for (index, method) in model.header().methods.iter().enumerate() {
-            let input = if method.inputs == encode.inputs { &sound } else { &latents };
+            let input = if method.inputs == encode.inputs {
+                &sound
+            } else {
+                &latents
+            };
             listener(index, std::slice::from_ref(input), LISTENING_WARM_UP);
         }
     }
     Ok(())
 }
 
-/// Calls `listener` with windows spread over the training part of a pair, for `forward` and its variants.
+/// Calls `listener` with windows spread over the training part of a pair, for `forward` and its
+/// variants.
 fn play_windows(
     model: &Model,
     pair: &Pair,
@@ -259,10 +311,20 @@ fn play_windows(
                 &training[start..start + length]
             });
             let rows: Vec<f32> = rows.copied().collect();
-            let rows = Tensor::from_slice(&rows).view([LISTENING_ROWS as i64, 1, -1]).to_device(device);
-            let knobs = model.header().controls.iter().map(|knob| rows.full_like(f64::from(knob.default)));
+            let rows = Tensor::from_slice(&rows)
+                .view([LISTENING_ROWS as i64, 1, -1])
+                .to_device(device);
+            let knobs = model
+                .header()
+                .controls
+                .iter()
+                .map(|knob| rows.full_like(f64::from(knob.default)));
             let inputs: Vec<Tensor> = std::iter::once(rows.shallow_clone()).chain(knobs).collect();
-            listener(index, &inputs, method.warm_up.min(length - 1) as f64 / length as f64);
+            listener(
+                index,
+                &inputs,
+                method.warm_up.min(length - 1) as f64 / length as f64,
+            );
         }
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! `--folds`: trains once for each fold of the recordings, and tells mean and deviation of what is measured.
+//! `--folds`: trains once for each fold of the recordings, and tells mean and deviation of what is
+//! measured.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,15 +21,21 @@ use toml::{Table, Value};
 use crate::trials::{self, Base, RunOptions, Trial, TrialResult, default_jobs, reasons};
 
 /// Options of the training that those of the folds do not take, with their number of values.
-const OWN_OPTIONS: [(&str, usize); 6] =
-    [("--folds", 1), ("--folds-by", 1), ("--jobs", 1), ("--out", 1), ("--resume", 0), ("--metrics", 1)];
+const OWN_OPTIONS: [(&str, usize); 6] = [
+    ("--folds", 1),
+    ("--folds-by", 1),
+    ("--jobs", 1),
+    ("--out", 1),
+    ("--resume", 0),
+    ("--metrics", 1),
+];
 
 /// Options of folds.
 #[derive(Args)]
 #[command(next_help_heading = "Folds")]
 pub struct FoldOptions {
-    /// Trains this number of models, each validated on another part of the recordings, and prints mean and deviation of every
-    /// figure.
+    /// Trains this number of models, each validated on another part of the recordings, and prints
+    /// mean and deviation of every figure.
     #[arg(long = "folds", value_name = "COUNT", value_parser = clap::value_parser!(u16).range(2..=1000))]
     pub count: Option<u16>,
     /// Folds are of recordings, or of pitches with all of their recordings.
@@ -41,7 +48,11 @@ pub struct FoldOptions {
 }
 
 fn by(name: &str) -> FoldBy {
-    if name == FoldBy::NAMES[1] { FoldBy::Pitch } else { FoldBy::Recording }
+    if name == FoldBy::NAMES[1] {
+        FoldBy::Pitch
+    } else {
+        FoldBy::Recording
+    }
 }
 
 /// Figure over all folds.
@@ -75,22 +86,36 @@ impl FoldOptions {
         ]
     }
 
-    /// Trains the folds of a recipe with the further options of this process; prints the figures, and writes them beside
-    /// the model `out` that the recipe names.
+    /// Trains the folds of a recipe with the further options of this process; prints the figures,
+    /// and writes them beside the model `out` that the recipe names.
     ///
     /// # Errors
     /// Returns an error if a training fails.
-    pub fn run(&self, count: u16, recipe: &Path, kind: RecipeKind, out: &Path) -> anyhow::Result<Outcome> {
+    pub fn run(
+        &self,
+        count: u16,
+        recipe: &Path,
+        kind: RecipeKind,
+        out: &Path,
+    ) -> anyhow::Result<Outcome> {
         ensure!(
-            recipe.extension().is_none_or(|extension| extension != "ondes"),
+            recipe
+                .extension()
+                .is_none_or(|extension| extension != "ondes"),
             "{}: --folds needs a recipe",
             recipe.display()
         );
         let table: Table = read_toml(recipe)?;
         let work = std::path::absolute(out.with_extension("folds"))?;
         let options = further_options(std::env::args_os().skip(2), recipe);
-        let in_recipe = table.get("training").and_then(|training| training.get("threads")).is_some();
-        let has_threads = in_recipe || options.iter().any(|option| option.to_string_lossy().starts_with("--threads"));
+        let in_recipe = table
+            .get("training")
+            .and_then(|training| training.get("threads"))
+            .is_some();
+        let has_threads = in_recipe
+            || options
+                .iter()
+                .any(|option| option.to_string_lossy().starts_with("--threads"));
         let trials: Vec<Trial> = Fold::all(count)
             .enumerate()
             .map(|(index, fold)| Trial {
@@ -101,24 +126,43 @@ impl FoldOptions {
             })
             .collect();
         interrupt::install()?;
-        let base = Base { recipe: &table, folder: recipe.parent().unwrap_or(Path::new("")) };
+        let base = Base {
+            recipe: &table,
+            folder: recipe.parent().unwrap_or(Path::new("")),
+        };
         let jobs = self.jobs.map_or_else(default_jobs, usize::from);
-        let options = RunOptions { jobs, stops_behind: false, has_threads };
+        let options = RunOptions {
+            jobs,
+            stops_behind: false,
+            has_threads,
+        };
         let (first, others) = trials.split_at(jobs.min(trials.len()));
         let mut results = trials::run(first, &base, &options)?;
         // Where none of the first has ended, the others would fail for the same reason.
-        if results.iter().flatten().any(|result| result.reason.is_none()) {
+        if results
+            .iter()
+            .flatten()
+            .any(|result| result.reason.is_none())
+        {
             results.extend(trials::run(others, &base, &options)?);
         }
         results.resize_with(trials.len(), || None);
         if interrupt::requested() {
             return Ok(Outcome::Interrupted);
         }
-        let ended =
-            trials.iter().zip(&results).filter(|(_, result)| result.as_ref().is_some_and(|r| r.reason.is_none()));
-        let measured = ended.map(|(trial, _)| measures(&trial.model())).collect::<anyhow::Result<Vec<_>>>()?;
+        let ended = trials
+            .iter()
+            .zip(&results)
+            .filter(|(_, result)| result.as_ref().is_some_and(|r| r.reason.is_none()));
+        let measured = ended
+            .map(|(trial, _)| measures(&trial.model()))
+            .collect::<anyhow::Result<Vec<_>>>()?;
         let failed = results.len() - measured.len();
-        ensure!(!measured.is_empty(), "no fold has ended: {}", reasons(&results));
+        ensure!(
+            !measured.is_empty(),
+            "no fold has ended: {}",
+            reasons(&results)
+        );
         let report = Report {
             folds: count,
             by: self.by,
@@ -127,14 +171,20 @@ impl FoldOptions {
         };
         print(&report, measured.len());
         let path = out.with_extension("folds.json");
-        files::write(&path, &serde_json::to_vec_pretty(&report)?).with_context(|| path.display().to_string())?;
+        files::write(&path, &serde_json::to_vec_pretty(&report)?)
+            .with_context(|| path.display().to_string())?;
         println!("{}: written", path.display());
-        ensure!(failed == 0, "{failed} of {count} folds failed: {}", reasons(&results));
+        ensure!(
+            failed == 0,
+            "{failed} of {count} folds failed: {}",
+            reasons(&results)
+        );
         Ok(Outcome::Finished)
     }
 }
 
-/// Returns the options of a command that its folds take as well: all but the recipe and those of this module.
+/// Returns the options of a command that its folds take as well: all but the recipe and those of
+/// this module.
 fn further_options(arguments: impl Iterator<Item = OsString>, recipe: &Path) -> Vec<OsString> {
     let mut kept = Vec::new();
     let mut arguments = arguments.peekable();
@@ -170,13 +220,21 @@ fn measures(path: &Path) -> anyhow::Result<Vec<Measure>> {
 /// Returns mean and deviation of the figures that all models have, in the order of the first.
 fn figures(models: &[Vec<Measure>]) -> Vec<Figure> {
     let by_name = |model: &Vec<Measure>| -> BTreeMap<String, Measure> {
-        model.iter().map(|measure| (measure.name.clone(), measure.clone())).collect()
+        model
+            .iter()
+            .map(|measure| (measure.name.clone(), measure.clone()))
+            .collect()
     };
     let models: Vec<(&Vec<Measure>, BTreeMap<String, Measure>)> =
         models.iter().map(|model| (model, by_name(model))).collect();
-    let Some((first, _)) = models.first() else { return Vec::new() };
+    let Some((first, _)) = models.first() else {
+        return Vec::new();
+    };
     let figure = |measure: &Measure| {
-        let all: Vec<&Measure> = models.iter().filter_map(|(_, model)| model.get(&measure.name)).collect();
+        let all: Vec<&Measure> = models
+            .iter()
+            .filter_map(|(_, model)| model.get(&measure.name))
+            .collect();
         let values: Vec<f64> = all.iter().map(|measure| measure.value).collect();
         let baselines: Option<Vec<f64>> = all.iter().map(|measure| measure.baseline).collect();
         let [mean, deviation] = mean_and_deviation(&values);
@@ -195,8 +253,19 @@ fn figures(models: &[Vec<Measure>]) -> Vec<Figure> {
 fn print(report: &Report, ended: usize) {
     let by = FoldBy::NAMES[usize::from(report.by == FoldBy::Pitch)];
     println!("{ended} of {} folds by {by}", report.folds);
-    println!("{:36} {:>10} {:>10} {:>10}", "", "mean", "deviation", "baseline");
-    for Figure { name, unit, mean, deviation, baseline, .. } in &report.figures {
+    println!(
+        "{:36} {:>10} {:>10} {:>10}",
+        "", "mean", "deviation", "baseline"
+    );
+    for Figure {
+        name,
+        unit,
+        mean,
+        deviation,
+        baseline,
+        ..
+    } in &report.figures
+    {
         let baseline = baseline.map_or_else(String::new, |baseline| format!("{baseline:.5}"));
         println!("{name:36} {mean:>10.5} {deviation:>10.5} {baseline:>10} {unit}");
     }
@@ -208,8 +277,18 @@ mod tests {
 
     #[test]
     fn folds_take_all_options_but_their_own() {
-        let arguments =
-            ["a.toml", "--folds", "3", "--ema", "0.9", "--jobs=2", "--resume", "--out", "b.ondes", "--tensorboard"];
+        let arguments = [
+            "a.toml",
+            "--folds",
+            "3",
+            "--ema",
+            "0.9",
+            "--jobs=2",
+            "--resume",
+            "--out",
+            "b.ondes",
+            "--tensorboard",
+        ];
         let kept = further_options(arguments.iter().map(OsString::from), Path::new("a.toml"));
         assert_eq!(kept, ["--ema", "0.9", "--tensorboard"]);
     }
@@ -222,10 +301,20 @@ mod tests {
             value,
             baseline,
         };
-        let models = [vec![measure("a", 1.0, Some(4.0)), measure("b", 5.0, None)], vec![measure("a", 3.0, Some(6.0))]];
+        let models = [
+            vec![measure("a", 1.0, Some(4.0)), measure("b", 5.0, None)],
+            vec![measure("a", 3.0, Some(6.0))],
+        ];
         let figures = figures(&models);
         assert_eq!(figures.len(), 1);
-        assert_eq!((figures[0].mean, figures[0].baseline, figures[0].values.clone()), (2.0, Some(5.0), vec![1.0, 3.0]));
+        assert_eq!(
+            (
+                figures[0].mean,
+                figures[0].baseline,
+                figures[0].values.clone()
+            ),
+            (2.0, Some(5.0), vec![1.0, 3.0])
+        );
         assert!((figures[0].deviation - 2.0_f64.sqrt()).abs() < 1e-12);
     }
 }

@@ -22,7 +22,10 @@ pub struct ImportRaveArguments {
 /// Converts an export and prints a summary.
 pub fn run(options: &ImportRaveArguments) -> anyhow::Result<()> {
     let import = rave::import(&options.export, options.name.as_deref())?;
-    import.notes.iter().for_each(|note| eprintln!("ondes-train: {}: {note}", options.export.display()));
+    import
+        .notes
+        .iter()
+        .for_each(|note| eprintln!("ondes-train: {}: {note}", options.export.display()));
     file::write(&import.model, &options.out)?;
     println!("{}\n{}: written", import.summary(), options.out.display());
     Ok(())

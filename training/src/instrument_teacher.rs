@@ -1,4 +1,5 @@
-//! Teacher of an instrument: its hidden features, and its sound at pitches and levels that no recording has.
+//! Teacher of an instrument: its hidden features, and its sound at pitches and levels that no
+//! recording has.
 
 use ondes_engine::model::{Header, Model};
 use ondes_torch::{TorchGraph, TorchWeights};
@@ -30,7 +31,12 @@ impl InstrumentTeacher {
     ///
     /// # Errors
     /// Returns an error if one of the models is no instrument.
-    pub fn new(teacher: &Model, student: &Model, share: f64, device: Device) -> anyhow::Result<Self> {
+    pub fn new(
+        teacher: &Model,
+        student: &Model,
+        share: f64,
+        device: Device,
+    ) -> anyhow::Result<Self> {
         let header = teacher.header();
         let graph = |name: &str| {
             let graph = TorchGraph::new(teacher.method(name)?, header.sample_rate);
@@ -43,11 +49,15 @@ impl InstrumentTeacher {
             room: graph("room")?,
             weights: TorchWeights::new(teacher.weights(), device),
             features: FeatureMatching::new(teacher, student, "synth", share, device)?,
-            range: (f64::from(performance.pitch_low), f64::from(performance.pitch_high)),
+            range: (
+                f64::from(performance.pitch_low),
+                f64::from(performance.pitch_high),
+            ),
         })
     }
 
-    /// Transposes a batch and changes its loudness, both randomly by `step`, and lets the teacher render it.
+    /// Transposes a batch and changes its loudness, both randomly by `step`, and lets the teacher
+    /// render it.
     #[must_use]
     pub fn augmented_batch(&self, batch: CropBatch, step: u64) -> CropBatch {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(step);
@@ -59,8 +69,14 @@ impl InstrumentTeacher {
             ..batch
         };
         augmented.audio = tch::no_grad(|| {
-            let dry = self.synth.run(&self.weights, &augmented.inputs(&self.header), step).remove(0);
-            let room = self.room.run(&self.weights, &[dry.shallow_clone()], step).remove(0);
+            let dry = self
+                .synth
+                .run(&self.weights, &augmented.inputs(&self.header), step)
+                .remove(0);
+            let room = self
+                .room
+                .run(&self.weights, &[dry.shallow_clone()], step)
+                .remove(0);
             (dry + room).squeeze_dim(1)
         });
         augmented

@@ -1,16 +1,19 @@
 //! Training of Ondes models.
 //!
-//! - [`trainer`]: one loop for everything that learns, with [`optimizer`]s, [`schedule`]s and [`loss`] terms; [`report`]
-//!   draws its logs. Its tasks:
-//! - Instruments: [`ondes_corpus`] generates recordings, [`data`] analyses folders of audio, [`network`] builds the
-//!   graph, [`instrument`] trains it, and [`evaluate`] measures quality on held-out recordings.
+//! - [`trainer`]: one loop for everything that learns, with [`optimizer`]s, [`schedule`]s and
+//!   [`loss`] terms; [`report`] draws its logs. Its tasks:
+//! - Instruments: [`ondes_corpus`] generates recordings, [`data`] analyses folders of audio,
+//!   [`network`] builds the graph, [`instrument`] trains it, and [`evaluate`] measures quality on
+//!   held-out recordings.
 //! - Codecs: [`codec`], and generators, whose latents a [`prior`] makes.
-//! - Captures of amplifiers and pedals: [`capture`], with simulated [circuits](ondes_corpus::circuits) to try it on.
+//! - Captures of amplifiers and pedals: [`capture`], with simulated
+//!   [circuits](ondes_corpus::circuits) to try it on.
 //! - Compression: [`quantize`], [`prune`] and [`distill`], with further training by [`fine_tune`],
-//!   [`fake_quantization`], [`feature_matching`] and [`instrument_teacher`]; [`compare`] measures models side by side,
-//!   and [`variants`] puts several sizes into one file.
+//!   [`fake_quantization`], [`feature_matching`] and [`instrument_teacher`]; [`compare`] measures
+//!   models side by side, and [`variants`] puts several sizes into one file.
 //! - [`distributed`]: training by several processes.
-//! - [`sweep`]: settings to try, and which of them fall behind; [`recipe_kind`] tells what a recipe trains.
+//! - [`sweep`]: settings to try, and which of them fall behind; [`recipe_kind`] tells what a recipe
+//!   trains.
 //! - [`mod@bench`]: steps of synthetic networks, timed.
 
 #![deny(unsafe_code)]

@@ -68,8 +68,9 @@ enum Command {
     },
     /// Plays grooves with the recorded hits of a drum kit, to train codecs and generators on.
     Grooves {
-        /// Folder of the kit, with a folder of recorded hits for each part: kick, snare, closed-hat, and where there are
-        /// such side-stick, half-open-hat, open-hat, foot-hat, high-tom, mid-tom and low-tom.
+        /// Folder of the kit, with a folder of recorded hits for each part: kick, snare,
+        /// closed-hat, and where there are such side-stick, half-open-hat, open-hat, foot-hat,
+        /// high-tom, mid-tom and low-tom.
         kit: PathBuf,
         /// Folder to write to.
         #[arg(long)]
@@ -87,7 +88,8 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// Analyses folders of audio once and writes a dataset, which `fit` and others take as a folder.
+    /// Analyses folders of audio once and writes a dataset, which `fit` and others take as a
+    /// folder.
     Prepare(prepare_command::PrepareArguments),
     /// Tells what is in a dataset, and how fast it can be read.
     #[command(subcommand)]
@@ -114,9 +116,11 @@ enum Command {
         #[arg(long, value_name = "PNG")]
         chart: Option<PathBuf>,
     },
-    /// Trains a codec from a folder of audio: a small network that gives one sound the timbre of others.
+    /// Trains a codec from a folder of audio: a small network that gives one sound the timbre of
+    /// others.
     Codec(Box<codec_command::CodecArguments>),
-    /// Trains a generator: a prior that makes the latents of a codec by itself, learnt from a folder of audio.
+    /// Trains a generator: a prior that makes the latents of a codec by itself, learnt from a
+    /// folder of audio.
     Prior(Box<prior_command::PriorArguments>),
     /// Generates the signal to play through a device before a capture.
     CaptureSignal(capture_command::SignalArguments),
@@ -140,7 +144,8 @@ enum Command {
     Compare(compare_command::CompareArguments),
     /// Times steps of synthetic networks with every optimiser, and prints a Markdown table.
     Bench(bench_command::BenchArguments),
-    /// Removes the least important channels or weights of a model in rounds, with training after each.
+    /// Removes the least important channels or weights of a model in rounds, with training after
+    /// each.
     Prune(Box<prune_command::PruneArguments>),
     /// Trains a small student of a large model.
     Distill(Box<distill_command::DistillArguments>),
@@ -154,7 +159,11 @@ fn main() -> ExitCode {
     if let (Ok(None), Some(workers)) = (&membership, arguments.workers()) {
         return launch::run(workers).map_or_else(|error| failed(&error), ExitCode::from);
     }
-    let other = membership.as_ref().ok().and_then(Option::as_ref).filter(|membership| !membership.is_first());
+    let other = membership
+        .as_ref()
+        .ok()
+        .and_then(Option::as_ref)
+        .filter(|membership| !membership.is_first());
     let mut saved = other.map(|_| quiet::silence());
     match (run(arguments), &mut saved) {
         (Ok(Outcome::Finished), _) => ExitCode::SUCCESS,
@@ -163,7 +172,10 @@ fn main() -> ExitCode {
         (Err(error), Some(saved)) => {
             // The first process reports a lost one.
             if !error.is::<GroupError>() {
-                saved.print(&format!("ondes-train: process {}: {error:#}", other.map_or(0, |other| other.rank)));
+                saved.print(&format!(
+                    "ondes-train: process {}: {error:#}",
+                    other.map_or(0, |other| other.rank)
+                ));
             }
             ExitCode::from(2)
         }
@@ -192,12 +204,15 @@ impl Arguments {
             _ => None,
         };
         // Each of the folds has workers of its own.
-        workers.workers.map(usize::from).filter(|count| *count > 1 && has_folds.is_none())
+        workers
+            .workers
+            .map(usize::from)
+            .filter(|count| *count > 1 && has_folds.is_none())
     }
 }
 
-/// Tells the allocator to keep freed memory: returning hundreds of megabytes per step to the system costs as much as
-/// the arithmetic.
+/// Tells the allocator to keep freed memory: returning hundreds of megabytes per step to the system
+/// costs as much as the arithmetic.
 fn keep_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: called before any thread is started; both parameters are documented in mallopt(3).
@@ -217,7 +232,11 @@ fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
         Command::Prior(options) => resumable(|| prior_command::prior(&options)),
         other => {
             guarded("the command", || run_whole(other))?;
-            Ok(if interrupt::requested() { Outcome::Interrupted } else { Outcome::Finished })
+            Ok(if interrupt::requested() {
+                Outcome::Interrupted
+            } else {
+                Outcome::Finished
+            })
         }
     }
 }
@@ -225,7 +244,10 @@ fn run(arguments: Arguments) -> anyhow::Result<Outcome> {
 /// Runs a training, and tells how an interrupted one goes on.
 fn resumable(train: impl FnOnce() -> anyhow::Result<Outcome>) -> anyhow::Result<Outcome> {
     let outcome = guarded("the training", train).map_err(|mut error| {
-        error.downcast_mut::<OutOfMemory>().into_iter().for_each(|missing| missing.is_resumable = true);
+        error
+            .downcast_mut::<OutOfMemory>()
+            .into_iter()
+            .for_each(|missing| missing.is_resumable = true);
         error
     })?;
     if outcome == Outcome::Interrupted {
@@ -240,9 +262,16 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
         Command::Fit(_) | Command::Capture(_) | Command::Codec(_) | Command::Prior(_) => {
             unreachable!("they can be interrupted")
         }
-        Command::Export { checkpoint, out, last } => export(&checkpoint, out, last),
+        Command::Export {
+            checkpoint,
+            out,
+            last,
+        } => export(&checkpoint, out, last),
         Command::Report { runs, chart } => {
-            let runs = runs.iter().map(|path| Run::read(path)).collect::<Result<Vec<_>, _>>()?;
+            let runs = runs
+                .iter()
+                .map(|path| Run::read(path))
+                .collect::<Result<Vec<_>, _>>()?;
             println!("{}", report::table(&runs));
             if let Some(path) = chart {
                 report::draw(&runs).write_png(&path)?;
@@ -250,13 +279,37 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
             }
             Ok(())
         }
-        Command::Corpus { name, out, minutes, seed } => {
-            let options = ondes_corpus::CorpusOptions { name, minutes, seed };
-            make_corpus(&out, |progress| ondes_corpus::generate(&options, &out, progress))
+        Command::Corpus {
+            name,
+            out,
+            minutes,
+            seed,
+        } => {
+            let options = ondes_corpus::CorpusOptions {
+                name,
+                minutes,
+                seed,
+            };
+            make_corpus(&out, |progress| {
+                ondes_corpus::generate(&options, &out, progress)
+            })
         }
-        Command::Grooves { kit, out, minutes, slowest, fastest, seed } => {
-            let options = ondes_corpus::drums::DrumsOptions { minutes, tempos: (slowest, fastest), seed };
-            make_corpus(&out, |progress| ondes_corpus::drums::generate(&options, &kit, &out, progress))
+        Command::Grooves {
+            kit,
+            out,
+            minutes,
+            slowest,
+            fastest,
+            seed,
+        } => {
+            let options = ondes_corpus::drums::DrumsOptions {
+                minutes,
+                tempos: (slowest, fastest),
+                seed,
+            };
+            make_corpus(&out, |progress| {
+                ondes_corpus::drums::generate(&options, &kit, &out, progress)
+            })
         }
         Command::Data(command) => data_command::run(&command),
         Command::Prepare(arguments) => prepare_command::run(&arguments),
@@ -279,49 +332,85 @@ fn make_corpus(
     out: &Path,
     generate: impl FnOnce(&(dyn Fn(usize, usize) + Sync)) -> anyhow::Result<ondes_corpus::CorpusSummary>,
 ) -> anyhow::Result<()> {
-    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{bar:32} {pos}/{len} phrases {elapsed}")?);
+    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(
+        "{bar:32} {pos}/{len} phrases {elapsed}",
+    )?);
     let summary = generate(&|done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     })?;
     bar.finish_and_clear();
-    println!("{}: {} files, {:.1} minutes", out.display(), summary.files, summary.seconds / 60.0);
+    println!(
+        "{}: {} files, {:.1} minutes",
+        out.display(),
+        summary.files,
+        summary.seconds / 60.0
+    );
     Ok(())
 }
 
 /// Writes the best model of a checkpoint.
 fn export(path: &Path, out: Option<PathBuf>, last: bool) -> anyhow::Result<()> {
     let checkpoint = Checkpoint::read(path).with_context(|| path.display().to_string())?;
-    let model = if last { checkpoint.last_model() } else { checkpoint.best_model() };
+    let model = if last {
+        checkpoint.last_model()
+    } else {
+        checkpoint.best_model()
+    };
     let model = model.and_then(|model| Ok(silent_at_rest(&model)?));
     let model = model.with_context(|| path.display().to_string())?;
     let out = out.unwrap_or_else(|| path.with_extension("ondes"));
     file::write(&model, &out)?;
     match checkpoint.progress.best.filter(|_| !last) {
-        Some((loss, step)) => println!("{}: written, step {step}, validation loss {loss:.5}", out.display()),
-        None => println!("{}: written, step {}", out.display(), checkpoint.progress.step),
+        Some((loss, step)) => println!(
+            "{}: written, step {step}, validation loss {loss:.5}",
+            out.display()
+        ),
+        None => println!(
+            "{}: written, step {}",
+            out.display(),
+            checkpoint.progress.step
+        ),
     }
     Ok(())
 }
 
-/// Trains an instrument and writes it. Returns `Interrupted` if it was stopped; the best model so far is written then, too.
+/// Trains an instrument and writes it. Returns `Interrupted` if it was stopped; the best model so
+/// far is written then, too.
 fn fit(options: &RecipeArguments) -> anyhow::Result<Outcome> {
     let mut config = Config::read(&options.config)?;
-    options.apply(&mut config.training, &mut config.optimizer, &mut config.schedule, &mut config.alerts)?;
+    options.apply(
+        &mut config.training,
+        &mut config.optimizer,
+        &mut config.schedule,
+        &mut config.alerts,
+    )?;
     let out = config.out.clone();
     if let Some(count) = options.folds.count {
-        return options.folds.run(count, &options.config, RecipeKind::Instrument, &out);
+        return options
+            .folds
+            .run(count, &options.config, RecipeKind::Instrument, &out);
     }
     let (outcome, trainer) = options.train(config.trainer_options(), || {
         let task = InstrumentTask::new(config)?;
-        eprintln!("{}\n{}", DataReport::new(task.dataset().all())?.text(), task.config().settings());
+        eprintln!(
+            "{}\n{}",
+            DataReport::new(task.dataset().all())?.text(),
+            task.config().settings()
+        );
         Ok(task)
     })?;
-    let Some(mut trainer) = trainer else { return Ok(outcome) };
+    let Some(mut trainer) = trainer else {
+        return Ok(outcome);
+    };
     let model = trainer.model()?;
     let dataset = trainer.task().dataset();
     evaluate_command::write_evaluated(&model, &out, || {
-        evaluate(&model, dataset.measured(), Some(dataset.recordings(Subset::Training)))
+        evaluate(
+            &model,
+            dataset.measured(),
+            Some(dataset.recordings(Subset::Training)),
+        )
     })?;
     Ok(outcome)
 }
@@ -336,13 +425,19 @@ fn write(model: &Model, out: &Path) -> anyhow::Result<()> {
 /// Writes a model, in a new folder if need be.
 fn write_silently(model: &Model, out: &Path) -> anyhow::Result<()> {
     if let Some(folder) = out.parent() {
-        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", folder.display()))?;
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("{}: cannot create the folder", folder.display()))?;
     }
     Ok(file::write(model, out)?)
 }
 
-/// Writes a model before something is measured that belongs on its card, so that it is not lost if that fails.
-fn measured<R>(model: &Model, out: &Path, measure: impl FnOnce() -> anyhow::Result<R>) -> anyhow::Result<R> {
+/// Writes a model before something is measured that belongs on its card, so that it is not lost if
+/// that fails.
+fn measured<R>(
+    model: &Model,
+    out: &Path,
+    measure: impl FnOnce() -> anyhow::Result<R>,
+) -> anyhow::Result<R> {
     write_silently(model, out)?;
     guarded("the measurement of the quality", measure)
         .with_context(|| format!("{}: is written without its quality", out.display()))

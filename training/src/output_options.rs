@@ -19,7 +19,8 @@ pub struct OutputOptions {
     /// Name on the model's card [default: the model's name and how it was made smaller].
     #[arg(long)]
     name: Option<String>,
-    /// Writes the original model with the smaller one as a variant of this name, which players can select.
+    /// Writes the original model with the smaller one as a variant of this name, which players can
+    /// select.
     #[arg(long, alias = "keep-in", value_name = "NAME")]
     add_variant: Option<String>,
 }
@@ -44,7 +45,8 @@ impl OutputOptions {
     }
 }
 
-/// Prints the quality of both models and writes the smaller one, or the original with the smaller one as a variant.
+/// Prints the quality of both models and writes the smaller one, or the original with the smaller
+/// one as a variant.
 pub fn write_report(
     smaller: &Model,
     original: &Model,
@@ -52,16 +54,29 @@ pub fn write_report(
     output: &OutputOptions,
     job: &FineTuneJob<'_>,
 ) -> anyhow::Result<()> {
-    let (before, after) = measured(smaller, &output.out, || Ok((job.measure(original)?, job.measure(smaller)?)))?;
+    let (before, after) = measured(smaller, &output.out, || {
+        Ok((job.measure(original)?, job.measure(smaller)?))
+    })?;
     println!("{:32} {:>10} {:>10}", "", "original", "smaller");
     for (before, after) in before.iter().zip(&after) {
-        println!("{:32} {:>10.5} {:>10.5} {}", after.name, before.value, after.value, after.unit);
+        println!(
+            "{:32} {:>10.5} {:>10.5} {}",
+            after.name, before.value, after.value, after.unit
+        );
     }
     let weights = variants::without_variants(original)?.parameters();
-    println!("{:32} {:>10} {:>10}", "weights", weights, smaller.parameters());
+    println!(
+        "{:32} {:>10} {:>10}",
+        "weights",
+        weights,
+        smaller.parameters()
+    );
     let mut header = smaller.header().clone();
     let card = &mut header.card;
-    card.name = output.name.clone().unwrap_or_else(|| format!("{}, {how}", card.name));
+    card.name = output
+        .name
+        .clone()
+        .unwrap_or_else(|| format!("{}, {how}", card.name));
     card.quality = after;
     let mut model = Model::new(header, smaller.weights().clone())?;
     if let Some(size) = &output.add_variant {

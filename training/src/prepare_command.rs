@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use ondes_training::data::{DataFormat, FeatureRate, PrepareOptions, Recordings, SoundFormat, prepare};
+use ondes_training::data::{
+    DataFormat, FeatureRate, PrepareOptions, Recordings, SoundFormat, prepare,
+};
 
 /// Options of `prepare`.
 #[derive(Args)]
@@ -49,11 +51,18 @@ pub fn run(arguments: &PrepareArguments) -> anyhow::Result<()> {
         FormatArgument::F16 => SoundFormat::F16,
         FormatArgument::I16 => SoundFormat::I16,
     };
-    let rate = FeatureRate { sample_rate: arguments.sample_rate, hop: usize::from(arguments.hop) };
+    let rate = FeatureRate {
+        sample_rate: arguments.sample_rate,
+        hop: usize::from(arguments.hop),
+    };
     let options = PrepareOptions {
         shard_bytes: u64::from(arguments.shard_mb) << 20,
         check: arguments.check,
-        ..PrepareOptions::new(DataFormat { rate, sound, high_pass: arguments.high_pass })
+        ..PrepareOptions::new(DataFormat {
+            rate,
+            sound,
+            high_pass: arguments.high_pass,
+        })
     };
     let summary = prepare(&arguments.folders, &arguments.out, &options)?;
     println!(

@@ -22,10 +22,12 @@ pub struct PruneArguments {
     /// Ratio to remove, above 0 and below 1: of each matrix's weights, or of each layer's channels.
     #[arg(long, value_parser = value_parser::ratio)]
     ratio: f64,
-    /// Removes whole channels, which makes the model faster. Single weights only make the file compress better.
+    /// Removes whole channels, which makes the model faster. Single weights only make the file
+    /// compress better.
     #[arg(long)]
     structured: bool,
-    /// Growth of the ratio from round to round: all at `once`, `linear`, or `cubic` with large steps first.
+    /// Growth of the ratio from round to round: all at `once`, `linear`, or `cubic` with large
+    /// steps first.
     #[arg(long, default_value = "cubic", value_parser = Schedule::NAMES)]
     schedule: String,
     /// Rounds of pruning, with training after each.
@@ -49,7 +51,10 @@ pub fn run(options: &PruneArguments) -> anyhow::Result<()> {
     let pair = options.sound.pair(&model)?;
     options.output.check(&model)?;
     let out = options.output.out();
-    let job = options.training.job(&model, &options.sound, pair.as_ref(), out, false).with_context(named)?;
+    let job = options
+        .training
+        .job(&model, &options.sound, pair.as_ref(), out, false)
+        .with_context(named)?;
     let base = variants::without_variants(&model).with_context(named)?;
     let schedule = Schedule::named(&options.schedule).context("an unknown schedule")?;
     let prune_options = PruneOptions {
@@ -65,7 +70,8 @@ pub fn run(options: &PruneArguments) -> anyhow::Result<()> {
         reached = ratio;
         print_progress(&base, ratio, pruned);
     };
-    let pruned = prune(&base, &prune_options, &job, progress).and_then(|pruned| job.completed(pruned));
+    let pruned =
+        prune(&base, &prune_options, &job, progress).and_then(|pruned| job.completed(pruned));
     let pruned = pruned.with_context(named)?;
     if !options.structured {
         println!(

@@ -43,8 +43,9 @@ pub struct QuantizeArguments {
     /// Uses bfloat16 for 16 bits: the range of 32-bit floats with 8 bits of precision.
     #[arg(long)]
     bf16: bool,
-    /// Folder of audio to measure the loss on: recordings for an instrument to resynthesise, sounds to process with an
-    /// effect. Without it, an instrument plays notes, and an effect processes generated playing.
+    /// Folder of audio to measure the loss on: recordings for an instrument to resynthesise, sounds
+    /// to process with an effect. Without it, an instrument plays notes, and an effect processes
+    /// generated playing.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["dry", "wet"])]
     calibrate: Option<PathBuf>,
     /// Signal that was played into a capture's device, to measure the loss on.
@@ -53,8 +54,8 @@ pub struct QuantizeArguments {
     /// Recording at the device's output.
     #[arg(long, requires = "dry")]
     wet: Option<PathBuf>,
-    /// Largest relative increase of the error; the layers that do most harm stay in more bits until it is met [default:
-    /// 0.05 for instruments, else 0.5].
+    /// Largest relative increase of the error; the layers that do most harm stay in more bits until
+    /// it is met [default: 0.05 for instruments, else 0.5].
     #[arg(long, value_parser = value_parser::non_negative)]
     max_loss: Option<f64>,
     /// Stores weights in 8 bits, but computes with 32-bit floats.
@@ -63,7 +64,8 @@ pub struct QuantizeArguments {
     /// One scale per weight tensor rather than per output: slightly smaller and less exact.
     #[arg(long)]
     per_tensor: bool,
-    /// Asymmetric quantization with a zero point, which suits one-sided weights; computed with 32-bit floats.
+    /// Asymmetric quantization with a zero point, which suits one-sided weights; computed with
+    /// 32-bit floats.
     #[arg(long, requires = "weights_only")]
     asymmetric: bool,
     /// Layer to leave in 32 bits; may be given more than once.
@@ -72,7 +74,8 @@ pub struct QuantizeArguments {
     /// Computation of the scales: from the largest weight, or with the least squared error.
     #[arg(long, default_value = "least-squares", value_parser = ["peak", "least-squares"])]
     scales: String,
-    /// Trains with rounded weights first, so that less is lost: an instrument from `--data`, a capture from its pair.
+    /// Trains with rounded weights first, so that less is lost: an instrument from `--data`, a
+    /// capture from its pair.
     #[arg(long)]
     aware: bool,
     /// Folder of training audio for an instrument with `--aware`.
@@ -99,21 +102,47 @@ pub fn run(options: &QuantizeArguments) -> anyhow::Result<()> {
         (_, false, true) => WeightPrecision::Stored8,
         _ => WeightPrecision::Computed8,
     };
-    let fit = if options.scales == "peak" { ScaleFit::Peak } else { ScaleFit::LeastSquares };
-    let scaling = Scaling { fit, per_tensor: options.per_tensor, asymmetric: options.asymmetric };
-    let default = if model.header().kind == Kind::Instrument { INSTRUMENT_LOSS } else { CAPTURE_LOSS };
+    let fit = if options.scales == "peak" {
+        ScaleFit::Peak
+    } else {
+        ScaleFit::LeastSquares
+    };
+    let scaling = Scaling {
+        fit,
+        per_tensor: options.per_tensor,
+        asymmetric: options.asymmetric,
+    };
+    let default = if model.header().kind == Kind::Instrument {
+        INSTRUMENT_LOSS
+    } else {
+        CAPTURE_LOSS
+    };
     let max_loss = options.max_loss.unwrap_or(default);
-    let loss = CompressionLoss::new(&model, calibration_sound(&model, options)?).with_context(named)?;
-    let quantize_options = QuantizeOptions { precision, scaling, skip: options.skip.clone(), max_loss };
-    let aware =
-        if options.aware { Some(train_rounded(&model, options, &quantize_options).with_context(named)?) } else { None };
-    let mut compressed = compress(aware.as_ref().unwrap_or(&model), &loss, &quantize_options).with_context(named)?;
+    let loss =
+        CompressionLoss::new(&model, calibration_sound(&model, options)?).with_context(named)?;
+    let quantize_options = QuantizeOptions {
+        precision,
+        scaling,
+        skip: options.skip.clone(),
+        max_loss,
+    };
+    let aware = if options.aware {
+        Some(train_rounded(&model, options, &quantize_options).with_context(named)?)
+    } else {
+        None
+    };
+    let mut compressed =
+        compress(aware.as_ref().unwrap_or(&model), &loss, &quantize_options).with_context(named)?;
     let mut header = compressed.model.header().clone();
-    header.card.quality.push(CompressionLoss::measure(compressed.loss));
+    header
+        .card
+        .quality
+        .push(CompressionLoss::measure(compressed.loss));
     compressed.model = Model::new(header, compressed.model.weights().clone())?;
     let report = CompressionReport::new(&model, &compressed, max_loss, loss.describe())?;
     if let Some(folder) = options.out.parent() {
-        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", folder.display()))?;
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("{}: cannot create the folder", folder.display()))?;
     }
     file::write(&compressed.model, &options.out)?;
     if options.json {
@@ -130,33 +159,72 @@ fn train_rounded(
     options: &QuantizeArguments,
     quantize_options: &QuantizeOptions,
 ) -> anyhow::Result<Model> {
-    ensure!(options.bits == "8", "--aware needs --bits 8; 16 bits lose next to nothing");
-    ensure!(model.weights().are_f32(), "the model is compressed already; start from the trained model");
-    let QuantizeArguments { data, dry, wet, training, out, .. } = options;
-    let sound = SoundOptions { data: data.clone(), dry: dry.clone(), wet: wet.clone() };
+    ensure!(
+        options.bits == "8",
+        "--aware needs --bits 8; 16 bits lose next to nothing"
+    );
+    ensure!(
+        model.weights().are_f32(),
+        "the model is compressed already; start from the trained model"
+    );
+    let QuantizeArguments {
+        data,
+        dry,
+        wet,
+        training,
+        out,
+        ..
+    } = options;
+    let sound = SoundOptions {
+        data: data.clone(),
+        dry: dry.clone(),
+        wet: wet.clone(),
+    };
     let pair = sound.pair(model)?;
     let job = training.job(model, &sound, pair.as_ref(), out, false)?;
     let is_skipped = |layer: &str| quantize_options.skip.iter().any(|skipped| skipped == layer);
     let stored = model.compressed(quantize_options.scaling, |layer| {
-        if is_skipped(layer) { WeightPrecision::F32 } else { quantize_options.precision }
+        if is_skipped(layer) {
+            WeightPrecision::F32
+        } else {
+            quantize_options.precision
+        }
     })?;
     interrupt::install()?;
-    job.run(model, FineTuneMode { quantized: Some(&stored), ..FineTuneMode::default() })
+    job.run(
+        model,
+        FineTuneMode {
+            quantized: Some(&stored),
+            ..FineTuneMode::default()
+        },
+    )
 }
 
 /// Selects the sound to measure the loss on.
-fn calibration_sound(model: &Model, options: &QuantizeArguments) -> anyhow::Result<CalibrationSound> {
+fn calibration_sound(
+    model: &Model,
+    options: &QuantizeArguments,
+) -> anyhow::Result<CalibrationSound> {
     let rate = model.header().sample_rate;
     if let (Some(dry), Some(wet)) = (&options.dry, &options.wet) {
         if model.header().kind != Kind::Effect {
-            bail!("{}: --dry and --wet are for captures", options.model.display());
+            bail!(
+                "{}: --dry and --wet are for captures",
+                options.model.display()
+            );
         }
-        return Ok(CalibrationSound::Pair(Box::new(Pair::read(dry, wet, rate)?)));
+        return Ok(CalibrationSound::Pair(Box::new(Pair::read(
+            dry, wet, rate,
+        )?)));
     }
     match (&options.calibrate, model.header().kind) {
         (Some(folder), Kind::Instrument) => {
-            let cache = options.cache.clone().unwrap_or_else(|| std::env::temp_dir().join("ondes-features"));
-            let (measured, learnt) = open_measured(folder, &cache, feature_rate(model)?, model.header().kind)?;
+            let cache = options
+                .cache
+                .clone()
+                .unwrap_or_else(|| std::env::temp_dir().join("ondes-features"));
+            let (measured, learnt) =
+                open_measured(folder, &cache, feature_rate(model)?, model.header().kind)?;
             let (mut files, mut seconds) = (Vec::new(), 0.0);
             for file in learnt.unwrap_or(measured).features() {
                 let file = file?;
@@ -170,7 +238,11 @@ fn calibration_sound(model: &Model, options: &QuantizeArguments) -> anyhow::Resu
         }
         (Some(folder), _) => Ok(CalibrationSound::Sounds(sounds(folder, rate)?)),
         (None, Kind::Instrument) => Ok(CalibrationSound::Notes),
-        (None, _) => Ok(CalibrationSound::Sounds(vec![resample(&signal::standard(), signal::RATE, rate)?])),
+        (None, _) => Ok(CalibrationSound::Sounds(vec![resample(
+            &signal::standard(),
+            signal::RATE,
+            rate,
+        )?])),
     }
 }
 

@@ -13,5 +13,8 @@ pub fn random_signs(like: &Tensor, seed: u64) -> Tensor {
         let bits = random.next_u64();
         signs.extend((0..64).map(|bit| if bits >> bit & 1 == 0 { -1.0_f32 } else { 1.0 }));
     }
-    Tensor::from_slice(&signs[..count]).to_kind(like.kind()).to_device(like.device()).view_as(like)
+    Tensor::from_slice(&signs[..count])
+        .to_kind(like.kind())
+        .to_device(like.device())
+        .view_as(like)
 }

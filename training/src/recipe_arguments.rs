@@ -35,10 +35,12 @@ pub struct RecipeArguments {
     pub folds: FoldOptions,
 }
 
-/// Options of `codec` and `prior` that replace those of the recipe, or together with a trained model the whole of it.
+/// Options of `codec` and `prior` that replace those of the recipe, or together with a trained
+/// model the whole of it.
 #[derive(Args)]
 pub struct SoundArguments {
-    /// Folder of the recordings to learn. With it and `--out`, a trained model may take the place of the TOML file.
+    /// Folder of the recordings to learn. With it and `--out`, a trained model may take the place
+    /// of the TOML file.
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
     /// Model file to write.
@@ -47,15 +49,24 @@ pub struct SoundArguments {
 }
 
 impl SoundArguments {
-    /// Returns the folder and the model file of a run from a trained model; nothing if `config` is a recipe.
+    /// Returns the folder and the model file of a run from a trained model; nothing if `config` is
+    /// a recipe.
     ///
     /// # Errors
     /// Returns an error if an option is missing.
     pub fn of_model(&self, config: &Path) -> anyhow::Result<Option<[&Path; 2]>> {
-        if config.extension().is_none_or(|extension| extension != "ondes") {
+        if config
+            .extension()
+            .is_none_or(|extension| extension != "ondes")
+        {
             return Ok(None);
         }
-        let missing = |option: &str| format!("{}: a model in place of a recipe needs {option}", config.display());
+        let missing = |option: &str| {
+            format!(
+                "{}: a model in place of a recipe needs {option}",
+                config.display()
+            )
+        };
         let data = self.data.as_deref().with_context(|| missing("--data"))?;
         let out = self.out.as_deref().with_context(|| missing("--out"))?;
         Ok(Some([data, out]))
@@ -86,7 +97,8 @@ impl RecipeArguments {
         Ok(())
     }
 
-    /// Trains a task. Returns no trainer in processes other than the first, which have nothing to write.
+    /// Trains a task. Returns no trainer in processes other than the first, which have nothing to
+    /// write.
     pub fn train<T: Task>(
         &self,
         mut options: TrainerOptions,
@@ -96,7 +108,11 @@ impl RecipeArguments {
         let has_checkpoint = options.files.checkpoint.exists();
         options.bound_memory()?;
         let mut trainer = Trainer::new(guarded("the preparation of the data", task)?, options)?;
-        if self.resume || membership.as_ref().is_some_and(|membership| membership.restarts > 0 && has_checkpoint) {
+        if self.resume
+            || membership
+                .as_ref()
+                .is_some_and(|membership| membership.restarts > 0 && has_checkpoint)
+        {
             trainer.resume()?;
         }
         interrupt::install()?;

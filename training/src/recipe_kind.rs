@@ -35,11 +35,20 @@ impl RecipeKind {
     /// Returns the kind of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let all = [Self::Instrument, Self::Capture, Self::Codec, Self::Generator];
-        Self::NAMES.iter().position(|known| *known == name).map(|index| all[index])
+        let all = [
+            Self::Instrument,
+            Self::Capture,
+            Self::Codec,
+            Self::Generator,
+        ];
+        Self::NAMES
+            .iter()
+            .position(|known| *known == name)
+            .map(|index| all[index])
     }
 
-    /// Returns the kind that the fields of a recipe tell. One that could be an instrument or a codec is an instrument.
+    /// Returns the kind that the fields of a recipe tell. One that could be an instrument or a
+    /// codec is an instrument.
     #[must_use]
     pub fn of(recipe: &Table) -> Self {
         let has = |(table, fields): &(&str, &[&str])| {

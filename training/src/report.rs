@@ -14,8 +14,14 @@ const BACKGROUND: Colour = [250, 249, 246];
 const GRID: Colour = [222, 219, 212];
 const INK: Colour = [44, 42, 50];
 const FAINT: Colour = [120, 116, 126];
-const RUNS: [Colour; 6] =
-    [[196, 78, 40], [52, 108, 164], [74, 140, 84], [150, 84, 160], [170, 130, 30], [60, 150, 150]];
+const RUNS: [Colour; 6] = [
+    [196, 78, 40],
+    [52, 108, 164],
+    [74, 140, 84],
+    [150, 84, 160],
+    [170, 130, 30],
+    [60, 150, 150],
+];
 /// Left and top edge of each chart, pixels, and their size.
 const CHARTS: [[f32; 2]; 4] = [[110.0, 90.0], [910.0, 90.0], [110.0, 620.0], [910.0, 620.0]];
 const CHART: [f32; 2] = [640.0, 400.0];
@@ -36,7 +42,11 @@ impl Run {
     /// # Errors
     /// Returns an error if it cannot be read or is empty.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let file = if path.is_dir() { path.join("metrics.jsonl") } else { path.to_owned() };
+        let file = if path.is_dir() {
+            path.join("metrics.jsonl")
+        } else {
+            path.to_owned()
+        };
         let lines = metrics::read(&file)?;
         ensure!(!lines.is_empty(), "{}: the log is empty", file.display());
         let named: PathBuf = if file.ends_with("metrics.jsonl") {
@@ -44,12 +54,17 @@ impl Run {
         } else {
             file.with_extension("").with_extension("")
         };
-        let name = named.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy().into_owned());
+        let name = named
+            .file_name()
+            .map_or_else(|| "run".into(), |name| name.to_string_lossy().into_owned());
         Ok(Self { name, lines })
     }
 
     fn points(&self, pick: impl Fn(&Line) -> Option<f64>) -> Points {
-        let points = self.lines.iter().filter_map(|line| Some((line.step as f64, pick(line)?)));
+        let points = self
+            .lines
+            .iter()
+            .filter_map(|line| Some((line.step as f64, pick(line)?)));
         points.filter(|(_, value)| value.is_finite()).collect()
     }
 
@@ -58,18 +73,28 @@ impl Run {
         [
             ("training loss", self.points(|line| line.loss)),
             ("validation loss", self.points(|line| line.validation)),
-            ("learning rate", self.points(|line| line.rate.filter(|_| line.loss.is_some()))),
-            ("steps per second", self.points(|line| line.seconds.map(|seconds| 1.0 / seconds.max(1e-9)))),
+            (
+                "learning rate",
+                self.points(|line| line.rate.filter(|_| line.loss.is_some())),
+            ),
+            (
+                "steps per second",
+                self.points(|line| line.seconds.map(|seconds| 1.0 / seconds.max(1e-9))),
+            ),
         ]
     }
 
     /// Returns the row of the table.
     fn row(&self) -> String {
         let last = |pick: fn(&Line) -> Option<f64>| self.lines.iter().rev().find_map(pick);
-        let validations = self.lines.iter().filter_map(|line| Some((line.step, line.validation?)));
+        let validations = self
+            .lines
+            .iter()
+            .filter_map(|line| Some((line.step, line.validation?)));
         let best = validations.min_by(|a, b| a.1.total_cmp(&b.1));
         let paces: Vec<f64> = self.lines.iter().filter_map(|line| line.seconds).collect();
-        let number = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.5}"));
+        let number =
+            |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.5}"));
         format!(
             "{:24} {:>8} {:>12} {:>12} {:>8} {:>10}",
             self.name,
@@ -85,9 +110,12 @@ impl Run {
 /// Returns the table: steps, last loss, best validation with its step, duration of a step.
 #[must_use]
 pub fn table(runs: &[Run]) -> String {
-    let mut text =
-        format!("{:24} {:>8} {:>12} {:>12} {:>8} {:>10}", "run", "steps", "loss", "validation", "at step", "s/step");
-    runs.iter().for_each(|run| text = format!("{text}\n{}", run.row()));
+    let mut text = format!(
+        "{:24} {:>8} {:>12} {:>12} {:>8} {:>10}",
+        "run", "steps", "loss", "validation", "at step", "s/step"
+    );
+    runs.iter()
+        .for_each(|run| text = format!("{text}\n{}", run.row()));
     text
 }
 
@@ -105,20 +133,37 @@ pub fn draw(runs: &[Run]) -> Canvas {
         for tick in x.ticks() {
             let at = x.pixel(tick);
             canvas.line([[at, top], [at, bottom]], 1.0, GRID);
-            canvas.text(&label(tick), [at, bottom + 24.0], 16.0, Align::Centre, FAINT);
+            canvas.text(
+                &label(tick),
+                [at, bottom + 24.0],
+                16.0,
+                Align::Centre,
+                FAINT,
+            );
         }
         for tick in y.ticks() {
             let at = y.pixel(tick);
             canvas.line([[left, at], [right, at]], 1.0, GRID);
-            canvas.text(&label(tick), [left - 10.0, at + 5.0], 16.0, Align::Right, FAINT);
+            canvas.text(
+                &label(tick),
+                [left - 10.0, at + 5.0],
+                16.0,
+                Align::Right,
+                FAINT,
+            );
         }
         let title = all.first().map_or("", |charts| charts[index].0);
         canvas.text(title, [left, top - 16.0], 20.0, Align::Left, INK);
         for (run, charts) in all.iter().enumerate() {
             let colour = RUNS[run % RUNS.len()];
-            let pixels: Vec<[f32; 2]> =
-                charts[index].1.iter().map(|&(step, value)| [x.pixel(step), y.pixel(value)]).collect();
-            pixels.windows(2).for_each(|pair| canvas.line([pair[0], pair[1]], 2.0, colour));
+            let pixels: Vec<[f32; 2]> = charts[index]
+                .1
+                .iter()
+                .map(|&(step, value)| [x.pixel(step), y.pixel(value)])
+                .collect();
+            pixels
+                .windows(2)
+                .for_each(|pair| canvas.line([pair[0], pair[1]], 2.0, colour));
             if let [only] = pixels.as_slice() {
                 canvas.disc(*only, 4.0, colour);
             }

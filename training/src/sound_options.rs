@@ -27,7 +27,8 @@ use crate::value_parser;
 /// Options for sound.
 #[derive(Args)]
 pub struct SoundOptions {
-    /// Folder of audio, or recipe of an instrument, a codec or a generator with its held-out pitches and knobs.
+    /// Folder of audio, or recipe of an instrument, a codec or a generator with its held-out
+    /// pitches and knobs.
     #[arg(long, conflicts_with_all = ["dry", "wet"])]
     pub data: Option<PathBuf>,
     /// Signal that was played into the device, for a capture.
@@ -41,7 +42,9 @@ pub struct SoundOptions {
 impl SoundOptions {
     /// Reads the pair at a model's sample rate, without printing its findings.
     pub fn pair(&self, model: &Model) -> anyhow::Result<Option<Pair>> {
-        let Some((dry, wet)) = self.dry.as_deref().zip(self.wet.as_deref()) else { return Ok(None) };
+        let Some((dry, wet)) = self.dry.as_deref().zip(self.wet.as_deref()) else {
+            return Ok(None);
+        };
         Pair::read(dry, wet, model.header().sample_rate).map(Some)
     }
 
@@ -70,19 +73,22 @@ pub struct FineTuneOptions {
     /// Passes through the pair, for a capture.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     epochs: u64,
-    /// Highest learning rate [default: that of a new model for students, a quarter of it otherwise].
+    /// Highest learning rate [default: that of a new model for students, a quarter of it
+    /// otherwise].
     #[arg(long, value_parser = value_parser::positive)]
     learning_rate: Option<f64>,
     /// Crops or windows per step, or parallel streams of a recurrent capture.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4096))]
     batch: Option<u16>,
-    /// Length of a crop, seconds, 0.1 to 60 [default: 1, of codecs and generators that of their recipe].
+    /// Length of a crop, seconds, 0.1 to 60 [default: 1, of codecs and generators that of their
+    /// recipe].
     #[arg(long, value_parser = value_parser::crop_seconds)]
     clip_seconds: Option<f64>,
     /// Samples per window of a capture.
     #[arg(long, value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
     window: Option<u32>,
-    /// Folder of audio to measure an instrument on [default: the validation part of the recordings].
+    /// Folder of audio to measure an instrument on [default: the validation part of the
+    /// recordings].
     #[arg(long)]
     held_out: Option<PathBuf>,
     /// Seed of crops and windows.
@@ -102,7 +108,9 @@ impl FineTuneOptions {
     }
 
     fn work(&self, out: &Path) -> PathBuf {
-        self.work.clone().unwrap_or_else(|| out.with_extension("work"))
+        self.work
+            .clone()
+            .unwrap_or_else(|| out.with_extension("work"))
     }
 
     /// Sets length and pace; the learning rate is `share` of a new model's.
@@ -117,8 +125,8 @@ impl FineTuneOptions {
         (training.validate_every, training.checkpoint_every) = (every, every);
     }
 
-    /// Returns the training of a model whose result is written to `out`. `untrained` selects the learning rate of a new
-    /// model.
+    /// Returns the training of a model whose result is written to `out`. `untrained` selects the
+    /// learning rate of a new model.
     pub fn job<'a>(
         &self,
         model: &Model,
@@ -130,14 +138,21 @@ impl FineTuneOptions {
         let share = if untrained { 1.0 } else { 0.25 };
         match model.header().kind {
             Kind::Instrument => {
-                let data = sound.data.clone().context("an instrument is trained on recordings; use --data")?;
+                let data = sound
+                    .data
+                    .clone()
+                    .context("an instrument is trained on recordings; use --data")?;
                 let rate = feature_rate(model)?;
                 let mut training = TrainingConfig::default();
                 self.pace(&mut training, share);
                 let card = &model.header().card;
                 let work = self.work(out);
                 let recipe = match is_recipe(&data) {
-                    true => Config { work: work.clone(), out: out.to_owned(), ..Config::read(&data)? },
+                    true => Config {
+                        work: work.clone(),
+                        out: out.to_owned(),
+                        ..Config::read(&data)?
+                    },
                     false => Config::new(data, out.to_owned(), work),
                 };
                 let mut config = Config {
@@ -147,14 +162,22 @@ impl FineTuneOptions {
                     licence: card.licence.clone(),
                     held_out: self.held_out.clone().or(recipe.held_out.clone()),
                     seed: self.seed,
-                    network: NetworkConfig { sample_rate: rate.sample_rate, hop: rate.hop, ..NetworkConfig::default() },
+                    network: NetworkConfig {
+                        sample_rate: rate.sample_rate,
+                        hop: rate.hop,
+                        ..NetworkConfig::default()
+                    },
                     training,
                     performance: model.header().performance.unwrap_or_default(),
                     optimizer: OptimizerConfig::default(),
                     schedule: ScheduleConfig::default(),
                     ..recipe
                 };
-                self.trainer.apply_to_config(&mut config.training, &mut config.optimizer, &mut config.alerts)?;
+                self.trainer.apply_to_config(
+                    &mut config.training,
+                    &mut config.optimizer,
+                    &mut config.alerts,
+                )?;
                 Ok(FineTuneJob::Instrument(Box::new(config)))
             }
             Kind::Effect => {
@@ -168,8 +191,11 @@ impl FineTuneOptions {
                     let context = || format!("{}: cannot create the folder", folder.display());
                     std::fs::create_dir_all(folder).with_context(context)?;
                 }
-                let files =
-                    RunFiles { metrics: checkpoint.with_extension("metrics.jsonl"), checkpoint, tensorboard: None };
+                let files = RunFiles {
+                    metrics: checkpoint.with_extension("metrics.jsonl"),
+                    checkpoint,
+                    tensorboard: None,
+                };
                 let mut options = CaptureOptions::new(network, files);
                 options.seed = self.seed;
                 options.batch = self.batch.map_or(options.batch, usize::from);
@@ -181,31 +207,56 @@ impl FineTuneOptions {
                 Ok(FineTuneJob::Capture(Box::new(options), pair))
             }
             Kind::Codec => {
-                let data = sound.data.clone().context("a codec is trained on recordings; use --data")?;
+                let data = sound
+                    .data
+                    .clone()
+                    .context("a codec is trained on recordings; use --data")?;
                 let network = sizes(model)?;
                 let recipe = match is_recipe(&data) {
                     true => CodecConfig::read(&data)?,
                     false => CodecConfig::of_sizes(network.clone(), &data, out)?,
                 };
-                let mut config = CodecConfig { network, from: None, out: out.to_owned(), seed: self.seed, ..recipe };
+                let mut config = CodecConfig {
+                    network,
+                    from: None,
+                    out: out.to_owned(),
+                    seed: self.seed,
+                    ..recipe
+                };
                 config.name.clone_from(&model.header().card.name);
                 config.held_out = self.held_out.clone().or(config.held_out);
                 config.work = self.work(out);
                 self.pace(&mut config.training, share);
-                self.trainer.apply_to_config(&mut config.training, &mut config.optimizer, &mut config.alerts)?;
+                self.trainer.apply_to_config(
+                    &mut config.training,
+                    &mut config.optimizer,
+                    &mut config.alerts,
+                )?;
                 Ok(FineTuneJob::Codec(Box::new(config)))
             }
             Kind::Generator => {
-                let data = sound.data.clone().context("a generator is trained on recordings; use --data")?;
+                let data = sound
+                    .data
+                    .clone()
+                    .context("a generator is trained on recordings; use --data")?;
                 let recipe = match is_recipe(&data) {
                     true => PriorConfig::read(&data)?,
                     false => PriorConfig::of_recordings(&data, out)?,
                 };
-                let mut config = PriorConfig { from: None, out: out.to_owned(), seed: self.seed, ..recipe };
+                let mut config = PriorConfig {
+                    from: None,
+                    out: out.to_owned(),
+                    seed: self.seed,
+                    ..recipe
+                };
                 config.name.clone_from(&model.header().card.name);
                 config.work = self.work(out);
                 self.pace(&mut config.training, share);
-                self.trainer.apply_to_config(&mut config.training, &mut config.optimizer, &mut config.alerts)?;
+                self.trainer.apply_to_config(
+                    &mut config.training,
+                    &mut config.optimizer,
+                    &mut config.alerts,
+                )?;
                 Ok(FineTuneJob::Generator(Box::new(config)))
             }
         }

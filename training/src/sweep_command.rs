@@ -23,7 +23,8 @@ use crate::trials::{self, Base, RunOptions, Status, Trial, TrialResult, default_
 pub struct SweepArguments {
     /// TOML file of an instrument, a capture, a codec or a generator.
     config: PathBuf,
-    /// Field with its values, such as `training.learning_rate=1e-3,2e-3`, or, with `--random`, `training.batch=4..32`.
+    /// Field with its values, such as `training.learning_rate=1e-3,2e-3`, or, with `--random`,
+    /// `training.batch=4..32`.
     #[arg(long, required = true, value_parser = Variation::parse)]
     vary: Vec<Variation>,
     /// Tries so many random settings instead of all combinations.
@@ -35,7 +36,8 @@ pub struct SweepArguments {
     /// Lets trials that fall behind the median of the others go on.
     #[arg(long)]
     no_stopping: bool,
-    /// Kind of the recipe [default: as its fields tell; an instrument if they suit a codec as well].
+    /// Kind of the recipe [default: as its fields tell; an instrument if they suit a codec as
+    /// well].
     #[arg(long, value_parser = PossibleValuesParser::new(RecipeKind::NAMES))]
     kind: Option<String>,
     /// Folder of the trials [default: the TOML file with the ending .sweep].
@@ -49,14 +51,19 @@ pub struct SweepArguments {
 struct Setting {
     described: String,
     trials: Vec<usize>,
-    /// Mean of the best validation losses of its trials and their deviation; `None` if one has failed.
+    /// Mean of the best validation losses of its trials and their deviation; `None` if one has
+    /// failed.
     loss: Option<[f64; 2]>,
 }
 
 /// Trains all trials and prints a table.
 pub fn run(options: &SweepArguments) -> anyhow::Result<()> {
     let recipe: Table = read_toml(&options.config)?;
-    let kind = options.kind.as_deref().and_then(RecipeKind::named).unwrap_or_else(|| RecipeKind::of(&recipe));
+    let kind = options
+        .kind
+        .as_deref()
+        .and_then(RecipeKind::named)
+        .unwrap_or_else(|| RecipeKind::of(&recipe));
     let all = match options.random {
         Some(trials) => random(&options.vary, usize::from(trials), options.seed),
         None => grid(&options.vary)?,
@@ -65,41 +72,72 @@ pub fn run(options: &SweepArguments) -> anyhow::Result<()> {
         options.folds.count.is_none() || kind != RecipeKind::Capture,
         "--folds is for recordings; a capture is validated on the end of each of its pairs"
     );
-    let work = options.work.clone().unwrap_or_else(|| options.config.with_extension("sweep"));
+    let work = options
+        .work
+        .clone()
+        .unwrap_or_else(|| options.config.with_extension("sweep"));
     let work = std::path::absolute(work)?;
     let mut trials = Vec::new();
     let mut settings: Vec<Setting> = Vec::new();
     for own in all {
-        let described = own.iter().map(|(field, value)| format!("{field} {value}")).collect::<Vec<_>>().join(", ");
+        let described = own
+            .iter()
+            .map(|(field, value)| format!("{field} {value}"))
+            .collect::<Vec<_>>()
+            .join(", ");
         let first = trials.len();
         let folds: Vec<Settings> = match options.folds.count {
-            Some(count) => Fold::all(count).map(|fold| options.folds.settings(fold)).collect(),
+            Some(count) => Fold::all(count)
+                .map(|fold| options.folds.settings(fold))
+                .collect(),
             None => vec![Vec::new()],
         };
         for fold in folds {
             let folder = work.join(format!("trial{:03}", trials.len() + 1));
-            trials.push(Trial { folder, settings: [own.clone(), fold].concat(), kind, options: Vec::new() });
+            trials.push(Trial {
+                folder,
+                settings: [own.clone(), fold].concat(),
+                kind,
+                options: Vec::new(),
+            });
         }
-        settings.push(Setting { described, trials: (first..trials.len()).collect(), loss: None });
+        settings.push(Setting {
+            described,
+            trials: (first..trials.len()).collect(),
+            loss: None,
+        });
     }
     interrupt::install()?;
-    let base = Base { recipe: &recipe, folder: options.config.parent().unwrap_or(Path::new("")) };
+    let base = Base {
+        recipe: &recipe,
+        folder: options.config.parent().unwrap_or(Path::new("")),
+    };
     let run_options = RunOptions {
         jobs: options.folds.jobs.map_or_else(default_jobs, usize::from),
         // Losses of different folds cannot be compared.
         stops_behind: !options.no_stopping && options.folds.count.is_none(),
-        has_threads: recipe.get("training").and_then(|training| training.get("threads")).is_some()
-            || options.vary.iter().any(|variation| variation.field == "training.threads"),
+        has_threads: recipe
+            .get("training")
+            .and_then(|training| training.get("threads"))
+            .is_some()
+            || options
+                .vary
+                .iter()
+                .any(|variation| variation.field == "training.threads"),
     };
     let results = trials::run(&trials, &base, &run_options)?;
     if interrupt::requested() {
         eprintln!("the same command goes on");
     }
     let best = |index: &usize| {
-        let result = results[*index].as_ref().filter(|result| result.status != Status::Failed)?;
+        let result = results[*index]
+            .as_ref()
+            .filter(|result| result.status != Status::Failed)?;
         let model = trials[*index].model().exists();
         let losses = trials[*index].curve().into_iter().map(|(_, loss)| loss);
-        losses.min_by(f64::total_cmp).filter(|loss| result.reason.is_none() && model && loss.is_finite())
+        losses
+            .min_by(f64::total_cmp)
+            .filter(|loss| result.reason.is_none() && model && loss.is_finite())
     };
     for setting in &mut settings {
         let losses: Option<Vec<f64>> = setting.trials.iter().map(best).collect();
@@ -108,9 +146,19 @@ pub fn run(options: &SweepArguments) -> anyhow::Result<()> {
     settings.sort_by(|a, b| mean(a).total_cmp(&mean(b)));
     print!("{}", table(&trials, &results, &settings));
     write_json(&work, &trials, &results)?;
-    let ended = settings.first().is_some_and(|setting| setting.loss.is_some());
-    let failed = results.iter().flatten().filter(|result| result.status == Status::Failed).count();
-    ensure!(ended || failed == 0, "no trial has ended: {}", reasons(&results));
+    let ended = settings
+        .first()
+        .is_some_and(|setting| setting.loss.is_some());
+    let failed = results
+        .iter()
+        .flatten()
+        .filter(|result| result.status == Status::Failed)
+        .count();
+    ensure!(
+        ended || failed == 0,
+        "no trial has ended: {}",
+        reasons(&results)
+    );
     Ok(())
 }
 
@@ -120,31 +168,61 @@ fn mean(setting: &Setting) -> f64 {
 
 /// Returns the settings in a table, the best first.
 fn table(trials: &[Trial], results: &[Option<TrialResult>], settings: &[Setting]) -> String {
-    let mut text = format!("{:>10} {:>10} {:>8} {:9} settings\n", "validation", "deviation", "step", "");
+    let mut text = format!(
+        "{:>10} {:>10} {:>8} {:9} settings\n",
+        "validation", "deviation", "step", ""
+    );
     for setting in settings {
-        let own = || setting.trials.iter().filter_map(|&index| Some((index, results[index].as_ref()?)));
-        let Some((_, first)) = own().next() else { continue };
+        let own = || {
+            setting
+                .trials
+                .iter()
+                .filter_map(|&index| Some((index, results[index].as_ref()?)))
+        };
+        let Some((_, first)) = own().next() else {
+            continue;
+        };
         // Of several folds, the one that failed.
-        let result = own().map(|(_, result)| result).find(|result| result.status == Status::Failed).unwrap_or(first);
+        let result = own()
+            .map(|(_, result)| result)
+            .find(|result| result.status == Status::Failed)
+            .unwrap_or(first);
         let status = format!("{:?}", result.status).to_lowercase();
         let last = |curve: Curve| curve.last().map_or(0, |(step, _)| *step);
-        let step = own().map(|(index, _)| last(trials[index].curve())).max().unwrap_or(0);
+        let step = own()
+            .map(|(index, _)| last(trials[index].curve()))
+            .max()
+            .unwrap_or(0);
         let [loss, deviation] = match setting.loss {
-            Some([mean, deviation]) if setting.trials.len() > 1 => [mean, deviation].map(|value| format!("{value:.5}")),
+            Some([mean, deviation]) if setting.trials.len() > 1 => {
+                [mean, deviation].map(|value| format!("{value:.5}"))
+            }
             Some([mean, _]) => [format!("{mean:.5}"), String::new()],
             None => ["–".to_owned(), String::new()],
         };
-        let _ = write!(text, "{loss:>10} {deviation:>10} {step:>8} {status:9} {}", setting.described);
+        let _ = write!(
+            text,
+            "{loss:>10} {deviation:>10} {step:>8} {status:9} {}",
+            setting.described
+        );
         let _ = match &result.reason {
             Some(reason) => writeln!(text, ": {reason}"),
             None => writeln!(text),
         };
     }
     match settings.first() {
-        Some(Setting { trials: own, loss: Some(_), .. }) if own.len() == 1 => {
+        Some(Setting {
+            trials: own,
+            loss: Some(_),
+            ..
+        }) if own.len() == 1 => {
             let _ = writeln!(text, "best: {}", trials[own[0]].model().display());
         }
-        Some(Setting { described, loss: Some(_), .. }) => {
+        Some(Setting {
+            described,
+            loss: Some(_),
+            ..
+        }) => {
             let _ = writeln!(text, "best: {described}");
         }
         _ => {}
@@ -153,11 +231,19 @@ fn table(trials: &[Trial], results: &[Option<TrialResult>], settings: &[Setting]
 }
 
 /// Writes all results as JSON, into the folder of the trials.
-fn write_json(work: &Path, trials: &[Trial], results: &[Option<TrialResult>]) -> anyhow::Result<()> {
+fn write_json(
+    work: &Path,
+    trials: &[Trial],
+    results: &[Option<TrialResult>],
+) -> anyhow::Result<()> {
     let row = |(trial, result): (&Trial, &Option<TrialResult>)| {
         let result = result.as_ref()?;
         let best = trial.curve().into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
-        let settings: Table = trial.settings.iter().cloned().collect::<toml::map::Map<String, Value>>();
+        let settings: Table = trial
+            .settings
+            .iter()
+            .cloned()
+            .collect::<toml::map::Map<String, Value>>();
         Some(json!({
             "settings": settings,
             "status": result.status,
@@ -169,5 +255,6 @@ fn write_json(work: &Path, trials: &[Trial], results: &[Option<TrialResult>]) ->
     };
     let rows: Vec<_> = trials.iter().zip(results).filter_map(row).collect();
     let path = work.join("results.json");
-    files::write(&path, &serde_json::to_vec_pretty(&rows)?).with_context(|| path.display().to_string())
+    files::write(&path, &serde_json::to_vec_pretty(&rows)?)
+        .with_context(|| path.display().to_string())
 }

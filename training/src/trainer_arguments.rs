@@ -24,11 +24,13 @@ pub struct TrainerArguments {
     /// Computes each batch in this many parts, one after the other, to need less memory.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4096))]
     accumulate: Option<u16>,
-    /// Bound on the memory of the process, such as 8G: program, recordings in memory, and tensors of the CPU. Batches that
-    /// need more are computed in parts. On macOS the program does not count; on Windows tensors are not bounded.
+    /// Bound on the memory of the process, such as 8G: program, recordings in memory, and tensors
+    /// of the CPU. Batches that need more are computed in parts. On macOS the program does not
+    /// count; on Windows tensors are not bounded.
     #[arg(long, value_parser = ondes_training::training_config::parse_bytes)]
     memory: Option<u64>,
-    /// Computes the network's values again in the backward pass: half the memory for a third more time.
+    /// Computes the network's values again in the backward pass: half the memory for a third more
+    /// time.
     #[arg(long)]
     checkpoint_activations: bool,
     /// Keeps the checkpoints of so many best validations beside the last one.
@@ -55,21 +57,22 @@ pub struct TrainerArguments {
     /// Device: auto, cpu, cuda or cuda:N; auto selects CUDA if available.
     #[arg(long)]
     device: Option<String>,
-    /// Prints where the time of a step goes, libtorch's operators by time, loader and memory, and advice; with a file,
-    /// also writes a Chrome trace of five steps.
+    /// Prints where the time of a step goes, libtorch's operators by time, loader and memory, and
+    /// advice; with a file, also writes a Chrome trace of five steps.
     #[arg(long, value_name = "JSON", num_args = 0..=1, value_parser = trace_path)]
     profile: Option<Option<PathBuf>>,
-    /// Threshold of a warning, such as validation_rise=10%, gradient_norm=100, gradient_rise=10, memory=8G, data_wait=5% or
-    /// throughput_drop=20%.
+    /// Threshold of a warning, such as validation_rise=10%, gradient_norm=100, gradient_rise=10,
+    /// memory=8G, data_wait=5% or throughput_drop=20%.
     #[arg(long, value_name = "NAME=VALUE")]
     alert: Vec<String>,
-    /// Command that the shell runs at each warning, with ONDES_ALERT, ONDES_ALERT_TEXT, ONDES_ALERT_VALUE,
-    /// ONDES_ALERT_BOUND, ONDES_STEP and ONDES_METRICS in its environment. Without thresholds it has those of
-    /// validation_rise=10%, gradient_rise=10 and nine tenths of the memory.
+    /// Command that the shell runs at each warning, with ONDES_ALERT, ONDES_ALERT_TEXT,
+    /// ONDES_ALERT_VALUE, ONDES_ALERT_BOUND, ONDES_STEP and ONDES_METRICS in its environment.
+    /// Without thresholds it has those of validation_rise=10%, gradient_rise=10 and nine tenths of
+    /// the memory.
     #[arg(long, value_name = "COMMAND")]
     on_alert: Option<String>,
-    /// Serves the metrics in the OpenMetrics format at this address, such as 127.0.0.1:9464, or at a port of this
-    /// machine.
+    /// Serves the metrics in the OpenMetrics format at this address, such as 127.0.0.1:9464, or at
+    /// a port of this machine.
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     metrics: Option<SocketAddr>,
 }
@@ -77,15 +80,20 @@ pub struct TrainerArguments {
 /// Parses the path of a trace. The ending tells it from an argument that follows `--profile`.
 fn trace_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    let is_json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
-    is_json.then_some(path).ok_or_else(|| "a trace must end in .json; put --profile without a file last".into())
+    let is_json = path
+        .extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+    is_json
+        .then_some(path)
+        .ok_or_else(|| "a trace must end in .json; put --profile without a file last".into())
 }
 
 /// Processes that train together.
 #[derive(Args)]
 #[command(next_help_heading = "Trainer")]
 pub struct WorkersArgument {
-    /// Processes on this machine, which share each batch; for several machines use torchrun, srun or mpirun.
+    /// Processes on this machine, which share each batch; for several machines use torchrun, srun
+    /// or mpirun.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,
 }
@@ -126,12 +134,17 @@ impl TrainerArguments {
     }
 
     fn profile(&self) -> Option<ProfileOptions> {
-        self.profile.as_ref().map(|trace| ProfileOptions { trace: trace.clone(), operators: true })
+        self.profile.as_ref().map(|trace| ProfileOptions {
+            trace: trace.clone(),
+            operators: true,
+        })
     }
 
     fn apply_alerts(&self, alerts: &mut AlertsConfig, bound: Option<u64>) -> anyhow::Result<()> {
         self.alert.iter().try_for_each(|text| alerts.set(text))?;
-        self.on_alert.iter().for_each(|command| alerts.set_command(command, bound));
+        self.on_alert
+            .iter()
+            .for_each(|command| alerts.set_command(command, bound));
         Ok(())
     }
 
@@ -180,7 +193,10 @@ impl TrainerArguments {
         if self.tensorboard {
             options.files.tensorboard = Some(options.files.metrics.with_file_name("tensorboard"));
         }
-        options.threads = self.threads.filter(|threads| *threads > 0).unwrap_or(options.threads);
+        options.threads = self
+            .threads
+            .filter(|threads| *threads > 0)
+            .unwrap_or(options.threads);
         if let Some(device) = &self.device {
             options.device.clone_from(device);
         }

@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
-use crate::trainer::{AlertsConfig, Clip, Length, Precision, ProfileOptions, RunFiles, TrainerOptions};
+use crate::trainer::{
+    AlertsConfig, Clip, Length, Precision, ProfileOptions, RunFiles, TrainerOptions,
+};
 
 /// Largest recipe, bytes; far above any real one.
 pub(crate) const MAX_BYTES: u64 = 1 << 20;
@@ -27,8 +29,12 @@ pub struct TrainingConfig {
     /// Crops per step; `"auto"` finds the largest number that fits into memory.
     #[serde(deserialize_with = "batch_rows")]
     pub batch: usize,
-    /// Bound on the memory of the process, such as "8G"; by default most of what is free for tensors of the CPU.
-    #[serde(deserialize_with = "memory_bytes", skip_serializing_if = "Option::is_none")]
+    /// Bound on the memory of the process, such as "8G"; by default most of what is free for
+    /// tensors of the CPU.
+    #[serde(
+        deserialize_with = "memory_bytes",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub memory: Option<u64>,
     /// Computes the network's values again in the backward pass, to need less memory.
     pub checkpoint_activations: bool,
@@ -42,13 +48,15 @@ pub struct TrainingConfig {
     pub warmup_steps: u64,
     /// Weight decay of matrices.
     pub weight_decay: f64,
-    /// Largest Euclidean norm of the gradient over all weights; longer gradients are clipped. 0 for no limit.
+    /// Largest Euclidean norm of the gradient over all weights; longer gradients are clipped. 0 for
+    /// no limit.
     pub gradient_norm: f64,
     /// Largest magnitude of an element of the gradient. 0 for no limit.
     pub gradient_value: f64,
     /// Parts that a batch is computed in, one after the other, to need less memory.
     pub accumulate: usize,
-    /// Decay rate of the mean of the weights that is validated and kept, such as 0.999; 0 for the weights themselves.
+    /// Decay rate of the mean of the weights that is validated and kept, such as 0.999; 0 for the
+    /// weights themselves.
     pub ema: f64,
     /// Precision of the forward pass: `f32`, `bf16` or `f16`.
     pub precision: Precision,
@@ -111,8 +119,9 @@ impl Default for TrainingConfig {
     }
 }
 
-/// Returns the configuration of a run from a trained model, whose key is `model.0`, with other settings as in `recipe`. The result
-/// has the name of its file, beside which analysed audio and checkpoints are.
+/// Returns the configuration of a run from a trained model, whose key is `model.0`, with other
+/// settings as in `recipe`. The result has the name of its file, beside which analysed audio and
+/// checkpoints are.
 ///
 /// # Errors
 /// Returns an error if a path is not UTF-8.
@@ -124,8 +133,16 @@ pub(crate) fn without_recipe<T: DeserializeOwned>(
 ) -> anyhow::Result<T> {
     let mut table: toml::Table = recipe.parse()?;
     let name = Path::new(out.file_stem().unwrap_or_default());
-    for (key, path) in [model, ("data", data), ("out", out), ("work", &out.with_extension("work")), ("name", name)] {
-        let text = path.to_str().with_context(|| format!("{}: its name is not UTF-8", path.display()))?;
+    for (key, path) in [
+        model,
+        ("data", data),
+        ("out", out),
+        ("work", &out.with_extension("work")),
+        ("name", name),
+    ] {
+        let text = path
+            .to_str()
+            .with_context(|| format!("{}: its name is not UTF-8", path.display()))?;
         table.insert(key.to_owned(), text.into());
     }
     Ok(table.try_into()?)
@@ -139,11 +156,21 @@ impl TrainingConfig {
             self.batch == AUTO_BATCH || (1..=4096).contains(&self.batch),
             "training.batch must be 1 to 4096, or \"auto\""
         );
-        ensure!((0.1..=60.0).contains(&self.clip_seconds), "training.clip_seconds must be 0.1 to 60");
-        ensure!((0..=1024).contains(&self.threads), "training.threads must be 0 to 1024");
-        ensure!((0.0..=0.9).contains(&self.validation_share), "training.validation_share must be 0 to 0.9");
         ensure!(
-            self.minutes.is_none_or(|minutes| minutes > 0.0 && minutes.is_finite()),
+            (0.1..=60.0).contains(&self.clip_seconds),
+            "training.clip_seconds must be 0.1 to 60"
+        );
+        ensure!(
+            (0..=1024).contains(&self.threads),
+            "training.threads must be 0 to 1024"
+        );
+        ensure!(
+            (0.0..=0.9).contains(&self.validation_share),
+            "training.validation_share must be 0 to 0.9"
+        );
+        ensure!(
+            self.minutes
+                .is_none_or(|minutes| minutes > 0.0 && minutes.is_finite()),
             "training.minutes must be above 0"
         );
         Ok(())
@@ -163,11 +190,16 @@ impl TrainingConfig {
             metrics: work.join("metrics.jsonl"),
             tensorboard: self.tensorboard.then(|| work.join("tensorboard")),
         };
-        let length = self.minutes.map_or(Length::Steps(self.steps), Length::Minutes);
+        let length = self
+            .minutes
+            .map_or(Length::Steps(self.steps), Length::Minutes);
         TrainerOptions {
             warmup_steps: self.warmup_steps,
             weight_decay: self.weight_decay,
-            clip: Clip { norm: self.gradient_norm, value: self.gradient_value },
+            clip: Clip {
+                norm: self.gradient_norm,
+                value: self.gradient_value,
+            },
             accumulate: self.accumulate,
             auto_batch: self.batch == AUTO_BATCH,
             memory: self.memory,
@@ -228,7 +260,8 @@ enum Bytes {
 
 /// Reads a size in bytes such as "8G".
 pub(crate) fn bytes<'de, D: serde::Deserializer<'de>>(source: D) -> Result<u64, D::Error> {
-    let expected = || serde::de::Error::custom("a size must be a number of bytes, or a text such as \"8G\"");
+    let expected =
+        || serde::de::Error::custom("a size must be a number of bytes, or a text such as \"8G\"");
     match Bytes::deserialize(source).map_err(|_| expected())? {
         Bytes::Number(bytes) => Ok(bytes),
         Bytes::Text(text) => parse_bytes(&text).map_err(serde::de::Error::custom),
@@ -253,10 +286,16 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         "g" | "G" => Some(1e9),
         _ => None,
     };
-    let number = digits.trim().parse::<f64>().ok().filter(|number| *number > 0.0 && number.is_finite());
+    let number = digits
+        .trim()
+        .parse::<f64>()
+        .ok()
+        .filter(|number| *number > 0.0 && number.is_finite());
     match (number, factor) {
         (Some(number), Some(factor)) => Ok((number * factor) as u64),
-        _ => Err(format!("memory {text:?} must be a size such as \"8G\" or \"500M\"")),
+        _ => Err(format!(
+            "memory {text:?} must be a size such as \"8G\" or \"500M\""
+        )),
     }
 }
 
@@ -266,9 +305,12 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 /// Returns an error with the line if the file is missing, is not TOML, or has an unknown key.
 pub fn read_toml<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     let name = path.display();
-    let text = files::read_to_string(path, MAX_BYTES).with_context(|| format!("{name}: cannot be read"))?;
+    let text = files::read_to_string(path, MAX_BYTES)
+        .with_context(|| format!("{name}: cannot be read"))?;
     toml::from_str(&text).map_err(|error| {
-        let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+        let line = error
+            .span()
+            .map_or(1, |span| text[..span.start].lines().count().max(1));
         anyhow::anyhow!("{name}: line {line}: {}", shortened(error.message()))
     })
 }

@@ -29,12 +29,22 @@ fn with_noise_ports(model: &Model) -> Model {
     for method in &mut header.methods {
         let shapes = method.infer().expect("a method of a model fits");
         let mut ports = Vec::new();
-        for (node, shape) in method.nodes.iter().zip(&shapes.values[method.inputs.len()..]) {
+        for (node, shape) in method
+            .nodes
+            .iter()
+            .zip(&shapes.values[method.inputs.len()..])
+        {
             if matches!(node.op, Op::Noise { .. }) {
-                ports.push(Port { name: node.name.clone(), channels: shape.channels, ratio: shape.ratio });
+                ports.push(Port {
+                    name: node.name.clone(),
+                    channels: shape.channels,
+                    ratio: shape.ratio,
+                });
             }
         }
-        method.nodes.retain(|node| !matches!(node.op, Op::Noise { .. }));
+        method
+            .nodes
+            .retain(|node| !matches!(node.op, Op::Noise { .. }));
         method.inputs.extend(ports);
     }
     Model::new(header, model.weights().clone()).expect("it still fits")
@@ -46,18 +56,22 @@ fn frames(tensor: &Tensor) -> Vec<f32> {
     Vec::<f32>::try_from(&flat).expect("a flat tensor")
 }
 
-/// Runs a method with the native executor in steps of several blocks; inputs are `[frame][channel]`.
+/// Runs a method with the native executor in steps of several blocks; inputs are
+/// `[frame][channel]`.
 fn native(model: &Model, method: &str, inputs: &[Vec<f32>], steps: &[usize]) -> Vec<f32> {
     let layout = model.method(method).expect("a method").clone();
     let most = steps.iter().copied().max().unwrap_or(1);
-    let mut executor = Executor::new(model, method, Kernels::detect(), 1, most).expect("a runnable method");
+    let mut executor =
+        Executor::new(model, method, Kernels::detect(), 1, most).expect("a runnable method");
     let mut output = Vec::new();
     let mut position = 0;
     for &blocks in steps {
         executor.begin(&[0], blocks);
         for (index, (values, port)) in inputs.iter().zip(&layout.inputs).enumerate() {
             let block = layout.block / port.ratio * port.channels;
-            executor.input(index).copy_from_slice(&values[position * block..][..blocks * block]);
+            executor
+                .input(index)
+                .copy_from_slice(&values[position * block..][..blocks * block]);
         }
         executor.run();
         output.extend_from_slice(executor.output(0));
@@ -79,7 +93,11 @@ fn reference(
     const SEED: i64 = 4;
     let _alone = lock(&NOISE);
     tch::manual_seed(SEED);
-    let theirs = frames(&libtorch.method_ts(method, &[input]).expect("libtorch runs it"));
+    let theirs = frames(
+        &libtorch
+            .method_ts(method, &[input])
+            .expect("libtorch runs it"),
+    );
     (theirs, drawn(model, noisy, method, blocks, SEED))
 }
 
@@ -90,12 +108,16 @@ fn drawn(model: &Model, noisy: &Model, method: &str, blocks: usize, seed: i64) -
     tch::manual_seed(seed);
     let options = (Kind::Float, Device::Cpu);
     let draw = |port: &Port| {
-        let node = nodes.iter().find(|node| node.name == port.name).expect("a noise node");
+        let node = nodes
+            .iter()
+            .find(|node| node.name == port.name)
+            .expect("a noise node");
         let count = (blocks * layout.block / port.ratio) as i64;
         match node.op {
-            Op::Noise { distribution: Distribution::Normal, .. } => {
-                frames(&Tensor::randn([1, port.channels as i64, count], options))
-            }
+            Op::Noise {
+                distribution: Distribution::Normal,
+                ..
+            } => frames(&Tensor::randn([1, port.channels as i64, count], options)),
             // Drawn frame by frame.
             _ => {
                 let values = Tensor::rand([1, count, port.channels as i64], options) * 2.0 - 1.0;
@@ -112,7 +134,13 @@ fn difference(ours: &[f32], theirs: &[f32]) -> f32 {
     let peak = peak(theirs);
     assert!(peak > 1e-3, "the reference is silent");
     let errors = ours.iter().zip(theirs).map(|(a, b)| (a - b).abs());
-    errors.fold(0.0, |most, error| if error.is_nan() { f32::INFINITY } else { error.max(most) }) / peak
+    errors.fold(0.0, |most, error| {
+        if error.is_nan() {
+            f32::INFINITY
+        } else {
+            error.max(most)
+        }
+    }) / peak
 }
 
 /// Compares all methods of a streaming export with libtorch, in one step and in random steps.
@@ -121,19 +149,25 @@ fn check(label: &str, recipe: &Recipe, blocks: usize) {
     let imported = import(&path, Some("Test")).expect("an export is understood");
     let model = &imported.model;
     assert!(imported.notes.is_empty(), "{:?}", imported.notes);
-    let lates = ["encode", "decode"].map(|method| model.method(method).expect("a method").latency_samples());
+    let lates = ["encode", "decode"]
+        .map(|method| model.method(method).expect("a method").latency_samples());
     assert_eq!(lates, late, "{label}: the delay of centred filters");
     let found = &imported.configuration;
     assert_eq!(
         (found.bands, &found.ratios, found.capacity),
         (recipe.bands, &without_ones(&recipe.ratios), recipe.capacity)
     );
-    assert_eq!((found.causal, found.streaming), (recipe.causal, recipe.streaming), "{label}");
+    assert_eq!(
+        (found.causal, found.streaming),
+        (recipe.causal, recipe.streaming),
+        "{label}"
+    );
     compare(label, &path, model, blocks, 0);
 }
 
-/// Compares all methods of an imported streaming export with libtorch, in one step and in random steps. The first `skipped`
-/// blocks count only in the latter: an export's filters may hold what it was tried with.
+/// Compares all methods of an imported streaming export with libtorch, in one step and in random
+/// steps. The first `skipped` blocks count only in the latter: an export's filters may hold what it
+/// was tried with.
 fn compare(label: &str, path: &Path, model: &Model, blocks: usize, skipped: usize) {
     let noisy = with_noise_ports(model);
     let _no_gradients = tch::no_grad_guard();
@@ -142,12 +176,23 @@ fn compare(label: &str, path: &Path, model: &Model, blocks: usize, skipped: usiz
         // A module in its initial state.
         let libtorch = CModule::load(path).expect("libtorch reads it");
         let layout = model.method(method).expect("a method");
-        let Port { channels, ratio, .. } = layout.inputs[0];
+        let Port {
+            channels, ratio, ..
+        } = layout.inputs[0];
         let count = blocks * layout.block / ratio;
         // Codes of all sizes, and beyond both ends.
-        let reach = if ratio == 1 { 1.0 } else { largest_code(model).unwrap_or(1.0) };
-        let input: Vec<f32> = (0..count * channels).map(|_| reach * random.random_range(-1.0..1.0)).collect();
-        let tensor = Tensor::from_slice(&input).view([1, count as i64, channels as i64]).transpose(1, 2).contiguous();
+        let reach = if ratio == 1 {
+            1.0
+        } else {
+            largest_code(model).unwrap_or(1.0)
+        };
+        let input: Vec<f32> = (0..count * channels)
+            .map(|_| reach * random.random_range(-1.0..1.0))
+            .collect();
+        let tensor = Tensor::from_slice(&input)
+            .view([1, count as i64, channels as i64])
+            .transpose(1, 2)
+            .contiguous();
         // In one step, so that noise is drawn in one call.
         let (theirs, noise) = reference(&libtorch, (model, &noisy), (method, blocks), &tensor);
         let inputs: Vec<Vec<f32>> = [input].into_iter().chain(noise).collect();
@@ -157,14 +202,24 @@ fn compare(label: &str, path: &Path, model: &Model, blocks: usize, skipped: usiz
         println!("{label}, {method}: {error:e}");
         assert!(error <= 1e-4, "{label}, {method}: {error:e}");
         let splits = random_splits(5, blocks, 3);
-        assert_eq!(native(&noisy, method, &inputs, &splits), ours, "{label}, {method} in steps {splits:?}");
+        assert_eq!(
+            native(&noisy, method, &inputs, &splits),
+            ours,
+            "{label}, {method} in steps {splits:?}"
+        );
     }
 }
 
 /// Returns the number of codes of a discrete model.
 fn largest_code(model: &Model) -> Option<f32> {
     let nodes = &model.method("decode").expect("a method").nodes;
-    nodes.iter().find_map(|node| if let Op::CodeSum { codes, .. } = node.op { Some(codes as f32) } else { None })
+    nodes.iter().find_map(|node| {
+        if let Op::CodeSum { codes, .. } = node.op {
+            Some(codes as f32)
+        } else {
+            None
+        }
+    })
 }
 
 fn without_ones(ratios: &[usize]) -> Vec<usize> {
@@ -180,43 +235,114 @@ fn rave_v2_equals_libtorch() {
 fn streaming_exports_equal_libtorch() {
     let v2 = Recipe::v2().small();
     for (label, recipe) in [
-        ("v2, causal", Recipe { causal: true, ..v2.clone() }),
-        ("v2, with noise", Recipe { noise: true, ..v2.clone() }),
-        ("v2, 8 bands and other ratios", Recipe { bands: 8, ratios: vec![2, 4, 2, 2], ..v2.clone() }),
-        ("v3", Recipe { generation: Generation::V3, ..v2.clone() }),
-        ("v3, causal, with noise", Recipe { generation: Generation::V3, noise: true, causal: true, ..v2 }),
+        (
+            "v2, causal",
+            Recipe {
+                causal: true,
+                ..v2.clone()
+            },
+        ),
+        (
+            "v2, with noise",
+            Recipe {
+                noise: true,
+                ..v2.clone()
+            },
+        ),
+        (
+            "v2, 8 bands and other ratios",
+            Recipe {
+                bands: 8,
+                ratios: vec![2, 4, 2, 2],
+                ..v2.clone()
+            },
+        ),
+        (
+            "v3",
+            Recipe {
+                generation: Generation::V3,
+                ..v2.clone()
+            },
+        ),
+        (
+            "v3, causal, with noise",
+            Recipe {
+                generation: Generation::V3,
+                noise: true,
+                causal: true,
+                ..v2
+            },
+        ),
         ("v1", Recipe::v1().small()),
-        ("v1, without noise", Recipe { noise: false, ..Recipe::v1().small() }),
+        (
+            "v1, without noise",
+            Recipe {
+                noise: false,
+                ..Recipe::v1().small()
+            },
+        ),
         ("BRAVE", Recipe::brave().small()),
     ] {
         check(label, &recipe, 12);
     }
 }
 
-/// Offline exports see all of their input at once. The import is late by its stated latency and equal away from both
-/// ends.
+/// Offline exports see all of their input at once. The import is late by its stated latency and
+/// equal away from both ends.
 #[test]
 fn offline_exports_equal_libtorch_after_their_latency() {
     for (label, recipe, blocks, margin) in [
-        ("v2", Recipe { streaming: false, ratios: vec![4, 2, 2, 2], ..Recipe::v2().small() }, 90, 40),
-        ("v1", Recipe { streaming: false, noise: false, ratios: vec![2, 2, 2, 2], ..Recipe::v1().small() }, 90, 40),
+        (
+            "v2",
+            Recipe {
+                streaming: false,
+                ratios: vec![4, 2, 2, 2],
+                ..Recipe::v2().small()
+            },
+            90,
+            40,
+        ),
+        (
+            "v1",
+            Recipe {
+                streaming: false,
+                noise: false,
+                ratios: vec![2, 2, 2, 2],
+                ..Recipe::v1().small()
+            },
+            90,
+            40,
+        ),
     ] {
         let (_folder, path, late) = exported(&recipe);
-        let model = import(&path, Some("Test")).expect("an export is understood").model;
+        let model = import(&path, Some("Test"))
+            .expect("an export is understood")
+            .model;
         let noisy = with_noise_ports(&model);
         let _no_gradients = tch::no_grad_guard();
         let libtorch = CModule::load(&path).expect("libtorch reads it");
         let mut random = seeded_rng(3);
         let ratio = recipe.ratio();
-        for (method, channels, per_frame, late) in [("encode", 1, 1, late[0]), ("decode", recipe.seen, ratio, late[1])]
-        {
-            assert_eq!(model.method(method).expect("a method").latency_samples(), late, "{label}, {method}");
+        for (method, channels, per_frame, late) in [
+            ("encode", 1, 1, late[0]),
+            ("decode", recipe.seen, ratio, late[1]),
+        ] {
+            assert_eq!(
+                model.method(method).expect("a method").latency_samples(),
+                late,
+                "{label}, {method}"
+            );
             let layout = noisy.method(method).expect("a method");
             let count = blocks * layout.block / per_frame;
-            let input: Vec<f32> = (0..count * channels).map(|_| random.random_range(-1.0..1.0)).collect();
-            let tensor =
-                Tensor::from_slice(&input).view([1, count as i64, channels as i64]).transpose(1, 2).contiguous();
-            let (theirs, mut noise) = reference(&libtorch, (&model, &noisy), (method, blocks), &tensor);
+            let input: Vec<f32> = (0..count * channels)
+                .map(|_| random.random_range(-1.0..1.0))
+                .collect();
+            let tensor = Tensor::from_slice(&input)
+                .view([1, count as i64, channels as i64])
+                .transpose(1, 2)
+                .contiguous();
+            let (theirs, mut noise) =
+                reference(&libtorch, (&model, &noisy), (method, blocks), &tensor);
             let out = &layout.outputs[0];
             let shift = late / out.ratio * out.channels;
             if method == "encode" {
@@ -238,8 +364,10 @@ fn offline_exports_equal_libtorch_after_their_latency() {
 #[test]
 #[ignore = "needs exports of the published packages: cargo xtask test --exporters"]
 fn exports_of_the_package_equal_libtorch() {
-    let folder = PathBuf::from(std::env::var_os("ONDES_EXPORTS").expect("cargo xtask sets it")).join("rave");
-    let index = std::fs::read_to_string(folder.join("index.json")).expect("an index of the exports");
+    let folder =
+        PathBuf::from(std::env::var_os("ONDES_EXPORTS").expect("cargo xtask sets it")).join("rave");
+    let index =
+        std::fs::read_to_string(folder.join("index.json")).expect("an index of the exports");
     let names: Vec<String> = serde_json::from_str(&index).expect("a list of names");
     let mut refused = Vec::new();
     for name in &names {
@@ -249,10 +377,16 @@ fn exports_of_the_package_equal_libtorch() {
                 println!("{name}: {}", imported.summary());
                 compare(name, &path, &imported.model, 52, 40);
             }
-            // Compared by `offline_exports_equal_libtorch_after_their_latency`, for exports of the same form.
+            // Compared by `offline_exports_equal_libtorch_after_their_latency`, for exports of the
+            // same form.
             Ok(imported) => println!("{name}: {}", imported.summary()),
             Err(error) => {
-                assert!(error.to_string().contains("libtorch can play the file as a program"), "{error}");
+                assert!(
+                    error
+                        .to_string()
+                        .contains("libtorch can play the file as a program"),
+                    "{error}"
+                );
                 refused.push(name.trim_end_matches("_streaming.ts"));
             }
         }

@@ -61,7 +61,8 @@ pub enum WindowCommand {
     Browse(FilePurpose),
     /// Try again what failed.
     Retry,
-    /// Ask whether the program of [`WindowView::untrusted`](crate::view::WindowView::untrusted) may run.
+    /// Ask whether the program of [`WindowView::untrusted`](crate::view::WindowView::untrusted) may
+    /// run.
     AskProgram,
     /// Let that program run, now and whenever it is named, or never without another question.
     AnswerProgram(bool),
@@ -94,7 +95,8 @@ pub enum WindowCommand {
     NextPreset,
     /// Load the previous preset in the list.
     PreviousPreset,
-    /// Save the sound as a user preset of this name, which is not empty; replaces one of the same name.
+    /// Save the sound as a user preset of this name, which is not empty; replaces one of the same
+    /// name.
     SavePreset(String),
     /// Delete a user preset; the user has confirmed it.
     DeletePreset(PresetId),

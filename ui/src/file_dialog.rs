@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 const AT_ONCE: Duration = Duration::from_millis(200);
 
 /// Message if there is no dialog.
-pub const UNAVAILABLE: &str = "No file dialog is available: install a desktop portal or zenity, or type a path.";
+pub const UNAVAILABLE: &str =
+    "No file dialog is available: install a desktop portal or zenity, or type a path.";
 
 /// Request for a dialog.
 #[derive(Clone, Debug, Default)]
@@ -73,7 +74,10 @@ impl FileDialog {
             drop(sender.send(ask()));
             wake();
         });
-        Self { since: Instant::now(), answer }
+        Self {
+            since: Instant::now(),
+            answer,
+        }
     }
 
     /// Returns the answer; to be polled until it is no longer [`DialogAnswer::Pending`].
@@ -81,7 +85,9 @@ impl FileDialog {
         match self.answer.try_recv() {
             Ok(Some(path)) => DialogAnswer::Chosen(path),
             Err(TryRecvError::Empty) => DialogAnswer::Pending,
-            Ok(None) | Err(TryRecvError::Disconnected) if self.since.elapsed() < AT_ONCE => DialogAnswer::Unavailable,
+            Ok(None) | Err(TryRecvError::Disconnected) if self.since.elapsed() < AT_ONCE => {
+                DialogAnswer::Unavailable
+            }
             Ok(None) | Err(TryRecvError::Disconnected) => DialogAnswer::Cancelled,
         }
     }
@@ -94,7 +100,8 @@ pub fn is_available() -> bool {
     if cfg!(not(target_os = "linux")) {
         return cfg!(target_os = "windows");
     }
-    let bus = std::env::var_os("XDG_RUNTIME_DIR").is_some_and(|folder| Path::new(&folder).join("bus").exists());
+    let bus = std::env::var_os("XDG_RUNTIME_DIR")
+        .is_some_and(|folder| Path::new(&folder).join("bus").exists());
     let paths = std::env::var_os("PATH").unwrap_or_default();
     bus || std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_some()
         || std::env::split_paths(&paths).any(|folder| folder.join("zenity").is_file())
@@ -134,20 +141,30 @@ mod tests {
     fn the_answer_is_polled() {
         let (decide, decided) = channel();
         let (sender, woken) = channel();
-        let dialog = FileDialog::of(move || decided.recv().ok(), move || sender.send(()).unwrap());
+        let dialog = FileDialog::of(
+            move || decided.recv().ok(),
+            move || sender.send(()).unwrap(),
+        );
         assert_eq!(dialog.poll(), DialogAnswer::Pending);
         decide.send("/models/bell.ondes".into()).unwrap();
         woken.recv().unwrap();
-        assert_eq!(dialog.poll(), DialogAnswer::Chosen("/models/bell.ondes".into()));
+        assert_eq!(
+            dialog.poll(),
+            DialogAnswer::Chosen("/models/bell.ondes".into())
+        );
 
         let later = || {
             std::thread::sleep(2 * AT_ONCE);
             None
         };
-        assert_eq!(settle(&FileDialog::of(later, || ())), DialogAnswer::Cancelled);
+        assert_eq!(
+            settle(&FileDialog::of(later, || ())),
+            DialogAnswer::Cancelled
+        );
     }
 
-    /// Tests the arguments and the answer of `zenity`, in a child process where it is the only dialog.
+    /// Tests the arguments and the answer of `zenity`, in a child process where it is the only
+    /// dialog.
     #[cfg(target_os = "linux")]
     #[test]
     fn the_system_dialog_is_opened() {
@@ -155,24 +172,39 @@ mod tests {
 
         let folder = tempfile::tempdir().unwrap();
         let zenity = folder.path().join("zenity");
-        let script = format!("#!/bin/sh\necho \"$@\" > {0}/asked\necho /models/bell.ondes\n", folder.path().display());
+        let script = format!(
+            "#!/bin/sh\necho \"$@\" > {0}/asked\necho /models/bell.ondes\n",
+            folder.path().display()
+        );
         std::fs::write(&zenity, script).unwrap();
         std::fs::set_permissions(&zenity, std::fs::Permissions::from_mode(0o755)).unwrap();
         let child = |path: &std::ffi::OsStr, expected: &str| {
             let output = Command::new(std::env::current_exe().unwrap())
-                .args(["file_dialog::tests::dialog_in_child_process", "--exact", "--ignored"])
+                .args([
+                    "file_dialog::tests::dialog_in_child_process",
+                    "--exact",
+                    "--ignored",
+                ])
                 .env("PATH", path)
                 .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere")
                 .env_remove("XDG_RUNTIME_DIR")
                 .env("ONDES_TEST_ANSWER", expected)
                 .output()
                 .unwrap();
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+            assert!(
+                output.status.success(),
+                "{}",
+                String::from_utf8_lossy(&output.stdout)
+            );
         };
-        let paths = std::env::join_paths([folder.path(), Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
+        let paths = std::env::join_paths([folder.path(), Path::new("/usr/bin"), Path::new("/bin")])
+            .unwrap();
         child(&paths, "Chosen(\"/models/bell.ondes\")");
         let asked = std::fs::read_to_string(folder.path().join("asked")).unwrap();
-        assert!(asked.contains("--file-selection") && asked.contains("*.ondes"), "{asked}");
+        assert!(
+            asked.contains("--file-selection") && asked.contains("*.ondes"),
+            "{asked}"
+        );
         child(std::ffi::OsStr::new("/nowhere"), "Unavailable");
     }
 
@@ -180,9 +212,16 @@ mod tests {
     #[ignore = "run in a child process by the_system_dialog_is_opened"]
     fn dialog_in_child_process() {
         let file_types = vec![("Models", vec!["ondes"])];
-        let request = DialogRequest { title: "Open a model", file_types, ..DialogRequest::default() };
+        let request = DialogRequest {
+            title: "Open a model",
+            file_types,
+            ..DialogRequest::default()
+        };
         let answer = settle(&FileDialog::open(request, || ()));
-        assert_eq!(format!("{answer:?}"), std::env::var("ONDES_TEST_ANSWER").unwrap());
+        assert_eq!(
+            format!("{answer:?}"),
+            std::env::var("ONDES_TEST_ANSWER").unwrap()
+        );
         assert!(is_available());
     }
 }

@@ -6,17 +6,23 @@ use std::time::Duration;
 use ondes_engine::model::{Card, Kind};
 
 /// Note names of an octave.
-const KEYS: [&str; 12] = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"];
+const KEYS: [&str; 12] = [
+    "C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B",
+];
 /// Pitch of MIDI key 69.
 const TUNING_HZ: f32 = 440.0;
 
 /// Formats a MIDI key as a note; 60 is `C4`.
 pub(crate) fn note(key: i32) -> String {
-    format!("{}{}", KEYS[key.rem_euclid(12) as usize], key.div_euclid(12) - 1)
+    format!(
+        "{}{}",
+        KEYS[key.rem_euclid(12) as usize],
+        key.div_euclid(12) - 1
+    )
 }
 
-/// Returns the nearest MIDI key of a pitch and the deviation from it in cents, -50 … 50. `None` if the pitch is not
-/// audible.
+/// Returns the nearest MIDI key of a pitch and the deviation from it in cents, -50 … 50. `None` if
+/// the pitch is not audible.
 pub(crate) fn note_of(pitch_hz: f32) -> Option<(i32, f32)> {
     if !(1.0..=100_000.0).contains(&pitch_hz) {
         return None;
@@ -25,7 +31,8 @@ pub(crate) fn note_of(pitch_hz: f32) -> Option<(i32, f32)> {
     Some((key.round() as i32, 100.0 * (key - key.round())))
 }
 
-/// Returns the path that was typed into a field, absolute or below `~`; `None` if the text is not a path.
+/// Returns the path that was typed into a field, absolute or below `~`; `None` if the text is not a
+/// path.
 pub(crate) fn parse_path(text: &str) -> Option<PathBuf> {
     let text = text.trim().trim_matches(['"', '\'']);
     if let Some(below) = text.strip_prefix("~/") {
@@ -37,7 +44,11 @@ pub(crate) fn parse_path(text: &str) -> Option<PathBuf> {
 
 /// Formats a level in five characters, so that it stays in place.
 pub(crate) fn decibels(db: f32) -> String {
-    if db.is_nan() || db < -99.9 { "   -∞".into() } else { format!("{:5.1}", db.min(99.9)) }
+    if db.is_nan() || db < -99.9 {
+        "   -∞".into()
+    } else {
+        format!("{:5.1}", db.min(99.9))
+    }
 }
 
 /// Formats a duration in µs, ms or s.
@@ -60,8 +71,8 @@ pub(crate) fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns what a sound is, in a sentence: the first one of the card's description, or else the captured device, or the
-/// author. Empty if the card says nothing.
+/// Returns what a sound is, in a sentence: the first one of the card's description, or else the
+/// captured device, or the author. Empty if the card says nothing.
 pub(crate) fn subtitle(card: &Card) -> String {
     let description = card.description.trim();
     if let Some((first, _)) = description.split_once(". ") {
@@ -71,7 +82,12 @@ pub(crate) fn subtitle(card: &Card) -> String {
         return description.trim_end_matches('.').to_owned();
     }
     let gear = card.gear.clone().unwrap_or_default();
-    let gear = [gear.make, gear.model, gear.tone.replace('_', " "), gear.kind.replace('_', " ")];
+    let gear = [
+        gear.make,
+        gear.model,
+        gear.tone.replace('_', " "),
+        gear.kind.replace('_', " "),
+    ];
     let gear: Vec<String> = gear.into_iter().filter(|part| !part.is_empty()).collect();
     match (gear.is_empty(), card.author.as_str()) {
         (false, _) => gear.join(" "),
@@ -86,8 +102,15 @@ pub fn quality_line(card: &Card) -> String {
     let Some(measure) = card.quality.first() else {
         return String::new();
     };
-    let unit = if measure.unit.is_empty() { String::new() } else { format!(" {}", measure.unit) };
-    let baseline = measure.baseline.map(|baseline| format!(" (baseline {})", short(baseline))).unwrap_or_default();
+    let unit = if measure.unit.is_empty() {
+        String::new()
+    } else {
+        format!(" {}", measure.unit)
+    };
+    let baseline = measure
+        .baseline
+        .map(|baseline| format!(" (baseline {})", short(baseline)))
+        .unwrap_or_default();
     format!("{} {}{unit}{baseline}", measure.name, short(measure.value))
 }
 
@@ -100,14 +123,17 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Returns whether `word` occurs in `text`, ignoring case. Does not allocate, as it runs for all models in each frame.
+/// Returns whether `word` occurs in `text`, ignoring case. Does not allocate, as it runs for all
+/// models in each frame.
 pub(crate) fn finds(text: &str, word: &str) -> bool {
     if word.is_empty() {
         return true;
     }
     text.char_indices().any(|(start, _)| {
         let mut letters = text[start..].chars().flat_map(char::to_lowercase);
-        word.chars().flat_map(char::to_lowercase).all(|letter| letters.next() == Some(letter))
+        word.chars()
+            .flat_map(char::to_lowercase)
+            .all(|letter| letters.next() == Some(letter))
     })
 }
 
@@ -151,7 +177,12 @@ mod tests {
         assert_eq!(subtitle(&card), "By M. Rey");
         let gear = ["Marshall", "JCM 800", "amp", "hi_gain"].map(str::to_owned);
         let [make, model, kind, tone] = gear;
-        card.gear = Some(ondes_engine::model::card::Gear { make, model, kind, tone });
+        card.gear = Some(ondes_engine::model::card::Gear {
+            make,
+            model,
+            kind,
+            tone,
+        });
         assert_eq!(subtitle(&card), "Marshall JCM 800 hi gain amp");
         card.description = "A bowed string. Trained on a physical model.".into();
         assert_eq!(subtitle(&card), "A bowed string");
@@ -163,7 +194,12 @@ mod tests {
     fn quality_is_shown_with_its_baseline() {
         let mut card = Card::default();
         assert_eq!(quality_line(&card), "");
-        card.quality.push(Measure { name: "error".into(), unit: "dB".into(), value: 1.234, baseline: Some(12.34) });
+        card.quality.push(Measure {
+            name: "error".into(),
+            unit: "dB".into(),
+            value: 1.234,
+            baseline: Some(12.34),
+        });
         assert_eq!(quality_line(&card), "error 1.23 dB (baseline 12.3)");
     }
 

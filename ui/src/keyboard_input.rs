@@ -1,8 +1,8 @@
 //! Notes held on the window's keyboard, by the pointer and by computer keys.
 //!
-//! Every key that goes down comes up: when it is released, when the window loses the keyboard focus or the pointer,
-//! when the instance can no longer be played, and when the window closes. A key held twice sounds once, until its last
-//! release.
+//! Every key that goes down comes up: when it is released, when the window loses the keyboard focus
+//! or the pointer, when the instance can no longer be played, and when the window closes. A key
+//! held twice sounds once, until its last release.
 
 use egui::{Event, Key, Ui};
 
@@ -49,7 +49,14 @@ pub(crate) struct KeyboardInput {
 
 impl Default for KeyboardInput {
     fn default() -> Self {
-        Self { keys: false, first_key: 60, velocity_tenths: 8, pointer: None, pointer_lost: false, typed: Vec::new() }
+        Self {
+            keys: false,
+            first_key: 60,
+            velocity_tenths: 8,
+            pointer: None,
+            pointer_lost: false,
+            typed: Vec::new(),
+        }
     }
 }
 
@@ -76,7 +83,9 @@ impl KeyboardInput {
 
     /// Returns the held MIDI keys; a key may occur twice.
     pub fn held(&self) -> impl Iterator<Item = u8> {
-        self.pointer.into_iter().chain(self.typed.iter().map(|(_, key)| *key))
+        self.pointer
+            .into_iter()
+            .chain(self.typed.iter().map(|(_, key)| *key))
     }
 
     /// Handles computer keys and removes them from the input, before any widget sees them.
@@ -84,14 +93,18 @@ impl KeyboardInput {
         let view = frame.view;
         let on = self.keys;
         let (lost, changed) = ui.input(|input| {
-            let lost = input.events.iter().any(|event| matches!(event, Event::WindowFocused(false)));
+            let lost = input
+                .events
+                .iter()
+                .any(|event| matches!(event, Event::WindowFocused(false)));
             (lost || !input.focused, input.modifiers.any())
         });
         let commands = &mut frame.commands;
         if lost || !view.can_play {
             self.release_all(commands);
         }
-        // Keys with a modifier are commands, and some systems report another key when it is released.
+        // Keys with a modifier are commands, and some systems report another key when it is
+        // released.
         if lost || changed || !view.can_play || !on {
             self.release_typed(commands);
             return;
@@ -99,7 +112,16 @@ impl KeyboardInput {
         let typing = ui.ctx().text_edit_focused();
         ui.input_mut(|input| {
             input.events.retain(|event| {
-                let Event::Key { key, physical_key, pressed, repeat, modifiers } = event else { return true };
+                let Event::Key {
+                    key,
+                    physical_key,
+                    pressed,
+                    repeat,
+                    modifiers,
+                } = event
+                else {
+                    return true;
+                };
                 let key = physical_key.unwrap_or(*key);
                 let handled = match pressed {
                     true => !typing && modifiers.is_none() && self.key_down(key, *repeat, commands),
@@ -133,7 +155,9 @@ impl KeyboardInput {
 
     /// Handles a released key. Returns false if it was not held.
     fn key_up(&mut self, key: Key, commands: &mut Vec<WindowCommand>) -> bool {
-        let Some(index) = self.typed.iter().position(|(one, _)| *one == key) else { return false };
+        let Some(index) = self.typed.iter().position(|(one, _)| *one == key) else {
+            return false;
+        };
         let (_, played) = self.typed.swap_remove(index);
         self.note_off(played, commands);
         true
@@ -144,7 +168,8 @@ impl KeyboardInput {
         self.move_pointer(key.filter(|_| !self.pointer_lost), commands);
     }
 
-    /// Handles a pointer that left the window with its button down, so that its release may go unnoticed.
+    /// Handles a pointer that left the window with its button down, so that its release may go
+    /// unnoticed.
     pub fn pointer_lost(&mut self, commands: &mut Vec<WindowCommand>) {
         self.pointer_lost = true;
         self.move_pointer(None, commands);

@@ -6,8 +6,8 @@ use std::f32::consts::TAU;
 
 use egui::accesskit::Action;
 use egui::{
-    Align2, CursorIcon, Id, Key, Painter, Pos2, Rect, Response, Sense, Stroke, StrokeKind, TextEdit, Ui, UiBuilder,
-    Vec2, WidgetInfo, pos2, vec2,
+    Align2, CursorIcon, Id, Key, Painter, Pos2, Rect, Response, Sense, Stroke, StrokeKind,
+    TextEdit, Ui, UiBuilder, Vec2, WidgetInfo, pos2, vec2,
 };
 
 use crate::drop_down;
@@ -31,7 +31,8 @@ const DIAL: f32 = 46.0;
 /// Width of a bar's value, points.
 const BAR_TEXT: f32 = 46.0;
 
-/// Draws a knob and handles input. `bound` is false for a macro that is not bound; `menu` adds entries to the menu.
+/// Draws a knob and handles input. `bound` is false for a macro that is not bound; `menu` adds
+/// entries to the menu.
 pub(crate) fn show(
     ui: &mut Ui,
     frame: &mut Frame<'_>,
@@ -55,19 +56,51 @@ fn show_in(
     let palette = Palette::of(ui);
     let painter = ui.painter();
     // Dials are narrower than their cells, so a long label may use the gap beside them.
-    let name = theme::fit(painter, &knob.name, theme::small(), size.x + GAP - 1.0, palette.dim);
-    painter.galley(pos2(cell.center().x - name.size().x / 2.0, cell.top()), name, palette.dim);
+    let name = theme::fit(
+        painter,
+        &knob.name,
+        theme::small(),
+        size.x + GAP - 1.0,
+        palette.dim,
+    );
+    painter.galley(
+        pos2(cell.center().x - name.size().x / 2.0, cell.top()),
+        name,
+        palette.dim,
+    );
 
     if !knob.choices.is_empty() {
         let middle = 17.0 + if size.y < CELL.y { 13.0 } else { DIAL / 2.0 };
-        let field = Rect::from_center_size(pos2(cell.center().x, cell.top() + middle), vec2(size.x, 26.0));
+        let field = Rect::from_center_size(
+            pos2(cell.center().x, cell.top() + middle),
+            vec2(size.x, 26.0),
+        );
         return drop_down::show(ui, frame, knob, bound, field, menu);
     }
-    let dial = Rect::from_center_size(pos2(cell.center().x, cell.top() + 17.0 + DIAL / 2.0), Vec2::splat(DIAL));
-    let response = ui.interact(dial.expand(3.0), Id::unique(("knob", knob.id)), Sense::click_and_drag());
+    let dial = Rect::from_center_size(
+        pos2(cell.center().x, cell.top() + 17.0 + DIAL / 2.0),
+        Vec2::splat(DIAL),
+    );
+    let response = ui.interact(
+        dial.expand(3.0),
+        Id::unique(("knob", knob.id)),
+        Sense::click_and_drag(),
+    );
     let text = handle_input(ui, frame, knob, &response, menu);
-    paint_dial(ui.painter(), dial, knob_position(knob), bound, response.hovered() || response.dragged(), &palette);
-    midi_mark(ui.painter(), dial.right_top() + vec2(-2.0, 4.0), knob.midi, &palette);
+    paint_dial(
+        ui.painter(),
+        dial,
+        knob_position(knob),
+        bound,
+        response.hovered() || response.dragged(),
+        &palette,
+    );
+    midi_mark(
+        ui.painter(),
+        dial.right_top() + vec2(-2.0, 4.0),
+        knob.midi,
+        &palette,
+    );
     theme::focus_ring(ui, &response, response.rect);
 
     let field = Rect::from_min_max(pos2(cell.left(), cell.bottom() - 19.0), cell.max);
@@ -75,8 +108,16 @@ fn show_in(
         let ink = if bound { palette.text } else { palette.dim };
         let shown = if bound { text.as_str() } else { "–" };
         let entry = ui.interact(field, Id::unique(("knob value", knob.id)), Sense::CLICK);
-        ui.painter().text(field.center(), Align2::CENTER_CENTER, shown, theme::figures(), ink);
-        let entry = entry.on_hover_cursor(CursorIcon::Text).on_hover_text("Double-click to type a value");
+        ui.painter().text(
+            field.center(),
+            Align2::CENTER_CENTER,
+            shown,
+            theme::figures(),
+            ink,
+        );
+        let entry = entry
+            .on_hover_cursor(CursorIcon::Text)
+            .on_hover_text("Double-click to type a value");
         if entry.double_clicked() {
             frame.gestures.begin_text_entry(knob.id, text);
         }
@@ -93,28 +134,62 @@ pub(crate) fn bar(ui: &mut Ui, frame: &mut Frame<'_>, knob: &Knob, rect: Rect) {
     }
     let palette = Palette::of(ui);
     let painter = ui.painter();
-    let edge = if response.hovered() || response.dragged() { palette.dim } else { palette.line };
+    let edge = if response.hovered() || response.dragged() {
+        palette.dim
+    } else {
+        palette.line
+    };
     painter.rect_filled(rect, RADIUS, palette.ground);
-    let (track, text_area) = rect.shrink2(vec2(4.0, 3.0)).split_left_right_at_x(rect.right() - BAR_TEXT);
+    let (track, text_area) = rect
+        .shrink2(vec2(4.0, 3.0))
+        .split_left_right_at_x(rect.right() - BAR_TEXT);
     // Filled from the default position, so that changed values stand out.
-    let x = |place: f32| track.left() + if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) * track.width() };
+    let x = |place: f32| {
+        track.left()
+            + if place.is_nan() {
+                0.0
+            } else {
+                place.clamp(0.0, 1.0) * track.width()
+            }
+    };
     let (rest, here) = (x(knob.default), x(knob_position(knob)));
-    painter.hline(track.x_range(), track.center().y, Stroke::new(3.0, palette.line));
-    painter.hline(rest.min(here)..=rest.max(here), track.center().y, Stroke::new(3.0, palette.accent));
+    painter.hline(
+        track.x_range(),
+        track.center().y,
+        Stroke::new(3.0, palette.line),
+    );
+    painter.hline(
+        rest.min(here)..=rest.max(here),
+        track.center().y,
+        Stroke::new(3.0, palette.accent),
+    );
     painter.vline(here, track.y_range(), Stroke::new(2.5, palette.text));
     painter.rect_stroke(rect, RADIUS, Stroke::new(1.0, edge), StrokeKind::Inside);
-    painter.text(text_area.right_center(), Align2::RIGHT_CENTER, &text, theme::figures(), palette.text);
-    midi_mark(painter, rect.right_top() + vec2(-5.0, 5.0), knob.midi, &palette);
+    painter.text(
+        text_area.right_center(),
+        Align2::RIGHT_CENTER,
+        &text,
+        theme::figures(),
+        palette.text,
+    );
+    midi_mark(
+        painter,
+        rect.right_top() + vec2(-5.0, 5.0),
+        knob.midi,
+        &palette,
+    );
     theme::focus_ring(ui, &response, rect);
     show_tooltip(response, knob);
 }
 
 /// Draws knobs in rows, dials first and drop-downs in rows of their own, which are lower.
 pub(crate) fn rows(ui: &mut Ui, frame: &mut Frame<'_>, knobs: &[Knob]) {
-    let (drop_downs, dials): (Vec<&Knob>, Vec<&Knob>) = knobs.iter().partition(|knob| !knob.choices.is_empty());
-    for (knobs, height, least, most) in
-        [(dials, CELL.y, LEAST_WIDTH, CELL.x), (drop_downs, DROP_DOWN_HEIGHT, CELL.x, 1.4 * CELL.x)]
-    {
+    let (drop_downs, dials): (Vec<&Knob>, Vec<&Knob>) =
+        knobs.iter().partition(|knob| !knob.choices.is_empty());
+    for (knobs, height, least, most) in [
+        (dials, CELL.y, LEAST_WIDTH, CELL.x),
+        (drop_downs, DROP_DOWN_HEIGHT, CELL.x, 1.4 * CELL.x),
+    ] {
         if knobs.is_empty() {
             continue;
         }
@@ -126,7 +201,8 @@ pub(crate) fn rows(ui: &mut Ui, frame: &mut Frame<'_>, knobs: &[Knob]) {
                 let between = (room / columns as f32 - size.x).max(0.0);
                 ui.spacing_mut().item_spacing.x = between;
                 ui.add_space(between / 2.0);
-                row.iter().for_each(|knob| show_in(ui, frame, knob, true, size, |_, _| ()));
+                row.iter()
+                    .for_each(|knob| show_in(ui, frame, knob, true, size, |_, _| ()));
             });
         }
     }
@@ -139,7 +215,11 @@ fn per_row(width: f32, count: usize, least: f32) -> usize {
 }
 
 /// Draws items in a grid of equally long rows.
-pub(crate) fn grid<T>(ui: &mut Ui, items: impl ExactSizeIterator<Item = T>, mut draw: impl FnMut(&mut Ui, T)) {
+pub(crate) fn grid<T>(
+    ui: &mut Ui,
+    items: impl ExactSizeIterator<Item = T>,
+    mut draw: impl FnMut(&mut Ui, T),
+) {
     let room = ui.available_width().min(ROOM);
     let columns = per_row(room, items.len(), CELL.x);
     // Items are spread over the whole width.
@@ -168,7 +248,9 @@ fn handle_input(
     let value = knob_position(knob);
     let text = frame.model.format_value(knob.id, value);
     describe(ui, response, knob, value, &text);
-    frame.gestures.handle_input(ui, &mut frame.commands, knob, response);
+    frame
+        .gestures
+        .handle_input(ui, &mut frame.commands, knob, response);
     if response.double_clicked() {
         set_knob(knob, knob.default, &mut frame.commands);
     } else if response.has_focus() && ui.input(|input| input.key_pressed(Key::Enter)) {
@@ -195,14 +277,35 @@ fn describe(ui: &Ui, response: &Response, knob: &Knob, value: f32, text: &str) {
     });
 }
 
-/// Draws the field for a value that is being typed. Returns false if none is. Invalid text stays, marked, until it is
-/// corrected.
-fn edit_value(ui: &mut Ui, frame: &mut Frame<'_>, knob: &Knob, field: Rect, dial: &Response) -> bool {
+/// Draws the field for a value that is being typed. Returns false if none is. Invalid text stays,
+/// marked, until it is corrected.
+fn edit_value(
+    ui: &mut Ui,
+    frame: &mut Frame<'_>,
+    knob: &Knob,
+    field: Rect,
+    dial: &Response,
+) -> bool {
     let palette = Palette::of(ui);
-    let Frame { model, gestures, commands, .. } = frame;
-    let Some(entry) = gestures.text_entry.as_mut().filter(|entry| entry.knob == knob.id) else { return false };
+    let Frame {
+        model,
+        gestures,
+        commands,
+        ..
+    } = frame;
+    let Some(entry) = gestures
+        .text_entry
+        .as_mut()
+        .filter(|entry| entry.knob == knob.id)
+    else {
+        return false;
+    };
     let id = Id::unique(("knob entry", knob.id));
-    let ink = if entry.invalid { palette.error } else { palette.text };
+    let ink = if entry.invalid {
+        palette.error
+    } else {
+        palette.text
+    };
     let mut child = ui.new_child(UiBuilder::new().max_rect(field));
     let edit = TextEdit::singleline(&mut entry.text)
         .id(id)
@@ -212,7 +315,10 @@ fn edit_value(ui: &mut Ui, frame: &mut Frame<'_>, knob: &Knob, field: Rect, dial
         .margin(vec2(3.0, 2.0))
         .desired_width(field.width());
     let output = edit.show(&mut child);
-    let response = output.response.response.accessible_name(format!("{} value", knob.name));
+    let response = output
+        .response
+        .response
+        .accessible_name(format!("{} value", knob.name));
     if entry.fresh {
         entry.fresh = false;
         response.request_focus();
@@ -224,14 +330,29 @@ fn edit_value(ui: &mut Ui, frame: &mut Frame<'_>, knob: &Knob, field: Rect, dial
     }
     if entry.invalid {
         let stroke = Stroke::new(1.5, palette.error);
-        ui.painter().rect_stroke(response.rect, theme::RADIUS, stroke, egui::StrokeKind::Outside);
+        ui.painter().rect_stroke(
+            response.rect,
+            theme::RADIUS,
+            stroke,
+            egui::StrokeKind::Outside,
+        );
     }
     if !response.lost_focus() {
         return true;
     }
-    let (entered, left) = ui.input(|input| (input.key_pressed(Key::Enter), input.key_pressed(Key::Escape)));
-    let value =
-        if left { None } else { model.parse_value(knob.id, entry.text.trim()).filter(|value| value.is_finite()) };
+    let (entered, left) = ui.input(|input| {
+        (
+            input.key_pressed(Key::Enter),
+            input.key_pressed(Key::Escape),
+        )
+    });
+    let value = if left {
+        None
+    } else {
+        model
+            .parse_value(knob.id, entry.text.trim())
+            .filter(|value| value.is_finite())
+    };
     match value {
         Some(value) => set_knob(knob, value, commands),
         None if entered => {
@@ -248,7 +369,14 @@ fn edit_value(ui: &mut Ui, frame: &mut Frame<'_>, knob: &Knob, field: Rect, dial
     true
 }
 
-fn paint_dial(painter: &Painter, rect: Rect, value: f32, bound: bool, highlighted: bool, palette: &Palette) {
+fn paint_dial(
+    painter: &Painter,
+    rect: Rect,
+    value: f32,
+    bound: bool,
+    highlighted: bool,
+    palette: &Palette,
+) {
     let center = rect.center();
     let radius = rect.width() / 2.0;
     let at = |part: f32, radius: f32| -> Pos2 {
@@ -257,14 +385,23 @@ fn paint_dial(painter: &Painter, rect: Rect, value: f32, bound: bool, highlighte
     };
     let arc = |from: f32, to: f32| -> Vec<Pos2> {
         let count = (48.0 * (to - from)).ceil().max(1.0) as usize;
-        (0..=count).map(|n| at(from + (to - from) * n as f32 / count as f32, radius - 1.5)).collect()
+        (0..=count)
+            .map(|n| at(from + (to - from) * n as f32 / count as f32, radius - 1.5))
+            .collect()
     };
     painter.line(arc(0.0, 1.0), Stroke::new(3.0, palette.line));
     if bound && value > 0.0 {
         painter.line(arc(0.0, value), Stroke::new(3.0, palette.accent));
     }
-    let body = if highlighted { palette.hovered } else { palette.raised };
+    let body = if highlighted {
+        palette.hovered
+    } else {
+        palette.raised
+    };
     painter.circle(center, radius - 6.0, body, Stroke::new(1.0, palette.line));
     let hand = if bound { palette.text } else { palette.dim };
-    painter.line_segment([at(value, radius - 16.0), at(value, radius - 8.5)], Stroke::new(2.0, hand));
+    painter.line_segment(
+        [at(value, radius - 16.0), at(value, radius - 8.5)],
+        Stroke::new(2.0, hand),
+    );
 }

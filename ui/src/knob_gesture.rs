@@ -1,6 +1,7 @@
 //! Gestures on knobs: dragging, scrolling, keys, typing.
 //!
-//! Every change is made within a gesture with a beginning and an end, so that a host records one curve and undoes one step.
+//! Every change is made within a gesture with a beginning and an end, so that a host records one
+//! curve and undoes one step.
 
 use egui::accesskit::{Action, ActionData};
 use egui::{EventFilter, Key, Response, Ui};
@@ -57,13 +58,25 @@ impl KnobGestures {
         }
     }
 
-    /// To be called after the knobs are drawn: ends the gesture if its knob has gone or its wheel rests.
+    /// To be called after the knobs are drawn: ends the gesture if its knob has gone or its wheel
+    /// rests.
     pub fn end_frame(&mut self, ui: &Ui, commands: &mut Vec<WindowCommand>) {
         let now = ui.input(|input| input.time);
-        let rested = |gesture: &mut Gesture| gesture.wheel_s.is_some_and(|since| now - since >= WHEEL_REST_S);
-        if let Some(gesture) = self.gesture.take_if(|gesture| !gesture.drawn || rested(gesture)) {
+        let rested = |gesture: &mut Gesture| {
+            gesture
+                .wheel_s
+                .is_some_and(|since| now - since >= WHEEL_REST_S)
+        };
+        if let Some(gesture) = self
+            .gesture
+            .take_if(|gesture| !gesture.drawn || rested(gesture))
+        {
             commands.push(WindowCommand::EndGesture(gesture.knob));
-        } else if self.gesture.as_ref().is_some_and(|gesture| gesture.wheel_s.is_some()) {
+        } else if self
+            .gesture
+            .as_ref()
+            .is_some_and(|gesture| gesture.wheel_s.is_some())
+        {
             ui.ctx().request_repaint_after_secs(WHEEL_REST_S as f32);
         }
     }
@@ -71,16 +84,30 @@ impl KnobGestures {
     /// Ends the gesture in progress; returns the command for it.
     pub fn release(&mut self) -> Option<WindowCommand> {
         self.text_entry = None;
-        self.gesture.take().map(|gesture| WindowCommand::EndGesture(gesture.knob))
+        self.gesture
+            .take()
+            .map(|gesture| WindowCommand::EndGesture(gesture.knob))
     }
 
     /// Returns the gesture on this knob; begins one if necessary.
-    fn grasp(&mut self, knob: &Knob, wheel_s: Option<f64>, commands: &mut Vec<WindowCommand>) -> &mut Gesture {
-        let other = self.gesture.take_if(|held| held.knob != knob.id || held.wheel_s.is_some() != wheel_s.is_some());
+    fn grasp(
+        &mut self,
+        knob: &Knob,
+        wheel_s: Option<f64>,
+        commands: &mut Vec<WindowCommand>,
+    ) -> &mut Gesture {
+        let other = self
+            .gesture
+            .take_if(|held| held.knob != knob.id || held.wheel_s.is_some() != wheel_s.is_some());
         commands.extend(other.map(|held| WindowCommand::EndGesture(held.knob)));
         let gesture = self.gesture.get_or_insert_with(|| {
             commands.push(WindowCommand::BeginGesture(knob.id));
-            Gesture { knob: knob.id, value: knob_position(knob), wheel_s, drawn: true }
+            Gesture {
+                knob: knob.id,
+                value: knob_position(knob),
+                wheel_s,
+                drawn: true,
+            }
         });
         gesture.wheel_s = wheel_s;
         gesture.drawn = true;
@@ -89,31 +116,56 @@ impl KnobGestures {
 
     /// Begins typing a value for the knob; `text` is its present value.
     pub fn begin_text_entry(&mut self, knob: ParameterId, text: String) {
-        self.text_entry = Some(TextEntry { knob, text, invalid: false, fresh: true });
+        self.text_entry = Some(TextEntry {
+            knob,
+            text,
+            invalid: false,
+            fresh: true,
+        });
     }
 
     /// Handles pointer, wheel, keys and accessibility actions on a knob.
-    pub fn handle_input(&mut self, ui: &Ui, commands: &mut Vec<WindowCommand>, knob: &Knob, response: &Response) {
-        let fine = if ui.input(|input| input.modifiers.shift) { FINE } else { 1.0 };
+    pub fn handle_input(
+        &mut self,
+        ui: &Ui,
+        commands: &mut Vec<WindowCommand>,
+        knob: &Knob,
+        response: &Response,
+    ) {
+        let fine = if ui.input(|input| input.modifiers.shift) {
+            FINE
+        } else {
+            1.0
+        };
         self.handle_drag(commands, knob, response, fine);
         self.handle_wheel(ui, commands, knob, response, fine);
         handle_keys(ui, commands, knob, response, fine);
     }
 
-    fn handle_drag(&mut self, commands: &mut Vec<WindowCommand>, knob: &Knob, response: &Response, fine: f32) {
+    fn handle_drag(
+        &mut self,
+        commands: &mut Vec<WindowCommand>,
+        knob: &Knob,
+        response: &Response,
+        fine: f32,
+    ) {
         if response.drag_started_by(egui::PointerButton::Primary) {
             self.grasp(knob, None, commands);
         }
         if response.dragged_by(egui::PointerButton::Primary) {
             let distance = response.drag_delta().x - response.drag_delta().y;
             let gesture = self.grasp(knob, None, commands);
-            // Clamped, so that a pointer that has gone beyond an end acts at once when it turns back.
+            // Clamped, so that a pointer that has gone beyond an end acts at once when it turns
+            // back.
             gesture.value = (gesture.value + fine * distance / TRAVEL).clamp(0.0, 1.0);
             let value = snap(knob, gesture.value);
             if distance != 0.0 && value != knob.value {
                 commands.push(WindowCommand::Set(knob.id, value));
             }
-        } else if let Some(gesture) = self.gesture.take_if(|held| held.knob == knob.id && held.wheel_s.is_none()) {
+        } else if let Some(gesture) = self
+            .gesture
+            .take_if(|held| held.knob == knob.id && held.wheel_s.is_none())
+        {
             commands.push(WindowCommand::EndGesture(gesture.knob));
         }
         if let Some(gesture) = self.gesture.as_mut().filter(|held| held.knob == knob.id) {
@@ -148,10 +200,20 @@ impl KnobGestures {
 }
 
 /// Handles keys and accessibility actions, each in a gesture of its own.
-fn handle_keys(ui: &Ui, commands: &mut Vec<WindowCommand>, knob: &Knob, response: &Response, fine: f32) {
+fn handle_keys(
+    ui: &Ui,
+    commands: &mut Vec<WindowCommand>,
+    knob: &Knob,
+    response: &Response,
+    fine: f32,
+) {
     let focused = response.has_focus();
     if focused {
-        let arrows = EventFilter { horizontal_arrows: true, vertical_arrows: true, ..EventFilter::default() };
+        let arrows = EventFilter {
+            horizontal_arrows: true,
+            vertical_arrows: true,
+            ..EventFilter::default()
+        };
         ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, arrows));
     }
     let step = key_step(knob, fine);
@@ -160,8 +222,10 @@ fn handle_keys(ui: &Ui, commands: &mut Vec<WindowCommand>, knob: &Knob, response
     ui.input(|input| {
         if focused {
             let count = |key| input.num_presses(key) as f32;
-            change +=
-                step * (count(Key::ArrowUp) + count(Key::ArrowRight) - count(Key::ArrowDown) - count(Key::ArrowLeft));
+            change += step
+                * (count(Key::ArrowUp) + count(Key::ArrowRight)
+                    - count(Key::ArrowDown)
+                    - count(Key::ArrowLeft));
             change += LARGE_STEP.max(step) * (count(Key::PageUp) - count(Key::PageDown));
             if input.key_pressed(Key::Home) {
                 target = Some(0.0);
@@ -188,7 +252,11 @@ fn handle_keys(ui: &Ui, commands: &mut Vec<WindowCommand>, knob: &Knob, response
 
 /// Returns the position to draw, 0 … 1, whatever the knob's value is.
 pub(crate) fn knob_position(knob: &Knob) -> f32 {
-    if knob.value.is_nan() { 0.0 } else { knob.value.clamp(0.0, 1.0) }
+    if knob.value.is_nan() {
+        0.0
+    } else {
+        knob.value.clamp(0.0, 1.0)
+    }
 }
 
 /// Returns the nearest position that the knob can have.
@@ -203,7 +271,11 @@ pub(crate) fn snap(knob: &Knob, value: f32) -> f32 {
 
 /// Returns the step of an arrow key; `fine` scales it for a continuous knob.
 pub(crate) fn key_step(knob: &Knob, fine: f32) -> f32 {
-    if knob.steps < 2 { fine * SMALL_STEP } else { 1.0 / (knob.steps - 1) as f32 }
+    if knob.steps < 2 {
+        fine * SMALL_STEP
+    } else {
+        1.0 / (knob.steps - 1) as f32
+    }
 }
 
 /// Sets the knob in a gesture of its own.

@@ -12,7 +12,11 @@ use crate::view::Knob;
 /// Marks a knob that a MIDI controller turns, or that is learning one.
 pub(crate) fn midi_mark(painter: &Painter, at: Pos2, midi: Option<MidiBinding>, palette: &Palette) {
     if let Some(MidiBinding::Learning | MidiBinding::Controller(_)) = midi {
-        let ink = if midi == Some(MidiBinding::Learning) { palette.error } else { palette.accent };
+        let ink = if midi == Some(MidiBinding::Learning) {
+            palette.error
+        } else {
+            palette.accent
+        };
         painter.circle_filled(at, 3.0, ink);
     }
 }
@@ -24,8 +28,14 @@ pub(crate) fn show_tooltip(response: Response, knob: &Knob) {
         Some(MidiBinding::Learning) => Some("Move a MIDI controller".to_owned()),
         Some(MidiBinding::Controller(number)) => Some(format!("MIDI controller {number}")),
     };
-    let what = if knob.tooltip.is_empty() { &knob.name } else { &knob.tooltip };
-    let lines: Vec<&str> = std::iter::once(what.as_str()).chain(midi.as_deref()).collect();
+    let what = if knob.tooltip.is_empty() {
+        &knob.name
+    } else {
+        &knob.tooltip
+    };
+    let lines: Vec<&str> = std::iter::once(what.as_str())
+        .chain(midi.as_deref())
+        .collect();
     response.on_hover_text(lines.join("\n"));
 }
 
@@ -35,7 +45,8 @@ pub(crate) fn context_menu(ui: &Ui, response: &Response, content: impl FnOnce(&m
     let by_key = response.id.with("menu by key");
     let called = response.has_focus()
         && ui.input_mut(|input| {
-            input.consume_key(Modifiers::NONE, Key::Menu) || input.consume_key(Modifiers::SHIFT, Key::F10)
+            input.consume_key(Modifiers::NONE, Key::Menu)
+                || input.consume_key(Modifiers::SHIFT, Key::F10)
         });
     if called || response.secondary_clicked() {
         ui.data_mut(|data| data.insert_temp(by_key, called));
@@ -56,8 +67,15 @@ pub(crate) fn context_menu(ui: &Ui, response: &Response, content: impl FnOnce(&m
     }
 }
 
-/// Adds the entries that the menus of all knobs have. `widget` is the knob's id, `text` its value if it can be typed.
-pub(crate) fn standard_menu(ui: &mut Ui, frame: &mut Frame<'_>, knob: &Knob, widget: Id, text: Option<&str>) {
+/// Adds the entries that the menus of all knobs have. `widget` is the knob's id, `text` its value
+/// if it can be typed.
+pub(crate) fn standard_menu(
+    ui: &mut Ui,
+    frame: &mut Frame<'_>,
+    knob: &Knob,
+    widget: Id,
+    text: Option<&str>,
+) {
     let first = theme::item(ui, Button::new("Reset"));
     if ui.memory(|memory| memory.focused().is_none_or(|id| id == widget)) {
         first.request_focus();
@@ -73,10 +91,14 @@ pub(crate) fn standard_menu(ui: &mut Ui, frame: &mut Frame<'_>, knob: &Knob, wid
     let (label, command) = match knob.midi {
         Some(MidiBinding::None) => ("MIDI learn".to_owned(), WindowCommand::LearnMidi(knob.id)),
         None => return,
-        Some(MidiBinding::Learning) => ("Stop MIDI learn".to_owned(), WindowCommand::ForgetMidi(knob.id)),
-        Some(MidiBinding::Controller(number)) => {
-            (format!("Forget MIDI controller {number}"), WindowCommand::ForgetMidi(knob.id))
-        }
+        Some(MidiBinding::Learning) => (
+            "Stop MIDI learn".to_owned(),
+            WindowCommand::ForgetMidi(knob.id),
+        ),
+        Some(MidiBinding::Controller(number)) => (
+            format!("Forget MIDI controller {number}"),
+            WindowCommand::ForgetMidi(knob.id),
+        ),
     };
     if theme::item(ui, Button::new(label)).clicked() {
         frame.push(command);

@@ -1,8 +1,8 @@
 //! Areas of the panels, from 800 × 500 points to the largest screens.
 //!
-//! A narrow window has a header in two rows, and its browser takes the place of the pages. In a low one the gains stand
-//! side by side below their meters. A window that is still smaller, such as a host's that does not grow with the scale,
-//! scrolls as a whole.
+//! A narrow window has a header in two rows, and its browser takes the place of the pages. In a low
+//! one the gains stand side by side below their meters. A window that is still smaller, such as a
+//! host's that does not grow with the scale, scrolls as a whole.
 
 use egui::{Rect, ScrollArea, Ui, UiBuilder, Vec2, pos2, vec2};
 
@@ -87,20 +87,30 @@ impl WindowLayout {
             rest = above;
             cut
         };
-        let status = bottom(if is_status_wide { STATUS } else { STATUS_IN_TWO_ROWS });
+        let status = bottom(if is_status_wide {
+            STATUS
+        } else {
+            STATUS_IN_TWO_ROWS
+        });
         let play = needs.play.then(|| bottom(PLAY));
         let is_mixer_tall = rest.height() >= TALL;
         let mixer_width = if is_mixer_tall { MIXER } else { LOW_MIXER };
-        let (rest, mixer) = rest.split_left_right_at_x((rest.right() - mixer_width).max(rest.left()));
+        let (rest, mixer) =
+            rest.split_left_right_at_x((rest.right() - mixer_width).max(rest.left()));
         let (browser, middle) = match (needs.browser, is_wide) {
             (false, _) => (None, Some(rest)),
             (true, false) => (Some(rest), None),
             (true, true) => {
-                let (browser, middle) = rest.split_left_right_at_x((rest.left() + BROWSER).min(rest.right()));
+                let (browser, middle) =
+                    rest.split_left_right_at_x((rest.left() + BROWSER).min(rest.right()));
                 (Some(browser), Some(middle))
             }
         };
-        let area = |name, rect, x, y| PanelArea { name, rect, margin: vec2(x, y) };
+        let area = |name, rect, x, y| PanelArea {
+            name,
+            rect,
+            margin: vec2(x, y),
+        };
         Self {
             header: area("header", header, 12.0, 0.0),
             message: message.map(|rect| area("message", rect, 14.0, 0.0)),
@@ -122,12 +132,23 @@ impl WindowLayout {
         let painter = ui.painter();
         painter.rect_filled(self.all, 0.0, palette.panel);
         let line = (1.0, palette.line);
-        let under = self.message.map_or(self.header.rect, |message| message.rect).bottom();
+        let under = self
+            .message
+            .map_or(self.header.rect, |message| message.rect)
+            .bottom();
         let above = self.play.map_or(self.status.rect, |play| play.rect).top();
-        for y in [self.header.rect.bottom(), under, above, self.status.rect.top()] {
+        for y in [
+            self.header.rect.bottom(),
+            under,
+            above,
+            self.status.rect.top(),
+        ] {
             painter.hline(self.all.x_range(), y, line);
         }
-        let sides = [self.browser.map(|browser| browser.rect.right()), Some(self.mixer.rect.left())];
+        let sides = [
+            self.browser.map(|browser| browser.rect.right()),
+            Some(self.mixer.rect.left()),
+        ];
         for x in sides.into_iter().flatten() {
             painter.vline(x, self.mixer.rect.y_range(), line);
         }
@@ -138,27 +159,42 @@ impl WindowLayout {
 fn least_size(size: Vec2, needs: LayoutNeeds) -> Vec2 {
     let optional = |needed: bool, height: f32| if needed { height } else { 0.0 };
     let width = size.x.max(LEAST_BODY.x);
-    let header = if is_wide(width) { HEADER } else { HEADER_IN_TWO_ROWS };
-    let status = if width >= needs.status_width { STATUS } else { STATUS_IN_TWO_ROWS };
+    let header = if is_wide(width) {
+        HEADER
+    } else {
+        HEADER_IN_TWO_ROWS
+    };
+    let status = if width >= needs.status_width {
+        STATUS
+    } else {
+        STATUS_IN_TWO_ROWS
+    };
     let bars = header + status + optional(needs.message, MESSAGE) + optional(needs.play, PLAY);
     vec2(LEAST_BODY.x, LEAST_BODY.y + bars)
 }
 
 /// Draws the panels into the whole area, in which they scroll if it is too small.
-pub(crate) fn show_all(ui: &mut Ui, needs: LayoutNeeds, content: impl FnOnce(&mut Ui, WindowLayout)) {
+pub(crate) fn show_all(
+    ui: &mut Ui,
+    needs: LayoutNeeds,
+    content: impl FnOnce(&mut Ui, WindowLayout),
+) {
     let area = ui.max_rect();
     let size = area.size().max(least_size(area.size(), needs));
     if size == area.size() {
         return content(ui, WindowLayout::of(area, needs));
     }
-    ScrollArea::both().id_salt("window").auto_shrink(false).show(ui, |ui| {
-        // The bar of the one direction takes room of the other.
-        let size = size.max(ui.available_size());
-        let rect = Rect::from_min_size(ui.max_rect().min, size);
-        ui.allocate_rect(rect, egui::Sense::hover());
-        let mut ui = ui.new_child(UiBuilder::new().max_rect(rect).id_salt("panels"));
-        content(&mut ui, WindowLayout::of(rect, needs));
-    });
+    ScrollArea::both()
+        .id_salt("window")
+        .auto_shrink(false)
+        .show(ui, |ui| {
+            // The bar of the one direction takes room of the other.
+            let size = size.max(ui.available_size());
+            let rect = Rect::from_min_size(ui.max_rect().min, size);
+            ui.allocate_rect(rect, egui::Sense::hover());
+            let mut ui = ui.new_child(UiBuilder::new().max_rect(rect).id_salt("panels"));
+            content(&mut ui, WindowLayout::of(rect, needs));
+        });
 }
 
 /// Draws a panel into its area, clipped.
@@ -166,7 +202,13 @@ pub(crate) fn show(ui: &mut Ui, area: PanelArea, content: impl FnOnce(&mut Ui)) 
     let PanelArea { name, rect, margin } = area;
     let inner = rect.shrink2(margin);
     // The window may be smaller than the margins.
-    let inner = Rect::from_min_max(inner.min, pos2(inner.right().max(inner.left()), inner.bottom().max(inner.top())));
+    let inner = Rect::from_min_max(
+        inner.min,
+        pos2(
+            inner.right().max(inner.left()),
+            inner.bottom().max(inner.top()),
+        ),
+    );
     let mut child = ui.new_child(UiBuilder::new().max_rect(inner).id_salt(name));
     child.set_clip_rect(rect.intersect(ui.clip_rect()));
     content(&mut child);
@@ -180,24 +222,47 @@ mod tests {
 
     #[test]
     fn panels_cover_the_window_and_do_not_overlap() {
-        for (width, height) in [(480.0, 412.0), (528.0, 413.0), (800.0, 500.0), (980.0, 600.0), (5120.0, 2880.0)] {
+        for (width, height) in [
+            (480.0, 412.0),
+            (528.0, 413.0),
+            (800.0, 500.0),
+            (980.0, 600.0),
+            (5120.0, 2880.0),
+        ] {
             for choices in 0..8 {
                 let [message, browser, play] = [1, 2, 4].map(|bit| choices & bit != 0);
-                let needs = LayoutNeeds { message, browser, play, status_width: 900.0 };
+                let needs = LayoutNeeds {
+                    message,
+                    browser,
+                    play,
+                    status_width: 900.0,
+                };
                 let all = Rect::from_min_size(Pos2::ZERO, vec2(width, height));
                 let layout = WindowLayout::of(all, needs);
                 let optional = [layout.message, layout.browser, layout.middle, layout.play];
-                let areas =
-                    [layout.header, layout.mixer, layout.status].into_iter().chain(optional.into_iter().flatten());
+                let areas = [layout.header, layout.mixer, layout.status]
+                    .into_iter()
+                    .chain(optional.into_iter().flatten());
                 let areas: Vec<Rect> = areas.map(|area| area.rect).collect();
                 let covered: f32 = areas.iter().map(|area| area.area()).sum();
-                assert!((covered - all.area()).abs() < 1.0, "{width} × {height}: {areas:?}");
+                assert!(
+                    (covered - all.area()).abs() < 1.0,
+                    "{width} × {height}: {areas:?}"
+                );
                 for (index, area) in areas.iter().enumerate() {
                     assert!(all.contains_rect(*area) && area.is_positive(), "{area:?}");
-                    assert!(areas[..index].iter().all(|other| !other.shrink(0.5).intersects(*area)), "{areas:?}");
+                    assert!(
+                        areas[..index]
+                            .iter()
+                            .all(|other| !other.shrink(0.5).intersects(*area)),
+                        "{areas:?}"
+                    );
                 }
                 let least = least_size(all.size(), needs);
-                assert!(least.x <= width && least.y <= height, "{least} at {width} × {height}");
+                assert!(
+                    least.x <= width && least.y <= height,
+                    "{least} at {width} × {height}"
+                );
             }
         }
     }

@@ -13,7 +13,11 @@ pub const SCALES: [f32; 6] = [0.75, 1.0, 1.25, 1.5, 1.75, 2.0];
 /// Clamps a scale to 0.75 … 2; 1 for NaN.
 #[must_use]
 pub fn clamp_scale(scale: f32) -> f32 {
-    if scale.is_nan() { 1.0 } else { scale.clamp(SCALES[0], SCALES[SCALES.len() - 1]) }
+    if scale.is_nan() {
+        1.0
+    } else {
+        scale.clamp(SCALES[0], SCALES[SCALES.len() - 1])
+    }
 }
 
 /// Applies the scale; Ctrl with plus, minus and 0 request another one.
@@ -38,7 +42,8 @@ pub(crate) fn apply(ui: &Ui, frame: &mut Frame<'_>) {
 }
 
 pub(crate) fn menu(ui: &mut Ui, frame: &mut Frame<'_>) {
-    let button = icon::button(ui, Icon::More, "Window", false).on_hover_text("Scale and theme of the window");
+    let button = icon::button(ui, Icon::More, "Window", false)
+        .on_hover_text("Scale and theme of the window");
     Popup::menu(&button).show(|ui| theme::short_menu(ui, |ui| entries(ui, frame)));
 }
 
@@ -47,14 +52,22 @@ fn entries(ui: &mut Ui, frame: &mut Frame<'_>) {
     ui.weak("Scale");
     for scale in SCALES {
         let label = format!("{} %", (scale * 100.0).round());
-        if theme::item(ui, Button::selectable(clamp_scale(view.scale) == scale, label)).clicked() {
+        if theme::item(
+            ui,
+            Button::selectable(clamp_scale(view.scale) == scale, label),
+        )
+        .clicked()
+        {
             frame.push(WindowCommand::SetScale(scale));
         }
     }
     ui.separator();
     ui.weak("Theme");
-    let themes =
-        [(ThemePreference::System, "System"), (ThemePreference::Dark, "Dark"), (ThemePreference::Light, "Light")];
+    let themes = [
+        (ThemePreference::System, "System"),
+        (ThemePreference::Dark, "Dark"),
+        (ThemePreference::Light, "Light"),
+    ];
     for (one, label) in themes {
         if theme::item(ui, Button::selectable(view.theme == one, label)).clicked() {
             frame.push(WindowCommand::SetTheme(one));

@@ -7,8 +7,8 @@ use egui::style::ScrollStyle;
 use egui::text::{CCursor, CCursorRange, LayoutJob, TextWrapping};
 use egui::text_edit::TextEditState;
 use egui::{
-    Button, Color32, Context, CornerRadius, FontFamily, FontId, Galley, Id, Margin, Painter, Rect, Response,
-    ScrollArea, Shadow, Stroke, StrokeKind, Style, TextStyle, Theme, Ui, Visuals, vec2,
+    Button, Color32, Context, CornerRadius, FontFamily, FontId, Galley, Id, Margin, Painter, Rect,
+    Response, ScrollArea, Shadow, Stroke, StrokeKind, Style, TextStyle, Theme, Ui, Visuals, vec2,
 };
 
 /// Radius of all corners, points.
@@ -110,11 +110,17 @@ pub(crate) fn figures() -> FontId {
 }
 
 fn style(palette: Palette, visuals: Visuals) -> Style {
-    let mut style = Style { visuals, ..Style::default() };
+    let mut style = Style {
+        visuals,
+        ..Style::default()
+    };
     style.text_styles = BTreeMap::from([
         (TextStyle::Heading, heading()),
         (TextStyle::Body, FontId::new(13.0, FontFamily::Proportional)),
-        (TextStyle::Button, FontId::new(13.0, FontFamily::Proportional)),
+        (
+            TextStyle::Button,
+            FontId::new(13.0, FontFamily::Proportional),
+        ),
         (TextStyle::Small, small()),
         (TextStyle::Monospace, figures()),
     ]);
@@ -139,7 +145,12 @@ fn style(palette: Palette, visuals: Visuals) -> Style {
     visuals.window_stroke = Stroke::new(1.0, palette.line);
     visuals.window_corner_radius = CornerRadius::same(RADIUS);
     visuals.menu_corner_radius = CornerRadius::same(RADIUS);
-    visuals.popup_shadow = Shadow { offset: [0, 4], blur: 14, spread: 0, color: Color32::from_black_alpha(70) };
+    visuals.popup_shadow = Shadow {
+        offset: [0, 4],
+        blur: 14,
+        spread: 0,
+        color: Color32::from_black_alpha(70),
+    };
     visuals.extreme_bg_color = palette.ground;
     visuals.text_edit_bg_color = Some(palette.ground);
     visuals.faint_bg_color = palette.raised;
@@ -153,11 +164,36 @@ fn style(palette: Palette, visuals: Visuals) -> Style {
 
     let widgets = &mut visuals.widgets;
     let states = [
-        (&mut widgets.noninteractive, palette.panel, palette.line, palette.text),
-        (&mut widgets.inactive, palette.raised, palette.raised, palette.text),
-        (&mut widgets.hovered, palette.hovered, palette.hovered, palette.text),
-        (&mut widgets.active, palette.hovered, palette.accent, palette.text),
-        (&mut widgets.open, palette.hovered, palette.hovered, palette.text),
+        (
+            &mut widgets.noninteractive,
+            palette.panel,
+            palette.line,
+            palette.text,
+        ),
+        (
+            &mut widgets.inactive,
+            palette.raised,
+            palette.raised,
+            palette.text,
+        ),
+        (
+            &mut widgets.hovered,
+            palette.hovered,
+            palette.hovered,
+            palette.text,
+        ),
+        (
+            &mut widgets.active,
+            palette.hovered,
+            palette.accent,
+            palette.text,
+        ),
+        (
+            &mut widgets.open,
+            palette.hovered,
+            palette.hovered,
+            palette.text,
+        ),
     ];
     for (state, fill, edge, text) in states {
         state.bg_fill = fill;
@@ -172,7 +208,8 @@ fn style(palette: Palette, visuals: Visuals) -> Style {
     style
 }
 
-/// Draws the contents of a menu or a dialog, which scroll if the window is too low, with a width of at most `width`.
+/// Draws the contents of a menu or a dialog, which scroll if the window is too low, with a width of
+/// at most `width`.
 pub(crate) fn within_window(ui: &mut Ui, width: f32, content: impl FnOnce(&mut Ui)) {
     ui.set_width(width.min(ui.ctx().content_rect().width() - 36.0));
     menu_area(ui).auto_shrink([false, true]).show(ui, content);
@@ -181,7 +218,9 @@ pub(crate) fn within_window(ui: &mut Ui, width: f32, content: impl FnOnce(&mut U
 /// Returns a scroll area that grows with its contents as far as the window has room.
 fn menu_area(ui: &Ui) -> ScrollArea {
     let room = room_for_menu(ui);
-    ScrollArea::vertical().max_height(room).min_scrolled_height(room)
+    ScrollArea::vertical()
+        .max_height(room)
+        .min_scrolled_height(room)
 }
 
 /// Returns the largest height of a menu, points.
@@ -204,7 +243,8 @@ pub(crate) fn menu(ui: &mut Ui) {
     spacing.item_spacing.y = 1.0;
 }
 
-/// Draws a menu entry and closes the menu when it is chosen. egui does so for the pointer, but not for the keyboard.
+/// Draws a menu entry and closes the menu when it is chosen. egui does so for the pointer, but not
+/// for the keyboard.
 pub(crate) fn item(ui: &mut Ui, button: Button<'_>) -> Response {
     let response = ui.add(button);
     if response.clicked() {
@@ -217,21 +257,38 @@ pub(crate) fn item(ui: &mut Ui, button: Button<'_>) -> Response {
 pub(crate) fn focus_ring(ui: &Ui, response: &Response, rect: Rect) {
     if response.has_focus() {
         let stroke = Stroke::new(1.5, Palette::of(ui).accent);
-        ui.painter().rect_stroke(rect, RADIUS, stroke, StrokeKind::Inside);
+        ui.painter()
+            .rect_stroke(rect, RADIUS, stroke, StrokeKind::Inside);
     }
 }
 
 /// Lays out one line of text, truncated to `width`.
-pub(crate) fn fit(painter: &Painter, text: &str, font: FontId, width: f32, ink: Color32) -> Arc<Galley> {
+pub(crate) fn fit(
+    painter: &Painter,
+    text: &str,
+    font: FontId,
+    width: f32,
+    ink: Color32,
+) -> Arc<Galley> {
     let mut job = LayoutJob::simple_singleline(text.to_owned(), font, ink);
     job.wrap = TextWrapping::truncate_at_width(width);
     painter.layout_job(job)
 }
 
 /// Lays out a caption in up to `lines` lines of this width; the last one is truncated.
-pub(crate) fn fit_lines(painter: &Painter, text: &str, width: f32, lines: usize, ink: Color32) -> Arc<Galley> {
+pub(crate) fn fit_lines(
+    painter: &Painter,
+    text: &str,
+    width: f32,
+    lines: usize,
+    ink: Color32,
+) -> Arc<Galley> {
     let mut job = LayoutJob::simple(text.to_owned(), small(), ink, width);
-    job.wrap = TextWrapping { max_width: width, max_rows: lines, ..TextWrapping::default() };
+    job.wrap = TextWrapping {
+        max_width: width,
+        max_rows: lines,
+        ..TextWrapping::default()
+    };
     painter.layout_job(job)
 }
 
@@ -244,5 +301,11 @@ pub(crate) fn select_all(ctx: &Context, id: Id, mut state: TextEditState, galley
 
 /// Paints a sunken field for meters and curves.
 pub(crate) fn well(painter: &Painter, rect: Rect, palette: &Palette) {
-    painter.rect(rect, RADIUS, palette.ground, Stroke::new(1.0, palette.line), StrokeKind::Inside);
+    painter.rect(
+        rect,
+        RADIUS,
+        palette.ground,
+        Stroke::new(1.0, palette.line),
+        StrokeKind::Inside,
+    );
 }

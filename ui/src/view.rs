@@ -28,11 +28,13 @@ pub trait ViewModel {
     /// Formats the value of a knob at a position, 0 … 1, with its unit, such as `-6.0 dB`.
     fn format_value(&self, knob: ParameterId, position: f32) -> String;
 
-    /// Returns the position, 0 … 1, for a typed value, with or without its unit; `None` if it is not valid.
+    /// Returns the position, 0 … 1, for a typed value, with or without its unit; `None` if it is
+    /// not valid.
     fn parse_value(&self, knob: ParameterId, text: &str) -> Option<f32>;
 }
 
-/// Everything that is drawn. Numbers may have any value, NaN included; what cannot be drawn is left out.
+/// Everything that is drawn. Numbers may have any value, NaN included; what cannot be drawn is left
+/// out.
 #[derive(Clone, Copy)]
 pub struct WindowView<'a> {
     /// State of the session.
@@ -131,7 +133,8 @@ pub struct WindowView<'a> {
     pub notes: &'a [SoundingNote],
     /// Control source; `None` if the model leaves no choice.
     pub control_source: Option<ControlSource>,
-    /// True if an effect's side-chain controls its instrument, false if the track does; `None` if there is no choice.
+    /// True if an effect's side-chain controls its instrument, false if the track does; `None` if
+    /// there is no choice.
     pub follows_side_chain: Option<bool>,
     /// True if the window's keyboard can be played.
     pub can_play: bool,
@@ -148,7 +151,8 @@ pub struct WindowView<'a> {
 }
 
 impl WindowView<'_> {
-    /// Returns whether the knobs for notes and pitch apply: effects and codecs process the sound as it is.
+    /// Returns whether the knobs for notes and pitch apply: effects and codecs process the sound as
+    /// it is.
     pub(crate) fn has_voice(&self) -> bool {
         let has_pitch = |model: ModelView<'_>| !matches!(model.kind, Kind::Effect | Kind::Codec);
         !self.voice.is_empty() && self.model.is_none_or(has_pitch)
@@ -180,7 +184,11 @@ pub enum Surroundings {
 impl Surroundings {
     /// Returns the name of the file that everything is saved in.
     pub(crate) fn document(self) -> &'static str {
-        if self == Self::Host { "project" } else { "session" }
+        if self == Self::Host {
+            "project"
+        } else {
+            "session"
+        }
     }
 }
 
@@ -376,8 +384,8 @@ pub struct PresetEntry {
 pub struct SignalView<'a> {
     /// `[channel]`.
     pub levels: &'a [MeterLevel],
-    /// Latest samples, -1 … 1, averaged over the channels. Half of them are drawn, from where the output rises through
-    /// zero. Input and output have the same length and end at the same time.
+    /// Latest samples, -1 … 1, averaged over the channels. Half of them are drawn, from where the
+    /// output rises through zero. Input and output have the same length and end at the same time.
     pub wave: &'a [f32],
     /// `[bin]`, dB: evenly spaced from 0 Hz to half the sample rate, both included.
     pub spectrum_db: &'a [f32],

@@ -57,7 +57,12 @@ impl Window {
     /// Draws a frame into `ui`, which must cover the window. Returns what the user did, in order.
     pub fn show(&mut self, ui: &mut Ui, model: &dyn ViewModel) -> Vec<WindowCommand> {
         theme::install(ui.ctx());
-        let mut frame = Frame { model, view: model.view(), commands: Vec::new(), gestures: &mut self.gestures };
+        let mut frame = Frame {
+            model,
+            view: model.view(),
+            commands: Vec::new(),
+            gestures: &mut self.gestures,
+        };
         frame.gestures.begin_frame();
         self.pad.begin_frame();
         ui.ctx().set_theme(frame.view.theme);
@@ -72,7 +77,11 @@ impl Window {
         // Panels are drawn in reading order, which Tab follows.
         let message = message::of(&frame.view);
         let is_wide = layout::is_wide(ui.max_rect().width());
-        let mut browsing = if is_wide { !self.browser_closed } else { self.browser_instead };
+        let mut browsing = if is_wide {
+            !self.browser_closed
+        } else {
+            self.browser_instead
+        };
         let needs = LayoutNeeds {
             message: message.is_some(),
             browser: browsing,
@@ -82,13 +91,21 @@ impl Window {
         layout::show_all(ui, needs, |ui, areas| {
             areas.paint(ui);
             layout::show(ui, areas.header, |ui| {
-                header::show(ui, &mut frame, &mut self.preset_menu, &mut browsing, areas.is_header_wide);
+                header::show(
+                    ui,
+                    &mut frame,
+                    &mut self.preset_menu,
+                    &mut browsing,
+                    areas.is_header_wide,
+                );
             });
             if let Some((message, area)) = message.zip(areas.message) {
                 layout::show(ui, area, |ui| message::show(ui, &mut frame, message));
             }
             if let Some(area) = areas.browser {
-                layout::show(ui, area, |ui| browser::show(ui, &mut frame, &mut self.browser));
+                layout::show(ui, area, |ui| {
+                    browser::show(ui, &mut frame, &mut self.browser)
+                });
             }
             if let Some(area) = areas.middle {
                 layout::show(ui, area, |ui| {
@@ -98,18 +115,33 @@ impl Window {
                             return tuner::show(ui, &mut frame, &mut self.strobe);
                         }
                         ui.set_min_width(PAGE_WIDTH);
-                        knob_pages::show(ui, &mut frame, &mut self.page, &mut self.cabinet_menu, &mut self.pad);
+                        knob_pages::show(
+                            ui,
+                            &mut frame,
+                            &mut self.page,
+                            &mut self.cabinet_menu,
+                            &mut self.pad,
+                        );
                         ui.add_space(theme::GAP);
                         scope::show(ui, &frame);
                     });
                 });
             }
-            layout::show(ui, areas.mixer, |ui| meters::show(ui, &mut frame, &mut self.meters, areas.is_mixer_tall));
+            layout::show(ui, areas.mixer, |ui| {
+                meters::show(ui, &mut frame, &mut self.meters, areas.is_mixer_tall)
+            });
             if let Some(area) = areas.play {
-                layout::show(ui, area, |ui| play::show(ui, &mut frame, &mut self.keyboard));
+                layout::show(ui, area, |ui| {
+                    play::show(ui, &mut frame, &mut self.keyboard)
+                });
             }
             layout::show(ui, areas.status, |ui| {
-                status_bar::show(ui, &mut frame, &mut self.processing_menu, areas.is_status_wide);
+                status_bar::show(
+                    ui,
+                    &mut frame,
+                    &mut self.processing_menu,
+                    areas.is_status_wide,
+                );
             });
         });
         if is_wide {

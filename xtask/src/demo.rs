@@ -1,4 +1,5 @@
-//! The demo: renders the bundled session, a timbre transfer and a generator with `ondes render`, and draws the session.
+//! The demo: renders the bundled session, a timbre transfer and a generator with `ondes render`,
+//! and draws the session.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +39,8 @@ struct RenderReport {
 pub fn demo() -> anyhow::Result<()> {
     setup(Purpose::Rendering)?;
     let folder = root().join("target/demo");
-    fs::create_dir_all(&folder).with_context(|| format!("{}: cannot be created", folder.display()))?;
+    fs::create_dir_all(&folder)
+        .with_context(|| format!("{}: cannot be created", folder.display()))?;
     println!("building `ondes render`");
     let ondes = build("ondes", "ondes", &BUILD_OPTIONS)?;
 
@@ -61,32 +63,60 @@ pub fn demo() -> anyhow::Result<()> {
     let drums = render(&ondes, &[&[GENERATOR], &GENERATED[..]].concat(), &alone)?;
 
     println!();
-    for (name, report) in [("the piece", piece), ("the replay", replay), ("the drums", drums)] {
-        let RenderReport { seconds, realtime_factor, peak_db } = report;
-        println!("{name:10}  {seconds:5.1} s, {realtime_factor:4.0} × real time, peak {peak_db:5.2} dBFS");
+    for (name, report) in [
+        ("the piece", piece),
+        ("the replay", replay),
+        ("the drums", drums),
+    ] {
+        let RenderReport {
+            seconds,
+            realtime_factor,
+            peak_db,
+        } = report;
+        println!(
+            "{name:10}  {seconds:5.1} s, {realtime_factor:4.0} × real time, peak {peak_db:5.2} dBFS"
+        );
     }
     println!("listen to:  {}", from_root(&mix));
     println!("look at:    {}", from_root(&drawing));
-    println!("also:       {RECORDING}, replayed by {REPLAYED_BY}: {}", from_root(&transfer));
-    println!("            a minute that {GENERATOR} plays by itself: {}", from_root(&alone));
+    println!(
+        "also:       {RECORDING}, replayed by {REPLAYED_BY}: {}",
+        from_root(&transfer)
+    );
+    println!(
+        "            a minute that {GENERATOR} plays by itself: {}",
+        from_root(&alone)
+    );
     Ok(())
 }
 
 /// Runs `ondes render` in the checkout.
 fn render(ondes: &Path, arguments: &[&str], out: &Path) -> anyhow::Result<RenderReport> {
     let mut command = Command::new(ondes);
-    command.current_dir(root()).arg("render").args(arguments).arg("--out").arg(out).args(["--json"]);
+    command
+        .current_dir(root())
+        .arg("render")
+        .args(arguments)
+        .arg("--out")
+        .arg(out)
+        .args(["--json"]);
     parse_report(&output(&mut command)?)
 }
 
 fn parse_report(json: &str) -> anyhow::Result<RenderReport> {
     let report: serde_json::Value =
         serde_json::from_str(json).context("`ondes render --json` did not print a JSON object")?;
-    let number = |name: &str| report[name].as_f64().with_context(|| format!("`ondes render --json` printed no {name}"));
+    let number = |name: &str| {
+        report[name]
+            .as_f64()
+            .with_context(|| format!("`ondes render --json` printed no {name}"))
+    };
     Ok(RenderReport {
         seconds: number("seconds")?,
         realtime_factor: number("realtime_factor")?,
-        peak_db: report["peak_db"].as_f64().context("`ondes render` rendered silence")?,
+        peak_db: report["peak_db"]
+            .as_f64()
+            .context("`ondes render` rendered silence")?,
     })
 }
 
@@ -103,12 +133,21 @@ mod tests {
 
     #[test]
     fn parses_a_report() {
-        let report = parse_report("{\"out\":\"a.wav\",\"seconds\":2.0,\"realtime_factor\":123.5,\"peak_db\":-3.0}\n");
-        let RenderReport { seconds, realtime_factor, peak_db } = report.unwrap();
+        let report = parse_report(
+            "{\"out\":\"a.wav\",\"seconds\":2.0,\"realtime_factor\":123.5,\"peak_db\":-3.0}\n",
+        );
+        let RenderReport {
+            seconds,
+            realtime_factor,
+            peak_db,
+        } = report.unwrap();
         assert_eq!((seconds, realtime_factor, peak_db), (2.0, 123.5, -3.0));
         let error = |json| parse_report(json).err().unwrap().to_string();
         assert!(error("{\"seconds\":2.0,\"peak_db\":-3.0}").contains("realtime_factor"));
-        assert!(error("{\"seconds\":2.0,\"realtime_factor\":99.0,\"peak_db\":null}").contains("silence"));
+        assert!(
+            error("{\"seconds\":2.0,\"realtime_factor\":99.0,\"peak_db\":null}")
+                .contains("silence")
+        );
         assert!(error("rendered").contains("JSON"));
     }
 }

@@ -1,6 +1,6 @@
-//! Tests with packages of other projects: installs pinned versions of the published exporters into the user's cache,
-//! exports small models with random weights, and plays these against PyTorch. Starts NCCL with PyTorch's libtorch for
-//! NVIDIA GPUs, too.
+//! Tests with packages of other projects: installs pinned versions of the published exporters into
+//! the user's cache, exports small models with random weights, and plays these against PyTorch.
+//! Starts NCCL with PyTorch's libtorch for NVIDIA GPUs, too.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -28,11 +28,31 @@ struct Exporter {
 }
 
 const EXPORTERS: [Exporter; 5] = [
-    Exporter { name: "nn-tilde-1.5.2", script: "nn_tilde_models.py", nn_tilde: "1.5.2" },
-    Exporter { name: "nn-tilde-1.6.0", script: "nn_tilde_models.py", nn_tilde: "1.6.0" },
-    Exporter { name: "rave", script: "rave_models.py", nn_tilde: "1.5.2" },
-    Exporter { name: "msprior-1.1.3", script: "msprior_models.py", nn_tilde: "1.5.2" },
-    Exporter { name: "neutone-sdk-1.5.2", script: "neutone_models.py", nn_tilde: "1.5.2" },
+    Exporter {
+        name: "nn-tilde-1.5.2",
+        script: "nn_tilde_models.py",
+        nn_tilde: "1.5.2",
+    },
+    Exporter {
+        name: "nn-tilde-1.6.0",
+        script: "nn_tilde_models.py",
+        nn_tilde: "1.6.0",
+    },
+    Exporter {
+        name: "rave",
+        script: "rave_models.py",
+        nn_tilde: "1.5.2",
+    },
+    Exporter {
+        name: "msprior-1.1.3",
+        script: "msprior_models.py",
+        nn_tilde: "1.5.2",
+    },
+    Exporter {
+        name: "neutone-sdk-1.5.2",
+        script: "neutone_models.py",
+        nn_tilde: "1.5.2",
+    },
 ];
 
 /// Runs the tests that need exports. Downloads 3 GB the first time.
@@ -47,13 +67,29 @@ pub fn test() -> anyhow::Result<()> {
         export(&folder, exporter)?;
     }
     let mut test = cargo();
-    test.args(["test", "--workspace", "--test", "programs", "--test", "import_rave"]);
-    test.args(["--", "--ignored", "--nocapture", "of_nn_tilde", "of_the_package", "of_msprior", "of_neutone"]);
+    test.args([
+        "test",
+        "--workspace",
+        "--test",
+        "programs",
+        "--test",
+        "import_rave",
+    ]);
+    test.args([
+        "--",
+        "--ignored",
+        "--nocapture",
+        "of_nn_tilde",
+        "of_the_package",
+        "of_msprior",
+        "of_neutone",
+    ]);
     run(test.env("ONDES_EXPORTS", folder.join("exports")))?;
     test_nccl(&folder.join("packages"))
 }
 
-/// Runs the test of sums on GPUs with PyTorch's libtorch, which has NCCL; without a GPU it gets as far as NCCL's refusal.
+/// Runs the test of sums on GPUs with PyTorch's libtorch, which has NCCL; without a GPU it gets as
+/// far as NCCL's refusal.
 fn test_nccl(packages: &Path) -> anyhow::Result<()> {
     let torch = packages.join("torch/lib");
     let mut folders = vec![torch.clone()];
@@ -66,46 +102,84 @@ fn test_nccl(packages: &Path) -> anyhow::Result<()> {
         set("LD_LIBRARY_PATH", &std::env::join_paths(folders)?),
         set("LD_PRELOAD", torch.join("libtorch_cuda.so").as_os_str()),
     ];
-    let runner = format!("target.'cfg(all())'.runner=['env','{}']", variables.join("','"));
+    let runner = format!(
+        "target.'cfg(all())'.runner=['env','{}']",
+        variables.join("','")
+    );
     let mut test = cargo();
-    run(test.args(["test", "--workspace", "--lib", "--config", &runner, "gpus_add_up"]))
+    run(test.args([
+        "test",
+        "--workspace",
+        "--lib",
+        "--config",
+        &runner,
+        "gpus_add_up",
+    ]))
 }
 
 /// Installs the packages, unless the cache has them.
 fn install(folder: &Path) -> anyhow::Result<()> {
     let packages = folder.join("packages");
     unless_done(&packages, &REQUIREMENTS, || {
-        println!("installing PyTorch and the exporters into {}", folder.display());
+        println!(
+            "installing PyTorch and the exporters into {}",
+            folder.display()
+        );
         let pip = |folder: &Path, arguments: &[&str]| {
             let mut pip = Command::new("python3");
-            pip.current_dir(root().join(SCRIPTS)).args(["-m", "pip", "install", "--quiet", "--target"]).arg(folder);
+            pip.current_dir(root().join(SCRIPTS))
+                .args(["-m", "pip", "install", "--quiet", "--target"])
+                .arg(folder);
             run(pip.args(arguments))
         };
         pip(&packages, &["-r", REQUIREMENTS[0]])?;
         pip(&packages, &["--no-deps", "-r", REQUIREMENTS[1]])?;
         for version in ["1.5.2", "1.6.0"] {
             let package = format!("nn-tilde=={version}");
-            pip(&folder.join(format!("nn-tilde-{version}")), &["--no-deps", "--upgrade", &package])?;
+            pip(
+                &folder.join(format!("nn-tilde-{version}")),
+                &["--no-deps", "--upgrade", &package],
+            )?;
         }
         Ok(())
     })
 }
 
 /// Exports the models of a package, unless the cache has them.
-fn export(folder: &Path, Exporter { name, script, nn_tilde }: &Exporter) -> anyhow::Result<()> {
+fn export(
+    folder: &Path,
+    Exporter {
+        name,
+        script,
+        nn_tilde,
+    }: &Exporter,
+) -> anyhow::Result<()> {
     let exports = folder.join("exports").join(name);
-    unless_done(&exports, &[REQUIREMENTS[0], REQUIREMENTS[1], SHARED_SCRIPT, script], || {
-        println!("exporting with {name}");
-        let paths = [folder.join(format!("nn-tilde-{nn_tilde}")), folder.join("packages")];
-        let mut python = Command::new("python3");
-        python.arg(root().join(SCRIPTS).join(script)).arg(&exports);
-        python.env("PYTHONPATH", std::env::join_paths(paths)?).env("PYTHONDONTWRITEBYTECODE", "1");
-        run(python.env("PYTHONWARNINGS", "ignore"))
-    })
+    unless_done(
+        &exports,
+        &[REQUIREMENTS[0], REQUIREMENTS[1], SHARED_SCRIPT, script],
+        || {
+            println!("exporting with {name}");
+            let paths = [
+                folder.join(format!("nn-tilde-{nn_tilde}")),
+                folder.join("packages"),
+            ];
+            let mut python = Command::new("python3");
+            python.arg(root().join(SCRIPTS).join(script)).arg(&exports);
+            python
+                .env("PYTHONPATH", std::env::join_paths(paths)?)
+                .env("PYTHONDONTWRITEBYTECODE", "1");
+            run(python.env("PYTHONWARNINGS", "ignore"))
+        },
+    )
 }
 
 /// Makes the content of a folder anew, unless it was made from these files.
-fn unless_done(folder: &Path, files: &[&str], make: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+fn unless_done(
+    folder: &Path,
+    files: &[&str],
+    make: impl FnOnce() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let read = |file: &&str| {
         let path = root().join(SCRIPTS).join(file);
         fs::read_to_string(&path).with_context(|| path.display().to_string())
@@ -128,7 +202,12 @@ mod tests {
 
     #[test]
     fn scripts_and_lists_are_in_the_checkout() {
-        for file in EXPORTERS.iter().map(|exporter| exporter.script).chain(REQUIREMENTS).chain([SHARED_SCRIPT]) {
+        for file in EXPORTERS
+            .iter()
+            .map(|exporter| exporter.script)
+            .chain(REQUIREMENTS)
+            .chain([SHARED_SCRIPT])
+        {
             assert!(root().join(SCRIPTS).join(file).is_file(), "{file}");
         }
     }

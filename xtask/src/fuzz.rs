@@ -26,7 +26,17 @@ const TESTS: [FuzzTest; 4] = [
         binary: "rendering",
         source: "tests/tests/rendering/fuzz.rs",
         name: "fuzz::mutated_files_give_an_error_or_play",
-        formats: &["ondes", "header", "capture", "archive", "midi", "scale", "keyboard_map", "recording", "cabinet"],
+        formats: &[
+            "ondes",
+            "header",
+            "capture",
+            "archive",
+            "midi",
+            "scale",
+            "keyboard_map",
+            "recording",
+            "cabinet",
+        ],
         needs_libtorch: false,
     },
     FuzzTest {
@@ -84,38 +94,61 @@ pub struct Extent {
 /// A file is faulty, or the tests cannot be built.
 pub fn fuzz(extent: &Extent) -> anyhow::Result<()> {
     setup(Purpose::Building)?;
-    let has_libtorch = std::env::var_os("LIBTORCH").is_some() || root().join("target/libtorch").exists();
+    let has_libtorch =
+        std::env::var_os("LIBTORCH").is_some() || root().join("target/libtorch").exists();
     let is_wanted = |format: &&str| extent.format.as_ref().is_none_or(|wanted| wanted == format);
     let (mut chosen, mut left_out) = (Vec::new(), Vec::new());
     for test in &TESTS {
-        let formats = test.formats.iter().filter(|format| is_wanted(format)).count();
-        let list = if test.needs_libtorch && !has_libtorch { &mut left_out } else { &mut chosen };
+        let formats = test
+            .formats
+            .iter()
+            .filter(|format| is_wanted(format))
+            .count();
+        let list = if test.needs_libtorch && !has_libtorch {
+            &mut left_out
+        } else {
+            &mut chosen
+        };
         list.extend((formats > 0).then_some((test, formats)));
     }
     for (test, _) in &left_out {
-        println!("fuzz: without {}, which need libtorch: cargo xtask setup --torch", test.formats.join(", "));
+        println!(
+            "fuzz: without {}, which need libtorch: cargo xtask setup --torch",
+            test.formats.join(", ")
+        );
     }
     let all: usize = chosen.iter().map(|(_, formats)| formats).sum();
     ensure!(all > 0, "nothing is left to read");
-    std::fs::create_dir_all(root().join("target/fuzz")).context("target/fuzz: cannot be created")?;
+    std::fs::create_dir_all(root().join("target/fuzz"))
+        .context("target/fuzz: cannot be created")?;
     let mut failed = Vec::new();
     for (test, formats) in chosen {
         if !test.run(extent, formats as f64 / all as f64)? {
             failed.push(test.package);
         }
     }
-    ensure!(failed.is_empty(), "faulty files, listed above and saved in target/fuzz: {}", failed.join(", "));
+    ensure!(
+        failed.is_empty(),
+        "faulty files, listed above and saved in target/fuzz: {}",
+        failed.join(", ")
+    );
     Ok(())
 }
 
 impl FuzzTest {
-    /// Runs a share of the whole; starts again where the process ended. Returns true if no file is faulty.
+    /// Runs a share of the whole; starts again where the process ended. Returns true if no file is
+    /// faulty.
     fn run(&self, extent: &Extent, share: f64) -> anyhow::Result<bool> {
-        let progress = root().join("target/fuzz").join(format!("{}.progress", self.package));
+        let progress = root()
+            .join("target/fuzz")
+            .join(format!("{}.progress", self.package));
         // Of a run that was interrupted.
         drop(std::fs::remove_file(&progress));
         for _ in 0..MAX_STARTS {
-            let status = self.command(extent, share, &progress)?.status().context("cargo: cannot be started")?;
+            let status = self
+                .command(extent, share, &progress)?
+                .status()
+                .context("cargo: cannot be started")?;
             if status.success() || !progress.exists() {
                 return Ok(status.success());
             }
@@ -123,7 +156,12 @@ impl FuzzTest {
         Ok(false)
     }
 
-    fn command(&self, extent: &Extent, share: f64, progress: &Path) -> anyhow::Result<std::process::Command> {
+    fn command(
+        &self,
+        extent: &Extent,
+        share: f64,
+        progress: &Path,
+    ) -> anyhow::Result<std::process::Command> {
         let mut test = cargo();
         test.args([
             "test",
@@ -136,14 +174,25 @@ impl FuzzTest {
             self.name,
             "--nocapture",
         ]);
-        test.env("ONDES_FUZZ_SEED", extent.seed.to_string()).env("ONDES_FUZZ_PROGRESS", progress);
+        test.env("ONDES_FUZZ_SEED", extent.seed.to_string())
+            .env("ONDES_FUZZ_PROGRESS", progress);
         match extent.minutes {
             Some(minutes) => test.env("ONDES_FUZZ_MINUTES", (minutes * share).to_string()),
-            None => test.env("ONDES_FUZZ_INPUTS", ((extent.inputs as f64 * share).ceil() as u64).to_string()),
+            None => test.env(
+                "ONDES_FUZZ_INPUTS",
+                ((extent.inputs as f64 * share).ceil() as u64).to_string(),
+            ),
         };
-        test.envs(extent.format.as_ref().map(|format| ("ONDES_FUZZ_FORMAT", format)));
+        test.envs(
+            extent
+                .format
+                .as_ref()
+                .map(|format| ("ONDES_FUZZ_FORMAT", format)),
+        );
         if let Some(file) = &extent.file {
-            let file = file.canonicalize().with_context(|| format!("{}: cannot be read", file.display()))?;
+            let file = file
+                .canonicalize()
+                .with_context(|| format!("{}: cannot be read", file.display()))?;
             test.env("ONDES_FUZZ_FILE", file);
         }
         Ok(test)

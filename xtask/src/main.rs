@@ -1,12 +1,13 @@
 //! `cargo xtask`: tasks around the code.
 //!
-//! [`setup`] installs what building needs. [`demo`] renders the bundled session and draws it: [`sound`] reads the
-//! audio, [`picture`] draws it with [`ondes_canvas`]. [`bundle`] packs the plugin for
-//! DAWs, with [`vst3_presets`] and the licences of what it contains ([`notices`]). [`docs`] builds the book and checks
-//! every link with [`markdown`], [`pictures`] draws the window for it. [`train`] makes the bundled models again,
-//! [`mod@test`] runs all tests, among them those of [`pedalboard`], [`exporters`] those with models of other projects'
-//! exporters, [`fuzz`] reads damaged files, [`conformance`] compares with other programs, [`gpu`] checks libtorch on a GPU. All
-//! of them run other programs through [`process`].
+//! [`setup`] installs what building needs. [`demo`] renders the bundled session and draws it:
+//! [`sound`] reads the audio, [`picture`] draws it with [`ondes_canvas`]. [`bundle`] packs the
+//! plugin for DAWs, with [`vst3_presets`] and the licences of what it contains ([`notices`]).
+//! [`docs`] builds the book and checks every link with [`markdown`], [`pictures`] draws the window
+//! for it. [`train`] makes the bundled models again, [`mod@test`] runs all tests, among them those
+//! of [`pedalboard`], [`exporters`] those with models of other projects' exporters, [`fuzz`] reads
+//! damaged files, [`conformance`] compares with other programs, [`gpu`] checks libtorch on a GPU.
+//! All of them run other programs through [`process`].
 
 #![forbid(unsafe_code)]
 
@@ -47,7 +48,8 @@ struct Arguments {
 enum Command {
     /// Installs the packages that building needs.
     Setup {
-        /// Prepares training instead: a compiler and libtorch (downloads 0.55 GB once, keeps 0.5 GB).
+        /// Prepares training instead: a compiler and libtorch (downloads 0.55 GB once, keeps 0.5
+        /// GB).
         #[arg(long)]
         torch: bool,
         /// Prepares everything that tests need: also Xvfb, Ardour, jackd and pip (0.6 GB).
@@ -58,18 +60,20 @@ enum Command {
     Demo,
     /// Builds the plugin and packs it into `target/bundled`, as CLAP and VST3.
     Bundle {
-        /// Also packs the app, and the library that plays TorchScript models beside both. Downloads libtorch once. Users
-        /// then run `ondes setup-torch` to download libtorch.
+        /// Also packs the app, and the library that plays TorchScript models beside both. Downloads
+        /// libtorch once. Users then run `ondes setup-torch` to download libtorch.
         #[arg(long)]
         torch: bool,
     },
     /// Builds the plugin and installs it, with its presets for VST3 hosts, for this user.
     Install {
-        /// Builds and installs the library that plays TorchScript models instead. Downloads libtorch once.
+        /// Builds and installs the library that plays TorchScript models instead. Downloads
+        /// libtorch once.
         #[arg(long)]
         torch: bool,
     },
-    /// Builds the book and the API documentation into `target/doc`; installs mdBook if it is missing.
+    /// Builds the book and the API documentation into `target/doc`; installs mdBook if it is
+    /// missing.
     Docs {
         /// Only checks links, anchors and the table of contents.
         #[arg(long)]
@@ -79,17 +83,18 @@ enum Command {
     Pictures,
     /// Runs all tests of all crates.
     Test {
-        /// Instead plays models made by the published exporters of nn~, RAVE and Neutone against PyTorch, and starts
-        /// NCCL. Downloads 3 GB once and keeps 5 GB.
+        /// Instead plays models made by the published exporters of nn~, RAVE and Neutone against
+        /// PyTorch, and starts NCCL. Downloads 3 GB once and keeps 5 GB.
         #[arg(long)]
         exporters: bool,
     },
-    /// Compares how Ondes and other programs read the files of `tests/conformance`, and writes `docs/src/formats.md`.
-    /// Installs these programs if they are missing.
+    /// Compares how Ondes and other programs read the files of `tests/conformance`, and writes
+    /// `docs/src/formats.md`. Installs these programs if they are missing.
     Conformance,
     /// Reads damaged and malicious files of all formats; `cargo test` reads the first thousands.
     Fuzz(fuzz::Extent),
-    /// Plays the app's tracks and the plugins with everything at once, as fast as it goes; `cargo test` plays two minutes.
+    /// Plays the app's tracks and the plugins with everything at once, as fast as it goes;
+    /// `cargo test` plays two minutes.
     Soak {
         /// Minutes of sound.
         #[arg(long, value_name = "N", default_value_t = 60.0)]
@@ -98,7 +103,8 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
     },
-    /// Checks and measures libtorch on a GPU, and writes `target/gpu-check/report.md`. Needs a libtorch with CUDA.
+    /// Checks and measures libtorch on a GPU, and writes `target/gpu-check/report.md`. Needs a
+    /// libtorch with CUDA.
     GpuCheck {
         /// Device to check: cuda:N, or cpu for a trial run.
         #[arg(long, value_name = "DEVICE", default_value = "cuda:0")]
@@ -112,8 +118,8 @@ enum Command {
         /// Model to train, or `all`.
         #[arg(value_parser = train::choices())]
         name: String,
-        /// Trial: trains for this many steps (captures: epochs) and writes to `target/training` instead of
-        /// `assets/models`.
+        /// Trial: trains for this many steps (captures: epochs) and writes to `target/training`
+        /// instead of `assets/models`.
         #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
         steps: Option<u64>,
     },

@@ -22,7 +22,9 @@ impl Page {
         let mut fence = None;
         for (line, number) in text.lines().zip(1..) {
             let trimmed = line.trim_start();
-            let marker = ["```", "~~~"].into_iter().find(|marker| trimmed.starts_with(marker));
+            let marker = ["```", "~~~"]
+                .into_iter()
+                .find(|marker| trimmed.starts_with(marker));
             match (fence, marker) {
                 (None, Some(_)) => fence = marker,
                 (Some(open), Some(marker)) if open == marker => fence = None,
@@ -31,10 +33,15 @@ impl Page {
                     if let Some(heading) = heading(line) {
                         let anchor = anchor(heading);
                         let count = counts.entry(anchor.clone()).or_default();
-                        page.anchors.push(if *count == 0 { anchor } else { format!("{anchor}-{count}") });
+                        page.anchors.push(if *count == 0 {
+                            anchor
+                        } else {
+                            format!("{anchor}-{count}")
+                        });
                         *count += 1;
                     }
-                    page.links.extend(links(line).into_iter().map(|target| (number, target)));
+                    page.links
+                        .extend(links(line).into_iter().map(|target| (number, target)));
                 }
             }
         }
@@ -48,17 +55,27 @@ fn heading(line: &str) -> Option<&str> {
     ((1..=6).contains(&level) && text.starts_with(' ')).then(|| text.trim())
 }
 
-/// Returns the anchor of a heading: GitHub and mdBook keep letters, digits, `-` and `_`, and turn spaces into `-`.
+/// Returns the anchor of a heading: GitHub and mdBook keep letters, digits, `-` and `_`, and turn
+/// spaces into `-`.
 fn anchor(heading: &str) -> String {
-    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-    kept.map(|c| if c == ' ' { '-' } else { c }).collect::<String>().to_lowercase()
+    let kept = heading
+        .chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c })
+        .collect::<String>()
+        .to_lowercase()
 }
 
-/// Returns the targets of inline links, images, and reference definitions in a line; those within `code` do not count.
+/// Returns the targets of inline links, images, and reference definitions in a line; those within
+/// `code` do not count.
 fn links(line: &str) -> Vec<String> {
     let prose: String = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
-    let mut targets: Vec<String> =
-        prose.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next()).map(str::to_owned).collect();
+    let mut targets: Vec<String> = prose
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split([')', ' ']).next())
+        .map(str::to_owned)
+        .collect();
     if prose.starts_with('[')
         && let Some((_, target)) = prose.split_once("]: ")
     {
@@ -67,8 +84,8 @@ fn links(line: &str) -> Vec<String> {
     targets
 }
 
-/// Checks every relative link and anchor of the Markdown files below `root`, and that the book's contents list every
-/// page. Returns the number of files and of links.
+/// Checks every relative link and anchor of the Markdown files below `root`, and that the book's
+/// contents list every page. Returns the number of files and of links.
 ///
 /// # Errors
 /// Lists broken links, and pages that are missing in `docs/src/SUMMARY.md`.
@@ -93,7 +110,12 @@ pub fn check(root: &Path) -> anyhow::Result<[usize; 2]> {
         }
     }
     problems.extend(missing_in_summary(&book, &pages));
-    ensure!(problems.is_empty(), "the documentation has {} broken links:\n{}", problems.len(), problems.join("\n"));
+    ensure!(
+        problems.is_empty(),
+        "the documentation has {} broken links:\n{}",
+        problems.len(),
+        problems.join("\n")
+    );
     Ok([pages.len(), links])
 }
 
@@ -115,22 +137,38 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
 }
 
 /// Returns what is wrong with a link, if anything. Links with a scheme are not followed.
-fn broken(from: &Path, target: &str, pages: &BTreeMap<PathBuf, Page>, book: &Path) -> Option<String> {
+fn broken(
+    from: &Path,
+    target: &str,
+    pages: &BTreeMap<PathBuf, Page>,
+    book: &Path,
+) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
     }
-    let (file, anchor) = target.split_once('#').map_or((target, None), |(file, anchor)| (file, Some(anchor)));
-    let path = if file.is_empty() { from.to_owned() } else { normalize(&from.parent()?.join(file)) };
+    let (file, anchor) = target
+        .split_once('#')
+        .map_or((target, None), |(file, anchor)| (file, Some(anchor)));
+    let path = if file.is_empty() {
+        from.to_owned()
+    } else {
+        normalize(&from.parent()?.join(file))
+    };
     if !path.exists() {
         return Some("no such file".into());
     }
     if from.starts_with(book) && !path.starts_with(book) {
-        return Some("pages of the book can only link within docs/src, which is all that is built".into());
+        return Some(
+            "pages of the book can only link within docs/src, which is all that is built".into(),
+        );
     }
     let anchor = anchor?;
     match pages.get(&path) {
         Some(page) if page.anchors.iter().any(|known| known == anchor) => None,
-        Some(page) => Some(format!("no such heading; there are {}", page.anchors.join(", "))),
+        Some(page) => Some(format!(
+            "no such heading; there are {}",
+            page.anchors.join(", ")
+        )),
         None => Some("an anchor needs a Markdown file".into()),
     }
 }
@@ -152,11 +190,20 @@ fn normalize(path: &Path) -> PathBuf {
 
 fn missing_in_summary(book: &Path, pages: &BTreeMap<PathBuf, Page>) -> Vec<String> {
     let summary = book.join("SUMMARY.md");
-    let Some(contents) = pages.get(&summary) else { return vec!["docs/src/SUMMARY.md: no such file".into()] };
-    let listed: Vec<PathBuf> = contents.links.iter().map(|(_, target)| normalize(&book.join(target))).collect();
-    let is_missing = |path: &&PathBuf| path.starts_with(book) && **path != summary && !listed.contains(path);
+    let Some(contents) = pages.get(&summary) else {
+        return vec!["docs/src/SUMMARY.md: no such file".into()];
+    };
+    let listed: Vec<PathBuf> = contents
+        .links
+        .iter()
+        .map(|(_, target)| normalize(&book.join(target)))
+        .collect();
+    let is_missing =
+        |path: &&PathBuf| path.starts_with(book) && **path != summary && !listed.contains(path);
     let missing = pages.keys().filter(is_missing);
-    missing.map(|path| format!("{}: missing in docs/src/SUMMARY.md", path.display())).collect()
+    missing
+        .map(|path| format!("{}: missing in docs/src/SUMMARY.md", path.display()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -171,7 +218,8 @@ mod tests {
                     ## Twice\n## Twice\n[ref]: other.md\n#no heading\n";
         let page = Page::parse(text);
         assert_eq!(page.anchors, ["the-app-ondes", "twice", "twice-1"]);
-        let links = [(2, "a.md#b"), (2, "img/x.png"), (9, "other.md")].map(|(line, target)| (line, target.to_owned()));
+        let links = [(2, "a.md#b"), (2, "img/x.png"), (9, "other.md")]
+            .map(|(line, target)| (line, target.to_owned()));
         assert_eq!(page.links, links);
     }
 
@@ -184,13 +232,19 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        write("README.md", "[book](docs/src/a.md#one), [web](https://example.org/x)\n");
+        write(
+            "README.md",
+            "[book](docs/src/a.md#one), [web](https://example.org/x)\n",
+        );
         write("docs/src/SUMMARY.md", "- [A](a.md)\n");
         write("docs/src/a.md", "# One\n[self](#one)\n");
         write("target/doc/x.md", "[ignored](nowhere.md)\n");
         assert_eq!(check(root).unwrap(), [3, 4]);
 
-        write("README.md", "[book](docs/src/a.md#two)\n\n[file](gone.md)\n");
+        write(
+            "README.md",
+            "[book](docs/src/a.md#two)\n\n[file](gone.md)\n",
+        );
         write("docs/src/b.md", "[out](../../README.md)\n");
         let error = check(root).unwrap_err().to_string();
         for problem in [

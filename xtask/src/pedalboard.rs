@@ -11,7 +11,8 @@ use crate::process::{build_folder, cache, root, run};
 /// Folder of the script and of its requirements, in the checkout.
 const SCRIPTS: &str = "plugin/tests/pedalboard";
 
-/// Compares the VST3 in pedalboard with `ondes render`, as the tests have built them. Downloads 22 MB the first time.
+/// Compares the VST3 in pedalboard with `ondes render`, as the tests have built them. Downloads 22
+/// MB the first time.
 ///
 /// # Errors
 /// pedalboard cannot be installed, or the sounds differ.
@@ -23,16 +24,23 @@ pub fn check() -> anyhow::Result<()> {
     let bundle = pack(&folder)?;
     let ondes = build_folder().join("debug/ondes");
     let mut python = Command::new("python3");
-    python.arg(scripts.join("check.py")).args([&ondes, &bundle, &folder]);
-    run(python.env("PYTHONPATH", &packages).env("PYTHONDONTWRITEBYTECODE", "1"))
+    python
+        .arg(scripts.join("check.py"))
+        .args([&ondes, &bundle, &folder]);
+    run(python
+        .env("PYTHONPATH", &packages)
+        .env("PYTHONDONTWRITEBYTECODE", "1"))
 }
 
 /// Installs the packages into a folder of their own, unless they are there and can be used.
 fn install(packages: &Path, requirements: &Path) -> anyhow::Result<()> {
-    let wanted = fs::read_to_string(requirements).with_context(|| requirements.display().to_string())?;
+    let wanted =
+        fs::read_to_string(requirements).with_context(|| requirements.display().to_string())?;
     let stamp = packages.join("made-from.txt");
     let mut import = Command::new("python3");
-    import.args(["-c", "import pedalboard"]).env("PYTHONPATH", packages);
+    import
+        .args(["-c", "import pedalboard"])
+        .env("PYTHONPATH", packages);
     let is_made = fs::read_to_string(&stamp).is_ok_and(|made| made == wanted);
     if is_made && import.output().is_ok_and(|output| output.status.success()) {
         return Ok(());
@@ -42,7 +50,15 @@ fn install(packages: &Path, requirements: &Path) -> anyhow::Result<()> {
     }
     println!("installing pedalboard into {}", packages.display());
     let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]).arg(packages);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--target",
+    ])
+    .arg(packages);
     run(pip.arg("--requirement").arg(requirements))?;
     fs::write(&stamp, wanted).with_context(|| stamp.display().to_string())
 }

@@ -17,7 +17,13 @@ const RIGHT: isize = 1494;
 const WAVE_TOP: isize = 88;
 const WAVE_HEIGHT: isize = 96;
 const WAVE_GAP: isize = 6;
-const PLOT: Plot = Plot { left: LEFT, right: RIGHT, top: 310, bottom: 826, label: LABEL };
+const PLOT: Plot = Plot {
+    left: LEFT,
+    right: RIGHT,
+    top: 310,
+    bottom: 826,
+    label: LABEL,
+};
 
 const BACKGROUND: Colour = [14, 13, 20];
 const PANEL: Colour = [22, 20, 31];
@@ -45,7 +51,11 @@ fn column_range(frames: &[Frame], channel: usize, index: usize, columns: usize) 
     let part = &frames[edge(index)..edge(index + 1).max(edge(index) + 1).min(frames.len())];
     let samples = || part.iter().map(|frame| frame[channel]);
     let power = samples().map(|sample| sample * sample).sum::<f32>() / part.len().max(1) as f32;
-    [samples().fold(0.0, f32::min), samples().fold(0.0, f32::max), power.sqrt()]
+    [
+        samples().fold(0.0, f32::min),
+        samples().fold(0.0, f32::max),
+        power.sqrt(),
+    ]
 }
 
 fn draw_waveform(canvas: &mut Canvas, sound: &StereoSound, channel: usize, name: &str) {
@@ -53,18 +63,33 @@ fn draw_waveform(canvas: &mut Canvas, sound: &StereoSound, channel: usize, name:
     let middle = top as f32 + WAVE_HEIGHT as f32 / 2.0;
     canvas.fill([LEFT, top], [RIGHT - LEFT, WAVE_HEIGHT], PANEL);
     canvas.fill([LEFT, middle as isize], [RIGHT - LEFT, 1], LINE);
-    canvas.text(name, [LEFT as f32 - 12.0, middle + 5.0], 16.0, Align::Right, LABEL);
+    canvas.text(
+        name,
+        [LEFT as f32 - 12.0, middle + 5.0],
+        16.0,
+        Align::Right,
+        LABEL,
+    );
     let columns = (RIGHT - LEFT) as usize;
     let y = |sample: f32| middle - sample.clamp(-1.0, 1.0) * WAVE_HEIGHT as f32 / 2.0;
     for index in 0..columns {
         let [low, high, rms] = column_range(&sound.frames, channel, index, columns);
         canvas.vertical_line(LEFT + index as isize, y(high), y(low), PEAKS);
-        canvas.vertical_line(LEFT + index as isize, y(rms.min(high)), y((-rms).max(low)), BODY);
+        canvas.vertical_line(
+            LEFT + index as isize,
+            y(rms.min(high)),
+            y((-rms).max(low)),
+            BODY,
+        );
     }
 }
 
 fn draw_spectrogram(canvas: &mut Canvas, sound: &StereoSound) {
-    let mono: Vec<f32> = sound.frames.iter().map(|frame| (frame[0] + frame[1]) / 2.0).collect();
+    let mono: Vec<f32> = sound
+        .frames
+        .iter()
+        .map(|frame| (frame[0] + frame[1]) / 2.0)
+        .collect();
     let spectrogram = Spectrogram::new(&mono, sound.sample_rate, (RIGHT - LEFT) as usize);
     PLOT.draw(canvas, &spectrogram, spectrogram.loudest());
     PLOT.draw_frequencies(canvas);
@@ -90,11 +115,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for frames in [1, 700, 30_000] {
             let path = folder.path().join("a.png");
-            let sound = StereoSound { sample_rate: 48_000, frames: vec![[0.25, -0.5]; frames] };
+            let sound = StereoSound {
+                sample_rate: 48_000,
+                frames: vec![[0.25, -0.5]; frames],
+            };
             draw(&sound, "A title", "a subtitle", &path).unwrap();
             let reader =
-                png::Decoder::new(std::io::BufReader::new(std::fs::File::open(path).unwrap())).read_info().unwrap();
-            assert_eq!((reader.info().width, reader.info().height), (WIDTH as u32, HEIGHT as u32));
+                png::Decoder::new(std::io::BufReader::new(std::fs::File::open(path).unwrap()))
+                    .read_info()
+                    .unwrap();
+            assert_eq!(
+                (reader.info().width, reader.info().height),
+                (WIDTH as u32, HEIGHT as u32)
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Draws the pictures of the window again: those of the book and of the README, and those that tests compare with.
+//! Draws the pictures of the window again: those of the book and of the README, and those that
+//! tests compare with.
 
 use crate::process::{cargo, run};
 
@@ -7,11 +8,17 @@ use crate::process::{cargo, run};
 /// # Errors
 /// A test fails.
 pub fn draw() -> anyhow::Result<()> {
-    let tests = [("ondes-ui", "pictures"), ("ondes", "pictures"), ("ondes", "book")];
+    let tests = [
+        ("ondes-ui", "pictures"),
+        ("ondes", "pictures"),
+        ("ondes", "book"),
+    ];
     for (package, filter) in tests {
         let arguments = ["test", "--package", package, "--test", "window", filter];
         run(cargo().args(arguments).env("UPDATE_SNAPSHOTS", "1"))?;
     }
-    println!("docs/src/img, ui/tests/snapshots and standalone/tests/snapshots show the window as it is now");
+    println!(
+        "docs/src/img, ui/tests/snapshots and standalone/tests/snapshots show the window as it is now"
+    );
     Ok(())
 }

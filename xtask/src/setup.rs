@@ -56,7 +56,12 @@ const TOOLS: [Tool; 8] = [
         used_for: "opening the plugin's window in tests",
         needed_for: &[],
     },
-    Tool { probe: ("ardour7-lua", &["--version"]), package: "ardour", used_for: "a DAW for tests", needed_for: &[] },
+    Tool {
+        probe: ("ardour7-lua", &["--version"]),
+        package: "ardour",
+        used_for: "a DAW for tests",
+        needed_for: &[],
+    },
     Tool {
         probe: ("python3", &["-m", "pip", "--version"]),
         package: "python3 python3-pip",
@@ -70,7 +75,10 @@ const TOOLS: [Tool; 8] = [
         needed_for: &[],
     },
     Tool {
-        probe: ("sh", &["-c", "ls /usr/lib/*/alsa-lib/libasound_module_pcm_jack.so"]),
+        probe: (
+            "sh",
+            &["-c", "ls /usr/lib/*/alsa-lib/libasound_module_pcm_jack.so"],
+        ),
         package: "libasound2-plugins",
         used_for: "an ALSA device for tests that needs no sound card",
         needed_for: &[],
@@ -82,10 +90,21 @@ const TOOLS: [Tool; 8] = [
 /// # Errors
 /// A package is missing and cannot be installed by this user, or libtorch cannot be prepared.
 pub fn setup(purpose: Purpose) -> anyhow::Result<()> {
-    ensure(TOOLS.iter().filter(|tool| purpose == Purpose::Testing || tool.needed_for.contains(&purpose)))?;
+    ensure(
+        TOOLS
+            .iter()
+            .filter(|tool| purpose == Purpose::Testing || tool.needed_for.contains(&purpose)),
+    )?;
     if matches!(purpose, Purpose::Training | Purpose::Testing) {
         // A program of its own: it needs a network stack.
-        run(cargo().args(["run", "--quiet", "--package", "ondes-libtorch", "--bin", "prepare-libtorch"]))?;
+        run(cargo().args([
+            "run",
+            "--quiet",
+            "--package",
+            "ondes-libtorch",
+            "--bin",
+            "prepare-libtorch",
+        ]))?;
     }
     Ok(())
 }
@@ -95,7 +114,10 @@ pub fn setup(purpose: Purpose) -> anyhow::Result<()> {
 /// # Errors
 /// A package cannot be installed by this user.
 pub fn ensure<'a>(tools: impl IntoIterator<Item = &'a Tool>) -> anyhow::Result<()> {
-    let missing: Vec<&Tool> = tools.into_iter().filter(|tool| !works(tool.probe.0, tool.probe.1)).collect();
+    let missing: Vec<&Tool> = tools
+        .into_iter()
+        .filter(|tool| !works(tool.probe.0, tool.probe.1))
+        .collect();
     if missing.is_empty() {
         println!("system packages: already there");
         return Ok(());
@@ -107,21 +129,31 @@ fn install(tools: &[&Tool]) -> anyhow::Result<()> {
     for tool in tools {
         println!("missing: {} (for {})", tool.package, tool.used_for);
     }
-    let packages: Vec<&str> = tools.iter().flat_map(|tool| tool.package.split(' ')).collect();
+    let packages: Vec<&str> = tools
+        .iter()
+        .flat_map(|tool| tool.package.split(' '))
+        .collect();
     let by_hand = format!("apt-get install {}", packages.join(" "));
     if !works("apt-get", &["--version"]) {
-        bail!("this machine has no apt-get; install the equivalent of `{by_hand}`, then run this again");
+        bail!(
+            "this machine has no apt-get; install the equivalent of `{by_hand}`, then run this again"
+        );
     }
     let Some(apt) = apt_get() else {
         bail!("installing packages needs root: run `sudo {by_hand}`, then run this again");
     };
     run(apt().args(["update", "-q"]))?;
-    run(apt().args(["install", "-q", "-y", "--no-install-recommends"]).args(&packages))
+    run(apt()
+        .args(["install", "-q", "-y", "--no-install-recommends"])
+        .args(&packages))
 }
 
 /// Returns a constructor of apt-get commands, if this user is root or sudo needs no password.
 fn apt_get() -> Option<impl Fn() -> Command> {
-    let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
+    let root = Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|output| output.stdout == b"0\n");
     if !root && !works("sudo", &["-n", "true"]) {
         return None;
     }

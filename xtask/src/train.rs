@@ -19,17 +19,29 @@ const INSTRUMENTS: [Instrument; 10] = [
     Instrument {
         model: "bowed",
         sound: Sound::Corpus,
-        half: Half { rounds: "1", steps: "1500", learning_rate: "0.002" },
+        half: Half {
+            rounds: "1",
+            steps: "1500",
+            learning_rate: "0.002",
+        },
     },
     Instrument {
         model: "wind",
         sound: Sound::Corpus,
-        half: Half { rounds: "2", steps: "400", learning_rate: "0.001" },
+        half: Half {
+            rounds: "2",
+            steps: "400",
+            learning_rate: "0.001",
+        },
     },
     Instrument {
         model: "plucked",
         sound: Sound::Corpus,
-        half: Half { rounds: "1", steps: "1500", learning_rate: "0.002" },
+        half: Half {
+            rounds: "1",
+            steps: "1500",
+            learning_rate: "0.002",
+        },
     },
     Instrument::recorded(
         "saxophone",
@@ -74,10 +86,18 @@ enum Sound {
 impl Sound {
     /// Checks that there are recordings, if `model` needs any.
     fn check(&self, model: &str) -> anyhow::Result<()> {
-        let Self::Recordings { folder, source } = self else { return Ok(()) };
+        let Self::Recordings { folder, source } = self else {
+            return Ok(());
+        };
         let folder = format!("target/recordings/{folder}");
-        let found = root().join(&folder).read_dir().is_ok_and(|mut files| files.next().is_some());
-        ensure!(found, "{model} is trained on recordings: put those of {source} into {folder}");
+        let found = root()
+            .join(&folder)
+            .read_dir()
+            .is_ok_and(|mut files| files.next().is_some());
+        ensure!(
+            found,
+            "{model} is trained on recordings: put those of {source} into {folder}"
+        );
         Ok(())
     }
 
@@ -92,14 +112,28 @@ impl Sound {
 
 impl Instrument {
     const fn recorded(model: &'static str, folder: &'static str, source: &'static str) -> Self {
-        let half = Half { rounds: "1", steps: "1000", learning_rate: "0.002" };
-        Self { model, sound: Sound::Recordings { folder, source }, half }
+        let half = Half {
+            rounds: "1",
+            steps: "1000",
+            learning_rate: "0.002",
+        };
+        Self {
+            model,
+            sound: Sound::Recordings { folder, source },
+            half,
+        }
     }
 }
 
 /// Bundled codecs; each has a recipe of its name.
 const CODECS: [Codec; 3] = [
-    Codec { model: "strings", sound: Sound::Recordings { folder: "strings", source: IOWA } },
+    Codec {
+        model: "strings",
+        sound: Sound::Recordings {
+            folder: "strings",
+            source: IOWA,
+        },
+    },
     Codec {
         model: "winds",
         sound: Sound::Recordings {
@@ -144,11 +178,19 @@ struct Generator {
 }
 
 impl Generator {
-    /// Returns the commands that make it; with `steps`, those of a trial that leaves the bundled model alone.
+    /// Returns the commands that make it; with `steps`, those of a trial that leaves the bundled
+    /// model alone.
     fn commands(&self, steps: Option<u64>) -> anyhow::Result<[Vec<String>; 4]> {
-        let Self { model, kit, minutes } = self;
+        let Self {
+            model,
+            kit,
+            minutes,
+        } = self;
         let (trained, out) = match steps {
-            None => (format!("target/training/{model}.ondes"), format!("assets/models/{model}.ondes")),
+            None => (
+                format!("target/training/{model}.ondes"),
+                format!("assets/models/{model}.ondes"),
+            ),
             Some(steps) => {
                 let trial = format!("target/training/{model}-{steps}-steps");
                 (format!("{trial}.ondes"), format!("{trial}-16-bits.ondes"))
@@ -204,7 +246,8 @@ struct Capture {
     circuit: &'static str,
     size: &'static str,
     epochs: &'static str,
-    /// Share of the units that is pruned for the smaller size. The remaining 16 fill the widest SIMD vectors.
+    /// Share of the units that is pruned for the smaller size. The remaining 16 fill the widest
+    /// SIMD vectors.
     pruned_ratio: &'static str,
     name: &'static str,
     description: &'static str,
@@ -212,8 +255,8 @@ struct Capture {
     tone: &'static str,
 }
 
-/// An instrument's smaller size, with half of the channels: rounds of pruning, steps of training in each, and highest
-/// learning rate.
+/// An instrument's smaller size, with half of the channels: rounds of pruning, steps of training in
+/// each, and highest learning rate.
 struct Half {
     rounds: &'static str,
     steps: &'static str,
@@ -242,21 +285,37 @@ pub fn choices() -> PossibleValuesParser {
     let codecs = CODECS.iter().map(|codec| codec.model);
     let generators = GENERATORS.iter().map(|generator| generator.model);
     PossibleValuesParser::new(
-        instruments.chain(codecs).chain(generators).chain(CAPTURES.iter().map(|capture| capture.circuit)).chain([ALL]),
+        instruments
+            .chain(codecs)
+            .chain(generators)
+            .chain(CAPTURES.iter().map(|capture| capture.circuit))
+            .chain([ALL]),
     )
 }
 
-/// Trains one model, or all. With `steps`, runs a trial of that length that leaves the bundled model alone; for
-/// captures these are epochs.
+/// Trains one model, or all. With `steps`, runs a trial of that length that leaves the bundled
+/// model alone; for captures these are epochs.
 ///
 /// # Errors
 /// The set-up, the build or a command fails, or there are no recordings.
 pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
-    let instruments = || INSTRUMENTS.iter().filter(|instrument| name == ALL || name == instrument.model);
-    let codecs = || CODECS.iter().filter(|codec| name == ALL || name == codec.model);
+    let instruments = || {
+        INSTRUMENTS
+            .iter()
+            .filter(|instrument| name == ALL || name == instrument.model)
+    };
+    let codecs = || {
+        CODECS
+            .iter()
+            .filter(|codec| name == ALL || name == codec.model)
+    };
     instruments().try_for_each(|instrument| instrument.sound.check(instrument.model))?;
     codecs().try_for_each(|codec| codec.sound.check(codec.model))?;
-    let generators = || GENERATORS.iter().filter(|generator| name == ALL || name == generator.model);
+    let generators = || {
+        GENERATORS
+            .iter()
+            .filter(|generator| name == ALL || name == generator.model)
+    };
     generators().try_for_each(|generator| generator.kit.check(generator.model))?;
     setup(Purpose::Training)?;
     let program = build("ondes-training", "ondes-train", &["--release"])?;
@@ -267,14 +326,25 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
     for instrument in instruments() {
         let model = instrument.model;
         if let Sound::Corpus = instrument.sound {
-            for (folder, options) in [(model.to_owned(), CORPUS), (format!("{model}-held-out"), HELD_OUT)] {
+            for (folder, options) in [
+                (model.to_owned(), CORPUS),
+                (format!("{model}-held-out"), HELD_OUT),
+            ] {
                 let folder = format!("target/corpora/{folder}");
-                let arguments = ["corpus", model, "--out", &folder].into_iter().chain(options);
+                let arguments = ["corpus", model, "--out", &folder]
+                    .into_iter()
+                    .chain(options);
                 ondes_train(&arguments.collect::<Vec<_>>())?;
             }
         }
         ondes_train(&["fit", &recipe(model, steps)?])?;
-        ondes_train(&instrument.half_command(steps).iter().map(String::as_str).collect::<Vec<_>>())?;
+        ondes_train(
+            &instrument
+                .half_command(steps)
+                .iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>(),
+        )?;
     }
     for codec in codecs() {
         ondes_train(&["codec", &recipe(codec.model, steps)?])?;
@@ -284,7 +354,10 @@ pub fn train(name: &str, steps: Option<u64>) -> anyhow::Result<()> {
             ondes_train(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
         }
     }
-    for capture in CAPTURES.iter().filter(|capture| name == ALL || name == capture.circuit) {
+    for capture in CAPTURES
+        .iter()
+        .filter(|capture| name == ALL || name == capture.circuit)
+    {
         for command in capture.commands(steps) {
             ondes_train(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
         }
@@ -301,14 +374,23 @@ fn recipe(model: &str, steps: Option<u64>) -> anyhow::Result<String> {
 }
 
 impl Instrument {
-    /// Returns the command that adds the smaller size to the instrument's file; with `steps`, to the trial's file.
+    /// Returns the command that adds the smaller size to the instrument's file; with `steps`, to
+    /// the trial's file.
     fn half_command(&self, steps: Option<u64>) -> Vec<String> {
         let Self { model, half, .. } = self;
         let (file, name, steps) = match steps {
-            None => (format!("assets/models/{model}.ondes"), (*model).to_owned(), half.steps.to_owned()),
+            None => (
+                format!("assets/models/{model}.ondes"),
+                (*model).to_owned(),
+                half.steps.to_owned(),
+            ),
             Some(steps) => {
                 let name = format!("{model}-{steps}-steps");
-                (format!("target/training/{name}.ondes"), name, steps.to_string())
+                (
+                    format!("target/training/{name}.ondes"),
+                    name,
+                    steps.to_string(),
+                )
             }
         };
         let work = format!("target/training/{name}-{HALF}");
@@ -325,9 +407,26 @@ impl Instrument {
 }
 
 /// Returns the command that prunes a model and adds the result to its file as a smaller size.
-fn prune_command(file: &str, ratio: &str, size: &str, work: &str, learning: &[&str]) -> Vec<String> {
+fn prune_command(
+    file: &str,
+    ratio: &str,
+    size: &str,
+    work: &str,
+    learning: &[&str],
+) -> Vec<String> {
     let input = ["prune", file, "--structured", "--ratio", ratio];
-    let output = ["--device", "cpu", "--threads", "1", "--work", work, "--add-variant", size, "--out", file];
+    let output = [
+        "--device",
+        "cpu",
+        "--threads",
+        "1",
+        "--work",
+        work,
+        "--add-variant",
+        size,
+        "--out",
+        file,
+    ];
     strings(&[&input, learning, &output].concat())
 }
 
@@ -336,19 +435,38 @@ fn strings(words: &[&str]) -> Vec<String> {
 }
 
 impl Capture {
-    /// Returns the commands that make it; with `epochs`, those of a trial that leaves the bundled model alone.
+    /// Returns the commands that make it; with `epochs`, those of a trial that leaves the bundled
+    /// model alone.
     fn commands(&self, epochs: Option<u64>) -> [Vec<String>; 4] {
-        let Self { circuit, size, pruned_ratio: ratio, name, description, kind, tone, .. } = self;
+        let Self {
+            circuit,
+            size,
+            pruned_ratio: ratio,
+            name,
+            description,
+            kind,
+            tone,
+            ..
+        } = self;
         let wet = format!("target/captures/{circuit}.wav");
         let (out, light_epochs, epochs) = match epochs {
-            None => (format!("assets/models/{circuit}.ondes"), LIGHT_EPOCHS.to_owned(), self.epochs.to_owned()),
+            None => (
+                format!("assets/models/{circuit}.ondes"),
+                LIGHT_EPOCHS.to_owned(),
+                self.epochs.to_owned(),
+            ),
             Some(epochs) => {
                 let out = format!("target/training/{circuit}-{epochs}-epochs.ondes");
                 (out, epochs.to_string(), epochs.to_string())
             }
         };
         let work = format!("target/training/{circuit}-{LIGHT}");
-        let learning = [["--epochs", &light_epochs], ["--learning-rate", "0.0025"], ["--dry", SIGNAL], ["--wet", &wet]];
+        let learning = [
+            ["--epochs", &light_epochs],
+            ["--learning-rate", "0.0025"],
+            ["--dry", SIGNAL],
+            ["--wet", &wet],
+        ];
         let capture = [
             ["--dry", SIGNAL],
             ["--wet", &wet],
@@ -373,14 +491,16 @@ impl Capture {
     }
 }
 
-/// Writes the recipe of a trial. It lies as deep in the checkout as the original, so that its relative paths stay
-/// valid.
+/// Writes the recipe of a trial. It lies as deep in the checkout as the original, so that its
+/// relative paths stay valid.
 fn trial(model: &str, steps: u64) -> anyhow::Result<PathBuf> {
     let recipe = root().join(format!("training/recipes/{model}.toml"));
-    let text = fs::read_to_string(&recipe).with_context(|| format!("{}: cannot be read", recipe.display()))?;
+    let text = fs::read_to_string(&recipe)
+        .with_context(|| format!("{}: cannot be read", recipe.display()))?;
     let name = format!("{model}-{steps}-steps");
     let path = root().join(format!("target/training/{name}.toml"));
-    fs::create_dir_all(root().join("target/training")).context("target/training: cannot be made")?;
+    fs::create_dir_all(root().join("target/training"))
+        .context("target/training: cannot be made")?;
     fs::write(&path, shortened(&text, &name, steps))
         .with_context(|| format!("{}: cannot be written", path.display()))?;
     Ok(path)
@@ -411,26 +531,43 @@ mod tests {
     fn a_trial_leaves_the_bundled_instrument_alone() {
         for instrument in &INSTRUMENTS {
             let model = instrument.model;
-            let recipe = fs::read_to_string(root().join(format!("training/recipes/{model}.toml"))).unwrap();
+            let recipe =
+                fs::read_to_string(root().join(format!("training/recipes/{model}.toml"))).unwrap();
             let trial = shortened(&recipe, "short", 7);
             assert!(trial.lines().any(|line| line == "steps = 7"), "{trial}");
             assert!(
-                trial.contains("out = \"../../target/training/short.ondes\"") && !trial.contains("assets/"),
+                trial.contains("out = \"../../target/training/short.ondes\"")
+                    && !trial.contains("assets/"),
                 "{trial}"
             );
             assert_eq!(trial.lines().count(), recipe.lines().count());
-            let (bundled, trial) =
-                (instrument.half_command(None).join(" "), instrument.half_command(Some(7)).join(" "));
-            assert!(bundled.ends_with(&format!("--add-variant half --out assets/models/{model}.ondes")), "{bundled}");
-            assert!(trial.contains("--steps 7 ") && !trial.contains("assets/"), "{trial}");
+            let (bundled, trial) = (
+                instrument.half_command(None).join(" "),
+                instrument.half_command(Some(7)).join(" "),
+            );
+            assert!(
+                bundled.ends_with(&format!(
+                    "--add-variant half --out assets/models/{model}.ondes"
+                )),
+                "{bundled}"
+            );
+            assert!(
+                trial.contains("--steps 7 ") && !trial.contains("assets/"),
+                "{trial}"
+            );
         }
     }
 
     #[test]
     fn recipes_read_the_sound_that_there_is() {
-        let instruments = INSTRUMENTS.iter().map(|instrument| (instrument.model, &instrument.sound));
-        for (model, sound) in instruments.chain(CODECS.iter().map(|codec| (codec.model, &codec.sound))) {
-            let recipe = fs::read_to_string(root().join(format!("training/recipes/{model}.toml"))).unwrap();
+        let instruments = INSTRUMENTS
+            .iter()
+            .map(|instrument| (instrument.model, &instrument.sound));
+        for (model, sound) in
+            instruments.chain(CODECS.iter().map(|codec| (codec.model, &codec.sound)))
+        {
+            let recipe =
+                fs::read_to_string(root().join(format!("training/recipes/{model}.toml"))).unwrap();
             let folder = sound.folder(model);
             for text in [
                 format!("data = \"../../target/{folder}\"\n"),
@@ -439,7 +576,10 @@ mod tests {
                 assert!(recipe.contains(&text), "{model}: {text}");
             }
             if let Sound::Corpus = sound {
-                assert!(recipe.contains(&format!("held_out = \"../../target/{folder}-held-out\"\n")), "{model}");
+                assert!(
+                    recipe.contains(&format!("held_out = \"../../target/{folder}-held-out\"\n")),
+                    "{model}"
+                );
             }
         }
     }
@@ -447,21 +587,37 @@ mod tests {
     #[test]
     fn recipes_of_generators_belong_together() {
         for generator @ Generator { model, .. } in &GENERATORS {
-            let read = |name: &str| fs::read_to_string(root().join(format!("training/recipes/{name}.toml"))).unwrap();
+            let read = |name: &str| {
+                fs::read_to_string(root().join(format!("training/recipes/{name}.toml"))).unwrap()
+            };
             let (codec, prior) = (read(&format!("{model}-codec")), read(model));
             let [grooves, _, _, quantize] = generator.commands(None).unwrap();
             let data = format!("data = \"../../{}\"\n", grooves[3]);
             assert!(codec.contains(&data) && prior.contains(&data), "{model}");
-            let trained = codec.lines().find_map(|line| line.strip_prefix("out = ")).unwrap();
-            assert!(prior.contains(&format!("codec = {trained}\n")), "{model}: {trained}");
-            assert!(prior.contains(&format!("out = \"../../{}\"\n", quantize[1])), "{model}");
+            let trained = codec
+                .lines()
+                .find_map(|line| line.strip_prefix("out = "))
+                .unwrap();
+            assert!(
+                prior.contains(&format!("codec = {trained}\n")),
+                "{model}: {trained}"
+            );
+            assert!(
+                prior.contains(&format!("out = \"../../{}\"\n", quantize[1])),
+                "{model}"
+            );
         }
     }
 
     #[test]
     fn a_trial_leaves_the_bundled_capture_alone() {
         for capture in &CAPTURES {
-            let line = |epochs| capture.commands(epochs).map(|command| command.join(" ")).join("\n");
+            let line = |epochs| {
+                capture
+                    .commands(epochs)
+                    .map(|command| command.join(" "))
+                    .join("\n")
+            };
             assert!(line(None).contains(&format!("--out assets/models/{}.ondes", capture.circuit)));
             let trial = line(Some(2));
             assert_eq!(trial.matches("--epochs 2 ").count(), 2, "{trial}");

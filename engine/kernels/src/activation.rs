@@ -1,8 +1,9 @@
 //! Activations, each defined by one entry of a table.
 //!
-//! An entry holds the documentation, the variant of [`Activation`] with its parameters, its tag in model files and its
-//! formula. A macro derives the rest: the enum, its serialised form and the dispatch to a loop compiled for each
-//! formula. Activations with learnt parameters per channel are in `channel_activation`.
+//! An entry holds the documentation, the variant of [`Activation`] with its parameters, its tag in
+//! model files and its formula. A macro derives the rest: the enum, its serialised form and the
+//! dispatch to a loop compiled for each formula. Activations with learnt parameters per channel are
+//! in `channel_activation`.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,8 @@ macro_rules! activations {
     )+) => {
         /// Function of a single value without learnt weights.
         ///
-        /// All keep NaN and lose at most a few units in the last place. Serialised as model files have it:
+        /// All keep NaN and lose at most a few units in the last place. Serialised as model files
+        /// have it:
         ///
         /// ```
         /// use ondes_kernels::Activation;
@@ -48,8 +50,8 @@ macro_rules! activations {
                 )+}
             }
 
-            /// Runs a task with the formula of this activation, so that the task is compiled for each formula by
-            /// itself.
+            /// Runs a task with the formula of this activation, so that the task is compiled for
+            /// each formula by itself.
             #[inline(always)]
             pub(crate) fn dispatch<T: FormulaTask>(self, task: T) {
                 match self {$(
@@ -119,10 +121,12 @@ activations! {
     /// `x / (1 + e^−x)`.
     Silu as "silu" => |s, x| silu(s, x);
 
-    /// The rational "fast tanh" of capture players, up to 0.8 % above tanh. No faster substitute for
+    /// The rational "fast tanh" of capture players, up to 0.8 % above tanh. No faster substitute
+    /// for
     /// [`Activation::Tanh`]: only models trained with it need it. With `a = |x|` it is `sign(x)` times
     /// `a (2.45550750702956 (1 + a) + (0.893229853513558 + 0.821226666969744 a) a²)` over
-    /// `2.44506634652299 + (2.44506634652299 + a²) (a + 0.814642734961073 a²)` (A. Vaneev, KVR forum, 2013).
+    /// `2.44506634652299 + (2.44506634652299 + a²) (a + 0.814642734961073 a²)` (A. Vaneev, KVR
+    /// forum, 2013).
     FastTanh as "fast_tanh" => |s, x| fast_tanh(s, x);
 
     /// `ln(1 + e^x)`.
@@ -141,15 +145,23 @@ pub(crate) trait FormulaTask {
     fn run<F: Lanewise<0, 1>>(self, formula: F);
 }
 
-/// A product instead of a selected result: for a selection the compiler would store only the lanes that change, and the
-/// next load would wait for that partial store.
+/// A product instead of a selected result: for a selection the compiler would store only the lanes
+/// that change, and the next load would wait for that partial store.
 #[inline(always)]
 fn leaky_relu<S: Simd>(s: S, x: S::V, slope: f32) -> S::V {
-    s.mul(x, s.select_less(x, s.splat(0.0), s.splat(slope), s.splat(1.0)))
+    s.mul(
+        x,
+        s.select_less(x, s.splat(0.0), s.splat(slope), s.splat(1.0)),
+    )
 }
 
 #[inline(always)]
-fn leaky_hard_tanh<S: Simd>(s: S, x: S::V, [min, max]: [f32; 2], [min_slope, max_slope]: [f32; 2]) -> S::V {
+fn leaky_hard_tanh<S: Simd>(
+    s: S,
+    x: S::V,
+    [min, max]: [f32; 2],
+    [min_slope, max_slope]: [f32; 2],
+) -> S::V {
     let (low, high) = (s.splat(min), s.splat(max));
     let below = s.fma(s.sub(x, low), s.splat(min_slope), low);
     let above = s.fma(s.sub(x, high), s.splat(max_slope), high);
@@ -190,9 +202,20 @@ fn fast_tanh<S: Simd>(s: S, x: S::V) -> S::V {
     let a = s.min(s.splat(FAST_TANH_SETTLED), s.abs(x));
     let square = s.mul(a, a);
     let high = s.fma(s.splat(0.821_226_67), a, s.splat(0.893_229_85));
-    let numerator = s.mul(a, s.fma(high, square, s.fma(s.splat(2.455_507_5), a, s.splat(2.455_507_5))));
+    let numerator = s.mul(
+        a,
+        s.fma(
+            high,
+            square,
+            s.fma(s.splat(2.455_507_5), a, s.splat(2.455_507_5)),
+        ),
+    );
     let stretched = s.fma(s.splat(0.814_642_7), square, a);
-    let denominator = s.fma(s.add(s.splat(2.445_066_4), square), stretched, s.splat(2.445_066_4));
+    let denominator = s.fma(
+        s.add(s.splat(2.445_066_4), square),
+        stretched,
+        s.splat(2.445_066_4),
+    );
     s.copysign(s.div(numerator, denominator), x)
 }
 
@@ -205,7 +228,11 @@ struct InPlace<'a> {
 impl FormulaTask for InPlace<'_> {
     #[inline(always)]
     fn run<F: Lanewise<0, 1>>(self, formula: F) {
-        self.kernels.run(OverSlices { op: formula, inputs: [], in_out: [self.x] });
+        self.kernels.run(OverSlices {
+            op: formula,
+            inputs: [],
+            in_out: [self.x],
+        });
     }
 }
 

@@ -42,7 +42,9 @@ impl Lanewise<1, 1> for MultiplyAdd {
     }
 }
 
-const CONJUGATE: Array = [-1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0];
+const CONJUGATE: Array = [
+    -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0,
+];
 
 struct ComplexMultiplyAdd<'a> {
     acc: &'a mut [f32],
@@ -69,7 +71,12 @@ impl Kernel for ComplexMultiplyAdd<'_> {
         if whole < len {
             let mut sum = s.load_padded(&self.acc[whole..], 0.0);
             for (a, b) in self.a.chunks_exact(len).zip(self.b.chunks_exact(len)) {
-                sum = complex_multiply_add(s, s.load_padded(&a[whole..], 0.0), s.load_padded(&b[whole..], 0.0), sum);
+                sum = complex_multiply_add(
+                    s,
+                    s.load_padded(&a[whole..], 0.0),
+                    s.load_padded(&b[whole..], 0.0),
+                    sum,
+                );
             }
             s.store_partial(sum, &mut self.acc[whole..]);
         }
@@ -87,7 +94,10 @@ impl ComplexMultiplyAdd<'_> {
         }
         let len = self.acc.len();
         for (a, b) in self.a.chunks_exact(len).zip(self.b.chunks_exact(len)) {
-            let (a, b) = (a[range.clone()].as_chunks().0, b[range.clone()].as_chunks().0);
+            let (a, b) = (
+                a[range.clone()].as_chunks().0,
+                b[range.clone()].as_chunks().0,
+            );
             for u in 0..U {
                 sums[u] = complex_multiply_add(s, s.load(&a[u]), s.load(&b[u]), sums[u]);
             }
@@ -99,8 +109,8 @@ impl ComplexMultiplyAdd<'_> {
     }
 }
 
-/// Computes `re = (re + a.re·b.re) − a.im·b.im` and `im = (im + a.re·b.im) + a.im·b.re`. A pair never straddles two
-/// vectors.
+/// Computes `re = (re + a.re·b.re) − a.im·b.im` and `im = (im + a.re·b.im) + a.im·b.re`. A pair
+/// never straddles two vectors.
 #[inline(always)]
 fn complex_multiply_add<S: Simd>(s: S, a: S::V, b: S::V, acc: S::V) -> S::V {
     let real_part = s.fma(s.duplicate_even(a), b, acc);
@@ -116,7 +126,11 @@ impl Kernels {
     /// If the lengths differ.
     pub fn add(self, y: &mut [f32], x: &[f32]) {
         assert_eq!(y.len(), x.len(), "add: lengths differ");
-        self.run(OverSlices { op: Add, inputs: [x], in_out: [y] });
+        self.run(OverSlices {
+            op: Add,
+            inputs: [x],
+            in_out: [y],
+        });
     }
 
     /// Computes `y *= x`.
@@ -125,12 +139,20 @@ impl Kernels {
     /// If the lengths differ.
     pub fn multiply(self, y: &mut [f32], x: &[f32]) {
         assert_eq!(y.len(), x.len(), "multiply: lengths differ");
-        self.run(OverSlices { op: Multiply, inputs: [x], in_out: [y] });
+        self.run(OverSlices {
+            op: Multiply,
+            inputs: [x],
+            in_out: [y],
+        });
     }
 
     /// Computes `x = x * scale + offset`.
     pub fn scale_offset(self, x: &mut [f32], scale: f32, offset: f32) {
-        self.run(OverSlices { op: ScaleOffset { scale, offset }, inputs: [], in_out: [x] });
+        self.run(OverSlices {
+            op: ScaleOffset { scale, offset },
+            inputs: [],
+            in_out: [x],
+        });
     }
 
     /// Computes `acc += x * gain`.
@@ -145,24 +167,37 @@ impl Kernels {
     /// If the lengths differ.
     pub fn multiply_add(self, acc: &mut [f32], x: &[f32], gain: f32) {
         assert_eq!(acc.len(), x.len(), "multiply_add: lengths differ");
-        self.run(OverSlices { op: MultiplyAdd { gain }, inputs: [x], in_out: [acc] });
+        self.run(OverSlices {
+            op: MultiplyAdd { gain },
+            inputs: [x],
+            in_out: [acc],
+        });
     }
 
-    /// Computes `acc[i] += Σ_k a[k][i] * b[k][i]` over complex numbers, each slice `re im re im …`: `acc` is one block,
-    /// `a` and `b` are as many blocks as each other. Adds in the order of `k`, so the result does not depend on how the
-    /// blocks are divided into calls.
+    /// Computes `acc[i] += Σ_k a[k][i] * b[k][i]` over complex numbers, each slice `re im re im …`:
+    /// `acc` is one block, `a` and `b` are as many blocks as each other. Adds in the order of `k`,
+    /// so the result does not depend on how the blocks are divided into calls.
     ///
     /// # Panics
-    /// If the lengths of `a` and `b` differ or are no multiple of the length of `acc`, or that length is odd.
+    /// If the lengths of `a` and `b` differ or are no multiple of the length of `acc`, or that
+    /// length is odd.
     pub fn complex_multiply_add(self, acc: &mut [f32], a: &[f32], b: &[f32]) {
-        assert_eq!(a.len(), b.len(), "complex_multiply_add: lengths of a and b differ");
+        assert_eq!(
+            a.len(),
+            b.len(),
+            "complex_multiply_add: lengths of a and b differ"
+        );
         assert!(
             a.len().is_multiple_of(acc.len()),
             "complex_multiply_add: {} values in blocks of {}",
             a.len(),
             acc.len()
         );
-        assert!(acc.len().is_multiple_of(2), "complex_multiply_add: half a complex number in {} values", acc.len());
+        assert!(
+            acc.len().is_multiple_of(2),
+            "complex_multiply_add: half a complex number in {} values",
+            acc.len()
+        );
         if !a.is_empty() {
             self.run(ComplexMultiplyAdd { acc, a, b });
         }

@@ -11,7 +11,8 @@ trait ChannelFormula {
     fn apply<S: Simd>(s: S, x: S::V, parameter: S::V) -> S::V;
 }
 
-/// Below this |alpha| the quotient is all rounding, and `x` is the result to well under a unit in the last place.
+/// Below this |alpha| the quotient is all rounding, and `x` is the result to well under a unit in
+/// the last place.
 const SNAKE_IDENTITY_BELOW: f32 = 1e-9;
 
 struct Snake;
@@ -51,7 +52,11 @@ impl<F: ChannelFormula> Kernel for OverChannels<'_, F> {
                 let mut parameter: Array = [0.0; LANES];
                 for lane in 0..chunk.len() {
                     parameter[lane] = self.parameters[channel];
-                    channel = if channel + 1 == channels { 0 } else { channel + 1 };
+                    channel = if channel + 1 == channels {
+                        0
+                    } else {
+                        channel + 1
+                    };
                 }
                 let y = F::apply(s, s.load_padded(chunk, 0.0), s.load(&parameter));
                 s.store_partial(y, chunk);
@@ -66,7 +71,11 @@ impl<F: ChannelFormula> Kernel for OverChannels<'_, F> {
                 s.store(y, chunk);
             }
             if !tail.is_empty() {
-                let y = F::apply(s, s.load_padded(tail, 0.0), s.load_padded(parameter_tail, 0.0));
+                let y = F::apply(
+                    s,
+                    s.load_padded(tail, 0.0),
+                    s.load_padded(parameter_tail, 0.0),
+                );
                 s.store_partial(y, tail);
             }
         }
@@ -75,7 +84,8 @@ impl<F: ChannelFormula> Kernel for OverChannels<'_, F> {
 
 /// Activations with learnt parameters.
 impl Kernels {
-    /// `x`, or `x · slope` of its channel where `x` is negative. `x` is `[frame][channel]`, `slopes` is `[channel]`.
+    /// `x`, or `x · slope` of its channel where `x` is negative. `x` is `[frame][channel]`,
+    /// `slopes` is `[channel]`.
     ///
     /// ```
     /// let mut x = [-1.0, -1.0, 2.0, 2.0];
@@ -89,7 +99,8 @@ impl Kernels {
         self.over_channels::<Prelu>("prelu", x, slopes);
     }
 
-    /// `x + sin²(α · x) / α`, and `x` where α is near 0. `x` is `[frame][channel]`, `alpha` is `[channel]`.
+    /// `x + sin²(α · x) / α`, and `x` where α is near 0. `x` is `[frame][channel]`, `alpha` is
+    /// `[channel]`.
     ///
     /// ```
     /// let mut x = [0.5];
@@ -108,8 +119,19 @@ impl Kernels {
             return;
         }
         let channels = parameters.len();
-        assert!(channels > 0, "{name} needs one parameter per channel, found none");
-        assert!(x.len().is_multiple_of(channels), "{name} over {} values of {channels} channels", x.len());
-        self.run(OverChannels { x, parameters, formula: PhantomData::<F> });
+        assert!(
+            channels > 0,
+            "{name} needs one parameter per channel, found none"
+        );
+        assert!(
+            x.len().is_multiple_of(channels),
+            "{name} over {} values of {channels} channels",
+            x.len()
+        );
+        self.run(OverChannels {
+            x,
+            parameters,
+            formula: PhantomData::<F>,
+        });
     }
 }

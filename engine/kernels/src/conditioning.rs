@@ -24,17 +24,23 @@ impl Lanewise<2, 1> for Film {
 
 /// Conditioning, one frame at a time.
 impl Kernels {
-    /// Computes `y = tanh(filter) * sigmoid(gate)`, where `x` is `[filter[C], gate[C]]` and `y` is `[C]`.
+    /// Computes `y = tanh(filter) * sigmoid(gate)`, where `x` is `[filter[C], gate[C]]` and `y` is
+    /// `[C]`.
     ///
     /// # Panics
     /// If `x` is not twice as long as `y`.
     pub fn gate(self, x: &[f32], y: &mut [f32]) {
         assert_eq!(x.len(), 2 * y.len(), "gate: x must be twice as long as y");
         let (filter, gate) = x.split_at(y.len());
-        self.run(OverSlices { op: Gate, inputs: [filter, gate], in_out: [y] });
+        self.run(OverSlices {
+            op: Gate,
+            inputs: [filter, gate],
+            in_out: [y],
+        });
     }
 
-    /// Computes `x = x * scale + shift`, where `condition` is `[scale[C], shift[C]]` and `x` is `[C]`.
+    /// Computes `x = x * scale + shift`, where `condition` is `[scale[C], shift[C]]` and `x` is
+    /// `[C]`.
     ///
     /// ```
     /// let mut x = [1.0, 2.0];
@@ -45,8 +51,16 @@ impl Kernels {
     /// # Panics
     /// If `condition` is not twice as long as `x`.
     pub fn film(self, x: &mut [f32], condition: &[f32]) {
-        assert_eq!(condition.len(), 2 * x.len(), "film: condition must be twice as long as x");
+        assert_eq!(
+            condition.len(),
+            2 * x.len(),
+            "film: condition must be twice as long as x"
+        );
         let (scale, shift) = condition.split_at(x.len());
-        self.run(OverSlices { op: Film, inputs: [scale, shift], in_out: [x] });
+        self.run(OverSlices {
+            op: Film,
+            inputs: [scale, shift],
+            in_out: [x],
+        });
     }
 }

@@ -24,7 +24,13 @@ struct Filters<'a> {
 impl Kernel for Filters<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Filters { taps, length, signal, positions, out } = self;
+        let Filters {
+            taps,
+            length,
+            signal,
+            positions,
+            out,
+        } = self;
         for (out, position) in out.iter_mut().zip(positions) {
             let taps = &taps[position.filter as usize * length..][..length];
             let window = &signal[position.start as usize..][..length];
@@ -42,8 +48,8 @@ impl Kernels {
     /// Length of filters for [`Kernels::filters`] is a multiple of this number.
     pub const FILTER_UNIT: usize = LANES;
 
-    /// Computes `out[k] = Σ_i taps[filter · length + i] · signal[start + i]` with `filter` and `start` of
-    /// `positions[k]`.
+    /// Computes `out[k] = Σ_i taps[filter · length + i] · signal[start + i]` with `filter` and
+    /// `start` of `positions[k]`.
     ///
     /// ```
     /// use ondes_kernels::{FilterPosition, Kernels};
@@ -58,11 +64,31 @@ impl Kernels {
     /// ```
     ///
     /// # Panics
-    /// If `length` is no multiple of [`Kernels::FILTER_UNIT`], if `positions` and `out` differ in length, or if a
-    /// filter or a position is out of range.
-    pub fn filters(self, taps: &[f32], length: usize, signal: &[f32], positions: &[FilterPosition], out: &mut [f32]) {
-        assert!(length.is_multiple_of(LANES), "filters: {length} taps are no whole number of vectors");
-        assert_eq!(positions.len(), out.len(), "filters: a position per output sample");
-        self.run(Filters { taps, length, signal, positions, out });
+    /// If `length` is no multiple of [`Kernels::FILTER_UNIT`], if `positions` and `out` differ in
+    /// length, or if a filter or a position is out of range.
+    pub fn filters(
+        self,
+        taps: &[f32],
+        length: usize,
+        signal: &[f32],
+        positions: &[FilterPosition],
+        out: &mut [f32],
+    ) {
+        assert!(
+            length.is_multiple_of(LANES),
+            "filters: {length} taps are no whole number of vectors"
+        );
+        assert_eq!(
+            positions.len(),
+            out.len(),
+            "filters: a position per output sample"
+        );
+        self.run(Filters {
+            taps,
+            length,
+            signal,
+            positions,
+            out,
+        });
     }
 }

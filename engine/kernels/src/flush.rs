@@ -4,12 +4,13 @@
 
 use std::marker::PhantomData;
 
-/// Guard under which its thread treats subnormal numbers as zero, as operands and as results. Recurrent networks and
-/// filters produce subnormals where a sound fades out, and many CPUs are tens of times slower with them.
+/// Guard under which its thread treats subnormal numbers as zero, as operands and as results.
+/// Recurrent networks and filters produce subnormals where a sound fades out, and many CPUs are
+/// tens of times slower with them.
 ///
-/// Sets a CPU flag on x86_64 and aarch64; does nothing elsewhere. The compiler does not know the flag: computations
-/// that it does at compile time, or moves past the guard, keep their subnormals. So put the guard around large calls,
-/// and let only speed depend on it.
+/// Sets a CPU flag on x86_64 and aarch64; does nothing elsewhere. The compiler does not know the
+/// flag: computations that it does at compile time, or moves past the guard, keep their subnormals.
+/// So put the guard around large calls, and let only speed depend on it.
 ///
 /// ```
 /// use ondes_kernels::{Activation, FlushToZero, Kernels};
@@ -37,7 +38,10 @@ impl FlushToZero {
     pub fn on() -> Self {
         let now = control::read();
         control::write(now | control::FLUSH);
-        Self { before: now & control::FLUSH, not_send: PhantomData }
+        Self {
+            before: now & control::FLUSH,
+            not_send: PhantomData,
+        }
     }
 }
 
@@ -60,19 +64,21 @@ mod control {
 
     pub(super) fn read() -> Register {
         let mut mxcsr: Register = 0;
-        // SAFETY: stores the register's 32 bits to a valid address; SSE is part of x86_64. Not `nomem`, so that no
-        // memory access moves past it.
+        // SAFETY: stores the register's 32 bits to a valid address; SSE is part of x86_64. Not
+        // `nomem`, so that no memory access moves past it.
         unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut mxcsr, options(nostack, preserves_flags)) };
         mxcsr
     }
 
     pub(super) fn write(mxcsr: Register) {
-        // The compiler assumes that both bits are off: arithmetic that it moves past this may give a subnormal instead
-        // of zero, or the reverse, and the safe code here allows either. Not `nomem`, so that no memory access moves
-        // past it.
-        // SAFETY: loads 32 bits from a valid address. They are those read before, except for FTZ and DAZ: no reserved
-        // bit is set, no exception unmasked, no rounding changed.
-        unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const mxcsr, options(nostack, preserves_flags)) };
+        // The compiler assumes that both bits are off: arithmetic that it moves past this may give
+        // a subnormal instead of zero, or the reverse, and the safe code here allows either. Not
+        // `nomem`, so that no memory access moves past it. SAFETY: loads 32 bits from a valid
+        // address. They are those read before, except for FTZ and DAZ: no reserved bit is set, no
+        // exception unmasked, no rounding changed.
+        unsafe {
+            asm!("ldmxcsr [{}]", in(reg) &raw const mxcsr, options(nostack, preserves_flags))
+        };
     }
 }
 
@@ -88,16 +94,17 @@ mod control {
 
     pub(super) fn read() -> Register {
         let fpcr: Register;
-        // SAFETY: copies a register that every thread may read. Not `nomem`, so that no memory access moves past it.
+        // SAFETY: copies a register that every thread may read. Not `nomem`, so that no memory
+        // access moves past it.
         unsafe { asm!("mrs {}, fpcr", out(reg) fpcr, options(nostack, preserves_flags)) };
         fpcr
     }
 
     pub(super) fn write(fpcr: Register) {
-        // The compiler assumes that the bit is off: arithmetic that it moves past this may give a subnormal instead of
-        // zero, or the reverse, and the safe code here allows either. Not `nomem`, so that no memory access moves past
-        // it.
-        // SAFETY: the value is the one read before, except for FZ: no exception is trapped, no rounding changed.
+        // The compiler assumes that the bit is off: arithmetic that it moves past this may give a
+        // subnormal instead of zero, or the reverse, and the safe code here allows either. Not
+        // `nomem`, so that no memory access moves past it. SAFETY: the value is the one read
+        // before, except for FZ: no exception is trapped, no rounding changed.
         unsafe { asm!("msr fpcr, {}", in(reg) fpcr, options(nostack, preserves_flags)) };
     }
 }

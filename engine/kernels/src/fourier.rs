@@ -26,7 +26,10 @@ impl Kernel for RealBins<'_> {
             let padding = LANES - far_tail.len();
             let mut lanes: Array = [0.0; LANES];
             lanes[padding..].copy_from_slice(far_tail);
-            let (x, twiddles) = (s.load_padded(near_tail, 0.0), s.load_padded(twiddles_tail, 0.0));
+            let (x, twiddles) = (
+                s.load_padded(near_tail, 0.0),
+                s.load_padded(twiddles_tail, 0.0),
+            );
             let (x, y) = real_bins(s, x, s.load(&lanes), twiddles, self.scale);
             s.store_partial(x, near_tail);
             s.store(y, &mut lanes);
@@ -35,8 +38,9 @@ impl Kernel for RealBins<'_> {
     }
 }
 
-const NEGATE_IMAGINARY: Array =
-    [1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0];
+const NEGATE_IMAGINARY: Array = [
+    1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0,
+];
 
 /// Converts one vector of pairs. Nothing is fused, so each term is rounded as in scalar code.
 #[inline(always)]
@@ -47,7 +51,10 @@ fn real_bins<S: Simd>(s: S, near: S::V, far: S::V, twiddle: S::V, scale: f32) ->
     // Multiplication by −i swaps the parts of the second product.
     let odd = s.sub(near, mirror);
     let turned = s.mul(s.swap_pairs(twiddle), conjugate);
-    let odd = s.add(s.mul(s.duplicate_odd(odd), twiddle), s.mul(s.duplicate_even(odd), turned));
+    let odd = s.add(
+        s.mul(s.duplicate_odd(odd), twiddle),
+        s.mul(s.duplicate_even(odd), turned),
+    );
     let mirrored = s.sub(s.mul(even, conjugate), s.mul(odd, conjugate));
     (s.add(even, odd), s.reverse_pairs(mirrored))
 }
@@ -56,16 +63,29 @@ fn real_bins<S: Simd>(s: S, near: S::V, far: S::V, twiddle: S::V, scale: f32) ->
 impl Kernels {
     /// Converts pairs of bins of a complex transform to those of a real one, or back.
     ///
-    /// With `x = near[k]`, `y` the conjugate of `far[n − 1 − k]` and `w = twiddles[k]`, `near[k]` becomes
-    /// `scale·(x + y) − i·w·(x − y)` and `far[n − 1 − k]` the conjugate of `scale·(x + y) + i·w·(x − y)`. All slices
-    /// are `re im re im …`, `n` numbers each.
+    /// With `x = near[k]`, `y` the conjugate of `far[n − 1 − k]` and `w = twiddles[k]`, `near[k]`
+    /// becomes `scale·(x + y) − i·w·(x − y)` and `far[n − 1 − k]` the conjugate of
+    /// `scale·(x + y) + i·w·(x − y)`. All slices are `re im re im …`, `n` numbers each.
     ///
     /// # Panics
     /// If the lengths differ or are odd.
     pub fn real_bins(self, near: &mut [f32], far: &mut [f32], twiddles: &[f32], scale: f32) {
-        assert_eq!(near.len(), far.len(), "real_bins: lengths of near and far differ");
+        assert_eq!(
+            near.len(),
+            far.len(),
+            "real_bins: lengths of near and far differ"
+        );
         assert_eq!(near.len(), twiddles.len(), "real_bins: a twiddle per bin");
-        assert!(near.len().is_multiple_of(2), "real_bins: half a complex number in {} values", near.len());
-        self.run(RealBins { near, far, twiddles, scale });
+        assert!(
+            near.len().is_multiple_of(2),
+            "real_bins: half a complex number in {} values",
+            near.len()
+        );
+        self.run(RealBins {
+            near,
+            far,
+            twiddles,
+            scale,
+        });
     }
 }

@@ -1,8 +1,9 @@
 //! Matrix products in eight bits.
 //!
-//! Blocks are those of `matmul`. The products of a tap are summed exactly as integers, then scaled by the scale of the
-//! frame that the tap reads. These sums are added in the order of the taps; output scales and bias come last. Each
-//! frame has its own scale, so a result does not depend on the other frames of a call.
+//! Blocks are those of `matmul`. The products of a tap are summed exactly as integers, then scaled
+//! by the scale of the frame that the tap reads. These sums are added in the order of the taps;
+//! output scales and bias come last. Each frame has its own scale, so a result does not depend on
+//! the other frames of a call.
 
 use crate::simd::{Int8Kernel, Int8Simd, LANES, QUAD, Simd, WeightQuads};
 use crate::{Int8Columns, Int8Matrix, Kernels};
@@ -59,8 +60,8 @@ impl Int8Kernel for Int8Matmul<'_> {
 }
 
 impl Int8Matmul<'_> {
-    /// Multiplies a single column in blocks of many, about equally many panels: each weight is used once, so only
-    /// independent sums hide the latency.
+    /// Multiplies a single column in blocks of many, about equally many panels: each weight is used
+    /// once, so only independent sums hide the latency.
     #[inline(always)]
     fn one_column<B: Int8Simd>(&mut self, b: B, panels: usize) {
         let most = if B::Float::MANY_REGISTERS { 8 } else { 4 };
@@ -107,7 +108,12 @@ impl Int8Matmul<'_> {
     }
 
     #[inline(always)]
-    fn block<B: Int8Simd, const P: usize, const C: usize>(&mut self, b: B, panel: usize, column: usize) {
+    fn block<B: Int8Simd, const P: usize, const C: usize>(
+        &mut self,
+        b: B,
+        panel: usize,
+        column: usize,
+    ) {
         let s = b.float();
         let depth = self.w.depth();
         let mut totals = [[s.splat(0.0); P]; C];
@@ -149,7 +155,10 @@ impl Int8Matmul<'_> {
         for p in 0..P {
             let at = (panel + p) * LANES;
             let used = LANES.min(self.w.outputs() - at);
-            let (scales, bias) = (s.load(&self.w.scales(panel + p).0), s.load(&self.w.bias(panel + p).0));
+            let (scales, bias) = (
+                s.load(&self.w.scales(panel + p).0),
+                s.load(&self.w.bias(panel + p).0),
+            );
             for c in 0..C {
                 let y = &mut self.y[(column + c) * self.y_stride + at..][..used];
                 s.store_partial(s.fma(totals[c][p], scales, bias), y);
@@ -164,8 +173,8 @@ impl Kernels {
     /// `y[c * y_stride + o] = bias[o] + scale[o] * Σ_tap scale[frame] * Σ_i w[o][tap][i] * (codes[frame][first + i] − 128)`
     /// with `frame = c * x.stride + tap * x.tap_stride`.
     ///
-    /// The inner sum is exact; the rest is fused multiply-adds in that order. Values of `y` between the columns are not
-    /// written.
+    /// The inner sum is exact; the rest is fused multiply-adds in that order. Values of `y` between
+    /// the columns are not written.
     ///
     /// ```
     /// use ondes_kernels::{Int8Columns, Int8Matrix, Kernels, int8_frame_width};
@@ -186,23 +195,43 @@ impl Kernels {
     /// ```
     ///
     /// # Panics
-    /// If a column ends beyond the last frame or the end of `y`, a tap ends beyond its frame, fewer scales are given
-    /// than frames are read, or `y_stride` is less than `w.outputs()` with more than one column.
+    /// If a column ends beyond the last frame or the end of `y`, a tap ends beyond its frame, fewer
+    /// scales are given than frames are read, or `y_stride` is less than `w.outputs()` with more
+    /// than one column.
     pub fn int8_matmul(self, w: &Int8Matrix, x: Int8Columns<'_>, y: &mut [f32], y_stride: usize) {
         if x.count == 0 || w.outputs() == 0 {
             return;
         }
         let outputs = w.outputs();
-        assert!(x.count == 1 || y_stride >= outputs, "columns of {outputs} outputs overlap at a stride of {y_stride}");
-        let y_end = (x.count - 1).checked_mul(y_stride).and_then(|last| last.checked_add(outputs));
-        assert!(y_end.is_some_and(|end| end <= y.len()), "product ends at {y_end:?}, y at {}", y.len());
+        assert!(
+            x.count == 1 || y_stride >= outputs,
+            "columns of {outputs} outputs overlap at a stride of {y_stride}"
+        );
+        let y_end = (x.count - 1)
+            .checked_mul(y_stride)
+            .and_then(|last| last.checked_add(outputs));
+        assert!(
+            y_end.is_some_and(|end| end <= y.len()),
+            "product ends at {y_end:?}, y at {}",
+            y.len()
+        );
         if w.taps() > 0 {
             let read = x.first.checked_add(w.depth() * QUAD);
-            assert!(read.is_some_and(|end| end <= x.width), "a tap ends at {read:?} of a frame of {} bytes", x.width);
+            assert!(
+                read.is_some_and(|end| end <= x.width),
+                "a tap ends at {read:?} of a frame of {} bytes",
+                x.width
+            );
             let tap = (w.taps() - 1).checked_mul(x.tap_stride);
-            let last = (x.count - 1).checked_mul(x.stride).zip(tap).and_then(|(column, tap)| column.checked_add(tap));
+            let last = (x.count - 1)
+                .checked_mul(x.stride)
+                .zip(tap)
+                .and_then(|(column, tap)| column.checked_add(tap));
             let frames = x.scales.len().min(x.codes.len() / x.width.max(1));
-            assert!(last.is_some_and(|last| last < frames), "columns end in frame {last:?} of {frames}");
+            assert!(
+                last.is_some_and(|last| last < frames),
+                "columns end in frame {last:?} of {frames}"
+            );
         }
         self.run_int8(Int8Matmul { w, x, y, y_stride });
     }

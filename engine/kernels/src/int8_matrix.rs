@@ -12,10 +12,11 @@ pub const fn int8_frame_width(channels: usize) -> usize {
 /// Maximum number of inputs per tap: the sum of more products may overflow 32 bits.
 const MAX_INPUTS: usize = (i32::MAX / (255 * 127)) as usize;
 
-/// Weights of a dense layer or convolution in eight bits, packed on construction: a quarter of the memory of a
-/// [`crate::PackedMatrix`].
+/// Weights of a dense layer or convolution in eight bits, packed on construction: a quarter of the
+/// memory of a [`crate::PackedMatrix`].
 ///
-/// Outputs are in panels of 16 and inputs in groups of four: `[panel][tap][input / 4][16][4]`, padded with zeros.
+/// Outputs are in panels of 16 and inputs in groups of four: `[panel][tap][input / 4][16][4]`,
+/// padded with zeros.
 #[derive(Clone, Debug)]
 pub struct Int8Matrix {
     outputs: usize,
@@ -23,7 +24,8 @@ pub struct Int8Matrix {
     inputs_per_tap: usize,
     /// `[panel][tap][input / 4]`
     quads: Vec<WeightQuads>,
-    /// `[panel][tap]`: −128 times the sums of the weights, which undoes the zero point of the codes.
+    /// `[panel][tap]`: −128 times the sums of the weights, which undoes the zero point of the
+    /// codes.
     offsets: Vec<PanelSums>,
     /// `[panel]`
     scales: Vec<CacheLine>,
@@ -32,10 +34,12 @@ pub struct Int8Matrix {
 }
 
 impl Int8Matrix {
-    /// Packs `weights(output, tap, input)`, each from −127 to 127, with a scale and a bias per output.
+    /// Packs `weights(output, tap, input)`, each from −127 to 127, with a scale and a bias per
+    /// output.
     ///
     /// # Panics
-    /// If a weight is −128, the length of `scales` or `bias` is not `outputs`, or a tap has more than 66,312 inputs.
+    /// If a weight is −128, the length of `scales` or `bias` is not `outputs`, or a tap has more
+    /// than 66,312 inputs.
     #[must_use]
     pub fn new(
         outputs: usize,
@@ -47,9 +51,14 @@ impl Int8Matrix {
     ) -> Int8Matrix {
         assert_eq!(scales.len(), outputs, "a scale per output");
         assert_eq!(bias.len(), outputs, "a bias per output");
-        assert!(inputs_per_tap <= MAX_INPUTS, "sums of {inputs_per_tap} products do not fit");
+        assert!(
+            inputs_per_tap <= MAX_INPUTS,
+            "sums of {inputs_per_tap} products do not fit"
+        );
         let panels = outputs.div_ceil(LANES);
-        let rows = taps.checked_mul(inputs_per_tap.div_ceil(QUAD)).and_then(|depth| depth.checked_mul(panels));
+        let rows = taps
+            .checked_mul(inputs_per_tap.div_ceil(QUAD))
+            .and_then(|depth| depth.checked_mul(panels));
         let mut packed = Int8Matrix {
             outputs,
             taps,
@@ -62,7 +71,9 @@ impl Int8Matrix {
         for panel in 0..panels {
             let first = panel * LANES;
             let fill = |values: &[f32]| {
-                CacheLine(std::array::from_fn(|lane| values.get(first + lane).copied().unwrap_or(0.0)))
+                CacheLine(std::array::from_fn(|lane| {
+                    values.get(first + lane).copied().unwrap_or(0.0)
+                }))
             };
             packed.scales.push(fill(scales));
             packed.bias.push(fill(bias));
@@ -71,7 +82,11 @@ impl Int8Matrix {
                 for input in (0..inputs_per_tap).step_by(QUAD) {
                     let quads = WeightQuads(std::array::from_fn(|at| {
                         let (output, input) = (first + at / QUAD, input + at % QUAD);
-                        if output < outputs && input < inputs_per_tap { weights(output, tap, input) } else { 0 }
+                        if output < outputs && input < inputs_per_tap {
+                            weights(output, tap, input)
+                        } else {
+                            0
+                        }
                     }));
                     for (at, &weight) in quads.0.iter().enumerate() {
                         assert!(weight != i8::MIN, "a weight of -128 has no opposite");
@@ -106,7 +121,10 @@ impl Int8Matrix {
     /// Returns the memory of weights, offsets, scales and bias in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.quads) + size_of_val(&*self.offsets) + size_of_val(&*self.scales) + size_of_val(&*self.bias)
+        size_of_val(&*self.quads)
+            + size_of_val(&*self.offsets)
+            + size_of_val(&*self.scales)
+            + size_of_val(&*self.bias)
     }
 
     pub(crate) fn panels(&self) -> usize {
@@ -141,10 +159,11 @@ impl Int8Matrix {
     }
 }
 
-/// Columns of a product in eight bits: windows into frames quantized by [`crate::Kernels::quantize`].
+/// Columns of a product in eight bits: windows into frames quantized by
+/// [`crate::Kernels::quantize`].
 ///
-/// Tap `t` of column `c` reads frame `c * stride + t * tap_stride` from channel `first` on. A dense layer has one tap;
-/// a convolution has its hop as `stride` and its dilation as `tap_stride`.
+/// Tap `t` of column `c` reads frame `c * stride + t * tap_stride` from channel `first` on. A dense
+/// layer has one tap; a convolution has its hop as `stride` and its dilation as `tap_stride`.
 #[derive(Clone, Copy, Debug)]
 pub struct Int8Columns<'a> {
     /// `[frame][width]`

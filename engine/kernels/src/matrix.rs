@@ -48,9 +48,10 @@ impl WeightLine for HalfLine {
 
 /// Weights of a dense layer or convolution, packed on construction.
 ///
-/// Outputs are in *panels* of 16: `[panel][tap][input][16]`, the last panel padded with zeros. So a vector of weights
-/// is multiplied by one input, and each output has its own chain of multiply-adds. Weights in half precision take half
-/// of the memory, and are widened to `f32` where they are loaded, which is exact.
+/// Outputs are in *panels* of 16: `[panel][tap][input][16]`, the last panel padded with zeros. So a
+/// vector of weights is multiplied by one input, and each output has its own chain of
+/// multiply-adds. Weights in half precision take half of the memory, and are widened to `f32` where
+/// they are loaded, which is exact.
 #[derive(Clone, Debug)]
 pub struct PackedMatrix {
     outputs: usize,
@@ -81,7 +82,13 @@ impl PackedMatrix {
         bias: Option<&[f32]>,
     ) -> PackedMatrix {
         let rows = Rows::F32(pack(outputs, taps, inputs_per_tap, weights, CacheLine));
-        PackedMatrix { outputs, taps, inputs_per_tap, rows, bias: pack_bias(outputs, bias) }
+        PackedMatrix {
+            outputs,
+            taps,
+            inputs_per_tap,
+            rows,
+            bias: pack_bias(outputs, bias),
+        }
     }
 
     /// Packs weights in half precision and keeps them so; as [`PackedMatrix::new`].
@@ -106,7 +113,13 @@ impl PackedMatrix {
         bias: Option<&[f32]>,
     ) -> PackedMatrix {
         let rows = Rows::F16(pack(outputs, taps, inputs_per_tap, weights, HalfLine));
-        PackedMatrix { outputs, taps, inputs_per_tap, rows, bias: pack_bias(outputs, bias) }
+        PackedMatrix {
+            outputs,
+            taps,
+            inputs_per_tap,
+            rows,
+            bias: pack_bias(outputs, bias),
+        }
     }
 
     /// Returns the rows of the matrix: the values per column of the product.
@@ -156,14 +169,20 @@ fn pack<T: Default, L>(
     line: impl Fn([T; LANES]) -> L,
 ) -> Vec<L> {
     let panels = outputs.div_ceil(LANES);
-    let length = taps.checked_mul(inputs_per_tap).and_then(|depth| depth.checked_mul(panels));
+    let length = taps
+        .checked_mul(inputs_per_tap)
+        .and_then(|depth| depth.checked_mul(panels));
     let mut rows = Vec::with_capacity(length.expect("the matrix fits into memory"));
     for first in (0..outputs).step_by(LANES) {
         for tap in 0..taps {
             for input in 0..inputs_per_tap {
                 rows.push(line(std::array::from_fn(|lane| {
                     let output = first + lane;
-                    if output < outputs { weights(output, tap, input) } else { T::default() }
+                    if output < outputs {
+                        weights(output, tap, input)
+                    } else {
+                        T::default()
+                    }
                 })));
             }
         }
@@ -176,14 +195,22 @@ fn pack_bias(outputs: usize, bias: Option<&[f32]>) -> Vec<CacheLine> {
     if let Some(bias) = bias {
         assert_eq!(bias.len(), outputs, "a bias per output");
     }
-    let value = |output: usize| bias.and_then(|bias| bias.get(output)).copied().unwrap_or(0.0);
-    (0..outputs).step_by(LANES).map(|first| CacheLine(std::array::from_fn(|lane| value(first + lane)))).collect()
+    let value = |output: usize| {
+        bias.and_then(|bias| bias.get(output))
+            .copied()
+            .unwrap_or(0.0)
+    };
+    (0..outputs)
+        .step_by(LANES)
+        .map(|first| CacheLine(std::array::from_fn(|lane| value(first + lane))))
+        .collect()
 }
 
 /// Columns of a product: windows into one slice.
 ///
-/// Tap `t` of column `c` reads `inputs_per_tap` values from `data[c * stride + t * tap_stride]` on. A dense layer has
-/// one tap; a convolution over frames of `n` channels has `stride = n * hop` and `tap_stride = n * dilation`.
+/// Tap `t` of column `c` reads `inputs_per_tap` values from `data[c * stride + t * tap_stride]` on.
+/// A dense layer has one tap; a convolution over frames of `n` channels has `stride = n * hop` and
+/// `tap_stride = n * dilation`.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns<'a> {
     /// Values that the columns read.

@@ -31,8 +31,8 @@ fn mix(mut x: u32) -> u32 {
 
 /// Noise.
 impl Kernels {
-    /// Fills `out` with uniform noise in [−1, 1): samples `first..` of the sequence of `key`, which repeats after 2³²
-    /// samples.
+    /// Fills `out` with uniform noise in [−1, 1): samples `first..` of the sequence of `key`, which
+    /// repeats after 2³² samples.
     ///
     /// ```
     /// use ondes_kernels::Kernels;

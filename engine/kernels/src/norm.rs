@@ -14,7 +14,12 @@ struct LayerNorm<'a> {
 impl Kernel for LayerNorm<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let LayerNorm { x, gain, bias, epsilon } = self;
+        let LayerNorm {
+            x,
+            gain,
+            bias,
+            epsilon,
+        } = self;
         let count = x.len() as f32;
         let (chunks, tail) = x.as_chunks_mut();
 
@@ -47,7 +52,11 @@ impl Kernel for LayerNorm<'_> {
         }
         if !tail.is_empty() {
             let normal = s.mul(s.sub(s.load_padded(tail, mean), means), factor);
-            let y = s.fma(normal, s.load_padded(gain_tail, 0.0), s.load_padded(bias_tail, 0.0));
+            let y = s.fma(
+                normal,
+                s.load_padded(gain_tail, 0.0),
+                s.load_padded(bias_tail, 0.0),
+            );
             s.store_partial(y, tail);
         }
     }
@@ -102,8 +111,8 @@ pub(crate) fn sum<S: Simd>(s: S, v: S::V) -> f32 {
 
 /// Normalisation, one frame at a time.
 impl Kernels {
-    /// Computes `x = (x - mean) / sqrt(variance + epsilon) * gain + bias` as `torch.nn.LayerNorm` does, with the mean
-    /// and the biased variance of the frame.
+    /// Computes `x = (x - mean) / sqrt(variance + epsilon) * gain + bias` as `torch.nn.LayerNorm`
+    /// does, with the mean and the biased variance of the frame.
     ///
     /// ```
     /// let mut x = [1.0, 3.0];
@@ -114,10 +123,23 @@ impl Kernels {
     /// # Panics
     /// If the lengths of `x`, `gain` and `bias` differ.
     pub fn layer_norm(self, x: &mut [f32], gain: &[f32], bias: &[f32], epsilon: f32) {
-        assert_eq!(x.len(), gain.len(), "layer_norm: lengths of x and gain differ");
-        assert_eq!(x.len(), bias.len(), "layer_norm: lengths of x and bias differ");
+        assert_eq!(
+            x.len(),
+            gain.len(),
+            "layer_norm: lengths of x and gain differ"
+        );
+        assert_eq!(
+            x.len(),
+            bias.len(),
+            "layer_norm: lengths of x and bias differ"
+        );
         if !x.is_empty() {
-            self.run(LayerNorm { x, gain, bias, epsilon });
+            self.run(LayerNorm {
+                x,
+                gain,
+                bias,
+                epsilon,
+            });
         }
     }
 

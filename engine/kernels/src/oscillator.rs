@@ -1,12 +1,13 @@
 //! Additive oscillator: a sum of harmonics whose amplitudes and common frequency glide.
 //!
-//! Vectors lie across samples. Harmonics go in blocks of 16 by the addition theorem: with base B = 16·block,
+//! Vectors lie across samples. Harmonics go in blocks of 16 by the addition theorem: with base B =
+//! 16·block,
 //!
 //! Σₘ aₘ·sin((B + m)θ) = sin(Bθ)·Σₘ aₘ·cos(mθ) + cos(Bθ)·Σₘ aₘ·sin(mθ),  m = 1..=16,
 //!
-//! so sines and cosines of the first 16 multiples are computed once per sample, and each harmonic costs three
-//! multiply-adds: its amplitude and its two sums. No error accumulates within a block; the base is rotated by 16θ per
-//! block and recomputed every few blocks.
+//! so sines and cosines of the first 16 multiples are computed once per sample, and each harmonic
+//! costs three multiply-adds: its amplitude and its two sums. No error accumulates within a block;
+//! the base is rotated by 16θ per block and recomputed every few blocks.
 
 use crate::Kernels;
 use crate::elementary::sin_cos_cycles;
@@ -28,18 +29,23 @@ pub struct HarmonicFrame<'a> {
 }
 
 impl HarmonicFrame<'_> {
-    /// Returns the phase after a frame of `samples` samples, in cycles within 0..1: the next frame's `phase`.
+    /// Returns the phase after a frame of `samples` samples, in cycles within 0..1: the next
+    /// frame's `phase`.
     pub fn phase_after(phase: f64, step_start: f64, step_end: f64, samples: usize) -> f64 {
         let n = samples as f64;
-        let end = if samples == 0 { phase } else { phase_at(phase, step_start, step_end, n, n) };
+        let end = if samples == 0 {
+            phase
+        } else {
+            phase_at(phase, step_start, step_end, n, n)
+        };
         let within = end - end.floor();
         // A tiny negative phase rounds up to a whole cycle.
         if within >= 1.0 { 0.0 } else { within }
     }
 }
 
-/// Returns the phase `t` samples into a frame of `n`, in cycles. The libtorch executor has the same formula, so the
-/// order of operations matters.
+/// Returns the phase `t` samples into a frame of `n`, in cycles. The libtorch executor has the same
+/// formula, so the order of operations matters.
 #[inline(always)]
 fn phase_at(phase: f64, step_start: f64, step_end: f64, t: f64, n: f64) -> f64 {
     phase + t * step_start + (step_end - step_start) * t * t / (2.0 * n)
@@ -51,7 +57,9 @@ const BLOCK: usize = 16;
 const BLOCKS_PER_SEED: usize = 8;
 
 /// Sample 0 of a frame is at time 1: time 0 is the end of the frame before.
-const TIMES: [f64; LANES] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0];
+const TIMES: [f64; LANES] = [
+    1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0,
+];
 
 struct Harmonics<'a> {
     frame: HarmonicFrame<'a>,
@@ -70,12 +78,13 @@ impl Kernel for Harmonics<'_> {
     }
 }
 
-/// `[multiple][vector]`: the sines, or cosines, of the first 16 multiples of each sample's phase; row 0 is unused.
+/// `[multiple][vector]`: the sines, or cosines, of the first 16 multiples of each sample's phase;
+/// row 0 is unused.
 type Multiples<V, const U: usize> = [[V; U]; BLOCK + 1];
 
 impl Harmonics<'_> {
-    /// Computes `U` vectors of samples at a time from `first` on, while more than half of them are left. Returns the
-    /// next sample.
+    /// Computes `U` vectors of samples at a time from `first` on, while more than half of them are
+    /// left. Returns the next sample.
     #[inline(always)]
     fn samples<S: Simd, const U: usize>(&mut self, s: S, mut first: usize) -> usize {
         let end = self.out.len().saturating_sub(U / 2 * LANES);
@@ -101,13 +110,20 @@ impl Harmonics<'_> {
         sin: &mut Multiples<S::V, U>,
         cos: &mut Multiples<S::V, U>,
     ) {
-        let HarmonicFrame { phase, step_start, step_end, start, end } = self.frame;
+        let HarmonicFrame {
+            phase,
+            step_start,
+            step_end,
+            start,
+            end,
+        } = self.frame;
         let samples = self.out.len() as f64;
 
         let mut p = [s.splat(0.0); U];
         let mut time = [s.splat(0.0); U];
         for u in 0..U {
-            // Times are counted in `f64`, exactly; a conversion per sample would prevent vectorisation.
+            // Times are counted in `f64`, exactly; a conversion per sample would prevent
+            // vectorisation.
             let before = (first + u * LANES) as f64;
             let mut phases: Array = [0.0; LANES];
             let mut times: Array = [0.0; LANES];
@@ -128,7 +144,10 @@ impl Harmonics<'_> {
         let mut base_cos = [s.splat(1.0); U];
         for (block, (start, end)) in start.chunks(BLOCK).zip(end.chunks(BLOCK)).enumerate() {
             let mut change: Array = [0.0; BLOCK];
-            s.store(s.sub(s.load_padded(end, 0.0), s.load_padded(start, 0.0)), &mut change);
+            s.store(
+                s.sub(s.load_padded(end, 0.0), s.load_padded(start, 0.0)),
+                &mut change,
+            );
             let mut with_sin = [s.splat(0.0); U];
             let mut with_cos = [s.splat(0.0); U];
             for m in 0..start.len() {
@@ -145,10 +164,14 @@ impl Harmonics<'_> {
             } else {
                 for u in 0..U {
                     if block % BLOCKS_PER_SEED == 0 {
-                        (base_sin[u], base_cos[u]) = sin_cos_cycles(s, (block * BLOCK) as f32, p[u]);
-                    } else {
                         (base_sin[u], base_cos[u]) =
-                            turn(s, (base_sin[u], base_cos[u]), (sin[BLOCK][u], cos[BLOCK][u]));
+                            sin_cos_cycles(s, (block * BLOCK) as f32, p[u]);
+                    } else {
+                        (base_sin[u], base_cos[u]) = turn(
+                            s,
+                            (base_sin[u], base_cos[u]),
+                            (sin[BLOCK][u], cos[BLOCK][u]),
+                        );
                     }
                     sum[u] = s.fma(base_sin[u], with_cos[u], sum[u]);
                     sum[u] = s.fma(base_cos[u], with_sin[u], sum[u]);
@@ -162,8 +185,8 @@ impl Harmonics<'_> {
     }
 }
 
-/// Computes sine and cosine of the first multiples of phases `p`, as many as `harmonics` needs: some directly, the
-/// others by the addition theorem from two smaller ones.
+/// Computes sine and cosine of the first multiples of phases `p`, as many as `harmonics` needs:
+/// some directly, the others by the addition theorem from two smaller ones.
 #[inline(always)]
 fn multiples<S: Simd, const U: usize>(
     s: S,
@@ -174,12 +197,20 @@ fn multiples<S: Simd, const U: usize>(
 ) {
     for m in 1..=BLOCK.min(harmonics) {
         // The highest power of two below m, and the rest; a power of two is twice its half.
-        let high = if m.is_power_of_two() { m / 2 } else { 1 << m.ilog2() };
+        let high = if m.is_power_of_two() {
+            m / 2
+        } else {
+            1 << m.ilog2()
+        };
         for u in 0..U {
             (sin[m][u], cos[m][u]) = if matches!(m, 1 | 4 | 16) {
                 sin_cos_cycles(s, m as f32, p[u])
             } else {
-                turn(s, (sin[high][u], cos[high][u]), (sin[m - high][u], cos[m - high][u]))
+                turn(
+                    s,
+                    (sin[high][u], cos[high][u]),
+                    (sin[m - high][u], cos[m - high][u]),
+                )
             };
         }
     }
@@ -196,11 +227,13 @@ fn turn<S: Simd>(s: S, (sin_a, cos_a): (S::V, S::V), (sin_b, cos_b): (S::V, S::V
 /// Oscillators.
 impl Kernels {
     /// Renders one control frame of an additive harmonic oscillator:
-    /// `out[n] = Σ_h lerp(start[h], end[h], (n + 1) / N) * sin(2π * (h + 1) * phase(n))` with `N = out.len()`.
+    /// `out[n] = Σ_h lerp(start[h], end[h], (n + 1) / N) * sin(2π * (h + 1) * phase(n))` with
+    /// `N = out.len()`.
     ///
-    /// With `t = n + 1`, `phase(n) = phase + t * step_start + (step_end - step_start) * t * t / (2 * N)` in `f64`,
-    /// which is reduced by its nearest integer and rounded to `f32`. Zero the amplitudes above Nyquist: the highest
-    /// harmonics cost nothing if they are silent.
+    /// With `t = n + 1`,
+    /// `phase(n) = phase + t * step_start + (step_end - step_start) * t * t / (2 * N)` in `f64`,
+    /// which is reduced by its nearest integer and rounded to `f32`. Zero the amplitudes above
+    /// Nyquist: the highest harmonics cost nothing if they are silent.
     ///
     /// ```
     /// use ondes_kernels::{HarmonicFrame, Kernels};
@@ -218,12 +251,23 @@ impl Kernels {
     /// If the lengths of `start` and `end` differ.
     pub fn harmonics(self, oscillator: HarmonicFrame<'_>, out: &mut [f32]) {
         let HarmonicFrame { start, end, .. } = oscillator;
-        assert_eq!(start.len(), end.len(), "harmonics: as many amplitudes at the end as at the start");
-        let sounding = start.iter().zip(end).rposition(|(&start, &end)| start != 0.0 || end != 0.0);
+        assert_eq!(
+            start.len(),
+            end.len(),
+            "harmonics: as many amplitudes at the end as at the start"
+        );
+        let sounding = start
+            .iter()
+            .zip(end)
+            .rposition(|(&start, &end)| start != 0.0 || end != 0.0);
         match sounding {
             None => out.fill(0.0),
             Some(highest) => {
-                let frame = HarmonicFrame { start: &start[..=highest], end: &end[..=highest], ..oscillator };
+                let frame = HarmonicFrame {
+                    start: &start[..=highest],
+                    end: &end[..=highest],
+                    ..oscillator
+                };
                 self.run(Harmonics { frame, out });
             }
         }

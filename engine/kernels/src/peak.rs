@@ -15,7 +15,11 @@ struct MultiplyAdds<'a> {
 impl Kernel for MultiplyAdds<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        if S::MANY_REGISTERS { self.chains::<S, CHAINS>(s) } else { self.chains::<S, { CHAINS / 2 }>(s) }
+        if S::MANY_REGISTERS {
+            self.chains::<S, CHAINS>(s)
+        } else {
+            self.chains::<S, { CHAINS / 2 }>(s)
+        }
     }
 }
 
@@ -39,11 +43,14 @@ impl MultiplyAdds<'_> {
 }
 
 impl Kernels {
-    /// Runs `rounds` rounds of independent multiply-adds and returns their number; divided by the time taken, it is the
-    /// peak rate of this core.
+    /// Runs `rounds` rounds of independent multiply-adds and returns their number; divided by the
+    /// time taken, it is the peak rate of this core.
     pub fn multiply_adds(self, rounds: u32) -> u64 {
         let mut count = 0;
-        self.run(MultiplyAdds { rounds, count: &mut count });
+        self.run(MultiplyAdds {
+            rounds,
+            count: &mut count,
+        });
         count
     }
 }

@@ -6,7 +6,8 @@ use crate::simd::{Array, Kernel, LANES, Simd, ZERO_POINT};
 
 /// Largest magnitude of a code, relative to the zero point.
 const LARGEST: f32 = 127.0;
-/// Frames with a lower peak are silence, so that neither a scale nor its inverse is subnormal or infinite.
+/// Frames with a lower peak are silence, so that neither a scale nor its inverse is subnormal or
+/// infinite.
 const SILENCE: f32 = LARGEST * f32::MIN_POSITIVE;
 
 struct Quantize<'a> {
@@ -19,8 +20,15 @@ struct Quantize<'a> {
 impl Kernel for Quantize<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Quantize { x, channels, codes, scales } = self;
-        let frames = x.chunks_exact(channels).zip(codes.chunks_exact_mut(int8_frame_width(channels)));
+        let Quantize {
+            x,
+            channels,
+            codes,
+            scales,
+        } = self;
+        let frames = x
+            .chunks_exact(channels)
+            .zip(codes.chunks_exact_mut(int8_frame_width(channels)));
         for ((x, codes), scale) in frames.zip(scales) {
             let (inverse, frame_scale) = scale_of(s, x);
             *scale = frame_scale;
@@ -37,8 +45,8 @@ impl Kernel for Quantize<'_> {
     }
 }
 
-/// Returns the inverse scale and the scale of a frame. The scale is NaN if a value is not finite, so that the error
-/// stays visible in the products.
+/// Returns the inverse scale and the scale of a frame. The scale is NaN if a value is not finite,
+/// so that the error stays visible in the products.
 #[inline(always)]
 fn scale_of<S: Simd>(s: S, x: &[f32]) -> (f32, f32) {
     let (mut peaks, mut not_finite) = (s.splat(0.0), s.splat(0.0));
@@ -53,7 +61,9 @@ fn scale_of<S: Simd>(s: S, x: &[f32]) -> (f32, f32) {
     let (mut peak, mut nan): (Array, Array) = ([0.0; LANES], [0.0; LANES]);
     s.store(peaks, &mut peak);
     s.store(not_finite, &mut nan);
-    let peak = peak.into_iter().fold(0.0, |max: f32, lane| if lane > max { lane } else { max });
+    let peak = peak
+        .into_iter()
+        .fold(0.0, |max: f32, lane| if lane > max { lane } else { max });
     if nan.iter().any(|lane| lane.is_nan()) {
         (0.0, f32::NAN)
     } else if peak < SILENCE {
@@ -74,8 +84,10 @@ fn to_codes<S: Simd>(s: S, x: S::V, inverse_scale: f32) -> S::V {
 impl Kernels {
     /// Quantizes frames `[frame][channel]` to eight bits.
     ///
-    /// `codes [frame][int8_frame_width(channels)]` become `128 + round(x / scale)`, halves to even, with padding of
-    /// 128. The scale of a frame is its largest magnitude over 127, 0 for silence and NaN if a value is not finite.
+    /// `codes [frame][int8_frame_width(channels)]` become `128 + round(x / scale)`, halves to even,
+    /// with padding of
+    /// 128. The scale of a frame is its largest magnitude over 127, 0 for silence and NaN if a
+    ///      value is not finite.
     ///
     /// ```
     /// use ondes_kernels::{Kernels, int8_frame_width};
@@ -86,7 +98,8 @@ impl Kernels {
     /// ```
     ///
     /// # Panics
-    /// If `channels` is 0, `x` is not whole frames, or `codes` or `scales` has another number of frames.
+    /// If `channels` is 0, `x` is not whole frames, or `codes` or `scales` has another number of
+    /// frames.
     pub fn quantize(self, x: &[f32], channels: usize, codes: &mut [u8], scales: &mut [f32]) {
         assert!(
             channels > 0 && x.len().is_multiple_of(channels),
@@ -94,8 +107,17 @@ impl Kernels {
             x.len()
         );
         let frames = x.len() / channels;
-        assert_eq!(codes.len(), frames * int8_frame_width(channels), "quantize: codes of {frames} frames");
+        assert_eq!(
+            codes.len(),
+            frames * int8_frame_width(channels),
+            "quantize: codes of {frames} frames"
+        );
         assert_eq!(scales.len(), frames, "quantize: a scale for each frame");
-        self.run(Quantize { x, channels, codes, scales });
+        self.run(Quantize {
+            x,
+            channels,
+            codes,
+            scales,
+        });
     }
 }

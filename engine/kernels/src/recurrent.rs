@@ -31,28 +31,48 @@ impl Lanewise<4, 2> for Lstm {
 
 /// Recurrent cells, one frame at a time, with gates and formulas as in PyTorch.
 impl Kernels {
-    /// Advances a GRU's state by one step. Both products are `[r[H], z[H], n[H]]`, each with its bias; `h` is `[H]`:
-    /// `n = tanh(input_n + r * state_n)`, `h = (1 - z) * n + z * h`.
+    /// Advances a GRU's state by one step. Both products are `[r[H], z[H], n[H]]`, each with its
+    /// bias; `h` is `[H]`: `n = tanh(input_n + r * state_n)`, `h = (1 - z) * n + z * h`.
     ///
     /// # Panics
     /// If a product is not three times as long as `h`.
     pub fn gru(self, from_input: &[f32], from_state: &[f32], h: &mut [f32]) {
-        assert_eq!(from_input.len(), 3 * h.len(), "gru: from_input must be three times as long as h");
-        assert_eq!(from_state.len(), 3 * h.len(), "gru: from_state must be three times as long as h");
+        assert_eq!(
+            from_input.len(),
+            3 * h.len(),
+            "gru: from_input must be three times as long as h"
+        );
+        assert_eq!(
+            from_state.len(),
+            3 * h.len(),
+            "gru: from_state must be three times as long as h"
+        );
         let ([input_r, input_z, input_n], [state_r, state_z, state_n]) =
             (parts(from_input, h.len()), parts(from_state, h.len()));
-        self.run(OverSlices { op: Gru, inputs: [input_r, input_z, input_n, state_r, state_z, state_n], in_out: [h] });
+        self.run(OverSlices {
+            op: Gru,
+            inputs: [input_r, input_z, input_n, state_r, state_z, state_n],
+            in_out: [h],
+        });
     }
 
-    /// Advances an LSTM's state by one step. `gates` is `[i[H], f[H], g[H], o[H]]`, the products already summed; `h`
-    /// and `c` are `[H]`: `c = f * c + i * g`, `h = o * tanh(c)`.
+    /// Advances an LSTM's state by one step. `gates` is `[i[H], f[H], g[H], o[H]]`, the products
+    /// already summed; `h` and `c` are `[H]`: `c = f * c + i * g`, `h = o * tanh(c)`.
     ///
     /// # Panics
     /// If `gates` is not four times as long as `h`, or `c` not as long as `h`.
     pub fn lstm(self, gates: &[f32], h: &mut [f32], c: &mut [f32]) {
-        assert_eq!(gates.len(), 4 * h.len(), "lstm: gates must be four times as long as h");
+        assert_eq!(
+            gates.len(),
+            4 * h.len(),
+            "lstm: gates must be four times as long as h"
+        );
         assert_eq!(c.len(), h.len(), "lstm: lengths of h and c differ");
-        self.run(OverSlices { op: Lstm, inputs: parts(gates, h.len()), in_out: [h, c] });
+        self.run(OverSlices {
+            op: Lstm,
+            inputs: parts(gates, h.len()),
+            in_out: [h, c],
+        });
     }
 }
 

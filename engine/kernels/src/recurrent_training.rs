@@ -1,4 +1,5 @@
-//! Recurrent cells in training: steps that keep what their gradients need, and the gradients of a step.
+//! Recurrent cells in training: steps that keep what their gradients need, and the gradients of a
+//! step.
 //!
 //! Gates and formulas are those of [`Kernels::gru`] and [`Kernels::lstm`].
 
@@ -78,22 +79,44 @@ fn tanh_slope<S: Simd>(s: S, y: S::V) -> S::V {
 
 /// Recurrent cells in training, one frame of one stream at a time. `H` is the number of units.
 impl Kernels {
-    /// Advances an LSTM. `gates` is `[i[H], f[H], g[H], o[H]]`: the product of the input with its bias, and afterwards the
-    /// activated gates. `from_state` is the product of the state, in the same order; `c_before`, `c` and `h` are `[H]`.
+    /// Advances an LSTM. `gates` is `[i[H], f[H], g[H], o[H]]`: the product of the input with its
+    /// bias, and afterwards the activated gates. `from_state` is the product of the state, in the
+    /// same order; `c_before`, `c` and `h` are `[H]`.
     ///
     /// # Panics
     /// If the lengths do not match.
-    pub fn lstm_step(self, from_state: &[f32], c_before: &[f32], gates: &mut [f32], c: &mut [f32], h: &mut [f32]) {
+    pub fn lstm_step(
+        self,
+        from_state: &[f32],
+        c_before: &[f32],
+        gates: &mut [f32],
+        c: &mut [f32],
+        h: &mut [f32],
+    ) {
         let width = h.len();
-        check("lstm_step", width, &[(from_state.len(), 4), (c_before.len(), 1), (gates.len(), 4), (c.len(), 1)]);
+        check(
+            "lstm_step",
+            width,
+            &[
+                (from_state.len(), 4),
+                (c_before.len(), 1),
+                (gates.len(), 4),
+                (c.len(), 1),
+            ],
+        );
         let [i, f, g, o] = parts(from_state, width);
         let [gate_i, gate_f, gate_g, gate_o] = parts_mut(gates, width);
         let in_out = [gate_i, gate_f, gate_g, gate_o, c, h];
-        self.run(OverSlices { op: LstmStep, inputs: [i, f, g, o, c_before], in_out });
+        self.run(OverSlices {
+            op: LstmStep,
+            inputs: [i, f, g, o, c_before],
+            in_out,
+        });
     }
 
-    /// Goes back over a step of [`Kernels::lstm_step`]: from the gradients of its `h`, which is the sum of `dh`, and of its
-    /// `c`, which is `dc`, to those of the gates' sums, `[i[H], f[H], g[H], o[H]]`, and of `c_before`, in `dc`.
+    /// Goes back over a step of [`Kernels::lstm_step`]: from the gradients of its `h`, which is the
+    /// sum of `dh`, and of its `c`, which is `dc`, to those of the gates' sums,
+    /// `[i[H], f[H], g[H], o[H]]`, and of `c_before`, in `dc`.
     ///
     /// # Panics
     /// If the lengths do not match.
@@ -107,32 +130,61 @@ impl Kernels {
     ) {
         let width = dc.len();
         let ones = [c_before.len(), c.len(), dh[0].len(), dh[1].len()].map(|length| (length, 1));
-        check("lstm_step_gradient", width, &[(gates.len(), 4), (d_gates.len(), 4)]);
+        check(
+            "lstm_step_gradient",
+            width,
+            &[(gates.len(), 4), (d_gates.len(), 4)],
+        );
         check("lstm_step_gradient", width, &ones);
         let [i, f, g, o] = parts(gates, width);
         let [d_i, d_f, d_g, d_o] = parts_mut(d_gates, width);
         let inputs = [i, f, g, o, c_before, c, dh[0], dh[1]];
-        self.run(OverSlices { op: LstmGradient, inputs, in_out: [d_i, d_f, d_g, d_o, dc] });
+        self.run(OverSlices {
+            op: LstmGradient,
+            inputs,
+            in_out: [d_i, d_f, d_g, d_o, dc],
+        });
     }
 
-    /// Advances a GRU. `gates` is `[r[H], z[H], n[H]]`: the product of the input with its bias, and afterwards the activated
-    /// gates. `from_state` is the product of the state with its bias, in the same order, of which `kept`, `[H]`, gets the
-    /// last; `h_before` and `h` are `[H]`.
+    /// Advances a GRU. `gates` is `[r[H], z[H], n[H]]`: the product of the input with its bias, and
+    /// afterwards the activated gates. `from_state` is the product of the state with its bias, in
+    /// the same order, of which `kept`, `[H]`, gets the last; `h_before` and `h` are `[H]`.
     ///
     /// # Panics
     /// If the lengths do not match.
-    pub fn gru_step(self, from_state: &[f32], h_before: &[f32], gates: &mut [f32], kept: &mut [f32], h: &mut [f32]) {
+    pub fn gru_step(
+        self,
+        from_state: &[f32],
+        h_before: &[f32],
+        gates: &mut [f32],
+        kept: &mut [f32],
+        h: &mut [f32],
+    ) {
         let width = h.len();
-        check("gru_step", width, &[(from_state.len(), 3), (h_before.len(), 1), (gates.len(), 3), (kept.len(), 1)]);
+        check(
+            "gru_step",
+            width,
+            &[
+                (from_state.len(), 3),
+                (h_before.len(), 1),
+                (gates.len(), 3),
+                (kept.len(), 1),
+            ],
+        );
         let [r, z, n] = parts(from_state, width);
         let [gate_r, gate_z, gate_n] = parts_mut(gates, width);
         let in_out = [gate_r, gate_z, gate_n, kept, h];
-        self.run(OverSlices { op: GruStep, inputs: [r, z, n, h_before], in_out });
+        self.run(OverSlices {
+            op: GruStep,
+            inputs: [r, z, n, h_before],
+            in_out,
+        });
     }
 
-    /// Goes back over a step of [`Kernels::gru_step`], from the gradient of its `h`, which is the sum of `dh` and `direct`: to
-    /// those of the gates' sums of the input and of the state, `[r[H], z[H], n[H]]` each, and to the part of that of
-    /// `h_before` which passes no gate, in `direct`.
+    /// Goes back over a step of [`Kernels::gru_step`], from the gradient of its `h`, which is the
+    /// sum of `dh` and `direct`: to those of the gates' sums of the input and of the state,
+    /// `[r[H], z[H], n[H]]` each, and to the part of that of `h_before` which passes no gate, in
+    /// `direct`.
     ///
     /// # Panics
     /// If the lengths do not match.
@@ -146,20 +198,32 @@ impl Kernels {
     ) {
         let width = direct.len();
         let ones = [kept.len(), h_before.len(), dh[0].len(), dh[1].len()].map(|length| (length, 1));
-        check("gru_step_gradient", width, &[(gates.len(), 3), (d_gates.len(), 3), (d_state.len(), 3)]);
+        check(
+            "gru_step_gradient",
+            width,
+            &[(gates.len(), 3), (d_gates.len(), 3), (d_state.len(), 3)],
+        );
         check("gru_step_gradient", width, &ones);
         let [r, z, n] = parts(gates, width);
         let [d_r, d_z, d_n] = parts_mut(d_gates, width);
         let [state_r, state_z, state_n] = parts_mut(d_state, width);
         let inputs = [r, z, n, kept, h_before, dh[0], dh[1]];
-        self.run(OverSlices { op: GruGradient, inputs, in_out: [d_r, d_z, d_n, state_r, state_z, state_n, direct] });
+        self.run(OverSlices {
+            op: GruGradient,
+            inputs,
+            in_out: [d_r, d_z, d_n, state_r, state_z, state_n, direct],
+        });
     }
 }
 
 /// Checks lengths of slices, each a multiple of `width`.
 fn check(name: &str, width: usize, lengths: &[(usize, usize)]) {
     for &(length, times) in lengths {
-        assert_eq!(length, times * width, "{name}: a slice of {length} values for {width} units");
+        assert_eq!(
+            length,
+            times * width,
+            "{name}: a slice of {length} values for {width} units"
+        );
     }
 }
 

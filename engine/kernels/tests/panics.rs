@@ -6,8 +6,20 @@ fn dense() -> PackedMatrix {
     PackedMatrix::new(4, 2, 3, |_, _, _| 1.0, None)
 }
 
-fn multiply(data: &[f32], count: usize, stride: usize, tap_stride: usize, y: usize, y_stride: usize) {
-    let columns = Columns { data, count, stride, tap_stride };
+fn multiply(
+    data: &[f32],
+    count: usize,
+    stride: usize,
+    tap_stride: usize,
+    y: usize,
+    y_stride: usize,
+) {
+    let columns = Columns {
+        data,
+        count,
+        stride,
+        tap_stride,
+    };
     Kernels::detect().matmul(&dense(), columns, &mut vec![0.0; y], y_stride);
 }
 
@@ -49,7 +61,15 @@ fn a_short_bias() {
 fn multiply_int8(frames: usize, first: usize, count: usize, y: usize) {
     let w = Int8Matrix::new(4, 2, 5, |_, _, _| 1, &[1.0; 4], &[0.0; 4]);
     let (codes, scales) = (vec![128; frames * 12], vec![1.0; frames]);
-    let columns = Int8Columns { codes: &codes, scales: &scales, width: 12, first, count, stride: 1, tap_stride: 2 };
+    let columns = Int8Columns {
+        codes: &codes,
+        scales: &scales,
+        width: 12,
+        first,
+        count,
+        stride: 1,
+        tap_stride: 2,
+    };
     Kernels::detect().int8_matmul(&w, columns, &mut vec![0.0; y], 4);
 }
 
@@ -169,7 +189,13 @@ fn different_lengths() {
 #[test]
 #[should_panic(expected = "as many amplitudes")]
 fn amplitudes_of_different_lengths() {
-    let frame = HarmonicFrame { phase: 0.0, step_start: 0.0, step_end: 0.0, start: &[1.0], end: &[] };
+    let frame = HarmonicFrame {
+        phase: 0.0,
+        step_start: 0.0,
+        step_end: 0.0,
+        start: &[1.0],
+        end: &[],
+    };
     Kernels::detect().harmonics(frame, &mut [0.0; 4]);
 }
 

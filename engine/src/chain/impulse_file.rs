@@ -50,7 +50,10 @@ impl ImpulseFile {
         let name = display_name(path);
         let unreadable = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => MediaError::Missing { file: name.clone() },
-            _ => MediaError::Unreadable { file: name.clone(), source },
+            _ => MediaError::Unreadable {
+                file: name.clone(),
+                source,
+            },
         };
         Self::parse(&name, files::read(path, MAX_BYTES).map_err(unreadable)?)
     }
@@ -63,19 +66,35 @@ impl ImpulseFile {
         let file = || name.to_owned();
         if bytes.len() as u64 > MAX_BYTES {
             let (quantity, found) = ("the size in bytes", bytes.len() as u64);
-            return Err(
-                MediaError::Limit { file: file(), quantity, found, supported: format!("0 to {MAX_BYTES}") }.into()
-            );
+            return Err(MediaError::Limit {
+                file: file(),
+                quantity,
+                found,
+                supported: format!("0 to {MAX_BYTES}"),
+            }
+            .into());
         }
         let hash = blake3::hash(&bytes).to_hex().to_string();
-        let kept = if bytes.len() <= MAX_KEPT_BYTES { bytes.clone() } else { Vec::new() };
+        let kept = if bytes.len() <= MAX_KEPT_BYTES {
+            bytes.clone()
+        } else {
+            Vec::new()
+        };
         let mut decoder = Decoder::from_bytes(name, bytes)?;
-        let response = decode(&mut decoder)?.map_err(|reason| ImpulseError::Response { file: file(), reason })?;
-        Ok(Self { response, hash, bytes: kept })
+        let response = decode(&mut decoder)?.map_err(|reason| ImpulseError::Response {
+            file: file(),
+            reason,
+        })?;
+        Ok(Self {
+            response,
+            hash,
+            bytes: kept,
+        })
     }
 }
 
-/// Decodes a response. Silence at its end does not count; of what is too long, only the length is found out.
+/// Decodes a response. Silence at its end does not count; of what is too long, only the length is
+/// found out.
 fn decode(decoder: &mut Decoder) -> Result<Result<Response, ResponseError>, MediaError> {
     let rate = decoder.sample_rate();
     let most = MAX_RESPONSE_S as usize * rate as usize;
@@ -85,8 +104,12 @@ fn decode(decoder: &mut Decoder) -> Result<Result<Response, ResponseError>, Medi
     while frames as u64 <= MAX_DECODED_S * u64::from(rate) && decoder.next(&mut block)? {
         for (channel, block) in channels.iter_mut().zip(&block) {
             channel.extend_from_slice(&block[..block.len().min(most - channel.len())]);
-            peak = block.iter().fold(peak, |peak, sample| peak.max(sample.abs()));
-            let last = block.iter().rposition(|sample| sample.abs() > INAUDIBLE * peak);
+            peak = block
+                .iter()
+                .fold(peak, |peak, sample| peak.max(sample.abs()));
+            let last = block
+                .iter()
+                .rposition(|sample| sample.abs() > INAUDIBLE * peak);
             sounding = sounding.max(last.map_or(0, |last| frames + last + 1));
         }
         frames += block.first().map_or(0, Vec::len);
@@ -95,7 +118,9 @@ fn decode(decoder: &mut Decoder) -> Result<Result<Response, ResponseError>, Medi
         return Ok(Err(ResponseError::Damaged));
     }
     if sounding > most {
-        return Ok(Err(ResponseError::Length(sounding as f64 / f64::from(rate))));
+        return Ok(Err(ResponseError::Length(
+            sounding as f64 / f64::from(rate),
+        )));
     }
     Ok(Response::new(channels, rate))
 }
@@ -117,8 +142,12 @@ mod tests {
         let path = folder.path().join("box.wav");
         write(&path, 44_100, &[&[0.0, 1.0, 0.5], &[0.0, 0.25, 0.0]]);
         let file = ImpulseFile::read(&path).unwrap();
-        let expected = Response::new(vec![vec![0.0, 1.0, 0.5], vec![0.0, 0.25, 0.0]], 44_100).unwrap();
-        assert_eq!((&file.response, file.response.sample_rate()), (&expected, 44_100));
+        let expected =
+            Response::new(vec![vec![0.0, 1.0, 0.5], vec![0.0, 0.25, 0.0]], 44_100).unwrap();
+        assert_eq!(
+            (&file.response, file.response.sample_rate()),
+            (&expected, 44_100)
+        );
         let again = ImpulseFile::parse("the project", file.bytes.clone()).unwrap();
         assert_eq!((again.hash, again.response), (file.hash, expected));
     }
@@ -130,10 +159,18 @@ mod tests {
         let mut taps = vec![0.0; 8_000 * 90];
         (taps[0], taps[8_000 * 59]) = (1.0, 1e-4);
         write(&path, 8_000, &[&taps]);
-        assert_eq!(ImpulseFile::read(&path).unwrap().response.seconds(), f64::from(MAX_RESPONSE_S));
+        assert_eq!(
+            ImpulseFile::read(&path).unwrap().response.seconds(),
+            f64::from(MAX_RESPONSE_S)
+        );
         taps[8_000 * 70] = 1e-4;
         write(&path, 8_000, &[&taps]);
-        assert!(ImpulseFile::read(&path).unwrap_err().to_string().ends_with("sounds for 70.0 s"));
+        assert!(
+            ImpulseFile::read(&path)
+                .unwrap_err()
+                .to_string()
+                .ends_with("sounds for 70.0 s")
+        );
     }
 
     #[test]
@@ -142,13 +179,14 @@ mod tests {
         let refused = |path: &Path| ImpulseFile::read(path).unwrap_err().to_string();
         let path = folder.path().join("long.wav");
         write(&path, 8_000, &[&[0.5; 488_000]]);
-        assert!(
-            refused(&path)
-                .ends_with("long.wav: an impulse response sounds for at most 60 s; this one sounds for 61.0 s")
-        );
+        assert!(refused(&path).ends_with(
+            "long.wav: an impulse response sounds for at most 60 s; this one sounds for 61.0 s"
+        ));
         let path = folder.path().join("wide.wav");
         write(&path, 8_000, &[&[0.5; 9][..]; 3]);
-        assert!(refused(&path).contains("wide.wav: an impulse response has one, two or four channels; this one has 3"));
+        assert!(refused(&path).contains(
+            "wide.wav: an impulse response has one, two or four channels; this one has 3"
+        ));
         let path = folder.path().join("text.wav");
         std::fs::write(&path, "no sound").unwrap();
         assert!(refused(&path).contains("text.wav: is not audio"));

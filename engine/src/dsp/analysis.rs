@@ -44,7 +44,10 @@ impl Analysis {
     /// If `hop` is 0 or the rate is not between 8 kHz and 768 kHz.
     #[must_use]
     pub fn new(sample_rate: f64, hop: usize) -> Self {
-        Self::with(PitchTracker::new(sample_rate, hop), Loudness::new(sample_rate, hop))
+        Self::with(
+            PitchTracker::new(sample_rate, hop),
+            Loudness::new(sample_rate, hop),
+        )
     }
 
     /// Creates an analysis that emits frames after 10.7 ms instead of 21.4 ms, to play along; see
@@ -54,13 +57,21 @@ impl Analysis {
     /// If `hop` is 0 or the rate is not between 8 kHz and 768 kHz.
     #[must_use]
     pub fn low_latency(sample_rate: f64, hop: usize) -> Self {
-        Self::with(PitchTracker::low_latency(sample_rate, hop), Loudness::new(sample_rate, hop))
+        Self::with(
+            PitchTracker::low_latency(sample_rate, hop),
+            Loudness::new(sample_rate, hop),
+        )
     }
 
     fn with(pitch: PitchTracker, loudness: Loudness) -> Self {
         let hop = pitch.hop();
         let waiting = (pitch.latency().abs_diff(loudness.latency()) + CHUNK) / hop + 2;
-        Self { pitch, loudness, pitches: VecDeque::with_capacity(waiting), levels: VecDeque::with_capacity(waiting) }
+        Self {
+            pitch,
+            loudness,
+            pitches: VecDeque::with_capacity(waiting),
+            levels: VecDeque::with_capacity(waiting),
+        }
     }
 
     /// Returns the latency in samples: frame `i` is emitted with sample `i · hop + latency − 1`.
@@ -72,10 +83,14 @@ impl Analysis {
     /// Processes any number of samples and emits the completed frames in order. Never allocates.
     pub fn push(&mut self, input: &[f32], mut emit: impl FnMut(AnalysisFrame)) {
         for chunk in input.chunks(CHUNK) {
-            self.pitch.push(chunk, |frame| self.pitches.push_back(frame));
-            self.loudness.push(chunk, |level| self.levels.push_back(level));
+            self.pitch
+                .push(chunk, |frame| self.pitches.push_back(frame));
+            self.loudness
+                .push(chunk, |level| self.levels.push_back(level));
             while !self.pitches.is_empty() && !self.levels.is_empty() {
-                if let (Some(pitch), Some(loudness)) = (self.pitches.pop_front(), self.levels.pop_front()) {
+                if let (Some(pitch), Some(loudness)) =
+                    (self.pitches.pop_front(), self.levels.pop_front())
+                {
                     emit(AnalysisFrame { pitch, loudness });
                 }
             }
@@ -98,7 +113,9 @@ pub fn analyse(sound: &[f32], sample_rate: f64, hop: usize) -> Vec<AnalysisFrame
     let count = sound.len().div_ceil(hop);
     let mut frames = Vec::with_capacity(count);
     analysis.push(sound, |frame| frames.push(frame));
-    analysis.push(&vec![0.0; analysis.latency() + hop], |frame| frames.push(frame));
+    analysis.push(&vec![0.0; analysis.latency() + hop], |frame| {
+        frames.push(frame)
+    });
     frames.truncate(count);
     frames
 }
@@ -108,7 +125,9 @@ mod tests {
     use super::*;
 
     fn tone(hz: f32, samples: usize) -> Vec<f32> {
-        (0..samples).map(|n| 0.5 * (std::f32::consts::TAU * hz * n as f32 / 48_000.0).sin()).collect()
+        (0..samples)
+            .map(|n| 0.5 * (std::f32::consts::TAU * hz * n as f32 / 48_000.0).sin())
+            .collect()
     }
 
     #[test]
@@ -119,8 +138,16 @@ mod tests {
         let frames = analyse(&sound, 48_000.0, 192);
         assert_eq!(frames.len(), 500);
         assert!(frames[240].loudness < -80.0 && !frames[240].pitch.voiced);
-        assert!((frames[260].loudness + 9.03).abs() < 0.3, "{:?}", frames[260]);
-        assert!((frames[260].pitch.semitones - 83.213).abs() < 0.02, "{:?}", frames[260]);
+        assert!(
+            (frames[260].loudness + 9.03).abs() < 0.3,
+            "{:?}",
+            frames[260]
+        );
+        assert!(
+            (frames[260].pitch.semitones - 83.213).abs() < 0.02,
+            "{:?}",
+            frames[260]
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Guitar cabinet and microphone as an impulse response.
 //!
-//! A [`Response`] is a recording. A [`Cabinet`] is prepared for a sample rate, which takes time; a [`CabinetSlot`]
-//! holds one in a signal chain and cross-fades to another.
+//! A [`Response`] is a recording. A [`Cabinet`] is prepared for a sample rate, which takes time; a
+//! [`CabinetSlot`] holds one in a signal chain and cross-fades to another.
 
 mod response;
 
@@ -17,8 +17,8 @@ const FADE_S: f64 = 0.020;
 /// Samples of what one side adds to the other that are computed at once.
 const CROSSED: usize = 128;
 
-/// Convolution of a mono or stereo input with a [`Response`], without latency. An empty cabinet passes the input
-/// unchanged.
+/// Convolution of a mono or stereo input with a [`Response`], without latency. An empty cabinet
+/// passes the input unchanged.
 #[derive(Default)]
 pub struct Cabinet {
     /// A convolver for each side; `None` for an empty cabinet.
@@ -37,7 +37,11 @@ impl Cabinet {
     ///
     /// # Errors
     /// Returns [`ResponseError`] if the response cannot be converted to that rate.
-    pub fn new(response: &Response, sample_rate: u32, kernels: Kernels) -> Result<Self, ResponseError> {
+    pub fn new(
+        response: &Response,
+        sample_rate: u32,
+        kernels: Kernels,
+    ) -> Result<Self, ResponseError> {
         let taps = response.taps(sample_rate)?;
         let length = taps.iter().map(Vec::len).max().unwrap_or(0);
         let convolver = |taps: &Vec<f32>| ZeroLatencyConvolver::new(taps, kernels);
@@ -47,12 +51,19 @@ impl Cabinet {
                 (Some([side.clone(), side]), None)
             }
             [left, right] => (Some([left, right].map(convolver)), None),
-            [left, to_right, to_left, right] => {
-                (Some([left, right].map(convolver)), Some([to_right, to_left].map(convolver)))
-            }
+            [left, to_right, to_left, right] => (
+                Some([left, right].map(convolver)),
+                Some([to_right, to_left].map(convolver)),
+            ),
             _ => (None, None),
         };
-        Ok(Self { sides, crossed, is_mono: taps.len() == 1, is_right_behind: false, taps: length })
+        Ok(Self {
+            sides,
+            crossed,
+            is_mono: taps.len() == 1,
+            is_right_behind: false,
+            taps: length,
+        })
     }
 
     /// Returns the length of the tail in samples.
@@ -75,7 +86,11 @@ impl Cabinet {
 
     /// Clears all state.
     pub fn reset(&mut self) {
-        self.sides.iter_mut().chain(&mut self.crossed).flatten().for_each(ZeroLatencyConvolver::reset);
+        self.sides
+            .iter_mut()
+            .chain(&mut self.crossed)
+            .flatten()
+            .for_each(ZeroLatencyConvolver::reset);
         self.is_right_behind = false;
     }
 
@@ -101,13 +116,18 @@ impl Cabinet {
         }
         left_side.process(input[0], left);
         right_side.process(input[1], right);
-        let Some([to_right, to_left]) = &mut self.crossed else { return };
+        let Some([to_right, to_left]) = &mut self.crossed else {
+            return;
+        };
         for (side, sound, output) in [(to_right, input[0], right), (to_left, input[1], left)] {
             let mut added = [0.0; CROSSED];
             for (sound, output) in sound.chunks(CROSSED).zip(output.chunks_mut(CROSSED)) {
                 let added = &mut added[..sound.len()];
                 side.process(sound, added);
-                output.iter_mut().zip(added).for_each(|(output, added)| *output += *added);
+                output
+                    .iter_mut()
+                    .zip(added)
+                    .for_each(|(output, added)| *output += *added);
             }
         }
     }
@@ -151,7 +171,8 @@ impl CabinetSlot {
     #[must_use]
     pub fn new(sample_rate: u32, max_block: usize) -> Self {
         let fade = (FADE_S * f64::from(sample_rate)).ceil().max(1.0) as usize;
-        let gain = |n: usize| (0.5 - 0.5 * (std::f64::consts::PI * n as f64 / fade as f64).cos()) as f32;
+        let gain =
+            |n: usize| (0.5 - 0.5 * (std::f64::consts::PI * n as f64 / fade as f64).cos()) as f32;
         let block = || vec![0.0; max_block];
         Self {
             current: Box::default(),
@@ -165,8 +186,8 @@ impl CabinetSlot {
         }
     }
 
-    /// Returns whether [`CabinetSlot::replace`] accepts a cabinet: no cross-fade is running, and the previous cabinet
-    /// has been taken.
+    /// Returns whether [`CabinetSlot::replace`] accepts a cabinet: no cross-fade is running, and
+    /// the previous cabinet has been taken.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.next.is_none() && self.retired.is_none()
@@ -207,7 +228,10 @@ impl CabinetSlot {
     /// Returns the length of the tail in samples.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
-        let next = self.next.as_ref().map_or(0, |(next, _)| next.tail_samples());
+        let next = self
+            .next
+            .as_ref()
+            .map_or(0, |(next, _)| next.tail_samples());
         self.current.tail_samples().max(next)
     }
 
@@ -224,7 +248,8 @@ impl CabinetSlot {
         !self.is_neutral() && (next || self.current.is_stereo())
     }
 
-    /// Processes at most a block of samples of both sides in place; unless `is_stereo`, they are equal.
+    /// Processes at most a block of samples of both sides in place; unless `is_stereo`, they are
+    /// equal.
     ///
     /// # Panics
     /// If there are more samples than in a block, or the lengths differ.
@@ -257,7 +282,8 @@ impl CabinetSlot {
         if self.amount.settled() != Some(1.0) {
             let [sound_left, sound_right] = sound;
             let input = sound_left.iter().zip(sound_right);
-            for ((left, right), (sound_left, sound_right)) in left.iter_mut().zip(right).zip(input) {
+            for ((left, right), (sound_left, sound_right)) in left.iter_mut().zip(right).zip(input)
+            {
                 let amount = self.amount.advance();
                 *left = sound_left + amount * (*left - sound_left);
                 *right = sound_right + amount * (*right - sound_right);
@@ -302,7 +328,10 @@ mod tests {
     fn empty_and_bypassed_slots_pass_samples_unchanged() {
         let sound = tone(4_000);
         let mut slot = CabinetSlot::new(RATE, 512);
-        assert_eq!(through(&mut slot, &sound, 100), [sound.clone(), sound.clone()]);
+        assert_eq!(
+            through(&mut slot, &sound, 100),
+            [sound.clone(), sound.clone()]
+        );
         slot.replace(boxed(vec![ringing(0, 900)])).ok().unwrap();
         slot.set(0.0);
         slot.reset();
@@ -327,7 +356,12 @@ mod tests {
     #[test]
     fn stereo_responses_are_stereo() {
         let mut slot = CabinetSlot::new(RATE, 64);
-        slot.replace(boxed(vec![[ringing(0, 500), vec![0.0; 40]].concat(), ringing(40, 500)])).ok().unwrap();
+        slot.replace(boxed(vec![
+            [ringing(0, 500), vec![0.0; 40]].concat(),
+            ringing(40, 500),
+        ]))
+        .ok()
+        .unwrap();
         slot.reset();
         let [left, right] = through(&mut slot, &tone(3_000), 64);
         for n in 40..3_000 {
@@ -338,12 +372,20 @@ mod tests {
     #[test]
     fn four_channels_also_cross_the_sides() {
         // Left to left, left to right, right to left, right to right.
-        let taps = [vec![1.0, 0.0], vec![0.0, 0.5], vec![0.25, 0.0], vec![0.0, -1.0]];
+        let taps = [
+            vec![1.0, 0.0],
+            vec![0.0, 0.5],
+            vec![0.25, 0.0],
+            vec![0.0, -1.0],
+        ];
         let mut slot = CabinetSlot::new(RATE, 500);
         slot.replace(boxed(taps.to_vec())).ok().unwrap();
         slot.reset();
         assert!(slot.is_stereo());
-        let taps = Response::new(taps.to_vec(), RATE).unwrap().taps(RATE).unwrap();
+        let taps = Response::new(taps.to_vec(), RATE)
+            .unwrap()
+            .taps(RATE)
+            .unwrap();
         let (left, right) = (tone(700), tone(900)[200..].to_vec());
         let [mut wet_left, mut wet_right] = [left.clone(), right.clone()];
         for (left, right) in wet_left.chunks_mut(350).zip(wet_right.chunks_mut(350)) {
@@ -354,7 +396,10 @@ mod tests {
             for (found, of_left, of_right) in sides {
                 let sum = |taps: &[f32], sound: &[f32]| taps[0] * sound[n] + taps[1] * sound[n - 1];
                 let expected = sum(&taps[of_left], &left) + sum(&taps[of_right], &right);
-                assert!((found - expected).abs() < 1e-6, "{found} for {expected} at {n}");
+                assert!(
+                    (found - expected).abs() < 1e-6,
+                    "{found} for {expected} at {n}"
+                );
             }
         }
     }
@@ -368,10 +413,15 @@ mod tests {
             slot.reset();
             drop(slot.take_retired());
             let mut output = through(&mut slot, &sound[..4_000], block)[0].clone();
-            slot.replace(boxed(vec![ringing(9, 5_000), ringing(0, 5_009)])).ok().unwrap();
+            slot.replace(boxed(vec![ringing(9, 5_000), ringing(0, 5_009)]))
+                .ok()
+                .unwrap();
             assert!(slot.replace(Box::default()).is_err(), "one at a time");
             output.extend(&through(&mut slot, &sound[4_000..8_000], block)[0]);
-            assert!(!slot.is_ready() && slot.take_retired().is_some() && slot.is_ready(), "the old one must be taken");
+            assert!(
+                !slot.is_ready() && slot.take_retired().is_some() && slot.is_ready(),
+                "the old one must be taken"
+            );
             slot.replace(Box::default()).ok().unwrap();
             output.extend(&through(&mut slot, &sound[8_000..], block)[0]);
             output
@@ -414,9 +464,14 @@ mod tests {
             slot.replace(boxed(taps.clone())).ok().unwrap();
             slot.reset();
             // A mono part first: the right side must continue from the left one's past.
-            let (mut left_out, mut right_out) = (left.clone(), [&left[..2_000], &right[2_000..]].concat());
+            let (mut left_out, mut right_out) =
+                (left.clone(), [&left[..2_000], &right[2_000..]].concat());
             let input = [left_out.clone(), right_out.clone()];
-            for (index, (left, right)) in left_out.chunks_mut(250).zip(right_out.chunks_mut(250)).enumerate() {
+            for (index, (left, right)) in left_out
+                .chunks_mut(250)
+                .zip(right_out.chunks_mut(250))
+                .enumerate()
+            {
                 slot.process(left, right, index >= 8);
             }
             // Levelled.
@@ -424,7 +479,8 @@ mod tests {
             for (side, output) in [left_out, right_out].iter().enumerate() {
                 let mut expected = vec![0.0; output.len()];
                 let response = &taps[side.min(taps.len() - 1)];
-                ZeroLatencyConvolver::new(response, Kernels::detect()).process(&input[side], &mut expected);
+                ZeroLatencyConvolver::new(response, Kernels::detect())
+                    .process(&input[side], &mut expected);
                 assert_eq!(*output, expected, "side {side} of {}", taps.len());
             }
         }

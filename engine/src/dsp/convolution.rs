@@ -1,10 +1,11 @@
 //! Convolution with long impulse responses, such as rooms, without latency.
 //!
-//! The response is divided into levels: its head into partitions of one block, the rest into partitions of `SPAN`
-//! blocks, and optionally of `LONG_SPAN` blocks from there on. A long partition costs the same transforms per sample,
-//! but an eighth of the products. Its output begins two long blocks after its input, so its work is distributed evenly
-//! over the blocks in between (W. G. Gardner, "Efficient convolution without input-output delay", JAES 43(3), 1995,
-//! section 3).
+//! The response is divided into levels: its head into partitions of one block, the rest into
+//! partitions of `SPAN` blocks, and optionally of `LONG_SPAN` blocks from there on. A long
+//! partition costs the same transforms per sample, but an eighth of the products. Its output begins
+//! two long blocks after its input, so its work is distributed evenly over the blocks in between
+//! (W. G. Gardner, "Efficient convolution without input-output delay", JAES 43(3), 1995, section
+//! 3).
 //!
 //! [`ZeroLatencyConvolver`] accepts blocks of any length.
 
@@ -16,7 +17,8 @@ pub use zero_latency::ZeroLatencyConvolver;
 use ondes_kernels::Kernels;
 use partitioned::PartitionedConvolver;
 
-/// Blocks per long partition: one does the forward transform, one the inverse, the others the products.
+/// Blocks per long partition: one does the forward transform, one the inverse, the others the
+/// products.
 const SPAN: usize = 8;
 /// Blocks per partition of the second level.
 const LONG_SPAN: usize = SPAN * SPAN;
@@ -50,8 +52,8 @@ struct LongTail {
     collecting: Vec<f32>,
     processing: Vec<f32>,
     output_now: Vec<f32>,
-    /// Index of the current block in the long block, and its initial value; levels differ in it, so that no two
-    /// transform in the same block.
+    /// Index of the current block in the long block, and its initial value; levels differ in it, so
+    /// that no two transform in the same block.
     block_index: usize,
     first_block_index: usize,
 }
@@ -78,10 +80,16 @@ impl Convolver {
     /// Creates a level for each of the ascending `spans`.
     fn in_levels(impulse: &[f32], partition: usize, spans: &[usize], kernels: Kernels) -> Self {
         assert!(partition > 0, "a block has at least one sample");
-        let begin = |level: usize| spans.get(level).map_or(usize::MAX, |span| 2 * span * partition).min(impulse.len());
+        let begin = |level: usize| {
+            spans
+                .get(level)
+                .map_or(usize::MAX, |span| 2 * span * partition)
+                .min(impulse.len())
+        };
         let tails = spans.iter().enumerate().filter_map(|(level, &span)| {
             let part = &impulse[begin(level)..begin(level + 1)];
-            (!part.is_empty()).then(|| LongTail::new(part, span, level * SPAN / 2, partition, kernels))
+            (!part.is_empty())
+                .then(|| LongTail::new(part, span, level * SPAN / 2, partition, kernels))
         });
         Self {
             partition,
@@ -95,8 +103,8 @@ impl Convolver {
         self.partition
     }
 
-    /// Convolves a block: `output[n]` is the sum of `impulse[k]` times the input `k` samples before `input[n]`.
-    /// Non-finite input counts as silence.
+    /// Convolves a block: `output[n]` is the sum of `impulse[k]` times the input `k` samples before
+    /// `input[n]`. Non-finite input counts as silence.
     ///
     /// # Panics
     ///
@@ -133,7 +141,11 @@ impl Convolver {
         self.head.reset();
         for tail in &mut self.tails {
             tail.partitioned.reset();
-            for samples in [&mut tail.collecting, &mut tail.processing, &mut tail.output_now] {
+            for samples in [
+                &mut tail.collecting,
+                &mut tail.processing,
+                &mut tail.output_now,
+            ] {
                 samples.fill(0.0);
             }
             tail.block_index = tail.first_block_index;
@@ -142,7 +154,13 @@ impl Convolver {
 }
 
 impl LongTail {
-    fn new(impulse: &[f32], span: usize, first_block_index: usize, partition: usize, kernels: Kernels) -> Self {
+    fn new(
+        impulse: &[f32],
+        span: usize,
+        first_block_index: usize,
+        partition: usize,
+        kernels: Kernels,
+    ) -> Self {
         let block = || vec![0.0; span * partition];
         Self {
             partitioned: PartitionedConvolver::new(impulse, span * partition, kernels),
@@ -171,7 +189,9 @@ impl LongTail {
                 self.partitioned.output_block(&mut self.output_now);
                 std::mem::swap(&mut self.collecting, &mut self.processing);
             }
-            block_index => self.partitioned.multiply(share(block_index)..share(block_index + 1)),
+            block_index => self
+                .partitioned
+                .multiply(share(block_index)..share(block_index + 1)),
         }
         self.block_index = (self.block_index + 1) % self.span;
     }
@@ -191,13 +211,18 @@ mod tests {
 
     fn direct(input: &[f32], impulse: &[f32]) -> Vec<f64> {
         let term = |n: usize, k: usize| f64::from(impulse[k]) * f64::from(input[n - k]);
-        (0..input.len()).map(|n| (0..impulse.len().min(n + 1)).map(|k| term(n, k)).sum()).collect()
+        (0..input.len())
+            .map(|n| (0..impulse.len().min(n + 1)).map(|k| term(n, k)).sum())
+            .collect()
     }
 
     fn convolve(convolver: &mut Convolver, input: &[f32]) -> Vec<f32> {
         let mut output = vec![0.0; input.len()];
         let partition = convolver.partition();
-        for (input, output) in input.chunks_exact(partition).zip(output.chunks_exact_mut(partition)) {
+        for (input, output) in input
+            .chunks_exact(partition)
+            .zip(output.chunks_exact_mut(partition))
+        {
             convolver.process(input, output);
         }
         output
@@ -205,7 +230,10 @@ mod tests {
 
     fn assert_near(found: &[f32], expected: &[f64], tolerance: f64) {
         for (n, (&found, &expected)) in found.iter().zip(expected).enumerate() {
-            assert!((f64::from(found) - expected).abs() < tolerance, "{found} for {expected} at {n}");
+            assert!(
+                (f64::from(found) - expected).abs() < tolerance,
+                "{found} for {expected} at {n}"
+            );
         }
     }
 
@@ -230,18 +258,35 @@ mod tests {
         let impulse = noise(1_000, 3);
         let mut input = vec![0.0; 192 * 7];
         input[0] = 1.0;
-        let expected: Vec<f64> = impulse.iter().map(|&sample| f64::from(sample)).chain([0.0; 344]).collect();
-        assert_near(&convolve(&mut Convolver::new(&impulse, 192, Kernels::detect()), &input), &expected, 1e-6);
+        let expected: Vec<f64> = impulse
+            .iter()
+            .map(|&sample| f64::from(sample))
+            .chain([0.0; 344])
+            .collect();
+        assert_near(
+            &convolve(
+                &mut Convolver::new(&impulse, 192, Kernels::detect()),
+                &input,
+            ),
+            &expected,
+            1e-6,
+        );
     }
 
     #[test]
     fn long_runs_stay_exact() {
         // More than three times the length of the spectra's ring.
-        let impulse: Vec<f32> =
-            noise(10_000, 4).iter().enumerate().map(|(n, x)| x * (-(n as f32) / 2_000.0).exp()).collect();
+        let impulse: Vec<f32> = noise(10_000, 4)
+            .iter()
+            .enumerate()
+            .map(|(n, x)| x * (-(n as f32) / 2_000.0).exp())
+            .collect();
         let input = noise(192 * 160, 5);
         assert_near(
-            &convolve(&mut Convolver::new(&impulse, 192, Kernels::detect()), &input),
+            &convolve(
+                &mut Convolver::new(&impulse, 192, Kernels::detect()),
+                &input,
+            ),
             &direct(&input, &impulse),
             1e-4,
         );
@@ -249,10 +294,16 @@ mod tests {
 
     #[test]
     fn both_levels_add_up() {
-        let impulse: Vec<f32> =
-            noise(12_000, 9).iter().enumerate().map(|(n, x)| x * (-(n as f32) / 3_000.0).exp()).collect();
+        let impulse: Vec<f32> = noise(12_000, 9)
+            .iter()
+            .enumerate()
+            .map(|(n, x)| x * (-(n as f32) / 3_000.0).exp())
+            .collect();
         let input = noise(16 * 2_000, 10);
-        let found = convolve(&mut Convolver::long(&impulse, 16, Kernels::detect()), &input);
+        let found = convolve(
+            &mut Convolver::long(&impulse, 16, Kernels::detect()),
+            &input,
+        );
         assert_near(&found, &direct(&input, &impulse), 1e-4);
     }
 
@@ -271,6 +322,10 @@ mod tests {
         let mut input = vec![0.0; 640];
         input[3] = f32::NAN;
         input[100] = f32::NEG_INFINITY;
-        assert!(convolve(&mut convolver, &input).iter().all(|&sample| sample == 0.0));
+        assert!(
+            convolve(&mut convolver, &input)
+                .iter()
+                .all(|&sample| sample == 0.0)
+        );
     }
 }

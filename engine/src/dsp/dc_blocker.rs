@@ -34,7 +34,11 @@ impl DcBlocker {
     #[must_use]
     pub fn new(sample_rate: u32) -> Self {
         let share = 1.0 - (-TAU * CORNER_HZ / f64::from(sample_rate)).exp();
-        Self { share, mean: 0.0, amount: Ramp::new(0.0, FADE_S, sample_rate) }
+        Self {
+            share,
+            mean: 0.0,
+            amount: Ramp::new(0.0, FADE_S, sample_rate),
+        }
     }
 
     /// Switches it on or off with a fade.
@@ -63,7 +67,11 @@ impl DcBlocker {
         }
         for sample in sound {
             // A non-finite value would persist in the mean.
-            let input = if sample.is_finite() { f64::from(*sample) } else { 0.0 };
+            let input = if sample.is_finite() {
+                f64::from(*sample)
+            } else {
+                0.0
+            };
             self.mean += self.share * (input - self.mean);
             *sample -= self.amount.advance() * self.mean as f32;
         }
@@ -94,7 +102,10 @@ mod tests {
         assert!(mean.abs() < 1e-5, "{mean}");
         let power = second.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / 48_000.0;
         // A first-order high-pass at 5 Hz attenuates 40 Hz by 0.07 dB.
-        assert!((10.0 * (power / 0.045).log10() + 0.0673).abs() < 0.01, "{power}");
+        assert!(
+            (10.0 * (power / 0.045).log10() + 0.0673).abs() < 0.01,
+            "{power}"
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Levels: decibels, amplitudes, moving means and peaks.
 
-/// Largest magnitude of a sample that enters any processing, +120 dBFS: far above any sound, also above 16-bit integers
-/// that were written as floats, and far below what overflows in a square or a sum.
+/// Largest magnitude of a sample that enters any processing, +120 dBFS: far above any sound, also
+/// above 16-bit integers that were written as floats, and far below what overflows in a square or a
+/// sum.
 pub const SAMPLE_LIMIT: f32 = (1 << 20) as f32;
 
 /// Limits a sample to [`SAMPLE_LIMIT`]; NaN and infinity become 0.
@@ -14,12 +15,18 @@ pub const SAMPLE_LIMIT: f32 = (1 << 20) as f32;
 /// ```
 #[must_use]
 pub fn limit_sample(sample: f32) -> f32 {
-    if sample.is_finite() { sample.clamp(-SAMPLE_LIMIT, SAMPLE_LIMIT) } else { 0.0 }
+    if sample.is_finite() {
+        sample.clamp(-SAMPLE_LIMIT, SAMPLE_LIMIT)
+    } else {
+        0.0
+    }
 }
 
 /// Copies samples through [`limit_sample`], up to the end of the shorter slice.
 pub fn copy_limited(from: &[f32], to: &mut [f32]) {
-    to.iter_mut().zip(from).for_each(|(to, from)| *to = limit_sample(*from));
+    to.iter_mut()
+        .zip(from)
+        .for_each(|(to, from)| *to = limit_sample(*from));
 }
 
 /// Converts decibels to an amplitude: 0 dB is 1, −6.02 dB is 0.5.
@@ -55,7 +62,8 @@ pub fn amplitude_to_db_f64(amplitude: f64) -> f64 {
     20.0 * amplitude.log10()
 }
 
-/// Returns the mean of each value and of those up to `around / 2` before and after it, within the ends.
+/// Returns the mean of each value and of those up to `around / 2` before and after it, within the
+/// ends.
 ///
 /// # Examples
 /// ```
@@ -65,10 +73,15 @@ pub fn amplitude_to_db_f64(amplitude: f64) -> f64 {
 /// ```
 pub fn moving_mean(values: &[f32], around: usize) -> impl Iterator<Item = f32> {
     let mut sums = vec![0.0_f64];
-    values.iter().for_each(|value| sums.push(sums[sums.len() - 1] + f64::from(*value)));
+    values
+        .iter()
+        .for_each(|value| sums.push(sums[sums.len() - 1] + f64::from(*value)));
     let count = values.len();
     (0..count).map(move |index| {
-        let (first, end) = (index.saturating_sub(around / 2), (index + around / 2 + 1).min(count));
+        let (first, end) = (
+            index.saturating_sub(around / 2),
+            (index + around / 2 + 1).min(count),
+        );
         ((sums[end] - sums[first]) / (end - first) as f64) as f32
     })
 }
@@ -76,7 +89,9 @@ pub fn moving_mean(values: &[f32], around: usize) -> impl Iterator<Item = f32> {
 /// Returns the largest magnitude of some samples, 0 if there are none; a NaN is ignored.
 #[must_use]
 pub fn peak(samples: &[f32]) -> f32 {
-    samples.iter().fold(0.0, |peak, sample| peak.max(sample.abs()))
+    samples
+        .iter()
+        .fold(0.0, |peak, sample| peak.max(sample.abs()))
 }
 
 /// Returns the largest step between neighbouring samples, 0 if there are fewer than two.
@@ -87,10 +102,13 @@ pub fn peak(samples: &[f32]) -> f32 {
 /// ```
 #[must_use]
 pub fn max_step(samples: &[f32]) -> f32 {
-    samples.windows(2).fold(0.0, |largest, pair| largest.max((pair[1] - pair[0]).abs()))
+    samples
+        .windows(2)
+        .fold(0.0, |largest, pair| largest.max((pair[1] - pair[0]).abs()))
 }
 
-/// Returns the largest difference between samples at the same position, up to the end of the shorter slice.
+/// Returns the largest difference between samples at the same position, up to the end of the
+/// shorter slice.
 ///
 /// # Examples
 /// ```
@@ -98,5 +116,7 @@ pub fn max_step(samples: &[f32]) -> f32 {
 /// ```
 #[must_use]
 pub fn max_difference(a: &[f32], b: &[f32]) -> f32 {
-    a.iter().zip(b).fold(0.0, |largest, (a, b)| largest.max((a - b).abs()))
+    a.iter()
+        .zip(b)
+        .fold(0.0, |largest, (a, b)| largest.max((a - b).abs()))
 }

@@ -1,10 +1,11 @@
 //! Loudness as a frame feature: the A-weighted level in dB.
 //!
-//! The weighting is that of IEC 61672-1:2013, annex E.2: high-passes at 20.6 Hz (twice), 107.7 Hz and 737.9 Hz and
-//! low-passes at 12194 Hz (twice), normalised at 1 kHz. The high-passes use the bilinear transform. The low-passes are
-//! too close to half the sample rate for that; they are fitted to the analogue gain at 0 Hz, 8 kHz and 16 kHz, similar
-//! to M. Vicanek, "Matched second order digital filters", 2016. At 48 kHz the result is within 0.15 dB of the standard
-//! from 10 Hz to 16 kHz, and within 0.6 dB up to 20 kHz; the tests check these bounds.
+//! The weighting is that of IEC 61672-1:2013, annex E.2: high-passes at 20.6 Hz (twice), 107.7 Hz
+//! and 737.9 Hz and low-passes at 12194 Hz (twice), normalised at 1 kHz. The high-passes use the
+//! bilinear transform. The low-passes are too close to half the sample rate for that; they are
+//! fitted to the analogue gain at 0 Hz, 8 kHz and 16 kHz, similar to M. Vicanek, "Matched second
+//! order digital filters", 2016. At 48 kHz the result is within 0.15 dB of the standard from 10 Hz
+//! to 16 kHz, and within 0.6 dB up to 20 kHz; the tests check these bounds.
 
 use std::f64::consts::{PI, TAU};
 
@@ -22,8 +23,9 @@ pub const FLOOR_DB: f32 = -100.0;
 
 /// A-weighted level of a sound, one frame per hop.
 ///
-/// Frame `i` is the mean square of the weighted sound over a Hann window of 21 ms centred on sample `i * hop`, in dB;
-/// before the first sample there is silence. A 1 kHz sine of amplitude 1 has -3.01 dB. Levels are at least -100 dB.
+/// Frame `i` is the mean square of the weighted sound over a Hann window of 21 ms centred on sample
+/// `i * hop`, in dB; before the first sample there is silence. A 1 kHz sine of amplitude 1 has
+/// -3.01 dB. Levels are at least -100 dB.
 ///
 /// # Examples
 /// ```
@@ -58,11 +60,17 @@ impl Loudness {
     /// If `hop` is 0 or the rate is not between 8 kHz and 768 kHz.
     pub fn new(sample_rate: f64, hop: usize) -> Self {
         assert!(hop > 0, "hop must be at least 1");
-        assert!((8_000.0..=768_000.0).contains(&sample_rate), "sample rate out of range: {sample_rate}");
+        assert!(
+            (8_000.0..=768_000.0).contains(&sample_rate),
+            "sample rate out of range: {sample_rate}"
+        );
         let half = (HALF_WINDOW_S * sample_rate).round() as usize;
         let length = 2 * half + 1;
-        // The zero ends of a Hann window of length + 2 points are omitted; the rest sums to half of length + 1.
-        let hann = |point: usize| (1.0 - (TAU * (point + 1) as f64 / (length + 1) as f64).cos()) / (length + 1) as f64;
+        // The zero ends of a Hann window of length + 2 points are omitted; the rest sums to half of
+        // length + 1.
+        let hann = |point: usize| {
+            (1.0 - (TAU * (point + 1) as f64 / (length + 1) as f64).cos()) / (length + 1) as f64
+        };
         let sections = a_weighting(sample_rate);
         let reference = response(&sections, TAU * REFERENCE_HZ / sample_rate);
         Self {
@@ -87,14 +95,26 @@ impl Loudness {
         self.hop
     }
 
-    /// Processes any number of samples and emits the levels in dB of the completed frames, in order.
+    /// Processes any number of samples and emits the levels in dB of the completed frames, in
+    /// order.
     pub fn push(&mut self, input: &[f32], mut emit: impl FnMut(f32)) {
         for &sample in input {
             // A non-finite value would persist in the recursion.
-            let sample = if sample.is_finite() { f64::from(sample) } else { 0.0 };
-            let weighted = self.sections.iter_mut().fold(self.gain * sample, |value, section| section.next(value));
+            let sample = if sample.is_finite() {
+                f64::from(sample)
+            } else {
+                0.0
+            };
+            let weighted = self
+                .sections
+                .iter_mut()
+                .fold(self.gain * sample, |value, section| section.next(value));
             self.squares[self.position] = weighted * weighted;
-            self.position = if self.position + 1 == self.squares.len() { 0 } else { self.position + 1 };
+            self.position = if self.position + 1 == self.squares.len() {
+                0
+            } else {
+                self.position + 1
+            };
             self.until_frame -= 1;
             if self.until_frame == 0 {
                 self.until_frame = self.hop;
@@ -106,15 +126,23 @@ impl Loudness {
     /// Clears all state.
     pub fn reset(&mut self) {
         self.until_frame = self.latency;
-        self.sections.iter_mut().for_each(|section| section.state = 0.0);
+        self.sections
+            .iter_mut()
+            .for_each(|section| section.state = 0.0);
         self.squares.fill(0.0);
         self.position = 0;
     }
 
-    /// Returns the level of the window; summed anew each time, so that rounding errors do not accumulate.
+    /// Returns the level of the window; summed anew each time, so that rounding errors do not
+    /// accumulate.
     fn level_db(&self) -> f32 {
         let (newer, older) = self.squares.split_at(self.position);
-        let mean: f64 = older.iter().chain(newer).zip(&self.window).map(|(square, weight)| square * weight).sum();
+        let mean: f64 = older
+            .iter()
+            .chain(newer)
+            .zip(&self.window)
+            .map(|(square, weight)| square * weight)
+            .sum();
         ((10.0 * mean.log10()) as f32).max(FLOOR_DB)
     }
 }
@@ -138,13 +166,17 @@ impl FirstOrderFilter {
     fn high_pass(corner_hz: f64, sample_rate: f64) -> Self {
         let warped = (PI * corner_hz / sample_rate).tan();
         let gain = 1.0 / (1.0 + warped);
-        Self { b: [gain, -gain], a: (warped - 1.0) * gain, state: 0.0 }
+        Self {
+            b: [gain, -gain],
+            a: (warped - 1.0) * gain,
+            state: 0.0,
+        }
     }
 
     /// Low-pass with the gain of the analogue filter at 0 Hz and at two frequencies above.
     fn low_pass(corner_hz: f64, sample_rate: f64) -> Self {
-        // With s = sin²(ω/2), the squared gain of any first-order filter with gain 1 at 0 Hz is (1 + v s) / (1 + u s);
-        // setting it to g gives a linear equation in u and v.
+        // With s = sin²(ω/2), the squared gain of any first-order filter with gain 1 at 0 Hz is (1
+        // + v s) / (1 + u s); setting it to g gives a linear equation in u and v.
         let equation = |hz: f64| {
             let gain = 1.0 / (1.0 + (hz / corner_hz).powi(2));
             let s = (PI * hz / sample_rate).sin().powi(2);
@@ -155,30 +187,39 @@ impl FirstOrderFilter {
         let determinant = v1 * u2 - v2 * u1;
         let v = (right1 * u2 - right2 * u1) / determinant;
         let u = (v1 * right2 - v2 * right1) / determinant;
-        // At half the sample rate, the gain is the difference of the numerator's coefficients over that of the
-        // denominator's.
+        // At half the sample rate, the gain is the difference of the numerator's coefficients over
+        // that of the denominator's.
         let (numerator, denominator) = ((1.0 + v).max(0.0).sqrt(), (1.0 + u).max(0.0).sqrt());
         let a = (1.0 - denominator) / (1.0 + denominator);
         let scale = 0.5 * (1.0 + a);
-        Self { b: [scale * (1.0 + numerator), scale * (1.0 - numerator)], a, state: 0.0 }
+        Self {
+            b: [scale * (1.0 + numerator), scale * (1.0 - numerator)],
+            a,
+            state: 0.0,
+        }
     }
 
     /// Returns the gain at an angular frequency in radians per sample.
     fn magnitude(&self, omega: f64) -> f64 {
-        let size =
-            |first: f64, second: f64| (first * first + second * second + 2.0 * first * second * omega.cos()).sqrt();
+        let size = |first: f64, second: f64| {
+            (first * first + second * second + 2.0 * first * second * omega.cos()).sqrt()
+        };
         size(self.b[0], self.b[1]) / size(1.0, self.a)
     }
 }
 
 fn a_weighting(sample_rate: f64) -> [FirstOrderFilter; 6] {
-    let [first, second, third, fourth] = HIGH_PASSES_HZ.map(|corner| FirstOrderFilter::high_pass(corner, sample_rate));
+    let [first, second, third, fourth] =
+        HIGH_PASSES_HZ.map(|corner| FirstOrderFilter::high_pass(corner, sample_rate));
     let low_pass = FirstOrderFilter::low_pass(LOW_PASS_HZ, sample_rate);
     [first, second, third, fourth, low_pass, low_pass]
 }
 
 fn response(sections: &[FirstOrderFilter], omega: f64) -> f64 {
-    sections.iter().map(|section| section.magnitude(omega)).product()
+    sections
+        .iter()
+        .map(|section| section.magnitude(omega))
+        .product()
 }
 
 /// Returns the level of the mean A-weighted power of a whole sound, dB; `sample_rate` is in Hz.
@@ -202,21 +243,36 @@ mod tests {
     /// Formula of the standard, in dB relative to 1 kHz.
     fn standard_db(frequency: f64) -> f64 {
         let gain = |f: f64| {
-            let high: f64 = HIGH_PASSES_HZ.iter().map(|corner| f / f.hypot(*corner)).product();
+            let high: f64 = HIGH_PASSES_HZ
+                .iter()
+                .map(|corner| f / f.hypot(*corner))
+                .product();
             high * (LOW_PASS_HZ / f.hypot(LOW_PASS_HZ)).powi(2)
         };
         amplitude_to_db_f64(gain(frequency) / gain(1_000.0))
     }
 
     fn sine(rate: f64, frequency: f64, seconds: f64) -> Vec<f32> {
-        (0..(rate * seconds) as usize).map(|n| (TAU * frequency * n as f64 / rate).sin() as f32).collect()
+        (0..(rate * seconds) as usize)
+            .map(|n| (TAU * frequency * n as f64 / rate).sin() as f32)
+            .collect()
     }
 
     #[test]
     fn the_formula_matches_the_table_of_the_standard() {
         // IEC 61672-1, table 3, which is rounded to 0.1 dB.
-        for (frequency, db) in [(31.5, -39.4), (100.0, -19.1), (1_000.0, 0.0), (2_500.0, 1.3), (10_000.0, -2.5)] {
-            assert!((standard_db(frequency) - db).abs() < 0.2, "{frequency}: {}", standard_db(frequency));
+        for (frequency, db) in [
+            (31.5, -39.4),
+            (100.0, -19.1),
+            (1_000.0, 0.0),
+            (2_500.0, 1.3),
+            (10_000.0, -2.5),
+        ] {
+            assert!(
+                (standard_db(frequency) - db).abs() < 0.2,
+                "{frequency}: {}",
+                standard_db(frequency)
+            );
         }
     }
 
@@ -237,7 +293,8 @@ mod tests {
             let mut frequency = 10.0;
             let mut worst = (0.0_f64, 0.0);
             while frequency < top {
-                let db = amplitude_to_db_f64(response(&sections, TAU * frequency / rate) / reference);
+                let db =
+                    amplitude_to_db_f64(response(&sections, TAU * frequency / rate) / reference);
                 let error = (db - standard_db(frequency)).abs();
                 if error > worst.0 {
                     worst = (error, frequency);
@@ -252,11 +309,16 @@ mod tests {
     fn sines_have_their_weighted_level() {
         for frequency in [63.0, 200.0, 1_000.0, 4_000.0, 10_000.0] {
             let mut levels = Vec::new();
-            Loudness::new(48_000.0, 192).push(&sine(48_000.0, frequency, 1.0), |db| levels.push(f64::from(db)));
+            Loudness::new(48_000.0, 192).push(&sine(48_000.0, frequency, 1.0), |db| {
+                levels.push(f64::from(db))
+            });
             let expected = standard_db(frequency) - 10.0 * 2_f64.log10();
             // After the transient of the high-passes.
             for level in &levels[100..] {
-                assert!((level - expected).abs() < 0.25, "{frequency}: {level} for {expected}");
+                assert!(
+                    (level - expected).abs() < 0.25,
+                    "{frequency}: {level} for {expected}"
+                );
             }
         }
     }
@@ -284,9 +346,14 @@ mod tests {
         sound[20 * 192] = 1.0;
         let mut levels = Vec::new();
         Loudness::new(48_000.0, 192).push(&sound, |db| levels.push(db));
-        let loudest = levels.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map(|(frame, _)| frame);
+        let loudest = levels
+            .iter()
+            .enumerate()
+            .max_by(|a, b| a.1.total_cmp(b.1))
+            .map(|(frame, _)| frame);
         assert_eq!(loudest, Some(20));
-        // The window extends 512 samples, 2.67 hops, to either side. After the click the filter decays.
+        // The window extends 512 samples, 2.67 hops, to either side. After the click the filter
+        // decays.
         assert!((levels[17] - FLOOR_DB).abs() < f32::EPSILON && levels[18] > FLOOR_DB);
     }
 
@@ -297,7 +364,10 @@ mod tests {
         for sample in 0..3_000 {
             meter.push(&[0.1], |_| arrivals.push(sample));
         }
-        let expected: Vec<usize> = (0..).map(|i| i * 100 + meter.latency() - 1).take_while(|&at| at < 3_000).collect();
+        let expected: Vec<usize> = (0..)
+            .map(|i| i * 100 + meter.latency() - 1)
+            .take_while(|&at| at < 3_000)
+            .collect();
         assert_eq!(arrivals, expected);
     }
 

@@ -1,14 +1,16 @@
 //! Signal stages before and after a model.
 //!
-//! [`pitch`], [`loudness`] and [`analysis`] extract the features that drive an instrument from sound; [`tuner`]
-//! reads the pitch of a string, and [`onsets`] finds where sounds begin in a whole one. [`noise`] and
-//! [`filtered_noise`] are part of synthesis, [`convolution`] adds rooms. [`resample`] converts between the rates of
-//! host and model. [`noise_gate`], [`tone`], [`dc_blocker`] and [`cabinet`] surround an amplifier model, and
-//! [`oversample`] reduces its aliasing. [`reverb`] adds a room to any model. [`ramp`] smooths parameters;
-//! [`level`] has decibels, moving means and peaks.
+//! [`pitch`], [`loudness`] and [`analysis`] extract the features that drive an instrument from
+//! sound; [`tuner`] reads the pitch of a string, and [`onsets`] finds where sounds begin in a whole
+//! one. [`noise`] and [`filtered_noise`] are part of synthesis, [`convolution`] adds rooms.
+//! [`resample`] converts between the rates of host and model. [`noise_gate`], [`tone`],
+//! [`dc_blocker`] and [`cabinet`] surround an amplifier model, and [`oversample`] reduces its
+//! aliasing. [`reverb`] adds a room to any model. [`ramp`] smooths parameters; [`level`] has
+//! decibels, moving means and peaks.
 //!
-//! All stages but [`onsets`] stream: they accept blocks of any length unless they state a fixed one, allocate only on
-//! construction, and their output does not depend on how the input was divided into blocks, to the bit.
+//! All stages but [`onsets`] stream: they accept blocks of any length unless they state a fixed
+//! one, allocate only on construction, and their output does not depend on how the input was
+//! divided into blocks, to the bit.
 
 pub mod analysis;
 pub mod bessel;

@@ -12,8 +12,8 @@ pub fn stream_seed(seed: u64, stream: u64) -> u64 {
 
 /// Fills `out` with uniform noise in [−1, 1): samples from `position` on of the noise of a seed.
 pub fn fill(kernels: Kernels, seed: u64, mut position: u64, mut out: &mut [f32]) {
-    // The low half of the position is hashed with a key that changes with the high half, so there is no practical
-    // period.
+    // The low half of the position is hashed with a key that changes with the high half, so there
+    // is no practical period.
     while !out.is_empty() {
         let key = seed.wrapping_add((position >> 32).wrapping_mul(GOLDEN_GAMMA));
         let first = position as u32;
@@ -25,9 +25,9 @@ pub fn fill(kernels: Kernels, seed: u64, mut position: u64, mut out: &mut [f32])
     }
 }
 
-/// Fills `out` with normally distributed noise of mean 0 and variance 1: values from `position` on of the noise of a
-/// seed. Value `i` is derived from samples `2 i` and `2 i + 1` of [`fill`] (Box & Muller, Ann. Math. Statist. 29(2),
-/// 1958).
+/// Fills `out` with normally distributed noise of mean 0 and variance 1: values from `position` on
+/// of the noise of a seed. Value `i` is derived from samples `2 i` and `2 i + 1` of [`fill`] (Box &
+/// Muller, Ann. Math. Statist. 29(2), 1958).
 pub fn fill_normal(kernels: Kernels, seed: u64, mut position: u64, out: &mut [f32]) {
     const PIECE: usize = 64;
     let mut pairs = [0.0; 2 * PIECE];
@@ -44,9 +44,9 @@ pub fn fill_normal(kernels: Kernels, seed: u64, mut position: u64, out: &mut [f3
     }
 }
 
-/// Fills `out` with noise of the standard Gumbel distribution: values from `position` on of the noise of a seed. The
-/// index of the largest sum of a logit and such a value is a draw from the categories with these logits (Gumbel,
-/// "Statistical theory of extreme values", 1954).
+/// Fills `out` with noise of the standard Gumbel distribution: values from `position` on of the
+/// noise of a seed. The index of the largest sum of a logit and such a value is a draw from the
+/// categories with these logits (Gumbel, "Statistical theory of extreme values", 1954).
 pub fn fill_gumbel(kernels: Kernels, seed: u64, position: u64, out: &mut [f32]) {
     fill(kernels, seed, position, out);
     // Half of the resolution of the uniform noise at its ends, whose logarithms are infinite.
@@ -66,11 +66,16 @@ mod tests {
         let mut noise = vec![0.0; 1 << 16];
         fill(Kernels::detect(), stream_seed(1, 2), 0, &mut noise);
         assert!(noise.iter().all(|sample| (-1.0..1.0).contains(sample)));
-        let mean = |values: &mut dyn Iterator<Item = f32>| values.map(f64::from).sum::<f64>() / noise.len() as f64;
+        let mean = |values: &mut dyn Iterator<Item = f32>| {
+            values.map(f64::from).sum::<f64>() / noise.len() as f64
+        };
         assert!(mean(&mut noise.iter().copied()).abs() < 0.01);
         assert!((mean(&mut noise.iter().map(|x| x * x)) - 1.0 / 3.0).abs() < 0.01);
         for lag in [1, 2, 64, 192] {
-            assert!(mean(&mut noise.iter().zip(&noise[lag..]).map(|(a, b)| a * b)).abs() < 0.01, "lag {lag}");
+            assert!(
+                mean(&mut noise.iter().zip(&noise[lag..]).map(|(a, b)| a * b)).abs() < 0.01,
+                "lag {lag}"
+            );
         }
     }
 
@@ -78,9 +83,20 @@ mod tests {
     fn normal_noise_has_normal_moments() {
         let mut noise = vec![0.0; 1 << 16];
         fill_normal(Kernels::detect(), 3, 0, &mut noise);
-        let moment = |power: i32| noise.iter().map(|&x| f64::from(x).powi(power)).sum::<f64>() / noise.len() as f64;
-        for (power, expected, tolerance) in [(1, 0.0, 0.02), (2, 1.0, 0.03), (3, 0.0, 0.08), (4, 3.0, 0.15)] {
-            assert!((moment(power) - expected).abs() < tolerance, "moment {power}: {}", moment(power));
+        let moment = |power: i32| {
+            noise.iter().map(|&x| f64::from(x).powi(power)).sum::<f64>() / noise.len() as f64
+        };
+        for (power, expected, tolerance) in [
+            (1, 0.0, 0.02),
+            (2, 1.0, 0.03),
+            (3, 0.0, 0.08),
+            (4, 3.0, 0.15),
+        ] {
+            assert!(
+                (moment(power) - expected).abs() < tolerance,
+                "moment {power}: {}",
+                moment(power)
+            );
         }
         let mut part = [0.0; 70];
         fill_normal(Kernels::detect(), 3, 1001, &mut part);
@@ -95,10 +111,15 @@ mod tests {
         let mut counts = [0; 3];
         for frame in noise.chunks_exact(3) {
             let score = |index: &usize| logits[*index] + frame[*index];
-            counts[(0..3).max_by(|a, b| score(a).total_cmp(&score(b))).expect("three")] += 1;
+            counts[(0..3)
+                .max_by(|a, b| score(a).total_cmp(&score(b)))
+                .expect("three")] += 1;
         }
         for (count, share) in counts.into_iter().zip([0.2, 0.7, 0.1]) {
-            assert!((f64::from(count) / f64::from(1 << 14) - share).abs() < 0.012, "{counts:?}");
+            assert!(
+                (f64::from(count) / f64::from(1 << 14) - share).abs() < 0.012,
+                "{counts:?}"
+            );
         }
         let mut part = [0.0; 9];
         fill_gumbel(Kernels::detect(), 5, 301, &mut part);

@@ -6,13 +6,14 @@ use super::level::db_to_amplitude;
 const HYSTERESIS_DB: f32 = 6.0;
 /// Opening time, s; short enough for a pick attack, long enough not to click.
 const ATTACK_S: f64 = 0.001;
-/// Time that the gate stays open after the last loud sample, s; more than a period of the lowest string.
+/// Time that the gate stays open after the last loud sample, s; more than a period of the lowest
+/// string.
 const HOLD_S: f64 = 0.050;
 /// Closing time, s.
 const RELEASE_S: f64 = 0.100;
 
-/// Passes sound above a threshold and what follows shortly after. All channels share one gate, controlled by the
-/// loudest.
+/// Passes sound above a threshold and what follows shortly after. All channels share one gate,
+/// controlled by the loudest.
 ///
 /// Samples pass unchanged while the gate is open or has no threshold.
 ///
@@ -44,12 +45,20 @@ impl NoiseGate {
     pub fn new(sample_rate: u32) -> Self {
         let step = |seconds: f64| (1.0 / (seconds * f64::from(sample_rate))) as f32;
         let hold = (HOLD_S * f64::from(sample_rate)) as usize;
-        Self { thresholds: None, left: hold, hold, gain: 1.0, attack: step(ATTACK_S), release: step(RELEASE_S) }
+        Self {
+            thresholds: None,
+            left: hold,
+            hold,
+            gain: 1.0,
+            attack: step(ATTACK_S),
+            release: step(RELEASE_S),
+        }
     }
 
     /// Sets the threshold in dB of full scale; `None` keeps the gate open.
     pub fn set(&mut self, threshold_db: Option<f32>) {
-        self.thresholds = threshold_db.map(|db| [db_to_amplitude(db), db_to_amplitude(db - HYSTERESIS_DB)]);
+        self.thresholds =
+            threshold_db.map(|db| [db_to_amplitude(db), db_to_amplitude(db - HYSTERESIS_DB)]);
     }
 
     /// Opens the gate at once.
@@ -68,11 +77,19 @@ impl NoiseGate {
         if self.is_neutral() {
             return;
         }
-        let frames = channels.iter().map(|channel| channel.len()).min().unwrap_or(0);
+        let frames = channels
+            .iter()
+            .map(|channel| channel.len())
+            .min()
+            .unwrap_or(0);
         for frame in 0..frames {
-            let key = channels.iter().fold(0.0_f32, |key, channel| key.max(channel[frame].abs()));
+            let key = channels
+                .iter()
+                .fold(0.0_f32, |key, channel| key.max(channel[frame].abs()));
             let gain = self.next(key);
-            channels.iter_mut().for_each(|channel| channel[frame] *= gain);
+            channels
+                .iter_mut()
+                .for_each(|channel| channel[frame] *= gain);
         }
     }
 
@@ -80,10 +97,18 @@ impl NoiseGate {
     fn next(&mut self, key: f32) -> f32 {
         let open = self.thresholds.is_none_or(|[opens, holds]| {
             let loud = key >= if self.left > 0 { holds } else { opens };
-            self.left = if loud { self.hold } else { self.left.saturating_sub(1) };
+            self.left = if loud {
+                self.hold
+            } else {
+                self.left.saturating_sub(1)
+            };
             self.left > 0
         });
-        self.gain = if open { (self.gain + self.attack).min(1.0) } else { (self.gain - self.release).max(0.0) };
+        self.gain = if open {
+            (self.gain + self.attack).min(1.0)
+        } else {
+            (self.gain - self.release).max(0.0)
+        };
         self.gain
     }
 }
@@ -97,7 +122,9 @@ mod tests {
     /// Hum of 0.1 s with a peak level in dB.
     fn hum(db: f32) -> Vec<f32> {
         let peak = db_to_amplitude(db);
-        (0..4_800).map(|n| peak * (n as f32 * 0.0131).sin()).collect()
+        (0..4_800)
+            .map(|n| peak * (n as f32 * 0.0131).sin())
+            .collect()
     }
 
     fn through(gate: &mut NoiseGate, sound: &[f32]) -> Vec<f32> {
@@ -112,7 +139,12 @@ mod tests {
         gate.set(Some(-50.0));
         let hiss = hum(-57.0);
         through(&mut gate, &hiss);
-        assert!(through(&mut gate, &hiss)[2_500..].iter().all(|sample| *sample == 0.0), "closed");
+        assert!(
+            through(&mut gate, &hiss)[2_500..]
+                .iter()
+                .all(|sample| *sample == 0.0),
+            "closed"
+        );
         // Open 1 ms after a loud sample.
         let played = hum(-20.0);
         let output = through(&mut gate, &played);
@@ -123,7 +155,11 @@ mod tests {
         for _ in 0..3 {
             through(&mut gate, &hiss);
         }
-        assert!(through(&mut gate, &soft).iter().all(|sample| *sample == 0.0));
+        assert!(
+            through(&mut gate, &soft)
+                .iter()
+                .all(|sample| *sample == 0.0)
+        );
         gate.set(None);
         assert_eq!(through(&mut gate, &soft)[100..], soft[100..]);
         assert!(gate.is_neutral());
@@ -139,9 +175,18 @@ mod tests {
         };
         let mut gate = NoiseGate::new(RATE);
         gate.set(Some(-40.0));
-        let split: Vec<f32> = sound.chunks(37).flat_map(|block| through(&mut gate, block)).collect();
+        let split: Vec<f32> = sound
+            .chunks(37)
+            .flat_map(|block| through(&mut gate, block))
+            .collect();
         assert_eq!(split, expected);
-        let gains = |n: usize| if sound[n] == 0.0 { None } else { Some(expected[n] / sound[n]) };
+        let gains = |n: usize| {
+            if sound[n] == 0.0 {
+                None
+            } else {
+                Some(expected[n] / sound[n])
+            }
+        };
         for n in 1..sound.len() {
             if let (Some(one), Some(next)) = (gains(n - 1), gains(n)) {
                 assert!((one - next).abs() < 0.022, "{one} and {next} at {n}");
@@ -154,7 +199,10 @@ mod tests {
         let mut gate = NoiseGate::new(RATE);
         gate.set(Some(-40.0));
         let (soft, loud) = (hum(-60.0), hum(-10.0));
-        let (mut left, mut right) = ([soft.clone(), soft.clone()].concat(), [soft.clone(), loud].concat());
+        let (mut left, mut right) = (
+            [soft.clone(), soft.clone()].concat(),
+            [soft.clone(), loud].concat(),
+        );
         gate.process(&mut [&mut left, &mut right]);
         assert_eq!(left[5_000..], soft[200..]);
     }

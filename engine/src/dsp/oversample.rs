@@ -1,7 +1,7 @@
 //! Oversampling by 2 and 4, for nonlinear models whose harmonics would alias.
 //!
-//! Cascaded linear-phase half-band filters: every other tap is 0, so half of the samples are only delayed (P. P.
-//! Vaidyanathan, "Multirate Systems and Filter Banks", 1993, section 4.6.2).
+//! Cascaded linear-phase half-band filters: every other tap is 0, so half of the samples are only
+//! delayed (P. P. Vaidyanathan, "Multirate Systems and Filter Banks", 1993, section 4.6.2).
 
 use std::f64::consts::PI;
 
@@ -11,8 +11,8 @@ use super::bessel::i0;
 
 /// Non-zero taps on each side of the middle, for the first and the second filter.
 ///
-/// The first passes 20 kHz at 48 kHz and attenuates 28 kHz by 100 dB; the second has its transition from 20 kHz to 76
-/// kHz (J. F. Kaiser's estimate: 92 / (2.285 · width) taps).
+/// The first passes 20 kHz at 48 kHz and attenuates 28 kHz by 100 dB; the second has its transition
+/// from 20 kHz to 76 kHz (J. F. Kaiser's estimate: 92 / (2.285 · width) taps).
 const SIDES: [usize; 2] = [20, 6];
 /// Shape of the Kaiser window for ripples of −100 dB.
 const BETA: f64 = 0.1102 * (100.0 - 8.7);
@@ -38,16 +38,18 @@ pub struct Oversampler {
 }
 
 impl Oversampler {
-    /// Creates an oversampler by `factor` 2 or 4 for blocks of at most `max_block` samples at the lower rate.
+    /// Creates an oversampler by `factor` 2 or 4 for blocks of at most `max_block` samples at the
+    /// lower rate.
     ///
     /// # Panics
     /// If `factor` is neither 2 nor 4.
     #[must_use]
     pub fn new(factor: usize, max_block: usize, kernels: Kernels) -> Self {
         assert!(factor == 2 || factor == 4, "the factor must be 2 or 4");
-        let stage = |index: usize| HalfBandStage::new(SIDES[index], index, max_block << index, kernels);
-        // Up and down, a filter delays by an odd number of samples at its lower rate. For the upper stage this must be
-        // even to be a whole number at the lowest rate, hence one extra sample.
+        let stage =
+            |index: usize| HalfBandStage::new(SIDES[index], index, max_block << index, kernels);
+        // Up and down, a filter delays by an odd number of samples at its lower rate. For the upper
+        // stage this must be even to be a whole number at the lowest rate, hence one extra sample.
         let (stages, latency) = match factor {
             2 => (vec![stage(0)], 2 * SIDES[0] - 1),
             _ => (vec![stage(0), stage(1)], 2 * SIDES[0] - 1 + SIDES[1]),
@@ -129,7 +131,8 @@ impl HalfBandStage {
         let middle = 2 * sides as i32 - 1;
         let tap = |k: i32| {
             let x = f64::from(k - middle);
-            let window = i0(BETA * (1.0 - (x / f64::from(middle + 1)).powi(2)).max(0.0).sqrt()) / i0(BETA);
+            let window =
+                i0(BETA * (1.0 - (x / f64::from(middle + 1)).powi(2)).max(0.0).sqrt()) / i0(BETA);
             (PI * x / 2.0).sin() / (PI * x) * window
         };
         let taps: Vec<f64> = (0..2 * sides as i32).map(|j| tap(2 * j)).collect();
@@ -149,12 +152,17 @@ impl HalfBandStage {
     }
 
     fn up(&mut self, low: &[f32], high: &mut [f32]) {
-        assert_eq!(high.len(), 2 * low.len(), "the higher rate must have twice as many samples");
+        assert_eq!(
+            high.len(),
+            2 * low.len(),
+            "the higher rate must have twice as many samples"
+        );
         self.upwards.push(low.iter().copied());
         let even = &mut self.scratch[..low.len()];
         even.fill(0.0);
         for (delay, tap) in self.taps.iter().enumerate() {
-            self.kernels.multiply_add(even, self.upwards.delayed(delay, low.len()), 2.0 * tap);
+            self.kernels
+                .multiply_add(even, self.upwards.delayed(delay, low.len()), 2.0 * tap);
         }
         let odd = self.upwards.delayed(self.sides - 1, low.len());
         for (pair, (even, odd)) in high.chunks_exact_mut(2).zip(even.iter().zip(odd)) {
@@ -164,15 +172,27 @@ impl HalfBandStage {
     }
 
     fn down(&mut self, high: &[f32], low: &mut [f32]) {
-        assert_eq!(high.len(), 2 * low.len(), "the higher rate must have twice as many samples");
+        assert_eq!(
+            high.len(),
+            2 * low.len(),
+            "the higher rate must have twice as many samples"
+        );
         let length = low.len();
         self.even.push(high.iter().step_by(2).copied());
         self.odd.push(high.iter().skip(1).step_by(2).copied());
         low.fill(0.0);
         for (delay, tap) in self.taps.iter().enumerate() {
-            self.kernels.multiply_add(low, self.even.delayed(delay + self.extra_delay, length), *tap);
+            self.kernels.multiply_add(
+                low,
+                self.even.delayed(delay + self.extra_delay, length),
+                *tap,
+            );
         }
-        self.kernels.multiply_add(low, self.odd.delayed(self.sides + self.extra_delay, length), 0.5);
+        self.kernels.multiply_add(
+            low,
+            self.odd.delayed(self.sides + self.extra_delay, length),
+            0.5,
+        );
         self.even.advance(length);
         self.odd.advance(length);
     }
@@ -186,11 +206,17 @@ struct DelayLine {
 
 impl DelayLine {
     fn new(max_delay: usize, block: usize) -> Self {
-        Self { max_delay, samples: vec![0.0; max_delay + block] }
+        Self {
+            max_delay,
+            samples: vec![0.0; max_delay + block],
+        }
     }
 
     fn push(&mut self, samples: impl Iterator<Item = f32>) {
-        self.samples[self.max_delay..].iter_mut().zip(samples).for_each(|(slot, sample)| *slot = sample);
+        self.samples[self.max_delay..]
+            .iter_mut()
+            .zip(samples)
+            .for_each(|(slot, sample)| *slot = sample);
     }
 
     /// Returns the current block, delayed by `delay` samples.
@@ -214,7 +240,9 @@ mod tests {
     const FRAMES: usize = 9_600;
 
     fn sine(hz: f64, rate: f64, frames: usize, delay: f64) -> Vec<f32> {
-        (0..frames).map(|n| (TAU * hz * (n as f64 - delay) / rate).sin() as f32).collect()
+        (0..frames)
+            .map(|n| (TAU * hz * (n as f64 - delay) / rate).sin() as f32)
+            .collect()
     }
 
     fn up(sampler: &mut Oversampler, factor: usize, low: &[f32], block: usize) -> Vec<f32> {
@@ -234,7 +262,9 @@ mod tests {
     }
 
     fn power_db(sound: &[f32]) -> f64 {
-        10.0 * (sound.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / sound.len() as f64).max(1e-30).log10()
+        10.0 * (sound.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / sound.len() as f64)
+            .max(1e-30)
+            .log10()
     }
 
     #[test]
@@ -247,8 +277,17 @@ mod tests {
                 let high = up(&mut sampler, factor, &sine(hz, RATE, FRAMES, 0.0), 64);
                 let low = down(&mut sampler, factor, &high, 64);
                 let expected = sine(hz, RATE, FRAMES, delay);
-                let error: Vec<f32> = low.iter().zip(&expected).skip(200).map(|(low, sine)| low - sine).collect();
-                assert!(power_db(&error) < -85.0, "{hz} Hz, {factor} times: {} dB", power_db(&error));
+                let error: Vec<f32> = low
+                    .iter()
+                    .zip(&expected)
+                    .skip(200)
+                    .map(|(low, sine)| low - sine)
+                    .collect();
+                assert!(
+                    power_db(&error) < -85.0,
+                    "{hz} Hz, {factor} times: {} dB",
+                    power_db(&error)
+                );
             }
         }
     }
@@ -262,7 +301,8 @@ mod tests {
             // Removes the sine and cosine of the tone; the rest must be silent.
             let settled = &high[2_000..2_000 + 4_800 * factor];
             let part = |wave: fn(f64) -> f64| {
-                let term = |(n, x): (usize, &f32)| f64::from(*x) * wave(TAU * 15_000.0 * n as f64 / rate);
+                let term =
+                    |(n, x): (usize, &f32)| f64::from(*x) * wave(TAU * 15_000.0 * n as f64 / rate);
                 2.0 * settled.iter().enumerate().map(term).sum::<f64>() / settled.len() as f64
             };
             let (sin, cos) = (part(f64::sin), part(f64::cos));
@@ -275,10 +315,22 @@ mod tests {
                 })
                 .collect();
             assert!(power_db(&residual) < -90.0, "{} dB", power_db(&residual));
-            for hz in [29_000.0, 40_000.0, 66_000.0, 81_000.0, 95_000.0].into_iter().filter(|hz| *hz < rate / 2.0) {
+            for hz in [29_000.0, 40_000.0, 66_000.0, 81_000.0, 95_000.0]
+                .into_iter()
+                .filter(|hz| *hz < rate / 2.0)
+            {
                 sampler.reset();
-                let low = down(&mut sampler, factor, &sine(hz, rate, factor * FRAMES, 0.0), 64);
-                assert!(power_db(&low[200..]) < -90.0, "{hz} Hz, {factor} times: {} dB", power_db(&low[200..]));
+                let low = down(
+                    &mut sampler,
+                    factor,
+                    &sine(hz, rate, factor * FRAMES, 0.0),
+                    64,
+                );
+                assert!(
+                    power_db(&low[200..]) < -90.0,
+                    "{hz} Hz, {factor} times: {} dB",
+                    power_db(&low[200..])
+                );
             }
         }
     }

@@ -1,19 +1,22 @@
 //! Monophonic pitch as a frame feature.
 //!
-//! Based on the normalised square difference function (NSDF) of P. McLeod and G. Wyvill, "A smarter way to find pitch",
-//! ICMC 2005: `n(τ) = 2 Σ x[j] x[j+τ] / Σ (x[j]² + x[j+τ]²)`, over all pairs of samples in the window that are τ apart.
-//! It is 1 at the period of a clean tone of any spectrum. The pairs of every τ are symmetric about the middle of the
-//! window, so the estimate refers to one instant. The numerator takes one forward and one inverse FFT.
+//! Based on the normalised square difference function (NSDF) of P. McLeod and G. Wyvill, "A smarter
+//! way to find pitch", ICMC 2005: `n(τ) = 2 Σ x[j] x[j+τ] / Σ (x[j]² + x[j+τ]²)`, over all pairs of
+//! samples in the window that are τ apart. It is 1 at the period of a clean tone of any spectrum.
+//! The pairs of every τ are symmetric about the middle of the window, so the estimate refers to one
+//! instant. The numerator takes one forward and one inverse FFT.
 //!
-//! Three additions to the paper: the sound is smoothed first, so that a parabola fits the peaks even at 2 kHz; the
-//! period is refined at its multiples, which divides the interpolation error; and between octaves that fit about
-//! equally well, the one near the last confident pitch is chosen.
+//! Three additions to the paper: the sound is smoothed first, so that a parabola fits the peaks
+//! even at 2 kHz; the period is refined at its multiples, which divides the interpolation error;
+//! and between octaves that fit about equally well, the one near the last confident pitch is
+//! chosen.
 //!
-//! The window blurs a vibrato by several cents, so it only decides whether there is a pitch and roughly which;
-//! `refiner` then measures it over a shorter stretch about the frame's instant.
+//! The window blurs a vibrato by several cents, so it only decides whether there is a pitch and
+//! roughly which; `refiner` then measures it over a shorter stretch about the frame's instant.
 //!
-//! To play along, [`PitchTracker::low_latency`] looks only half as far ahead: a second window of half the length,
-//! centred on the instant, decides above 94 Hz, and lower pitches lag by up to 11 ms.
+//! To play along, [`PitchTracker::low_latency`] looks only half as far ahead: a second window of
+//! half the length, centred on the instant, decides above 94 Hz, and lower pitches lag by up to 11
+//! ms.
 
 mod refiner;
 
@@ -27,13 +30,14 @@ use refiner::Refiner;
 
 /// Lowest and highest frequency of the search, Hz; covers tones from 55 Hz to 2 kHz with vibrato.
 const SEARCH_HZ: (f64, f64) = (50.0, 2200.0);
-/// Half the window, s: 1024 samples at 48 kHz. At the longest period, 20 ms, more than one period of pairs remains.
+/// Half the window, s: 1024 samples at 48 kHz. At the longest period, 20 ms, more than one period
+/// of pairs remains.
 const HALF_WINDOW_S: f64 = 1024.0 / 48_000.0;
-/// Half the window about the instant with low latency, s: 509 samples at 48 kHz. With the smoothing it looks as far
-/// ahead as [`super::loudness`].
+/// Half the window about the instant with low latency, s: 509 samples at 48 kHz. With the smoothing
+/// it looks as far ahead as [`super::loudness`].
 const SHORT_HALF_WINDOW_S: f64 = 509.0 / 48_000.0;
-/// Height by which the short window may miss the other's to be believed, where it could see the other's period, and
-/// by which it must exceed it where it could not.
+/// Height by which the short window may miss the other's to be believed, where it could see the
+/// other's period, and by which it must exceed it where it could not.
 const SHORT_DEFICIT: f32 = 0.1;
 const SHORT_EXCESS: f32 = 0.05;
 /// Distance of both windows' pitches in semitones up to which the difference may be noise.
@@ -42,11 +46,13 @@ const SHORT_DEVIATION_SEMITONES: f32 = 0.1;
 const SMOOTHING_S: f64 = 3.0 / 48_000.0;
 /// Corner of the first-order high-pass that removes offset and rumble, Hz.
 const HIGH_PASS_HZ: f64 = 20.0;
-/// Height relative to the highest peak from which the first peak is the period (k of the paper, there 0.8 to 1).
+/// Height relative to the highest peak from which the first peak is the period (k of the paper,
+/// there 0.8 to 1).
 const PEAK_THRESHOLD: f32 = 0.9;
 /// Tolerance in height for a peak that continues the last confident pitch.
 const CONTINUITY: f32 = 0.05;
-/// Distance in semitones within which a peak continues the last confident pitch; more than any vibrato moves in a hop.
+/// Distance in semitones within which a peak continues the last confident pitch; more than any
+/// vibrato moves in a hop.
 const CONTINUITY_SEMITONES: f32 = 1.0;
 /// Time for which the last confident pitch counts, s.
 const MEMORY_S: f64 = 0.05;
@@ -54,16 +60,18 @@ const MEMORY_S: f64 = 0.05;
 const VOICED: (f32, f32) = (0.75, 0.6);
 /// Mean square below which a frame is silent (-90 dB).
 const SILENCE: f64 = 1e-9;
-/// Divisor of the window up to which multiples of the period are tried; further out fewer pairs remain and glides smear
-/// the peak.
+/// Divisor of the window up to which multiples of the period are tried; further out fewer pairs
+/// remain and glides smear the peak.
 const REFINE_PART: usize = 4;
 
 /// Pitch of one frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PitchFrame {
-    /// MIDI note number with fraction, 69 = 440 Hz. Unvoiced frames have the last voiced value, initially 69.
+    /// MIDI note number with fraction, 69 = 440 Hz. Unvoiced frames have the last voiced value,
+    /// initially 69.
     pub semitones: f32,
-    /// Periodicity, from 0 (silence, noise) to 1 (clean tone); about the share of the harmonic power.
+    /// Periodicity, from 0 (silence, noise) to 1 (clean tone); about the share of the harmonic
+    /// power.
     pub confidence: f32,
     /// True if the frame has a pitch.
     pub voiced: bool,
@@ -78,8 +86,8 @@ struct Peak {
 
 /// Pitch of a monophonic sound, one frame per hop.
 ///
-/// Frame `i` is centred on sample `i * hop` of the input; before the first sample there is silence. Works from 55 Hz to
-/// 2 kHz at sample rates from 16 kHz.
+/// Frame `i` is centred on sample `i * hop` of the input; before the first sample there is silence.
+/// Works from 55 Hz to 2 kHz at sample rates from 16 kHz.
 ///
 /// # Examples
 /// ```
@@ -123,8 +131,8 @@ impl PitchTracker {
         Self::with_short_window(sample_rate, hop, None)
     }
 
-    /// Creates a tracker that emits frames after 10.7 ms instead of 21.4 ms. Above 94 Hz they describe the same instant;
-    /// a lower pitch is that of up to 11 ms earlier.
+    /// Creates a tracker that emits frames after 10.7 ms instead of 21.4 ms. Above 94 Hz they
+    /// describe the same instant; a lower pitch is that of up to 11 ms earlier.
     ///
     /// # Panics
     ///
@@ -135,10 +143,14 @@ impl PitchTracker {
 
     fn with_short_window(sample_rate: f64, hop: usize, short_half_s: Option<f64>) -> Self {
         assert!(hop > 0, "hop must be at least 1");
-        assert!((8_000.0..=768_000.0).contains(&sample_rate), "sample rate out of range: {sample_rate}");
+        assert!(
+            (8_000.0..=768_000.0).contains(&sample_rate),
+            "sample rate out of range: {sample_rate}"
+        );
         let half = |seconds: f64| (seconds * sample_rate).round() as usize;
         let window = 2 * half(HALF_WINDOW_S) + 1;
-        let lags = (sample_rate / SEARCH_HZ.1).floor() as usize..(sample_rate / SEARCH_HZ.0).ceil() as usize;
+        let lags = (sample_rate / SEARCH_HZ.1).floor() as usize
+            ..(sample_rate / SEARCH_HZ.0).ceil() as usize;
         let conditioner = Conditioner::new(sample_rate);
         let short = short_half_s.map(|seconds| {
             // At its longest lag, one period of pairs remains.
@@ -179,7 +191,11 @@ impl PitchTracker {
             let (conditioned, window) = (self.conditioner.next(sample), self.ring.len() / 2);
             self.ring[self.position] = conditioned;
             self.ring[self.position + window] = conditioned;
-            self.position = if self.position + 1 == window { 0 } else { self.position + 1 };
+            self.position = if self.position + 1 == window {
+                0
+            } else {
+                self.position + 1
+            };
             self.until_frame -= 1;
             if self.until_frame == 0 {
                 self.until_frame = self.hop;
@@ -203,9 +219,16 @@ impl PitchTracker {
         self.frames_since = self.frames_since.saturating_add(1);
         let near = (self.frames_since <= self.memory_frames).then_some(self.last_lag);
         let whole = self.correlator.period(window, near);
-        let recent = self.short.as_mut().and_then(|short| short.period(&window[window.len() - short.window..], near));
+        let recent = self
+            .short
+            .as_mut()
+            .and_then(|short| short.period(&window[window.len() - short.window..], near));
         let (Some(Estimate { confidence, lag }), stretch) = self.combine(whole, recent) else {
-            self.last = PitchFrame { confidence: 0.0, voiced: false, ..self.last };
+            self.last = PitchFrame {
+                confidence: 0.0,
+                voiced: false,
+                ..self.last
+            };
             return self.last;
         };
         let voiced = confidence >= if self.last.voiced { VOICED.1 } else { VOICED.0 };
@@ -218,23 +241,45 @@ impl PitchTracker {
         } else {
             self.last.semitones
         };
-        self.last = PitchFrame { semitones, confidence, voiced };
+        self.last = PitchFrame {
+            semitones,
+            confidence,
+            voiced,
+        };
         self.last
     }
 
-    /// Returns the period, and the length of the newest part of the window about whose middle it is to be refined.
-    fn combine(&self, whole: Option<Estimate>, recent: Option<Estimate>) -> (Option<Estimate>, usize) {
-        let Some(short) = &self.short else { return (whole, self.correlator.window) };
+    /// Returns the period, and the length of the newest part of the window about whose middle it is
+    /// to be refined.
+    fn combine(
+        &self,
+        whole: Option<Estimate>,
+        recent: Option<Estimate>,
+    ) -> (Option<Estimate>, usize) {
+        let Some(short) = &self.short else {
+            return (whole, self.correlator.window);
+        };
         let recent = recent.filter(|recent| {
             whole.is_none_or(|whole| {
                 let is_visible = whole.lag < short.longest_lag();
-                recent.confidence >= whole.confidence + if is_visible { -SHORT_DEFICIT } else { SHORT_EXCESS }
+                recent.confidence
+                    >= whole.confidence
+                        + if is_visible {
+                            -SHORT_DEFICIT
+                        } else {
+                            SHORT_EXCESS
+                        }
             })
         });
         let chosen = match (whole, recent) {
             // The longer window is less disturbed by noise, but late in a glide.
-            (Some(whole), Some(recent)) if distance_semitones(whole.lag, recent.lag) <= SHORT_DEVIATION_SEMITONES => {
-                Some(Estimate { lag: whole.lag, ..recent })
+            (Some(whole), Some(recent))
+                if distance_semitones(whole.lag, recent.lag) <= SHORT_DEVIATION_SEMITONES =>
+            {
+                Some(Estimate {
+                    lag: whole.lag,
+                    ..recent
+                })
             }
             (whole, recent) => recent.or(whole),
         };
@@ -256,7 +301,11 @@ fn distance_semitones(one: f32, other: f32) -> f32 {
 }
 
 /// Frame before any sound.
-const INITIAL_FRAME: PitchFrame = PitchFrame { semitones: 69.0, confidence: 0.0, voiced: false };
+const INITIAL_FRAME: PitchFrame = PitchFrame {
+    semitones: 69.0,
+    confidence: 0.0,
+    voiced: false,
+};
 
 /// Finds the highest peak of each positive run that follows the first lag below zero.
 fn find_peaks(nsdf: &[f32], min_lag: usize, peaks: &mut Vec<Peak>) {
@@ -289,35 +338,52 @@ fn interpolate(nsdf: &[f32], lag: usize) -> Peak {
     let (before, at, after) = (nsdf[lag - 1], nsdf[lag], nsdf[lag + 1]);
     let curvature = before - 2.0 * at + after;
     if curvature >= 0.0 {
-        return Peak { lag: lag as f32, height: at };
+        return Peak {
+            lag: lag as f32,
+            height: at,
+        };
     }
     let offset = (0.5 * (before - after) / curvature).clamp(-0.5, 0.5);
-    Peak { lag: lag as f32 + offset, height: at - 0.25 * (before - after) * offset }
+    Peak {
+        lag: lag as f32 + offset,
+        height: at - 0.25 * (before - after) * offset,
+    }
 }
 
-/// Returns the peak of the period: the first that is nearly as high as the highest, unless one near `last_lag` fits
-/// better.
+/// Returns the peak of the period: the first that is nearly as high as the highest, unless one near
+/// `last_lag` fits better.
 fn choose(peaks: &[Peak], last_lag: Option<f32>) -> Option<Peak> {
     let highest = peaks.iter().map(|peak| peak.height).fold(0.0, f32::max);
-    let carries_on =
-        |peak: &Peak| last_lag.is_some_and(|last| distance_semitones(peak.lag, last) <= CONTINUITY_SEMITONES);
+    let carries_on = |peak: &Peak| {
+        last_lag.is_some_and(|last| distance_semitones(peak.lag, last) <= CONTINUITY_SEMITONES)
+    };
     let threshold = PEAK_THRESHOLD * highest;
-    let first =
-        *peaks.iter().find(|peak| peak.height >= if carries_on(peak) { threshold - CONTINUITY } else { threshold })?;
-    // After a leap to the octave above, the old period still fits, but no better: the leap is accepted. If the old
-    // period is clearly better, the shorter one is only a strong harmonic.
-    let held = peaks.iter().find(|peak| carries_on(peak) && peak.height > first.height + CONTINUITY);
+    let first = *peaks.iter().find(|peak| {
+        peak.height
+            >= if carries_on(peak) {
+                threshold - CONTINUITY
+            } else {
+                threshold
+            }
+    })?;
+    // After a leap to the octave above, the old period still fits, but no better: the leap is
+    // accepted. If the old period is clearly better, the shorter one is only a strong harmonic.
+    let held = peaks
+        .iter()
+        .find(|peak| carries_on(peak) && peak.height > first.height + CONTINUITY);
     Some(*held.unwrap_or(&first))
 }
 
-/// Returns the period in samples, measured at the furthest multiple up to `reach` that is still a clear peak.
+/// Returns the period in samples, measured at the furthest multiple up to `reach` that is still a
+/// clear peak.
 fn refine(nsdf: &[f32], peak: Peak, reach: usize) -> f32 {
     let mut period = peak.lag;
     let mut multiple = 2;
     while (period * multiple as f32) < reach.min(nsdf.len() - 2) as f32 {
         let expected = period * multiple as f32;
         let mut lag = expected.round() as usize;
-        // The error so far, times the factor, is below about a sample; anything further away is another peak.
+        // The error so far, times the factor, is below about a sample; anything further away is
+        // another peak.
         for _ in 0..2 {
             if nsdf[lag + 1] > nsdf[lag] {
                 lag += 1;
@@ -359,14 +425,16 @@ impl Conditioner {
             pole: (-std::f64::consts::TAU * HIGH_PASS_HZ / sample_rate).exp(),
             previous: 0.0,
             high_passed: 0.0,
-            taps: (0..taps).map(|tap| (scale * (1.0 - phase(tap).cos())) as f32).collect(),
+            taps: (0..taps)
+                .map(|tap| (scale * (1.0 - phase(tap).cos())) as f32)
+                .collect(),
             delayed: vec![0.0; 2 * taps],
             position: 0,
         }
     }
 
-    /// Returns over how many samples the smoothing correlates white noise: the factor by which the variance of a sum
-    /// exceeds that of independent samples.
+    /// Returns over how many samples the smoothing correlates white noise: the factor by which the
+    /// variance of a sum exceeds that of independent samples.
     fn correlation(&self) -> f32 {
         self.taps.iter().map(|tap| tap * tap).sum::<f32>().recip()
     }
@@ -378,15 +446,26 @@ impl Conditioner {
 
     fn next(&mut self, sample: f32) -> f32 {
         // A non-finite value would persist in the recursion.
-        let sample = if sample.is_finite() { f64::from(sample) } else { 0.0 };
+        let sample = if sample.is_finite() {
+            f64::from(sample)
+        } else {
+            0.0
+        };
         self.high_passed = sample - self.previous + self.pole * self.high_passed;
         self.previous = sample;
         let length = self.taps.len();
         self.delayed[self.position] = self.high_passed as f32;
         self.delayed[self.position + length] = self.high_passed as f32;
-        self.position = if self.position + 1 == length { 0 } else { self.position + 1 };
+        self.position = if self.position + 1 == length {
+            0
+        } else {
+            self.position + 1
+        };
         let run = &self.delayed[self.position..self.position + length];
-        run.iter().zip(&self.taps).map(|(value, tap)| value * tap).sum()
+        run.iter()
+            .zip(&self.taps)
+            .map(|(value, tap)| value * tap)
+            .sum()
     }
 
     fn reset(&mut self) {
@@ -419,10 +498,14 @@ impl Correlator {
     /// Creates a correlator for periods of `range` samples.
     fn new(window: usize, range: Range<usize>) -> Self {
         let lags = range.end + 2;
-        // Long enough that no lag of interest wraps around: the next power of two, or three times one if that is
-        // smaller.
+        // Long enough that no lag of interest wraps around: the next power of two, or three times
+        // one if that is smaller.
         let power = (window + lags).next_power_of_two();
-        let length = if power / 4 * 3 >= window + lags { power / 4 * 3 } else { power };
+        let length = if power / 4 * 3 >= window + lags {
+            power / 4 * 3
+        } else {
+            power
+        };
         let mut planner = RealFftPlanner::new();
         let forward = planner.plan_fft_forward(length);
         let inverse = planner.plan_fft_inverse(length);
@@ -456,7 +539,10 @@ impl Correlator {
         find_peaks(&self.nsdf, self.min_lag, &mut self.peaks);
         let peak = choose(&self.peaks, near)?;
         let lag = refine(&self.nsdf, peak, self.window / REFINE_PART);
-        Some(Estimate { lag, confidence: peak.height.clamp(0.0, 1.0) })
+        Some(Estimate {
+            lag,
+            confidence: peak.height.clamp(0.0, 1.0),
+        })
     }
 
     /// Computes the NSDF of a window; returns false if it is silent.
@@ -482,7 +568,8 @@ impl Correlator {
             .process_with_scratch(&mut self.spectrum, &mut self.correlation, &mut self.scratch)
             .expect("the buffers were made by the plan, and a power spectrum is real at both ends");
         let scale = 2.0 / self.correlation.len() as f64;
-        // No lag reaches half the window, so every sample is in a pair and this never falls below the energy.
+        // No lag reaches half the window, so every sample is in a pair and this never falls below
+        // the energy.
         let mut norm = 2.0 * energy;
         for (lag, nsdf) in self.nsdf.iter_mut().enumerate() {
             // Each further lag loses the pairs of the first and the last sample.

@@ -26,7 +26,13 @@ impl Ramp {
     #[must_use]
     pub fn new(value: f32, seconds: f64, sample_rate: u32) -> Self {
         let length = (seconds * f64::from(sample_rate)).ceil().max(1.0) as usize;
-        Self { value, target: value, step: 0.0, left: 0, length }
+        Self {
+            value,
+            target: value,
+            step: 0.0,
+            left: 0,
+            length,
+        }
     }
 
     /// Sets the target. A ramp that is already on its way there continues unchanged.
@@ -52,7 +58,11 @@ impl Ramp {
     pub fn advance(&mut self) -> f32 {
         if self.left > 0 {
             self.left -= 1;
-            self.value = if self.left == 0 { self.target } else { self.value + self.step };
+            self.value = if self.left == 0 {
+                self.target
+            } else {
+                self.value + self.step
+            };
         }
         self.value
     }
@@ -79,7 +89,14 @@ mod tests {
         let mut ramp = Ramp::new(0.0, 0.010, 48_000);
         ramp.set_target(0.7);
         let values: Vec<f32> = (0..480).map(|_| ramp.advance()).collect();
-        assert!(values.windows(2).all(|pair| (0.0..0.0015).contains(&(pair[1] - pair[0]))));
-        assert_eq!((values[479], ramp.settled(), ramp.advance()), (0.7, Some(0.7), 0.7));
+        assert!(
+            values
+                .windows(2)
+                .all(|pair| (0.0..0.0015).contains(&(pair[1] - pair[0])))
+        );
+        assert_eq!(
+            (values[479], ramp.settled(), ramp.advance()),
+            (0.7, Some(0.7), 0.7)
+        );
     }
 }

@@ -1,9 +1,10 @@
 //! Sample rate conversion of streams.
 //!
-//! Two methods ([`Resampling`]). *Low latency* is a polyphase filter that emits each sample as soon as it can; its delay
-//! is below half a millisecond at 44.1 kHz. *Linear phase* wraps rubato's synchronous FFT resampler in a buffer, so that
-//! it accepts blocks of any length; at audio rates it passes up to about 0.95 of the lower Nyquist frequency and
-//! attenuates above it by more than 100 dB.
+//! Two methods ([`Resampling`]). *Low latency* is a polyphase filter that emits each sample as soon
+//! as it can; its delay is below half a millisecond at 44.1 kHz. *Linear phase* wraps rubato's
+//! synchronous FFT resampler in a buffer, so that it accepts blocks of any length; at audio rates
+//! it passes up to about 0.95 of the lower Nyquist frequency and attenuates above it by more than
+//! 100 dB.
 
 mod block;
 mod polyphase;
@@ -33,12 +34,13 @@ const CHUNK: usize = 256;
 /// | below 88.2 kHz | 14 samples, 0.29 ms at 48 kHz | 0.385 of the rate, 18.5 kHz at 48 kHz | from 24 kHz at 48 kHz |
 /// | others | 7 samples, 0.08 ms at 88.2 kHz | a quarter of the rate, 22 kHz at 88.2 kHz | from 44.1 kHz at 88.2 kHz |
 ///
-/// The phase is linear within half a degree up to the edge of the pass band; above it the gain falls (by 5.5 dB at 19.8
-/// kHz and 44.1 kHz) and the delay varies, which no mix with the dry signal below 18 kHz notices. The stop band begins
-/// exactly at half the lower rate, so no image and no alias falls into any part of the audible band.
+/// The phase is linear within half a degree up to the edge of the pass band; above it the gain
+/// falls (by 5.5 dB at 19.8 kHz and 44.1 kHz) and the delay varies, which no mix with the dry
+/// signal below 18 kHz notices. The stop band begins exactly at half the lower rate, so no image
+/// and no alias falls into any part of the audible band.
 ///
-/// Linear phase passes up to 0.95 of half the lower rate, has a stop band below −100 dB, and adds 30 to 40 ms for both
-/// ways at usual rates.
+/// Linear phase passes up to 0.95 of half the lower rate, has a stop band below −100 dB, and adds
+/// 30 to 40 ms for both ways at usual rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resampling {
@@ -72,11 +74,11 @@ pub enum ResampleError {
 
 /// Converts one channel from one sample rate to another.
 ///
-/// With `r = rate_out / rate_in`, sample `n` of the input corresponds to sample `n * r + latency` of the output. Output
-/// is emitted as soon as its input is complete: sample by sample with low latency, in blocks of constant length with
-/// linear phase. With equal rates samples pass unchanged without latency. Samples are limited to
-/// [`SAMPLE_LIMIT`](super::level::SAMPLE_LIMIT), and non-finite ones count as silence, at any rates: what enters a
-/// pipeline enters here.
+/// With `r = rate_out / rate_in`, sample `n` of the input corresponds to sample `n * r + latency`
+/// of the output. Output is emitted as soon as its input is complete: sample by sample with low
+/// latency, in blocks of constant length with linear phase. With equal rates samples pass unchanged
+/// without latency. Samples are limited to [`SAMPLE_LIMIT`](super::level::SAMPLE_LIMIT), and
+/// non-finite ones count as silence, at any rates: what enters a pipeline enters here.
 ///
 /// # Examples
 /// ```
@@ -114,8 +116,9 @@ enum Converter {
 impl StreamResampler {
     /// Creates a resampler of linear phase; rates are in Hz.
     ///
-    /// Block lengths are multiples of the rates divided by their greatest common divisor. Rates with a small common
-    /// divisor, such as 44 100 and 47 999, work with blocks, and thus a latency, of up to seconds.
+    /// Block lengths are multiples of the rates divided by their greatest common divisor. Rates
+    /// with a small common divisor, such as 44 100 and 47 999, work with blocks, and thus a
+    /// latency, of up to seconds.
     ///
     /// # Errors
     ///
@@ -125,13 +128,25 @@ impl StreamResampler {
         let converter = if rate_in == rate_out {
             Converter::Identity { delay: 0 }
         } else {
-            let refused = ResampleError::Rate { from: rate_in, to: rate_out };
-            Converter::Block(Box::new(BlockResampler::new(rate_in, rate_out).ok_or(refused)?))
+            let refused = ResampleError::Rate {
+                from: rate_in,
+                to: rate_out,
+            };
+            Converter::Block(Box::new(
+                BlockResampler::new(rate_in, rate_out).ok_or(refused)?,
+            ))
         };
-        Ok(Self { rate_in, rate_out, converter, pushed: 0, emitted: 0 })
+        Ok(Self {
+            rate_in,
+            rate_out,
+            converter,
+            pushed: 0,
+            emitted: 0,
+        })
     }
 
-    /// Creates a resampler of low latency; rates are in Hz. Any two rates have a table of at most 1 MiB.
+    /// Creates a resampler of low latency; rates are in Hz. Any two rates have a table of at most 1
+    /// MiB.
     ///
     /// # Errors
     ///
@@ -149,12 +164,17 @@ impl StreamResampler {
     /// assert_eq!(count, 160);
     /// # Ok::<(), ondes_engine::dsp::resample::ResampleError>(())
     /// ```
-    pub fn low_latency(rate_in: u32, rate_out: u32, kernels: Kernels) -> Result<Self, ResampleError> {
+    pub fn low_latency(
+        rate_in: u32,
+        rate_out: u32,
+        kernels: Kernels,
+    ) -> Result<Self, ResampleError> {
         Self::low_latency_after(rate_in, rate_out, 0, kernels)
     }
 
-    /// Creates a resampler of low latency whose input is `delay` samples late; [`latency`](Self::latency) includes
-    /// them, and is exact although they may be no whole number of output samples.
+    /// Creates a resampler of low latency whose input is `delay` samples late;
+    /// [`latency`](Self::latency) includes them, and is exact although they may be no whole number
+    /// of output samples.
     ///
     /// # Errors
     ///
@@ -169,9 +189,17 @@ impl StreamResampler {
         let converter = if rate_in == rate_out {
             Converter::Identity { delay }
         } else {
-            Converter::Polyphase(Box::new(PolyphaseResampler::new(rate_in, rate_out, delay, kernels)))
+            Converter::Polyphase(Box::new(PolyphaseResampler::new(
+                rate_in, rate_out, delay, kernels,
+            )))
         };
-        Ok(Self { rate_in, rate_out, converter, pushed: 0, emitted: 0 })
+        Ok(Self {
+            rate_in,
+            rate_out,
+            converter,
+            pushed: 0,
+            emitted: 0,
+        })
     }
 
     /// Returns the latency in output samples.
@@ -179,19 +207,23 @@ impl StreamResampler {
         match &self.converter {
             Converter::Identity { delay } => *delay,
             Converter::Polyphase(polyphase) => polyphase.latency(),
-            // The filter is symmetric about the middle of a block, which has an even number of samples.
+            // The filter is symmetric about the middle of a block, which has an even number of
+            // samples.
             Converter::Block(block) => block.output.len() / 2,
         }
     }
 
-    /// Returns the samples per period of input and output, after which all phases and blocks begin anew; (1, 1) for
-    /// equal rates.
+    /// Returns the samples per period of input and output, after which all phases and blocks begin
+    /// anew; (1, 1) for equal rates.
     pub fn period(&self) -> (usize, usize) {
         match &self.converter {
             Converter::Block(block) => (block.input.len(), block.output.len()),
             _ => {
                 let divisor = greatest_common_divisor(self.rate_in, self.rate_out);
-                ((self.rate_in / divisor) as usize, (self.rate_out / divisor) as usize)
+                (
+                    (self.rate_in / divisor) as usize,
+                    (self.rate_out / divisor) as usize,
+                )
             }
         }
     }
@@ -205,7 +237,8 @@ impl StreamResampler {
         }
     }
 
-    /// Returns the input samples after its own position that an output sample of low latency waits for.
+    /// Returns the input samples after its own position that an output sample of low latency waits
+    /// for.
     pub(crate) fn ahead(&self) -> usize {
         match &self.converter {
             Converter::Polyphase(polyphase) => polyphase.ahead(),
@@ -277,12 +310,14 @@ impl StreamResampler {
 
     /// Returns the output samples for the duration of `input` samples.
     fn output_frames(&self, input: u64) -> u64 {
-        let frames = (u128::from(input) * u128::from(self.rate_out)).div_ceil(u128::from(self.rate_in));
+        let frames =
+            (u128::from(input) * u128::from(self.rate_out)).div_ceil(u128::from(self.rate_in));
         u64::try_from(frames).unwrap_or(u64::MAX)
     }
 }
 
-/// Converts a whole sound with linear phase, without latency: returns `ceil(input.len() * rate_out / rate_in)` samples.
+/// Converts a whole sound with linear phase, without latency: returns
+/// `ceil(input.len() * rate_out / rate_in)` samples.
 ///
 /// # Errors
 ///
@@ -303,11 +338,19 @@ pub fn resample(input: &[f32], rate_in: u32, rate_out: u32) -> Result<Vec<f32>, 
 
 fn check(from: u32, to: u32) -> Result<(), ResampleError> {
     let is_supported = RATES_HZ.contains(&from) && RATES_HZ.contains(&to);
-    if is_supported { Ok(()) } else { Err(ResampleError::Rate { from, to }) }
+    if is_supported {
+        Ok(())
+    } else {
+        Err(ResampleError::Rate { from, to })
+    }
 }
 
 fn greatest_common_divisor(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+    if b == 0 {
+        a
+    } else {
+        greatest_common_divisor(b, a % b)
+    }
 }
 
 #[cfg(test)]

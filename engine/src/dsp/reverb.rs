@@ -13,7 +13,8 @@ const LINE_RANGE_S: [f64; 2] = [0.0193, 0.0737];
 /// Lengths of the allpass filters before the network, s, and their coefficient. `[channel][filter]`
 const DIFFUSER_S: [[f64; 3]; 2] = [[0.0031, 0.0053, 0.0089], [0.0037, 0.0061, 0.0079]];
 const DIFFUSION: f32 = 0.6;
-/// At this frequency, Hz, sound decays in this part of the reverberation time, as air and walls absorb high frequencies.
+/// At this frequency, Hz, sound decays in this part of the reverberation time, as air and walls
+/// absorb high frequencies.
 const DAMPING_HZ: f64 = 5_000.0;
 const DAMPED_TIME: f64 = 0.45;
 /// Corner below which the input is not reverberated, Hz; 6 dB per octave.
@@ -28,9 +29,10 @@ const CHUNK: usize = 32;
 
 /// Adds the reverberation of a room; passes samples unchanged while the amount is 0.
 ///
-/// A feedback delay network (Jot and Chaigne, "Digital delay networks for designing artificial reverberators", AES 90,
-/// 1991): sixteen delay lines feed one another through a Hadamard matrix, which keeps energy, and lose as much on each
-/// way as the reverberation time asks for. Its channels are uncorrelated. Has no latency.
+/// A feedback delay network (Jot and Chaigne, "Digital delay networks for designing artificial
+/// reverberators", AES 90, 1991): sixteen delay lines feed one another through a Hadamard matrix,
+/// which keeps energy, and lose as much on each way as the reverberation time asks for. Its
+/// channels are uncorrelated. Has no latency.
 ///
 /// # Examples
 /// ```
@@ -69,7 +71,11 @@ impl Reverb {
         let mut reverb = Self {
             sample_rate: rate,
             amount: Ramp::new(0.0, AMOUNT_RAMP_S, sample_rate),
-            time: Ramp::new(DEFAULT_TIME_S, TIME_RAMP_S, (rate / CHUNK as f64).ceil() as u32),
+            time: Ramp::new(
+                DEFAULT_TIME_S,
+                TIME_RAMP_S,
+                (rate / CHUNK as f64).ceil() as u32,
+            ),
             position: 0,
             inputs: DIFFUSER_S.map(|lengths| Input::new(lengths, rate)),
             lines: std::array::from_fn(line),
@@ -79,13 +85,15 @@ impl Reverb {
         reverb
     }
 
-    /// Sets the amount, 0 to 1, at which the reverberation is as loud as the sound, and the time in which it decays by
-    /// 60 dB, within [`TIME_RANGE_S`], s. Changes are smoothed; at amount 0 it ends.
+    /// Sets the amount, 0 to 1, at which the reverberation is as loud as the sound, and the time in
+    /// which it decays by 60 dB, within [`TIME_RANGE_S`], s. Changes are smoothed; at amount 0 it
+    /// ends.
     pub fn set(&mut self, amount: f32, time_s: f32) {
         // Players set all stages for each block, so that one that stays off computes nothing.
         let starts = self.is_neutral() && amount > 0.0;
         self.amount.set_target(amount.clamp(0.0, 1.0));
-        self.time.set_target(time_s.clamp(TIME_RANGE_S[0], TIME_RANGE_S[1]));
+        self.time
+            .set_target(time_s.clamp(TIME_RANGE_S[0], TIME_RANGE_S[1]));
         if starts {
             self.time.finish();
             self.apply_time(self.time.target());
@@ -115,7 +123,11 @@ impl Reverb {
     /// Returns how long it sounds after its input has ended, by 90 dB, in samples.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
-        if self.is_neutral() { 0 } else { (1.5 * f64::from(self.time.target()) * self.sample_rate) as usize }
+        if self.is_neutral() {
+            0
+        } else {
+            (1.5 * f64::from(self.time.target()) * self.sample_rate) as usize
+        }
     }
 
     /// Adds the reverberation to both channels, which are equally long.
@@ -142,7 +154,12 @@ impl Reverb {
         let frames = left.len();
         self.position = self.position.wrapping_add(frames);
         let mut diffuse = [[0.0; CHUNK]; 2];
-        for ((input, diffuse), sound) in self.inputs.iter_mut().zip(&mut diffuse).zip([&*left, &*right]) {
+        for ((input, diffuse), sound) in self
+            .inputs
+            .iter_mut()
+            .zip(&mut diffuse)
+            .zip([&*left, &*right])
+        {
             input.process(sound, &mut diffuse[..frames]);
         }
         let mut sounds = [[0.0; CHUNK]; LINES];
@@ -151,15 +168,21 @@ impl Reverb {
         }
         let mut wet = [[0.0; CHUNK]; 2];
         for (index, sound) in sounds.iter().enumerate() {
-            // Signs of two rows of a Hadamard matrix, so that what the lines have in common cancels between channels.
+            // Signs of two rows of a Hadamard matrix, so that what the lines have in common cancels
+            // between channels.
             let signs = [sign(index & 0b0101), sign(index & 0b0110)];
             for (wet, sign) in wet.iter_mut().zip(signs) {
-                wet.iter_mut().zip(sound).for_each(|(wet, sound)| *wet += sign * sound);
+                wet.iter_mut()
+                    .zip(sound)
+                    .for_each(|(wet, sound)| *wet += sign * sound);
             }
         }
         mix(&mut sounds);
         for (index, (line, sound)) in self.lines.iter_mut().zip(&mut sounds).enumerate() {
-            sound.iter_mut().zip(&diffuse[index % 2]).for_each(|(sound, input)| *sound += input);
+            sound
+                .iter_mut()
+                .zip(&diffuse[index % 2])
+                .for_each(|(sound, input)| *sound += input);
             line.write(&sound[..frames]);
         }
         for frame in 0..frames {
@@ -172,21 +195,25 @@ impl Reverb {
     /// Computes what each line loses.
     fn apply_time(&mut self, time_s: f32) {
         let time = f64::from(time_s);
-        let bend = 1.0 - (std::f64::consts::TAU * DAMPING_HZ / self.sample_rate).min(std::f64::consts::PI).cos();
+        let bend = 1.0
+            - (std::f64::consts::TAU * DAMPING_HZ / self.sample_rate)
+                .min(std::f64::consts::PI)
+                .cos();
         let mut kept = 0.0;
         for line in &mut self.lines {
             let seconds = line.delay.samples.len() as f64 / self.sample_rate;
             let decay = |time: f64| 10.0_f64.powf(-3.0 * seconds / time);
             let gain = decay(time);
             let damped = decay(DAMPED_TIME * time) / gain;
-            // The mean of a sample and the one before, with weights 1 − b and b: its squared gain is
-            // 1 − 2b(1 − b)(1 − cos ω).
+            // The mean of a sample and the one before, with weights 1 − b and b: its squared gain
+            // is 1 − 2b(1 − b)(1 − cos ω).
             let product = (1.0 - damped * damped) / (2.0 * bend);
             let b = (1.0 - (1.0 - 4.0 * product).max(0.0).sqrt()) / 2.0;
             line.gains = [gain * (1.0 - b), gain * b].map(|gain| gain as f32);
             kept += gain * gain / LINES as f64;
         }
-        // A line's sound has the energy of its input times kept + kept² + …, and each output sums all lines.
+        // A line's sound has the energy of its input times kept + kept² + …, and each output sums
+        // all lines.
         self.level = ((1.0 - kept) / (kept * LINES as f64)).sqrt() as f32;
     }
 }
@@ -199,7 +226,10 @@ struct Delay {
 
 impl Delay {
     fn new(samples: usize) -> Self {
-        Self { samples: vec![0.0; samples.max(CHUNK)].into(), position: 0 }
+        Self {
+            samples: vec![0.0; samples.max(CHUNK)].into(),
+            position: 0,
+        }
     }
 
     /// Returns the oldest `frames` samples, in two slices.
@@ -224,7 +254,11 @@ struct Line {
 
 impl Line {
     fn new(samples: usize) -> Self {
-        Self { delay: Delay::new(samples), gains: [0.0; 2], last: 0.0 }
+        Self {
+            delay: Delay::new(samples),
+            gains: [0.0; 2],
+            last: 0.0,
+        }
     }
 
     fn clear(&mut self) {
@@ -256,8 +290,8 @@ impl Line {
     }
 }
 
-/// High-pass of one channel before the network, and allpass filters in series (Schroeder, "Natural sounding artificial
-/// reverberation", JAES 10, 1962), which make many reflections of one.
+/// High-pass of one channel before the network, and allpass filters in series (Schroeder, "Natural
+/// sounding artificial reverberation", JAES 10, 1962), which make many reflections of one.
 struct Input {
     /// Coefficient of the running mean that the high-pass subtracts.
     share: f32,
@@ -276,13 +310,19 @@ impl Input {
 
     fn clear(&mut self) {
         self.mean = 0.0;
-        self.diffusers.iter_mut().for_each(|delay| delay.samples.fill(0.0));
+        self.diffusers
+            .iter_mut()
+            .for_each(|delay| delay.samples.fill(0.0));
     }
 
     fn process(&mut self, sound: &[f32], diffuse: &mut [f32]) {
         for (diffuse, &sample) in diffuse.iter_mut().zip(sound) {
             // A non-finite value would persist.
-            let sample = if sample.is_finite() { sample.clamp(-LARGEST, LARGEST) } else { 0.0 };
+            let sample = if sample.is_finite() {
+                sample.clamp(-LARGEST, LARGEST)
+            } else {
+                0.0
+            };
             self.mean += self.share * (sample - self.mean);
             *diffuse = sample - self.mean;
         }
@@ -313,18 +353,28 @@ fn mix(sounds: &mut [[f32; CHUNK]; LINES]) {
         half *= 2;
     }
     let scale = 1.0 / (LINES as f32).sqrt();
-    sounds.as_flattened_mut().iter_mut().for_each(|sample| *sample *= scale);
+    sounds
+        .as_flattened_mut()
+        .iter_mut()
+        .for_each(|sample| *sample *= scale);
 }
 
 /// Returns −1 for an odd number of bits, else 1.
 fn sign(bits: usize) -> f32 {
-    if bits.count_ones() % 2 == 1 { -1.0 } else { 1.0 }
+    if bits.count_ones() % 2 == 1 {
+        -1.0
+    } else {
+        1.0
+    }
 }
 
 /// Returns the least prime from `number` on, so that the delays have no common multiples.
 fn next_prime(number: usize) -> usize {
-    let is_prime =
-        |n: &usize| (2..).take_while(|divisor| divisor * divisor <= *n).all(|divisor| !n.is_multiple_of(divisor));
+    let is_prime = |n: &usize| {
+        (2..)
+            .take_while(|divisor| divisor * divisor <= *n)
+            .all(|divisor| !n.is_multiple_of(divisor))
+    };
     (number.max(2)..).find(is_prime).unwrap_or(number)
 }
 
@@ -348,7 +398,11 @@ mod tests {
     }
 
     fn energy_db(sound: &[f32]) -> f64 {
-        10.0 * sound.iter().map(|sample| f64::from(*sample).powi(2)).sum::<f64>().log10()
+        10.0 * sound
+            .iter()
+            .map(|sample| f64::from(*sample).powi(2))
+            .sum::<f64>()
+            .log10()
     }
 
     fn noise(frames: usize, seed: u32) -> Vec<f32> {
@@ -361,7 +415,10 @@ mod tests {
         for time in [0.5, 2.0] {
             let [left, _] = response(1.0, time, (2.0 * time * RATE as f32) as usize);
             // Low frequencies: sums of neighbours, since high ones decay sooner.
-            let low: Vec<f32> = left.chunks_exact(48).map(|chunk| chunk.iter().sum()).collect();
+            let low: Vec<f32> = left
+                .chunks_exact(48)
+                .map(|chunk| chunk.iter().sum())
+                .collect();
             let at = |seconds: f32| energy_db(&low[(1e3 * seconds) as usize..][..200]);
             let decay = (at(0.2 * time) - at(0.9 * time)) / 0.7;
             assert!((52.0..68.0).contains(&decay), "{decay} dB in {time} s");
@@ -376,16 +433,31 @@ mod tests {
             reverb.reset();
             // Below about 2 kHz, since high frequencies decay sooner.
             let white = noise(8 * RATE as usize + 23, 1);
-            let dry: Vec<f32> = white.windows(24).map(|window| window.iter().sum::<f32>() / 24.0).collect();
+            let dry: Vec<f32> = white
+                .windows(24)
+                .map(|window| window.iter().sum::<f32>() / 24.0)
+                .collect();
             let (mut left, mut right) = (dry.clone(), dry.clone());
             reverb.process(&mut left, &mut right);
             let from = 6 * RATE as usize;
-            let wet = |sound: &[f32]| sound.iter().zip(&dry).skip(from).map(|(a, b)| a - b).collect::<Vec<_>>();
+            let wet = |sound: &[f32]| {
+                sound
+                    .iter()
+                    .zip(&dry)
+                    .skip(from)
+                    .map(|(a, b)| a - b)
+                    .collect::<Vec<_>>()
+            };
             let (left, right) = (wet(&left), wet(&right));
             let level = energy_db(&left) - energy_db(&dry[from..]);
             assert!((-3.0..1.5).contains(&level), "{level} dB with {time} s");
-            let product: f64 = left.iter().zip(&right).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
-            let correlation = product / 10.0_f64.powf((energy_db(&left) + energy_db(&right)) / 20.0);
+            let product: f64 = left
+                .iter()
+                .zip(&right)
+                .map(|(a, b)| f64::from(*a) * f64::from(*b))
+                .sum();
+            let correlation =
+                product / 10.0_f64.powf((energy_db(&left) + energy_db(&right)) / 20.0);
             assert!(correlation.abs() < 0.2, "{correlation} with {time} s");
         }
     }
@@ -396,7 +468,11 @@ mod tests {
         let play = |block: usize| {
             let mut reverb = Reverb::new(RATE);
             let (mut left, mut right) = (sound.clone(), noise(6_000, 4));
-            for (index, (left, right)) in left.chunks_mut(block).zip(right.chunks_mut(block)).enumerate() {
+            for (index, (left, right)) in left
+                .chunks_mut(block)
+                .zip(right.chunks_mut(block))
+                .enumerate()
+            {
                 match index * block {
                     0 => reverb.set(0.5, 1.0),
                     2_400 => reverb.set(0.8, 3.0),
@@ -409,7 +485,10 @@ mod tests {
             (left, right)
         };
         let expected = play(1_200);
-        assert!(expected.0[3_000..4_000] != sound[3_000..4_000] && expected.0[5_800..] == sound[5_800..]);
+        assert!(
+            expected.0[3_000..4_000] != sound[3_000..4_000]
+                && expected.0[5_800..] == sound[5_800..]
+        );
         for block in [1, 48, 75, 800] {
             assert!(play(block) == expected, "blocks of {block}");
         }
@@ -429,7 +508,10 @@ mod tests {
         reverb.set(1.0, 1.0);
         let (mut left, mut right) = (vec![0.0; 2_000], vec![0.0; 2_000]);
         reverb.process(&mut left, &mut right);
-        assert!(left.iter().chain(&right).all(|sample| *sample == 0.0), "an earlier tail is heard");
+        assert!(
+            left.iter().chain(&right).all(|sample| *sample == 0.0),
+            "an earlier tail is heard"
+        );
     }
 
     #[test]
@@ -460,7 +542,10 @@ mod tests {
         for rate in [8_000, 44_100, 48_000, 192_000, 384_000] {
             let mut lengths = Reverb::new(rate).lines.map(|line| line.delay.samples.len());
             lengths.sort_unstable();
-            assert!(lengths.windows(2).all(|pair| pair[0] < pair[1]), "{rate} Hz: {lengths:?}");
+            assert!(
+                lengths.windows(2).all(|pair| pair[0] < pair[1]),
+                "{rate} Hz: {lengths:?}"
+            );
         }
     }
 }

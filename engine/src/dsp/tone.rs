@@ -5,7 +5,11 @@ use std::f64::consts::TAU;
 /// Corner of the low shelf, centre of the peak and corner of the high shelf, Hz, for guitar.
 const BANDS_HZ: [f64; 3] = [150.0, 500.0, 2_000.0];
 /// Q of the shelves, the steepest without overshoot, and of the peak, about two octaves wide.
-const QUALITIES: [f64; 3] = [std::f64::consts::FRAC_1_SQRT_2, 0.7, std::f64::consts::FRAC_1_SQRT_2];
+const QUALITIES: [f64; 3] = [
+    std::f64::consts::FRAC_1_SQRT_2,
+    0.7,
+    std::f64::consts::FRAC_1_SQRT_2,
+];
 /// Highest frequency of a band relative to the sample rate.
 const MAX_RELATIVE_FREQUENCY: f64 = 0.45;
 /// Largest boost or cut of a band, dB.
@@ -17,8 +21,8 @@ const RAMP_S: f64 = 0.020;
 /// Time after which the filters' states have decayed, s.
 const SETTLE_S: f64 = 0.100;
 
-/// Low shelf, peak and high shelf in series, after R. Bristow-Johnson, "Cookbook formulae for audio equalizer biquad
-/// filter coefficients".
+/// Low shelf, peak and high shelf in series, after R. Bristow-Johnson, "Cookbook formulae for audio
+/// equalizer biquad filter coefficients".
 ///
 /// Samples pass unchanged while all bands are at 0 dB.
 ///
@@ -74,10 +78,18 @@ impl Tone {
     pub fn new(sample_rate: u32) -> Self {
         let rate = f64::from(sample_rate);
         let band = |index: usize, kind| {
-            Band::new(kind, BANDS_HZ[index].min(MAX_RELATIVE_FREQUENCY * rate) / rate, QUALITIES[index])
+            Band::new(
+                kind,
+                BANDS_HZ[index].min(MAX_RELATIVE_FREQUENCY * rate) / rate,
+                QUALITIES[index],
+            )
         };
         Self {
-            bands: [band(0, FilterKind::Low), band(1, FilterKind::Peak), band(2, FilterKind::High)],
+            bands: [
+                band(0, FilterKind::Low),
+                band(1, FilterKind::Peak),
+                band(2, FilterKind::High),
+            ],
             gains: [0.0; 3],
             targets: [0.0; 3],
             ramp: (RAMP_S * rate / f64::from(STEP)).ceil().max(1.0) as u32,
@@ -88,9 +100,16 @@ impl Tone {
         }
     }
 
-    /// Sets the gains of bass, middle and treble in dB, clamped to ±[`MAX_GAIN_DB`]; changes are smoothed.
+    /// Sets the gains of bass, middle and treble in dB, clamped to ±[`MAX_GAIN_DB`]; changes are
+    /// smoothed.
     pub fn set(&mut self, gains: [f32; 3]) {
-        let gains = gains.map(|db| if db.is_nan() { 0.0 } else { db.clamp(-MAX_GAIN_DB, MAX_GAIN_DB) });
+        let gains = gains.map(|db| {
+            if db.is_nan() {
+                0.0
+            } else {
+                db.clamp(-MAX_GAIN_DB, MAX_GAIN_DB)
+            }
+        });
         #[expect(clippy::float_cmp, reason = "an equal target is the same target")]
         if gains != self.targets {
             (self.targets, self.steps) = (gains, self.ramp);
@@ -110,7 +129,10 @@ impl Tone {
     /// Returns whether samples pass unchanged until a gain is changed.
     #[must_use]
     pub fn is_neutral(&self) -> bool {
-        let flat = [self.gains, self.targets].iter().flatten().all(|gain| *gain == 0.0);
+        let flat = [self.gains, self.targets]
+            .iter()
+            .flatten()
+            .all(|gain| *gain == 0.0);
         flat && self.steps == 0 && self.samples == 0 && self.unsettled == 0
     }
 
@@ -125,10 +147,18 @@ impl Tone {
                 return;
             }
             let moving = self.samples > 0;
-            let length = if moving { rest.len().min(self.samples as usize) } else { rest.len() };
+            let length = if moving {
+                rest.len().min(self.samples as usize)
+            } else {
+                rest.len()
+            };
             let (now, later) = rest.split_at_mut(length);
             for band in &mut self.bands {
-                if moving { band.glide(now) } else { band.stay(now) }
+                if moving {
+                    band.glide(now)
+                } else {
+                    band.stay(now)
+                }
             }
             if moving {
                 self.samples -= length as u32;
@@ -149,7 +179,11 @@ impl Tone {
     fn step(&mut self) {
         for ((band, gain), target) in self.bands.iter_mut().zip(&mut self.gains).zip(self.targets) {
             // Ends exactly on the target.
-            *gain = if self.steps == 1 { target } else { *gain + (target - *gain) / self.steps as f32 };
+            *gain = if self.steps == 1 {
+                target
+            } else {
+                *gain + (target - *gain) / self.steps as f32
+            };
             band.aim(*gain, STEP);
         }
         (self.steps, self.samples, self.unsettled) = (self.steps - 1, STEP, self.settle);
@@ -180,26 +214,41 @@ impl Band {
         let (cos, alpha) = (self.cos, self.alpha);
         let shelf = |cos: f64, turn: f64| {
             let (more, less, root) = (a + 1.0, a - 1.0, 2.0 * a.sqrt() * alpha);
-            let b =
-                [a * (more - less * cos + root), turn * 2.0 * a * (less - more * cos), a * (more - less * cos - root)];
-            (b, [more + less * cos + root, turn * -2.0 * (less + more * cos), more + less * cos - root])
+            let b = [
+                a * (more - less * cos + root),
+                turn * 2.0 * a * (less - more * cos),
+                a * (more - less * cos - root),
+            ];
+            (
+                b,
+                [
+                    more + less * cos + root,
+                    turn * -2.0 * (less + more * cos),
+                    more + less * cos - root,
+                ],
+            )
         };
         let (b, [a0, a1, a2]) = match self.kind {
             FilterKind::Low => shelf(cos, 1.0),
             // A mirrored low shelf: the signs of the cosine and of the odd coefficients change.
             FilterKind::High => shelf(-cos, -1.0),
-            FilterKind::Peak => {
-                ([1.0 + alpha * a, -2.0 * cos, 1.0 - alpha * a], [1.0 + alpha / a, -2.0 * cos, 1.0 - alpha / a])
-            }
+            FilterKind::Peak => (
+                [1.0 + alpha * a, -2.0 * cos, 1.0 - alpha * a],
+                [1.0 + alpha / a, -2.0 * cos, 1.0 - alpha / a],
+            ),
         };
         [b[0] / a0, b[1] / a0, b[2] / a0, a1 / a0, a2 / a0]
     }
 
-    /// Starts interpolating to the coefficients of a gain over `samples` samples. All filters between two stable ones
-    /// are stable.
+    /// Starts interpolating to the coefficients of a gain over `samples` samples. All filters
+    /// between two stable ones are stable.
     fn aim(&mut self, gain_db: f32, samples: u32) {
         self.next = self.design(gain_db);
-        for (slope, (next, now)) in self.slopes.iter_mut().zip(self.next.iter().zip(&self.coefficients)) {
+        for (slope, (next, now)) in self
+            .slopes
+            .iter_mut()
+            .zip(self.next.iter().zip(&self.coefficients))
+        {
             *slope = (next - now) / f64::from(samples);
         }
     }
@@ -228,7 +277,11 @@ impl Band {
         let [b0, b1, b2, a1, a2] = self.coefficients;
         let [first, second] = self.state;
         // A non-finite value would persist in the state.
-        let x = if sample.is_finite() { f64::from(sample) } else { 0.0 };
+        let x = if sample.is_finite() {
+            f64::from(sample)
+        } else {
+            0.0
+        };
         let y = b0 * x + first;
         self.state = [b1 * x - a1 * y + second, b2 * x - a2 * y];
         y as f32
@@ -242,7 +295,9 @@ mod tests {
     const RATE: u32 = 48_000;
 
     fn sine(hz: f64, length: usize) -> Vec<f32> {
-        (0..length).map(|n| (0.3 * (TAU * hz * n as f64 / f64::from(RATE)).sin()) as f32).collect()
+        (0..length)
+            .map(|n| (0.3 * (TAU * hz * n as f64 / f64::from(RATE)).sin()) as f32)
+            .collect()
     }
 
     /// Returns the gain of a sine in dB in the steady state.
@@ -251,12 +306,19 @@ mod tests {
         tone.set(bands);
         let mut sound = sine(hz, 96_000);
         tone.process(&mut sound);
-        let power = sound[48_000..].iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / 48_000.0;
+        let power = sound[48_000..]
+            .iter()
+            .map(|x| f64::from(*x).powi(2))
+            .sum::<f64>()
+            / 48_000.0;
         10.0 * (power / 0.045).log10()
     }
 
     fn assert_near(found: f64, expected: f64, tolerance: f64) {
-        assert!((found - expected).abs() < tolerance, "{found} dB for {expected} dB");
+        assert!(
+            (found - expected).abs() < tolerance,
+            "{found} dB for {expected} dB"
+        );
     }
 
     #[test]
@@ -302,7 +364,11 @@ mod tests {
             let mut tone = Tone::new(RATE);
             let mut sound = sine(60.0, 24_000);
             for (turn, part) in sound.chunks_mut(4_000).enumerate() {
-                tone.set(if turn % 2 == 0 { [12.0, 12.0, 12.0] } else { [-12.0, -12.0, -12.0] });
+                tone.set(if turn % 2 == 0 {
+                    [12.0, 12.0, 12.0]
+                } else {
+                    [-12.0, -12.0, -12.0]
+                });
                 part.chunks_mut(block).for_each(|block| tone.process(block));
             }
             sound
@@ -312,8 +378,12 @@ mod tests {
             assert_eq!(play(block), expected, "blocks of {block}");
         }
         // The second difference reveals steps.
-        let bend = expected.windows(3).map(|part| (part[0] - 2.0 * part[1] + part[2]).abs()).fold(0.0, f32::max);
-        // A gain change over the full range in 20 ms has a corner of about 0.01; 60 steps would each leave 0.06.
+        let bend = expected
+            .windows(3)
+            .map(|part| (part[0] - 2.0 * part[1] + part[2]).abs())
+            .fold(0.0, f32::max);
+        // A gain change over the full range in 20 ms has a corner of about 0.01; 60 steps would
+        // each leave 0.06.
         assert!(bend < 0.015, "{bend}");
     }
 }

@@ -1,12 +1,13 @@
 //! Pitch of a single string, for a tuner.
 //!
-//! [`TunerPitch`] is slower than [`pitch`](super::pitch) but exact to a fraction of a cent, and reaches down to the low
-//! B of a bass. It works in two steps. The normalised square difference function of P. McLeod and G. Wyvill, "A smarter
-//! way to find pitch", ICMC 2005, over the last 100 ms tells which note it is. Then the phases of the first partials
-//! are compared between two windows: each is a whole number of periods long, so that the partials do not disturb one
-//! another. The partials of a string are sharp by its stiffness, `f(n) = n f √(1 + B n²)` (H. Fletcher, "Normal
-//! vibration frequencies of a stiff piano string", JASA 36, 1964), so a fit of pitch and B returns the frequency of the
-//! first partial, which is what strings are tuned to.
+//! [`TunerPitch`] is slower than [`pitch`](super::pitch) but exact to a fraction of a cent, and
+//! reaches down to the low B of a bass. It works in two steps. The normalised square difference
+//! function of P. McLeod and G. Wyvill, "A smarter way to find pitch", ICMC 2005, over the last 100
+//! ms tells which note it is. Then the phases of the first partials are compared between two
+//! windows: each is a whole number of periods long, so that the partials do not disturb one
+//! another. The partials of a string are sharp by its stiffness, `f(n) = n f √(1 + B n²)` (H.
+//! Fletcher, "Normal vibration frequencies of a stiff piano string", JASA 36, 1964), so a fit of
+//! pitch and B returns the frequency of the first partial, which is what strings are tuned to.
 
 use std::f64::consts::{PI, TAU};
 
@@ -26,13 +27,14 @@ const HISTORY_S: f64 = 0.45;
 /// Window of the first step, s, and the least length of a note.
 const COARSE_S: f64 = 0.100;
 const SHORTEST_S: f64 = 0.040;
-/// Windows of the second step together: least and largest length, s, and length in periods between these.
+/// Windows of the second step together: least and largest length, s, and length in periods between
+/// these.
 const FINE_S: (f64, f64) = (0.14, 0.40);
 const FINE_PERIODS: f64 = 12.0;
 /// Least number of periods in one of its windows: fewer do not separate the partials.
 const WINDOW_PERIODS: f64 = 3.0;
-/// Length of the blocks in which a note's beginning is looked for, s, and number of quiet ones before it: longer than
-/// the longest period.
+/// Length of the blocks in which a note's beginning is looked for, s, and number of quiet ones
+/// before it: longer than the longest period.
 const BLOCK_S: f64 = 0.005;
 const QUIET_BLOCKS: usize = 7;
 /// Energy of a quiet block relative to the loudest one after it.
@@ -43,13 +45,15 @@ const SILENCE: f32 = 2.5e-7;
 const CLARITY: f64 = 0.8;
 /// Height relative to the highest peak from which the first peak is the period.
 const PEAK_THRESHOLD: f64 = 0.9;
-/// Partials that are fitted, their least level relative to the strongest, and the largest stiffness.
+/// Partials that are fitted, their least level relative to the strongest, and the largest
+/// stiffness.
 const PARTIALS: usize = 6;
 const LEAST_PARTIAL: f64 = 0.02;
 const MAX_STIFFNESS: f64 = 2e-3;
 /// Independent partial sums of a product.
 const LANES: usize = 16;
-/// Difference at which another note is played, semitones; the second step must not reach back into the last one.
+/// Difference at which another note is played, semitones; the second step must not reach back into
+/// the last one.
 const OTHER_NOTE_SEMITONES: f64 = 0.7;
 
 /// Pitch of the latest sound.
@@ -84,12 +88,22 @@ impl TunerPitch {
     /// If the rate is not above 0.
     #[must_use]
     pub fn new(sample_rate_hz: f64) -> Self {
-        assert!(sample_rate_hz > 0.0, "sample rate out of range: {sample_rate_hz}");
+        assert!(
+            sample_rate_hz > 0.0,
+            "sample rate out of range: {sample_rate_hz}"
+        );
         let factor = ((sample_rate_hz / RATE_HZ) as usize).max(1);
         let rate_hz = sample_rate_hz / factor as f64;
         let kept = (HISTORY_S * rate_hz) as usize;
         let history = Vec::with_capacity(2 * kept);
-        Self { decimator: Decimator::new(factor, rate_hz), rate_hz, history, kept, last_hz: 0.0, stable: 0 }
+        Self {
+            decimator: Decimator::new(factor, rate_hz),
+            rate_hz,
+            history,
+            kept,
+            last_hz: 0.0,
+            stable: 0,
+        }
     }
 
     /// Takes the next samples.
@@ -124,7 +138,9 @@ impl TunerPitch {
             self.stable = self.samples(COARSE_S);
         }
         self.last_hz = coarse;
-        let fine = self.fine(coarse, available.min(self.stable)).unwrap_or(coarse);
+        let fine = self
+            .fine(coarse, available.min(self.stable))
+            .unwrap_or(coarse);
         Some(fine)
     }
 
@@ -165,11 +181,12 @@ impl TunerPitch {
         (available >= self.samples(SHORTEST_S)).then_some(available)
     }
 
-    /// Returns the frequency of the first partial by the phases of the partials, if the last `available` samples are
-    /// enough for it.
+    /// Returns the frequency of the first partial by the phases of the partials, if the last
+    /// `available` samples are enough for it.
     fn fine(&self, coarse: f64, available: usize) -> Option<f64> {
         let period = self.rate_hz / coarse;
-        let wanted = (FINE_PERIODS * period).clamp(FINE_S.0 * self.rate_hz, FINE_S.1 * self.rate_hz);
+        let wanted =
+            (FINE_PERIODS * period).clamp(FINE_S.0 * self.rate_hz, FINE_S.1 * self.rate_hz);
         let whole = wanted.min(available as f64);
         let window = period * (0.6 * whole / period).floor().max(WINDOW_PERIODS);
         let shift = (whole - window).floor();
@@ -177,11 +194,21 @@ impl TunerPitch {
             return None;
         }
         let first = &self.history[self.history.len() - (window + shift) as usize..];
-        let hann: Vec<f64> =
-            (0..window as usize).map(|n| 0.5 - 0.5 * (TAU * (n as f64 + 0.5) / window).cos()).collect();
-        let windowed = |sound: &[f32]| sound.iter().zip(&hann).map(|(x, hann)| f64::from(*x) * hann).collect();
+        let hann: Vec<f64> = (0..window as usize)
+            .map(|n| 0.5 - 0.5 * (TAU * (n as f64 + 0.5) / window).cos())
+            .collect();
+        let windowed = |sound: &[f32]| {
+            sound
+                .iter()
+                .zip(&hann)
+                .map(|(x, hann)| f64::from(*x) * hann)
+                .collect()
+        };
         let windows: [Vec<f64>; 2] = [first, &first[shift as usize..]].map(windowed);
-        let mut fit = StringFit { squared: (coarse / self.rate_hz).powi(2), ..StringFit::default() };
+        let mut fit = StringFit {
+            squared: (coarse / self.rate_hz).powi(2),
+            ..StringFit::default()
+        };
         for n in 1..=PARTIALS {
             let expected = fit.partial(n);
             if expected > CORNER {
@@ -233,13 +260,20 @@ impl StringFit {
         let n = n as f64;
         let y = (frequency / n).powi(2);
         let off_semitones = 6.0 * (y / (self.squared + self.slope * n * n)).log2().abs();
-        if amplitude < LEAST_PARTIAL * self.strongest || off_semitones.is_nan() || off_semitones >= 0.5 {
+        if amplitude < LEAST_PARTIAL * self.strongest
+            || off_semitones.is_nan()
+            || off_semitones >= 0.5
+        {
             return;
         }
-        // Noise moves the phase by the inverse of the amplitude; the same phase is less of a higher frequency.
+        // Noise moves the phase by the inverse of the amplitude; the same phase is less of a higher
+        // frequency.
         let weight = (amplitude * n).powi(2);
         let terms = [1.0, n.powi(2), n.powi(4), y, n * n * y];
-        self.sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += weight * term);
+        self.sums
+            .iter_mut()
+            .zip(terms)
+            .for_each(|(sum, term)| *sum += weight * term);
         self.partials += 1;
         let [ones, squares, fourths, ys, products] = self.sums;
         let determinant = ones * fourths - squares * squares;
@@ -279,7 +313,8 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + rest
 }
 
-/// Returns the lag of the first peak that is nearly as high as the highest; each is the highest of a positive run.
+/// Returns the lag of the first peak that is nearly as high as the highest; each is the highest of
+/// a positive run.
 fn period(function: &[f32], shortest: usize) -> Option<f64> {
     let begin = function.iter().position(|value| *value <= 0.0)?;
     let peaks = || {
@@ -292,7 +327,9 @@ fn period(function: &[f32], shortest: usize) -> Option<f64> {
             Some(at + highest).filter(|_| run[highest] > 0.0)
         })
     };
-    let inner = |lag: &usize| *lag >= shortest && *lag + 1 < function.len() && function[*lag + 1] <= function[*lag];
+    let inner = |lag: &usize| {
+        *lag >= shortest && *lag + 1 < function.len() && function[*lag + 1] <= function[*lag]
+    };
     let peaks = || peaks().filter(inner).map(|lag| vertex(function, lag));
     let highest = peaks().map(|(_, height)| height).fold(0.0, f64::max);
     let (lag, _) = peaks().find(|(_, height)| *height >= PEAK_THRESHOLD * highest)?;
@@ -303,7 +340,11 @@ fn period(function: &[f32], shortest: usize) -> Option<f64> {
 fn vertex(function: &[f32], lag: usize) -> (f64, f64) {
     let [before, at, after] = [lag - 1, lag, lag + 1].map(|lag| f64::from(function[lag]));
     let curvature = before - 2.0 * at + after;
-    let offset = if curvature < 0.0 { (0.5 * (before - after) / curvature).clamp(-0.5, 0.5) } else { 0.0 };
+    let offset = if curvature < 0.0 {
+        (0.5 * (before - after) / curvature).clamp(-0.5, 0.5)
+    } else {
+        0.0
+    };
     (lag as f64 + offset, at - 0.25 * (before - after) * offset)
 }
 
@@ -328,10 +369,23 @@ impl Decimator {
             let window = 0.5 + 0.5 * (TAU * at / TAPS as f64).cos();
             (PI * 2.0 * CORNER * at).sin() / (PI * at) / factor as f64 * window
         };
-        let taps = if factor == 1 { vec![1.0] } else { (0..length).map(|n| tap(n) as f32).collect() };
+        let taps = if factor == 1 {
+            vec![1.0]
+        } else {
+            (0..length).map(|n| tap(n) as f32).collect()
+        };
         let pole = (-TAU * RUMBLE_HZ / rate_hz).exp() as f32;
         let delayed = vec![0.0; 2 * length];
-        Self { factor, taps, delayed, position: 0, until: factor, pole, previous: 0.0, high_passed: 0.0 }
+        Self {
+            factor,
+            taps,
+            delayed,
+            position: 0,
+            until: factor,
+            pole,
+            previous: 0.0,
+            high_passed: 0.0,
+        }
     }
 
     fn clear(&mut self) {
@@ -345,14 +399,22 @@ impl Decimator {
         let length = self.taps.len();
         self.delayed[self.position] = sample;
         self.delayed[self.position + length] = sample;
-        self.position = if self.position + 1 == length { 0 } else { self.position + 1 };
+        self.position = if self.position + 1 == length {
+            0
+        } else {
+            self.position + 1
+        };
         self.until -= 1;
         if self.until > 0 {
             return None;
         }
         self.until = self.factor;
         let run = &self.delayed[self.position..self.position + length];
-        let low: f32 = run.iter().zip(&self.taps).map(|(value, tap)| value * tap).sum();
+        let low: f32 = run
+            .iter()
+            .zip(&self.taps)
+            .map(|(value, tap)| value * tap)
+            .sum();
         self.high_passed = low - self.previous + self.pole * self.high_passed;
         self.previous = low;
         Some(self.high_passed)

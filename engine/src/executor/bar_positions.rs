@@ -1,4 +1,5 @@
-//! Positions of blocks in the bars of a song, and the block that lies some bars before the newest one.
+//! Positions of blocks in the bars of a song, and the block that lies some bars before the newest
+//! one.
 
 use std::collections::VecDeque;
 
@@ -26,7 +27,10 @@ impl BarPositions {
     /// Remembers `blocks` blocks.
     #[must_use]
     pub fn new(blocks: usize) -> Self {
-        Self { positions: VecDeque::with_capacity(blocks), capacity: blocks }
+        Self {
+            positions: VecDeque::with_capacity(blocks),
+            capacity: blocks,
+        }
     }
 
     /// Forgets all blocks.
@@ -34,7 +38,8 @@ impl BarPositions {
         self.positions.clear();
     }
 
-    /// Adds a block that begins at a place in the song, in bars. Whole bars do not count: where a song jumps by some, it goes on.
+    /// Adds a block that begins at a place in the song, in bars. Whole bars do not count: where a
+    /// song jumps by some, it goes on.
     pub fn push(&mut self, bars: f32) {
         let bars = f64::from(bars);
         let position = self.positions.back().map_or(bars, |last| {
@@ -47,15 +52,23 @@ impl BarPositions {
         self.positions.push_back(position);
     }
 
-    /// Returns the moment some bars before the newest block begins; `None` if no block of that time is remembered, or the two
-    /// blocks after that one have not ended.
+    /// Returns the moment some bars before the newest block begins; `None` if no block of that time
+    /// is remembered, or the two blocks after that one have not ended.
     #[must_use]
     pub fn before(&self, bars: f64) -> Option<Moment> {
         let moment = self.positions.back()? - bars;
-        let after = self.positions.partition_point(|position| *position <= moment);
-        let (from, to) = (self.positions.get(after.checked_sub(1)?)?, self.positions.get(after)?);
+        let after = self
+            .positions
+            .partition_point(|position| *position <= moment);
+        let (from, to) = (
+            self.positions.get(after.checked_sub(1)?)?,
+            self.positions.get(after)?,
+        );
         let blocks_ago = self.positions.len() - after;
-        (blocks_ago > 2).then(|| Moment { blocks_ago, share: ((moment - from) / (to - from)) as f32 })
+        (blocks_ago > 2).then(|| Moment {
+            blocks_ago,
+            share: ((moment - from) / (to - from)) as f32,
+        })
     }
 }
 
@@ -68,11 +81,20 @@ mod tests {
         let mut positions = BarPositions::new(16);
         for block in 0..8 {
             positions.push((block as f32 * 0.25) % 4.0);
-            let expected = (block >= 4).then_some(Moment { blocks_ago: 4, share: 0.0 });
+            let expected = (block >= 4).then_some(Moment {
+                blocks_ago: 4,
+                share: 0.0,
+            });
             assert_eq!(positions.before(1.0), expected, "{block}");
         }
         positions.push(2.125);
-        assert_eq!(positions.before(1.0), Some(Moment { blocks_ago: 4, share: 0.5 }));
+        assert_eq!(
+            positions.before(1.0),
+            Some(Moment {
+                blocks_ago: 4,
+                share: 0.5
+            })
+        );
         assert_eq!(positions.before(3.0), None);
         assert_eq!(positions.before(0.5), None);
         positions.clear();
@@ -86,20 +108,35 @@ mod tests {
         for block in 0..40 {
             positions.push((block % 32) as f32 / 8.0);
         }
-        assert_eq!(positions.before(1.0).map(|moment| moment.blocks_ago), Some(8));
+        assert_eq!(
+            positions.before(1.0).map(|moment| moment.blocks_ago),
+            Some(8)
+        );
         positions.push(3.0);
-        assert_eq!(positions.before(1.0).map(|moment| moment.blocks_ago), Some(8));
+        assert_eq!(
+            positions.before(1.0).map(|moment| moment.blocks_ago),
+            Some(8)
+        );
         for _ in 0..5 {
             positions.push(3.0 - 1e-6);
         }
-        assert_eq!(positions.before(1.0).map(|moment| moment.blocks_ago), Some(13));
+        assert_eq!(
+            positions.before(1.0).map(|moment| moment.blocks_ago),
+            Some(13)
+        );
     }
 
     #[test]
     fn the_oldest_blocks_are_forgotten() {
         let mut positions = BarPositions::new(6);
         (0..20).for_each(|block| positions.push(block as f32 * 0.25));
-        assert_eq!(positions.before(1.0), Some(Moment { blocks_ago: 4, share: 0.0 }));
+        assert_eq!(
+            positions.before(1.0),
+            Some(Moment {
+                blocks_ago: 4,
+                share: 0.0
+            })
+        );
         assert_eq!(positions.before(2.0), None);
     }
 }

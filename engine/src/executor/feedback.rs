@@ -5,7 +5,8 @@ use super::recalled::{self, Recalled};
 use crate::model::{Method, Model, ModelError, Port, limits};
 
 /// Runs a method block by block and feeds its outputs back to the input ports named after them
-/// ([`PREVIOUS`](crate::model::graph::PREVIOUS), [`BARS_BEFORE`](crate::model::graph::BARS_BEFORE)).
+/// ([`PREVIOUS`](crate::model::graph::PREVIOUS),
+/// [`BARS_BEFORE`](crate::model::graph::BARS_BEFORE)).
 pub(crate) struct FeedbackExecutor {
     /// Runs single blocks.
     block: MethodExecutor,
@@ -39,12 +40,16 @@ struct Loop {
 impl PortBuffer {
     /// Returns the values of a block, for each stream in order.
     fn block(&mut self, block: usize, blocks: usize) -> impl Iterator<Item = &mut [f32]> {
-        self.values.chunks_exact_mut(self.per_block).skip(block).step_by(blocks)
+        self.values
+            .chunks_exact_mut(self.per_block)
+            .skip(block)
+            .step_by(blocks)
     }
 }
 
 impl FeedbackExecutor {
-    /// Wraps an executor of single blocks of a method for up to `streams` streams, and runs up to `blocks` blocks a step.
+    /// Wraps an executor of single blocks of a method for up to `streams` streams, and runs up to
+    /// `blocks` blocks a step.
     ///
     /// # Errors
     /// Returns [`ModelError::Limit`] if the ports hold too many values.
@@ -57,19 +62,34 @@ impl FeedbackExecutor {
     ) -> Result<Self, ModelError> {
         let per_block = |port: &Port| method.block / port.ratio * port.channels;
         let ports = method.inputs.iter().chain(&method.outputs);
-        let values = ports.map(|port| per_block(port).saturating_mul(streams).saturating_mul(blocks));
+        let values = ports.map(|port| {
+            per_block(port)
+                .saturating_mul(streams)
+                .saturating_mul(blocks)
+        });
         let sample_rate = model.header().sample_rate;
         let recalled_values = recalled::values(method, sample_rate).saturating_mul(streams);
         let values = values.fold(recalled_values, usize::saturating_add);
-        ModelError::limit(format!("what method {:?} holds", method.name), values, limits::EXECUTOR_VALUES)?;
+        ModelError::limit(
+            format!("what method {:?} holds", method.name),
+            values,
+            limits::EXECUTOR_VALUES,
+        )?;
         let buffer = |port: &Port| {
             let per_block = per_block(port);
-            PortBuffer { values: vec![0.0; per_block * streams * blocks], per_block }
+            PortBuffer {
+                values: vec![0.0; per_block * streams * blocks],
+                per_block,
+            }
         };
         let buffers = |ports: &[Port]| ports.iter().map(buffer).collect();
         let fed_back = |(input, output)| {
             let last = vec![0.0; streams * per_block(&method.outputs[output])];
-            Loop { input, output, last }
+            Loop {
+                input,
+                output,
+                last,
+            }
         };
         Ok(Self {
             block,
@@ -94,7 +114,8 @@ impl FeedbackExecutor {
         self.blocks = blocks;
     }
 
-    /// Returns the values of an input port, `[stream][frame][channel]`; those of a port that is fed back are ignored.
+    /// Returns the values of an input port, `[stream][frame][channel]`; those of a port that is fed
+    /// back are ignored.
     pub fn input(&mut self, port: usize) -> &mut [f32] {
         let PortBuffer { values, per_block } = &mut self.inputs[port];
         &mut values[..*per_block * self.blocks * self.active.len()]
@@ -127,15 +148,28 @@ impl FeedbackExecutor {
 
     /// Fills the inputs of a block.
     fn begin_block(&mut self, block: usize) {
-        let Self { block: executor, inputs, loops, recalled, active, blocks, .. } = self;
+        let Self {
+            block: executor,
+            inputs,
+            loops,
+            recalled,
+            active,
+            blocks,
+            ..
+        } = self;
         executor.begin(active, 1);
         for (port, buffer) in inputs.iter_mut().enumerate() {
             let rows = executor.input(port).chunks_exact_mut(buffer.per_block);
-            rows.zip(buffer.block(block, *blocks)).for_each(|(row, values)| row.copy_from_slice(values));
+            rows.zip(buffer.block(block, *blocks))
+                .for_each(|(row, values)| row.copy_from_slice(values));
         }
         for Loop { input, last, .. } in loops {
             let length = inputs[*input].per_block;
-            for (row, stream) in executor.input(*input).chunks_exact_mut(length).zip(&*active) {
+            for (row, stream) in executor
+                .input(*input)
+                .chunks_exact_mut(length)
+                .zip(&*active)
+            {
                 row.copy_from_slice(&last[stream * length..][..length]);
             }
         }
@@ -144,18 +178,32 @@ impl FeedbackExecutor {
                 recalled.begin_block(*stream, bars[0]);
             }
             for recall in &recalled.recalls {
-                let rows = executor.input(recall.input).chunks_exact_mut(inputs[recall.input].per_block);
-                rows.zip(&*active).for_each(|(row, stream)| recalled.write(*recall, *stream, row));
+                let rows = executor
+                    .input(recall.input)
+                    .chunks_exact_mut(inputs[recall.input].per_block);
+                rows.zip(&*active)
+                    .for_each(|(row, stream)| recalled.write(*recall, *stream, row));
             }
         }
     }
 
     /// Takes the outputs of a block.
     fn end_block(&mut self, block: usize) {
-        let Self { block: executor, outputs, loops, recalled, active, blocks, .. } = self;
+        let Self {
+            block: executor,
+            outputs,
+            loops,
+            recalled,
+            active,
+            blocks,
+            ..
+        } = self;
         for (port, buffer) in outputs.iter_mut().enumerate() {
             let rows = executor.output(port).chunks_exact(buffer.per_block);
-            buffer.block(block, *blocks).zip(rows).for_each(|(values, row)| values.copy_from_slice(row));
+            buffer
+                .block(block, *blocks)
+                .zip(rows)
+                .for_each(|(values, row)| values.copy_from_slice(row));
         }
         for Loop { output, last, .. } in loops {
             let length = outputs[*output].per_block;
@@ -166,7 +214,8 @@ impl FeedbackExecutor {
         for recalled in recalled {
             let port = recalled.output;
             let rows = executor.output(port).chunks_exact(outputs[port].per_block);
-            rows.zip(&*active).for_each(|(row, stream)| recalled.end_block(*stream, row));
+            rows.zip(&*active)
+                .for_each(|(row, stream)| recalled.end_block(*stream, row));
         }
     }
 
@@ -181,11 +230,17 @@ impl FeedbackExecutor {
             let length = self.inputs[*input].per_block;
             last[stream * length..][..length].fill(0.0);
         }
-        self.recalled.iter_mut().for_each(|recalled| recalled.clear(stream));
+        self.recalled
+            .iter_mut()
+            .for_each(|recalled| recalled.clear(stream));
     }
 
     pub fn bytes(&self) -> usize {
-        let buffers = self.inputs.iter().chain(&self.outputs).map(|buffer| buffer.values.len());
+        let buffers = self
+            .inputs
+            .iter()
+            .chain(&self.outputs)
+            .map(|buffer| buffer.values.len());
         let fed_back = self.loops.iter().map(|fed_back| fed_back.last.len());
         let values = buffers.chain(fed_back).sum::<usize>() + self.recalled_values;
         self.block.bytes() + values * size_of::<f32>()

@@ -5,13 +5,14 @@ use crate::native;
 
 /// A method of a model that libtorch, or a test, steps block by block for several streams at once.
 ///
-/// A step is [`Execute::begin`], filling every [`Execute::input`], [`Execute::run`], and reading [`Execute::output`].
-/// The output of a stream depends only on that stream's input.
+/// A step is [`Execute::begin`], filling every [`Execute::input`], [`Execute::run`], and reading
+/// [`Execute::output`]. The output of a stream depends only on that stream's input.
 pub(crate) trait Execute: Send {
     /// Starts a step of `blocks` blocks for these streams, in this order.
     fn begin(&mut self, streams: &[usize], blocks: usize);
 
-    /// Returns the values of an input port for this step, `[stream][frame][channel]`; the caller fills all of them.
+    /// Returns the values of an input port for this step, `[stream][frame][channel]`; the caller
+    /// fills all of them.
     fn input(&mut self, port: usize) -> &mut [f32];
 
     /// Computes the step.
@@ -35,8 +36,9 @@ pub(crate) trait Execute: Send {
 
 /// A method of a model, ready to be stepped block by block for several streams at once.
 ///
-/// A step is [`MethodExecutor::begin`], filling every [`MethodExecutor::input`], [`MethodExecutor::run`], and reading
-/// [`MethodExecutor::output`]. The output of a stream depends only on that stream's input.
+/// A step is [`MethodExecutor::begin`], filling every [`MethodExecutor::input`],
+/// [`MethodExecutor::run`], and reading [`MethodExecutor::output`]. The output of a stream depends
+/// only on that stream's input.
 pub struct MethodExecutor(Kind);
 
 /// Native steps are called directly, so that a small network pays for no virtual calls.
@@ -75,8 +77,9 @@ impl MethodExecutor {
         }
     }
 
-    /// Returns the values of an input port for this step, `[stream][frame][channel]`; the caller fills all of them, except
-    /// those of a port that is fed back ([`Method::feedback`](crate::model::Method::feedback)).
+    /// Returns the values of an input port for this step, `[stream][frame][channel]`; the caller
+    /// fills all of them, except those of a port that is fed back
+    /// ([`Method::feedback`](crate::model::Method::feedback)).
     pub fn input(&mut self, port: usize) -> &mut [f32] {
         match &mut self.0 {
             Kind::Native(executor) => executor.input(port),
@@ -115,7 +118,8 @@ impl MethodExecutor {
         }
     }
 
-    /// Returns the values of an output port after [`MethodExecutor::run`], `[stream][frame][channel]`.
+    /// Returns the values of an output port after [`MethodExecutor::run`],
+    /// `[stream][frame][channel]`.
     #[must_use]
     pub fn output(&self, port: usize) -> &[f32] {
         match &self.0 {

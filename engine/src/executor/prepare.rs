@@ -17,7 +17,8 @@ pub struct ExecutorOptions {
     pub selection: ExecutorSelection,
     /// Arithmetic of the native executor.
     pub kernels: Kernels,
-    /// Uses an available executor, with a [warning](super::take_warning), where the selected one cannot be had.
+    /// Uses an available executor, with a [warning](super::take_warning), where the selected one
+    /// cannot be had.
     pub allow_fallback: bool,
 }
 
@@ -37,7 +38,9 @@ impl ExecutorOptions {
             return self.prepare_open(model, method, streams, blocks);
         }
         let block = self.prepare_open(model, method, streams, 1)?;
-        Ok(MethodExecutor::feedback(FeedbackExecutor::new(block, model, method, streams, blocks)?))
+        Ok(MethodExecutor::feedback(FeedbackExecutor::new(
+            block, model, method, streams, blocks,
+        )?))
     }
 
     /// Prepares a method whose outputs are not fed back.
@@ -57,14 +60,25 @@ impl ExecutorOptions {
         };
         let fallback = match model.program() {
             Some(_) => {
-                let any_device = Self { selection: ExecutorSelection::default(), ..*self };
+                let any_device = Self {
+                    selection: ExecutorSelection::default(),
+                    ..*self
+                };
                 any_device.prepare_torch(model, method, streams, blocks)
             }
             None => self.prepare_native(model, method, streams, blocks),
         };
-        let Ok(fallback) = fallback else { return Err(error) };
-        let selection = ExecutorSelection { backend: Backend::Torch, ..self.selection };
-        push_warning(&format!("running on {} instead of {selection}: {error}", fallback.name()));
+        let Ok(fallback) = fallback else {
+            return Err(error);
+        };
+        let selection = ExecutorSelection {
+            backend: Backend::Torch,
+            ..self.selection
+        };
+        push_warning(&format!(
+            "running on {} instead of {selection}: {error}",
+            fallback.name()
+        ));
         Ok(fallback)
     }
 
@@ -75,17 +89,24 @@ impl ExecutorOptions {
         streams: usize,
         blocks: usize,
     ) -> Result<MethodExecutor, ModelError> {
-        let ExecutorSelection { device: selected, precision, .. } = self.selection;
+        let ExecutorSelection {
+            device: selected,
+            precision,
+            ..
+        } = self.selection;
         let device = match selected {
             Device::Auto if Library::get()?.gpus > 0 => Device::Cuda(0),
             Device::Auto => Device::Cpu,
             device => device,
         };
-        let on = |device, precision| TorchExecutor::new(model, method, device, precision, streams, blocks);
+        let on = |device, precision| {
+            TorchExecutor::new(model, method, device, precision, streams, blocks)
+        };
         if device == Device::Cpu {
             return Ok(MethodExecutor::torch(on(device, precision)?));
         }
-        // Built now: when the GPU fails there is no time for it. In f32, since half precision is slow on many CPUs.
+        // Built now: when the GPU fails there is no time for it. In f32, since half precision is
+        // slow on many CPUs.
         let spare = match model.program() {
             Some(_) => on(Device::Cpu, Precision::F32).map(MethodExecutor::torch),
             None => self.prepare_native(model, method, streams, blocks),
@@ -93,13 +114,17 @@ impl ExecutorOptions {
         match (on(device, precision), spare) {
             (Ok(primary), Ok(spare)) => {
                 let sample_rate = model.header().sample_rate;
-                let executor = FallbackExecutor::new(primary, spare, method, sample_rate, streams, blocks);
+                let executor =
+                    FallbackExecutor::new(primary, spare, method, sample_rate, streams, blocks);
                 Ok(MethodExecutor::torch(executor))
             }
             (Ok(primary), Err(_)) => Ok(MethodExecutor::torch(primary)),
             // With `Device::Auto`, a failing GPU falls back to the CPU.
             (Err(error), Ok(spare)) if selected == Device::Auto && precision == Precision::F32 => {
-                push_warning(&format!("{device} cannot be used ({error}); running on {}", spare.name()));
+                push_warning(&format!(
+                    "{device} cannot be used ({error}); running on {}",
+                    spare.name()
+                ));
                 Ok(spare)
             }
             (Err(error), _) => Err(error),

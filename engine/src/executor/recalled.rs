@@ -34,10 +34,20 @@ impl Recalled {
         let recalled = |(output, recalls): (usize, Vec<Recall>)| {
             let channels = method.outputs[output].channels;
             let capacity = capacity(method, sample_rate, &recalls);
-            let stream =
-                || Stream { positions: BarPositions::new(capacity), blocks: vec![0.0; capacity * channels], count: 0 };
+            let stream = || Stream {
+                positions: BarPositions::new(capacity),
+                blocks: vec![0.0; capacity * channels],
+                count: 0,
+            };
             let bars = method.input(BARS).expect("a method that recalls has bars");
-            Self { output, recalls, bars, channels, capacity, streams: (0..streams).map(|_| stream()).collect() }
+            Self {
+                output,
+                recalls,
+                bars,
+                channels,
+                capacity,
+                streams: (0..streams).map(|_| stream()).collect(),
+            }
         };
         by_output(method).map(recalled).collect()
     }
@@ -49,9 +59,15 @@ impl Recalled {
 
     /// Writes what an input port receives in this block of a stream.
     pub fn write(&self, recall: Recall, stream: usize, input: &mut [f32]) {
-        let Stream { positions, blocks, count } = &self.streams[stream];
+        let Stream {
+            positions,
+            blocks,
+            count,
+        } = &self.streams[stream];
         input.fill(0.0);
-        let Some(moment) = positions.before(recall.bars as f64) else { return };
+        let Some(moment) = positions.before(recall.bars as f64) else {
+            return;
+        };
         let (recalled, told) = input.split_at_mut(2 * self.channels);
         for (after, recalled) in (1..).zip(recalled.chunks_exact_mut(self.channels)) {
             let slot = (count - moment.blocks_ago + after) % self.capacity;
@@ -70,7 +86,9 @@ impl Recalled {
 
     /// Forgets everything of a stream.
     pub fn clear(&mut self, stream: usize) {
-        let Stream { positions, count, .. } = &mut self.streams[stream];
+        let Stream {
+            positions, count, ..
+        } = &mut self.streams[stream];
         positions.clear();
         *count = 0;
     }
@@ -78,8 +96,15 @@ impl Recalled {
 
 /// Returns the outputs that are recalled, each with what recalls it.
 fn by_output(method: &Method) -> impl Iterator<Item = (usize, Vec<Recall>)> {
-    let recalls = |output: usize| method.recalls().filter(|recall| recall.output == output).collect::<Vec<_>>();
-    (0..method.outputs.len()).map(move |output| (output, recalls(output))).filter(|(_, recalls)| !recalls.is_empty())
+    let recalls = |output: usize| {
+        method
+            .recalls()
+            .filter(|recall| recall.output == output)
+            .collect::<Vec<_>>()
+    };
+    (0..method.outputs.len())
+        .map(move |output| (output, recalls(output)))
+        .filter(|(_, recalls)| !recalls.is_empty())
 }
 
 /// Returns the number of values that the memories of a method hold for a stream.

@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::model::{Kind, Model};
 
-/// Library that runs a graph; written `native` or `torch`. TorchScript programs always run on libtorch.
+/// Library that runs a graph; written `native` or `torch`. TorchScript programs always run on
+/// libtorch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
@@ -67,8 +68,12 @@ impl FromStr for Device {
             "cpu" => Ok(Self::Cpu),
             "cuda" => Ok(Self::Cuda(0)),
             _ => {
-                let index = text.strip_prefix("cuda:").and_then(|index| index.parse().ok());
-                index.map(Self::Cuda).ok_or_else(|| ParseDeviceError(text.into()))
+                let index = text
+                    .strip_prefix("cuda:")
+                    .and_then(|index| index.parse().ok());
+                index
+                    .map(Self::Cuda)
+                    .ok_or_else(|| ParseDeviceError(text.into()))
             }
         }
     }
@@ -88,8 +93,8 @@ impl TryFrom<String> for Device {
     }
 }
 
-/// Number format of weights, states and activations in libtorch; written `f32`, `f16` or `bf16`. Audio enters and
-/// leaves in f32.
+/// Number format of weights, states and activations in libtorch; written `f32`, `f16` or `bf16`.
+/// Audio enters and leaves in f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {
@@ -132,24 +137,36 @@ impl FromStr for Precision {
     type Err = ParsePrecisionError;
 
     fn from_str(text: &str) -> Result<Self, ParsePrecisionError> {
-        let known = Self::ALL.into_iter().find(|precision| precision.name() == text);
+        let known = Self::ALL
+            .into_iter()
+            .find(|precision| precision.name() == text);
         known.ok_or_else(|| ParsePrecisionError(text.into()))
     }
 }
 
-/// Executor, device and precision for a model's network; the default is the native executor. Reading ignores values
-/// that this version does not know and takes the default instead.
+/// Executor, device and precision for a model's network; the default is the native executor.
+/// Reading ignores values that this version does not know and takes the default instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExecutorSelection {
     /// Library for graphs.
-    #[serde(rename = "executor", deserialize_with = "value_or_default", skip_serializing_if = "is_default")]
+    #[serde(
+        rename = "executor",
+        deserialize_with = "value_or_default",
+        skip_serializing_if = "is_default"
+    )]
     pub backend: Backend,
     /// Device for libtorch.
-    #[serde(deserialize_with = "value_or_default", skip_serializing_if = "is_default")]
+    #[serde(
+        deserialize_with = "value_or_default",
+        skip_serializing_if = "is_default"
+    )]
     pub device: Device,
     /// Number format for libtorch.
-    #[serde(deserialize_with = "value_or_default", skip_serializing_if = "is_default")]
+    #[serde(
+        deserialize_with = "value_or_default",
+        skip_serializing_if = "is_default"
+    )]
     pub precision: Precision,
 }
 
@@ -157,7 +174,9 @@ pub struct ExecutorSelection {
 ///
 /// # Errors
 /// Returns the deserialiser's error if the input is not well-formed.
-pub fn value_or_default<'de, T: DeserializeOwned + Default, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+pub fn value_or_default<'de, T: DeserializeOwned + Default, D: Deserializer<'de>>(
+    from: D,
+) -> Result<T, D::Error> {
     let value = serde_json::Value::deserialize(from)?;
     Ok(serde_json::from_value(value).unwrap_or_default())
 }
@@ -193,12 +212,21 @@ impl ExecutorSelection {
     /// Returns [`UnsupportedExecutor`] if no machine can run the model like this.
     pub fn for_model(self, model: &Model) -> Result<Self, UnsupportedExecutor> {
         if model.program().is_some() {
-            return Ok(Self { backend: Backend::Torch, ..self });
+            return Ok(Self {
+                backend: Backend::Torch,
+                ..self
+            });
         }
         match self.backend {
-            Backend::Torch if model.header().kind == Kind::Instrument => Err(UnsupportedExecutor::Instrument),
-            Backend::Native if self.device != Device::Auto => Err(UnsupportedExecutor::Device(self.device)),
-            Backend::Native if self.precision != Precision::F32 => Err(UnsupportedExecutor::Precision(self.precision)),
+            Backend::Torch if model.header().kind == Kind::Instrument => {
+                Err(UnsupportedExecutor::Instrument)
+            }
+            Backend::Native if self.device != Device::Auto => {
+                Err(UnsupportedExecutor::Device(self.device))
+            }
+            Backend::Native if self.precision != Precision::F32 => {
+                Err(UnsupportedExecutor::Precision(self.precision))
+            }
             Backend::Torch | Backend::Native => Ok(self),
         }
     }
@@ -236,24 +264,49 @@ mod tests {
     fn precisions_round_trip_through_text_and_json() {
         for precision in Precision::ALL {
             assert_eq!(precision.to_string().parse(), Ok(precision));
-            assert_eq!(serde_json::to_string(&precision).unwrap(), format!("{:?}", precision.name()));
+            assert_eq!(
+                serde_json::to_string(&precision).unwrap(),
+                format!("{:?}", precision.name())
+            );
         }
         let error = "f8".parse::<Precision>().unwrap_err();
-        assert_eq!(error.to_string(), "unknown precision \"f8\"; allowed: f32, f16, bf16");
+        assert_eq!(
+            error.to_string(),
+            "unknown precision \"f8\"; allowed: f32, f16, bf16"
+        );
     }
 
     #[test]
     fn selections_round_trip_and_ignore_unknown_values() {
-        let selection =
-            ExecutorSelection { backend: Backend::Torch, device: Device::Cuda(1), precision: Precision::Bf16 };
+        let selection = ExecutorSelection {
+            backend: Backend::Torch,
+            device: Device::Cuda(1),
+            precision: Precision::Bf16,
+        };
         let text = r#"{"executor":"torch","device":"cuda:1","precision":"bf16"}"#;
         assert_eq!(serde_json::to_string(&selection).unwrap(), text);
-        assert_eq!(serde_json::from_str::<ExecutorSelection>(text).unwrap(), selection);
-        assert_eq!(serde_json::to_string(&ExecutorSelection::default()).unwrap(), "{}");
+        assert_eq!(
+            serde_json::from_str::<ExecutorSelection>(text).unwrap(),
+            selection
+        );
+        assert_eq!(
+            serde_json::to_string(&ExecutorSelection::default()).unwrap(),
+            "{}"
+        );
         let unknown = r#"{"executor":"torch","device":"tpu:0","precision":8,"later":[]}"#;
         let read: ExecutorSelection = serde_json::from_str(unknown).unwrap();
-        assert_eq!(read, ExecutorSelection { backend: Backend::Torch, ..ExecutorSelection::default() });
-        let [plain, full] = [ExecutorSelection::default(), selection].map(|selection| selection.to_string());
-        assert_eq!((plain.as_str(), full.as_str()), ("native", "torch cuda:1 bf16"));
+        assert_eq!(
+            read,
+            ExecutorSelection {
+                backend: Backend::Torch,
+                ..ExecutorSelection::default()
+            }
+        );
+        let [plain, full] =
+            [ExecutorSelection::default(), selection].map(|selection| selection.to_string());
+        assert_eq!(
+            (plain.as_str(), full.as_str()),
+            ("native", "torch cuda:1 bf16")
+        );
     }
 }

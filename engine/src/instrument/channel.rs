@@ -6,7 +6,8 @@ use super::held_keys::HeldKeys;
 use super::performance::PlayMode;
 use super::portamento::Portamento;
 
-/// Time constant of the smoothing, s: short enough to follow a hand, long enough to hide the steps of MIDI.
+/// Time constant of the smoothing, s: short enough to follow a hand, long enough to hide the steps
+/// of MIDI.
 pub(super) const SMOOTHING_S: f64 = 0.012;
 
 /// Positions of a channel's wheels and faders at one time.
@@ -28,7 +29,14 @@ pub struct ChannelValues {
 
 impl ChannelValues {
     /// Neutral positions.
-    pub const REST: Self = Self { bend: 0.0, wheel: 0.0, pressure: 0.0, expression: 1.0, volume: 1.0, timbre: 0.0 };
+    pub const REST: Self = Self {
+        bend: 0.0,
+        wheel: 0.0,
+        pressure: 0.0,
+        expression: 1.0,
+        volume: 1.0,
+        timbre: 0.0,
+    };
 
     /// Combines the positions of an MPE member with those of its manager.
     pub(super) fn with_manager(&self, manager: &Self) -> Self {
@@ -132,7 +140,8 @@ impl Channel {
         }
     }
 
-    /// Resets wheels and pedals; volume, timbre, tuning and mode stay, as in MIDI's recommended practice RP-015.
+    /// Resets wheels and pedals; volume, timbre, tuning and mode stay, as in MIDI's recommended
+    /// practice RP-015.
     pub(super) fn reset(&mut self, change: Change) {
         let rest = ChannelValues::REST;
         change.apply(&mut self.bend, rest.bend);

@@ -49,7 +49,11 @@ impl Channels {
             Some(manager) => own.with_manager(&self[manager].values(t)),
             None => *own,
         };
-        ChannelValues { bend: values.bend + self.tuning.at(t), volume: values.volume * self.volume.at(t), ..values }
+        ChannelValues {
+            bend: values.bend + self.tuning.at(t),
+            volume: values.volume * self.volume.at(t),
+            ..values
+        }
     }
 
     /// Tunes all channels, in semitones.
@@ -64,7 +68,9 @@ impl Channels {
 
     /// Resets all channels; zones stay.
     pub(super) fn reset(&mut self, change: Change) {
-        self.each.iter_mut().for_each(|channel| channel.reset_all(change));
+        self.each
+            .iter_mut()
+            .for_each(|channel| channel.reset_all(change));
         self.tune(change, 0.0);
         self.set_volume(change, ChannelValues::REST.volume);
     }
@@ -85,7 +91,11 @@ impl Channels {
     }
 
     fn own_or_manager(&self, channel: u8, has: impl Fn(&Channel) -> bool) -> bool {
-        has(&self[channel]) || self.zones.manager(channel).is_some_and(|manager| has(&self[manager]))
+        has(&self[channel])
+            || self
+                .zones
+                .manager(channel)
+                .is_some_and(|manager| has(&self[manager]))
     }
 }
 

@@ -4,7 +4,8 @@ use crate::random::{GOLDEN_GAMMA, mix64};
 
 /// Value that approaches its target exponentially.
 ///
-/// Between two changes it has a closed form, so it does not matter when or how often it is evaluated.
+/// Between two changes it has a closed form, so it does not matter when or how often it is
+/// evaluated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Smooth {
     from: f64,
@@ -15,7 +16,12 @@ pub(super) struct Smooth {
 
 impl Smooth {
     pub(super) fn new(value: f64, tau_samples: f64) -> Self {
-        Self { from: value, target: value, since: 0, tau_samples }
+        Self {
+            from: value,
+            target: value,
+            since: 0,
+            tau_samples,
+        }
     }
 
     pub(super) fn at(&self, t: u64) -> f64 {
@@ -37,7 +43,8 @@ impl Smooth {
     }
 }
 
-/// Rises from 0 to 1 for `x` from 0 to 1, steeply at first. In dB, this is linear growth of a sound.
+/// Rises from 0 to 1 for `x` from 0 to 1, steeply at first. In dB, this is linear growth of a
+/// sound.
 pub(super) fn ease_out(x: f64) -> f64 {
     1.0 - (1.0 - x.clamp(0.0, 1.0)).powi(3)
 }
@@ -47,8 +54,8 @@ pub(super) fn raised_cosine(x: f64) -> f64 {
     0.5 - 0.5 * (std::f64::consts::PI * x.clamp(0.0, 1.0)).cos()
 }
 
-/// Rises from 0 to 1 for `x` from 0 to 1 and continues linearly, with a smooth start. In dB, this is the decay of a
-/// released sound.
+/// Rises from 0 to 1 for `x` from 0 to 1 and continues linearly, with a smooth start. In dB, this
+/// is the decay of a released sound.
 pub(super) fn fall(x: f64) -> f64 {
     // Share of the initial acceleration.
     const BEND: f64 = 0.15;
@@ -56,7 +63,8 @@ pub(super) fn fall(x: f64) -> f64 {
     (1.0 + BEND) * x * x / (x + BEND)
 }
 
-/// Returns a slow random drift from −1 to 1, a smooth function of time `t_s` in seconds that depends on `seed`.
+/// Returns a slow random drift from −1 to 1, a smooth function of time `t_s` in seconds that
+/// depends on `seed`.
 pub(super) fn drift(seed: u64, t_s: f64) -> f64 {
     // A slow movement of about 1.5 s, and a faster one of lower amplitude.
     0.7 * lattice(seed, 0.7 * t_s) + 0.3 * lattice(seed ^ 0x5bf0_3635, 3.1 * t_s)

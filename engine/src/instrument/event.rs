@@ -9,8 +9,8 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// Kind of performance event. Channels are 0 to 15, keys are MIDI note numbers, and values are 0 to 1 unless stated
-/// otherwise.
+/// Kind of performance event. Channels are 0 to 15, keys are MIDI note numbers, and values are 0 to
+/// 1 unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)] // The fields are documented above for all variants.
 pub enum EventKind {
@@ -27,23 +27,35 @@ pub enum EventKind {
     /// Control change; see [`controller`] for the numbers that have an effect.
     Controller { channel: u8, number: u8, value: f32 },
     /// Note expression of a single note.
-    NoteExpression { channel: u8, key: u8, expression: NoteExpression },
-    /// Event of the note that the host calls `id`, which may be one of several of the same key. The events above are for
-    /// all notes of a key, and a note-on of them strikes a sounding note again.
-    Note { id: i32, channel: u8, key: u8, change: NoteChange },
+    NoteExpression {
+        channel: u8,
+        key: u8,
+        expression: NoteExpression,
+    },
+    /// Event of the note that the host calls `id`, which may be one of several of the same key. The
+    /// events above are for all notes of a key, and a note-on of them strikes a sounding note
+    /// again.
+    Note {
+        id: i32,
+        channel: u8,
+        key: u8,
+        change: NoteChange,
+    },
     /// Tuning of a channel (RPN 1 and 2), relative to that of all.
     Tuning { channel: u8, semitones: f32 },
-    /// Pitch of a key on all channels in semitones, 69 for 440 Hz; `None` for a key that is silent. Sounding notes keep
-    /// their pitch.
+    /// Pitch of a key on all channels in semitones, 69 for 440 Hz; `None` for a key that is silent.
+    /// Sounding notes keep their pitch.
     KeyPitch { key: u8, pitch: Option<f32> },
     /// Tuning of all channels.
     MasterTuning { semitones: f32 },
     /// Volume of all channels: a fader after the instrument.
     MasterVolume { value: f32 },
-    /// Silences all channels and resets controllers, volumes, tunings and modes. Zones and the pitches of keys stay.
+    /// Silences all channels and resets controllers, volumes, tunings and modes. Zones and the
+    /// pitches of keys stay.
     SystemReset,
-    /// MPE zone: events of its manager (channel 0 or 15) apply to the given number of adjacent member channels, 1 to
-    /// 15; 0 removes the zone. Notes on channels that change their role are released, and their controllers reset.
+    /// MPE zone: events of its manager (channel 0 or 15) apply to the given number of adjacent
+    /// member channels, 1 to 15; 0 removes the zone. Notes on channels that change their role are
+    /// released, and their controllers reset.
     Zone { manager: u8, members: u8 },
 }
 
@@ -67,7 +79,8 @@ pub enum NoteExpression {
     Tuning(f32),
     /// Change of loudness in dB.
     Level(f32),
-    /// Timbre from 0 (dark) to 1 (bright), neutral at 0.5; adds to that of the channel ([`controller::TIMBRE`]).
+    /// Timbre from 0 (dark) to 1 (bright), neutral at 0.5; adds to that of the channel
+    /// ([`controller::TIMBRE`]).
     Timbre(f32),
     /// Depth of vibrato, 0 to 1; the larger of this and the modulation wheel applies.
     Vibrato(f32),
@@ -92,18 +105,45 @@ impl EventKind {
             | Self::Note { channel, .. }
             | Self::Tuning { channel, .. } => Some(channel),
             Self::Zone { manager, .. } => Some(manager),
-            Self::KeyPitch { .. } | Self::MasterTuning { .. } | Self::MasterVolume { .. } | Self::SystemReset => None,
+            Self::KeyPitch { .. }
+            | Self::MasterTuning { .. }
+            | Self::MasterVolume { .. }
+            | Self::SystemReset => None,
         }
     }
 
     /// Returns the event as one for all notes of its key, with the id that it is for.
     pub fn without_id(self) -> (Self, Option<i32>) {
-        let Self::Note { id, channel, key, change } = self else { return (self, None) };
+        let Self::Note {
+            id,
+            channel,
+            key,
+            change,
+        } = self
+        else {
+            return (self, None);
+        };
         let kind = match change {
-            NoteChange::On(velocity) => Self::NoteOn { channel, key, velocity },
-            NoteChange::Off(velocity) => Self::NoteOff { channel, key, velocity },
-            NoteChange::Pressure(value) => Self::PolyPressure { channel, key, value },
-            NoteChange::Expression(expression) => Self::NoteExpression { channel, key, expression },
+            NoteChange::On(velocity) => Self::NoteOn {
+                channel,
+                key,
+                velocity,
+            },
+            NoteChange::Off(velocity) => Self::NoteOff {
+                channel,
+                key,
+                velocity,
+            },
+            NoteChange::Pressure(value) => Self::PolyPressure {
+                channel,
+                key,
+                value,
+            },
+            NoteChange::Expression(expression) => Self::NoteExpression {
+                channel,
+                key,
+                expression,
+            },
         };
         (kind, Some(id))
     }
@@ -113,63 +153,150 @@ impl EventKind {
     pub fn with_id(self, id: Option<i32>) -> Self {
         let Some(id) = id else { return self };
         let (channel, key, change) = match self {
-            Self::NoteOn { channel, key, velocity } => (channel, key, NoteChange::On(velocity)),
-            Self::NoteOff { channel, key, velocity } => (channel, key, NoteChange::Off(velocity)),
-            Self::PolyPressure { channel, key, value } => (channel, key, NoteChange::Pressure(value)),
-            Self::NoteExpression { channel, key, expression } => (channel, key, NoteChange::Expression(expression)),
+            Self::NoteOn {
+                channel,
+                key,
+                velocity,
+            } => (channel, key, NoteChange::On(velocity)),
+            Self::NoteOff {
+                channel,
+                key,
+                velocity,
+            } => (channel, key, NoteChange::Off(velocity)),
+            Self::PolyPressure {
+                channel,
+                key,
+                value,
+            } => (channel, key, NoteChange::Pressure(value)),
+            Self::NoteExpression {
+                channel,
+                key,
+                expression,
+            } => (channel, key, NoteChange::Expression(expression)),
             other => return other,
         };
-        Self::Note { id, channel, key, change }
+        Self::Note {
+            id,
+            channel,
+            key,
+            change,
+        }
     }
 
-    /// Returns the event with all values in range: channels and keys wrap, other values are clamped, and non-finite
-    /// values become neutral. A note-on without velocity becomes a note-off.
+    /// Returns the event with all values in range: channels and keys wrap, other values are
+    /// clamped, and non-finite values become neutral. A note-on without velocity becomes a
+    /// note-off.
     pub(crate) fn within_limits(self) -> Self {
         match self {
-            Self::NoteOn { channel, key, velocity } => {
+            Self::NoteOn {
+                channel,
+                key,
+                velocity,
+            } => {
                 let (channel, key, velocity) = (channel & 15, key & 127, unit(velocity));
                 if velocity > 0.0 {
-                    Self::NoteOn { channel, key, velocity }
+                    Self::NoteOn {
+                        channel,
+                        key,
+                        velocity,
+                    }
                 } else {
-                    Self::NoteOff { channel, key, velocity: 0.5 }
+                    Self::NoteOff {
+                        channel,
+                        key,
+                        velocity: 0.5,
+                    }
                 }
             }
-            Self::NoteOff { channel, key, velocity } => {
-                Self::NoteOff { channel: channel & 15, key: key & 127, velocity: unit(velocity) }
+            Self::NoteOff {
+                channel,
+                key,
+                velocity,
+            } => Self::NoteOff {
+                channel: channel & 15,
+                key: key & 127,
+                velocity: unit(velocity),
+            },
+            Self::Bend { channel, semitones } => Self::Bend {
+                channel: channel & 15,
+                semitones: finite(semitones),
+            },
+            Self::Pressure { channel, value } => Self::Pressure {
+                channel: channel & 15,
+                value: unit(value),
+            },
+            Self::PolyPressure {
+                channel,
+                key,
+                value,
+            } => Self::PolyPressure {
+                channel: channel & 15,
+                key: key & 127,
+                value: unit(value),
+            },
+            Self::Controller {
+                channel,
+                number,
+                value,
+            } => {
+                let value = if number == controller::TIMBRE {
+                    timbre(value)
+                } else {
+                    unit(value)
+                };
+                Self::Controller {
+                    channel: channel & 15,
+                    number,
+                    value,
+                }
             }
-            Self::Bend { channel, semitones } => Self::Bend { channel: channel & 15, semitones: finite(semitones) },
-            Self::Pressure { channel, value } => Self::Pressure { channel: channel & 15, value: unit(value) },
-            Self::PolyPressure { channel, key, value } => {
-                Self::PolyPressure { channel: channel & 15, key: key & 127, value: unit(value) }
-            }
-            Self::Controller { channel, number, value } => {
-                let value = if number == controller::TIMBRE { timbre(value) } else { unit(value) };
-                Self::Controller { channel: channel & 15, number, value }
-            }
-            Self::NoteExpression { channel, key, expression } => {
+            Self::NoteExpression {
+                channel,
+                key,
+                expression,
+            } => {
                 let expression = match expression {
                     NoteExpression::Tuning(semitones) => NoteExpression::Tuning(finite(semitones)),
                     NoteExpression::Level(db) => NoteExpression::Level(finite(db)),
                     NoteExpression::Timbre(value) => NoteExpression::Timbre(timbre(value)),
                     NoteExpression::Vibrato(depth) => NoteExpression::Vibrato(unit(depth)),
-                    NoteExpression::Expression(position) if position.is_nan() => NoteExpression::Expression(1.0),
-                    NoteExpression::Expression(position) => NoteExpression::Expression(position.clamp(0.0, 1.0)),
+                    NoteExpression::Expression(position) if position.is_nan() => {
+                        NoteExpression::Expression(1.0)
+                    }
+                    NoteExpression::Expression(position) => {
+                        NoteExpression::Expression(position.clamp(0.0, 1.0))
+                    }
                 };
-                Self::NoteExpression { channel: channel & 15, key: key & 127, expression }
+                Self::NoteExpression {
+                    channel: channel & 15,
+                    key: key & 127,
+                    expression,
+                }
             }
             Self::Note { .. } => {
                 let (kind, id) = self.without_id();
                 kind.within_limits().with_id(id)
             }
-            Self::Tuning { channel, semitones } => Self::Tuning { channel: channel & 15, semitones: finite(semitones) },
-            Self::KeyPitch { key, pitch } => {
-                Self::KeyPitch { key: key & 127, pitch: pitch.filter(|pitch| pitch.is_finite()).map(finite) }
-            }
-            Self::MasterTuning { semitones } => Self::MasterTuning { semitones: finite(semitones) },
+            Self::Tuning { channel, semitones } => Self::Tuning {
+                channel: channel & 15,
+                semitones: finite(semitones),
+            },
+            Self::KeyPitch { key, pitch } => Self::KeyPitch {
+                key: key & 127,
+                pitch: pitch.filter(|pitch| pitch.is_finite()).map(finite),
+            },
+            Self::MasterTuning { semitones } => Self::MasterTuning {
+                semitones: finite(semitones),
+            },
             Self::MasterVolume { value } if value.is_nan() => Self::MasterVolume { value: 1.0 },
-            Self::MasterVolume { value } => Self::MasterVolume { value: value.clamp(0.0, 1.0) },
+            Self::MasterVolume { value } => Self::MasterVolume {
+                value: value.clamp(0.0, 1.0),
+            },
             Self::SystemReset => Self::SystemReset,
-            Self::Zone { manager, members } => Self::Zone { manager: manager & 15, members },
+            Self::Zone { manager, members } => Self::Zone {
+                manager: manager & 15,
+                members,
+            },
         }
     }
 }
@@ -180,12 +307,20 @@ fn unit(value: f32) -> f32 {
 }
 
 fn timbre(value: f32) -> f32 {
-    if value.is_finite() { value.clamp(0.0, 1.0) } else { TIMBRE_REST }
+    if value.is_finite() {
+        value.clamp(0.0, 1.0)
+    } else {
+        TIMBRE_REST
+    }
 }
 
 /// Clamps semitones or dB; non-finite values become 0.
 fn finite(value: f32) -> f32 {
-    if value.is_finite() { value.clamp(-127.0, 127.0) } else { 0.0 }
+    if value.is_finite() {
+        value.clamp(-127.0, 127.0)
+    } else {
+        0.0
+    }
 }
 
 /// Numbers of the control changes that have an effect.

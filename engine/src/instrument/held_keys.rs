@@ -1,7 +1,8 @@
 //! Keys that are held on a channel.
 
-/// Returns whether an event for the note `id` is for a note that began with the id `of_note`. Events without an id are
-/// for all notes of their key, and notes without an id hear all events of their key.
+/// Returns whether an event for the note `id` is for a note that began with the id `of_note`.
+/// Events without an id are for all notes of their key, and notes without an id hear all events of
+/// their key.
 pub(super) fn is_addressed(of_note: Option<i32>, id: Option<i32>) -> bool {
     id.is_none() || of_note.is_none() || of_note == id
 }
@@ -71,9 +72,23 @@ mod tests {
         for (key, velocity) in [(60, 0.1), (64, 0.2), (67, 0.3), (64, 0.4)] {
             held.press(key, velocity, None);
         }
-        assert_eq!(held.last(), Some(HeldKey { key: 64, velocity: 0.4, id: None }));
+        assert_eq!(
+            held.last(),
+            Some(HeldKey {
+                key: 64,
+                velocity: 0.4,
+                id: None
+            })
+        );
         held.lift(64, None);
-        assert_eq!(held.last(), Some(HeldKey { key: 67, velocity: 0.3, id: None }));
+        assert_eq!(
+            held.last(),
+            Some(HeldKey {
+                key: 67,
+                velocity: 0.3,
+                id: None
+            })
+        );
         held.lift(60, None);
         held.lift(67, None);
         held.lift(67, None);
@@ -90,7 +105,14 @@ mod tests {
         held.press(60, 0.1, Some(1));
         held.press(60, 0.2, Some(2));
         held.lift(60, Some(1));
-        assert_eq!(held.last(), Some(HeldKey { key: 60, velocity: 0.2, id: Some(2) }));
+        assert_eq!(
+            held.last(),
+            Some(HeldKey {
+                key: 60,
+                velocity: 0.2,
+                id: Some(2)
+            })
+        );
         held.press(60, 0.3, Some(3));
         held.lift(60, None);
         assert_eq!(held.last(), None);

@@ -19,7 +19,8 @@ use tempo::{DEFAULT_US_PER_QUARTER, Division, TempoMap};
 use thiserror::Error;
 use track_events::{SysExJoiner, TrackEvent, TrackEvents};
 
-/// Limits of a file, which protect against excessive memory and time; real files are far below them.
+/// Limits of a file, which protect against excessive memory and time; real files are far below
+/// them.
 const MAX_BYTES: u64 = 32 << 20;
 const MAX_EVENTS: usize = 4_000_000;
 const MAX_HOURS: u32 = 24;
@@ -110,8 +111,13 @@ impl MidiSelection {
     pub fn contains(&self, event: &TimedEvent) -> bool {
         match *self {
             Self::All => true,
-            Self::Track(track) => usize::from(event.track) == track || event.kind.channel().is_none(),
-            Self::Channel(channel) => event.kind.channel().is_none_or(|of_event| of_event == channel),
+            Self::Track(track) => {
+                usize::from(event.track) == track || event.kind.channel().is_none()
+            }
+            Self::Channel(channel) => event
+                .kind
+                .channel()
+                .is_none_or(|of_event| of_event == channel),
         }
     }
 }
@@ -133,8 +139,8 @@ impl MidiSelection {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct MidiFile {
-    /// All events in order of time; simultaneous ones in the order of the file. Every note and pedal is released at the
-    /// end of its track.
+    /// All events in order of time; simultaneous ones in the order of the file. Every note and
+    /// pedal is released at the end of its track.
     pub events: Vec<TimedEvent>,
     /// Tracks in the order of the file.
     pub tracks: Vec<MidiTrack>,
@@ -183,10 +189,16 @@ impl MidiFile {
     ///
     /// # Errors
     /// Returns [`MidiFileError`] if the file cannot be read or played.
-    pub fn read_with(path: impl AsRef<Path>, settings: &MidiSettings) -> Result<Self, MidiFileError> {
+    pub fn read_with(
+        path: impl AsRef<Path>,
+        settings: &MidiSettings,
+    ) -> Result<Self, MidiFileError> {
         let path = path.as_ref();
         let read = || Self::parse_with(&files::read(path, MAX_BYTES)?, settings);
-        read().map_err(|reason| MidiFileError { path: path.to_owned(), reason })
+        read().map_err(|reason| MidiFileError {
+            path: path.to_owned(),
+            reason,
+        })
     }
 
     /// Parses the bytes of a file.
@@ -203,37 +215,56 @@ impl MidiFile {
     /// Returns [`MidiError`] if they are not a playable MIDI file.
     pub fn parse_with(bytes: &[u8], settings: &MidiSettings) -> Result<Self, MidiError> {
         if bytes.len() as u64 > MAX_BYTES {
-            return Err(MidiError::TooLarge { quantity: "bytes", limit: MAX_BYTES });
+            return Err(MidiError::TooLarge {
+                quantity: "bytes",
+                limit: MAX_BYTES,
+            });
         }
         let mut contents = FileContent::default();
         let mut chunks = ChunkReader::new(bytes, &mut contents.damage)?;
         while let Some(chunk) = chunks.next_track(&mut contents.damage) {
             if chunks.format == MidiFormat::Sequence {
                 contents.start = contents.end;
-                contents.tempos.push((contents.start, DEFAULT_US_PER_QUARTER));
+                contents
+                    .tempos
+                    .push((contents.start, DEFAULT_US_PER_QUARTER));
             }
             let length = contents.read_track(&chunk, chunks.bytes(&chunk.range), settings)?;
             chunks.leave_track(&chunk, chunk.range.start + length);
         }
         let missing = chunks.stated_tracks.saturating_sub(contents.tracks.len());
         if missing > 0 {
-            contents.damage.add(|| format!("{} of {} missing", missing, plural(chunks.stated_tracks, "track")));
+            contents.damage.add(|| {
+                format!(
+                    "{} of {} missing",
+                    missing,
+                    plural(chunks.stated_tracks, "track")
+                )
+            });
         }
         contents.into_file(chunks.division)
     }
 
     /// Iterates over the events of a part, with times in samples at a sample rate in Hz.
-    pub fn events_at(&self, sample_rate: f64, part: MidiSelection) -> impl Iterator<Item = Event> + '_ {
+    pub fn events_at(
+        &self,
+        sample_rate: f64,
+        part: MidiSelection,
+    ) -> impl Iterator<Item = Event> + '_ {
         let start_s = match part {
-            MidiSelection::Track(track) => self.tracks.get(track).map_or(0.0, |track| track.start_s),
+            MidiSelection::Track(track) => {
+                self.tracks.get(track).map_or(0.0, |track| track.start_s)
+            }
             MidiSelection::All | MidiSelection::Channel(_) => 0.0,
         };
         let mut overlaps = Overlaps::new(self.events.iter().filter(|event| part.contains(event)));
         let of_part = self.events.iter().filter(move |event| part.contains(event));
-        of_part.filter(move |event| overlaps.plays(&event.kind)).map(move |event| Event {
-            at: ((event.at_s - start_s).max(0.0) * sample_rate).round() as u64,
-            kind: event.kind,
-        })
+        of_part
+            .filter(move |event| overlaps.plays(&event.kind))
+            .map(move |event| Event {
+                at: ((event.at_s - start_s).max(0.0) * sample_rate).round() as u64,
+                kind: event.kind,
+            })
     }
 
     /// Returns the index of the first track called `name`.
@@ -255,17 +286,28 @@ impl MidiFile {
     }
 
     fn keys(&self, part: MidiSelection) -> impl Iterator<Item = u8> + '_ {
-        self.events.iter().filter(move |event| part.contains(event)).filter_map(|event| match event.kind {
-            EventKind::NoteOn { key, .. } => Some(key),
-            _ => None,
-        })
+        self.events
+            .iter()
+            .filter(move |event| part.contains(event))
+            .filter_map(|event| match event.kind {
+                EventKind::NoteOn { key, .. } => Some(key),
+                _ => None,
+            })
     }
 }
 
 impl FileContent {
     /// Reads a track and returns its length in bytes.
-    fn read_track(&mut self, chunk: &TrackChunk, bytes: &[u8], settings: &MidiSettings) -> Result<usize, MidiError> {
-        let too_many = MidiError::TooLarge { quantity: "tracks", limit: u64::from(u16::MAX) };
+    fn read_track(
+        &mut self,
+        chunk: &TrackChunk,
+        bytes: &[u8],
+        settings: &MidiSettings,
+    ) -> Result<usize, MidiError> {
+        let too_many = MidiError::TooLarge {
+            quantity: "tracks",
+            limit: u64::from(u16::MAX),
+        };
         let index = u16::try_from(self.tracks.len()).map_err(|_| too_many)?;
         let mut track = MidiTrack::default();
         // One per track, because files often use the same channel for all instruments.
@@ -314,7 +356,13 @@ impl FileContent {
         Ok(events.position())
     }
 
-    fn meta(&mut self, kind: u8, data: &[u8], tick: u64, track: &mut MidiTrack) -> Result<(), MidiError> {
+    fn meta(
+        &mut self,
+        kind: u8,
+        data: &[u8],
+        tick: u64,
+        track: &mut MidiTrack,
+    ) -> Result<(), MidiError> {
         const TRACK_NAME: u8 = 0x03;
         const TEMPO: u8 = 0x51;
         match (kind, data) {
@@ -324,7 +372,8 @@ impl FileContent {
                 track.name = printable.take(MAX_NAME_CHARS).collect();
             }
             (TEMPO, &[high, middle, low, ..]) => {
-                self.tempos.push((tick, u32::from_be_bytes([0, high, middle, low])));
+                self.tempos
+                    .push((tick, u32::from_be_bytes([0, high, middle, low])));
                 self.check_count()?;
             }
             _ => {}
@@ -339,7 +388,10 @@ impl FileContent {
 
     fn check_count(&self) -> Result<(), MidiError> {
         if self.events.len() + self.tempos.len() > MAX_EVENTS {
-            return Err(MidiError::TooLarge { quantity: "events", limit: MAX_EVENTS as u64 });
+            return Err(MidiError::TooLarge {
+                quantity: "events",
+                limit: MAX_EVENTS as u64,
+            });
         }
         Ok(())
     }
@@ -351,17 +403,29 @@ impl FileContent {
         let tempo = TempoMap::new(division, self.tempos);
         let duration_s = tempo.seconds(self.end);
         if duration_s > f64::from(MAX_HOURS) * 3_600.0 {
-            return Err(MidiError::TooLarge { quantity: "hours", limit: u64::from(MAX_HOURS) });
+            return Err(MidiError::TooLarge {
+                quantity: "hours",
+                limit: u64::from(MAX_HOURS),
+            });
         }
         self.events.sort_by_key(|event| event.tick);
-        let timed =
-            |event: &TickEvent| TimedEvent { at_s: tempo.seconds(event.tick), track: event.track, kind: event.kind };
+        let timed = |event: &TickEvent| TimedEvent {
+            at_s: tempo.seconds(event.tick),
+            track: event.track,
+            kind: event.kind,
+        };
         let events = self.events.iter().map(timed).collect();
         for (track, start) in self.tracks.iter_mut().zip(&self.starts) {
             track.start_s = tempo.seconds(*start);
         }
         let warning = self.damage.into_warning();
-        Ok(MidiFile { events, tracks: self.tracks, duration_s, tempos: tempo.changes(), warning })
+        Ok(MidiFile {
+            events,
+            tracks: self.tracks,
+            duration_s,
+            tempos: tempo.changes(),
+            warning,
+        })
     }
 }
 
@@ -379,8 +443,14 @@ impl SoundingKeys {
     fn record(&mut self, kind: &EventKind) {
         match *kind {
             EventKind::NoteOn { channel, key, .. } => self.keys[usize::from(channel)] |= 1 << key,
-            EventKind::NoteOff { channel, key, .. } => self.keys[usize::from(channel)] &= !(1 << key),
-            EventKind::Controller { channel, number, value } => {
+            EventKind::NoteOff { channel, key, .. } => {
+                self.keys[usize::from(channel)] &= !(1 << key)
+            }
+            EventKind::Controller {
+                channel,
+                number,
+                value,
+            } => {
                 if let Some(pedal) = PEDALS.iter().position(|pedal| *pedal == number) {
                     self.pedals[usize::from(channel)][pedal] = value >= 0.5;
                 }
@@ -393,9 +463,20 @@ impl SoundingKeys {
         (0..16u8).flat_map(move |channel| {
             let keys = self.keys[usize::from(channel)];
             let released = (0..128u8).filter(move |key| keys >> key & 1 == 1);
-            let released = released.map(move |key| EventKind::NoteOff { channel, key, velocity: 0.5 });
-            let pedals = PEDALS.into_iter().zip(self.pedals[usize::from(channel)]).filter(|(_, is_down)| *is_down);
-            released.chain(pedals.map(move |(number, _)| EventKind::Controller { channel, number, value: 0.0 }))
+            let released = released.map(move |key| EventKind::NoteOff {
+                channel,
+                key,
+                velocity: 0.5,
+            });
+            let pedals = PEDALS
+                .into_iter()
+                .zip(self.pedals[usize::from(channel)])
+                .filter(|(_, is_down)| *is_down);
+            released.chain(pedals.map(move |(number, _)| EventKind::Controller {
+                channel,
+                number,
+                value: 0.0,
+            }))
         })
     }
 }

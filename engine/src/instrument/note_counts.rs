@@ -26,13 +26,21 @@ impl NoteCounts {
     /// Counts a note-on.
     pub fn press(&mut self, key: u8, id: Option<i32>) {
         let count = self.count(key);
-        *count = if id.is_some() { count.saturating_add(1) } else { (*count).max(1) };
+        *count = if id.is_some() {
+            count.saturating_add(1)
+        } else {
+            (*count).max(1)
+        };
     }
 
     /// Counts a note-off; without an id it ends all notes of its key. Returns true if none is left.
     pub fn lift(&mut self, key: u8, id: Option<i32>) -> bool {
         let count = self.count(key);
-        *count = if id.is_some() { count.saturating_sub(1) } else { 0 };
+        *count = if id.is_some() {
+            count.saturating_sub(1)
+        } else {
+            0
+        };
         *count == 0
     }
 
@@ -45,7 +53,10 @@ impl NoteCounts {
     /// Returns the held keys, one bit each.
     #[must_use]
     pub fn keys(&self) -> u128 {
-        self.0.iter().rev().fold(0, |keys, count| keys << 1 | u128::from(*count > 0))
+        self.0
+            .iter()
+            .rev()
+            .fold(0, |keys, count| keys << 1 | u128::from(*count > 0))
     }
 
     fn count(&mut self, key: u8) -> &mut u8 {

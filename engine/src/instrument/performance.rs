@@ -10,10 +10,11 @@ pub enum PlayMode {
     /// Each note has its own voice.
     #[default]
     Poly,
-    /// One voice per channel: an overlapping note takes over the voice with a new attack, and so does the remaining
-    /// held note when it ends.
+    /// One voice per channel: an overlapping note takes over the voice with a new attack, and so
+    /// does the remaining held note when it ends.
     Mono,
-    /// One voice per channel: an overlapping note is slurred, and so is the return to the remaining held note.
+    /// One voice per channel: an overlapping note is slurred, and so is the return to the remaining
+    /// held note.
     Legato,
 }
 
@@ -22,7 +23,8 @@ pub enum PlayMode {
 pub enum Setting {
     /// Handling of overlapping notes; `None` for [`Performance::mode`].
     Mode(Option<PlayMode>),
-    /// Duration of glides between notes that share a voice, in ms (0 to 5 000); `None` for [`Performance::glide_ms`].
+    /// Duration of glides between notes that share a voice, in ms (0 to 5 000); `None` for
+    /// [`Performance::glide_ms`].
     GlideMs(Option<f32>),
     /// Most simultaneous notes, at least 1; `None` for as many as there are voices.
     Voices(Option<usize>),
@@ -34,12 +36,13 @@ pub enum Setting {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Performance {
-    /// Duration from onset to peak at medium velocity, in ms (0.5 to 5 000). Hard notes are faster, soft ones slower.
+    /// Duration from onset to peak at medium velocity, in ms (0.5 to 5 000). Hard notes are faster,
+    /// soft ones slower.
     pub attack_ms: f32,
     /// Duration in which the level falls from peak to sustain, in ms (1 to 20 000).
     pub decay_ms: f32,
-    /// Sustain level of a note of full velocity relative to its peak, in dB (−60 to 0). Softer notes have
-    /// proportionally less accent.
+    /// Sustain level of a note of full velocity relative to its peak, in dB (−60 to 0). Softer
+    /// notes have proportionally less accent.
     pub sustain_db: f32,
     /// Decay of a held middle C, in dB/s (0 to 500): 0 for blown and bowed instruments.
     pub decay_db_per_s: f32,
@@ -61,7 +64,8 @@ pub struct Performance {
     pub vibrato_cents: f32,
     /// Depth of vibrato at full modulation wheel, ± cents (0 to 400).
     pub vibrato_wheel_cents: f32,
-    /// Time after the onset at which the natural vibrato reaches half its depth, in ms (0 to 10 000).
+    /// Time after the onset at which the natural vibrato reaches half its depth, in ms (0 to 10
+    /// 000).
     pub vibrato_delay_ms: f32,
     /// Modulation of loudness at the deepest vibrato, ± dB (0 to 12).
     pub vibrato_db: f32,
@@ -73,7 +77,8 @@ pub struct Performance {
     pub humanize_db: f32,
     /// Lowest pitch in the training data, in semitones (MIDI note number, 0 to 127).
     pub pitch_low: f32,
-    /// Highest pitch in the training data, in semitones (MIDI note number, 0 to 127), above `pitch_low`.
+    /// Highest pitch in the training data, in semitones (MIDI note number, 0 to 127), above
+    /// `pitch_low`.
     pub pitch_high: f32,
     /// Recommended number of voices (1 to 64).
     pub polyphony: u8,
@@ -140,14 +145,18 @@ pub enum PerformanceError {
 }
 
 impl Performance {
-    /// Returns whether no setting is a NaN or an infinity, such as a number in a file that overflows.
+    /// Returns whether no setting is a NaN or an infinity, such as a number in a file that
+    /// overflows.
     pub(crate) fn is_finite(&self) -> bool {
         // JSON has null for these.
-        let settings = serde_json::to_value(self).ok().and_then(|settings| settings.as_object().cloned());
+        let settings = serde_json::to_value(self)
+            .ok()
+            .and_then(|settings| settings.as_object().cloned());
         settings.is_some_and(|settings| settings.values().all(|value| !value.is_null()))
     }
 
-    /// Returns settings of a struck or plucked instrument: fast attack, natural decay, damped on release.
+    /// Returns settings of a struck or plucked instrument: fast attack, natural decay, damped on
+    /// release.
     pub fn plucked() -> Self {
         Self {
             attack_ms: 3.0,
@@ -200,11 +209,21 @@ impl Performance {
         for (field, value, min, max) in ranges {
             // NaN is in no range.
             if !(min..=max).contains(&value) {
-                return Err(PerformanceError::OutOfRange { field, value, min, max });
+                return Err(PerformanceError::OutOfRange {
+                    field,
+                    value,
+                    min,
+                    max,
+                });
             }
         }
         let pairs = [
-            ("loudness_min_db", self.loudness_min_db, "loudness_max_db", self.loudness_max_db),
+            (
+                "loudness_min_db",
+                self.loudness_min_db,
+                "loudness_max_db",
+                self.loudness_max_db,
+            ),
             ("pitch_low", self.pitch_low, "pitch_high", self.pitch_high),
         ];
         for (low, low_value, high, high_value) in pairs {
@@ -215,8 +234,8 @@ impl Performance {
         Ok(())
     }
 
-    /// Returns whether a pitch in semitones is within the range of the training data. Notes outside are played all the
-    /// same.
+    /// Returns whether a pitch in semitones is within the range of the training data. Notes outside
+    /// are played all the same.
     pub fn has_learnt(&self, pitch: f32) -> bool {
         (self.pitch_low..=self.pitch_high).contains(&pitch)
     }
@@ -224,7 +243,9 @@ impl Performance {
     /// Returns the peak level of a note in dB; velocity is 0 to 1.
     pub fn peak_db(&self, velocity: f32) -> f32 {
         const SOFTEST: f32 = 1.0 / 127.0;
-        let rise = ((velocity - SOFTEST) / (1.0 - SOFTEST)).clamp(0.0, 1.0).powf(self.velocity_curve);
+        let rise = ((velocity - SOFTEST) / (1.0 - SOFTEST))
+            .clamp(0.0, 1.0)
+            .powf(self.velocity_curve);
         self.loudness_min_db + (self.loudness_max_db - self.loudness_min_db) * rise
     }
 }
@@ -242,32 +263,68 @@ mod tests {
     #[test]
     fn velocity_spans_the_range_monotonically() {
         let performance = Performance::default();
-        assert_eq!(performance.peak_db(1.0 / 127.0), performance.loudness_min_db);
+        assert_eq!(
+            performance.peak_db(1.0 / 127.0),
+            performance.loudness_min_db
+        );
         assert_eq!(performance.peak_db(1.0), performance.loudness_max_db);
         for v in 1..127 {
-            assert!(performance.peak_db(v as f32 / 127.0) < performance.peak_db((v + 1) as f32 / 127.0));
+            assert!(
+                performance.peak_db(v as f32 / 127.0) < performance.peak_db((v + 1) as f32 / 127.0)
+            );
         }
     }
 
     #[test]
     fn limits_are_checked() {
-        let nan = Performance { release_ms: f32::NAN, ..Default::default() };
-        assert!(matches!(nan.validate(), Err(PerformanceError::OutOfRange { field: "release_ms", .. })));
-        let slow = Performance { attack_ms: 1e9, ..Default::default() };
+        let nan = Performance {
+            release_ms: f32::NAN,
+            ..Default::default()
+        };
+        assert!(matches!(
+            nan.validate(),
+            Err(PerformanceError::OutOfRange {
+                field: "release_ms",
+                ..
+            })
+        ));
+        let slow = Performance {
+            attack_ms: 1e9,
+            ..Default::default()
+        };
         assert_eq!(
             slow.validate().unwrap_err().to_string(),
             "performance: attack_ms is 1000000000, expected 0.5 to 5000"
         );
-        let flat = Performance { pitch_low: 60.0, pitch_high: 60.0, ..Default::default() };
-        assert!(matches!(flat.validate(), Err(PerformanceError::Inverted { low: "pitch_low", .. })));
+        let flat = Performance {
+            pitch_low: 60.0,
+            pitch_high: 60.0,
+            ..Default::default()
+        };
+        assert!(matches!(
+            flat.validate(),
+            Err(PerformanceError::Inverted {
+                low: "pitch_low",
+                ..
+            })
+        ));
     }
 
     #[test]
     fn header_round_trip_and_defaults() {
-        let performance = Performance { mode: PlayMode::Legato, ..Performance::plucked() };
+        let performance = Performance {
+            mode: PlayMode::Legato,
+            ..Performance::plucked()
+        };
         let json = serde_json::to_string(&performance).unwrap();
-        assert_eq!(serde_json::from_str::<Performance>(&json).unwrap(), performance);
-        assert_eq!(serde_json::from_str::<Performance>("{}").unwrap(), Performance::default());
+        assert_eq!(
+            serde_json::from_str::<Performance>(&json).unwrap(),
+            performance
+        );
+        assert_eq!(
+            serde_json::from_str::<Performance>("{}").unwrap(),
+            Performance::default()
+        );
         assert!(serde_json::from_str::<Performance>(r#"{"atack_ms": 3}"#).is_err());
     }
 }

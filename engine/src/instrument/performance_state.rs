@@ -12,8 +12,9 @@ const KEYS: usize = 128;
 
 /// Held notes and controller positions, for an instrument that takes over while playing.
 ///
-/// Records the events of [`Voices`](super::Voices) and forgets those that no longer matter, such as released notes and
-/// reset wheels. Of more than 256 notes it forgets the oldest. Only the constructor and [`Self::events`] allocate.
+/// Records the events of [`Voices`](super::Voices) and forgets those that no longer matter, such as
+/// released notes and reset wheels. Of more than 256 notes it forgets the oldest. Only the
+/// constructor and [`Self::events`] allocate.
 ///
 /// # Examples
 /// ```
@@ -105,12 +106,22 @@ const EVENTS_PER_CHANNEL: usize = 16;
 
 impl PerformanceState {
     /// Most events that [`Self::events`] returns.
-    pub(super) const MAX_EVENTS: usize = MAX_NOTES * EVENTS_PER_NOTE + 16 * EVENTS_PER_CHANNEL + KEYS + 4;
+    pub(super) const MAX_EVENTS: usize =
+        MAX_NOTES * EVENTS_PER_NOTE + 16 * EVENTS_PER_CHANNEL + KEYS + 4;
 
     /// Creates a state without notes and with controllers at rest.
     #[must_use]
     pub fn new() -> Self {
-        let on = PastEvent { order: 0, event: Event { at: 0, kind: EventKind::Zone { manager: 0, members: 0 } } };
+        let on = PastEvent {
+            order: 0,
+            event: Event {
+                at: 0,
+                kind: EventKind::Zone {
+                    manager: 0,
+                    members: 0,
+                },
+            },
+        };
         Self {
             notes: vec![HeldNote::new((0, 0, None), on); MAX_NOTES].into_boxed_slice(),
             held: 0,
@@ -138,7 +149,17 @@ impl PerformanceState {
 
     /// Copies another state without allocating.
     pub fn copy_from(&mut self, other: &Self) {
-        let Self { notes, held, channels, zones, zone_events, master, pitches, latest, count } = self;
+        let Self {
+            notes,
+            held,
+            channels,
+            zones,
+            zone_events,
+            master,
+            pitches,
+            latest,
+            count,
+        } = self;
         notes[..other.held].copy_from_slice(&other.notes[..other.held]);
         *held = other.held;
         *channels = other.channels;
@@ -150,16 +171,24 @@ impl PerformanceState {
         *count = other.count;
     }
 
-    /// Records an event. As in [`Voices::handle`](super::Voices::handle), a late event gets the time of its
-    /// predecessor.
+    /// Records an event. As in [`Voices::handle`](super::Voices::handle), a late event gets the
+    /// time of its predecessor.
     pub fn record(&mut self, event: &Event) {
         self.latest = self.latest.max(event.at);
         self.count += 1;
         let kind = event.kind.within_limits();
-        let this = PastEvent { order: self.count, event: Event { at: self.latest, kind } };
+        let this = PastEvent {
+            order: self.count,
+            event: Event {
+                at: self.latest,
+                kind,
+            },
+        };
         let (kind, id) = kind.without_id();
         match kind {
-            EventKind::NoteOn { channel, key, .. } => self.press(HeldNote::new((channel, key, id), this)),
+            EventKind::NoteOn { channel, key, .. } => {
+                self.press(HeldNote::new((channel, key, id), this))
+            }
             EventKind::NoteOff { channel, key, .. } => {
                 self.release_keys(this, |note| note.is_addressed(channel, key, id));
             }
@@ -167,12 +196,22 @@ impl PerformanceState {
             EventKind::Tuning { channel, .. } => self.channel(channel).tuning = Some(this),
             EventKind::Pressure { channel, .. } => self.channel(channel).pressure = Some(this),
             EventKind::PolyPressure { channel, key, .. } => {
-                self.addressed(channel, key, id).for_each(|note| note.pressure = Some(this));
+                self.addressed(channel, key, id)
+                    .for_each(|note| note.pressure = Some(this));
             }
-            EventKind::NoteExpression { channel, key, expression } => {
-                self.addressed(channel, key, id).for_each(|note| *note.expression(expression) = Some(this));
+            EventKind::NoteExpression {
+                channel,
+                key,
+                expression,
+            } => {
+                self.addressed(channel, key, id)
+                    .for_each(|note| *note.expression(expression) = Some(this));
             }
-            EventKind::Controller { channel, number, value } => self.controller(this, channel, number, value),
+            EventKind::Controller {
+                channel,
+                number,
+                value,
+            } => self.controller(this, channel, number, value),
             EventKind::Zone { manager, members } => self.zone(this, manager, members),
             EventKind::KeyPitch { key, pitch } => {
                 let is_usual = pitch == Some(f32::from(key));
@@ -189,17 +228,27 @@ impl PerformanceState {
         }
     }
 
-    /// Returns events that bring new [`Voices`](super::Voices) to the current state, with their original times and
-    /// order. A note held by a pedal is followed by the pedal and its note-off.
+    /// Returns events that bring new [`Voices`](super::Voices) to the current state, with their
+    /// original times and order. A note held by a pedal is followed by the pedal and its note-off.
     ///
-    /// If notes share a voice ([`PlayMode`](super::PlayMode)), only the current note is restored, with its own level
-    /// and expression.
+    /// If notes share a voice ([`PlayMode`](super::PlayMode)), only the current note is restored,
+    /// with its own level and expression.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
-        let of_notes = self.notes[..self.held].iter().flat_map(HeldNote::past_events);
+        let of_notes = self.notes[..self.held]
+            .iter()
+            .flat_map(HeldNote::past_events);
         let of_channels = self.channels.iter().flat_map(ChannelState::past_events);
-        let of_all = self.zone_events.into_iter().chain(self.master).chain(*self.pitches);
-        let mut past_events: Vec<PastEvent> = of_notes.chain(of_channels).chain(of_all).flatten().collect();
+        let of_all = self
+            .zone_events
+            .into_iter()
+            .chain(self.master)
+            .chain(*self.pitches);
+        let mut past_events: Vec<PastEvent> = of_notes
+            .chain(of_channels)
+            .chain(of_all)
+            .flatten()
+            .collect();
         past_events.sort_by_key(|past| past.order);
         past_events.into_iter().map(|past| past.event).collect()
     }
@@ -219,8 +268,11 @@ impl PerformanceState {
             controller::ALL_NOTES_OFF.. => {
                 self.release_keys(this, |note| affected.contains(note.channel));
                 if matches!(number, controller::MONO | controller::POLY) {
-                    // A change of mode on a member does not end its manager's, so that each has its own.
-                    affected.iter().for_each(|channel| self.channel(channel).mode = None);
+                    // A change of mode on a member does not end its manager's, so that each has its
+                    // own.
+                    affected
+                        .iter()
+                        .for_each(|channel| self.channel(channel).mode = None);
                     self.channel(channel).mode = Some(this);
                 }
             }
@@ -254,7 +306,10 @@ impl PerformanceState {
             return;
         }
         state.sostenuto = is_down.then_some(this);
-        for note in self.notes[..self.held].iter_mut().filter(|note| affected.contains(note.channel)) {
+        for note in self.notes[..self.held]
+            .iter_mut()
+            .filter(|note| affected.contains(note.channel))
+        {
             if is_down && note.off.is_none() {
                 note.sostenuto = Some(pedal);
             } else if !is_down && note.sostenuto == Some(pedal) {
@@ -267,7 +322,9 @@ impl PerformanceState {
     }
 
     fn zone(&mut self, this: PastEvent, manager: u8, members: u8) {
-        let Some(changed) = self.zones.configure(manager, members) else { return };
+        let Some(changed) = self.zones.configure(manager, members) else {
+            return;
+        };
         for channel in changed.iter() {
             let settings = self.channel(channel);
             settings.reset();
@@ -275,11 +332,18 @@ impl PerformanceState {
         }
         self.retain(|note| !changed.contains(note.channel));
         for (zone_event, manager) in self.zone_events.iter_mut().zip(Zones::MANAGERS) {
-            // A zone that is resized keeps its original time, because notes of its members may follow it.
+            // A zone that is resized keeps its original time, because notes of its members may
+            // follow it.
             let members = self.zones.members(manager);
             *zone_event = (members > 0).then(|| {
                 let PastEvent { order, event } = zone_event.unwrap_or(this);
-                PastEvent { order, event: Event { at: event.at, kind: EventKind::Zone { manager, members } } }
+                PastEvent {
+                    order,
+                    event: Event {
+                        at: event.at,
+                        kind: EventKind::Zone { manager, members },
+                    },
+                }
             });
         }
     }
@@ -287,7 +351,8 @@ impl PerformanceState {
     fn press(&mut self, note: HeldNote) {
         // A key strikes its voice again; another note of a key that is still held has its own.
         self.retain(|other| {
-            (other.channel, other.key) != (note.channel, note.key) || other.off.is_none() && other.id != note.id
+            (other.channel, other.key) != (note.channel, note.key)
+                || other.off.is_none() && other.id != note.id
         });
         if self.held == MAX_NOTES {
             self.notes.copy_within(1.., 0);
@@ -316,8 +381,12 @@ impl PerformanceState {
             let is_held = pedals[usize::from(note.channel)] || note.sostenuto.is_some();
             !affected.contains(note.channel) || note.off.is_none() || is_held
         });
-        for note in self.notes[..self.held].iter_mut().filter(|note| affected.contains(note.channel)) {
-            // The other pedal may have gone down after the key was released; now it is down for certain.
+        for note in self.notes[..self.held]
+            .iter_mut()
+            .filter(|note| affected.contains(note.channel))
+        {
+            // The other pedal may have gone down after the key was released; now it is down for
+            // certain.
             note.off = note.off.map(|_| note.note_off_by(this));
         }
     }
@@ -332,8 +401,15 @@ impl PerformanceState {
     }
 
     /// Iterates over the notes that an event is for.
-    fn addressed(&mut self, channel: u8, key: u8, id: Option<i32>) -> impl Iterator<Item = &mut HeldNote> {
-        self.notes[..self.held].iter_mut().filter(move |note| note.is_addressed(channel, key, id))
+    fn addressed(
+        &mut self,
+        channel: u8,
+        key: u8,
+        id: Option<i32>,
+    ) -> impl Iterator<Item = &mut HeldNote> {
+        self.notes[..self.held]
+            .iter_mut()
+            .filter(move |note| note.is_addressed(channel, key, id))
     }
 
     fn channel(&mut self, channel: u8) -> &mut ChannelState {
@@ -398,13 +474,43 @@ impl HeldNote {
             EventKind::NoteOff { velocity, .. } => velocity,
             _ => 0.5,
         };
-        let kind = EventKind::NoteOff { channel: self.channel, key: self.key, velocity }.with_id(self.id);
-        PastEvent { order: by.order, event: Event { at: by.event.at, kind } }
+        let kind = EventKind::NoteOff {
+            channel: self.channel,
+            key: self.key,
+            velocity,
+        }
+        .with_id(self.id);
+        PastEvent {
+            order: by.order,
+            event: Event {
+                at: by.event.at,
+                kind,
+            },
+        }
     }
 
     fn past_events(&self) -> [Option<PastEvent>; EVENTS_PER_NOTE] {
-        let Self { on, off, pressure, tuning, level, timbre, vibrato, expression, .. } = *self;
-        [Some(on), off, pressure, tuning, level, timbre, vibrato, expression]
+        let Self {
+            on,
+            off,
+            pressure,
+            tuning,
+            level,
+            timbre,
+            vibrato,
+            expression,
+            ..
+        } = *self;
+        [
+            Some(on),
+            off,
+            pressure,
+            tuning,
+            level,
+            timbre,
+            vibrato,
+            expression,
+        ]
     }
 }
 
@@ -428,13 +534,49 @@ impl ChannelState {
 
     /// Resets what [`controller::RESET`] does.
     fn reset(&mut self) {
-        let Self { volume, timbre, tuning, portamento_time, portamento_time_fine, mode, .. } = *self;
-        *self = Self { volume, timbre, tuning, portamento_time, portamento_time_fine, mode, ..Self::default() };
+        let Self {
+            volume,
+            timbre,
+            tuning,
+            portamento_time,
+            portamento_time_fine,
+            mode,
+            ..
+        } = *self;
+        *self = Self {
+            volume,
+            timbre,
+            tuning,
+            portamento_time,
+            portamento_time_fine,
+            mode,
+            ..Self::default()
+        };
     }
 
     fn past_events(&self) -> [Option<PastEvent>; EVENTS_PER_CHANNEL] {
-        let Self { pedal, bend, pressure, wheel, breath, expression, volume, timbre, tuning, .. } = *self;
-        let Self { sostenuto, soft, legato, portamento, portamento_time, portamento_time_fine, mode, .. } = *self;
+        let Self {
+            pedal,
+            bend,
+            pressure,
+            wheel,
+            breath,
+            expression,
+            volume,
+            timbre,
+            tuning,
+            ..
+        } = *self;
+        let Self {
+            sostenuto,
+            soft,
+            legato,
+            portamento,
+            portamento_time,
+            portamento_time_fine,
+            mode,
+            ..
+        } = *self;
         [
             pedal,
             bend,

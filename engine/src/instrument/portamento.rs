@@ -2,8 +2,8 @@
 
 use super::event::controller;
 
-/// Time of a glide over [`REFERENCE_SEMITONES`], s, at values of controller 5, as measured on synthesizers of the GS and
-/// XG kind; interpolated between them.
+/// Time of a glide over [`REFERENCE_SEMITONES`], s, at values of controller 5, as measured on
+/// synthesizers of the GS and XG kind; interpolated between them.
 const TIMES_S: [(f64, f64); 15] = [
     (0.0, 0.0),
     (1.0, 0.006),
@@ -44,7 +44,9 @@ impl Portamento {
             controller::PORTAMENTO => self.is_on = value >= 0.5,
             controller::PORTAMENTO_TIME => (self.time, self.time_fine) = (value, 0.0),
             controller::PORTAMENTO_TIME_FINE => self.time_fine = value,
-            controller::PORTAMENTO_CONTROL => self.source = Some((127.0 * value).round() as u8 & 127),
+            controller::PORTAMENTO_CONTROL => {
+                self.source = Some((127.0 * value).round() as u8 & 127)
+            }
             _ => {}
         }
     }
@@ -64,7 +66,8 @@ impl Portamento {
         self.source.take()
     }
 
-    /// Records the pitch of a new note. Returns that of the one before, if the new one glides from it.
+    /// Records the pitch of a new note. Returns that of the one before, if the new one glides from
+    /// it.
     pub(super) fn next_pitch(&mut self, pitch: f64) -> Option<f64> {
         self.last_pitch.replace(pitch).filter(|_| self.is_on)
     }
@@ -72,7 +75,9 @@ impl Portamento {
     /// Returns the time of a glide over an interval, ms.
     pub(super) fn glide_ms(&self, semitones: f64) -> f32 {
         let value = (127.0 * self.time + self.time_fine).min(127.0);
-        let upper = TIMES_S.partition_point(|(at, _)| *at < value).clamp(1, TIMES_S.len() - 1);
+        let upper = TIMES_S
+            .partition_point(|(at, _)| *at < value)
+            .clamp(1, TIMES_S.len() - 1);
         let ((low, low_s), (high, high_s)) = (TIMES_S[upper - 1], TIMES_S[upper]);
         let seconds = low_s + (high_s - low_s) * (value - low) / (high - low);
         (1e3 * seconds * semitones.abs() / REFERENCE_SEMITONES) as f32
@@ -103,7 +108,10 @@ mod tests {
         portamento.controller(controller::PORTAMENTO, 1.0);
         assert_eq!(portamento.next_pitch(62.0), Some(60.0));
         portamento.controller(controller::PORTAMENTO_CONTROL, 48.0 / 127.0);
-        assert_eq!((portamento.take_source(), portamento.take_source()), (Some(48), None));
+        assert_eq!(
+            (portamento.take_source(), portamento.take_source()),
+            (Some(48), None)
+        );
         portamento.switch_off();
         assert_eq!(portamento.next_pitch(64.0), None);
     }

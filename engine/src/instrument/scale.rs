@@ -1,8 +1,9 @@
 //! Tunings of the keys, from files of Scala.
 //!
-//! Scala's own rules (<https://www.huygens-fokker.org/scala/scl_format.html>, `…/help.htm#mappings`) are simple, and its
-//! archive of scales does not always keep them, so that this reader is lenient: descriptions may be empty and in any
-//! encoding, and further lines are ignored.
+//! Scala's own rules (<https://www.huygens-fokker.org/scala/scl_format.html>,
+//! `…/help.htm#mappings`) are simple, and its archive of scales does not always keep them, so that
+//! this reader is lenient: descriptions may be empty and in any encoding, and further lines are
+//! ignored.
 
 use super::event::EventKind;
 use crate::files;
@@ -91,8 +92,8 @@ impl Default for KeyTuning {
 }
 
 impl KeyTuning {
-    /// Reads a scale (`.scl`) and a keyboard map (`.kbm`). Without a map, middle C has its usual pitch and the scale's
-    /// first note.
+    /// Reads a scale (`.scl`) and a keyboard map (`.kbm`). Without a map, middle C has its usual
+    /// pitch and the scale's first note.
     ///
     /// # Errors
     /// Returns [`ScaleFileError`] with the path of the file that cannot be read.
@@ -101,7 +102,11 @@ impl KeyTuning {
             let path = path.to_owned();
             move |reason: ScaleError| ScaleFileError { path, reason }
         };
-        let read = |path: &Path| files::read(path, MAX_BYTES).map_err(ScaleError::from).map_err(at(path));
+        let read = |path: &Path| {
+            files::read(path, MAX_BYTES)
+                .map_err(ScaleError::from)
+                .map_err(at(path))
+        };
         let notes = Scale::parse(&read(scale)?).map_err(at(scale))?;
         match keyboard_map {
             Some(path) => {
@@ -129,7 +134,9 @@ impl KeyTuning {
 
     /// Iterates over the events that tune an instrument.
     pub fn events(&self) -> impl Iterator<Item = EventKind> + '_ {
-        (0..).zip(self.0).map(|(key, pitch)| EventKind::KeyPitch { key, pitch })
+        (0..)
+            .zip(self.0)
+            .map(|(key, pitch)| EventKind::KeyPitch { key, pitch })
     }
 }
 
@@ -143,12 +150,18 @@ impl Scale {
         let mut lines = Lines::new(&text, FORMAT);
         // The description may be empty.
         lines.next_line("its description")?;
-        let stated = lines
-            .number("its number of notes", "a number of notes", |count: usize| (1..=MAX_NOTES).contains(&count))?;
+        let stated = lines.number(
+            "its number of notes",
+            "a number of notes",
+            |count: usize| (1..=MAX_NOTES).contains(&count),
+        )?;
         let mut notes = Vec::with_capacity(stated);
         while notes.len() < stated {
             let Some((line, content)) = lines.next_content() else {
-                return Err(ScaleError::Notes { found: notes.len(), stated });
+                return Err(ScaleError::Notes {
+                    found: notes.len(),
+                    stated,
+                });
             };
             let expected = "a ratio, such as 3/2, or cents, such as 701.955";
             notes.push(parse_interval(content).ok_or_else(|| invalid(line, content, expected))?);
@@ -169,7 +182,10 @@ impl Scale {
 
     fn tune(&self, map: &KeyboardMap) -> Result<KeyTuning, ScaleError> {
         let (reference, frequency_hz) = map.reference;
-        let cents = |key: i64| map.degree(key, self.0.len()).map(|degree| self.cents(degree));
+        let cents = |key: i64| {
+            map.degree(key, self.0.len())
+                .map(|degree| self.cents(degree))
+        };
         let reference_cents = cents(reference).ok_or(ScaleError::UnmappedReference(reference))?;
         let reference_pitch = 69.0 + 12.0 * (frequency_hz / 440.0).log2();
         let pitch = |key: usize| {
@@ -200,7 +216,13 @@ struct KeyboardMap {
 
 impl Default for KeyboardMap {
     fn default() -> Self {
-        Self { keys: 0..=127, middle: MIDDLE_C.0, reference: MIDDLE_C, octave: 0, notes: Vec::new() }
+        Self {
+            keys: 0..=127,
+            middle: MIDDLE_C.0,
+            reference: MIDDLE_C,
+            octave: 0,
+            notes: Vec::new(),
+        }
     }
 }
 
@@ -210,36 +232,59 @@ impl KeyboardMap {
         let text = String::from_utf8_lossy(text);
         let mut lines = Lines::new(&text, FORMAT);
         let is_key = |key: i64| (0..=127).contains(&key);
-        let size = lines.number("its size", "a size of a map", |size: usize| size <= MAX_NOTES)?;
+        let size = lines.number("its size", "a size of a map", |size: usize| {
+            size <= MAX_NOTES
+        })?;
         let first = lines.number("its first key", "a key", is_key)?;
         let last = lines.number("its last key", "a key", is_key)?;
-        let middle = lines.number("its middle key", "a key", |key: i64| key.unsigned_abs() < 1_000)?;
-        let reference = lines.number("its reference key", "a key", |key: i64| key.unsigned_abs() < 1_000)?;
-        let frequency_hz =
-            lines.number("the frequency of its reference key", "a frequency in Hz", |hz: f64| hz > 0.0 && hz < 1e6)?;
+        let middle = lines.number("its middle key", "a key", |key: i64| {
+            key.unsigned_abs() < 1_000
+        })?;
+        let reference = lines.number("its reference key", "a key", |key: i64| {
+            key.unsigned_abs() < 1_000
+        })?;
+        let frequency_hz = lines.number(
+            "the frequency of its reference key",
+            "a frequency in Hz",
+            |hz: f64| hz > 0.0 && hz < 1e6,
+        )?;
         let octave = match lines.next_content() {
             // Some maps end before it, which matters only to those that are not empty.
             None if size == 0 => 0,
             None => return Err(lines.missing("its octave")),
             Some((line, content)) => {
-                let octave = first_word(content).parse().ok().filter(|octave: &i64| octave.unsigned_abs() < 100_000);
+                let octave = first_word(content)
+                    .parse()
+                    .ok()
+                    .filter(|octave: &i64| octave.unsigned_abs() < 100_000);
                 octave.ok_or_else(|| invalid(line, content, "a note of the scale"))?
             }
         };
         let mut notes = Vec::with_capacity(size);
         while notes.len() < size {
             // Missing lines are keys without a note.
-            let Some((line, content)) = lines.next_content() else { break };
+            let Some((line, content)) = lines.next_content() else {
+                break;
+            };
             notes.push(match first_word(content) {
                 "x" | "X" => None,
                 note => {
-                    let note = note.parse().ok().filter(|note: &i64| note.unsigned_abs() < 100_000);
+                    let note = note
+                        .parse()
+                        .ok()
+                        .filter(|note: &i64| note.unsigned_abs() < 100_000);
                     Some(note.ok_or_else(|| invalid(line, content, "a note of the scale, or x"))?)
                 }
             });
         }
         notes.resize(size, None);
-        Ok(Self { keys: first..=last, middle, reference: (reference, frequency_hz), octave, notes })
+        Ok(Self {
+            keys: first..=last,
+            middle,
+            reference: (reference, frequency_hz),
+            octave,
+            notes,
+        })
     }
 
     /// Returns the note of a key in a scale of `count` notes; `None` if it has none.
@@ -249,7 +294,11 @@ impl KeyboardMap {
             return Some(steps);
         }
         let size = self.notes.len() as i64;
-        let octave = if self.octave == 0 { count as i64 } else { self.octave };
+        let octave = if self.octave == 0 {
+            count as i64
+        } else {
+            self.octave
+        };
         Some(self.notes[steps.rem_euclid(size) as usize]? + steps.div_euclid(size) * octave)
     }
 }
@@ -262,17 +311,24 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     fn new(text: &'a str, format: &'static str) -> Self {
-        Self { lines: text.trim_start_matches('\u{FEFF}').lines().enumerate(), format }
+        Self {
+            lines: text.trim_start_matches('\u{FEFF}').lines().enumerate(),
+            format,
+        }
     }
 
     fn missing(&self, missing: &'static str) -> ScaleError {
-        ScaleError::Missing { format: self.format, missing }
+        ScaleError::Missing {
+            format: self.format,
+            missing,
+        }
     }
 
     /// Returns the next line, which may be empty, with its number.
     fn next_line(&mut self, missing: &'static str) -> Result<(usize, &'a str), ScaleError> {
         let next = self.lines.find(|(_, line)| !line.starts_with('!'));
-        next.map(|(index, line)| (index + 1, line.trim())).ok_or(self.missing(missing))
+        next.map(|(index, line)| (index + 1, line.trim()))
+            .ok_or(self.missing(missing))
     }
 
     /// Returns the next line that is not empty.
@@ -289,7 +345,10 @@ impl<'a> Lines<'a> {
         is_valid: impl Fn(T) -> bool,
     ) -> Result<T, ScaleError> {
         let (line, content) = self.next_content().ok_or(self.missing(missing))?;
-        let number = first_word(content).parse().ok().filter(|number| is_valid(*number));
+        let number = first_word(content)
+            .parse()
+            .ok()
+            .filter(|number| is_valid(*number));
         number.ok_or_else(|| invalid(line, content, expected))
     }
 }
@@ -299,12 +358,21 @@ fn first_word(line: &str) -> &str {
 }
 
 fn invalid(line: usize, content: &str, expected: &'static str) -> ScaleError {
-    ScaleError::Line { line, found: content.chars().filter(|c| !c.is_control()).take(40).collect(), expected }
+    ScaleError::Line {
+        line,
+        found: content
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(40)
+            .collect(),
+        expected,
+    }
 }
 
 /// Parses an interval, a ratio or, with a point, cents; text may follow. Returns cents.
 fn parse_interval(line: &str) -> Option<f64> {
-    let is_part = |c: char| matches!(c, '0'..='9' | '.' | '/' | '+' | '-') || c.is_ascii_whitespace();
+    let is_part =
+        |c: char| matches!(c, '0'..='9' | '.' | '/' | '+' | '-') || c.is_ascii_whitespace();
     let number = &line[..line.find(|c| !is_part(c)).unwrap_or(line.len())];
     let cents = match number.split_once('/') {
         Some((above, below)) => {
@@ -355,7 +423,11 @@ mod tests {
         assert!((pitch(&tuning, 81) - 80.682_337).abs() < 1e-4);
         assert!((pitch(&tuning, 60) - (68.682_337 - 8.843_587)).abs() < 1e-4);
         assert_eq!(tuning.pitch(61), None);
-        assert_eq!(tuning.pitch(121), Some(121.0), "keys that are not tuned keep their pitch");
+        assert_eq!(
+            tuning.pitch(121),
+            Some(121.0),
+            "keys that are not tuned keep their pitch"
+        );
         // No map, one note a key, as in the default of Scala.
         let linear = "0\n0\n127\n69\n69\n440\n0\n";
         let tuning = KeyTuning::parse(MEANTONE.as_bytes(), Some(linear.as_bytes())).unwrap();
@@ -376,23 +448,49 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         let error = |scale: &str, map: Option<&str>| {
-            KeyTuning::parse(scale.as_bytes(), map.map(str::as_bytes)).unwrap_err().to_string()
+            KeyTuning::parse(scale.as_bytes(), map.map(str::as_bytes))
+                .unwrap_err()
+                .to_string()
         };
-        assert_eq!(error("", None), "not a Scala scale: its description is missing");
-        assert_eq!(error("a\n", None), "not a Scala scale: its number of notes is missing");
-        assert_eq!(error("a\nb\n", None), "line 2: \"b\" is not a number of notes");
-        assert_eq!(error("a\n0\n", None), "line 2: \"0\" is not a number of notes");
-        assert_eq!(error("a\n2\n3/2\n", None), "the scale has 1 notes, not the 2 that it states");
+        assert_eq!(
+            error("", None),
+            "not a Scala scale: its description is missing"
+        );
+        assert_eq!(
+            error("a\n", None),
+            "not a Scala scale: its number of notes is missing"
+        );
+        assert_eq!(
+            error("a\nb\n", None),
+            "line 2: \"b\" is not a number of notes"
+        );
+        assert_eq!(
+            error("a\n0\n", None),
+            "line 2: \"0\" is not a number of notes"
+        );
+        assert_eq!(
+            error("a\n2\n3/2\n", None),
+            "the scale has 1 notes, not the 2 that it states"
+        );
         for bad in ["fifth", "3/0", "-3/2", "0", "1/", "..", "nan"] {
             let expected = "is not a ratio, such as 3/2, or cents, such as 701.955";
-            assert_eq!(error(&format!("a\n1\n{bad}\n"), None), format!("line 3: {bad:?} {expected}"));
+            assert_eq!(
+                error(&format!("a\n1\n{bad}\n"), None),
+                format!("line 3: {bad:?} {expected}")
+            );
         }
         let map = Some("1\n0\n127\n60\n61\n440.0\n2\nx\n");
-        assert_eq!(error(MEANTONE, map), "key 61, whose frequency is given, is not mapped to a note");
+        assert_eq!(
+            error(MEANTONE, map),
+            "key 61, whose frequency is given, is not mapped to a note"
+        );
         assert_eq!(
             error(MEANTONE, Some("0\n0\n127\n60\n")),
             "not a keyboard map of Scala: its reference key is missing"
         );
-        assert_eq!(error(MEANTONE, Some("0\n0\n128\n")), "line 3: \"128\" is not a key");
+        assert_eq!(
+            error(MEANTONE, Some("0\n0\n128\n")),
+            "line 3: \"128\" is not a key"
+        );
     }
 }

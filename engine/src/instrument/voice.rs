@@ -13,16 +13,18 @@ pub const TIMBRE_RANGE_DB: f32 = 12.0;
 
 /// Level at which a decayed note ends, dB.
 const END_DB: f64 = -80.0;
-/// Limit of loudness above the loudest note, dB; aftertouch, tremolo and drift are compressed towards it.
+/// Limit of loudness above the loudest note, dB; aftertouch, tremolo and drift are compressed
+/// towards it.
 const HEADROOM_DB: f64 = 3.0;
 /// Fall of the level within [`Performance::release_ms`], dB.
 const RELEASE_FALL_DB: f64 = 60.0;
-/// Gain fades in seconds: at the start of a note, when it is stolen, and at its end. They last at least a hop, so that
-/// gain has no steps.
+/// Gain fades in seconds: at the start of a note, when it is stolen, and at its end. They last at
+/// least a hop, so that gain has no steps.
 const START_S: f64 = 0.004;
 const STEAL_S: f64 = 0.005;
 const END_S: f64 = 0.020;
-/// Shortest time for which a key is held, s: that of the shortest staccato. Notes of no length have it, too.
+/// Shortest time for which a key is held, s: that of the shortest staccato. Notes of no length have
+/// it, too.
 const SHORTEST_S: f64 = 0.020;
 /// Time constants within [`Performance::decay_ms`]: the level settles to 5 %.
 const DECAY_TAUS: f64 = 3.0;
@@ -30,7 +32,8 @@ const DECAY_TAUS: f64 = 3.0;
 const WHEEL_FADE_IN_S: f64 = 0.15;
 /// Relative variation of the vibrato rate between notes.
 const VIBRATO_SPREAD: f64 = 0.05;
-/// Position below which expression and breath also fade the gain, so that 0 is silent with any model.
+/// Position below which expression and breath also fade the gain, so that 0 is silent with any
+/// model.
 const EXPRESSION_GATE: f64 = 1.0 / 32.0;
 
 /// Inputs of a model's synthesis at one time.
@@ -42,8 +45,8 @@ pub struct ControlFrame {
     pub loudness: f32,
     /// Gain of the voice's output, 0 to 1, interpolated linearly between frames.
     pub gain: f32,
-    /// Level in dB by which the note is played louder than it is output, which changes the timbre but not the level.
-    /// Neutral at 0, at most ±[`TIMBRE_RANGE_DB`].
+    /// Level in dB by which the note is played louder than it is output, which changes the timbre
+    /// but not the level. Neutral at 0, at most ±[`TIMBRE_RANGE_DB`].
     pub brightness: f32,
 }
 
@@ -132,7 +135,12 @@ struct Glide {
 impl Glide {
     /// Constant pitch.
     fn at_once(pitch: f64, since: u64) -> Self {
-        Self { from: pitch, to: pitch, since, seconds: 0.0 }
+        Self {
+            from: pitch,
+            to: pitch,
+            since,
+            seconds: 0.0,
+        }
     }
 }
 
@@ -146,7 +154,14 @@ struct Fade {
 impl Voice {
     /// Starts a note, at a sample rate in Hz and with frames `hop` samples apart.
     pub fn new(performance: &Performance, sample_rate: f64, hop: u32, note: NoteStart) -> Self {
-        let NoteStart { at, channel, key, pitch, velocity, seed } = note;
+        let NoteStart {
+            at,
+            channel,
+            key,
+            pitch,
+            velocity,
+            seed,
+        } = note;
         let smooth = |value| Smooth::new(value, SMOOTHING_S * sample_rate);
         let mut voice = Self {
             performance: *performance,
@@ -168,7 +183,8 @@ impl Voice {
             },
             release: None,
             glide: Glide::at_once(pitch, at),
-            vibrato_hz: f64::from(performance.vibrato_hz) * (1.0 + VIBRATO_SPREAD * random(seed, 0)),
+            vibrato_hz: f64::from(performance.vibrato_hz)
+                * (1.0 + VIBRATO_SPREAD * random(seed, 0)),
             pressure: smooth(0.0),
             tuning: smooth(0.0),
             level_db: smooth(0.0),
@@ -198,8 +214,9 @@ impl Voice {
         self.strike(at, velocity, level);
     }
 
-    /// Starts a note on a voice that still plays one: like [`Self::retrigger`], but the pitch glides within `glide_ms`
-    /// from its current value, including wheels, vibrato, scoop and tuning.
+    /// Starts a note on a voice that still plays one: like [`Self::retrigger`], but the pitch
+    /// glides within `glide_ms` from its current value, including wheels, vibrato, scoop and
+    /// tuning.
     pub fn take_over(
         &mut self,
         at: u64,
@@ -212,20 +229,36 @@ impl Voice {
         self.retrigger(at, key, pitch, velocity);
         // Vibrato, scoop and tuning are reset; the start of the glide compensates for that.
         let from = pitch + before - self.pitch(at, channel);
-        self.glide = Glide { from, to: pitch, since: at, seconds: f64::from(glide_ms) / 1e3 };
+        self.glide = Glide {
+            from,
+            to: pitch,
+            since: at,
+            seconds: f64::from(glide_ms) / 1e3,
+        };
     }
 
     /// Lets a note that has just started glide from another pitch.
     pub fn glide_from(&mut self, at: u64, from: f64, glide_ms: f32) {
-        self.glide = Glide { from, to: self.glide.to, since: at, seconds: f64::from(glide_ms) / 1e3 };
+        self.glide = Glide {
+            from,
+            to: self.glide.to,
+            since: at,
+            seconds: f64::from(glide_ms) / 1e3,
+        };
     }
 
-    /// Slurs to another key: the pitch glides within `glide_ms`. With a velocity the level has a new attack.
+    /// Slurs to another key: the pitch glides within `glide_ms`. With a velocity the level has a
+    /// new attack.
     pub fn slur(&mut self, at: u64, (key, pitch): (u8, f64), velocity: Option<f32>, glide_ms: f32) {
         let from = self.glide_pitch(at);
         self.key = key;
         self.hold = Hold::Key;
-        self.glide = Glide { from, to: pitch, since: at, seconds: f64::from(glide_ms) / 1e3 };
+        self.glide = Glide {
+            from,
+            to: pitch,
+            since: at,
+            seconds: f64::from(glide_ms) / 1e3,
+        };
         if let Some(velocity) = velocity {
             let level = self.level_db(at);
             self.strike(at, velocity, level);
@@ -236,7 +269,10 @@ impl Voice {
     pub fn release(&mut self, at: u64) {
         if self.release.is_none() {
             let at = at.max(self.struck_at + (SHORTEST_S * self.sample_rate) as u64);
-            self.release = Some(Release { at, from_db: self.level_db(at) });
+            self.release = Some(Release {
+                at,
+                from_db: self.level_db(at),
+            });
         }
         self.hold = Hold::Nothing;
     }
@@ -255,17 +291,27 @@ impl Voice {
     pub fn express(&mut self, at: u64, expression: NoteExpression) {
         let change = self.change(at);
         match expression {
-            NoteExpression::Tuning(semitones) => change.apply(&mut self.tuning, f64::from(semitones)),
+            NoteExpression::Tuning(semitones) => {
+                change.apply(&mut self.tuning, f64::from(semitones))
+            }
             NoteExpression::Level(db) => change.apply(&mut self.level_db, f64::from(db)),
-            NoteExpression::Timbre(value) => change.apply(&mut self.timbre, timbre_deviation(f64::from(value))),
+            NoteExpression::Timbre(value) => {
+                change.apply(&mut self.timbre, timbre_deviation(f64::from(value)))
+            }
             NoteExpression::Vibrato(depth) => change.apply(&mut self.wheel, f64::from(depth)),
-            NoteExpression::Expression(position) => change.apply(&mut self.expression, f64::from(position)),
+            NoteExpression::Expression(position) => {
+                change.apply(&mut self.expression, f64::from(position))
+            }
         }
     }
 
     /// Changes at the onset itself are immediate.
     fn change(&self, at: u64) -> Change {
-        if at == self.started_at { Change::Snap } else { Change::From(at) }
+        if at == self.started_at {
+            Change::Snap
+        } else {
+            Change::From(at)
+        }
     }
 
     /// Returns whether the gain is fading to 0, which cannot be stopped.
@@ -289,7 +335,8 @@ impl Voice {
 
         let (_, vibrato_db) = self.vibrato(t, channel);
         let alive_s = self.seconds(self.started_at, t);
-        let drift_db = f64::from(performance.humanize_db) * drift(self.seed.rotate_left(32), alive_s);
+        let drift_db =
+            f64::from(performance.humanize_db) * drift(self.seed.rotate_left(32), alive_s);
         let expression = channel.expression * self.expression.at(t);
         let pressure = channel.pressure.max(self.pressure.at(t));
         let loudness = level
@@ -307,22 +354,26 @@ impl Voice {
             pitch: self.pitch(t, channel) as f32,
             loudness: within_limits(loudness, f64::from(performance.loudness_max_db)) as f32,
             gain: gain as f32,
-            brightness: TIMBRE_RANGE_DB * (channel.timbre + self.timbre.at(t)).clamp(-1.0, 1.0) as f32,
+            brightness: TIMBRE_RANGE_DB
+                * (channel.timbre + self.timbre.at(t)).clamp(-1.0, 1.0) as f32,
         }
     }
 
     /// Returns the first frame for a model that begins to play the voice at time `t`.
     ///
-    /// A model that begins with the silence before an attack, as where a note starts just before a frame, needs a
-    /// further frame to sound. So a new note begins with the loudness of its second frame; the gain still fades in from
-    /// the onset.
+    /// A model that begins with the silence before an attack, as where a note starts just before a
+    /// frame, needs a further frame to sound. So a new note begins with the loudness of its second
+    /// frame; the gain still fades in from the onset.
     pub fn first_control(&mut self, t: u64, channel: &ChannelValues) -> ControlFrame {
         let first = self.control(t, channel);
         if t.saturating_sub(self.started_at) as f64 >= self.hop {
             return first;
         }
         let second = { *self }.control(t + self.hop as u64, channel);
-        ControlFrame { loudness: first.loudness.max(second.loudness), ..first }
+        ControlFrame {
+            loudness: first.loudness.max(second.loudness),
+            ..first
+        }
     }
 
     /// Returns the pitch with all modulation, in semitones.
@@ -330,10 +381,14 @@ impl Voice {
         let performance = &self.performance;
         let (vibrato_cents, _) = self.vibrato(t, channel);
         let scoop_tau_s = f64::from(performance.attack_ms.max(10.0)) / 2e3;
-        let scoop_cents =
-            -f64::from(performance.scoop_cents) * (-self.seconds(self.restarted_at, t) / scoop_tau_s).exp();
-        let drift_cents = f64::from(performance.humanize_cents) * drift(self.seed, self.seconds(self.started_at, t));
-        self.glide_pitch(t) + self.tuning.at(t) + channel.bend + (vibrato_cents + scoop_cents + drift_cents) / 100.0
+        let scoop_cents = -f64::from(performance.scoop_cents)
+            * (-self.seconds(self.restarted_at, t) / scoop_tau_s).exp();
+        let drift_cents = f64::from(performance.humanize_cents)
+            * drift(self.seed, self.seconds(self.started_at, t));
+        self.glide_pitch(t)
+            + self.tuning.at(t)
+            + channel.bend
+            + (vibrato_cents + scoop_cents + drift_cents) / 100.0
     }
 
     /// Returns the level of the note's envelope in dB.
@@ -342,10 +397,13 @@ impl Voice {
         if let Some(release) = self.release.as_ref().filter(|release| t >= release.at) {
             let elapsed = self.seconds(release.at, t);
             let length = f64::from(self.performance.release_ms) / 1e3;
-            return release.from_db - RELEASE_FALL_DB * fall(elapsed / length) - attack.db_per_s * elapsed;
+            return release.from_db
+                - RELEASE_FALL_DB * fall(elapsed / length)
+                - attack.db_per_s * elapsed;
         }
         let elapsed = self.seconds(self.struck_at, t);
-        let rising = attack.from_db + (attack.peak_db - attack.from_db) * ease_out(elapsed / attack.seconds);
+        let rising =
+            attack.from_db + (attack.peak_db - attack.from_db) * ease_out(elapsed / attack.seconds);
         let settling = (elapsed - attack.seconds).max(0.0);
         let tau = f64::from(self.performance.decay_ms) / 1e3 / DECAY_TAUS;
         rising - attack.accent_db * (1.0 - (-settling / tau).exp()) - attack.db_per_s * settling
@@ -353,7 +411,11 @@ impl Voice {
 
     /// Returns the perceived level of the note in dB: its level, or its peak during the attack.
     pub(super) fn perceived_level_db(&self, t: u64) -> f64 {
-        if self.is_rising(t) { self.attack.peak_db } else { self.level_db(t) }
+        if self.is_rising(t) {
+            self.attack.peak_db
+        } else {
+            self.level_db(t)
+        }
     }
 
     fn strike(&mut self, at: u64, velocity: f32, from_db: f64) {
@@ -364,7 +426,8 @@ impl Voice {
             from_db,
             peak_db: f64::from(performance.peak_db(velocity)),
             accent_db: -f64::from(performance.sustain_db) * f64::from(velocity),
-            db_per_s: f64::from(performance.decay_db_per_s) * f64::from(performance.decay_per_octave).powf(octaves),
+            db_per_s: f64::from(performance.decay_db_per_s)
+                * f64::from(performance.decay_per_octave).powf(octaves),
             // A factor of √2 either way between the softest and the hardest note.
             seconds: f64::from(performance.attack_ms) / 1e3 * (0.5 - f64::from(velocity)).exp2(),
         };
@@ -380,7 +443,8 @@ impl Voice {
     }
 
     fn is_rising(&self, t: u64) -> bool {
-        self.release.is_none_or(|release| t < release.at) && self.seconds(self.struck_at, t) < self.attack.seconds
+        self.release.is_none_or(|release| t < release.at)
+            && self.seconds(self.struck_at, t) < self.attack.seconds
     }
 
     /// Returns the vibrato at time `t` in cents and dB.
@@ -392,26 +456,47 @@ impl Voice {
         let by_wheel = f64::from(performance.vibrato_wheel_cents);
         let delay = f64::from(performance.vibrato_delay_ms) / 1e3;
         // From half the delay to one and a half, so half-way at the delay itself.
-        let arrived = if delay > 0.0 { raised_cosine(elapsed / delay - 0.5) } else { 1.0 };
+        let arrived = if delay > 0.0 {
+            raised_cosine(elapsed / delay - 0.5)
+        } else {
+            1.0
+        };
         let arrived = natural * arrived;
-        let depth = arrived + wheel * raised_cosine(elapsed / WHEEL_FADE_IN_S) * (by_wheel - arrived).max(0.0);
+        let depth = arrived
+            + wheel * raised_cosine(elapsed / WHEEL_FADE_IN_S) * (by_wheel - arrived).max(0.0);
         let deepest = natural.max(by_wheel);
         if depth <= 0.0 || deepest <= 0.0 {
             return (0.0, 0.0);
         }
         let swing = (std::f64::consts::TAU * self.vibrato_hz * elapsed).sin();
-        (depth * swing, f64::from(performance.vibrato_db) * depth / deepest * swing)
+        (
+            depth * swing,
+            f64::from(performance.vibrato_db) * depth / deepest * swing,
+        )
     }
 
     fn glide_pitch(&self, t: u64) -> f64 {
-        let Glide { from, to, since, seconds } = self.glide;
-        let way = if seconds > 0.0 { raised_cosine(self.seconds(since, t) / seconds) } else { 1.0 };
+        let Glide {
+            from,
+            to,
+            since,
+            seconds,
+        } = self.glide;
+        let way = if seconds > 0.0 {
+            raised_cosine(self.seconds(since, t) / seconds)
+        } else {
+            1.0
+        };
         from + (to - from) * way
     }
 
     fn fade_out(&mut self, at: u64, seconds: f64) {
         let samples = (seconds * self.sample_rate).max(self.hop);
-        self.fade = Some(Fade { since: at, from: self.fade_gain(at), samples });
+        self.fade = Some(Fade {
+            since: at,
+            from: self.fade_gain(at),
+            samples,
+        });
     }
 
     fn fade_gain(&self, t: u64) -> f64 {
@@ -437,7 +522,11 @@ fn fader_db(position: f64) -> f64 {
 /// Compresses levels above the loudest note to within [`HEADROOM_DB`].
 fn within_limits(loudness_db: f64, max_db: f64) -> f64 {
     let above = loudness_db - max_db;
-    let bent = if above > 0.0 { max_db + HEADROOM_DB * (1.0 - (-above / HEADROOM_DB).exp()) } else { loudness_db };
+    let bent = if above > 0.0 {
+        max_db + HEADROOM_DB * (1.0 - (-above / HEADROOM_DB).exp())
+    } else {
+        loudness_db
+    };
     bent.max(f64::from(SILENCE_DB))
 }
 

@@ -14,8 +14,8 @@ use slot::{ModulationSource, SlotState, VoiceSlot, responding};
 use std::collections::VecDeque;
 use thiserror::Error;
 
-/// Most queued events. A dense second of MIDI over one cable has about a thousand; a [`PerformanceState`] may have more
-/// than twice as many.
+/// Most queued events. A dense second of MIDI over one cable has about a thousand; a
+/// [`PerformanceState`] may have more than twice as many.
 const QUEUE_EVENTS: usize = 2560;
 const _: () = assert!(PerformanceState::MAX_EVENTS < QUEUE_EVENTS);
 /// Most voices.
@@ -30,11 +30,11 @@ const AGE_DB_PER_S: f64 = 3.0;
 /// Output of a slot at one frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VoiceFrame {
-    /// True if the slot needs synthesis. The last frame of a note has gain 0, but still counts, so that its fade is
-    /// completed.
+    /// True if the slot needs synthesis. The last frame of a note has gain 0, but still counts, so
+    /// that its fade is completed.
     pub sounding: bool,
-    /// True if another note begins in this slot: reset the network's state before this frame. The previous frame had
-    /// gain 0.
+    /// True if another note begins in this slot: reset the network's state before this frame. The
+    /// previous frame had gain 0.
     pub restarted: bool,
     /// Pitch in semitones: MIDI note number, 69 is 440 Hz.
     pub pitch: f32,
@@ -49,8 +49,14 @@ pub struct VoiceFrame {
 
 impl VoiceFrame {
     /// Silent slot.
-    pub const SILENT: Self =
-        Self { sounding: false, restarted: false, pitch: 69.0, loudness: SILENCE_DB, gain: 0.0, brightness: 0.0 };
+    pub const SILENT: Self = Self {
+        sounding: false,
+        restarted: false,
+        pitch: 69.0,
+        loudness: SILENCE_DB,
+        gain: 0.0,
+        brightness: 0.0,
+    };
 }
 
 impl Default for VoiceFrame {
@@ -73,11 +79,11 @@ enum QueuedAction {
 
 /// Voices of an instrument.
 ///
-/// Events are queued with their times; frames are output for requested times and include all events up to then, no
-/// matter how early they were queued. Allocates only on construction.
+/// Events are queued with their times; frames are output for requested times and include all events
+/// up to then, no matter how early they were queued. Allocates only on construction.
 ///
-/// There are twice as many slots as voices: a stolen note fades out in its slot while the new note starts in another.
-/// All notes can therefore be replaced at once.
+/// There are twice as many slots as voices: a stolen note fades out in its slot while the new note
+/// starts in another. All notes can therefore be replaced at once.
 ///
 /// # Examples
 /// ```
@@ -115,9 +121,15 @@ pub struct Voices {
 }
 
 impl Voices {
-    /// Creates `voices` voices (1 to 64) at a sample rate in Hz, with frames `hop` samples apart. Random variations
-    /// depend on `seed`.
-    pub fn new(performance: &Performance, voices: usize, sample_rate: f64, hop: u32, seed: u64) -> Self {
+    /// Creates `voices` voices (1 to 64) at a sample rate in Hz, with frames `hop` samples apart.
+    /// Random variations depend on `seed`.
+    pub fn new(
+        performance: &Performance,
+        voices: usize,
+        sample_rate: f64,
+        hop: u32,
+        seed: u64,
+    ) -> Self {
         let polyphony = voices.clamp(1, MAX_VOICES);
         let slot = VoiceSlot {
             state: SlotState::Free,
@@ -125,7 +137,14 @@ impl Voices {
                 performance,
                 sample_rate,
                 hop,
-                NoteStart { at: 0, channel: 0, key: 60, pitch: 60.0, velocity: 0.0, seed: 0 },
+                NoteStart {
+                    at: 0,
+                    channel: 0,
+                    key: 60,
+                    pitch: 60.0,
+                    velocity: 0.0,
+                    seed: 0,
+                },
             ),
             modulation: ModulationSource::Channel,
             id: None,
@@ -158,15 +177,19 @@ impl Voices {
         self.slots.len()
     }
 
-    /// Returns the number of notes that were dropped because no slot was free. This takes more new notes within a fade
-    /// (5 ms) than there are voices.
+    /// Returns the number of notes that were dropped because no slot was free. This takes more new
+    /// notes within a fade (5 ms) than there are voices.
     pub fn notes_dropped(&self) -> u64 {
         self.notes_dropped
     }
 
     /// Transposes all notes from the next frame on.
     pub fn set_transposition(&mut self, semitones: f32) {
-        self.transposition_semitones = if semitones.is_finite() { semitones } else { 0.0 };
+        self.transposition_semitones = if semitones.is_finite() {
+            semitones
+        } else {
+            0.0
+        };
     }
 
     /// Changes the performance of notes that start from now on.
@@ -195,7 +218,8 @@ impl Voices {
         self.pitches = equal_temperament();
     }
 
-    /// Queues an event. Events must be in order of time; a late one gets the time of its predecessor.
+    /// Queues an event. Events must be in order of time; a late one gets the time of its
+    /// predecessor.
     ///
     /// # Errors
     /// Returns the event if the queue is full.
@@ -204,12 +228,13 @@ impl Voices {
             return Err(QueueFull(*event));
         }
         self.latest = self.latest.max(event.at);
-        self.queue.push_back((self.latest, QueuedAction::Play(event.kind)));
+        self.queue
+            .push_back((self.latest, QueuedAction::Play(event.kind)));
         Ok(())
     }
 
-    /// Queues a change of a setting at time `at`. Later events with earlier times keep them, so that settings at the
-    /// start of a session apply to the notes it takes over.
+    /// Queues a change of a setting at time `at`. Later events with earlier times keep them, so
+    /// that settings at the start of a session apply to the notes it takes over.
     ///
     /// # Errors
     /// Returns the setting if the queue is full.
@@ -217,12 +242,13 @@ impl Voices {
         if self.queue.len() == QUEUE_EVENTS {
             return Err(QueueFull(setting));
         }
-        self.queue.push_back((self.latest.max(at), QueuedAction::Set(setting)));
+        self.queue
+            .push_back((self.latest.max(at), QueuedAction::Set(setting)));
         Ok(())
     }
 
-    /// Writes the frame at time `at` in samples, one entry per slot, and returns the number of sounding slots. Frames
-    /// must be in order of time; the first may be at any time.
+    /// Writes the frame at time `at` in samples, one entry per slot, and returns the number of
+    /// sounding slots. Frames must be in order of time; the first may be at any time.
     pub fn frame(&mut self, at: u64, out: &mut [VoiceFrame]) -> usize {
         while let Some(&(when, task)) = self.queue.front()
             && when <= at
@@ -244,8 +270,17 @@ impl Voices {
                 continue;
             }
             let values = slot.values(at, &self.channels);
-            let frame = if slot.pending { Voice::first_control } else { Voice::control };
-            let ControlFrame { pitch, loudness, gain, brightness } = frame(&mut slot.voice, at, &values);
+            let frame = if slot.pending {
+                Voice::first_control
+            } else {
+                Voice::control
+            };
+            let ControlFrame {
+                pitch,
+                loudness,
+                gain,
+                brightness,
+            } = frame(&mut slot.voice, at, &values);
             *out = VoiceFrame {
                 sounding: true,
                 restarted: slot.pending,
@@ -266,7 +301,11 @@ impl Voices {
     fn apply(&mut self, t: u64, kind: EventKind) {
         let (kind, id) = kind.within_limits().without_id();
         match kind {
-            EventKind::NoteOn { channel, key, velocity } => self.note_on(t, channel, key, velocity, id),
+            EventKind::NoteOn {
+                channel,
+                key,
+                velocity,
+            } => self.note_on(t, channel, key, velocity, id),
             EventKind::NoteOff { channel, key, .. } => self.note_off(t, channel, key, id),
             EventKind::Bend { channel, semitones } => {
                 let change = self.change(t, channel);
@@ -280,17 +319,35 @@ impl Voices {
                 let change = self.change(t, channel);
                 self.channels[channel].pressure(change, f64::from(value));
             }
-            EventKind::PolyPressure { channel, key, value } => {
-                for slot in self.responding(channel).filter(|slot| slot.is_addressed(key, id)) {
+            EventKind::PolyPressure {
+                channel,
+                key,
+                value,
+            } => {
+                for slot in self
+                    .responding(channel)
+                    .filter(|slot| slot.is_addressed(key, id))
+                {
                     slot.voice.set_pressure(t, f64::from(value));
                 }
             }
-            EventKind::NoteExpression { channel, key, expression } => {
-                for slot in self.responding(channel).filter(|slot| slot.is_addressed(key, id)) {
+            EventKind::NoteExpression {
+                channel,
+                key,
+                expression,
+            } => {
+                for slot in self
+                    .responding(channel)
+                    .filter(|slot| slot.is_addressed(key, id))
+                {
                     slot.voice.express(t, expression);
                 }
             }
-            EventKind::Controller { channel, number, value } => self.controller(t, channel, number, value),
+            EventKind::Controller {
+                channel,
+                number,
+                value,
+            } => self.controller(t, channel, number, value),
             EventKind::Zone { manager, members } => self.zone(t, manager, members),
             EventKind::KeyPitch { key, pitch } => self.pitches[usize::from(key)] = pitch,
             EventKind::MasterTuning { semitones } => {
@@ -321,47 +378,70 @@ impl Voices {
         }
     }
 
-    /// Returns the current handling of overlapping notes on a channel: that of the legato pedal, of the settings, of
-    /// the channel's mode messages, or of the performance.
+    /// Returns the current handling of overlapping notes on a channel: that of the legato pedal, of
+    /// the settings, of the channel's mode messages, or of the performance.
     fn mode(&self, channel: u8) -> PlayMode {
         if self.channels.legato(channel) {
             return PlayMode::Legato;
         }
-        self.mode.or(self.channels[channel].mode).unwrap_or(self.performance.mode)
+        self.mode
+            .or(self.channels[channel].mode)
+            .unwrap_or(self.performance.mode)
     }
 
     /// Returns the current glide time, ms.
     fn glide_ms(&self) -> f32 {
-        self.glide_ms.unwrap_or(self.performance.glide_ms).clamp(0.0, 5e3)
+        self.glide_ms
+            .unwrap_or(self.performance.glide_ms)
+            .clamp(0.0, 5e3)
     }
 
     /// Returns the current limit of simultaneous notes.
     fn polyphony(&self) -> usize {
-        self.limit.map_or(self.polyphony, |limit| limit.clamp(1, self.polyphony))
+        self.limit
+            .map_or(self.polyphony, |limit| limit.clamp(1, self.polyphony))
     }
 
     fn playing(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.state == SlotState::Playing).count()
+        self.slots
+            .iter()
+            .filter(|slot| slot.state == SlotState::Playing)
+            .count()
     }
 
     fn note_on(&mut self, t: u64, channel: u8, key: u8, velocity: f32, id: Option<i32>) {
-        let Some(pitch) = self.pitches[usize::from(key)].map(f64::from) else { return };
+        let Some(pitch) = self.pitches[usize::from(key)].map(f64::from) else {
+            return;
+        };
         self.free_pending(t);
         let mode = self.mode(channel);
-        let velocity = if self.channels.soft(channel) { velocity * SOFT_VELOCITY } else { velocity };
+        let velocity = if self.channels.soft(channel) {
+            velocity * SOFT_VELOCITY
+        } else {
+            velocity
+        };
         let portamento = &mut self.channels[channel].portamento;
         let (source, previous) = (portamento.take_source(), portamento.next_pitch(pitch));
-        let source_pitch = source.and_then(|source| self.pitches[usize::from(source)]).map(f64::from);
-        let glide =
-            source_pitch.or(previous).map(|from| (from, self.channels[channel].portamento.glide_ms(pitch - from)));
+        let source_pitch = source
+            .and_then(|source| self.pitches[usize::from(source)])
+            .map(f64::from);
+        let glide = source_pitch.or(previous).map(|from| {
+            (
+                from,
+                self.channels[channel].portamento.glide_ms(pitch - from),
+            )
+        });
         let glide_ms = glide.map_or(self.glide_ms(), |(_, glide_ms)| glide_ms);
         self.channels[channel].held.press(key, velocity, id);
-        let Self { slots, channels, .. } = self;
+        let Self {
+            slots, channels, ..
+        } = self;
         let is_held = |slot: &VoiceSlot| slot.voice.hold == Hold::Key;
         let slot = match mode {
             // Portamento control: the note of the source key slides to the new key.
             PlayMode::Poly if source.is_some_and(|source| source != key) => {
-                let of_source = |slot: &&mut VoiceSlot| Some(slot.voice.key) == source && is_held(slot);
+                let of_source =
+                    |slot: &&mut VoiceSlot| Some(slot.voice.key) == source && is_held(slot);
                 if let Some(slot) = responding(slots, channel).find(of_source) {
                     slot.assign(key, id);
                     return slot.voice.slur(t, (key, pitch), None, glide_ms);
@@ -369,19 +449,32 @@ impl Voices {
                 None
             }
             // A key strikes its voice again; another note of a key that is still held has its own.
-            PlayMode::Poly => {
-                responding(slots, channel).find(|slot| slot.voice.key == key && (!is_held(slot) || slot.id == id))
+            PlayMode::Poly => responding(slots, channel)
+                .find(|slot| slot.voice.key == key && (!is_held(slot) || slot.id == id)),
+            PlayMode::Mono | PlayMode::Legato => {
+                responding(slots, channel).max_by_key(|slot| slot.priority())
             }
-            PlayMode::Mono | PlayMode::Legato => responding(slots, channel).max_by_key(|slot| slot.priority()),
         };
         let Some(slot) = slot else {
-            return self.start_note(NoteStart { at: t, channel, key, pitch, velocity, seed: 0 }, id, glide);
+            return self.start_note(
+                NoteStart {
+                    at: t,
+                    channel,
+                    key,
+                    pitch,
+                    velocity,
+                    seed: 0,
+                },
+                id,
+                glide,
+            );
         };
         slot.assign(key, id);
         match mode {
             PlayMode::Mono if slot.voice.hold != Hold::Nothing => {
                 let values = slot.values(t, channels);
-                slot.voice.take_over(t, (key, pitch), velocity, glide_ms, &values);
+                slot.voice
+                    .take_over(t, (key, pitch), velocity, glide_ms, &values);
             }
             PlayMode::Legato if slot.voice.hold != Hold::Nothing => {
                 slot.voice.slur(t, (key, pitch), Some(velocity), glide_ms);
@@ -400,7 +493,8 @@ impl Voices {
         let held = &mut self.channels[channel].held;
         held.lift(key, id);
         let below = held.last().filter(|_| mode != PlayMode::Poly);
-        let below = below.and_then(|held| Some((held, f64::from(self.pitches[usize::from(held.key)]?))));
+        let below =
+            below.and_then(|held| Some((held, f64::from(self.pitches[usize::from(held.key)]?))));
         let glide_ms = match below {
             Some((_, pitch)) if self.channels[channel].portamento.is_on() => {
                 let portamento = &mut self.channels[channel].portamento;
@@ -409,8 +503,11 @@ impl Voices {
             }
             _ => self.glide_ms(),
         };
-        let Self { slots, channels, .. } = self;
-        let is_this = |slot: &&mut VoiceSlot| slot.voice.hold == Hold::Key && slot.is_addressed(key, id);
+        let Self {
+            slots, channels, ..
+        } = self;
+        let is_this =
+            |slot: &&mut VoiceSlot| slot.voice.hold == Hold::Key && slot.is_addressed(key, id);
         for slot in responding(slots, channel).filter(is_this) {
             let Some((below, pitch)) = below else {
                 slot.key_up(t, channels);
@@ -419,7 +516,8 @@ impl Voices {
             slot.assign(below.key, below.id);
             if mode == PlayMode::Mono {
                 let values = slot.values(t, channels);
-                slot.voice.take_over(t, (below.key, pitch), below.velocity, glide_ms, &values);
+                slot.voice
+                    .take_over(t, (below.key, pitch), below.velocity, glide_ms, &values);
             } else {
                 slot.voice.slur(t, (below.key, pitch), None, glide_ms);
             }
@@ -435,11 +533,24 @@ impl Voices {
         }
     }
 
-    /// Starts a note in a free slot, stealing a voice if necessary; it may glide from a pitch within a time in ms.
+    /// Starts a note in a free slot, stealing a voice if necessary; it may glide from a pitch
+    /// within a time in ms.
     fn start_note(&mut self, note: NoteStart, id: Option<i32>, glide: Option<(f64, f32)>) {
-        let NoteStart { at: t, channel, key, .. } = note;
-        let free = self.slots.iter().position(|slot| slot.state == SlotState::Free);
-        let victim = if self.playing() >= self.polyphony() { self.victim(t) } else { None };
+        let NoteStart {
+            at: t,
+            channel,
+            key,
+            ..
+        } = note;
+        let free = self
+            .slots
+            .iter()
+            .position(|slot| slot.state == SlotState::Free);
+        let victim = if self.playing() >= self.polyphony() {
+            self.victim(t)
+        } else {
+            None
+        };
         let place = match (victim, free) {
             // It has not been output yet, so there is nothing to fade.
             (Some(victim), _) if self.slots[victim].pending => Some(victim),
@@ -454,8 +565,12 @@ impl Voices {
             self.notes_dropped += 1;
             return;
         };
-        // The seed depends on the note only, so that a session that takes over has the same variations.
-        let seed = stream_seed(self.seed, t ^ u64::from(key) << 48 ^ u64::from(channel) << 56);
+        // The seed depends on the note only, so that a session that takes over has the same
+        // variations.
+        let seed = stream_seed(
+            self.seed,
+            t ^ u64::from(key) << 48 ^ u64::from(channel) << 56,
+        );
         let note = NoteStart { seed, ..note };
         let mut voice = Voice::new(&self.performance, self.sample_rate, self.hop, note);
         if let Some((from, glide_ms)) = glide {
@@ -472,14 +587,21 @@ impl Voices {
         };
     }
 
-    /// Selects the voice to steal: a released one, else one held by the pedal, else any; among these the quietest, and
-    /// of equal levels the oldest.
+    /// Selects the voice to steal: a released one, else one held by the pedal, else any; among
+    /// these the quietest, and of equal levels the oldest.
     fn victim(&self, t: u64) -> Option<usize> {
         let rank = |slot: &VoiceSlot| {
             let age_s = t.saturating_sub(slot.started_at) as f64 / self.sample_rate;
-            (slot.voice.hold, slot.voice.perceived_level_db(t) - AGE_DB_PER_S * age_s)
+            (
+                slot.voice.hold,
+                slot.voice.perceived_level_db(t) - AGE_DB_PER_S * age_s,
+            )
         };
-        let playing = self.slots.iter().enumerate().filter(|(_, slot)| slot.state == SlotState::Playing);
+        let playing = self
+            .slots
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| slot.state == SlotState::Playing);
         playing
             .map(|(i, slot)| (i, rank(slot)))
             .min_by(|(_, a), (_, b)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)))
@@ -495,10 +617,16 @@ impl Voices {
         let affected = self.channels.zones().affected(channel);
         let moved = |slot: &VoiceSlot| match slot.modulation {
             ModulationSource::Channel => affected.contains(slot.voice.channel),
-            ModulationSource::Manager(_) => slot.voice.channel != channel && affected.contains(slot.voice.channel),
+            ModulationSource::Manager(_) => {
+                slot.voice.channel != channel && affected.contains(slot.voice.channel)
+            }
             ModulationSource::Constant(_) => false,
         };
-        if self.slots.iter().any(|slot| slot.state != SlotState::Free && moved(slot)) {
+        if self
+            .slots
+            .iter()
+            .any(|slot| slot.state != SlotState::Free && moved(slot))
+        {
             Change::From(t)
         } else {
             Change::Snap
@@ -508,7 +636,11 @@ impl Voices {
     /// Returns how the tuning and the volume of all channels move.
     fn change_of_all(&self, t: u64) -> Change {
         let is_sounding = self.slots.iter().any(|slot| slot.state != SlotState::Free);
-        if is_sounding { Change::From(t) } else { Change::Snap }
+        if is_sounding {
+            Change::From(t)
+        } else {
+            Change::Snap
+        }
     }
 }
 

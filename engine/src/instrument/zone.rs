@@ -31,8 +31,8 @@ impl Zones {
     /// Channels that can manage a zone.
     pub const MANAGERS: [u8; 2] = [LOWER, UPPER];
 
-    /// Sets up a zone, or removes it if `members` is 0; takes members from the other zone if necessary. Returns the
-    /// channels whose role changed, or `None` if the zone is invalid.
+    /// Sets up a zone, or removes it if `members` is 0; takes members from the other zone if
+    /// necessary. Returns the channels whose role changed, or `None` if the zone is invalid.
     pub fn configure(&mut self, manager: u8, members: u8) -> Option<ChannelSet> {
         if members > Self::MAX_MEMBERS {
             return None;
@@ -40,11 +40,23 @@ impl Zones {
         let before = *self;
         let left = MAX_SHARED_MEMBERS.saturating_sub(members);
         match manager {
-            LOWER => *self = Self { lower: members, upper: self.upper.min(left) },
-            UPPER => *self = Self { lower: self.lower.min(left), upper: members },
+            LOWER => {
+                *self = Self {
+                    lower: members,
+                    upper: self.upper.min(left),
+                }
+            }
+            UPPER => {
+                *self = Self {
+                    lower: self.lower.min(left),
+                    upper: members,
+                }
+            }
             _ => return None,
         }
-        Some(ChannelSet::of(|channel| before.role(channel) != self.role(channel)))
+        Some(ChannelSet::of(|channel| {
+            before.role(channel) != self.role(channel)
+        }))
     }
 
     /// Returns the number of members of a manager.
@@ -76,7 +88,8 @@ impl Zones {
         }
     }
 
-    /// Returns the channels to which events of this channel apply: itself, and the members of a manager.
+    /// Returns the channels to which events of this channel apply: itself, and the members of a
+    /// manager.
     pub fn affected(&self, channel: u8) -> ChannelSet {
         ChannelSet::of(|other| other == channel || self.manager(other) == Some(channel))
     }
@@ -84,7 +97,9 @@ impl Zones {
     /// Returns the channels that share a pitch wheel range: all members of a zone.
     pub fn peers(&self, channel: u8) -> ChannelSet {
         let role = self.role(channel);
-        ChannelSet::of(|other| other == channel || matches!(role, ChannelRole::Member(_)) && self.role(other) == role)
+        ChannelSet::of(|other| {
+            other == channel || matches!(role, ChannelRole::Member(_)) && self.role(other) == role
+        })
     }
 }
 
@@ -94,7 +109,11 @@ pub(super) struct ChannelSet(u16);
 
 impl ChannelSet {
     fn of(is_in: impl Fn(u8) -> bool) -> Self {
-        Self((0..16).filter(|&channel| is_in(channel)).fold(0, |bits, channel| bits | 1 << channel))
+        Self(
+            (0..16)
+                .filter(|&channel| is_in(channel))
+                .fold(0, |bits, channel| bits | 1 << channel),
+        )
     }
 
     pub fn contains(self, channel: u8) -> bool {
@@ -125,10 +144,17 @@ mod tests {
         assert_eq!(affected(&zones, 0), [0, 1, 2, 3]);
         assert_eq!(affected(&zones, 15), [13, 14, 15]);
         assert_eq!(affected(&zones, 2), [2]);
-        assert_eq!((zones.manager(3), zones.manager(4), zones.manager(13)), (Some(0), None, Some(15)));
+        assert_eq!(
+            (zones.manager(3), zones.manager(4), zones.manager(13)),
+            (Some(0), None, Some(15))
+        );
         assert_eq!(
             (zones.role(0), zones.role(15), zones.role(7)),
-            (ChannelRole::Manager, ChannelRole::Manager, ChannelRole::Alone)
+            (
+                ChannelRole::Manager,
+                ChannelRole::Manager,
+                ChannelRole::Alone
+            )
         );
         assert_eq!(zones.peers(14).iter().collect::<Vec<_>>(), [13, 14]);
         assert_eq!(zones.peers(15).iter().collect::<Vec<_>>(), [15]);
@@ -142,7 +168,10 @@ mod tests {
         zones.configure(0, 10);
         let changed = zones.configure(15, 7).unwrap();
         assert_eq!((zones.members(0), zones.members(15)), (7, 7));
-        assert_eq!(changed.iter().collect::<Vec<_>>(), [8, 9, 10, 11, 12, 13, 14, 15]);
+        assert_eq!(
+            changed.iter().collect::<Vec<_>>(),
+            [8, 9, 10, 11, 12, 13, 14, 15]
+        );
         for members in [14, 15] {
             zones.configure(15, 7);
             zones.configure(0, members);
@@ -150,7 +179,10 @@ mod tests {
         }
         assert_eq!(zones.role(15), ChannelRole::Member(0));
         zones.configure(15, 15);
-        assert_eq!((zones.members(0), zones.role(0)), (0, ChannelRole::Member(15)));
+        assert_eq!(
+            (zones.members(0), zones.role(0)),
+            (0, ChannelRole::Member(15))
+        );
         zones.configure(15, 0);
         assert_eq!(zones, Zones::default());
     }

@@ -1,5 +1,6 @@
-//! Decoding of audio files: WAV, AIFF, AU and CAF by `pcm`, everything else (FLAC, MP3, Ogg Vorbis, AAC and ALAC in
-//! MP4, Matroska and more) with Symphonia in `packets`, which removes what encoders add before and after the sound.
+//! Decoding of audio files: WAV, AIFF, AU and CAF by `pcm`, everything else (FLAC, MP3, Ogg Vorbis,
+//! AAC and ALAC in MP4, Matroska and more) with Symphonia in `packets`, which removes what encoders
+//! add before and after the sound.
 
 mod flac;
 mod matroska;
@@ -23,11 +24,12 @@ use super::{MediaError, display_name};
 use crate::dsp::level::{SAMPLE_LIMIT, limit_sample};
 use crate::files;
 
-/// Lower-case extensions of files that [`Decoder`] can read, for finding files in a folder. The decoder itself ignores
-/// names and detects the format from the content.
+/// Lower-case extensions of files that [`Decoder`] can read, for finding files in a folder. The
+/// decoder itself ignores names and detects the format from the content.
 pub const FILE_EXTENSIONS: [&str; 30] = [
-    "aac", "aif", "aifc", "aiff", "au", "bwf", "caf", "flac", "m4a", "m4b", "m4r", "m4v", "mka", "mkv", "mov", "mp1",
-    "mp2", "mp3", "mp4", "oga", "ogg", "ogv", "ogx", "opus", "rf64", "snd", "w64", "wav", "wave", "webm",
+    "aac", "aif", "aifc", "aiff", "au", "bwf", "caf", "flac", "m4a", "m4b", "m4r", "m4v", "mka",
+    "mkv", "mov", "mp1", "mp2", "mp3", "mp4", "oga", "ogg", "ogv", "ogx", "opus", "rf64", "snd",
+    "w64", "wav", "wave", "webm",
 ];
 
 /// Most frames that [`read_mono`] allocates on the word of a header.
@@ -35,9 +37,9 @@ const TRUSTED_FRAMES: u64 = 1 << 24;
 
 /// Decodes a file as blocks of `f32` samples in constant memory; integers become −1 to 1.
 ///
-/// Encoder delay and padding are removed if the file declares them. A file that ends early is read up to there; damage
-/// in the middle is an error. Samples are limited to [`SAMPLE_LIMIT`], those that are not finite become 0, and both are
-/// counted.
+/// Encoder delay and padding are removed if the file declares them. A file that ends early is read
+/// up to there; damage in the middle is an error. Samples are limited to [`SAMPLE_LIMIT`], those
+/// that are not finite become 0, and both are counted.
 ///
 /// # Examples
 /// ```
@@ -82,14 +84,17 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// Returns [`MediaError`] if the file is missing, unreadable, not audio or empty, or has other than 1 to 32
-    /// channels or a sample rate other than 1 kHz to 768 kHz.
+    /// Returns [`MediaError`] if the file is missing, unreadable, not audio or empty, or has other
+    /// than 1 to 32 channels or a sample rate other than 1 kHz to 768 kHz.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, MediaError> {
         let path = path.as_ref();
         let name = display_name(path);
         let unreadable = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => MediaError::Missing { file: name.clone() },
-            _ => MediaError::Unreadable { file: name.clone(), source },
+            _ => MediaError::Unreadable {
+                file: name.clone(),
+                source,
+            },
         };
         let file = files::open(path).map_err(unreadable)?;
         let mut hint = Hint::new();
@@ -108,7 +113,11 @@ impl Decoder {
         Self::begin(name.to_owned(), io::Cursor::new(bytes), &Hint::new())
     }
 
-    fn begin(name: String, source: impl MediaSource + 'static, hint: &Hint) -> Result<Self, MediaError> {
+    fn begin(
+        name: String,
+        source: impl MediaSource + 'static,
+        hint: &Hint,
+    ) -> Result<Self, MediaError> {
         let reader = Reader::new(&name, source, hint)?;
         let mut decoder = Self {
             file: name,
@@ -148,7 +157,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the number of samples replaced so far because they were not finite or above [`SAMPLE_LIMIT`].
+    /// Returns the number of samples replaced so far because they were not finite or above
+    /// [`SAMPLE_LIMIT`].
     pub fn replaced(&self) -> u64 {
         self.replaced
     }
@@ -158,12 +168,13 @@ impl Decoder {
         self.truncated
     }
 
-    /// Decodes the next block into `block` as `[channel][frame]`, at least one frame. At the end it returns false and
-    /// no frames.
+    /// Decodes the next block into `block` as `[channel][frame]`, at least one frame. At the end it
+    /// returns false and no frames.
     ///
     /// # Errors
     ///
-    /// Returns [`MediaError`] if the file is damaged here, or if its sample rate or channels change.
+    /// Returns [`MediaError`] if the file is damaged here, or if its sample rate or channels
+    /// change.
     pub fn next(&mut self, block: &mut Vec<Vec<f32>>) -> Result<bool, MediaError> {
         if let Some(first) = self.first.take() {
             *block = first;
@@ -179,10 +190,17 @@ impl Decoder {
         let frames = block.first().map_or(0, Vec::len) as u64;
         self.decoded += frames;
         if frames == 0 {
-            let declared = self.frames().unwrap_or(0).saturating_sub(self.reader.slack());
+            let declared = self
+                .frames()
+                .unwrap_or(0)
+                .saturating_sub(self.reader.slack());
             self.truncated |= declared > self.decoded;
         }
-        for sample in block.iter_mut().flatten().filter(|sample| is_invalid(**sample)) {
+        for sample in block
+            .iter_mut()
+            .flatten()
+            .filter(|sample| is_invalid(**sample))
+        {
             *sample = limit_sample(*sample);
             self.replaced += 1;
         }
@@ -194,7 +212,10 @@ impl Decoder {
         match &mut self.reader {
             Reader::Pcm(reader) => {
                 block.resize(reader.channels(), Vec::new());
-                let unreadable = |source| MediaError::Unreadable { file: self.file.clone(), source };
+                let unreadable = |source| MediaError::Unreadable {
+                    file: self.file.clone(),
+                    source,
+                };
                 reader.next(block).map_err(unreadable)?;
                 Ok(!block[0].is_empty())
             }
@@ -209,21 +230,41 @@ impl Decoder {
 
 impl Reader {
     /// Finds out what a file is.
-    fn new(name: &str, mut source: impl MediaSource + 'static, hint: &Hint) -> Result<Self, MediaError> {
-        let unreadable = |source| MediaError::Unreadable { file: name.to_owned(), source };
-        let base = skip_tags(&mut source).map_err(unreadable)?;
-        let (header, start, bytes) = match pcm::contents(&mut source, base).map_err(|refusal| refusal.of(name))? {
-            Some(Contents::Pcm(layout)) => return Ok(Self::Pcm(PcmReader::new(name, Box::new(source), layout)?)),
-            Some(Contents::Compressed { header, start, bytes }) => (header, start, bytes),
-            Some(Contents::Whole) => (Vec::new(), base, None),
-            None => {
-                let header = flac::repaired_header(&mut source, base).map_err(unreadable)?.unwrap_or_default();
-                let start = base + header.len() as u64;
-                (header, start, None)
-            }
+    fn new(
+        name: &str,
+        mut source: impl MediaSource + 'static,
+        hint: &Hint,
+    ) -> Result<Self, MediaError> {
+        let unreadable = |source| MediaError::Unreadable {
+            file: name.to_owned(),
+            source,
         };
+        let base = skip_tags(&mut source).map_err(unreadable)?;
+        let (header, start, bytes) =
+            match pcm::contents(&mut source, base).map_err(|refusal| refusal.of(name))? {
+                Some(Contents::Pcm(layout)) => {
+                    return Ok(Self::Pcm(PcmReader::new(name, Box::new(source), layout)?));
+                }
+                Some(Contents::Compressed {
+                    header,
+                    start,
+                    bytes,
+                }) => (header, start, bytes),
+                Some(Contents::Whole) => (Vec::new(), base, None),
+                None => {
+                    let header = flac::repaired_header(&mut source, base)
+                        .map_err(unreadable)?
+                        .unwrap_or_default();
+                    let start = base + header.len() as u64;
+                    (header, start, None)
+                }
+            };
         let source = Spliced::new(header, source, start, bytes).map_err(unreadable)?;
-        Ok(Self::Packets(Box::new(PacketDecoder::new(name, Box::new(source), hint)?)))
+        Ok(Self::Packets(Box::new(PacketDecoder::new(
+            name,
+            Box::new(source),
+            hint,
+        )?)))
     }
 
     /// Returns the frames by which a complete file may be shorter than it declares.
@@ -248,9 +289,12 @@ fn skip_tags(source: &mut impl MediaSource) -> io::Result<u64> {
     let file_bytes = source.byte_len().unwrap_or(0);
     let mut position = 0;
     let mut header = [0; 10];
-    while pcm::read_at(source, position, &mut header)? == header.len() && header.starts_with(b"ID3") {
+    while pcm::read_at(source, position, &mut header)? == header.len() && header.starts_with(b"ID3")
+    {
         // Seven bits a byte.
-        let size = header[6..].iter().fold(0, |size, byte| size << 7 | u64::from(byte & 0x7f));
+        let size = header[6..]
+            .iter()
+            .fold(0, |size, byte| size << 7 | u64::from(byte & 0x7f));
         let footer = if header[5] & 0x10 == 0 { 0 } else { 10 };
         let end = position + 10 + size + footer;
         if end >= file_bytes {
@@ -261,7 +305,8 @@ fn skip_tags(source: &mut impl MediaSource) -> io::Result<u64> {
     Ok(position)
 }
 
-/// Reads a whole file into memory as the mean of its channels; returns it with the sample rate in Hz.
+/// Reads a whole file into memory as the mean of its channels; returns it with the sample rate in
+/// Hz.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! Audio files: decoding of any common format ([`decode`]) and writing of WAV ([`wav`]).
 //!
-//! Both directions stream in constant memory. Every error is a [`MediaError`], one line that names the file and the
-//! reason.
+//! Both directions stream in constant memory. Every error is a [`MediaError`], one line that names
+//! the file and the reason.
 
 pub mod decode;
 mod quantize;
@@ -92,7 +92,11 @@ pub enum MediaError {
 #[must_use]
 pub fn display_name(path: &Path) -> String {
     let name = path.display().to_string();
-    if name.chars().any(char::is_control) { name.escape_debug().to_string() } else { name }
+    if name.chars().any(char::is_control) {
+        name.escape_debug().to_string()
+    } else {
+        name
+    }
 }
 
 /// Supported numbers of channels.
@@ -106,10 +110,20 @@ fn check_limits(file: &str, sample_rate: u64, channels: u64) -> Result<(), Media
     check_range(file, "the number of channels", channels, CHANNELS)
 }
 
-fn check_range(file: &str, quantity: &'static str, found: u64, range: RangeInclusive<u64>) -> Result<(), MediaError> {
+fn check_range(
+    file: &str,
+    quantity: &'static str,
+    found: u64,
+    range: RangeInclusive<u64>,
+) -> Result<(), MediaError> {
     if range.contains(&found) {
         return Ok(());
     }
     let supported = format!("{} to {}", range.start(), range.end());
-    Err(MediaError::Limit { file: file.to_owned(), quantity, found, supported })
+    Err(MediaError::Limit {
+        file: file.to_owned(),
+        quantity,
+        found,
+        supported,
+    })
 }

@@ -4,8 +4,8 @@ use crate::random::SplitMix64;
 
 /// Rounds samples to integers, optionally with triangular dither.
 ///
-/// The dither spans two quantisation steps and is the same in every run. A sample of 1 becomes the largest integer, NaN
-/// becomes 0.
+/// The dither spans two quantisation steps and is the same in every run. A sample of 1 becomes the
+/// largest integer, NaN becomes 0.
 ///
 /// # Examples
 /// ```
@@ -26,19 +26,29 @@ impl Quantizer {
     #[must_use]
     pub fn new(bits: u32, dithered: bool) -> Self {
         let scale = f64::from(bits as i32 - 1).exp2();
-        Self { scale, dither: dithered.then_some(Dither(SplitMix64::new(0x0bde_5eed))) }
+        Self {
+            scale,
+            dither: dithered.then_some(Dither(SplitMix64::new(0x0bde_5eed))),
+        }
     }
 
     /// Quantizes a sample, −1 to 1.
     pub fn quantize(&mut self, sample: f32) -> i32 {
-        let sample = if sample.is_nan() { 0.0 } else { f64::from(sample) };
+        let sample = if sample.is_nan() {
+            0.0
+        } else {
+            f64::from(sample)
+        };
         let noise = self.dither.as_mut().map_or(0.0, Dither::next);
-        (sample * self.scale + noise).round().clamp(-self.scale, self.scale - 1.0) as i32
+        (sample * self.scale + noise)
+            .round()
+            .clamp(-self.scale, self.scale - 1.0) as i32
     }
 }
 
-/// Triangular dither of two quantisation steps: the mean and the variance of the rounding error become independent of
-/// the signal (S. P. Lipshitz, R. A. Wannamaker, J. Vanderkooy, "Quantization and dither", JAES 40(5), 1992).
+/// Triangular dither of two quantisation steps: the mean and the variance of the rounding error
+/// become independent of the signal (S. P. Lipshitz, R. A. Wannamaker, J. Vanderkooy, "Quantization
+/// and dither", JAES 40(5), 1992).
 #[derive(Debug, Clone)]
 struct Dither(SplitMix64);
 

@@ -1,10 +1,11 @@
 //! WAV files, written atomically: a target exists only once it is complete.
 //!
-//! The format is that of Microsoft's "Multimedia Programming Interface and Data Specifications 1.0" (1991), with
-//! WAVE_FORMAT_EXTENSIBLE for more than two channels. Files of more than 18 channels are valid, but some readers refuse
-//! them.
+//! The format is that of Microsoft's "Multimedia Programming Interface and Data Specifications 1.0"
+//! (1991), with WAVE_FORMAT_EXTENSIBLE for more than two channels. Files of more than 18 channels
+//! are valid, but some readers refuse them.
 //!
-//! [`GrowingWav`] is for recordings that must survive a crash: the file is complete after every block.
+//! [`GrowingWav`] is for recordings that must survive a crash: the file is complete after every
+//! block.
 
 mod growing;
 mod header;
@@ -44,8 +45,9 @@ impl WavBits {
 
 /// Writes a WAV file block by block.
 ///
-/// The file is written under a hidden name in the folder of the target, and renamed by [`finish`](Self::finish); it is
-/// removed if the writer is dropped or fails before. NaN is written as 0.
+/// The file is written under a hidden name in the folder of the target, and renamed by
+/// [`finish`](Self::finish); it is removed if the writer is dropped or fails before. NaN is written
+/// as 0.
 ///
 /// # Examples
 /// ```
@@ -92,8 +94,8 @@ impl WavWriter {
     ///
     /// # Errors
     ///
-    /// Returns [`MediaError`] if the file cannot be created, or if channels (1 to 32) or sample rate (1 kHz to 768 kHz)
-    /// are not supported.
+    /// Returns [`MediaError`] if the file cannot be created, or if channels (1 to 32) or sample
+    /// rate (1 kHz to 768 kHz) are not supported.
     pub fn create(
         path: impl AsRef<Path>,
         sample_rate: u32,
@@ -103,8 +105,8 @@ impl WavWriter {
         Self::create_file(path.as_ref(), sample_rate, channels, bits, Lengths::Short)
     }
 
-    /// Creates a file as [`create`](Self::create) does, which may exceed 4 GiB: it is RF64 (EBU Tech 3306) then.
-    /// Otherwise it is a plain WAV whose header has unused room.
+    /// Creates a file as [`create`](Self::create) does, which may exceed 4 GiB: it is RF64 (EBU
+    /// Tech 3306) then. Otherwise it is a plain WAV whose header has unused room.
     ///
     /// # Errors
     ///
@@ -127,34 +129,62 @@ impl WavWriter {
     ) -> Result<Self, MediaError> {
         let name = display_name(path);
         check_limits(&name, u64::from(sample_rate), channels as u64)?;
-        let unwritable = |source| MediaError::Unwritable { file: name.clone(), source };
-        let header = Header { sample_rate, channels: channels as u16, bits };
+        let unwritable = |source| MediaError::Unwritable {
+            file: name.clone(),
+            source,
+        };
+        let header = Header {
+            sample_rate,
+            channels: channels as u16,
+            bits,
+        };
         let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
         if special {
             // Fails for a folder.
-            let stream = OpenOptions::new().write(true).open(path).map_err(unwritable)?;
-            return Self::start(name, Sink::Stream(Box::new(stream)), header, Lengths::Unknown, None);
+            let stream = OpenOptions::new()
+                .write(true)
+                .open(path)
+                .map_err(unwritable)?;
+            return Self::start(
+                name,
+                Sink::Stream(Box::new(stream)),
+                header,
+                Lengths::Unknown,
+                None,
+            );
         }
         let file = AtomicFile::create(path).map_err(unwritable)?;
-        Self::start(name, Sink::File(BufWriter::new(file)), header, lengths, None)
+        Self::start(
+            name,
+            Sink::File(BufWriter::new(file)),
+            header,
+            lengths,
+            None,
+        )
     }
 
     /// Returns whether a file of `frames` frames exceeds what [`create`](Self::create) can write.
     #[must_use]
     pub fn is_long(frames: u64, channels: usize, bits: WavBits) -> bool {
-        let header = Header { sample_rate: 48_000, channels: channels as u16, bits };
+        let header = Header {
+            sample_rate: 48_000,
+            channels: channels as u16,
+            bits,
+        };
         frames > header.max_frames()
     }
 
-    /// Writes a WAV stream to an output that cannot seek, such as standard output; `name` is its name in errors.
+    /// Writes a WAV stream to an output that cannot seek, such as standard output; `name` is its
+    /// name in errors.
     ///
-    /// With `frames` the header declares the length, and exactly that many frames must follow. Otherwise it declares the
-    /// largest length, which readers of streams take as "to the end", and the length is unlimited.
+    /// With `frames` the header declares the length, and exactly that many frames must follow.
+    /// Otherwise it declares the largest length, which readers of streams take as "to the end", and
+    /// the length is unlimited.
     ///
     /// # Errors
     ///
-    /// Returns [`MediaError`] if channels (1 to 32), sample rate (1 kHz to 768 kHz) or length (4 GiB) are not
-    /// supported, or if the header cannot be written.
+    /// Returns [`MediaError`] if channels (1 to 32), sample rate (1 kHz to 768 kHz) or length (4
+    /// GiB) are not supported, or if the header cannot be written.
     pub fn to_writer(
         writer: impl Write + Send + 'static,
         name: &str,
@@ -165,9 +195,23 @@ impl WavWriter {
     ) -> Result<Self, MediaError> {
         let name = display_name(Path::new(name));
         check_limits(&name, u64::from(sample_rate), channels as u64)?;
-        let header = Header { sample_rate, channels: channels as u16, bits };
-        let lengths = if frames.is_some() { Lengths::Short } else { Lengths::Unknown };
-        Self::start(name, Sink::Stream(Box::new(writer)), header, lengths, frames)
+        let header = Header {
+            sample_rate,
+            channels: channels as u16,
+            bits,
+        };
+        let lengths = if frames.is_some() {
+            Lengths::Short
+        } else {
+            Lengths::Unknown
+        };
+        Self::start(
+            name,
+            Sink::Stream(Box::new(writer)),
+            header,
+            lengths,
+            frames,
+        )
     }
 
     fn start(
@@ -214,16 +258,23 @@ impl WavWriter {
     ///
     /// # Errors
     ///
-    /// Returns [`MediaError`] if the block cannot be written, or if the file would exceed 4 GiB or its declared length.
-    /// The file is then removed, and all further calls fail.
+    /// Returns [`MediaError`] if the block cannot be written, or if the file would exceed 4 GiB or
+    /// its declared length. The file is then removed, and all further calls fail.
     ///
     /// # Panics
     ///
     /// If the number of channels differs from that of the file, or their lengths differ.
     pub fn write<C: AsRef<[f32]>>(&mut self, block: &[C]) -> Result<(), MediaError> {
-        assert_eq!(block.len(), self.channels, "the block must have as many channels as the file");
+        assert_eq!(
+            block.len(),
+            self.channels,
+            "the block must have as many channels as the file"
+        );
         let frames = block[0].as_ref().len();
-        assert!(block.iter().all(|channel| channel.as_ref().len() == frames), "channels must have equal lengths");
+        assert!(
+            block.iter().all(|channel| channel.as_ref().len() == frames),
+            "channels must have equal lengths"
+        );
         let total = self.frames + frames as u64;
         self.check_length(total)?;
         let mut bytes = std::mem::take(&mut self.bytes);
@@ -243,14 +294,18 @@ impl WavWriter {
     ///
     /// # Errors
     ///
-    /// Returns [`MediaError`] if the file cannot be written, or if fewer frames were written than declared. The file is
-    /// then removed.
+    /// Returns [`MediaError`] if the file cannot be written, or if fewer frames were written than
+    /// declared. The file is then removed.
     pub fn finish(mut self) -> Result<(), MediaError> {
         if let Some(declared) = self.declared.filter(|&declared| declared != self.frames) {
-            return Err(MediaError::Length { file: self.name.clone(), declared, written: self.frames });
+            return Err(MediaError::Length {
+                file: self.name.clone(),
+                declared,
+                written: self.frames,
+            });
         }
-        // Chunks are padded to an even length that the header does not count. Nothing follows a stream of unlimited
-        // length.
+        // Chunks are padded to an even length that the header does not count. Nothing follows a
+        // stream of unlimited length.
         let odd = self.lengths != Lengths::Unknown && self.header.data_bytes(self.frames) % 2 == 1;
         let pad: &[u8] = if odd { &[0] } else { &[] };
         self.write_bytes(pad)?;
@@ -260,21 +315,33 @@ impl WavWriter {
             Some(Sink::Stream(mut stream)) => stream.flush(),
             Some(Sink::File(file)) => complete(file, &header),
         };
-        result.map_err(|source| MediaError::Unwritable { file: self.name.clone(), source })
+        result.map_err(|source| MediaError::Unwritable {
+            file: self.name.clone(),
+            source,
+        })
     }
 
     /// Fails and closes the output if `frames` exceed the limit or the declared length.
     fn check_length(&mut self, frames: u64) -> Result<(), MediaError> {
         if let Some(declared) = self.declared.filter(|&declared| frames > declared) {
             self.sink = None;
-            return Err(MediaError::Length { file: self.name.clone(), declared, written: frames });
+            return Err(MediaError::Length {
+                file: self.name.clone(),
+                declared,
+                written: frames,
+            });
         }
         let max_frames = self.header.max_frames();
         if self.lengths == Lengths::Short && frames > max_frames {
             self.sink = None;
             let quantity = "the length of a WAV file in frames";
             let supported = format!("0 to {max_frames} (4 GiB)");
-            return Err(MediaError::Limit { file: self.name.clone(), quantity, found: frames, supported });
+            return Err(MediaError::Limit {
+                file: self.name.clone(),
+                quantity,
+                found: frames,
+                supported,
+            });
         }
         Ok(())
     }
@@ -288,7 +355,10 @@ impl WavWriter {
         };
         result.map_err(|source| {
             self.sink = None;
-            MediaError::Unwritable { file: self.name.clone(), source }
+            MediaError::Unwritable {
+                file: self.name.clone(),
+                source,
+            }
         })
     }
 }

@@ -80,10 +80,12 @@ pub struct Gear {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Levels {
-    /// Level in dBu at the device's input that corresponds to a 1 kHz sine of peak 1 at the model's input.
+    /// Level in dBu at the device's input that corresponds to a 1 kHz sine of peak 1 at the model's
+    /// input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_dbu: Option<f64>,
-    /// Level in dBu at the device's output that corresponds to a 1 kHz sine of peak 1 at the model's output.
+    /// Level in dBu at the device's output that corresponds to a 1 kHz sine of peak 1 at the
+    /// model's output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_dbu: Option<f64>,
     /// Output level for a standard signal, dB RMS of full scale.
@@ -104,7 +106,9 @@ impl Levels {
 
     /// Returns the known values.
     pub(super) fn values(&self) -> impl Iterator<Item = f64> {
-        [self.input_dbu, self.output_dbu, self.loudness_db].into_iter().flatten()
+        [self.input_dbu, self.output_dbu, self.loudness_db]
+            .into_iter()
+            .flatten()
     }
 }
 

@@ -1,14 +1,17 @@
 //! Compression of models: the graph stays, the weights are stored in fewer bits.
 //!
-//! The caller chooses a [`WeightPrecision`] for each node ([`Model::compressed`]). With 8 bits, matrices and kernels get a
-//! scale for each output, and long impulse responses a scale for each run of values; small weights (biases, gains,
-//! initial states) are stored in 16 bits, because scales would cost as much as they save.
+//! The caller chooses a [`WeightPrecision`] for each node ([`Model::compressed`]). With 8 bits,
+//! matrices and kernels get a scale for each output, and long impulse responses a scale for each
+//! run of values; small weights (biases, gains, initial states) are stored in 16 bits, because
+//! scales would cost as much as they save.
 
 use std::collections::BTreeSet;
 
 use half::bf16;
 
-use super::{FORMAT, FORMAT_COMPRESSED, Model, ModelError, Op, Storage, Tensor, WeightAxis, Weights};
+use super::{
+    FORMAT, FORMAT_COMPRESSED, Model, ModelError, Op, Storage, Tensor, WeightAxis, Weights,
+};
 
 /// Storage of a node's weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +35,8 @@ pub struct Scaling {
     pub fit: ScaleFit,
     /// Use one scale for a whole weight instead of one for each output.
     pub per_tensor: bool,
-    /// Use zero points, so that weights that are not centred on 0 use all codes; products are then computed in floats.
+    /// Use zero points, so that weights that are not centred on 0 use all codes; products are then
+    /// computed in floats.
     pub asymmetric: bool,
 }
 
@@ -58,7 +62,11 @@ impl Model {
     #[must_use]
     pub fn layers(&self) -> Vec<(&str, &Op)> {
         let mut seen = BTreeSet::new();
-        let nodes = self.header().methods.iter().flat_map(|method| &method.nodes);
+        let nodes = self
+            .header()
+            .methods
+            .iter()
+            .flat_map(|method| &method.nodes);
         nodes
             .filter(|node| seen.insert(&node.name) && !node.op.weights(&[]).is_empty())
             .map(|node| (&*node.name, &node.op))
@@ -69,19 +77,34 @@ impl Model {
     ///
     /// # Errors
     /// Returns [`ModelError`] if the result is invalid.
-    pub fn compressed(&self, scaling: Scaling, choose: impl Fn(&str) -> WeightPrecision) -> Result<Self, ModelError> {
+    pub fn compressed(
+        &self,
+        scaling: Scaling,
+        choose: impl Fn(&str) -> WeightPrecision,
+    ) -> Result<Self, ModelError> {
         let mut weights = Weights::default();
         for (node, op) in self.layers() {
             let precision = choose(node);
             for spec in op.weights(&[]) {
-                let is_output = |axis: &WeightAxis| matches!(axis, WeightAxis::Outputs | WeightAxis::GatedOutputs);
+                let is_output = |axis: &WeightAxis| {
+                    matches!(axis, WeightAxis::Outputs | WeightAxis::GatedOutputs)
+                };
                 let axis = spec.axes.iter().position(is_output).unwrap_or(0);
-                let tensor = stored(self.weights().get(node, spec.name), axis, precision, scaling);
+                let tensor = stored(
+                    self.weights().get(node, spec.name),
+                    axis,
+                    precision,
+                    scaling,
+                );
                 weights.insert(format!("{node}.{}", spec.name), tensor);
             }
         }
         let mut header = self.header().clone();
-        header.format = if weights.are_f32() { FORMAT } else { FORMAT_COMPRESSED };
+        header.format = if weights.are_f32() {
+            FORMAT
+        } else {
+            FORMAT_COMPRESSED
+        };
         Self::new(header, weights)
     }
 }
@@ -94,25 +117,40 @@ fn stored(tensor: &Tensor, axis: usize, precision: WeightPrecision, scaling: Sca
         (WeightPrecision::Bf16, _) => to_16_bit(Storage::Bf16),
         (WeightPrecision::F16, _) | (_, None) => to_16_bit(Storage::F16),
         (_, Some(shape)) => {
-            let shape = if scaling.per_tensor { vec![1; shape.len()] } else { shape };
-            let (scales, zeros): (Vec<f32>, Vec<i8>) = block_scales(tensor, &shape, scaling).into_iter().unzip();
-            let zeros = if scaling.asymmetric { zeros } else { Vec::new() };
+            let shape = if scaling.per_tensor {
+                vec![1; shape.len()]
+            } else {
+                shape
+            };
+            let (scales, zeros): (Vec<f32>, Vec<i8>) =
+                block_scales(tensor, &shape, scaling).into_iter().unzip();
+            let zeros = if scaling.asymmetric {
+                zeros
+            } else {
+                Vec::new()
+            };
             let products = precision == WeightPrecision::Computed8 && !scaling.asymmetric;
             tensor.quantize(&shape, scales, zeros, products)
         }
     }
 }
 
-/// Returns the number of scales along each axis, or `None` if the weight should be stored in 16 bits.
+/// Returns the number of scales along each axis, or `None` if the weight should be stored in 16
+/// bits.
 fn scale_shape(shape: &[usize], axis: usize) -> Option<Vec<usize>> {
     let values: usize = shape.iter().product();
     match *shape {
         [length] => {
-            let run = (MIN_VALUES_PER_SCALE..=MAX_RUN).rev().find(|&run| length.is_multiple_of(run))?;
+            let run = (MIN_VALUES_PER_SCALE..=MAX_RUN)
+                .rev()
+                .find(|&run| length.is_multiple_of(run))?;
             (length > MIN_VALUES_PER_SCALE * MAX_RUN).then(|| vec![length / run])
         }
         _ => {
-            let counts = shape.iter().enumerate().map(|(other, &extent)| if other == axis { extent } else { 1 });
+            let counts = shape
+                .iter()
+                .enumerate()
+                .map(|(other, &extent)| if other == axis { extent } else { 1 });
             (values >= MIN_VALUES_PER_SCALE * shape[axis]).then(|| counts.collect())
         }
     }
@@ -125,7 +163,10 @@ fn block_scales(tensor: &Tensor, scale_shape: &[usize], scaling: Scaling) -> Vec
     for (at, &value) in values.iter().enumerate() {
         blocks[super::storage::block(at, shape, scale_shape)].push(value);
     }
-    blocks.iter().map(|block| block_scale(block, scaling)).collect()
+    blocks
+        .iter()
+        .map(|block| block_scale(block, scaling))
+        .collect()
 }
 
 /// Returns a scale that is exact in bfloat16, and the zero point, for values that share them.
@@ -133,23 +174,33 @@ fn block_scale(values: &[f32], scaling: Scaling) -> (f32, i8) {
     // 0 must be represented exactly.
     let extent = |[low, high]: [f32; 2], value: &f32| [low.min(*value), high.max(*value)];
     let [low, high] = values.iter().fold([0.0; 2], extent);
-    let (half, middle) =
-        if scaling.asymmetric { (0.5 * (high - low), 0.5 * (high + low)) } else { (high.max(-low), 0.0) };
+    let (half, middle) = if scaling.asymmetric {
+        (0.5 * (high - low), 0.5 * (high + low))
+    } else {
+        (high.max(-low), 0.0)
+    };
     if half == 0.0 {
         return (1.0, 0);
     }
     let zero = |scale: f32| (-middle / scale).round_ties_even().clamp(-127.0, 127.0);
     let error = |scale: f32| -> f64 {
         let zero = zero(scale);
-        let nearest = |value: f32| scale * (((value / scale).round_ties_even() + zero).clamp(-127.0, 127.0) - zero);
-        values.iter().map(|&value| f64::from(value - nearest(value)).powi(2)).sum()
+        let nearest = |value: f32| {
+            scale * (((value / scale).round_ties_even() + zero).clamp(-127.0, 127.0) - zero)
+        };
+        values
+            .iter()
+            .map(|&value| f64::from(value - nearest(value)).powi(2))
+            .sum()
     };
     let scale = |percent: u8| round_up(f32::from(percent) / 100.0 * half / 127.0);
     let scale = match scaling.fit {
         ScaleFit::Peak => scale(100),
         ScaleFit::LeastSquares => {
             let tried = SCALE_PERCENTS.map(|percent| (scale(percent), error(scale(percent))));
-            tried.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(scale(100), |(scale, _)| scale)
+            tried
+                .min_by(|a, b| a.1.total_cmp(&b.1))
+                .map_or(scale(100), |(scale, _)| scale)
         }
     };
     (scale, zero(scale) as i8)
@@ -158,7 +209,11 @@ fn block_scale(values: &[f32], scaling: Scaling) -> (f32, i8) {
 /// Returns the least normal bfloat16 that is not below `scale`.
 fn round_up(scale: f32) -> f32 {
     let near = bf16::from_f32(scale.max(f32::MIN_POSITIVE));
-    if near.to_f32() < scale { bf16::from_bits(near.to_bits() + 1).to_f32() } else { near.to_f32() }
+    if near.to_f32() < scale {
+        bf16::from_bits(near.to_bits() + 1).to_f32()
+    } else {
+        near.to_f32()
+    }
 }
 
 #[cfg(test)]
@@ -178,37 +233,69 @@ mod tests {
 
     #[test]
     fn scales_preserve_the_peak_or_minimise_the_error() {
-        let scaling = |fit, asymmetric| Scaling { fit, per_tensor: false, asymmetric };
-        let values: Vec<f32> = (0..200).map(|i| 0.01 * ((i * 7919) % 201) as f32 - 1.0).collect();
+        let scaling = |fit, asymmetric| Scaling {
+            fit,
+            per_tensor: false,
+            asymmetric,
+        };
+        let values: Vec<f32> = (0..200)
+            .map(|i| 0.01 * ((i * 7919) % 201) as f32 - 1.0)
+            .collect();
         let (peak, zero) = block_scale(&values, scaling(ScaleFit::Peak, false));
         assert!((1.0..1.01).contains(&(peak * 127.0)) && zero == 0, "{peak}");
         assert_eq!(bf16::from_f32(peak).to_f32(), peak);
         // A single outlier matters less than all other values.
-        let values: Vec<f32> =
-            (0..4000).map(|i| if i == 7 { 5.0 } else { ((i * 7919) % 201) as f32 / 50.0 - 2.0 }).collect();
+        let values: Vec<f32> = (0..4000)
+            .map(|i| {
+                if i == 7 {
+                    5.0
+                } else {
+                    ((i * 7919) % 201) as f32 / 50.0 - 2.0
+                }
+            })
+            .collect();
         let squares = |(scale, zero): (f32, i8)| -> f32 {
             let zero = f32::from(zero);
-            let nearest = |value: f32| scale * (((value / scale).round() + zero).clamp(-127.0, 127.0) - zero);
-            values.iter().map(|&value| (value - nearest(value)).powi(2)).sum()
+            let nearest =
+                |value: f32| scale * (((value / scale).round() + zero).clamp(-127.0, 127.0) - zero);
+            values
+                .iter()
+                .map(|&value| (value - nearest(value)).powi(2))
+                .sum()
         };
-        let [peak, least] =
-            [ScaleFit::Peak, ScaleFit::LeastSquares].map(|fit| block_scale(&values, scaling(fit, false)));
-        assert!(least.0 < peak.0 && squares(least) < squares(peak), "{least:?} against {peak:?}");
+        let [peak, least] = [ScaleFit::Peak, ScaleFit::LeastSquares]
+            .map(|fit| block_scale(&values, scaling(fit, false)));
+        assert!(
+            least.0 < peak.0 && squares(least) < squares(peak),
+            "{least:?} against {peak:?}"
+        );
         let both = block_scale(&values, scaling(ScaleFit::Peak, true));
-        assert!(both.1 < -40 && squares(both) < squares(peak), "{both:?}: from -2 to 5");
+        assert!(
+            both.1 < -40 && squares(both) < squares(peak),
+            "{both:?}: from -2 to 5"
+        );
         assert_eq!(block_scale(&[0.0; 5], Scaling::default()), (1.0, 0));
         assert!(block_scale(&[1e-44; 5], Scaling::default()).0.is_normal());
         // Values of one sign.
         let (scale, zero) = block_scale(&[1.0, 2.54, 0.3], scaling(ScaleFit::Peak, true));
-        assert!((0.01..0.0101).contains(&scale) && zero == -127 || zero == -126, "{scale} {zero}");
+        assert!(
+            (0.01..0.0101).contains(&scale) && zero == -127 || zero == -126,
+            "{scale} {zero}"
+        );
     }
 
     #[test]
     fn a_weight_may_share_one_scale() {
-        let values = (0..64).map(|i| if i < 32 { 1.0 } else { -0.01 * i as f32 }).collect();
+        let values = (0..64)
+            .map(|i| if i < 32 { 1.0 } else { -0.01 * i as f32 })
+            .collect();
         let weight = Tensor::new(&[2, 32], values);
         let of = |per_tensor, asymmetric| {
-            let scaling = Scaling { fit: ScaleFit::Peak, per_tensor, asymmetric };
+            let scaling = Scaling {
+                fit: ScaleFit::Peak,
+                per_tensor,
+                asymmetric,
+            };
             let stored = stored(&weight, 0, WeightPrecision::Computed8, scaling);
             let quantized = stored.quantized().expect("it is in bytes");
             (
@@ -220,6 +307,10 @@ mod tests {
         };
         assert_eq!(of(false, false), (vec![2, 1], 2, 0, true));
         assert_eq!(of(true, false), (vec![1, 1], 1, 0, true));
-        assert_eq!(of(false, true), (vec![2, 1], 2, 2, false), "products of bytes want 0 to be 0");
+        assert_eq!(
+            of(false, true),
+            (vec![2, 1], 2, 2, false),
+            "products of bytes want 0 to be 0"
+        );
     }
 }

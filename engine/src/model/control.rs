@@ -62,26 +62,42 @@ impl Control {
     /// Returns the control with whole numbers only.
     #[must_use]
     pub fn in_steps(self) -> Self {
-        Self { curve: Curve::Steps, ..self }
+        Self {
+            curve: Curve::Steps,
+            ..self
+        }
     }
 
     /// Returns whether the range is finite, ordered and contains the default.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        let finite = [self.min, self.max, self.default].iter().all(|value| value.is_finite());
+        let finite = [self.min, self.max, self.default]
+            .iter()
+            .all(|value| value.is_finite());
         let ordered = self.min < self.max && (self.min..=self.max).contains(&self.default);
         let fits = match self.curve {
             Curve::Linear => true,
             Curve::Logarithmic => self.min > 0.0,
-            Curve::Steps => [self.min, self.max, self.default].iter().all(|value| value.fract() == 0.0),
+            Curve::Steps => [self.min, self.max, self.default]
+                .iter()
+                .all(|value| value.fract() == 0.0),
         };
         finite && ordered && fits
     }
 
-    /// Clamps a value to the range, and rounds it if the control has steps; NaN becomes the default.
+    /// Clamps a value to the range, and rounds it if the control has steps; NaN becomes the
+    /// default.
     #[must_use]
     pub fn clamp(&self, value: f32) -> f32 {
-        let value = if value.is_nan() { self.default } else { value.clamp(self.min, self.max) };
-        if self.curve == Curve::Steps { value.round() } else { value }
+        let value = if value.is_nan() {
+            self.default
+        } else {
+            value.clamp(self.min, self.max)
+        };
+        if self.curve == Curve::Steps {
+            value.round()
+        } else {
+            value
+        }
     }
 }

@@ -74,15 +74,26 @@ pub enum ModelError {
 
 impl ModelError {
     pub(crate) fn weight(name: &str, reason: impl Into<String>) -> Self {
-        Self::Weight { name: name.to_owned(), reason: reason.into() }
+        Self::Weight {
+            name: name.to_owned(),
+            reason: reason.into(),
+        }
     }
 
     /// Returns [`ModelError::Limit`] if `found` exceeds `limit`.
-    pub(crate) fn limit(quantity: impl Into<String>, found: usize, limit: usize) -> Result<(), Self> {
+    pub(crate) fn limit(
+        quantity: impl Into<String>,
+        found: usize,
+        limit: usize,
+    ) -> Result<(), Self> {
         if found <= limit {
             return Ok(());
         }
-        Err(Self::Limit { quantity: quantity.into(), found: found as u64, limit: limit as u64 })
+        Err(Self::Limit {
+            quantity: quantity.into(),
+            found: found as u64,
+            limit: limit as u64,
+        })
     }
 }
 
@@ -98,6 +109,9 @@ pub struct ModelFileError {
 
 impl ModelFileError {
     pub(crate) fn at(path: &Path) -> impl Fn(ModelError) -> Self + '_ {
-        move |error| Self { path: path.to_owned(), error }
+        move |error| Self {
+            path: path.to_owned(),
+            error,
+        }
     }
 }

@@ -1,8 +1,10 @@
-//! Model files: `NAME.ondes`, a safetensors file whose metadata contains the JSON header and a checksum.
+//! Model files: `NAME.ondes`, a safetensors file whose metadata contains the JSON header and a
+//! checksum.
 //!
-//! [`open`] and [`read`] also accept captures made by other programs ([`super::import`]); the format is detected from
-//! the content, not from the file name. They never run code: TorchScript programs are refused here and opened by
-//! [`crate::torch::open`]. Any safetensors reader can read the weights.
+//! [`open`] and [`read`] also accept captures made by other programs ([`super::import`]); the
+//! format is detected from the content, not from the file name. They never run code: TorchScript
+//! programs are refused here and opened by [`crate::torch::open`]. Any safetensors reader can read
+//! the weights.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -12,14 +14,17 @@ use std::path::Path;
 use safetensors::tensor::{Metadata, TensorView};
 
 use super::import::{self, ImportedModel};
-use super::{FORMAT, FORMAT_COMPRESSED, Header, Model, ModelError, ModelFileError, foreign, limits, tensors};
+use super::{
+    FORMAT, FORMAT_COMPRESSED, Header, Model, ModelError, ModelFileError, foreign, limits, tensors,
+};
 use crate::files;
 
 /// Metadata key of the JSON header.
 const HEADER_KEY: &str = "ondes";
 /// Metadata key of the checksum.
 const CHECKSUM_KEY: &str = "blake3";
-/// Metadata key of the JSON list of weights that may be multiplied in 8 bits; absent if there are none.
+/// Metadata key of the JSON list of weights that may be multiplied in 8 bits; absent if there are
+/// none.
 const PRODUCTS_KEY: &str = "int8";
 
 /// File extensions of models and captures, without the dot.
@@ -55,8 +60,9 @@ pub fn open(path: &Path) -> Result<ImportedModel, ModelFileError> {
     open_or_run(path, |_| Err(ModelError::Program))
 }
 
-/// Reads and validates a model file or a capture, and passes a TorchScript program to `run`, which reads it with
-/// [`program_bytes`]. Files are read, never mapped: others may change them at any time.
+/// Reads and validates a model file or a capture, and passes a TorchScript program to `run`, which
+/// reads it with [`program_bytes`]. Files are read, never mapped: others may change them at any
+/// time.
 ///
 /// # Errors
 /// Returns [`ModelFileError`] if the file cannot be read or is invalid, or the error of `run`.
@@ -80,7 +86,10 @@ pub(crate) fn open_or_run(
         }
         if is_safetensors(&start) {
             let mut reader = start.as_slice().chain(&mut file);
-            return Ok(ImportedModel { model: read_model(&mut reader, length)?, notes: Vec::new() });
+            return Ok(ImportedModel {
+                model: read_model(&mut reader, length)?,
+                notes: Vec::new(),
+            });
         }
         if !import::is_json(&start) {
             if length < PREFIX_BYTES {
@@ -89,7 +98,10 @@ pub(crate) fn open_or_run(
             return Err(ModelError::Foreign(foreign::describe(&start)));
         }
         let ImportedModel { model, notes } = import::parse(&whole(&mut file, import::FILE_BYTES)?)?;
-        Ok(ImportedModel { model: model.named_after(path), notes })
+        Ok(ImportedModel {
+            model: model.named_after(path),
+            notes,
+        })
     };
     open().map_err(ModelFileError::at(path))
 }
@@ -113,16 +125,18 @@ fn whole(file: &mut File, max_bytes: usize) -> Result<Vec<u8>, ModelError> {
     Ok(files::read_opened(file, max_bytes as u64)?)
 }
 
-/// Returns whether the bytes are a ZIP archive, as TorchScript programs are. Read as the length prefix of a model file,
-/// the signature would exceed any limit.
+/// Returns whether the bytes are a ZIP archive, as TorchScript programs are. Read as the length
+/// prefix of a model file, the signature would exceed any limit.
 fn is_zip(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04")
 }
 
-/// Returns whether the bytes begin a safetensors file: the length of the header and, unless the file is cut off there, an
-/// object. Of other files the length would exceed any limit.
+/// Returns whether the bytes begin a safetensors file: the length of the header and, unless the
+/// file is cut off there, an object. Of other files the length would exceed any limit.
 fn is_safetensors(bytes: &[u8]) -> bool {
-    let Some((prefix, header)) = bytes.split_first_chunk::<PREFIX_BYTES>() else { return false };
+    let Some((prefix, header)) = bytes.split_first_chunk::<PREFIX_BYTES>() else {
+        return false;
+    };
     let length = u64::from_le_bytes(*prefix);
     (1..=limits::HEADER_BYTES as u64).contains(&length) && matches!(header, [] | [b'{', ..])
 }
@@ -154,14 +168,22 @@ fn read_model(file: &mut impl Read, length: usize) -> Result<Model, ModelError> 
     }
     let mut header = vec![0; header_bytes];
     file.read_exact(&mut header).map_err(cut_off)?;
-    let metadata: Metadata = serde_json::from_slice(&header).map_err(|error| not_a_model(&error))?;
-    let data_bytes = metadata.tensors().values().map(|info| info.data_offsets.1).max().unwrap_or(0);
+    let metadata: Metadata =
+        serde_json::from_slice(&header).map_err(|error| not_a_model(&error))?;
+    let data_bytes = metadata
+        .tensors()
+        .values()
+        .map(|info| info.data_offsets.1)
+        .max()
+        .unwrap_or(0);
     let expected = data_bytes.saturating_add(prefix.len() + header_bytes);
     if expected > length {
         return Err(incomplete(length, expected));
     }
     if expected != length {
-        return Err(not_a_model(&format!("it has {length} bytes, but its header describes {expected}")));
+        return Err(not_a_model(&format!(
+            "it has {length} bytes, but its header describes {expected}"
+        )));
     }
     let other = || {
         let reason = "safetensors weights of another program, without an Ondes header that says how to play them";
@@ -170,7 +192,10 @@ fn read_model(file: &mut impl Read, length: usize) -> Result<Model, ModelError> 
     let texts = metadata.metadata().as_ref().ok_or_else(other)?;
     let json = texts.get(HEADER_KEY).ok_or_else(other)?;
     check_version(json)?;
-    let products = texts.get(PRODUCTS_KEY).map(|names| serde_json::from_str(names)).transpose();
+    let products = texts
+        .get(PRODUCTS_KEY)
+        .map(|names| serde_json::from_str(names))
+        .transpose();
     let products: BTreeSet<String> = products
         .map_err(|error| ModelError::Header(format!("the list of int8 products: {error}")))?
         .unwrap_or_default();
@@ -178,8 +203,8 @@ fn read_model(file: &mut impl Read, length: usize) -> Result<Model, ModelError> 
         ModelError::Io(error) => cut_off(error),
         other => other,
     })?;
-    let header: Header =
-        serde_json::from_str(json).map_err(|error| ModelError::Header(format!("the header: {error}")))?;
+    let header: Header = serde_json::from_str(json)
+        .map_err(|error| ModelError::Header(format!("the header: {error}")))?;
     let model = Model::new(header, weights)?;
     match texts.get(CHECKSUM_KEY) {
         Some(checksum) if *checksum == model.checksum()? => Ok(model),
@@ -194,7 +219,9 @@ fn too_short() -> ModelError {
 /// Returns the error of a file of `length` bytes that should have at least `expected`.
 fn incomplete(length: usize, expected: usize) -> ModelError {
     let (found, expected) = (length as u64, expected as u64);
-    ModelError::Foreign(format!("cut off: it has {found} of at least {expected} bytes; download or copy it again"))
+    ModelError::Foreign(format!(
+        "cut off: it has {found} of at least {expected} bytes; download or copy it again"
+    ))
 }
 
 /// Checks the version before the header is parsed: other versions may have other fields.
@@ -203,19 +230,22 @@ fn check_version(json: &str) -> Result<(), ModelError> {
     struct Version {
         format: u64,
     }
-    let Version { format } =
-        serde_json::from_str(json).map_err(|error| ModelError::Header(format!("the header: {error}")))?;
+    let Version { format } = serde_json::from_str(json)
+        .map_err(|error| ModelError::Header(format!("the header: {error}")))?;
     if (u64::from(FORMAT)..=u64::from(FORMAT_COMPRESSED)).contains(&format) {
         return Ok(());
     }
-    Err(ModelError::Version { found: format, supported: FORMAT_COMPRESSED })
+    Err(ModelError::Version {
+        found: format,
+        supported: FORMAT_COMPRESSED,
+    })
 }
 
 /// Encodes a model as the bytes of a model file.
 ///
 /// # Errors
-/// Returns [`ModelError::Header`] if the weights cannot be encoded as safetensors, and [`ModelError::Program`] if the
-/// model is a program.
+/// Returns [`ModelError::Header`] if the weights cannot be encoded as safetensors, and
+/// [`ModelError::Program`] if the model is a program.
 pub fn serialize(model: &Model) -> Result<Vec<u8>, ModelError> {
     if model.program().is_some() {
         return Err(ModelError::Program);
@@ -223,12 +253,21 @@ pub fn serialize(model: &Model) -> Result<Vec<u8>, ModelError> {
     let json = encode_header(model.header())?;
     let written = tensors::write(model.weights());
     let header_error = |error: safetensors::SafeTensorError| ModelError::Header(error.to_string());
-    let views = written.iter().map(|one| Ok((&one.name, TensorView::new(one.dtype, one.shape.clone(), &one.bytes)?)));
+    let views = written.iter().map(|one| {
+        Ok((
+            &one.name,
+            TensorView::new(one.dtype, one.shape.clone(), &one.bytes)?,
+        ))
+    });
     let views: Vec<_> = views.collect::<Result<_, _>>().map_err(header_error)?;
-    let mut texts = HashMap::from([(CHECKSUM_KEY.to_owned(), model.checksum()?), (HEADER_KEY.to_owned(), json)]);
+    let mut texts = HashMap::from([
+        (CHECKSUM_KEY.to_owned(), model.checksum()?),
+        (HEADER_KEY.to_owned(), json),
+    ]);
     let products = tensors::products(model.weights());
     if !products.is_empty() {
-        let names = serde_json::to_string(&products).map_err(|error| ModelError::Header(error.to_string()))?;
+        let names = serde_json::to_string(&products)
+            .map_err(|error| ModelError::Header(error.to_string()))?;
         texts.insert(PRODUCTS_KEY.to_owned(), names);
     }
     safetensors::serialize(views, Some(texts)).map_err(header_error)
@@ -244,5 +283,6 @@ pub fn write(model: &Model, path: &Path) -> Result<(), ModelFileError> {
 }
 
 fn encode_header(header: &Header) -> Result<String, ModelError> {
-    serde_json::to_string(header).map_err(|error| ModelError::Header(format!("the header: {error}")))
+    serde_json::to_string(header)
+        .map_err(|error| ModelError::Header(format!("the header: {error}")))
 }

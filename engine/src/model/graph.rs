@@ -6,17 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use super::{ModelError, Op};
 
-/// Ending of the name of an input port that receives an output of its own method, one block later: `NAME.previous`
-/// receives the output `NAME`, and silence in the first block.
+/// Ending of the name of an input port that receives an output of its own method, one block later:
+/// `NAME.previous` receives the output `NAME`, and silence in the first block.
 ///
-/// The graph itself has no circle: whoever runs a method on whole sequences, as training does, fills such a port with
-/// what came before each block. [`MethodExecutor`](crate::executor::MethodExecutor) feeds it back.
+/// The graph itself has no circle: whoever runs a method on whole sequences, as training does,
+/// fills such a port with what came before each block.
+/// [`MethodExecutor`](crate::executor::MethodExecutor) feeds it back.
 pub const PREVIOUS: &str = ".previous";
-/// Ending, with a number of bars after it, of the name of an input port that receives what an output of its own method was
-/// before that many bars: `NAME.bars_before.2`.
+/// Ending, with a number of bars after it, of the name of an input port that receives what an
+/// output of its own method was before that many bars: `NAME.bars_before.2`.
 ///
-/// It holds `NAME` in the two blocks after that moment, then the share of its own block that lay before the moment, then 1; all
-/// are 0 if that was before the first block, or so long ago that it is forgotten. What bars are, the input [`BARS`] tells.
+/// It holds `NAME` in the two blocks after that moment, then the share of its own block that lay
+/// before the moment, then 1; all are 0 if that was before the first block, or so long ago that it
+/// is forgotten. What bars are, the input [`BARS`] tells.
 pub const BARS_BEFORE: &str = ".bars_before.";
 /// Most bars of [`BARS_BEFORE`].
 pub const MAX_BARS_BEFORE: usize = 8;
@@ -24,7 +26,8 @@ pub const MAX_BARS_BEFORE: usize = 8;
 pub const BARS: &str = "bars";
 /// Beats of a bar.
 pub const BAR_BEATS: f64 = 4.0;
-/// Slowest tempo at which all bars are remembered that a method or a loop asks for, beats a minute; at a slower one fewer are.
+/// Slowest tempo at which all bars are remembered that a method or a loop asks for, beats a minute;
+/// at a slower one fewer are.
 pub const SLOWEST_REMEMBERED: f64 = 40.0;
 
 /// Named input or output of a method.
@@ -61,8 +64,8 @@ impl Recall {
 /// Operation in a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
-    /// Name of the node and of its value, unique within the method. Its weights are named `NAME.PARAMETER`; methods
-    /// whose nodes have equal names share their weights.
+    /// Name of the node and of its value, unique within the method. Its weights are named
+    /// `NAME.PARAMETER`; methods whose nodes have equal names share their weights.
     pub name: String,
     /// Names of the input ports and earlier nodes that it reads.
     pub inputs: Vec<String>,
@@ -79,8 +82,9 @@ pub struct Method {
     pub name: String,
     /// Samples per step, a multiple of every ratio in the method.
     pub block: usize,
-    /// Samples of silence processed before the first sample, rounded up to whole blocks; streams start from the
-    /// resulting state. Silence is 0 at every input, or the default of the control that feeds it.
+    /// Samples of silence processed before the first sample, rounded up to whole blocks; streams
+    /// start from the resulting state. Silence is 0 at every input, or the default of the control
+    /// that feeds it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub warm_up: usize,
     /// Input ports.
@@ -120,7 +124,9 @@ pub struct Shapes {
 impl Shapes {
     /// Returns the shapes that each node reads, in the order of nodes.
     pub fn node_inputs(&self) -> impl Iterator<Item = Vec<Shape>> + '_ {
-        self.reads.iter().map(|reads| reads.iter().map(|&value| self.values[value]).collect())
+        self.reads
+            .iter()
+            .map(|reads| reads.iter().map(|&value| self.values[value]).collect())
     }
 }
 
@@ -137,7 +143,8 @@ impl Method {
     /// # Errors
     /// Returns [`ModelError::Node`] or [`ModelError::Header`] for the first mismatch.
     pub fn infer(&self) -> Result<Shapes, ModelError> {
-        let error = |reason: String| ModelError::Header(format!("method {:?}: {reason}", self.name));
+        let error =
+            |reason: String| ModelError::Header(format!("method {:?}: {reason}", self.name));
         if self.block == 0 {
             return Err(error("block is 0".into()));
         }
@@ -153,24 +160,37 @@ impl Method {
             if by_name.insert(port.name.as_str(), values.len()).is_some() {
                 return Err(error(format!("two values are named {:?}", port.name)));
             }
-            values.push(Shape { channels: port.channels, ratio: port.ratio });
+            values.push(Shape {
+                channels: port.channels,
+                ratio: port.ratio,
+            });
         }
         self.check_fed_back()?;
         let mut reads = Vec::new();
         for node in &self.nodes {
-            let error =
-                |reason: String| ModelError::Node { method: self.name.clone(), node: node.name.clone(), reason };
+            let error = |reason: String| ModelError::Node {
+                method: self.name.clone(),
+                node: node.name.clone(),
+                reason,
+            };
             let mut inputs = Vec::new();
             for name in &node.inputs {
                 match by_name.get(name.as_str()) {
                     Some(&value) => inputs.push(value),
-                    None => return Err(error(format!("reads {name:?}, which is not a port or an earlier node"))),
+                    None => {
+                        return Err(error(format!(
+                            "reads {name:?}, which is not a port or an earlier node"
+                        )));
+                    }
                 }
             }
             let shapes: Vec<Shape> = inputs.iter().map(|&value| values[value]).collect();
             let shape = node.op.infer(&shapes, self.block).map_err(error)?;
             if !self.block.is_multiple_of(shape.ratio) {
-                return Err(error(format!("its ratio {} does not divide the block of {}", shape.ratio, self.block)));
+                return Err(error(format!(
+                    "its ratio {} does not divide the block of {}",
+                    shape.ratio, self.block
+                )));
             }
             if by_name.insert(node.name.as_str(), values.len()).is_some() {
                 return Err(error("another value has the same name".into()));
@@ -188,9 +208,16 @@ impl Method {
                     )));
                 }
                 shown.push(values.len());
-                values.push(Shape { channels: port.channels, ratio: port.ratio });
+                values.push(Shape {
+                    channels: port.channels,
+                    ratio: port.ratio,
+                });
             }
-            return Ok(Shapes { values, reads, shown });
+            return Ok(Shapes {
+                values,
+                reads,
+                shown,
+            });
         }
         for port in &self.outputs {
             let Some(&value) = by_name.get(port.name.as_str()) else {
@@ -205,11 +232,15 @@ impl Method {
             }
             shown.push(value);
         }
-        Ok(Shapes { values, reads, shown })
+        Ok(Shapes {
+            values,
+            reads,
+            shown,
+        })
     }
 
-    /// Returns the indices of input ports that receive an output of the block before ([`PREVIOUS`]), each with that of the
-    /// output port.
+    /// Returns the indices of input ports that receive an output of the block before
+    /// ([`PREVIOUS`]), each with that of the output port.
     pub fn feedback(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.inputs.iter().enumerate().filter_map(|(input, port)| {
             let name = port.name.strip_suffix(PREVIOUS)?;
@@ -223,13 +254,19 @@ impl Method {
         self.inputs.iter().enumerate().filter_map(|(input, port)| {
             let (name, bars) = port.name.rsplit_once(BARS_BEFORE)?;
             let output = self.outputs.iter().position(|output| output.name == name)?;
-            Some(Recall { input, output, bars: bars.parse().ok()? })
+            Some(Recall {
+                input,
+                output,
+                bars: bars.parse().ok()?,
+            })
         })
     }
 
     /// Returns the indices of all input ports that receive an output of the method's own.
     pub fn fed_back(&self) -> impl Iterator<Item = usize> + '_ {
-        self.feedback().map(|(input, _)| input).chain(self.recalls().map(|recall| recall.input))
+        self.feedback()
+            .map(|(input, _)| input)
+            .chain(self.recalls().map(|recall| recall.input))
     }
 
     /// Returns an error unless the input ports that receive an output of the method's own fit it.
@@ -239,23 +276,38 @@ impl Method {
             if (input.channels, input.ratio) != (output.channels, output.ratio) {
                 return Err(ModelError::Header(format!(
                     "method {:?}: input {:?} has {} channels at ratio {}, the output that it receives {} at {}",
-                    self.name, input.name, input.channels, input.ratio, output.channels, output.ratio
+                    self.name,
+                    input.name,
+                    input.channels,
+                    input.ratio,
+                    output.channels,
+                    output.ratio
                 )));
             }
         }
-        self.recalls().try_for_each(|recall| self.check_recall(recall))
+        self.recalls()
+            .try_for_each(|recall| self.check_recall(recall))
     }
 
     fn check_recall(&self, recall: Recall) -> Result<(), ModelError> {
         let (input, output) = (&self.inputs[recall.input], &self.outputs[recall.output]);
         let error = |reason: String| {
-            Err(ModelError::Header(format!("method {:?}: input {:?} {reason}", self.name, input.name)))
+            Err(ModelError::Header(format!(
+                "method {:?}: input {:?} {reason}",
+                self.name, input.name
+            )))
         };
         if !(1..=MAX_BARS_BEFORE).contains(&recall.bars) {
-            return error(format!("recalls {} bars; 1 to {MAX_BARS_BEFORE} are allowed", recall.bars));
+            return error(format!(
+                "recalls {} bars; 1 to {MAX_BARS_BEFORE} are allowed",
+                recall.bars
+            ));
         }
         let is_one_a_block = |port: &Port| port.ratio == self.block;
-        if input.channels != Recall::channels(output.channels) || !is_one_a_block(input) || !is_one_a_block(output) {
+        if input.channels != Recall::channels(output.channels)
+            || !is_one_a_block(input)
+            || !is_one_a_block(output)
+        {
             return error(format!(
                 "has {} channels at ratio {}, the output that it recalls {} at {}; it needs twice as many and two more, and both \
                  one frame a block",
@@ -264,7 +316,9 @@ impl Method {
         }
         match self.inputs.iter().find(|port| port.name == BARS) {
             Some(bars) if bars.channels == 1 && is_one_a_block(bars) => Ok(()),
-            _ => error(format!("needs an input {BARS:?} with one channel and one frame a block")),
+            _ => error(format!(
+                "needs an input {BARS:?} with one channel and one frame a block"
+            )),
         }
     }
 
@@ -280,7 +334,8 @@ impl Method {
         self.inputs.iter().position(|port| port.name == name)
     }
 
-    /// Returns the latency in samples along the slowest path. A control frame takes effect at its first sample.
+    /// Returns the latency in samples along the slowest path. A control frame takes effect at its
+    /// first sample.
     ///
     /// # Panics
     /// If the method is not part of a validated model.
@@ -289,8 +344,8 @@ impl Method {
         self.longest(Op::latency_samples)
     }
 
-    /// Returns how long the output continues after the input has ended, in samples, without the latency
-    /// ([`Op::tail_samples`]).
+    /// Returns how long the output continues after the input has ended, in samples, without the
+    /// latency ([`Op::tail_samples`]).
     ///
     /// # Panics
     /// If the method is not part of a validated model.
@@ -298,7 +353,12 @@ impl Method {
     pub fn tail_samples(&self, sample_rate: u32) -> usize {
         // The input may end anywhere in a frame, and a frame is processed as a whole.
         let shapes = self.infer().expect("a method of a checked model fits");
-        let frame = shapes.values.iter().map(|shape| shape.ratio).max().unwrap_or(1);
+        let frame = shapes
+            .values
+            .iter()
+            .map(|shape| shape.ratio)
+            .max()
+            .unwrap_or(1);
         self.longest(|op, inputs| op.tail_samples(inputs, sample_rate)) + frame - 1
     }
 
@@ -311,7 +371,12 @@ impl Method {
             let before = reads.iter().map(|&value| length[value]).max().unwrap_or(0);
             length[self.inputs.len() + node] = own(&self.nodes[node].op, &inputs) + before;
         }
-        shapes.shown.iter().map(|&value| length[value]).max().unwrap_or(0)
+        shapes
+            .shown
+            .iter()
+            .map(|&value| length[value])
+            .max()
+            .unwrap_or(0)
     }
 
     /// Returns the multiply-adds per second of audio for one stream.
@@ -321,9 +386,14 @@ impl Method {
     #[must_use]
     pub fn multiply_adds_per_second(&self, sample_rate: u32) -> f64 {
         let shapes = self.infer().expect("a method of a checked model fits");
-        let nodes = self.nodes.iter().zip(shapes.node_inputs()).zip(&shapes.values[self.inputs.len()..]);
-        let per_block: f64 =
-            nodes.map(|((node, inputs), output)| node.op.multiply_adds_per_sample(&inputs, *output)).sum();
+        let nodes = self
+            .nodes
+            .iter()
+            .zip(shapes.node_inputs())
+            .zip(&shapes.values[self.inputs.len()..]);
+        let per_block: f64 = nodes
+            .map(|((node, inputs), output)| node.op.multiply_adds_per_sample(&inputs, *output))
+            .sum();
         per_block * f64::from(sample_rate)
     }
 }

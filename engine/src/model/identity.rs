@@ -1,8 +1,9 @@
 //! Identity of a model: a hash of what computes its sound.
 //!
-//! Two hashes exist. The identity covers graph, weights, rates, ranges of controls and performance settings; a project
-//! finds its model by it. The [checksum](checksum) covers the whole header, card included, and detects damage of a file.
-//! Versions before the identity identified models by the checksum, so it still finds the models of their projects.
+//! Two hashes exist. The identity covers graph, weights, rates, ranges of controls and performance
+//! settings; a project finds its model by it. The [checksum](checksum) covers the whole header,
+//! card included, and detects damage of a file. Versions before the identity identified models by
+//! the checksum, so it still finds the models of their projects.
 
 use std::collections::BTreeMap;
 
@@ -26,12 +27,14 @@ type NodeWeights<'a> = Vec<(&'a str, String)>;
 /// Op, inputs and weights of a node.
 type SoundNode<'a> = (&'a Op, &'a [usize], &'a [(&'a str, String)]);
 
-/// A method with neither its own name nor those of its nodes: values are named by their index, input ports first.
+/// A method with neither its own name nor those of its nodes: values are named by their index,
+/// input ports first.
 #[derive(Serialize)]
 struct Sound<'a> {
     block: usize,
     warm_up: usize,
-    /// Name, channels and ratio of each input port; the name is what a control or a player feeds it by.
+    /// Name, channels and ratio of each input port; the name is what a control or a player feeds it
+    /// by.
     inputs: Vec<(Option<&'a str>, usize, usize)>,
     /// Pairs of input and output ports, and the delay in bars; 0 is one block.
     fed_back: Vec<(usize, usize, usize)>,
@@ -48,42 +51,83 @@ impl Identity {
         let mut of_nodes: BTreeMap<&str, NodeWeights<'_>> = BTreeMap::new();
         for (name, tensor) in weights.iter() {
             let (node, parameter) = name.rsplit_once('.').unwrap_or((name, ""));
-            of_nodes.entry(node).or_default().push((parameter, tensor_hash(tensor)));
+            of_nodes
+                .entry(node)
+                .or_default()
+                .push((parameter, tensor_hash(tensor)));
         }
-        let method = |name: &String| header.method(name).map(|method| sound(method, &of_nodes)).transpose();
+        let method = |name: &String| {
+            header
+                .method(name)
+                .map(|method| sound(method, &of_nodes))
+                .transpose()
+        };
         let base = header.without_variants();
         let mut methods: Vec<&String> = base.methods.iter().map(|method| &method.name).collect();
         methods.sort();
-        let methods =
-            methods.into_iter().map(|name| Ok((name, method(name)?))).collect::<Result<Vec<_>, ModelError>>()?;
+        let methods = methods
+            .into_iter()
+            .map(|name| Ok((name, method(name)?)))
+            .collect::<Result<Vec<_>, ModelError>>()?;
         let control = |control: &super::Control| {
-            let super::Control { name, min, max, default, curve, unit: _, description: _ } = control.clone();
+            let super::Control {
+                name,
+                min,
+                max,
+                default,
+                curve,
+                unit: _,
+                description: _,
+            } = control.clone();
             (name, [min, max, default], curve)
         };
         let controls: Vec<_> = header.controls.iter().map(control).collect();
-        let base = hash(&(header.kind, header.sample_rate, &header.performance, controls, methods))?;
+        let base = hash(&(
+            header.kind,
+            header.sample_rate,
+            &header.performance,
+            controls,
+            methods,
+        ))?;
         let variants = header.variants.iter().map(|variant| {
             let room = variant.room.as_ref().map(method).transpose()?;
             Ok((variant.up_to, method(&variant.method)?, room))
         });
         let variants = variants.collect::<Result<Vec<_>, ModelError>>()?;
-        let whole = if variants.is_empty() { base.clone() } else { hash(&(&base, variants))? };
+        let whole = if variants.is_empty() {
+            base.clone()
+        } else {
+            hash(&(&base, variants))?
+        };
         Ok(Self { whole, base })
     }
 }
 
-/// Encodes a method for [`Identity`]. As text, since the order of fields in a JSON value depends on features of other crates.
+/// Encodes a method for [`Identity`]. As text, since the order of fields in a JSON value depends on
+/// features of other crates.
 fn sound(method: &Method, weights: &BTreeMap<&str, NodeWeights<'_>>) -> Result<String, ModelError> {
     let shapes = method.infer()?;
     let feedback = method.feedback().map(|(input, output)| (input, output, 0));
-    let recalls = method.recalls().map(|Recall { input, output, bars }| (input, output, bars));
+    let recalls = method.recalls().map(
+        |Recall {
+             input,
+             output,
+             bars,
+         }| (input, output, bars),
+    );
     let fed_back: Vec<_> = feedback.chain(recalls).collect();
     let inputs = method.inputs.iter().enumerate().map(|(index, port)| {
         let is_own = fed_back.iter().any(|(input, ..)| *input == index);
-        ((!is_own).then_some(port.name.as_str()), port.channels, port.ratio)
+        (
+            (!is_own).then_some(port.name.as_str()),
+            port.channels,
+            port.ratio,
+        )
     });
     let nodes = method.nodes.iter().zip(&shapes.reads).map(|(node, reads)| {
-        let weights = weights.get(node.name.as_str()).map_or(&[][..], Vec::as_slice);
+        let weights = weights
+            .get(node.name.as_str())
+            .map_or(&[][..], Vec::as_slice);
         (&node.op, reads.as_slice(), weights)
     });
     let sound = Sound {
@@ -120,7 +164,12 @@ fn add(hasher: &mut blake3::Hasher, bytes: &[u8]) {
 }
 
 fn add_tensor(tensor: &Tensor, with_storage: bool, part: &mut impl FnMut(&[u8])) {
-    let extents = |shape: &[usize]| shape.iter().flat_map(|&extent| (extent as u64).to_le_bytes()).collect::<Vec<u8>>();
+    let extents = |shape: &[usize]| {
+        shape
+            .iter()
+            .flat_map(|&extent| (extent as u64).to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
     part(&extents(tensor.shape()));
     if with_storage {
         part(tensor.values().storage().name().as_bytes());
@@ -136,8 +185,8 @@ fn add_tensor(tensor: &Tensor, with_storage: bool, part: &mut impl FnMut(&[u8]))
     }
 }
 
-/// Returns the BLAKE3 hash of the whole header and of the names, shapes and stored values of all weights, in
-/// hexadecimal.
+/// Returns the BLAKE3 hash of the whole header and of the names, shapes and stored values of all
+/// weights, in hexadecimal.
 ///
 /// # Errors
 /// Returns [`ModelError`] if the header cannot be encoded.
@@ -151,16 +200,22 @@ pub(super) fn checksum<'a>(
     for (name, tensor) in weights {
         add(&mut hasher, name.as_bytes());
         // Absent in format 1, whose checksums must not change.
-        add_tensor(tensor, header.format != FORMAT, &mut |bytes| add(&mut hasher, bytes));
+        add_tensor(tensor, header.format != FORMAT, &mut |bytes| {
+            add(&mut hasher, bytes)
+        });
     }
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Returns the checksums of a model with and without its variants, by which earlier versions identified it.
+/// Returns the checksums of a model with and without its variants, by which earlier versions
+/// identified it.
 pub(super) fn checksums(header: &Header, weights: &Weights) -> impl Iterator<Item = String> {
     let base = (!header.variants.is_empty()).then(|| header.without_variants());
     let base = base.and_then(|base| checksum(&base, weights.used_by(&base.methods)).ok());
-    checksum(header, weights.iter()).ok().into_iter().chain(base)
+    checksum(header, weights.iter())
+        .ok()
+        .into_iter()
+        .chain(base)
 }
 
 #[cfg(test)]
@@ -168,13 +223,25 @@ mod tests {
     use super::*;
     use crate::model::{Card, Control, Kind, Model, Node, Port, Variant};
 
-    /// Model of a gain with a knob, whose nodes have this prefix, and a smaller size with its own gain.
+    /// Model of a gain with a knob, whose nodes have this prefix, and a smaller size with its own
+    /// gain.
     fn model(prefix: &str, gain: f32, edit: impl FnOnce(&mut Header)) -> Model {
-        let port = |name: &str, ratio| Port { name: name.into(), channels: 1, ratio };
-        let node = |name: String, inputs: [&str; 2], op| Node { name, inputs: inputs.map(str::to_owned).into(), op };
+        let port = |name: &str, ratio| Port {
+            name: name.into(),
+            channels: 1,
+            ratio,
+        };
+        let node = |name: String, inputs: [&str; 2], op| Node {
+            name,
+            inputs: inputs.map(str::to_owned).into(),
+            op,
+        };
         let method = |name: &str, prefix: &str| {
             let (sum, gain) = (format!("{prefix}sum"), format!("{prefix}gain"));
-            let linear = Node { inputs: vec![sum.clone()], ..node(gain.clone(), ["", ""], Op::Linear { outputs: 1 }) };
+            let linear = Node {
+                inputs: vec![sum.clone()],
+                ..node(gain.clone(), ["", ""], Op::Linear { outputs: 1 })
+            };
             Method {
                 name: name.into(),
                 block: 1,
@@ -199,12 +266,18 @@ mod tests {
                 levels: None,
             }],
             performance: None,
-            card: Card { name: "Half".into(), ..Card::default() },
+            card: Card {
+                name: "Half".into(),
+                ..Card::default()
+            },
         };
         edit(&mut header);
         let mut weights = Weights::default();
         for (prefix, gain) in [(prefix, gain), (small.as_str(), 2.0 * gain)] {
-            weights.insert(format!("{prefix}gain.weight"), Tensor::new(&[1, 1], vec![gain]));
+            weights.insert(
+                format!("{prefix}gain.weight"),
+                Tensor::new(&[1, 1], vec![gain]),
+            );
             weights.insert(format!("{prefix}gain.bias"), Tensor::new(&[1], vec![0.0]));
         }
         Model::new(header, weights).unwrap()
@@ -215,21 +288,35 @@ mod tests {
         let own = model("", 0.5, |_| {});
         let same = [
             model("", 0.5, |header| {
-                header.card = Card { name: "Other".into(), author: "Me".into(), ..Card::default() }
+                header.card = Card {
+                    name: "Other".into(),
+                    author: "Me".into(),
+                    ..Card::default()
+                }
             }),
-            model("", 0.5, |header| header.controls[0].description = "More.".into()),
+            model("", 0.5, |header| {
+                header.controls[0].description = "More.".into()
+            }),
             model("", 0.5, |header| header.variants[0].name = "lite".into()),
             model("", 0.5, |header| header.methods.swap(0, 1)),
             model("a.b.", 0.5, |_| {}),
         ];
         for other in &same {
-            assert_eq!((own.content_hash(), own.base_hash()), (other.content_hash(), other.base_hash()));
+            assert_eq!(
+                (own.content_hash(), own.base_hash()),
+                (other.content_hash(), other.base_hash())
+            );
         }
         let others = [
             model("", 0.25, |_| {}),
             model("", 0.5, |header| header.sample_rate = 44_100),
             model("", 0.5, |header| header.controls[0].max = 2.0),
-            model("", 0.5, |header| header.methods.iter_mut().for_each(|method| method.block = 2)),
+            model("", 0.5, |header| {
+                header
+                    .methods
+                    .iter_mut()
+                    .for_each(|method| method.block = 2)
+            }),
         ];
         for other in &others {
             assert_ne!(own.content_hash(), other.content_hash());
@@ -244,9 +331,16 @@ mod tests {
     #[test]
     fn it_never_changes() {
         // Projects hold these.
-        let wind = crate::model::file::parse(include_bytes!("../../../assets/models/wind.ondes")).unwrap();
-        assert_eq!(wind.base_hash(), "1a8329e5cfd84a9a5cac125daac441192d6b8e1a2d0c0b923da187674b63866a");
-        assert_eq!(wind.content_hash(), "8cf05ca3c7d359e7a768a0325bc3ba75c9365a9905f5e7cf3dcbceb6b57b9c5c");
+        let wind =
+            crate::model::file::parse(include_bytes!("../../../assets/models/wind.ondes")).unwrap();
+        assert_eq!(
+            wind.base_hash(),
+            "1a8329e5cfd84a9a5cac125daac441192d6b8e1a2d0c0b923da187674b63866a"
+        );
+        assert_eq!(
+            wind.content_hash(),
+            "8cf05ca3c7d359e7a768a0325bc3ba75c9365a9905f5e7cf3dcbceb6b57b9c5c"
+        );
         let checksum = "dfc0f4b5831c50bb4a2aa9927e724d9e1282c7e73271477609bf16a30ee985c9";
         assert_eq!(wind.checksum().unwrap(), checksum);
         assert!(wind.former_hashes().iter().any(|former| former == checksum));

@@ -1,9 +1,11 @@
 //! Models as data: header, graph, weights and card. Nothing here computes sound.
 //!
-//! Suggested reading order: [`graph`] (methods, ports, nodes), [`op`] (the operations of nodes, their shapes and
-//! weights), [`control`], [`card`], [`variant`], [`weights`] and their [`storage`], [`compression`] (16-bit and 8-bit
-//! weights), [`mod@file`] (safetensors with a JSON header), [`import`] (captures made by other programs), [`export`]
-//! (files for other programs), [`program`] (TorchScript models) and [`limits`] (bounds on what a file may request). [`crate::executor`] runs a model.
+//! Suggested reading order: [`graph`] (methods, ports, nodes), [`op`] (the operations of nodes,
+//! their shapes and weights), [`control`], [`card`], [`variant`], [`weights`] and their
+//! [`storage`], [`compression`] (16-bit and 8-bit weights), [`mod@file`] (safetensors with a JSON
+//! header), [`import`] (captures made by other programs), [`export`] (files for other programs),
+//! [`program`] (TorchScript models) and [`limits`] (bounds on what a file may request).
+//! [`crate::executor`] runs a model.
 
 pub mod card;
 pub mod compression;
@@ -43,7 +45,8 @@ use crate::instrument::Performance;
 
 /// File format version of models whose weights are all F32. Every engine reads it.
 pub const FORMAT: u32 = 1;
-/// File format version of models with compressed weights ([`Storage`]); the newest that this engine reads.
+/// File format version of models with compressed weights ([`Storage`]); the newest that this engine
+/// reads.
 pub const FORMAT_COMPRESSED: u32 = 2;
 
 /// Everything in a model except its weights; stored as the JSON header of a model file.
@@ -124,7 +127,8 @@ pub struct Model {
     identity: Identity,
     /// The file states no name; the card has that of the file.
     unnamed: bool,
-    /// Header as earlier versions imported the same file, if it was another, and whether it is named after the file.
+    /// Header as earlier versions imported the same file, if it was another, and whether it is
+    /// named after the file.
     former: Option<(Arc<Header>, bool)>,
     /// Hashes by which earlier versions knew the model.
     former_hashes: OnceLock<Vec<String>>,
@@ -133,7 +137,8 @@ pub struct Model {
 /// Two models are equal if they would be written the same.
 impl PartialEq for Model {
     fn eq(&self, other: &Self) -> bool {
-        (&self.header, &self.weights, &self.program) == (&other.header, &other.weights, &other.program)
+        (&self.header, &self.weights, &self.program)
+            == (&other.header, &other.weights, &other.program)
     }
 }
 
@@ -148,7 +153,10 @@ impl Model {
         for method in &header.methods {
             let shapes = method.infer()?;
             if method.is_program() {
-                return Err(ModelError::Header(format!("method {:?} has no nodes", method.name)));
+                return Err(ModelError::Header(format!(
+                    "method {:?} has no nodes",
+                    method.name
+                )));
             }
             validate::check_method(method, &shapes)?;
             for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
@@ -157,7 +165,10 @@ impl Model {
                     if let Some(other) = expected.insert(name.clone(), spec.shape.clone())
                         && other != spec.shape
                     {
-                        return Err(ModelError::weight(&name, "is used with two different shapes"));
+                        return Err(ModelError::weight(
+                            &name,
+                            "is used with two different shapes",
+                        ));
                     }
                 }
             }
@@ -171,15 +182,31 @@ impl Model {
         Ok(Self::identified(header, weights, None, identity))
     }
 
-    fn identified(header: Header, weights: Weights, program: Option<Arc<Program>>, identity: Identity) -> Self {
+    fn identified(
+        header: Header,
+        weights: Weights,
+        program: Option<Arc<Program>>,
+        identity: Identity,
+    ) -> Self {
         let former_hashes = OnceLock::new();
-        Self { header, weights, program, identity, unnamed: false, former: None, former_hashes }
+        Self {
+            header,
+            weights,
+            program,
+            identity,
+            unnamed: false,
+            former: None,
+            former_hashes,
+        }
     }
 
     /// Gives a model whose file states no name that of its file.
     #[must_use]
     pub(crate) fn named_after(mut self, file: &std::path::Path) -> Self {
-        let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let stem = file
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let is_unnamed = |header: &Header| header.card.name.trim().is_empty() && !stem.is_empty();
         if let Some((former, unnamed)) = &mut self.former
             && is_unnamed(former)
@@ -193,7 +220,8 @@ impl Model {
         self
     }
 
-    /// Remembers the header with which earlier versions imported the same file; projects may hold its hash.
+    /// Remembers the header with which earlier versions imported the same file; projects may hold
+    /// its hash.
     #[must_use]
     pub(crate) fn imported_before_as(mut self, former: Header) -> Self {
         self.former = (former != self.header).then(|| (Arc::new(former), false));
@@ -209,10 +237,16 @@ impl Model {
         for method in &header.methods {
             validate::check_method(method, &method.infer()?)?;
             if !(method.is_program() && program.calls.contains_key(&method.name)) {
-                return Err(ModelError::Header(format!("method {:?} is not in the program", method.name)));
+                return Err(ModelError::Header(format!(
+                    "method {:?} is not in the program",
+                    method.name
+                )));
             }
         }
-        let base = program.original.as_ref().map(|original| original.content_hash().to_owned());
+        let base = program
+            .original
+            .as_ref()
+            .map(|original| original.content_hash().to_owned());
         let hash = match &base {
             None => blake3::hash(&program.bytes),
             Some(base) => {
@@ -221,8 +255,16 @@ impl Model {
             }
         };
         let whole = hash.to_hex().to_string();
-        let identity = Identity { base: base.unwrap_or_else(|| whole.clone()), whole };
-        Ok(Self::identified(header, Weights::default(), Some(Arc::new(program)), identity))
+        let identity = Identity {
+            base: base.unwrap_or_else(|| whole.clone()),
+            whole,
+        };
+        Ok(Self::identified(
+            header,
+            Weights::default(),
+            Some(Arc::new(program)),
+            identity,
+        ))
     }
 
     /// Returns the header.
@@ -243,22 +285,24 @@ impl Model {
         self.program.as_ref()
     }
 
-    /// Returns the content hash: BLAKE3 over what computes the sound (graph, weights, rates, ranges of controls), or over
-    /// a program's file and what was chosen of it, as 64 hexadecimal digits. Names, card and path are not part of it.
-    /// Models with equal hashes sound equal.
+    /// Returns the content hash: BLAKE3 over what computes the sound (graph, weights, rates, ranges
+    /// of controls), or over a program's file and what was chosen of it, as 64 hexadecimal digits.
+    /// Names, card and path are not part of it. Models with equal hashes sound equal.
     #[must_use]
     pub fn content_hash(&self) -> &str {
         &self.identity.whole
     }
 
-    /// Returns the [content hash](Self::content_hash) of the model without its variants, or without what was chosen of a
-    /// program. It is equal for all files that sound equal at full size, with or without variants.
+    /// Returns the [content hash](Self::content_hash) of the model without its variants, or without
+    /// what was chosen of a program. It is equal for all files that sound equal at full size, with
+    /// or without variants.
     #[must_use]
     pub fn base_hash(&self) -> &str {
         &self.identity.base
     }
 
-    /// Returns the checksum that a model file holds: BLAKE3 over the whole header and the weights, hexadecimal.
+    /// Returns the checksum that a model file holds: BLAKE3 over the whole header and the weights,
+    /// hexadecimal.
     ///
     /// # Errors
     /// Returns [`ModelError::Header`] if the header cannot be encoded.
@@ -272,27 +316,37 @@ impl Model {
         self.unnamed || self.former.as_ref().is_some_and(|(_, unnamed)| *unnamed)
     }
 
-    /// Returns the hashes that earlier versions saved for this model: checksums, which cover the card. Hashes the weights
-    /// when it is called first.
+    /// Returns the hashes that earlier versions saved for this model: checksums, which cover the
+    /// card. Hashes the weights when it is called first.
     pub fn former_hashes(&self) -> &[String] {
-        self.former_hashes.get_or_init(|| self.checksums_named(None))
+        self.former_hashes
+            .get_or_init(|| self.checksums_named(None))
     }
 
-    /// Returns whether a hash that was saved with a name means this model: its content or base hash, or one that an
-    /// earlier version saved. To these a file without a name of its own was another model when it was renamed.
+    /// Returns whether a hash that was saved with a name means this model: its content or base
+    /// hash, or one that an earlier version saved. To these a file without a name of its own was
+    /// another model when it was renamed.
     #[must_use]
     pub fn is_known_as(&self, hash: &str, name: &str) -> bool {
         [self.base_hash(), self.content_hash()].contains(&hash)
             || self.former_hashes().iter().any(|former| former == hash)
-            || self.was_named_after_file() && self.checksums_named(Some(name)).iter().any(|former| former == hash)
+            || self.was_named_after_file()
+                && self
+                    .checksums_named(Some(name))
+                    .iter()
+                    .any(|former| former == hash)
     }
 
-    /// Returns the checksums of all headers that the file was imported with; a file without a name has the given one.
+    /// Returns the checksums of all headers that the file was imported with; a file without a name
+    /// has the given one.
     fn checksums_named(&self, name: Option<&str>) -> Vec<String> {
         if self.program.is_some() {
             return Vec::new();
         }
-        let former = self.former.as_ref().map(|(header, unnamed)| (header.as_ref(), *unnamed));
+        let former = self
+            .former
+            .as_ref()
+            .map(|(header, unnamed)| (header.as_ref(), *unnamed));
         let headers = std::iter::once((&self.header, self.unnamed)).chain(former);
         let of = |(header, unnamed): (&Header, bool)| {
             let mut header = header.clone();
@@ -307,22 +361,38 @@ impl Model {
     /// Returns the number of weight values.
     #[must_use]
     pub fn parameters(&self) -> usize {
-        let own: usize = self.weights.iter().map(|(_, tensor)| tensor.values().len()).sum();
-        own + self.program.as_ref().map_or(0, |program| program.parameters)
+        let own: usize = self
+            .weights
+            .iter()
+            .map(|(_, tensor)| tensor.values().len())
+            .sum();
+        own + self
+            .program
+            .as_ref()
+            .map_or(0, |program| program.parameters)
     }
 
-    /// Returns a method's latency in samples, from its graph ([`Method::latency_samples`]) or as its program states.
+    /// Returns a method's latency in samples, from its graph ([`Method::latency_samples`]) or as
+    /// its program states.
     #[must_use]
     pub fn latency_samples(&self, method: &Method) -> usize {
-        let call = self.program.as_ref().and_then(|program| program.calls.get(&method.name));
+        let call = self
+            .program
+            .as_ref()
+            .and_then(|program| program.calls.get(&method.name));
         call.map_or_else(|| method.latency_samples(), |call| call.delay)
     }
 
-    /// Returns how long a method sounds after its input has ended, in samples ([`Method::tail_samples`]).
+    /// Returns how long a method sounds after its input has ended, in samples
+    /// ([`Method::tail_samples`]).
     #[must_use]
     pub fn tail_samples(&self, method: &Method) -> usize {
         let rate = self.header.sample_rate;
-        if self.program.is_some() { Program::tail_samples(rate) } else { method.tail_samples(rate) }
+        if self.program.is_some() {
+            Program::tail_samples(rate)
+        } else {
+            method.tail_samples(rate)
+        }
     }
 
     /// Returns the method called `name`.
@@ -330,6 +400,8 @@ impl Model {
     /// # Errors
     /// Returns [`ModelError::Method`] if the model has no method of that name.
     pub fn method(&self, name: &str) -> Result<&Method, ModelError> {
-        self.header.method(name).ok_or_else(|| ModelError::Method(name.to_owned()))
+        self.header
+            .method(name)
+            .ok_or_else(|| ModelError::Method(name.to_owned()))
     }
 }

@@ -86,7 +86,8 @@ pub struct Call {
     pub convention: Convention,
     /// Index of the input port for audio or latents; the other ports are controls.
     pub main: usize,
-    /// Samples per input frame of the program. If the port has more frames, the last frame of each group is passed.
+    /// Samples per input frame of the program. If the port has more frames, the last frame of each
+    /// group is passed.
     pub ratio_in: usize,
     /// Samples per output frame of the program. If the port has more frames, each one is held.
     pub ratio_out: usize,
@@ -142,7 +143,8 @@ pub struct Attribute {
     pub name: String,
     /// Index of the input port that feeds each of its values.
     pub ports: Vec<usize>,
-    /// Range of which the program takes the share, from 0 to 1; `None` if it takes the values themselves.
+    /// Range of which the program takes the share, from 0 to 1; `None` if it takes the values
+    /// themselves.
     #[serde(default)]
     pub range: Option<[f32; 2]>,
 }

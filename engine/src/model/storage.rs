@@ -7,7 +7,10 @@ use half::{bf16, f16};
 use super::ModelError;
 
 /// Files are little-endian; weights are read, hashed and written as they lie in memory.
-const _: () = assert!(cfg!(target_endian = "little"), "big-endian machines are not supported");
+const _: () = assert!(
+    cfg!(target_endian = "little"),
+    "big-endian machines are not supported"
+);
 
 /// Storage format of a weight, in a file and in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +110,8 @@ impl Values {
         }
     }
 
-    /// Returns why these values are invalid for a tensor of shape `shape`, or `None` if they are valid.
+    /// Returns why these values are invalid for a tensor of shape `shape`, or `None` if they are
+    /// valid.
     pub(super) fn invalid_reason(&self, shape: &[usize]) -> Option<&'static str> {
         let finite = match self {
             Self::F32(values) => values.iter().all(|value| value.is_finite()),
@@ -119,11 +123,12 @@ impl Values {
     }
 }
 
-/// 8-bit values: codes from −127 to 127, minus the zero point of their block, times the scale of their block.
+/// 8-bit values: codes from −127 to 127, minus the zero point of their block, times the scale of
+/// their block.
 ///
-/// A tensor is divided evenly into blocks along each axis; the scales have the shape of the grid of blocks. For a
-/// matrix `[rows][columns]`, scales `[rows][1]` are one per row, `[1][1]` one for the tensor, and `[rows][columns /
-/// 64]` one for each 64 values of a row.
+/// A tensor is divided evenly into blocks along each axis; the scales have the shape of the grid of
+/// blocks. For a matrix `[rows][columns]`, scales `[rows][1]` are one per row, `[1][1]` one for the
+/// tensor, and `[rows][columns / 64]` one for each 64 values of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuantizedValues {
     /// Codes, `shape.iter().product()` of them.
@@ -134,8 +139,8 @@ pub struct QuantizedValues {
     pub scales: Vec<f32>,
     /// Code that represents 0, for each scale; empty if it is 0 in all blocks.
     pub zero_points: Vec<i8>,
-    /// Allows products with this weight to be computed in 8 bits; the other operand is then quantized with a scale per
-    /// frame. Requires zero points of 0.
+    /// Allows products with this weight to be computed in 8 bits; the other operand is then
+    /// quantized with a scale per frame. Requires zero points of 0.
     pub int8_products: bool,
 }
 
@@ -153,15 +158,29 @@ impl QuantizedValues {
         zero_points: Vec<i8>,
         int8_products: bool,
     ) -> Self {
-        let mut quantized =
-            Self { codes: Vec::new(), scale_shape: scale_shape.to_vec(), scales, zero_points, int8_products };
-        assert!(quantized.fits(shape), "scales of shape {scale_shape:?} do not fit {shape:?}");
-        assert_eq!(values.len(), shape.iter().product::<usize>(), "the number of values must fit the shape");
+        let mut quantized = Self {
+            codes: Vec::new(),
+            scale_shape: scale_shape.to_vec(),
+            scales,
+            zero_points,
+            int8_products,
+        };
+        assert!(
+            quantized.fits(shape),
+            "scales of shape {scale_shape:?} do not fit {shape:?}"
+        );
+        assert_eq!(
+            values.len(),
+            shape.iter().product::<usize>(),
+            "the number of values must fit the shape"
+        );
         let quantize = |at: usize| {
             let block = block(at, shape, scale_shape);
             (values[at] / quantized.scales[block]).round_ties_even() + quantized.zero_point(block)
         };
-        quantized.codes = (0..values.len()).map(|at| quantize(at).clamp(-127.0, 127.0) as i8).collect();
+        quantized.codes = (0..values.len())
+            .map(|at| quantize(at).clamp(-127.0, 127.0) as i8)
+            .collect();
         quantized
     }
 
@@ -173,7 +192,11 @@ impl QuantizedValues {
     /// Returns the scale of each index along one axis; `None` if scales vary along another axis.
     #[must_use]
     pub fn scales_along(&self, axis: usize, extent: usize) -> Option<Vec<f32>> {
-        let others = self.scale_shape.iter().enumerate().all(|(other, &count)| other == axis || count == 1);
+        let others = self
+            .scale_shape
+            .iter()
+            .enumerate()
+            .all(|(other, &count)| other == axis || count == 1);
         let each = |at: usize| self.scales[at * self.scale_shape[axis] / extent];
         others.then(|| (0..extent).map(each).collect())
     }
@@ -182,7 +205,11 @@ impl QuantizedValues {
         self.scale_shape.len() == shape.len()
             && self.scales.len() == self.scale_shape.iter().product::<usize>()
             && (self.zero_points.is_empty() || self.zero_points.len() == self.scales.len())
-            && self.scale_shape.iter().zip(shape).all(|(&count, &extent)| count > 0 && extent.is_multiple_of(count))
+            && self
+                .scale_shape
+                .iter()
+                .zip(shape)
+                .all(|(&count, &extent)| count > 0 && extent.is_multiple_of(count))
     }
 
     fn floats(&self, shape: &[usize]) -> Cow<'_, [f32]> {
@@ -201,10 +228,16 @@ impl QuantizedValues {
             return Some("has zero points, but is marked for 8-bit products, which require 0");
         }
         // The largest difference of two codes is 254; one more for safety against overflow.
-        if !self.scales.iter().all(|&scale| scale.is_normal() && scale > 0.0 && (scale * 255.0).is_finite()) {
+        if !self
+            .scales
+            .iter()
+            .all(|&scale| scale.is_normal() && scale > 0.0 && (scale * 255.0).is_finite())
+        {
             return Some("has a scale that is not a positive normal number");
         }
-        self.codes.contains(&i8::MIN).then_some("contains the code -128, which is not allowed")
+        self.codes
+            .contains(&i8::MIN)
+            .then_some("contains the code -128, which is not allowed")
     }
 }
 
@@ -227,7 +260,10 @@ pub(super) fn to_16_bit(values: &[f32], storage: Storage) -> Result<Values, Mode
     };
     match halves.invalid_reason(&[]) {
         None => Ok(halves),
-        Some(_) => Err(ModelError::Header(format!("a value is too large for {}", storage.name()))),
+        Some(_) => Err(ModelError::Header(format!(
+            "a value is too large for {}",
+            storage.name()
+        ))),
     }
 }
 
@@ -238,7 +274,11 @@ mod tests {
     #[test]
     fn each_block_has_its_own_scale() {
         let shape = [2, 6];
-        let blocks = |scale_shape: &[usize]| (0..12).map(|at| block(at, &shape, scale_shape)).collect::<Vec<_>>();
+        let blocks = |scale_shape: &[usize]| {
+            (0..12)
+                .map(|at| block(at, &shape, scale_shape))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(blocks(&[1, 1]), [0; 12]);
         assert_eq!(blocks(&[2, 1]), [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
         assert_eq!(blocks(&[1, 6]), [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]);
@@ -248,28 +288,63 @@ mod tests {
     #[test]
     fn values_are_quantized_to_the_nearest_code() {
         let values = [1.0, -0.25, 0.375, 300.0, -5.0, 0.0];
-        let quantized = QuantizedValues::quantize(&values, &[2, 3], &[2, 1], vec![0.25, 2.0], Vec::new(), false);
+        let quantized = QuantizedValues::quantize(
+            &values,
+            &[2, 3],
+            &[2, 1],
+            vec![0.25, 2.0],
+            Vec::new(),
+            false,
+        );
         // Ties to even: 1.5 becomes 2, −2.5 becomes −2. Values beyond the largest code are clamped.
         assert_eq!(quantized.codes, [4, -1, 2, 127, -2, 0]);
-        assert_eq!(*quantized.floats(&[2, 3]), [1.0, -0.25, 0.5, 254.0, -4.0, 0.0]);
+        assert_eq!(
+            *quantized.floats(&[2, 3]),
+            [1.0, -0.25, 0.5, 254.0, -4.0, 0.0]
+        );
         assert_eq!(quantized.scales_along(0, 2), Some(vec![0.25, 2.0]));
         assert_eq!(quantized.scales_along(1, 3), None);
         // With a zero point, values of one sign use all codes.
         let values = [0.0, 1.0, 2.54, 5.0, -5.0, 20.4];
-        let quantized = QuantizedValues::quantize(&values, &[2, 3], &[2, 1], vec![0.01, 0.1], vec![-127, -77], false);
+        let quantized = QuantizedValues::quantize(
+            &values,
+            &[2, 3],
+            &[2, 1],
+            vec![0.01, 0.1],
+            vec![-127, -77],
+            false,
+        );
         assert_eq!(quantized.codes, [-127, -27, 127, -27, -127, 127]);
-        assert_eq!(*quantized.floats(&[2, 3]), [0.0, 1.0, 2.54, 5.0, -5.0, 20.4]);
+        assert_eq!(
+            *quantized.floats(&[2, 3]),
+            [0.0, 1.0, 2.54, 5.0, -5.0, 20.4]
+        );
     }
 
     #[test]
     fn invalid_values_are_detected() {
-        assert!(to_16_bit(&[7e4], Storage::F16).is_err() && to_16_bit(&[7e4], Storage::Bf16).is_ok());
-        let whole = QuantizedValues::quantize(&[1.0; 6], &[2, 3], &[2, 1], vec![0.25, 2.0], Vec::new(), false);
-        let with_zeros = |zero_points, int8_products| QuantizedValues { zero_points, int8_products, ..whole.clone() };
+        assert!(
+            to_16_bit(&[7e4], Storage::F16).is_err() && to_16_bit(&[7e4], Storage::Bf16).is_ok()
+        );
+        let whole = QuantizedValues::quantize(
+            &[1.0; 6],
+            &[2, 3],
+            &[2, 1],
+            vec![0.25, 2.0],
+            Vec::new(),
+            false,
+        );
+        let with_zeros = |zero_points, int8_products| QuantizedValues {
+            zero_points,
+            int8_products,
+            ..whole.clone()
+        };
         assert_eq!(with_zeros(vec![3, -7], false).invalid_reason(&[2, 3]), None);
         assert!(
             with_zeros(vec![3], false).invalid_reason(&[2, 3]).is_some()
-                && with_zeros(vec![3, 7], true).invalid_reason(&[2, 3]).is_some()
+                && with_zeros(vec![3, 7], true)
+                    .invalid_reason(&[2, 3])
+                    .is_some()
         );
         assert_eq!(whole.invalid_reason(&[2, 3]), None);
         assert!(
@@ -278,7 +353,10 @@ mod tests {
                 && whole.invalid_reason(&[1, 6]).is_some()
         );
         for scale in [0.0, -1.0, f32::NAN, f32::INFINITY, f32::MAX, 1e-40] {
-            let broken = QuantizedValues { scales: vec![0.25, scale], ..whole.clone() };
+            let broken = QuantizedValues {
+                scales: vec![0.25, scale],
+                ..whole.clone()
+            };
             assert!(broken.invalid_reason(&[2, 3]).is_some(), "{scale}");
         }
         let mut lowest = whole;

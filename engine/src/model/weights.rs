@@ -29,8 +29,15 @@ impl Tensor {
     /// If the number of values is not the product of the shape.
     #[must_use]
     pub fn stored(shape: &[usize], values: Values) -> Self {
-        assert_eq!(shape.iter().product::<usize>(), values.len(), "the number of values must fit the shape");
-        Self { shape: shape.to_vec(), values }
+        assert_eq!(
+            shape.iter().product::<usize>(),
+            values.len(),
+            "the number of values must fit the shape"
+        );
+        Self {
+            shape: shape.to_vec(),
+            values,
+        }
     }
 
     /// Returns the extent of each dimension, outermost first.
@@ -39,7 +46,8 @@ impl Tensor {
         &self.shape
     }
 
-    /// Returns the values as floats, `shape().iter().product()` of them; converts unless they are stored as F32.
+    /// Returns the values as floats, `shape().iter().product()` of them; converts unless they are
+    /// stored as F32.
     #[must_use]
     pub fn floats(&self) -> Cow<'_, [f32]> {
         self.values.floats(&self.shape)
@@ -64,9 +72,9 @@ impl Tensor {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.values.len() * self.values.storage().bytes()
-            + self
-                .quantized()
-                .map_or(0, |quantized| size_of_val(quantized.scales.as_slice()) + quantized.zero_points.len())
+            + self.quantized().map_or(0, |quantized| {
+                size_of_val(quantized.scales.as_slice()) + quantized.zero_points.len()
+            })
     }
 
     /// Rounds the values to 16 bits; `storage` is [`Storage::F16`] or [`Storage::Bf16`].
@@ -74,7 +82,10 @@ impl Tensor {
     /// # Errors
     /// Returns [`ModelError::Header`] if a value is too large for the format.
     pub fn to_16_bit(&self, storage: Storage) -> Result<Self, ModelError> {
-        Ok(Self { shape: self.shape.clone(), values: to_16_bit(&self.floats(), storage)? })
+        Ok(Self {
+            shape: self.shape.clone(),
+            values: to_16_bit(&self.floats(), storage)?,
+        })
     }
 
     /// Quantizes the values to 8 bits with given scales and zero points; see [`QuantizedValues`].
@@ -82,9 +93,25 @@ impl Tensor {
     /// # Panics
     /// If the scales do not fit the shape.
     #[must_use]
-    pub fn quantize(&self, scale_shape: &[usize], scales: Vec<f32>, zeros: Vec<i8>, products: bool) -> Self {
-        let quantized = QuantizedValues::quantize(&self.floats(), &self.shape, scale_shape, scales, zeros, products);
-        Self { shape: self.shape.clone(), values: Values::I8(quantized) }
+    pub fn quantize(
+        &self,
+        scale_shape: &[usize],
+        scales: Vec<f32>,
+        zeros: Vec<i8>,
+        products: bool,
+    ) -> Self {
+        let quantized = QuantizedValues::quantize(
+            &self.floats(),
+            &self.shape,
+            scale_shape,
+            scales,
+            zeros,
+            products,
+        );
+        Self {
+            shape: self.shape.clone(),
+            values: Values::I8(quantized),
+        }
     }
 }
 
@@ -100,7 +127,9 @@ impl Weights {
     #[must_use]
     pub fn get(&self, node: &str, parameter: &str) -> &Tensor {
         let name = format!("{node}.{parameter}");
-        self.0.get(&name).unwrap_or_else(|| panic!("no weight {name:?}: the model was not validated"))
+        self.0
+            .get(&name)
+            .unwrap_or_else(|| panic!("no weight {name:?}: the model was not validated"))
     }
 
     /// Inserts or replaces a weight.
@@ -120,23 +149,36 @@ impl Weights {
 
     /// Iterates over the weights of the nodes of `methods`, sorted by name.
     pub fn used_by(&self, methods: &[Method]) -> impl Iterator<Item = (&str, &Tensor)> {
-        let nodes: BTreeSet<&str> =
-            methods.iter().flat_map(|method| &method.nodes).map(|node| node.name.as_str()).collect();
-        self.iter().filter(move |(name, _)| nodes.contains(name.rsplit_once('.').map_or(*name, |(node, _)| node)))
+        let nodes: BTreeSet<&str> = methods
+            .iter()
+            .flat_map(|method| &method.nodes)
+            .map(|node| node.name.as_str())
+            .collect();
+        self.iter().filter(move |(name, _)| {
+            nodes.contains(name.rsplit_once('.').map_or(*name, |(node, _)| node))
+        })
     }
 
     /// Returns whether all weights are stored as F32.
     #[must_use]
     pub fn are_f32(&self) -> bool {
-        self.0.values().all(|tensor| tensor.values.storage() == Storage::F32)
+        self.0
+            .values()
+            .all(|tensor| tensor.values.storage() == Storage::F32)
     }
 
     /// Checks that these are exactly the expected weights, with valid values.
     pub(super) fn check(&self, expected: &BTreeMap<String, Vec<usize>>) -> Result<(), ModelError> {
         for (name, shape) in expected {
-            let tensor = self.0.get(name).ok_or_else(|| ModelError::weight(name, "is missing"))?;
+            let tensor = self
+                .0
+                .get(name)
+                .ok_or_else(|| ModelError::weight(name, "is missing"))?;
             if &tensor.shape != shape {
-                return Err(ModelError::weight(name, format!("has shape {:?}, {shape:?} is needed", tensor.shape)));
+                return Err(ModelError::weight(
+                    name,
+                    format!("has shape {:?}, {shape:?} is needed", tensor.shape),
+                ));
             }
             if let Some(reason) = tensor.values.invalid_reason(shape) {
                 return Err(ModelError::weight(name, reason));

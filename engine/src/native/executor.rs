@@ -8,8 +8,9 @@ use crate::model::{Method, Model, ModelError};
 
 /// A method of a model, ready to be run block by block for several streams at once.
 ///
-/// Each step: [`Executor::begin`] names the streams and the number of blocks, [`Executor::input`] is filled,
-/// [`Executor::run`] computes and [`Executor::output`] is read. Only [`Executor::new`] allocates.
+/// Each step: [`Executor::begin`] names the streams and the number of blocks, [`Executor::input`]
+/// is filled, [`Executor::run`] computes and [`Executor::output`] is read. Only [`Executor::new`]
+/// allocates.
 ///
 /// ```
 /// use ondes_engine::Kernels;
@@ -58,8 +59,9 @@ impl Executor {
     /// Compiles `method` for up to `streams` streams and up to `max_blocks` blocks per step.
     ///
     /// # Errors
-    /// Returns [`ModelError::Method`] if the model has no such method, [`ModelError::Program`] if it is a TorchScript
-    /// program, and [`ModelError::Limit`] if the streams would take too much memory.
+    /// Returns [`ModelError::Method`] if the model has no such method, [`ModelError::Program`] if
+    /// it is a TorchScript program, and [`ModelError::Limit`] if the streams would take too much
+    /// memory.
     ///
     /// # Panics
     /// If `streams` or `max_blocks` is 0.
@@ -70,14 +72,25 @@ impl Executor {
         streams: usize,
         max_blocks: usize,
     ) -> Result<Self, ModelError> {
-        assert!(streams > 0 && max_blocks > 0, "a step needs a stream and a block");
+        assert!(
+            streams > 0 && max_blocks > 0,
+            "a step needs a stream and a block"
+        );
         if model.program().is_some() {
             return Err(ModelError::Program);
         }
         let plan = Plan::new(model, method, kernels, streams, max_blocks)?;
         let arena = vec![0.0; plan.arena];
         let active = Vec::with_capacity(streams);
-        let mut executor = Self { kernels, plan, arena, streams, max_blocks, active, blocks: 0 };
+        let mut executor = Self {
+            kernels,
+            plan,
+            arena,
+            streams,
+            max_blocks,
+            active,
+            blocks: 0,
+        };
         executor.warm_up(model, model.method(method)?);
         Ok(executor)
     }
@@ -85,13 +98,18 @@ impl Executor {
     /// Runs one stream on silence and makes its state the initial state of all streams.
     fn warm_up(&mut self, model: &Model, method: &Method) {
         let controls = &model.header().controls;
-        let silence =
-            |port: &str| controls.iter().find(|control| control.name == port).map_or(0.0, |control| control.default);
+        let silence = |port: &str| {
+            controls
+                .iter()
+                .find(|control| control.name == port)
+                .map_or(0.0, |control| control.default)
+        };
         let mut blocks = method.warm_up_blocks();
         if blocks == 0 {
             return;
         }
-        // As on the audio thread, so that the state does not depend on the thread that builds the executor.
+        // As on the audio thread, so that the state does not depend on the thread that builds the
+        // executor.
         let _flush = FlushToZero::on();
         while blocks > 0 {
             let count = blocks.min(self.max_blocks);
@@ -102,11 +120,14 @@ impl Executor {
             self.run();
             blocks -= count;
         }
-        self.plan.steps.iter_mut().for_each(|step| step.layer.capture_initial_state());
+        self.plan
+            .steps
+            .iter_mut()
+            .for_each(|step| step.layer.capture_initial_state());
     }
 
-    /// Returns the name of the executor and its kernels, such as `native avx2`, or `native avx2, int8 avx_vnni` where
-    /// some products are computed in eight bits.
+    /// Returns the name of the executor and its kernels, such as `native avx2`, or
+    /// `native avx2, int8 avx_vnni` where some products are computed in eight bits.
     #[must_use]
     pub fn name(&self) -> String {
         let name = format!("native {}", self.kernels.name());
@@ -120,11 +141,17 @@ impl Executor {
     /// Returns the memory of arena, states and packed weights in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.arena.len() * size_of::<f32>() + self.plan.steps.iter().map(|step| step.layer.bytes()).sum::<usize>()
+        self.arena.len() * size_of::<f32>()
+            + self
+                .plan
+                .steps
+                .iter()
+                .map(|step| step.layer.bytes())
+                .sum::<usize>()
     }
 
-    /// Returns a stream to its initial state, after the warm-up if the method has one. Noise continues instead of
-    /// starting again, so that repeated notes differ.
+    /// Returns a stream to its initial state, after the warm-up if the method has one. Noise
+    /// continues instead of starting again, so that repeated notes differ.
     pub fn reset(&mut self, stream: usize) {
         for step in &mut self.plan.steps {
             step.layer.reset(stream);
@@ -142,16 +169,21 @@ impl Executor {
     /// Begins a step of `blocks` blocks for these streams, in this order.
     ///
     /// # Panics
-    /// If there are more blocks or streams than the executor was built for, or a stream's index is too large.
+    /// If there are more blocks or streams than the executor was built for, or a stream's index is
+    /// too large.
     pub fn begin(&mut self, streams: &[usize], blocks: usize) {
-        assert!(streams.len() <= self.streams && streams.iter().all(|&stream| stream < self.streams), "unknown stream");
+        assert!(
+            streams.len() <= self.streams && streams.iter().all(|&stream| stream < self.streams),
+            "unknown stream"
+        );
         assert!(blocks <= self.max_blocks, "too many blocks");
         self.active.clear();
         self.active.extend_from_slice(streams);
         self.blocks = blocks;
     }
 
-    /// Returns the values of an input port for this step, `[stream][frame][channel]`; fill all of them.
+    /// Returns the values of an input port for this step, `[stream][frame][channel]`; fill all of
+    /// them.
     pub fn input(&mut self, port: usize) -> &mut [f32] {
         let slot = self.plan.inputs[port];
         let length = slot.block_values() * self.blocks * self.active.len();
@@ -165,9 +197,16 @@ impl Executor {
         }
     }
 
-    /// Computes one layer of the step, in order to measure its cost; [`Executor::run`] is all layers in order.
+    /// Computes one layer of the step, in order to measure its cost; [`Executor::run`] is all
+    /// layers in order.
     pub fn run_layer(&mut self, index: usize) {
-        let Step { layer, inputs, output, copies_input, .. } = &mut self.plan.steps[index];
+        let Step {
+            layer,
+            inputs,
+            output,
+            copies_input,
+            ..
+        } = &mut self.plan.steps[index];
         let count = self.blocks * self.active.len();
         // Slots are allocated in the order of the steps, so all inputs come before the output.
         let (before, rest) = self.arena.split_at_mut(output.offset);
@@ -178,7 +217,14 @@ impl Executor {
         let frames = inputs[0].frames * self.blocks;
         layer.run(
             self.kernels,
-            Io { arena: before, inputs, output, streams: &self.active, blocks: self.blocks, frames },
+            Io {
+                arena: before,
+                inputs,
+                output,
+                streams: &self.active,
+                blocks: self.blocks,
+                frames,
+            },
         );
     }
 
@@ -189,7 +235,11 @@ impl Executor {
 
     /// Returns the names of the layers that compute some products in eight bits.
     pub fn int8_layers(&self) -> impl Iterator<Item = &str> {
-        self.plan.steps.iter().filter(|step| step.layer.uses_int8()).map(|step| step.name.as_str())
+        self.plan
+            .steps
+            .iter()
+            .filter(|step| step.layer.uses_int8())
+            .map(|step| step.name.as_str())
     }
 
     /// Returns the values of an output port after [`Executor::run`], `[stream][frame][channel]`.

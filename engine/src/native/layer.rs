@@ -4,7 +4,8 @@ use ondes_kernels::Kernels;
 
 use crate::model::{Shape, Tensor, Weights};
 
-/// Location of a value in the arena. Offsets are laid out for the largest step, so they never change.
+/// Location of a value in the arena. Offsets are laid out for the largest step, so they never
+/// change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TensorSlot {
     pub offset: usize,
@@ -22,7 +23,8 @@ impl TensorSlot {
 
 /// Executable graph node with per-stream state; allocates only on construction.
 pub(super) trait Layer: Send {
-    /// Returns whether the layer updates its first input, of which it then finds a copy in its output.
+    /// Returns whether the layer updates its first input, of which it then finds a copy in its
+    /// output.
     fn updates_first_input(&self) -> bool {
         false
     }

@@ -3,11 +3,13 @@
 use std::ops::Range;
 
 use super::playable::{
-    CommandQueueFull, InputAnalysis, Playable, ProcessRequest, SessionStart, SlotStats, TimedCommand,
+    CommandQueueFull, InputAnalysis, Playable, ProcessRequest, SessionStart, SlotStats,
+    TimedCommand,
 };
 use super::timeline::{CHUNK, Timeline};
 
-/// A session, or one channel of a stereo effect's, and its part of a model: time, input and controls.
+/// A session, or one channel of a stereo effect's, and its part of a model: time, input and
+/// controls.
 ///
 /// The channels of a stereo session receive the same commands, so they always step together.
 pub(super) trait SessionStream: Send {
@@ -23,8 +25,8 @@ pub(super) trait SessionStream: Send {
     /// Queues a command.
     fn handle(&mut self, command: TimedCommand) -> Result<(), CommandQueueFull>;
 
-    /// Advances by `length` host samples, at most a chunk; [`SessionStream::next_hop`] then returns the hops that this
-    /// completes. Empty input counts as silence.
+    /// Advances by `length` host samples, at most a chunk; [`SessionStream::next_hop`] then returns
+    /// the hops that this completes. Empty input counts as silence.
     fn take_input(&mut self, input: &[f32], length: usize, mute: bool);
 
     /// Prepares the next hop, if it is complete; [`SessionStream::deliver`] must follow.
@@ -57,8 +59,8 @@ pub(super) trait BatchNetwork<S>: Send {
     /// Called after all streams have taken their input, before their next hops begin.
     fn advance(&mut self, _streams: &mut [S]) {}
 
-    /// Computes one hop for each of the `ready` streams; both channels of a session are ready at once, one after the
-    /// other.
+    /// Computes one hop for each of the `ready` streams; both channels of a session are ready at
+    /// once, one after the other.
     fn process_hop(&mut self, streams: &mut [S], ready: &[usize]);
 
     /// Returns the name of the executor.
@@ -92,9 +94,21 @@ pub(super) struct SessionBatch<S, N> {
 
 impl<S: SessionStream, N: BatchNetwork<S>> SessionBatch<S, N> {
     /// Combines a network with `channels` streams per slot; `tail_samples` is in host samples.
-    pub fn new(streams: Vec<S>, channels: usize, mut network: N, seed: u64, tail_samples: usize) -> Self {
+    pub fn new(
+        streams: Vec<S>,
+        channels: usize,
+        mut network: N,
+        seed: u64,
+        tail_samples: usize,
+    ) -> Self {
         (0..streams.len()).for_each(|stream| network.open(stream, seed));
-        Self { ready: Vec::with_capacity(streams.len()), streams, channels, network, tail_samples }
+        Self {
+            ready: Vec::with_capacity(streams.len()),
+            streams,
+            channels,
+            network,
+            tail_samples,
+        }
     }
 
     /// Returns the streams of a slot.
@@ -148,17 +162,27 @@ impl<S: SessionStream, N: BatchNetwork<S>> Playable for SessionBatch<S, N> {
 
     fn handle(&mut self, slot: usize, command: TimedCommand) -> Result<(), CommandQueueFull> {
         // All channels have handled the same commands, so their queues are equally full.
-        self.streams_of(slot).try_for_each(|stream| self.streams[stream].handle(command))
+        self.streams_of(slot)
+            .try_for_each(|stream| self.streams[stream].handle(command))
     }
 
     fn process(&mut self, requests: &mut [ProcessRequest<'_>]) {
-        let longest = requests.iter().map(ProcessRequest::samples).max().unwrap_or(0);
+        let longest = requests
+            .iter()
+            .map(ProcessRequest::samples)
+            .max()
+            .unwrap_or(0);
         for start in (0..longest).step_by(CHUNK) {
-            let chunk =
-                |request: &ProcessRequest<'_>| start.min(request.samples())..(start + CHUNK).min(request.samples());
+            let chunk = |request: &ProcessRequest<'_>| {
+                start.min(request.samples())..(start + CHUNK).min(request.samples())
+            };
             for request in requests.iter().filter(|request| !chunk(request).is_empty()) {
                 for (stream, input) in self.streams_of(request.slot).zip(request.input) {
-                    let input = if input.is_empty() { &[] } else { &input[chunk(request)] };
+                    let input = if input.is_empty() {
+                        &[]
+                    } else {
+                        &input[chunk(request)]
+                    };
                     self.streams[stream].take_input(input, chunk(request).len(), request.mute);
                 }
             }
@@ -167,21 +191,27 @@ impl<S: SessionStream, N: BatchNetwork<S>> Playable for SessionBatch<S, N> {
                 self.ready.clear();
                 for request in requests.iter().filter(|request| !chunk(request).is_empty()) {
                     let streams = request.slot * self.channels..(request.slot + 1) * self.channels;
-                    self.ready.extend(streams.filter(|&stream| self.streams[stream].next_hop()));
+                    self.ready
+                        .extend(streams.filter(|&stream| self.streams[stream].next_hop()));
                 }
                 if self.ready.is_empty() {
                     break;
                 }
                 self.network.process_hop(&mut self.streams, &self.ready);
-                self.ready.iter().for_each(|&stream| self.streams[stream].deliver());
+                self.ready
+                    .iter()
+                    .for_each(|&stream| self.streams[stream].deliver());
             }
             for request in requests.iter_mut() {
                 let (chunk, streams) = (chunk(request), self.streams_of(request.slot));
                 if !chunk.is_empty() {
                     let outputs = self.outputs();
-                    let channels = streams.flat_map(|stream| (0..outputs).map(move |channel| (stream, channel)));
+                    let channels = streams
+                        .flat_map(|stream| (0..outputs).map(move |channel| (stream, channel)));
                     for ((stream, channel), output) in channels.zip(&mut request.output) {
-                        self.streams[stream].timeline_mut().take_output(channel, &mut output[chunk.clone()]);
+                        self.streams[stream]
+                            .timeline_mut()
+                            .take_output(channel, &mut output[chunk.clone()]);
                     }
                 }
             }

@@ -1,11 +1,11 @@
-//! Codecs and generators: `encode` turns the input into latents, controls change these, and `decode` turns them into
-//! the output.
+//! Codecs and generators: `encode` turns the input into latents, controls change these, and
+//! `decode` turns them into the output.
 //!
-//! A model with a method `prior` makes latents on its own ([`super::prior`]); the control `prior` cross-fades between
-//! those of the input and those of the prior. A generator has no input; its encoder, if it has one, is for its training.
-//! Channels are as in [`super::effect`]:
-//! a stereo session has latents for each channel, or shared ones if the encoder's input or the decoder's output has two
-//! channels.
+//! A model with a method `prior` makes latents on its own ([`super::prior`]); the control `prior`
+//! cross-fades between those of the input and those of the prior. A generator has no input; its
+//! encoder, if it has one, is for its training. Channels are as in [`super::effect`]: a stereo
+//! session has latents for each channel, or shared ones if the encoder's input or the decoder's
+//! output has two channels.
 
 use super::batch::{BatchNetwork, SessionBatch};
 use super::control_ports::{ControlBinding, ControlPorts};
@@ -51,11 +51,17 @@ impl<'a> Methods<'a> {
         let (decoder_ports, latents) = inputs(header, decode)?;
         require_audio(decode, output(decode)?)?;
         let is_codec = header.kind == Kind::Codec;
-        let prior = if !is_codec || has_prior(header) { Some(model.method("prior")?) } else { None };
+        let prior = if !is_codec || has_prior(header) {
+            Some(model.method("prior")?)
+        } else {
+            None
+        };
         let encode = if is_codec {
             Some(model.method("encode")?)
         } else {
-            header.method("encode").filter(|_| prior.is_some_and(|prior| listens(header, prior, latents)))
+            header
+                .method("encode")
+                .filter(|_| prior.is_some_and(|prior| listens(header, prior, latents)))
         };
         let mut hop = decode.block;
         for method in [encode, prior].into_iter().flatten() {
@@ -72,15 +78,31 @@ impl<'a> Methods<'a> {
         ModelError::limit("the number of latents", latents.channels, limits::LATENTS)?;
         ModelError::limit("the block of all methods together", hop, limits::BLOCK)?;
         let port_names = port_names(header, latents, [encode, prior], decoder_ports)?;
-        let audio_inputs =
-            encode.map(|encode| inputs(header, encode)).transpose()?.map_or(0, |(_, port)| port.channels);
+        let audio_inputs = encode
+            .map(|encode| inputs(header, encode))
+            .transpose()?
+            .map_or(0, |(_, port)| port.channels);
         let audio_outputs = output(decode)?.channels;
-        Ok(Self { encode, prior, decode, latents, hop, audio_inputs, audio_outputs, port_names })
+        Ok(Self {
+            encode,
+            prior,
+            decode,
+            latents,
+            hop,
+            audio_inputs,
+            audio_outputs,
+            port_names,
+        })
     }
 
-    /// Returns how many hops one step may process. Steps of a program and of a prior are single hops, on whose number
-    /// their noise and their controls depend.
-    fn hops(&self, model: &Model, options: &PipelineOptions, streams: usize) -> Result<usize, ModelError> {
+    /// Returns how many hops one step may process. Steps of a program and of a prior are single
+    /// hops, on whose number their noise and their controls depend.
+    fn hops(
+        &self,
+        model: &Model,
+        options: &PipelineOptions,
+        streams: usize,
+    ) -> Result<usize, ModelError> {
         let is_torch = model.program().is_some() || options.executor.backend == Backend::Torch;
         if is_torch || self.prior.is_some() {
             return Ok(1);
@@ -88,7 +110,9 @@ impl<'a> Methods<'a> {
         let mut hops = (MAX_STEP / self.hop).max(1);
         for method in self.encode.into_iter().chain([self.decode]) {
             let shapes = method.infer()?;
-            let values = |hops| limits::executor_values(method, &shapes, streams, hops * self.hop / method.block);
+            let values = |hops| {
+                limits::executor_values(method, &shapes, streams, hops * self.hop / method.block)
+            };
             while hops > 1 && values(hops) > limits::EXECUTOR_VALUES {
                 hops -= 1;
             }
@@ -101,14 +125,17 @@ impl<'a> Methods<'a> {
     }
 }
 
-/// Lists the names of all ports that controls feed: those of the latents, of the encoder, the prior and the decoder.
+/// Lists the names of all ports that controls feed: those of the latents, of the encoder, the prior
+/// and the decoder.
 fn port_names(
     header: &Header,
     latents: &Port,
     [encode, prior]: [Option<&Method>; 2],
     decoder_ports: Vec<String>,
 ) -> Result<Vec<String>, ModelError> {
-    let mut names: Vec<String> = latent_controls(latents.channels).map(|control| control.name).collect();
+    let mut names: Vec<String> = latent_controls(latents.channels)
+        .map(|control| control.name)
+        .collect();
     if let Some(encode) = encode {
         let (ports, input) = inputs(header, encode)?;
         require_audio(encode, input)?;
@@ -118,7 +145,11 @@ fn port_names(
         names.extend(prior_inputs(header, prior, latents)?.0);
     }
     names.extend(decoder_ports);
-    names.extend(prior_controls(header).into_iter().map(|control| control.name));
+    names.extend(
+        prior_controls(header)
+            .into_iter()
+            .map(|control| control.name),
+    );
     Ok(names)
 }
 
@@ -126,7 +157,8 @@ fn port_names(
 pub(super) struct CodecNetwork {
     encode: Option<MethodRunner>,
     prior: Option<Prior>,
-    /// Port of the control that cross-fades from the encoder's latents to the prior's; `None` if only one of them plays.
+    /// Port of the control that cross-fades from the encoder's latents to the prior's; `None` if
+    /// only one of them plays.
     share_port: Option<usize>,
     /// Port of the control without which the encoder of a generator is not run.
     listen_port: Option<usize>,
@@ -148,8 +180,8 @@ pub(super) struct CodecNetwork {
     first_layers: [usize; 2],
 }
 
-/// Returns the samples of a step of a codec or a generator, and its multiply-adds per second, without those of an encoder
-/// that a generator listens with.
+/// Returns the samples of a step of a codec or a generator, and its multiply-adds per second,
+/// without those of an encoder that a generator listens with.
 pub(crate) fn codec_steps(model: &Model) -> Option<(usize, f64)> {
     let header = model.header();
     if !matches!(header.kind, Kind::Codec | Kind::Generator) {
@@ -157,12 +189,19 @@ pub(crate) fn codec_steps(model: &Model) -> Option<(usize, f64)> {
     }
     let methods = Methods::of(model).ok()?;
     let encode = methods.encode.filter(|_| header.kind == Kind::Codec);
-    let all = encode.into_iter().chain(methods.prior).chain([methods.decode]);
-    Some((methods.hop, all.map(|method| method.multiply_adds_per_second(header.sample_rate)).sum()))
+    let all = encode
+        .into_iter()
+        .chain(methods.prior)
+        .chain([methods.decode]);
+    Some((
+        methods.hop,
+        all.map(|method| method.multiply_adds_per_second(header.sample_rate))
+            .sum(),
+    ))
 }
 
-/// Most samples of several hops that one step processes: a model with short blocks reads its weights once for all of
-/// them where host blocks are long.
+/// Most samples of several hops that one step processes: a model with short blocks reads its
+/// weights once for all of them where host blocks are long.
 const MAX_STEP: usize = CHUNK;
 
 /// Makes a codec or a generator playable.
@@ -175,16 +214,32 @@ pub(super) fn build(
 ) -> Result<SessionBatch<EffectStream, CodecNetwork>, PipelineError> {
     let header = model.header();
     let methods = Methods::of(model)?;
-    let Methods { encode, prior, decode, latents, hop, .. } = methods;
+    let Methods {
+        encode,
+        prior,
+        decode,
+        latents,
+        hop,
+        ..
+    } = methods;
     let is_generator = header.kind == Kind::Generator;
     // A generator makes one sound, and hears both channels together.
-    let inputs = if is_generator { 0 } else { methods.audio_inputs };
+    let inputs = if is_generator {
+        0
+    } else {
+        methods.audio_inputs
+    };
     let layout = ChannelLayout::new(options.channels, inputs, methods.audio_outputs);
     let count = options.sessions * layout.channels;
     let is_native = model.program().is_none() && options.executor.backend != Backend::Torch;
     let is_spread = options.spread && options.sessions == 1 && is_native;
-    let hops = if is_spread { 1 } else { methods.hops(model, options, count)? };
-    let first = if is_generator { prior } else { encode }.map_or(0, |method| model.latency_samples(method));
+    let hops = if is_spread {
+        1
+    } else {
+        methods.hops(model, options, count)?
+    };
+    let first =
+        if is_generator { prior } else { encode }.map_or(0, |method| model.latency_samples(method));
     let (start, spread_delay) = match (is_generator, is_spread) {
         (false, false) => (HopStart::WithInput, 0),
         (false, true) => (HopStart::WithInput, hop),
@@ -203,21 +258,53 @@ pub(super) fn build(
     };
     let streams = EffectStream::several(&config, options, count)?;
     let runner = |method: &Method, step| {
-        let size = RunnerSize { streams: count, joined: layout.joined, step, oversampling: 1 };
-        MethodRunner::new(model, method, &methods.port_names, options.executor_options(), size)
+        let size = RunnerSize {
+            streams: count,
+            joined: layout.joined,
+            step,
+            oversampling: 1,
+        };
+        MethodRunner::new(
+            model,
+            method,
+            &methods.port_names,
+            options.executor_options(),
+            size,
+        )
     };
     let hop_latents = hop / latents.ratio * latents.channels;
     let prior_runner = prior.map(|method| {
         let (_, heard) = prior_inputs(header, method, latents)?;
         let runner = runner(method, method.block)?;
-        let size = PriorSize { heard, block: method.block, hop, streams: count, sample_rate: header.sample_rate };
-        Ok::<_, ModelError>(Prior::new(runner, PriorPorts::new(|name| methods.port(name)), latents, size))
+        let size = PriorSize {
+            heard,
+            block: method.block,
+            hop,
+            streams: count,
+            sample_rate: header.sample_rate,
+        };
+        Ok::<_, ModelError>(Prior::new(
+            runner,
+            PriorPorts::new(|name| methods.port(name)),
+            latents,
+            size,
+        ))
     });
     let mut network = CodecNetwork {
-        encode: encode.map(|method| runner(method, hops * hop)).transpose()?,
+        encode: encode
+            .map(|method| runner(method, hops * hop))
+            .transpose()?,
         prior: prior_runner.transpose()?,
-        share_port: if encode.is_some() && prior.is_some() { methods.port(PRIOR_SHARE) } else { None },
-        listen_port: if is_generator { methods.port(LISTEN) } else { None },
+        share_port: if encode.is_some() && prior.is_some() {
+            methods.port(PRIOR_SHARE)
+        } else {
+            None
+        },
+        listen_port: if is_generator {
+            methods.port(LISTEN)
+        } else {
+            None
+        },
         latents: vec![0.0; hops * hop_latents],
         hop_latents,
         transform: LatentTransform::new(latents.channels, count),
@@ -232,8 +319,18 @@ pub(super) fn build(
         network.measure(hop);
     }
     let tail = encode.map_or(0, |encode| model.tail_samples(encode)) + model.tail_samples(decode);
-    let tail = if is_generator { ENDLESS } else { streams[0].tail_samples(tail) };
-    Ok(SessionBatch::new(streams, layout.channels, network, options.seed, tail))
+    let tail = if is_generator {
+        ENDLESS
+    } else {
+        streams[0].tail_samples(tail)
+    };
+    Ok(SessionBatch::new(
+        streams,
+        layout.channels,
+        network,
+        options.seed,
+        tail,
+    ))
 }
 
 impl BatchNetwork<EffectStream> for CodecNetwork {
@@ -253,7 +350,11 @@ impl BatchNetwork<EffectStream> for CodecNetwork {
     }
 
     fn advance(&mut self, streams: &mut [EffectStream]) {
-        while let Some(layer) = self.spread.as_mut().and_then(|spread| spread.next_due(streams[0].hop_share())) {
+        while let Some(layer) = self
+            .spread
+            .as_mut()
+            .and_then(|spread| spread.next_due(streams[0].hop_share()))
+        {
             self.run_layer(streams, layer);
         }
     }
@@ -291,9 +392,16 @@ impl BatchNetwork<EffectStream> for CodecNetwork {
 impl CodecNetwork {
     /// Prepares steps that are spread, of `hop` samples.
     fn measure(&mut self, hop: usize) {
-        let mut times = self.encode.as_mut().map_or_else(Vec::new, |encode| encode.layer_times(hop));
+        let mut times = self
+            .encode
+            .as_mut()
+            .map_or_else(Vec::new, |encode| encode.layer_times(hop));
         let encoder_layers = times.len();
-        times.extend(self.prior.as_mut().map_or_else(Vec::new, Prior::layer_times));
+        times.extend(
+            self.prior
+                .as_mut()
+                .map_or_else(Vec::new, Prior::layer_times),
+        );
         self.first_layers = [encoder_layers, times.len() - encoder_layers];
         times.extend(self.decode.layer_times(hop));
         self.spread = Some(Spread::new(&times));
@@ -302,19 +410,33 @@ impl CodecNetwork {
     /// Begins a step for the `ready` streams, whose sound is that of the last step.
     fn begin_spread(&mut self, streams: &mut [EffectStream], ready: &[usize]) {
         if self.group.is_empty() {
-            ready.iter().for_each(|&stream| streams[stream].timeline.sound.fill(0.0));
+            ready
+                .iter()
+                .for_each(|&stream| streams[stream].timeline.sound.fill(0.0));
         }
         let joined = self.decode.joined();
         self.group.clear();
-        self.group.extend(ready.iter().filter(|&&slot| slot.is_multiple_of(joined) && !streams[slot].is_silent()));
+        self.group.extend(
+            ready
+                .iter()
+                .filter(|&&slot| slot.is_multiple_of(joined) && !streams[slot].is_silent()),
+        );
         if !self.group.is_empty() {
             self.begin(streams);
-            let first = if self.hearing.is_empty() { self.first_layers[0] } else { 0 };
-            self.spread.as_mut().expect("the step is spread").begin(first);
+            let first = if self.hearing.is_empty() {
+                self.first_layers[0]
+            } else {
+                0
+            };
+            self.spread
+                .as_mut()
+                .expect("the step is spread")
+                .begin(first);
         }
     }
 
-    /// Computes a layer of a step that is spread: those of the encoder, the prior and the decoder in order.
+    /// Computes a layer of a step that is spread: those of the encoder, the prior and the decoder
+    /// in order.
     fn run_layer(&mut self, streams: &mut [EffectStream], layer: usize) {
         let [encoder_layers, prior_layers] = self.first_layers;
         if let (Some(encode), true) = (&mut self.encode, layer < encoder_layers) {
@@ -338,9 +460,18 @@ impl CodecNetwork {
 
     /// Begins a step for the streams in `group`.
     fn begin(&mut self, streams: &[EffectStream]) {
-        let Self { encode, prior, listen_port, share_port, group, hearing, .. } = self;
+        let Self {
+            encode,
+            prior,
+            listen_port,
+            share_port,
+            group,
+            hearing,
+            ..
+        } = self;
         hearing.clear();
-        let hears = |slot: &&usize| listen_port.is_none_or(|port| streams[**slot].ports.end(port) > 0.0);
+        let hears =
+            |slot: &&usize| listen_port.is_none_or(|port| streams[**slot].ports.end(port) > 0.0);
         hearing.extend(group.iter().filter(hears));
         if let Some(encode) = encode.as_mut().filter(|_| !hearing.is_empty()) {
             encode.begin(streams, hearing);
@@ -348,7 +479,8 @@ impl CodecNetwork {
         }
         if let Some(prior) = prior {
             // It runs only for streams that use it.
-            let uses = |slot: &usize| share_port.is_none_or(|port| streams[*slot].ports.end(port) > 0.0);
+            let uses =
+                |slot: &usize| share_port.is_none_or(|port| streams[*slot].ports.end(port) > 0.0);
             prior.begin_hop(streams, group.iter().copied().filter(uses));
         }
         self.decode.begin(streams, &self.group);
@@ -369,12 +501,24 @@ impl CodecNetwork {
     fn take_sound(&mut self, streams: &mut [EffectStream]) {
         self.decode.copy_output(streams, &self.group);
         let joined = self.decode.joined();
-        self.group.iter().flat_map(|first| *first..first + joined).for_each(|stream| streams[stream].apply_gate());
+        self.group
+            .iter()
+            .flat_map(|first| *first..first + joined)
+            .for_each(|stream| streams[stream].apply_gate());
     }
 
     /// Makes the latents of the streams in `group` from those of the encoder and the prior.
     fn transform_latents(&mut self, streams: &[EffectStream]) {
-        let Self { encode, prior, share_port, transform, decode, group: active, hearing, .. } = self;
+        let Self {
+            encode,
+            prior,
+            share_port,
+            transform,
+            decode,
+            group: active,
+            hearing,
+            ..
+        } = self;
         let (piece, hop) = (streams[active[0]].piece.len(), streams[active[0]].hop);
         let latents = &mut self.latents[..piece / hop * self.hop_latents];
         let length = latents.len();
@@ -382,8 +526,15 @@ impl CodecNetwork {
             prior.finish(streams, heard(encode.as_ref(), hearing));
         }
         // A generator's own encoder is not heard itself.
-        let encode = encode.as_ref().filter(|_| prior.is_none() || share_port.is_some());
-        for (row, (transformed, &slot)) in decode.input().chunks_exact_mut(length).zip(&*active).enumerate() {
+        let encode = encode
+            .as_ref()
+            .filter(|_| prior.is_none() || share_port.is_some());
+        for (row, (transformed, &slot)) in decode
+            .input()
+            .chunks_exact_mut(length)
+            .zip(&*active)
+            .enumerate()
+        {
             let range = row * length..(row + 1) * length;
             let stream = &streams[slot];
             match (encode, prior.as_ref().and_then(|prior| prior.latents(slot))) {
@@ -406,10 +557,14 @@ impl CodecNetwork {
 /// Returns what the encoder has made for the streams that it ran for.
 fn heard<'a>(encode: Option<&'a MethodRunner>, hearing: &'a [usize]) -> Option<Heard<'a>> {
     let encode = encode.filter(|_| !hearing.is_empty())?;
-    Some(Heard { slots: hearing, latents: encode.output() })
+    Some(Heard {
+        slots: hearing,
+        latents: encode.output(),
+    })
 }
 
-/// Controls per latent: latent `i` has ports `3 i` (scale), `3 i + 1` (offset) and `3 i + 2` (hold).
+/// Controls per latent: latent `i` has ports `3 i` (scale), `3 i + 1` (offset) and `3 i + 2`
+/// (hold).
 const LATENT_PORTS: usize = 3;
 
 /// Scales, offsets and holds the latents of all streams.
@@ -423,7 +578,11 @@ struct LatentTransform {
 
 impl LatentTransform {
     fn new(count: usize, streams: usize) -> Self {
-        Self { count, held: vec![None; count * streams], last: vec![0.0; count * streams] }
+        Self {
+            count,
+            held: vec![None; count * streams],
+            last: vec![0.0; count * streams],
+        }
     }
 
     fn open(&mut self, slot: usize) {
@@ -437,18 +596,38 @@ impl LatentTransform {
     }
 
     /// Transforms the latents of a piece, `[frame][latent]`, of which a hop has `per_hop`.
-    fn run(&mut self, slot: usize, ports: &ControlPorts, latents: &[f32], transformed: &mut [f32], per_hop: usize) {
+    fn run(
+        &mut self,
+        slot: usize,
+        ports: &ControlPorts,
+        latents: &[f32],
+        transformed: &mut [f32],
+        per_hop: usize,
+    ) {
         let frames = per_hop / self.count;
         let held = &mut self.held[slot * self.count..][..self.count];
-        let rows = latents.chunks_exact(self.count).zip(transformed.chunks_exact_mut(self.count));
+        let rows = latents
+            .chunks_exact(self.count)
+            .zip(transformed.chunks_exact_mut(self.count));
         for (frame, (latents, transformed)) in rows.enumerate() {
-            for (index, ((&latent, transformed), held)) in latents.iter().zip(transformed).zip(&mut *held).enumerate() {
-                let control = |number: usize| ports.at(LATENT_PORTS * index + number, frame, frames);
+            for (index, ((&latent, transformed), held)) in
+                latents.iter().zip(transformed).zip(&mut *held).enumerate()
+            {
+                let control =
+                    |number: usize| ports.at(LATENT_PORTS * index + number, frame, frames);
                 let (scale, offset, hold) = (control(0), control(1), control(2));
-                let frozen = if hold == 0.0 { latent } else { held.unwrap_or(latent) };
+                let frozen = if hold == 0.0 {
+                    latent
+                } else {
+                    held.unwrap_or(latent)
+                };
                 *held = Some(frozen);
                 // A full hold is exact: the interpolation below would change the last digit.
-                let value = if hold >= 1.0 { frozen } else { latent + hold * (frozen - latent) };
+                let value = if hold >= 1.0 {
+                    frozen
+                } else {
+                    latent + hold * (frozen - latent)
+                };
                 *transformed = scale * value + offset;
             }
         }

@@ -23,7 +23,10 @@ impl ControlBinding {
             id: ControlId::of(&control.name),
             control: control.clone(),
             port: ports.iter().position(|port| *port == control.name),
-            target: INSTRUMENT_CONTROLS.iter().find(|known| known.name == control.name).map(|known| known.target),
+            target: INSTRUMENT_CONTROLS
+                .iter()
+                .find(|known| known.name == control.name)
+                .map(|known| known.target),
         });
         bindings.collect()
     }
@@ -56,7 +59,8 @@ pub(super) struct Smoothed {
     target: f32,
 }
 
-/// Distance to the target that remains after [`REMAINING_AFTER_S`], as a factor; it is inaudible after 50 ms.
+/// Distance to the target that remains after [`REMAINING_AFTER_S`], as a factor; it is inaudible
+/// after 50 ms.
 const REMAINING: f64 = 0.75;
 const REMAINING_AFTER_S: f64 = 0.004;
 /// Distance at which the value jumps to its target.
@@ -69,7 +73,10 @@ pub(super) fn remaining_after(seconds: f64) -> f32 {
 
 impl Smoothed {
     pub fn new(value: f32) -> Self {
-        Self { value, target: value }
+        Self {
+            value,
+            target: value,
+        }
     }
 
     /// Sets the target; `at_once` also sets the value.
@@ -87,7 +94,11 @@ impl Smoothed {
     /// Shrinks the distance to the target by the factor `remaining` and returns the new value.
     pub fn step(&mut self, remaining: f32) -> f32 {
         let distance = self.value - self.target;
-        self.value = if distance.abs() < ARRIVED { self.target } else { self.target + remaining * distance };
+        self.value = if distance.abs() < ARRIVED {
+            self.target
+        } else {
+            self.target + remaining * distance
+        };
         self.value
     }
 }
@@ -108,16 +119,21 @@ pub(super) struct ControlPorts {
     tempo_port: Option<usize>,
     position_port: Option<usize>,
     bars_port: Option<usize>,
-    /// Beats at the start of the last hop, of the host's song or counted, and those at the start of the next if the song does
-    /// not tell.
+    /// Beats at the start of the last hop, of the host's song or counted, and those at the start of
+    /// the next if the song does not tell.
     beats: f64,
     next_beats: f64,
 }
 
 impl ControlPorts {
-    /// `names` are those of the ports, in the order of [`ControlBinding::port`]; a hop lasts `hop_s` seconds, and up to
-    /// `hops` are processed in one step.
-    pub fn new(bindings: &Arc<[ControlBinding]>, names: &[String], hop_s: f64, hops: usize) -> Self {
+    /// `names` are those of the ports, in the order of [`ControlBinding::port`]; a hop lasts
+    /// `hop_s` seconds, and up to `hops` are processed in one step.
+    pub fn new(
+        bindings: &Arc<[ControlBinding]>,
+        names: &[String],
+        hop_s: f64,
+        hops: usize,
+    ) -> Self {
         let port = |wanted: &str| names.iter().position(|name| name == wanted);
         Self {
             bindings: bindings.clone(),
@@ -158,8 +174,9 @@ impl ControlPorts {
         self.next_beats = 0.0;
     }
 
-    /// Sets the target of a control, clamped to its range; `at_once` skips the smoothing, which steps never have. Returns the control's index
-    /// and the clamped value, or `None` for an unknown control.
+    /// Sets the target of a control, clamped to its range; `at_once` skips the smoothing, which
+    /// steps never have. Returns the control's index and the clamped value, or `None` for an
+    /// unknown control.
     pub fn set(&mut self, id: ControlId, value: f32, at_once: bool) -> Option<(usize, f32)> {
         let index = self.bindings.iter().position(|binding| binding.id == id)?;
         let ControlBinding { control, port, .. } = &self.bindings[index];
@@ -185,27 +202,44 @@ impl ControlPorts {
         }
     }
 
-    /// Advances to the end of the hop at time `at`, which is number `hop` of the step; `seconds` converts samples at the
-    /// model's rate. Returns true if a value has changed.
+    /// Advances to the end of the hop at time `at`, which is number `hop` of the step; `seconds`
+    /// converts samples at the model's rate. Returns true if a value has changed.
     pub fn step(&mut self, hop: usize, at: u64, seconds: impl Fn(u64) -> f64) -> bool {
         let position = self.transport.map(|(since, transport)| {
             let elapsed = seconds(at.saturating_sub(since));
-            let beats = if transport.playing { elapsed * f64::from(transport.tempo) / 60.0 } else { 0.0 };
+            let beats = if transport.playing {
+                elapsed * f64::from(transport.tempo) / 60.0
+            } else {
+                0.0
+            };
             transport.position + beats
         });
         self.beats = match position {
-            Some(position) if self.transport.is_some_and(|(_, transport)| transport.playing) => position,
+            Some(position)
+                if self
+                    .transport
+                    .is_some_and(|(_, transport)| transport.playing) =>
+            {
+                position
+            }
             _ => self.next_beats,
         };
         self.next_beats = self.beats + self.hop_s * f64::from(self.tempo()) / 60.0;
-        let position = self.position_port.zip(position).map(|(port, beats)| (port, self.clamp(port, beats as f32)));
+        let position = self
+            .position_port
+            .zip(position)
+            .map(|(port, beats)| (port, self.clamp(port, beats as f32)));
         let bars = self.bars_port.map(|port| (port, bars_after(self.beats)));
         let mut changed = false;
         let ports = self.values.len();
         for (port, value) in self.values.iter_mut().enumerate() {
             let before = self.spans[self.hop * ports + port].1;
             let step = value.step(self.remaining);
-            let span = match [position, bars].into_iter().flatten().find(|(fed, _)| *fed == port) {
+            let span = match [position, bars]
+                .into_iter()
+                .flatten()
+                .find(|(fed, _)| *fed == port)
+            {
                 // The position may jump; there are no values in between.
                 Some((_, value)) => (value, value),
                 None => (before, step),
@@ -219,7 +253,8 @@ impl ControlPorts {
 
     /// Returns the tempo at which bars advance, beats a minute.
     pub fn tempo(&self) -> f32 {
-        self.tempo_port.map_or(USUAL_TEMPO, |port| self.values[port].target)
+        self.tempo_port
+            .map_or(USUAL_TEMPO, |port| self.values[port].target)
     }
 
     /// Returns the beat of the host's song, or of the counted bars, at the start of the last hop.
@@ -237,8 +272,8 @@ impl ControlPorts {
         self.values[port].target
     }
 
-    /// Returns the value of a port at the end of frame `frame` of the step, whose hops have `frames` each, interpolated
-    /// linearly.
+    /// Returns the value of a port at the end of frame `frame` of the step, whose hops have
+    /// `frames` each, interpolated linearly.
     pub fn at(&self, port: usize, frame: usize, frames: usize) -> f32 {
         let (start, end) = self.spans[frame / frames * self.values.len() + port];
         start + (end - start) * ((frame % frames + 1) as f32 / frames as f32)
@@ -246,7 +281,10 @@ impl ControlPorts {
 
     /// Clamps a value to the range of the control that feeds a port.
     fn clamp(&self, port: usize, value: f32) -> f32 {
-        let binding = self.bindings.iter().find(|binding| binding.port == Some(port));
+        let binding = self
+            .bindings
+            .iter()
+            .find(|binding| binding.port == Some(port));
         binding.map_or(value, |binding| binding.control.clamp(value))
     }
 }

@@ -1,5 +1,5 @@
-//! Controls of a model as it is played: its own, those of codec latents and priors, and those that every instrument
-//! has.
+//! Controls of a model as it is played: its own, those of codec latents and priors, and those that
+//! every instrument has.
 
 use super::control_ports::TEMPO;
 use super::method_ports::{follows_bars, has_prior, latent_count};
@@ -8,25 +8,39 @@ use super::prior_loop::MAX_BARS;
 use crate::instrument::{Performance, PlayMode, Setting};
 use crate::model::{Control, Curve, Header, Kind};
 
-/// Returns the controls of a model as it is played: those in its header and, for a codec or a generator, those of its
-/// latents ([`latent_controls`]) and of its prior.
+/// Returns the controls of a model as it is played: those in its header and, for a codec or a
+/// generator, those of its latents ([`latent_controls`]) and of its prior.
 #[must_use]
 pub fn controls(header: &Header) -> Vec<Control> {
     let mut controls = header.controls.clone();
     if matches!(header.kind, Kind::Codec | Kind::Generator) {
-        let is_listed = |control: &Control| header.controls.iter().any(|listed| listed.name == control.name);
-        let mut added = [latent_controls(latent_count(header)).collect(), prior_controls(header)];
+        let is_listed = |control: &Control| {
+            header
+                .controls
+                .iter()
+                .any(|listed| listed.name == control.name)
+        };
+        let mut added = [
+            latent_controls(latent_count(header)).collect(),
+            prior_controls(header),
+        ];
         if header.kind == Kind::Generator {
-            // Macros are bound in this order, and a generator is steered by its prior before its latents.
+            // Macros are bound in this order, and a generator is steered by its prior before its
+            // latents.
             added.reverse();
         }
-        controls.extend(added.into_iter().flatten().filter(|control| !is_listed(control)));
+        controls.extend(
+            added
+                .into_iter()
+                .flatten()
+                .filter(|control| !is_listed(control)),
+        );
     }
     controls
 }
 
-/// Control of an instrument that is not an input port of its network: it changes how notes are played or how the output
-/// is mixed. A model lists those it offers.
+/// Control of an instrument that is not an input port of its network: it changes how notes are
+/// played or how the output is mixed. A model lists those it offers.
 pub struct InstrumentControl {
     /// Name in the model's list of controls.
     pub name: &'static str,
@@ -101,7 +115,8 @@ pub const INSTRUMENT_CONTROLS: &[InstrumentControl] = &[
 ];
 
 impl InstrumentControl {
-    /// Returns the control as a model lists it, with the default taken from the performance settings.
+    /// Returns the control as a model lists it, with the default taken from the performance
+    /// settings.
     #[must_use]
     pub fn control(&self, performance: &Performance) -> Control {
         let default = match self.target {
@@ -126,17 +141,38 @@ const LATENT_SCALE: (f32, f32) = (-4.0, 4.0);
 /// Range of a latent's offset.
 const LATENT_OFFSET: (f32, f32) = (-4.0, 4.0);
 
-/// Returns the controls of `latents` latents, numbered from 1: for each `latentN.scale`, `latentN.offset` and
-/// `latentN.hold`.
+/// Returns the controls of `latents` latents, numbered from 1: for each `latentN.scale`,
+/// `latentN.offset` and `latentN.hold`.
 pub fn latent_controls(latents: usize) -> impl Iterator<Item = Control> {
     (1..=latents).flat_map(|number| {
         let control = |name: &str, range, default, description: String| {
-            Control::linear(format!("latent{number}.{name}"), "", range, default, description)
+            Control::linear(
+                format!("latent{number}.{name}"),
+                "",
+                range,
+                default,
+                description,
+            )
         };
         [
-            control("scale", LATENT_SCALE, 1.0, format!("Factor of latent {number}.")),
-            control("offset", LATENT_OFFSET, 0.0, format!("Added to latent {number} after scaling.")),
-            control("hold", (0.0, 1.0), 0.0, format!("Freezes latent {number}; at 1 it keeps its value.")),
+            control(
+                "scale",
+                LATENT_SCALE,
+                1.0,
+                format!("Factor of latent {number}."),
+            ),
+            control(
+                "offset",
+                LATENT_OFFSET,
+                0.0,
+                format!("Added to latent {number} after scaling."),
+            ),
+            control(
+                "hold",
+                (0.0, 1.0),
+                0.0,
+                format!("Freezes latent {number}; at 1 it keeps its value."),
+            ),
         ]
     })
 }
@@ -167,8 +203,8 @@ pub(super) const MAX_PRIOR_TEMPO: f32 = 4.0;
 const TEMPO_RANGE: (f32, f32) = (40.0, 240.0);
 const DEFAULT_TEMPO: f32 = 120.0;
 
-/// Returns the controls of a model's prior; none without one. The share exists only where an encoder plays too, what counts
-/// bars only for a prior that follows them.
+/// Returns the controls of a model's prior; none without one. The share exists only where an
+/// encoder plays too, what counts bars only for a prior that follows them.
 pub(super) fn prior_controls(header: &Header) -> Vec<Control> {
     if !has_prior(header) {
         return Vec::new();
@@ -180,15 +216,38 @@ pub(super) fn prior_controls(header: &Header) -> Vec<Control> {
     }
     if follows_bars(header) {
         let tempo = "Tempo of the bars; the tempo of the host's song replaces it.";
-        controls.push(Control::linear(TEMPO, "BPM", TEMPO_RANGE, DEFAULT_TEMPO, tempo));
+        controls.push(Control::linear(
+            TEMPO,
+            "BPM",
+            TEMPO_RANGE,
+            DEFAULT_TEMPO,
+            tempo,
+        ));
         let bars = "Number of bars that are repeated, the last ones; 0 is no loop.";
-        controls.push(Control::linear(PRIOR_LOOP, "bars", (0.0, MAX_BARS as f32), 0.0, bars).in_steps());
+        controls.push(
+            Control::linear(PRIOR_LOOP, "bars", (0.0, MAX_BARS as f32), 0.0, bars).in_steps(),
+        );
         let variation = "Share of the loop's beats that are made anew: 0 is none, 1 all.";
-        controls.push(Control::linear(PRIOR_VARIATION, "", (0.0, 1.0), 0.0, variation));
+        controls.push(Control::linear(
+            PRIOR_VARIATION,
+            "",
+            (0.0, 1.0),
+            0.0,
+            variation,
+        ));
     }
     let speed = "Speed of the model's own prior; the pitch of the sound stays.";
-    let speed = Control::linear(PRIOR_TEMPO, "x", (MIN_PRIOR_TEMPO, MAX_PRIOR_TEMPO), 1.0, speed);
-    controls.push(Control { curve: Curve::Logarithmic, ..speed });
+    let speed = Control::linear(
+        PRIOR_TEMPO,
+        "x",
+        (MIN_PRIOR_TEMPO, MAX_PRIOR_TEMPO),
+        1.0,
+        speed,
+    );
+    controls.push(Control {
+        curve: Curve::Logarithmic,
+        ..speed
+    });
     let seed = "Each number begins a piece of its own, the same one each time.";
     controls.push(Control::linear(PRIOR_SEED, "", (0.0, MAX_PRIOR_SEED), 0.0, seed).in_steps());
     let freeze = "At 1 the sound of this moment is held.";
@@ -200,13 +259,14 @@ pub(super) fn prior_controls(header: &Header) -> Vec<Control> {
 
 /// Shift of all pitches in semitones; glides within 50 ms.
 pub const TRANSPOSE: ControlId = ControlId::of("transpose");
-/// Mode for overlapping notes: 0 is the model's own, 1 poly, 2 mono, 3 legato ([`PlayMode`]). A change to mono or
-/// legato releases all held notes but one per channel.
+/// Mode for overlapping notes: 0 is the model's own, 1 poly, 2 mono, 3 legato ([`PlayMode`]). A
+/// change to mono or legato releases all held notes but one per channel.
 pub const PLAY_MODE: ControlId = ControlId::of("play_mode");
-/// Glide time between notes that share a voice, in ms, for future glides; negative is the model's own.
+/// Glide time between notes that share a voice, in ms, for future glides; negative is the model's
+/// own.
 pub const GLIDE: ControlId = ControlId::of("glide");
-/// Maximum number of simultaneous notes; 0 is the number of prepared voices, which is also the upper limit. When it
-/// falls, the least audible notes fade out.
+/// Maximum number of simultaneous notes; 0 is the number of prepared voices, which is also the
+/// upper limit. When it falls, the least audible notes fade out.
 pub const VOICES: ControlId = ControlId::of("voices");
 
 /// Control that every instrument has. It also sets a model's own control of the same name.
@@ -281,20 +341,32 @@ impl PerformanceControl {
         PERFORMANCE_CONTROLS.iter().find(|control| control.id == id)
     }
 
-    /// Returns the value clamped to the range, and rounded for integer controls; `None` for a value that is not finite.
+    /// Returns the value clamped to the range, and rounded for integer controls; `None` for a value
+    /// that is not finite.
     #[must_use]
     pub fn sanitize(&self, value: f32) -> Option<f32> {
-        let sanitized = if self.is_integer { value.round() } else { value }.clamp(self.min, self.max);
+        let sanitized = if self.is_integer {
+            value.round()
+        } else {
+            value
+        }
+        .clamp(self.min, self.max);
         value.is_finite().then_some(sanitized)
     }
 }
 
-/// Returns the setting of the voices that a control change stands for; `None` for other controls and invalid values.
+/// Returns the setting of the voices that a control change stands for; `None` for other controls
+/// and invalid values.
 pub(super) fn voice_setting(id: ControlId, value: f32) -> Option<Setting> {
     let value = PerformanceControl::of(id)?.sanitize(value)?;
     match id {
         PLAY_MODE => {
-            let modes = [None, Some(PlayMode::Poly), Some(PlayMode::Mono), Some(PlayMode::Legato)];
+            let modes = [
+                None,
+                Some(PlayMode::Poly),
+                Some(PlayMode::Mono),
+                Some(PlayMode::Legato),
+            ];
             Some(Setting::Mode(modes[value as usize]))
         }
         GLIDE => Some(Setting::GlideMs((value >= 0.0).then_some(value))),
@@ -313,8 +385,14 @@ mod tests {
             assert_eq!(control.id, ControlId::of(control.name));
             assert_eq!(PerformanceControl::of(control.id), Some(control));
             assert_eq!(control.sanitize(control.default), Some(control.default));
-            assert_eq!((control.sanitize(-1e9), control.sanitize(1e9)), (Some(control.min), Some(control.max)));
-            assert_eq!((control.sanitize(f32::NAN), control.sanitize(f32::INFINITY)), (None, None));
+            assert_eq!(
+                (control.sanitize(-1e9), control.sanitize(1e9)),
+                (Some(control.min), Some(control.max))
+            );
+            assert_eq!(
+                (control.sanitize(f32::NAN), control.sanitize(f32::INFINITY)),
+                (None, None)
+            );
         }
         assert_eq!(PerformanceControl::of(ControlId::of("room")), None);
     }
@@ -329,11 +407,18 @@ mod tests {
             (3.0, Some(PlayMode::Legato)),
             (99.0, Some(PlayMode::Legato)),
         ] {
-            assert_eq!(voice_setting(PLAY_MODE, value), Some(Setting::Mode(mode)), "{value}");
+            assert_eq!(
+                voice_setting(PLAY_MODE, value),
+                Some(Setting::Mode(mode)),
+                "{value}"
+            );
         }
         assert_eq!(voice_setting(GLIDE, -0.5), Some(Setting::GlideMs(None)));
         assert_eq!(voice_setting(GLIDE, 0.0), Some(Setting::GlideMs(Some(0.0))));
-        assert_eq!(voice_setting(GLIDE, 9e9), Some(Setting::GlideMs(Some(5_000.0))));
+        assert_eq!(
+            voice_setting(GLIDE, 9e9),
+            Some(Setting::GlideMs(Some(5_000.0)))
+        );
         assert_eq!(voice_setting(VOICES, 0.4), Some(Setting::Voices(None)));
         assert_eq!(voice_setting(VOICES, 2.6), Some(Setting::Voices(Some(3))));
         assert_eq!(voice_setting(VOICES, 1e3), Some(Setting::Voices(Some(64))));

@@ -1,4 +1,5 @@
-//! One channel of a session of a model that processes audio: its input in hops, or pieces of hops, and its controls.
+//! One channel of a session of a model that processes audio: its input in hops, or pieces of hops,
+//! and its controls.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -20,7 +21,8 @@ pub(super) struct EffectStream {
     pending: VecDeque<f32>,
     /// Input of a step at the model's rate.
     pub input: Vec<f32>,
-    /// Samples that are processed next: several hops, one, or a part of one, which is an integer number of blocks.
+    /// Samples that are processed next: several hops, one, or a part of one, which is an integer
+    /// number of blocks.
     pub piece: Range<usize>,
     /// Samples per hop.
     pub hop: usize,
@@ -32,7 +34,8 @@ pub(super) struct EffectStream {
     mute: bool,
     /// Keys that are held, if the model follows notes.
     pub keys: HeldKeys,
-    /// Control that lets the sound through only while a key is held; `None` for a model without notes.
+    /// Control that lets the sound through only while a key is held; `None` for a model without
+    /// notes.
     gate_port: Option<usize>,
     /// Gain of the gate, and its largest change from sample to sample.
     gate_gain: f32,
@@ -49,8 +52,8 @@ pub(super) enum HopStart {
     WithInput,
     /// At its first sample, with input that is a block late: for a model that plays by itself.
     FirstSample,
-    /// A hop before its first sample, for as long: its sound is taken when the next one begins. Controls act a hop later.
-    /// The first hop has no hop before it, and is computed at once.
+    /// A hop before its first sample, for as long: its sound is taken when the next one begins.
+    /// Controls act a hop later. The first hop has no hop before it, and is computed at once.
     Ahead,
 }
 
@@ -84,14 +87,35 @@ impl EffectStream {
         (0..count).map(|_| Self::new(config, options)).collect()
     }
 
-    fn new(config: &EffectStreamConfig<'_>, options: &PipelineOptions) -> Result<Self, PipelineError> {
-        let EffectStreamConfig { sample_rate, block, start, hop, hops, delay, port_names, bindings } = *config;
+    fn new(
+        config: &EffectStreamConfig<'_>,
+        options: &PipelineOptions,
+    ) -> Result<Self, PipelineError> {
+        let EffectStreamConfig {
+            sample_rate,
+            block,
+            start,
+            hop,
+            hops,
+            delay,
+            port_names,
+            bindings,
+        } = *config;
         // The first sample of a block waits for the last one.
-        let lookahead = if start == HopStart::WithInput { block - 1 } else { 0 };
+        let lookahead = if start == HopStart::WithInput {
+            block - 1
+        } else {
+            0
+        };
         let delays = ModelDelays { lookahead, delay };
         let timeline = Timeline::new(options, sample_rate, delays, true, (hop, hops), 1)?;
         let mut stream = Self {
-            ports: ControlPorts::new(bindings, port_names, hop as f64 / f64::from(sample_rate), hops),
+            ports: ControlPorts::new(
+                bindings,
+                port_names,
+                hop as f64 / f64::from(sample_rate),
+                hops,
+            ),
             pending: VecDeque::with_capacity(2 * hop + timeline.max_model_samples()),
             timeline,
             input: vec![0.0; hops * hop],
@@ -106,18 +130,26 @@ impl EffectStream {
             gate_gain: 1.0,
             gate_step: 1.0 / (GATE_S * sample_rate as f32),
         };
-        stream.open(&SessionStart { at: 0, seed: options.seed, transpose: 0.0 });
+        stream.open(&SessionStart {
+            at: 0,
+            seed: options.seed,
+            transpose: 0.0,
+        });
         Ok(stream)
     }
 
-    /// Returns how much of the coming hop's input is there, as a share; 1 and more if it is complete.
+    /// Returns how much of the coming hop's input is there, as a share; 1 and more if it is
+    /// complete.
     pub fn hop_share(&self) -> f64 {
         self.pending.len() as f64 / self.hop as f64
     }
 
     /// Returns the gain that the gate tends to.
     fn gate_target(&self) -> f32 {
-        let is_closed = self.gate_port.is_some_and(|port| is_on(self.ports.target(port))) && !self.keys.any();
+        let is_closed = self
+            .gate_port
+            .is_some_and(|port| is_on(self.ports.target(port)))
+            && !self.keys.any();
         if is_closed { 0.0 } else { 1.0 }
     }
 
@@ -138,8 +170,8 @@ impl EffectStream {
         }
     }
 
-    /// Returns how long the output continues after the input has ended, in host samples, if the model's own output
-    /// continues for `samples` at its rate.
+    /// Returns how long the output continues after the input has ended, in host samples, if the
+    /// model's own output continues for `samples` at its rate.
     pub fn tail_samples(&self, samples: usize) -> usize {
         self.timeline.to_host_samples(samples) + self.timeline.resampler_tail_samples()
     }
@@ -186,7 +218,8 @@ impl SessionStream for EffectStream {
         self.mute = mute;
         self.timeline.advance(length);
         let pending = &mut self.pending;
-        self.timeline.convert_input(input, length, |samples| pending.extend(samples));
+        self.timeline
+            .convert_input(input, length, |samples| pending.extend(samples));
     }
 
     fn next_hop(&mut self) -> bool {
@@ -204,12 +237,16 @@ impl SessionStream for EffectStream {
         }
         self.piece = start..start + length;
         pop_slice(&mut self.pending, &mut self.input[self.piece.clone()]);
-        // Controls change where hops begin, even if less than a hop is available: the output must not depend on host
-        // blocks.
+        // Controls change where hops begin, even if less than a hop is available: the output must
+        // not depend on host blocks.
         if start > 0 {
             return true;
         }
-        let ahead = if self.start == HopStart::Ahead { hop } else { 0 };
+        let ahead = if self.start == HopStart::Ahead {
+            hop
+        } else {
+            0
+        };
         self.is_early = ahead > 0 && self.timeline.is_fresh();
         for index in 0..length.div_ceil(hop) {
             while let Some((when, action)) = self.timeline.next_due(ahead) {
@@ -219,11 +256,16 @@ impl SessionStream for EffectStream {
                             self.ports.restart_bars();
                         }
                     }
-                    Action::Control { id, value } => drop(self.ports.set(id, value, self.timeline.is_fresh())),
+                    Action::Control { id, value } => {
+                        drop(self.ports.set(id, value, self.timeline.is_fresh()))
+                    }
                     Action::Transport(transport) => self.ports.set_transport(when, transport),
                 }
             }
-            self.ports.step(index, self.timeline.hop_start(), |samples| self.timeline.seconds(samples));
+            self.ports
+                .step(index, self.timeline.hop_start(), |samples| {
+                    self.timeline.seconds(samples)
+                });
             if self.timeline.is_fresh() {
                 self.gate_gain = self.gate_target();
             }

@@ -22,7 +22,8 @@ pub(super) struct HeldKeys {
 }
 
 impl HeldKeys {
-    /// Receives an event. Returns true if the model begins anew: with a key, or with none after all sound was ended.
+    /// Receives an event. Returns true if the model begins anew: with a key, or with none after all
+    /// sound was ended.
     pub fn handle(&mut self, event: EventKind) -> bool {
         let (event, id) = event.within_limits().without_id();
         match event {
@@ -36,20 +37,35 @@ impl HeldKeys {
                 }
                 false
             }
-            EventKind::Controller { channel, number: controller::SUSTAIN, value } => {
+            EventKind::Controller {
+                channel,
+                number: controller::SUSTAIN,
+                value,
+            } => {
                 self.sustain(channel, value >= 0.5);
                 false
             }
-            EventKind::Controller { channel, number: controller::SOSTENUTO, value } => {
+            EventKind::Controller {
+                channel,
+                number: controller::SOSTENUTO,
+                value,
+            } => {
                 self.sostenuto(channel, value >= 0.5);
                 false
             }
-            EventKind::Controller { channel, number: controller::RESET, .. } => {
+            EventKind::Controller {
+                channel,
+                number: controller::RESET,
+                ..
+            } => {
                 self.sustain(channel, false);
                 self.sostenuto(channel, false);
                 false
             }
-            EventKind::Controller { number: controller::ALL_SOUND_OFF, .. } => {
+            EventKind::Controller {
+                number: controller::ALL_SOUND_OFF,
+                ..
+            } => {
                 self.release_all();
                 self.begin(None)
             }
@@ -58,7 +74,10 @@ impl HeldKeys {
                 (self.pedals, self.sostenuto) = (0, 0);
                 self.begin(None)
             }
-            EventKind::Controller { number: controller::ALL_NOTES_OFF.., .. } => {
+            EventKind::Controller {
+                number: controller::ALL_NOTES_OFF..,
+                ..
+            } => {
                 self.release_all();
                 false
             }
@@ -68,7 +87,11 @@ impl HeldKeys {
 
     fn sustain(&mut self, channel: u8, is_down: bool) {
         let pedal = 1 << channel;
-        self.pedals = if is_down { self.pedals | pedal } else { self.pedals & !pedal };
+        self.pedals = if is_down {
+            self.pedals | pedal
+        } else {
+            self.pedals & !pedal
+        };
         if self.pedals == 0 {
             self.sustained = 0;
         }
@@ -79,7 +102,11 @@ impl HeldKeys {
         if is_down && self.sostenuto == 0 {
             self.captured = self.down.keys();
         }
-        self.sostenuto = if is_down { self.sostenuto | pedal } else { self.sostenuto & !pedal };
+        self.sostenuto = if is_down {
+            self.sostenuto | pedal
+        } else {
+            self.sostenuto & !pedal
+        };
         if self.sostenuto == 0 {
             self.captured = 0;
         }
@@ -112,15 +139,31 @@ mod tests {
 
     #[test]
     fn a_key_is_held_until_it_is_released() {
-        let on = |key| EventKind::NoteOn { channel: 0, key, velocity: 0.5 };
-        let off = |key| EventKind::NoteOff { channel: 0, key, velocity: 0.0 };
-        let control = |number| EventKind::Controller { channel: 3, number, value: 0.0 };
+        let on = |key| EventKind::NoteOn {
+            channel: 0,
+            key,
+            velocity: 0.5,
+        };
+        let off = |key| EventKind::NoteOff {
+            channel: 0,
+            key,
+            velocity: 0.0,
+        };
+        let control = |number| EventKind::Controller {
+            channel: 3,
+            number,
+            value: 0.0,
+        };
         let mut keys = HeldKeys::default();
         assert_eq!((keys.any(), keys.beginning()), (false, (0, None)));
         assert!(keys.handle(on(60)) && keys.handle(on(127)) && !keys.handle(off(60)));
         assert_eq!((keys.any(), keys.beginning()), (true, (2, Some(127))));
         // Without velocity it is a release.
-        assert!(!keys.handle(EventKind::NoteOn { channel: 0, key: 127, velocity: 0.0 }));
+        assert!(!keys.handle(EventKind::NoteOn {
+            channel: 0,
+            key: 127,
+            velocity: 0.0
+        }));
         assert!(!keys.any());
         assert!(keys.handle(on(0)) && !keys.handle(control(controller::ALL_NOTES_OFF)));
         assert_eq!((keys.any(), keys.beginning()), (false, (3, Some(0))));
@@ -131,10 +174,22 @@ mod tests {
     #[test]
     fn a_pedal_holds_keys_until_the_last_pedal_is_released() {
         let key = |down| match down {
-            true => EventKind::NoteOn { channel: 0, key: 60, velocity: 0.5 },
-            false => EventKind::NoteOff { channel: 0, key: 60, velocity: 0.0 },
+            true => EventKind::NoteOn {
+                channel: 0,
+                key: 60,
+                velocity: 0.5,
+            },
+            false => EventKind::NoteOff {
+                channel: 0,
+                key: 60,
+                velocity: 0.0,
+            },
         };
-        let pedal = |channel, value| EventKind::Controller { channel, number: controller::SUSTAIN, value };
+        let pedal = |channel, value| EventKind::Controller {
+            channel,
+            number: controller::SUSTAIN,
+            value,
+        };
         let held_after = |events: &[EventKind]| {
             let mut keys = HeldKeys::default();
             for event in events {
@@ -144,12 +199,27 @@ mod tests {
         };
         assert!(!held_after(&[pedal(0, 1.0)]));
         assert!(held_after(&[key(true), pedal(0, 1.0), key(false)]));
-        assert!(held_after(&[key(true), pedal(0, 1.0), key(false), pedal(1, 0.5), pedal(0, 0.4)]));
-        assert!(!held_after(&[key(true), pedal(0, 1.0), key(false), pedal(0, 0.0)]));
+        assert!(held_after(&[
+            key(true),
+            pedal(0, 1.0),
+            key(false),
+            pedal(1, 0.5),
+            pedal(0, 0.4)
+        ]));
+        assert!(!held_after(&[
+            key(true),
+            pedal(0, 1.0),
+            key(false),
+            pedal(0, 0.0)
+        ]));
         assert!(!held_after(&[key(true), key(false), pedal(0, 1.0)]));
         // A key that is down stays held without the pedal.
         assert!(held_after(&[key(true), pedal(0, 1.0), pedal(0, 0.0)]));
-        let end = EventKind::Controller { channel: 0, number: controller::ALL_NOTES_OFF, value: 0.0 };
+        let end = EventKind::Controller {
+            channel: 0,
+            number: controller::ALL_NOTES_OFF,
+            value: 0.0,
+        };
         assert!(!held_after(&[key(true), pedal(0, 1.0), key(false), end]));
     }
 }

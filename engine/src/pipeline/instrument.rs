@@ -1,4 +1,5 @@
-//! Instruments: the method `synth`, played by notes or by the audio input, and the method `room` around it.
+//! Instruments: the method `synth`, played by notes or by the audio input, and the method `room`
+//! around it.
 //!
 //! A room with two output channels makes the instrument stereo. A variant replaces both methods.
 
@@ -26,13 +27,18 @@ impl<'a> Methods<'a> {
     /// Looks up the methods that these options select.
     ///
     /// # Errors
-    /// Returns [`PipelineError`] if the model lacks what an instrument needs, or the options do not fit it.
+    /// Returns [`PipelineError`] if the model lacks what an instrument needs, or the options do not
+    /// fit it.
     pub fn of(model: &'a Model, options: &PipelineOptions) -> Result<Self, PipelineError> {
         let header = model.header();
         header.performance.unwrap_or_default().validate()?;
         let variant = options.variant(header)?;
         let synth = model.method(variant.map_or("synth", |variant| variant.method.as_str()))?;
-        let room = header.method(variant.and_then(|variant| variant.room.as_deref()).unwrap_or("room"));
+        let room = header.method(
+            variant
+                .and_then(|variant| variant.room.as_deref())
+                .unwrap_or("room"),
+        );
         let port_names = control_port_names(synth);
         let inputs = SynthInputs::of(model, synth, &port_names)?;
         let is_audio = |port: Option<&Port>, channels: &[usize]| {
@@ -46,21 +52,31 @@ impl<'a> Methods<'a> {
             room.block == synth.block && is_input && is_audio(room.outputs.first(), &[1, 2])
         };
         if let Some(room) = room.filter(|room| !fits(room)) {
-            return Err(header_error(synth, &format!("does not fit method {:?}", room.name)).into());
+            return Err(
+                header_error(synth, &format!("does not fit method {:?}", room.name)).into(),
+            );
         }
-        Ok(Self { synth, room, inputs, port_names })
+        Ok(Self {
+            synth,
+            room,
+            inputs,
+            port_names,
+        })
     }
 
     /// Returns the number of output channels.
     fn outputs(&self) -> usize {
-        self.room.and_then(|room| room.outputs.first()).map_or(1, |port| port.channels)
+        self.room
+            .and_then(|room| room.outputs.first())
+            .map_or(1, |port| port.channels)
     }
 }
 
 /// Makes an instrument playable.
 ///
 /// # Errors
-/// Returns [`PipelineError`] as [`Methods::of`] does, or if the executor or the sample rate is not available.
+/// Returns [`PipelineError`] as [`Methods::of`] does, or if the executor or the sample rate is not
+/// available.
 pub(super) fn build(
     model: &Model,
     options: &PipelineOptions,
@@ -69,8 +85,19 @@ pub(super) fn build(
     let methods = Methods::of(model, options)?;
     let bindings = ControlBinding::all(&header.controls, &methods.port_names);
     let outputs = methods.outputs();
-    let stream = |_| InstrumentStream::new(header, methods.synth, &methods.port_names, &bindings, outputs, options);
-    let streams: Vec<InstrumentStream> = (0..options.sessions).map(stream).collect::<Result<_, _>>()?;
+    let stream = |_| {
+        InstrumentStream::new(
+            header,
+            methods.synth,
+            &methods.port_names,
+            &bindings,
+            outputs,
+            options,
+        )
+    };
+    let streams: Vec<InstrumentStream> = (0..options.sessions)
+        .map(stream)
+        .collect::<Result<_, _>>()?;
     let room_tail = methods.room.map_or(0, |room| model.tail_samples(room) + 1);
     let network = InstrumentNetwork::new(model, methods, options, streams[0].voice_count())?;
     let tail = streams[0].timeline.to_host_samples(room_tail);
@@ -80,7 +107,10 @@ pub(super) fn build(
 /// Returns the names of the inputs besides pitch and loudness, which controls feed.
 fn control_port_names(synth: &Method) -> Vec<String> {
     let names = synth.inputs.iter().map(|port| &port.name);
-    names.filter(|&name| name != "pitch" && name != "loudness").cloned().collect()
+    names
+        .filter(|&name| name != "pitch" && name != "loudness")
+        .cloned()
+        .collect()
 }
 
 /// The network for every voice, the mix of all voices, and the room; at the model's rate.
@@ -119,27 +149,63 @@ impl SynthInputs {
                 port.channels == 1 && port.ratio == method.block
             };
             let found = method.input(name).filter(is_control);
-            found.ok_or_else(|| header_error(method, &format!("has no control port {name:?} with one frame a block")))
+            found.ok_or_else(|| {
+                header_error(
+                    method,
+                    &format!("has no control port {name:?} with one frame a block"),
+                )
+            })
         };
-        let unfed = names.iter().find(|name| !model.header().controls.iter().any(|control| control.name == **name));
+        let unfed = names.iter().find(|name| {
+            !model
+                .header()
+                .controls
+                .iter()
+                .any(|control| control.name == **name)
+        });
         if let Some(name) = unfed {
-            return Err(header_error(method, &format!("has input {name:?}, which no control feeds")));
+            return Err(header_error(
+                method,
+                &format!("has input {name:?}, which no control feeds"),
+            ));
         }
-        let controls = names.iter().map(|name| port(name)).collect::<Result<_, _>>()?;
-        Ok(Self { pitch: port("pitch")?, loudness: port("loudness")?, controls })
+        let controls = names
+            .iter()
+            .map(|name| port(name))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            pitch: port("pitch")?,
+            loudness: port("loudness")?,
+            controls,
+        })
     }
 }
 
 impl InstrumentNetwork {
-    /// Prepares the network and, if the model has one, the room, with `voices` voices for each session.
-    fn new(model: &Model, methods: Methods<'_>, options: &PipelineOptions, voices: usize) -> Result<Self, ModelError> {
+    /// Prepares the network and, if the model has one, the room, with `voices` voices for each
+    /// session.
+    fn new(
+        model: &Model,
+        methods: Methods<'_>,
+        options: &PipelineOptions,
+        voices: usize,
+    ) -> Result<Self, ModelError> {
         let outputs = methods.outputs();
-        let Methods { synth, room, inputs, .. } = methods;
-        let PipelineOptions { kernels, sessions, .. } = *options;
+        let Methods {
+            synth,
+            room,
+            inputs,
+            ..
+        } = methods;
+        let PipelineOptions {
+            kernels, sessions, ..
+        } = *options;
         let streams = sessions * voices;
         Ok(Self {
             synth: Executor::new(model, &synth.name, kernels, streams, 1)?,
-            room: room.map(|room| Executor::new(model, &room.name, kernels, sessions, 1)).transpose()?,
+            room: room
+                .map(|room| Executor::new(model, &room.name, kernels, sessions, 1))
+                .transpose()?,
             inputs,
             voices,
             gains: vec![0.0; streams],
@@ -177,10 +243,13 @@ impl InstrumentNetwork {
     fn run_voices(&mut self, sessions: &[InstrumentStream]) {
         self.synth.begin(&self.active, 1);
         for (row, &stream) in self.active.iter().enumerate() {
-            let InstrumentStream { controls, ports, .. } = &sessions[stream / self.voices];
+            let InstrumentStream {
+                controls, ports, ..
+            } = &sessions[stream / self.voices];
             let frame = &controls.frames[stream % self.voices];
             self.synth.input(self.inputs.pitch)[row] = frame.pitch;
-            self.synth.input(self.inputs.loudness)[row] = frame.loudness + controls.brightness + frame.brightness;
+            self.synth.input(self.inputs.loudness)[row] =
+                frame.loudness + controls.brightness + frame.brightness;
             for (port, &input) in self.inputs.controls.iter().enumerate() {
                 self.synth.input(input)[row] = ports.end(port);
             }
@@ -196,16 +265,31 @@ impl InstrumentNetwork {
         if self.active.is_empty() {
             return;
         }
-        for (voice, &stream) in self.synth.output(0).chunks_exact(self.hop).zip(&self.active) {
-            let InstrumentStream { timeline, controls, .. } = &mut sessions[stream / self.voices];
+        for (voice, &stream) in self
+            .synth
+            .output(0)
+            .chunks_exact(self.hop)
+            .zip(&self.active)
+        {
+            let InstrumentStream {
+                timeline, controls, ..
+            } = &mut sessions[stream / self.voices];
             let frame = &controls.frames[stream % self.voices];
             let end = frame.gain * 10.0_f32.powf((controls.brightness + frame.brightness) / -20.0);
             let start = std::mem::replace(&mut self.gains[stream], end);
-            add_with_ramp(self.kernels, &mut timeline.sound[..self.hop], voice, start, end);
+            add_with_ramp(
+                self.kernels,
+                &mut timeline.sound[..self.hop],
+                voice,
+                start,
+                end,
+            );
         }
         for &slot in slots {
             let (first, others) = sessions[slot].timeline.sound.split_at_mut(self.hop);
-            others.chunks_exact_mut(self.hop).for_each(|other| other.copy_from_slice(first));
+            others
+                .chunks_exact_mut(self.hop)
+                .for_each(|other| other.copy_from_slice(first));
         }
     }
 
@@ -214,19 +298,31 @@ impl InstrumentNetwork {
         let Some(room) = &mut self.room else { return };
         room.begin(slots, 1);
         for (row, &slot) in slots.iter().enumerate() {
-            room.input(0)[row * self.hop..][..self.hop].copy_from_slice(&sessions[slot].timeline.sound[..self.hop]);
+            room.input(0)[row * self.hop..][..self.hop]
+                .copy_from_slice(&sessions[slot].timeline.sound[..self.hop]);
         }
         room.run();
         let channels = self.outputs;
         for (reverberation, &slot) in room.output(0).chunks_exact(channels * self.hop).zip(slots) {
-            let InstrumentStream { timeline, controls, .. } = &mut sessions[slot];
+            let InstrumentStream {
+                timeline, controls, ..
+            } = &mut sessions[slot];
             if controls.mute {
                 continue;
             }
             for (channel, sound) in timeline.sound.chunks_exact_mut(self.hop).enumerate() {
                 let samples = reverberation[channel..].iter().step_by(channels);
-                self.side.iter_mut().zip(samples).for_each(|(side, sample)| *side = *sample);
-                add_with_ramp(self.kernels, sound, &self.side, controls.room.0, controls.room.1);
+                self.side
+                    .iter_mut()
+                    .zip(samples)
+                    .for_each(|(side, sample)| *side = *sample);
+                add_with_ramp(
+                    self.kernels,
+                    sound,
+                    &self.side,
+                    controls.room.0,
+                    controls.room.1,
+                );
             }
         }
     }
@@ -252,7 +348,8 @@ impl BatchNetwork<InstrumentStream> for InstrumentNetwork {
         }
     }
 
-    /// Fills each slot's hop with the sound up to the instant of its [`InstrumentStream::controls`].
+    /// Fills each slot's hop with the sound up to the instant of its
+    /// [`InstrumentStream::controls`].
     fn process_hop(&mut self, sessions: &mut [InstrumentStream], slots: &[usize]) {
         self.select_active(sessions, slots);
         if !self.active.is_empty() {
@@ -263,7 +360,8 @@ impl BatchNetwork<InstrumentStream> for InstrumentNetwork {
     }
 }
 
-/// Adds a sound with a gain that goes linearly from `start`, before the first sample, to `end`, at the last.
+/// Adds a sound with a gain that goes linearly from `start`, before the first sample, to `end`, at
+/// the last.
 fn add_with_ramp(kernels: Kernels, out: &mut [f32], sound: &[f32], start: f32, end: f32) {
     #[expect(clippy::float_cmp, reason = "most gains are constant")]
     if start == end {

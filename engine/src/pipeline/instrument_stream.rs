@@ -1,4 +1,5 @@
-//! One session's own part of an instrument: notes or audio input become control frames for the network.
+//! One session's own part of an instrument: notes or audio input become control frames for the
+//! network.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,7 +8,9 @@ use super::batch::SessionStream;
 use super::control_ports::{ControlBinding, ControlPorts, Smoothed, remaining_after};
 use super::controls::{PerformanceControl, TRANSPOSE, Target, voice_setting};
 use super::options::{ControlSource, PipelineError, PipelineOptions};
-use super::playable::{Action, CommandQueueFull, ControlId, InputAnalysis, SessionStart, TimedCommand};
+use super::playable::{
+    Action, CommandQueueFull, ControlId, InputAnalysis, SessionStart, TimedCommand,
+};
 use super::silence_detector::{NetworkActivity, SilenceDetector};
 use super::timeline::{ModelDelays, Timeline};
 use crate::dsp::analysis::{Analysis, AnalysisFrame};
@@ -62,8 +65,8 @@ enum FrameSource {
 }
 
 impl InstrumentStream {
-    /// Creates a stream for the method `synth` with `outputs` channels; `port_names` are those of its inputs besides pitch
-    /// and loudness.
+    /// Creates a stream for the method `synth` with `outputs` channels; `port_names` are those of
+    /// its inputs besides pitch and loudness.
     ///
     /// # Errors
     /// Returns [`PipelineError`] if the sample rates cannot be converted.
@@ -80,18 +83,43 @@ impl InstrumentStream {
         let sample_rate = f64::from(header.sample_rate);
         let polyphony = options.voices.unwrap_or(usize::from(performance.polyphony));
         let hop_samples = u32::try_from(hop).unwrap_or(u32::MAX);
-        let voices = Voices::new(&performance, polyphony, sample_rate, hop_samples, options.seed);
+        let voices = Voices::new(
+            &performance,
+            polyphony,
+            sample_rate,
+            hop_samples,
+            options.seed,
+        );
         let with_input = options.source == ControlSource::AudioInput;
         let analysis = with_input.then(|| Box::new(Analysis::low_latency(sample_rate, hop)));
         let lookahead = analysis.as_ref().map_or(0, |analysis| analysis.latency());
-        let delays = ModelDelays { lookahead, delay: synth.latency_samples() };
-        let timeline = Timeline::new(options, header.sample_rate, delays, with_input, (hop, 1), outputs)?;
+        let delays = ModelDelays {
+            lookahead,
+            delay: synth.latency_samples(),
+        };
+        let timeline = Timeline::new(
+            options,
+            header.sample_rate,
+            delays,
+            with_input,
+            (hop, 1),
+            outputs,
+        )?;
         let (input, voice_count) = match analysis {
             None => (FrameSource::Notes, voices.slots()),
             Some(analysis) => {
-                let pending = VecDeque::with_capacity(timeline.max_model_samples().div_ceil(hop) + 8);
+                let pending =
+                    VecDeque::with_capacity(timeline.max_model_samples().div_ceil(hop) + 8);
                 let silence = SilenceDetector::new(sample_rate, hop);
-                (FrameSource::AudioInput { analysis, pending, current: None, silence }, 1)
+                (
+                    FrameSource::AudioInput {
+                        analysis,
+                        pending,
+                        current: None,
+                        silence,
+                    },
+                    1,
+                )
             }
         };
         let hop_s = hop as f64 / sample_rate;
@@ -114,7 +142,11 @@ impl InstrumentStream {
                 mute: false,
             },
         };
-        stream.open(&SessionStart { at: 0, seed: options.seed, transpose: options.transpose });
+        stream.open(&SessionStart {
+            at: 0,
+            seed: options.seed,
+            transpose: options.transpose,
+        });
         Ok(stream)
     }
 
@@ -143,7 +175,8 @@ impl InstrumentStream {
     fn set_control(&mut self, id: ControlId, value: f32) {
         let at_once = self.timeline.is_fresh();
         if id == TRANSPOSE
-            && let Some(semitones) = PerformanceControl::of(id).and_then(|control| control.sanitize(value))
+            && let Some(semitones) =
+                PerformanceControl::of(id).and_then(|control| control.sanitize(value))
         {
             self.transposition.set(semitones, at_once);
         }
@@ -166,15 +199,25 @@ impl InstrumentStream {
         }
     }
 
-    /// Fills the control frame of the coming hop from the notes, or from a frame of the audio input; `changed` says
-    /// that a control input of the network has changed.
+    /// Fills the control frame of the coming hop from the notes, or from a frame of the audio
+    /// input; `changed` says that a control input of the network has changed.
     fn fill_frames(&mut self, frame: Option<AnalysisFrame>, transposition: f32, changed: bool) {
-        let (FrameSource::AudioInput { current, silence, .. }, Some(frame)) = (&mut self.input, frame) else {
-            self.controls.sounding = self.voices.frame(self.timeline.hop_start(), &mut self.controls.frames);
+        let (
+            FrameSource::AudioInput {
+                current, silence, ..
+            },
+            Some(frame),
+        ) = (&mut self.input, frame)
+        else {
+            self.controls.sounding = self
+                .voices
+                .frame(self.timeline.hop_start(), &mut self.controls.frames);
             return;
         };
         let pitch = frame.pitch.semitones + transposition;
-        let changed = changed || current.is_none() || pitch.to_bits() != self.controls.frames[0].pitch.to_bits();
+        let changed = changed
+            || current.is_none()
+            || pitch.to_bits() != self.controls.frames[0].pitch.to_bits();
         let activity = silence.step(!changed && frame.loudness <= FLOOR_DB);
         let sounding = activity != NetworkActivity::Asleep;
         self.controls.frames[0] = VoiceFrame {
@@ -182,7 +225,11 @@ impl InstrumentStream {
             restarted: current.is_none(),
             pitch,
             loudness: frame.loudness,
-            gain: if activity == NetworkActivity::Active { 1.0 } else { 0.0 },
+            gain: if activity == NetworkActivity::Active {
+                1.0
+            } else {
+                0.0
+            },
             ..VoiceFrame::SILENT
         };
         self.controls.sounding = usize::from(sounding);
@@ -203,7 +250,13 @@ impl SessionStream for InstrumentStream {
         self.timeline.open(start.at);
         self.voices.restart(start.seed);
         (self.initial_transposition, self.transposition) = (start.transpose, Smoothed::new(0.0));
-        if let FrameSource::AudioInput { analysis, pending, current, silence } = &mut self.input {
+        if let FrameSource::AudioInput {
+            analysis,
+            pending,
+            current,
+            silence,
+        } = &mut self.input
+        {
             analysis.reset();
             pending.clear();
             *current = None;
@@ -221,7 +274,10 @@ impl SessionStream for InstrumentStream {
         let from_notes = matches!(self.input, FrameSource::Notes);
         match command.action {
             Action::Play(kind) if from_notes => {
-                return self.voices.handle(&Event { at, kind }).map_err(|_| CommandQueueFull(command));
+                return self
+                    .voices
+                    .handle(&Event { at, kind })
+                    .map_err(|_| CommandQueueFull(command));
             }
             // Audio input plays the instrument; notes are ignored.
             Action::Play(_) => return Ok(()),
@@ -229,7 +285,9 @@ impl SessionStream for InstrumentStream {
             Action::Control { id, value } if from_notes => {
                 if let Some(setting) = voice_setting(id, value) {
                     // Through the queue of notes, to keep its order among them.
-                    self.voices.set(at, setting).map_err(|_| CommandQueueFull(command))?;
+                    self.voices
+                        .set(at, setting)
+                        .map_err(|_| CommandQueueFull(command))?;
                 }
             }
             _ => {}
@@ -241,7 +299,10 @@ impl SessionStream for InstrumentStream {
     fn take_input(&mut self, input: &[f32], length: usize, mute: bool) {
         self.timeline.advance(length);
         self.controls.mute = mute;
-        if let FrameSource::AudioInput { analysis, pending, .. } = &mut self.input {
+        if let FrameSource::AudioInput {
+            analysis, pending, ..
+        } = &mut self.input
+        {
             let emit = |samples: &[f32]| analysis.push(samples, |frame| pending.push_back(frame));
             self.timeline.convert_input(input, length, emit);
         }
@@ -267,7 +328,9 @@ impl SessionStream for InstrumentStream {
         let brightness = self.brightness.step(self.remaining);
         let before = std::mem::replace(&mut self.controls.brightness, brightness);
         let mut changed = brightness.to_bits() != before.to_bits();
-        changed |= self.ports.step(0, at, |samples| self.timeline.seconds(samples));
+        changed |= self
+            .ports
+            .step(0, at, |samples| self.timeline.seconds(samples));
         self.fill_frames(frame, transposition, changed);
         let room_start = self.room.value();
         self.controls.room = (room_start, self.room.step(self.remaining));
@@ -284,10 +347,17 @@ impl SessionStream for InstrumentStream {
     }
 
     fn input_analysis(&self) -> Option<InputAnalysis> {
-        let FrameSource::AudioInput { current: Some(AnalysisFrame { pitch, loudness }), .. } = self.input else {
+        let FrameSource::AudioInput {
+            current: Some(AnalysisFrame { pitch, loudness }),
+            ..
+        } = self.input
+        else {
             return None;
         };
-        Some(InputAnalysis { pitch: pitch.voiced.then_some(pitch.semitones), loudness_db: loudness })
+        Some(InputAnalysis {
+            pitch: pitch.voiced.then_some(pitch.semitones),
+            loudness_db: loudness,
+        })
     }
 
     fn sounding(&self) -> usize {

@@ -1,7 +1,8 @@
 //! One audio method of a model, run for all streams as one batch.
 //!
-//! The two streams of a stereo session (its channels) may share a state of the network. The first then stands for both:
-//! it receives the control inputs, and lists of streams contain only the first of each pair.
+//! The two streams of a stereo session (its channels) may share a state of the network. The first
+//! then stands for both: it receives the control inputs, and lists of streams contain only the
+//! first of each pair.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -23,7 +24,8 @@ pub(super) struct MethodRunner {
     block: usize,
     channels_in: usize,
     channels_out: usize,
-    /// States of the network, each of which processes every `phases`-th sample; 1 without oversampling.
+    /// States of the network, each of which processes every `phases`-th sample; 1 without
+    /// oversampling.
     phases: usize,
     /// Streams that share these states: 1 or 2.
     joined: usize,
@@ -67,20 +69,36 @@ impl MethodRunner {
         options: ExecutorOptions,
         size: RunnerSize,
     ) -> Result<Self, ModelError> {
-        let RunnerSize { streams, joined, step, oversampling: phases } = size;
+        let RunnerSize {
+            streams,
+            joined,
+            step,
+            oversampling: phases,
+        } = size;
         let states = phases * streams / joined;
         let is_main = |port: &Port| !port_names.contains(&port.name) && !is_fed_back(method, port);
         let main_input = method.inputs.iter().position(is_main).unwrap_or_default();
-        let control_inputs = method.inputs.iter().enumerate().filter_map(|(input, port)| {
-            let index = port_names.iter().position(|name| *name == port.name)?;
-            Some(ControlInput { input, port: index, ratio: port.ratio })
-        });
+        let control_inputs = method
+            .inputs
+            .iter()
+            .enumerate()
+            .filter_map(|(input, port)| {
+                let index = port_names.iter().position(|name| *name == port.name)?;
+                Some(ControlInput {
+                    input,
+                    port: index,
+                    ratio: port.ratio,
+                })
+            });
         Ok(Self {
             executor: options.prepare(model, method, states, step / method.block)?,
             main_input,
             control_inputs: control_inputs.collect(),
             block: method.block,
-            channels_in: method.inputs.get(main_input).map_or(1, |port| port.channels),
+            channels_in: method
+                .inputs
+                .get(main_input)
+                .map_or(1, |port| port.channels),
             channels_out: output(method)?.channels,
             phases,
             joined,
@@ -88,9 +106,12 @@ impl MethodRunner {
             oversamplers: if phases == 1 {
                 Vec::new()
             } else {
-                (0..streams).map(|_| Oversampler::new(phases, step, options.kernels)).collect()
+                (0..streams)
+                    .map(|_| Oversampler::new(phases, step, options.kernels))
+                    .collect()
             },
-            oversampled: [1, 2].map(|channel| vec![0.0; if channel <= joined { phases * step } else { 0 }]),
+            oversampled: [1, 2]
+                .map(|channel| vec![0.0; if channel <= joined { phases * step } else { 0 }]),
         })
     }
 
@@ -111,7 +132,9 @@ impl MethodRunner {
 
     /// Returns the delay that oversampling adds, in samples at the model's rate.
     pub fn oversampling_latency(&self) -> usize {
-        self.oversamplers.first().map_or(0, Oversampler::latency_samples)
+        self.oversamplers
+            .first()
+            .map_or(0, Oversampler::latency_samples)
     }
 
     /// Returns how many streams share a state of the network: 1 or 2.
@@ -122,7 +145,8 @@ impl MethodRunner {
     /// Resets a stream.
     pub fn open(&mut self, stream: usize, seed: u64) {
         if stream.is_multiple_of(self.joined) {
-            self.states_of(stream).for_each(|state| self.executor.seed(state, seed));
+            self.states_of(stream)
+                .for_each(|state| self.executor.seed(state, seed));
         }
         if let Some(oversampler) = self.oversamplers.get_mut(stream) {
             oversampler.reset();
@@ -135,19 +159,26 @@ impl MethodRunner {
         first..first + self.phases
     }
 
-    /// Starts a step for the current pieces of these streams, which are equally long, and fills all control inputs.
+    /// Starts a step for the current pieces of these streams, which are equally long, and fills all
+    /// control inputs.
     pub fn begin(&mut self, streams: &[EffectStream], active: &[usize]) {
         let EffectStream { piece, .. } = &streams[active[0]];
         self.begin_samples(streams, active, piece.start, piece.len());
     }
 
-    /// Starts a step of one block for these streams and fills all control inputs with the values from sample `at` of
-    /// their hops on.
+    /// Starts a step of one block for these streams and fills all control inputs with the values
+    /// from sample `at` of their hops on.
     pub fn begin_block(&mut self, streams: &[EffectStream], active: &[usize], at: usize) {
         self.begin_samples(streams, active, at, self.block);
     }
 
-    fn begin_samples(&mut self, streams: &[EffectStream], active: &[usize], at: usize, length: usize) {
+    fn begin_samples(
+        &mut self,
+        streams: &[EffectStream],
+        active: &[usize],
+        at: usize,
+        length: usize,
+    ) {
         self.states.clear();
         for &stream in active {
             let states = self.states_of(stream);
@@ -156,9 +187,13 @@ impl MethodRunner {
         self.executor.begin(&self.states, length / self.block);
         for &ControlInput { input, port, ratio } in &self.control_inputs {
             let rows = self.executor.input(input).chunks_exact_mut(length / ratio);
-            let states = active.iter().flat_map(|stream| std::iter::repeat_n(*stream, self.phases));
+            let states = active
+                .iter()
+                .flat_map(|stream| std::iter::repeat_n(*stream, self.phases));
             for (row, stream) in rows.zip(states) {
-                let EffectStream { ports, hop, piece, .. } = &streams[stream];
+                let EffectStream {
+                    ports, hop, piece, ..
+                } = &streams[stream];
                 let frames = hop / ratio;
                 // A block may begin near the end of the hop.
                 let last = piece.end.next_multiple_of(*hop) / ratio - 1;
@@ -191,7 +226,11 @@ impl MethodRunner {
 
     /// Returns the times of the layers in a step of one stream; see [`layer_times`].
     pub fn layer_times(&mut self, samples: usize) -> Vec<Duration> {
-        layer_times(&mut self.executor, self.control_inputs.len() + 1, samples / self.block)
+        layer_times(
+            &mut self.executor,
+            self.control_inputs.len() + 1,
+            samples / self.block,
+        )
     }
 
     /// Computes one layer of the step; [`MethodRunner::run`] is all of them in order.
@@ -199,10 +238,20 @@ impl MethodRunner {
         self.executor.run_layer(index);
     }
 
-    /// Copies the streams' input to the main input: left and right, or a single stream as both, to the first two channels
-    /// and silence to further ones; the mean of left and right to a single channel.
+    /// Copies the streams' input to the main input: left and right, or a single stream as both, to
+    /// the first two channels and silence to further ones; the mean of left and right to a single
+    /// channel.
     pub fn copy_input(&mut self, streams: &[EffectStream], active: &[usize]) {
-        let Self { executor, main_input, channels_in, phases, joined, oversamplers, oversampled, .. } = self;
+        let Self {
+            executor,
+            main_input,
+            channels_in,
+            phases,
+            joined,
+            oversamplers,
+            oversampled,
+            ..
+        } = self;
         let input = executor.input(*main_input);
         let length = input.len() / active.len();
         for (rows, &first) in input.chunks_exact_mut(length).zip(active) {
@@ -212,7 +261,11 @@ impl MethodRunner {
                 continue;
             }
             let mut sounds: [&[f32]; 2] = [&[]; 2];
-            for ((sound, stream), oversampled) in sounds.iter_mut().zip(first..first + *joined).zip(&mut *oversampled) {
+            for ((sound, stream), oversampled) in sounds
+                .iter_mut()
+                .zip(first..first + *joined)
+                .zip(&mut *oversampled)
+            {
                 *sound = &streams[stream].input[piece.clone()];
                 if let Some(oversampler) = oversamplers.get_mut(stream) {
                     let oversampled = &mut oversampled[..*phases * piece.len()];
@@ -224,19 +277,35 @@ impl MethodRunner {
                 let frames = row.chunks_exact_mut(*channels_in);
                 let [left, right] = sounds.map(|sound| sound.iter().skip(phase).step_by(*phases));
                 match (*joined, *channels_in) {
-                    (1, 1) => frames.zip(left).for_each(|(frame, sample)| frame[0] = *sample),
-                    (1, _) => frames.zip(left).for_each(|(frame, sample)| fill_frame(frame, *sample, *sample)),
-                    (_, 1) => frames.zip(left.zip(right)).for_each(|(frame, (l, r))| frame[0] = 0.5 * l + 0.5 * r),
-                    _ => frames.zip(left.zip(right)).for_each(|(frame, (l, r))| fill_frame(frame, *l, *r)),
+                    (1, 1) => frames
+                        .zip(left)
+                        .for_each(|(frame, sample)| frame[0] = *sample),
+                    (1, _) => frames
+                        .zip(left)
+                        .for_each(|(frame, sample)| fill_frame(frame, *sample, *sample)),
+                    (_, 1) => frames
+                        .zip(left.zip(right))
+                        .for_each(|(frame, (l, r))| frame[0] = 0.5 * l + 0.5 * r),
+                    _ => frames
+                        .zip(left.zip(right))
+                        .for_each(|(frame, (l, r))| fill_frame(frame, *l, *r)),
                 }
             }
         }
     }
 
-    /// Copies the output to the streams: the mean of all channels to a single stream; the channels in turn to left and
-    /// right, or a single channel to both.
+    /// Copies the output to the streams: the mean of all channels to a single stream; the channels
+    /// in turn to left and right, or a single channel to both.
     pub fn copy_output(&mut self, streams: &mut [EffectStream], active: &[usize]) {
-        let Self { executor, channels_out, phases, joined, oversamplers, oversampled: [oversampled, _], .. } = self;
+        let Self {
+            executor,
+            channels_out,
+            phases,
+            joined,
+            oversamplers,
+            oversampled: [oversampled, _],
+            ..
+        } = self;
         let output = executor.output(0);
         let length = output.len() / active.len();
         // Stream `s` of a session receives channels `s`, `s + apart`, …
@@ -244,7 +313,9 @@ impl MethodRunner {
         let gain = 1.0 / (*channels_out).div_ceil(apart) as f32;
         for (rows, &first) in output.chunks_exact(length).zip(active) {
             for (side, stream) in streams[first..first + *joined].iter_mut().enumerate() {
-                let EffectStream { timeline, piece, .. } = stream;
+                let EffectStream {
+                    timeline, piece, ..
+                } = stream;
                 let sound = &mut timeline.sound[..piece.len()];
                 let oversampler = oversamplers.get_mut(first + side);
                 if oversampler.is_none() && *channels_out == 1 {
@@ -252,7 +323,11 @@ impl MethodRunner {
                     continue;
                 }
                 let from = side.min(apart - 1);
-                let mean = if oversampler.is_none() { &mut *sound } else { &mut oversampled[..*phases * piece.len()] };
+                let mean = if oversampler.is_none() {
+                    &mut *sound
+                } else {
+                    &mut oversampled[..*phases * piece.len()]
+                };
                 for (phase, row) in rows.chunks_exact(length / *phases).enumerate() {
                     let samples = mean[phase..].iter_mut().step_by(*phases);
                     for (sample, frame) in samples.zip(row.chunks_exact(*channels_out)) {
@@ -268,7 +343,11 @@ impl MethodRunner {
 }
 
 /// Moves the streams of `active` whose pieces are as long as that of the first to `group`.
-pub(super) fn take_equally_long(streams: &[EffectStream], active: &mut Vec<usize>, group: &mut Vec<usize>) {
+pub(super) fn take_equally_long(
+    streams: &[EffectStream],
+    active: &mut Vec<usize>,
+    group: &mut Vec<usize>,
+) {
     group.clear();
     let Some(&first) = active.first() else { return };
     let length = streams[first].piece.len();
@@ -287,9 +366,14 @@ fn fill_frame(frame: &mut [f32], left: f32, right: f32) {
     (frame[0], frame[1]) = (left, right);
 }
 
-/// Collects in `active` the first stream of each state of the network, for the `ready` streams that are not muted;
-/// silences the others. `joined` streams share a state.
-pub(super) fn select_active(streams: &mut [EffectStream], ready: &[usize], joined: usize, active: &mut Vec<usize>) {
+/// Collects in `active` the first stream of each state of the network, for the `ready` streams that
+/// are not muted; silences the others. `joined` streams share a state.
+pub(super) fn select_active(
+    streams: &mut [EffectStream],
+    ready: &[usize],
+    joined: usize,
+    active: &mut Vec<usize>,
+) {
     active.clear();
     for &stream in ready {
         if streams[stream].is_silent() {

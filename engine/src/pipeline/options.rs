@@ -16,7 +16,8 @@ pub enum ControlSource {
     AudioInput,
 }
 
-/// Part of a stereo input that an effect or a codec processes. Instruments follow the mean, or the left channel.
+/// Part of a stereo input that an effect or a codec processes. Instruments follow the mean, or the
+/// left channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InputChannels {
     /// The mean of both channels; the output is mono.
@@ -49,32 +50,48 @@ pub struct PipelineOptions {
     pub channels: InputChannels,
     /// Number of sessions, each with a slot of its own.
     pub sessions: usize,
-    /// Factor by which an effect's network is oversampled: 1, 2 or 4. Reduces aliasing at a proportional cost; other
-    /// kinds ignore it.
+    /// Factor by which an effect's network is oversampled: 1, 2 or 4. Reduces aliasing at a
+    /// proportional cost; other kinds ignore it.
     pub oversampling: usize,
-    /// Computes the hop of a codec or a generator over all host blocks until the next one is complete. A codec gets one hop
-    /// more of latency; a generator is a hop ahead, and knobs, keys and input act on it a hop later. For a single session,
-    /// natively; ignored otherwise.
+    /// Computes the hop of a codec or a generator over all host blocks until the next one is
+    /// complete. A codec gets one hop more of latency; a generator is a hop ahead, and knobs, keys
+    /// and input act on it a hop later. For a single session, natively; ignored otherwise.
     pub spread: bool,
     /// Size of the variant to play, 0 to 1; 1 is the base model. Models without variants ignore it.
     pub size: f32,
     /// Executor of an effect's or a codec's network; instruments always run natively.
     pub executor: ExecutorSelection,
-    /// Uses an available executor, with a [warning](crate::executor::take_warning), where the selected one cannot be
-    /// had.
+    /// Uses an available executor, with a [warning](crate::executor::take_warning), where the
+    /// selected one cannot be had.
     pub allow_fallback: bool,
 }
 
 impl PipelineOptions {
     /// Returns the selected variant; `None` for the base model.
-    pub(super) fn variant<'a>(&self, header: &'a Header) -> Result<Option<&'a Variant>, PipelineError> {
+    pub(super) fn variant<'a>(
+        &self,
+        header: &'a Header,
+    ) -> Result<Option<&'a Variant>, PipelineError> {
         let is_size = (0.0..=1.0).contains(&self.size);
-        if is_size { Ok(header.variant(self.size)) } else { Err(PipelineError::Size(self.size)) }
+        if is_size {
+            Ok(header.variant(self.size))
+        } else {
+            Err(PipelineError::Size(self.size))
+        }
     }
 
     pub(super) fn executor_options(&self) -> ExecutorOptions {
-        let Self { executor: selection, kernels, allow_fallback, .. } = *self;
-        ExecutorOptions { selection, kernels, allow_fallback }
+        let Self {
+            executor: selection,
+            kernels,
+            allow_fallback,
+            ..
+        } = *self;
+        ExecutorOptions {
+            selection,
+            kernels,
+            allow_fallback,
+        }
     }
 
     /// Returns true if a model of that kind processes the audio input.

@@ -7,9 +7,9 @@ pub const ENDLESS: usize = usize::MAX;
 
 /// A model made playable for several sessions at once, which its executor steps as one batch.
 ///
-/// All sessions have the same sample rate. Each has a slot of its own: its output depends only on the input and the
-/// commands since [`Playable::open`], never on the other slots. Nothing after construction allocates, unless
-/// [`Playable::may_allocate`] says so.
+/// All sessions have the same sample rate. Each has a slot of its own: its output depends only on
+/// the input and the commands since [`Playable::open`], never on the other slots. Nothing after
+/// construction allocates, unless [`Playable::may_allocate`] says so.
 pub trait Playable: Send {
     /// Returns the number of slots.
     fn capacity(&self) -> usize;
@@ -24,11 +24,12 @@ pub trait Playable: Send {
         self.channels()
     }
 
-    /// Returns the delay from a command or an input sample to its effect at the output, in host samples.
+    /// Returns the delay from a command or an input sample to its effect at the output, in host
+    /// samples.
     fn latency_samples(&self) -> usize;
 
-    /// Returns how long the output continues after all input has ended, in host samples; [`ENDLESS`] if the model plays by
-    /// itself.
+    /// Returns how long the output continues after all input has ended, in host samples;
+    /// [`ENDLESS`] if the model plays by itself.
     fn tail_samples(&self) -> usize;
 
     /// Returns true if processing may allocate or wait, which an audio callback must not.
@@ -36,11 +37,12 @@ pub trait Playable: Send {
         false
     }
 
-    /// Resets a slot: no input so far, all controls at their defaults, and `start.at` as the number of the next sample.
+    /// Resets a slot: no input so far, all controls at their defaults, and `start.at` as the number
+    /// of the next sample.
     fn open(&mut self, slot: usize, start: &SessionStart);
 
-    /// Queues a command for a slot. Commands come in the order of their times; a late one acts as soon as possible, but
-    /// a late note sounds as if it had begun at its time.
+    /// Queues a command for a slot. Commands come in the order of their times; a late one acts as
+    /// soon as possible, but a late note sounds as if it had begun at its time.
     ///
     /// # Errors
     /// Returns [`CommandQueueFull`] if too many commands are waiting.
@@ -49,13 +51,14 @@ pub trait Playable: Send {
     /// Processes all requests as one batch; a slot may have at most one request.
     fn process(&mut self, requests: &mut [ProcessRequest<'_>]);
 
-    /// Returns the pitch and loudness that a slot tracks in its input; `None` for other models, or before the first
-    /// frame.
+    /// Returns the pitch and loudness that a slot tracks in its input; `None` for other models, or
+    /// before the first frame.
     fn input_analysis(&self, _slot: usize) -> Option<InputAnalysis> {
         None
     }
 
-    /// Returns the latents that a slot decoded last, after scale, offset and hold; empty for models without latents.
+    /// Returns the latents that a slot decoded last, after scale, offset and hold; empty for models
+    /// without latents.
     fn latents(&self, _slot: usize) -> &[f32] {
         &[]
     }
@@ -81,7 +84,8 @@ pub trait Playable: Send {
 pub struct SlotStats {
     /// Number of the next sample, at the host's rate.
     pub now: u64,
-    /// Samples that were due before the model had made them; not 0 only if the stated latency is wrong.
+    /// Samples that were due before the model had made them; not 0 only if the stated latency is
+    /// wrong.
     pub samples_missing: u64,
     /// Voices that sounded in the last hop.
     pub voices: usize,
@@ -104,21 +108,27 @@ pub struct SessionStart {
 pub struct ProcessRequest<'a> {
     /// Slot of the session.
     pub slot: usize,
-    /// `[channel][frame]`: input of the output's length, or empty for silence. The second channel is unused unless the
-    /// session has two [input channels](Playable::input_channels).
+    /// `[channel][frame]`: input of the output's length, or empty for silence. The second channel
+    /// is unused unless the session has two [input channels](Playable::input_channels).
     pub input: [&'a [f32]; 2],
-    /// `[channel][frame]`: output, to be filled. The second one is left as it is unless the session has two
-    /// [channels](Playable::channels).
+    /// `[channel][frame]`: output, to be filled. The second one is left as it is unless the session
+    /// has two [channels](Playable::channels).
     pub output: [&'a mut [f32]; 2],
     /// Skips the network: time and commands advance and the output is silent. Used for catching up.
     pub mute: bool,
 }
 
 impl<'a> ProcessRequest<'a> {
-    /// Creates a request for one channel; input and output are equally long, or the input is empty for silence.
+    /// Creates a request for one channel; input and output are equally long, or the input is empty
+    /// for silence.
     #[must_use]
     pub fn mono(slot: usize, input: &'a [f32], output: &'a mut [f32]) -> Self {
-        Self { slot, input: [input, &[]], output: [output, &mut []], mute: false }
+        Self {
+            slot,
+            input: [input, &[]],
+            output: [output, &mut []],
+            mute: false,
+        }
     }
 
     /// Returns the number of samples per channel.
@@ -131,7 +141,8 @@ impl<'a> ProcessRequest<'a> {
 /// Pitch and loudness of the input at the last processed instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InputAnalysis {
-    /// Pitch in semitones (MIDI note number, 69 is 440 Hz) before transposition; `None` for unvoiced input.
+    /// Pitch in semitones (MIDI note number, 69 is 440 Hz) before transposition; `None` for
+    /// unvoiced input.
     pub pitch: Option<f32>,
     /// A-weighted level in dB, from −100.
     pub loudness_db: f32,
@@ -162,8 +173,8 @@ pub enum Action {
     Transport(Transport),
 }
 
-/// Tempo and position of the host's song. Models with input ports named `tempo` (beats per minute), `position` (beats) and
-/// `bars` (position in four bars of four beats, 0 to 4) receive them.
+/// Tempo and position of the host's song. Models with input ports named `tempo` (beats per minute),
+/// `position` (beats) and `bars` (position in four bars of four beats, 0 to 4) receive them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transport {
     /// Beats per minute.

@@ -1,8 +1,8 @@
 //! A model's method `prior`, which makes latents on its own, played at a variable tempo.
 //!
-//! The decoder's frames come at a constant rate; the prior advances by its tempo from each of them to the next,
-//! interpolating linearly between two of its own frames, or skipping some. At tempo 1 its frames are the decoder's, bit
-//! by bit.
+//! The decoder's frames come at a constant rate; the prior advances by its tempo from each of them
+//! to the next, interpolating linearly between two of its own frames, or skipping some. At tempo 1
+//! its frames are the decoder's, bit by bit.
 //!
 //! A prior may listen: it has an input for the latents of the encoder, which it goes on from.
 
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::control_ports::is_on;
 use super::controls::{
-    MAX_PRIOR_SEED, MAX_PRIOR_TEMPO, MIN_PRIOR_TEMPO, PRIOR_FREEZE, PRIOR_LOOP, PRIOR_SEED, PRIOR_TEMPO,
-    PRIOR_VARIATION,
+    MAX_PRIOR_SEED, MAX_PRIOR_TEMPO, MIN_PRIOR_TEMPO, PRIOR_FREEZE, PRIOR_LOOP, PRIOR_SEED,
+    PRIOR_TEMPO, PRIOR_VARIATION,
 };
 use super::effect_stream::EffectStream;
 use super::method_runner::MethodRunner;
@@ -32,9 +32,14 @@ pub(super) struct PriorPorts {
 impl PriorPorts {
     /// Looks up the ports by the names of the controls.
     pub fn new(port: impl Fn(&str) -> Option<usize>) -> Self {
-        let [tempo, seed, freeze] =
-            [PRIOR_TEMPO, PRIOR_SEED, PRIOR_FREEZE].map(|name| port(name).expect("every prior has the control"));
-        Self { tempo, seed, freeze, looped: port(PRIOR_LOOP).zip(port(PRIOR_VARIATION)) }
+        let [tempo, seed, freeze] = [PRIOR_TEMPO, PRIOR_SEED, PRIOR_FREEZE]
+            .map(|name| port(name).expect("every prior has the control"));
+        Self {
+            tempo,
+            seed,
+            freeze,
+            looped: port(PRIOR_LOOP).zip(port(PRIOR_VARIATION)),
+        }
     }
 }
 
@@ -62,7 +67,8 @@ struct Piece {
 }
 
 impl Piece {
-    /// Returns what is added to the seed of the session: each number with each key is a piece of its own.
+    /// Returns what is added to the seed of the session: each number with each key is a piece of
+    /// its own.
     fn seed(self) -> u64 {
         let keys = self.beginning.1.map_or(0, |key| u64::from(key) + 1);
         self.number + keys * (MAX_PRIOR_SEED as u64 + 1)
@@ -78,7 +84,8 @@ pub(super) struct Heard<'a> {
 
 /// A prior for all streams.
 ///
-/// A hop is [`Prior::begin_hop`], then [`Prior::finish`]. In between, [`Prior::run_layer`] computes parts of it.
+/// A hop is [`Prior::begin_hop`], then [`Prior::finish`]. In between, [`Prior::run_layer`] computes
+/// parts of it.
 pub(super) struct Prior {
     runner: MethodRunner,
     ports: PriorPorts,
@@ -170,11 +177,23 @@ impl Path {
 impl Prior {
     /// Wraps the runner of a prior's method; `latents` is the decoder's input.
     pub fn new(runner: MethodRunner, ports: PriorPorts, latents: &Port, size: PriorSize) -> Self {
-        let PriorSize { heard, block, hop, streams, sample_rate } = size;
-        let Port { channels: latents, ratio, .. } = *latents;
+        let PriorSize {
+            heard,
+            block,
+            hop,
+            streams,
+            sample_rate,
+        } = size;
+        let Port {
+            channels: latents,
+            ratio,
+            ..
+        } = *latents;
         let frames_per_second = f64::from(sample_rate) / ratio as f64;
         let path = || Path {
-            looped: ports.looped.map(|_| PriorLoop::new(latents, frames_per_second)),
+            looped: ports
+                .looped
+                .map(|_| PriorLoop::new(latents, frames_per_second)),
             ..Path::new(block / ratio, latents)
         };
         Self {
@@ -221,7 +240,10 @@ impl Prior {
             self.slots.push(slot);
             let EffectStream { ports, keys, .. } = &streams[slot];
             let number = ports.target(self.ports.seed).round() as u64;
-            let piece = Piece { number, beginning: keys.beginning() };
+            let piece = Piece {
+                number,
+                beginning: keys.beginning(),
+            };
             if piece != self.paths[slot].piece {
                 self.begin(slot, piece);
             }
@@ -274,12 +296,26 @@ impl Prior {
 
     /// Makes frames until streams are starved, and begins a block for these.
     fn run_frames(&mut self, streams: &[EffectStream], heard: Option<Heard<'_>>) {
-        let Self { runner, ports, latents, paths, slots, made, hop_latents, starved, .. } = self;
+        let Self {
+            runner,
+            ports,
+            latents,
+            paths,
+            slots,
+            made,
+            hop_latents,
+            starved,
+            ..
+        } = self;
         let frames = *hop_latents / *latents;
         while self.frame < frames {
             let frame = self.frame;
             let is_frozen = |slot: &usize| is_on(streams[*slot].ports.target(ports.freeze));
-            starved.extend(slots.iter().filter(|slot| !is_frozen(slot) && !paths[**slot].catch_up()));
+            starved.extend(
+                slots
+                    .iter()
+                    .filter(|slot| !is_frozen(slot) && !paths[**slot].catch_up()),
+            );
             if !starved.is_empty() {
                 runner.begin_block(streams, starved, frame * self.ratio);
                 if self.heard > 0 {
@@ -314,12 +350,25 @@ impl Prior {
 
     /// Gives the block that was computed to the streams that were starved.
     fn take_block(&mut self) {
-        let Self { runner, latents, paths, starved, .. } = self;
+        let Self {
+            runner,
+            latents,
+            paths,
+            starved,
+            ..
+        } = self;
         let blocks = runner.output();
-        for (block, &slot) in blocks.chunks_exact(blocks.len() / starved.len()).zip(&*starved) {
+        for (block, &slot) in blocks
+            .chunks_exact(blocks.len() / starved.len())
+            .zip(&*starved)
+        {
             let path = &mut paths[slot];
             let made = block.len() / (path.block.len() / *latents);
-            for (to, from) in path.block.chunks_exact_mut(*latents).zip(block.chunks_exact(made)) {
+            for (to, from) in path
+                .block
+                .chunks_exact_mut(*latents)
+                .zip(block.chunks_exact(made))
+            {
                 to.copy_from_slice(&from[..*latents]);
             }
             path.remaining = path.block.len();
@@ -334,15 +383,24 @@ impl Prior {
     }
 }
 
-/// Fills the input of a prior, `[slot][frame][channel]`, with what was heard from a frame of the hop on. Frames after the
-/// hop repeat its last one; what was not heard is 0.
-fn listen(input: &mut [f32], channels: usize, slots: &[usize], heard: Option<Heard<'_>>, frame: usize, frames: usize) {
+/// Fills the input of a prior, `[slot][frame][channel]`, with what was heard from a frame of the
+/// hop on. Frames after the hop repeat its last one; what was not heard is 0.
+fn listen(
+    input: &mut [f32],
+    channels: usize,
+    slots: &[usize],
+    heard: Option<Heard<'_>>,
+    frame: usize,
+    frames: usize,
+) {
     input.fill(0.0);
     let Some(heard) = heard else { return };
     let length = heard.latents.len() / heard.slots.len();
     let (row, latents) = (input.len() / slots.len(), length / frames);
     for (row, slot) in input.chunks_exact_mut(row).zip(slots) {
-        let Some(index) = heard.slots.iter().position(|other| other == slot) else { continue };
+        let Some(index) = heard.slots.iter().position(|other| other == slot) else {
+            continue;
+        };
         let heard = &heard.latents[index * length..][..length];
         for (step, to) in row.chunks_exact_mut(channels).enumerate() {
             let from = &heard[(frame + step).min(frames - 1) * latents..][..latents];
@@ -380,7 +438,10 @@ mod tests {
             assert_eq!(along(&[1.0; 6], block), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
             assert_eq!(along(&[0.5; 6], block), [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]);
             assert_eq!(along(&[4.0; 4], block), [0.0, 4.0, 8.0, 12.0]);
-            assert_eq!(along(&[1.5, 0.25, 0.25, 1.0, 2.0, 1.0], block), [0.0, 1.5, 1.75, 2.0, 3.0, 5.0]);
+            assert_eq!(
+                along(&[1.5, 0.25, 0.25, 1.0, 2.0, 1.0], block),
+                [0.0, 1.5, 1.75, 2.0, 3.0, 5.0]
+            );
             // The tempo is clamped.
             assert_eq!(along(&[-1.0, 1e9, 1.0], block), [0.0, 0.25, 4.25]);
         }

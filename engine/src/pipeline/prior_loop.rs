@@ -1,7 +1,7 @@
 //! The last bars of what a prior has made, played again and again.
 //!
-//! A loop is the last bars before it began. Each of its beats may be replaced, with the probability that the variation gives,
-//! by what the prior makes now; the loop keeps the new beat.
+//! A loop is the last bars before it began. Each of its beats may be replaced, with the probability
+//! that the variation gives, by what the prior makes now; the loop keeps the new beat.
 
 use crate::model::graph::{BAR_BEATS, SLOWEST_REMEMBERED};
 use crate::random::SplitMix64;
@@ -51,7 +51,8 @@ pub(super) struct LoopSettings {
 impl PriorLoop {
     /// Keeps frames of `latents` values.
     pub fn new(latents: usize, frames_per_second: f64) -> Self {
-        let frames = (MAX_BARS as f64 * BAR_BEATS * 60.0 / SLOWEST_REMEMBERED * frames_per_second).ceil() as usize;
+        let frames = (MAX_BARS as f64 * BAR_BEATS * 60.0 / SLOWEST_REMEMBERED * frames_per_second)
+            .ceil() as usize;
         Self {
             frames: vec![0.0; frames * latents],
             latents,
@@ -85,7 +86,10 @@ impl PriorLoop {
             let chance = (self.random.next_u64() >> 40) as f32 / (1 << 24) as f32;
             current.is_fresh = chance < settings.variation;
         }
-        let (is_fresh, source) = (current.is_fresh, current.start + (current.elapsed as f64 % current.length) as usize);
+        let (is_fresh, source) = (
+            current.is_fresh,
+            current.start + (current.elapsed as f64 % current.length) as usize,
+        );
         current.elapsed += 1;
         let kept = self.at(source);
         if is_fresh {
@@ -95,13 +99,24 @@ impl PriorLoop {
         }
     }
 
-    /// Returns the loop of the bars before now; `None` without one, or while not enough has been played.
+    /// Returns the loop of the bars before now; `None` without one, or while not enough has been
+    /// played.
     fn start(&self, settings: LoopSettings) -> Option<Current> {
-        let length = settings.bars as f64 * BAR_BEATS * 60.0 / f64::from(settings.tempo).max(SLOWEST_REMEMBERED)
+        let length = settings.bars as f64 * BAR_BEATS * 60.0
+            / f64::from(settings.tempo).max(SLOWEST_REMEMBERED)
             * self.frames_per_second;
         let start = self.played.checked_sub(length.ceil() as usize)?;
-        let fits = settings.bars > 0 && length >= 1.0 && length.ceil() as usize * self.latents <= self.frames.len();
-        fits.then_some(Current { bars: settings.bars, start, length, elapsed: 0, beat: settings.beat, is_fresh: false })
+        let fits = settings.bars > 0
+            && length >= 1.0
+            && length.ceil() as usize * self.latents <= self.frames.len();
+        fits.then_some(Current {
+            bars: settings.bars,
+            start,
+            length,
+            elapsed: 0,
+            beat: settings.beat,
+            is_fresh: false,
+        })
     }
 
     /// Returns the slot in the ring of a frame counted since the start.
@@ -120,15 +135,23 @@ impl PriorLoop {
 mod tests {
     use super::*;
 
-    /// Plays frames 0, 1, 2, … at ten frames a second and 120 beats a minute, five frames a beat; `bars` and variation may
-    /// change.
+    /// Plays frames 0, 1, 2, … at ten frames a second and 120 beats a minute, five frames a beat;
+    /// `bars` and variation may change.
     fn play(settings: impl Fn(usize) -> (usize, f32), frames: usize) -> Vec<f32> {
         let mut looped = PriorLoop::new(1, 10.0);
         looped.begin(1);
         let step = |n: usize| {
             let (bars, variation) = settings(n);
             let mut frame = [n as f32];
-            looped.run(&mut frame, LoopSettings { bars, variation, tempo: 120.0, beat: n as i64 / 5 });
+            looped.run(
+                &mut frame,
+                LoopSettings {
+                    bars,
+                    variation,
+                    tempo: 120.0,
+                    beat: n as i64 / 5,
+                },
+            );
             frame[0]
         };
         (0..frames).map(step).collect()
@@ -139,11 +162,18 @@ mod tests {
         let bar = 20;
         let played = play(|n| (usize::from((50..100).contains(&n)), 0.0), 110);
         for (n, frame) in played.iter().enumerate() {
-            let expected = if (50..100).contains(&n) { 30 + (n - 50) % bar } else { n };
+            let expected = if (50..100).contains(&n) {
+                30 + (n - 50) % bar
+            } else {
+                n
+            };
             assert_eq!(*frame, expected as f32, "{n}");
         }
         // Nothing is repeated before enough has been played.
-        assert_eq!(play(|_| (2, 0.0), 45)[..40], *(0..40).map(|n| n as f32).collect::<Vec<_>>());
+        assert_eq!(
+            play(|_| (2, 0.0), 45)[..40],
+            *(0..40).map(|n| n as f32).collect::<Vec<_>>()
+        );
     }
 
     #[test]
@@ -158,7 +188,10 @@ mod tests {
         let half = fresh(0.5);
         assert!((half - 0.5).abs() < 0.1, "{half}");
         // What was made anew stays in the loop.
-        let played = play(|n| (usize::from(n >= 20), if n < 40 { 1.0 } else { 0.0 }), 80);
+        let played = play(
+            |n| (usize::from(n >= 20), if n < 40 { 1.0 } else { 0.0 }),
+            80,
+        );
         assert_eq!(played[60], played[40]);
         assert!(played[45] >= 20.0, "{}", played[45]);
     }

@@ -1,11 +1,13 @@
 //! Spreads a step of a codec over the host blocks of a hop.
 //!
-//! A step needs a whole hop of input, 2048 samples for a large model. Computed at once, it makes one host block of many
-//! late, however low the mean load is. Spread, each host block computes as many layers as its share of the hop, and the
-//! sound follows one hop later. What needs no input, a generator, is computed one hop ahead instead.
+//! A step needs a whole hop of input, 2048 samples for a large model. Computed at once, it makes
+//! one host block of many late, however low the mean load is. Spread, each host block computes as
+//! many layers as its share of the hop, and the sound follows one hop later. What needs no input, a
+//! generator, is computed one hop ahead instead.
 //!
-//! A large layer takes the time of several blocks, and is computed in one of them. Several sessions in one callback, whose
-//! hops begin together, each have a phase of their own, so that they do not all choose the same one.
+//! A large layer takes the time of several blocks, and is computed in one of them. Several sessions
+//! in one callback, whose hops begin together, each have a phase of their own, so that they do not
+//! all choose the same one.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -28,21 +30,35 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Makes a complete step from the times of all layers, with the next phase of a sequence that fills the range evenly.
+    /// Makes a complete step from the times of all layers, with the next phase of a sequence that
+    /// fills the range evenly.
     pub fn new(times: &[Duration]) -> Self {
         static SESSIONS: AtomicU32 = AtomicU32::new(0);
         let session = SESSIONS.fetch_add(1, Ordering::Relaxed);
-        // The golden ratio (https://en.wikipedia.org/wiki/Low-discrepancy_sequence#Additive_recurrence).
-        Self::with_phase(times, (f64::from(session) * 0.618_033_988_749_894_9).fract())
+        // The golden ratio
+        // (https://en.wikipedia.org/wiki/Low-discrepancy_sequence#Additive_recurrence).
+        Self::with_phase(
+            times,
+            (f64::from(session) * 0.618_033_988_749_894_9).fract(),
+        )
     }
 
     fn with_phase(times: &[Duration], phase: f64) -> Self {
-        let all = times.iter().sum::<Duration>().as_secs_f64().max(f64::MIN_POSITIVE);
+        let all = times
+            .iter()
+            .sum::<Duration>()
+            .as_secs_f64()
+            .max(f64::MIN_POSITIVE);
         let sums = times.iter().scan(Duration::ZERO, |sum, time| {
             *sum += *time;
             Some(sum.as_secs_f64() / all)
         });
-        Self { before: std::iter::once(0.0).chain(sums).collect(), next: times.len(), skipped: 0.0, phase }
+        Self {
+            before: std::iter::once(0.0).chain(sums).collect(),
+            next: times.len(),
+            skipped: 0.0,
+            phase,
+        }
     }
 
     /// Returns the number of layers.
@@ -74,9 +90,13 @@ impl Spread {
     }
 }
 
-/// Returns the times that the layers take for one stream and a number of blocks of silence. The state must be reset
-/// afterwards.
-pub(super) fn layer_times(executor: &mut MethodExecutor, inputs: usize, blocks: usize) -> Vec<Duration> {
+/// Returns the times that the layers take for one stream and a number of blocks of silence. The
+/// state must be reset afterwards.
+pub(super) fn layer_times(
+    executor: &mut MethodExecutor,
+    inputs: usize,
+    blocks: usize,
+) -> Vec<Duration> {
     let mut times = vec![Duration::MAX; executor.layers()];
     for _ in 0..ROUNDS {
         executor.begin(&[0], blocks);
@@ -107,7 +127,10 @@ mod tests {
         );
         spread.begin(2);
         let mut due = |share| std::iter::from_fn(|| spread.next_due(share)).collect::<Vec<_>>();
-        assert_eq!([due(0.3), due(0.5), due(0.9), due(1.0)], [vec![], vec![2], vec![3], vec![4]]);
+        assert_eq!(
+            [due(0.3), due(0.5), due(0.9), due(1.0)],
+            [vec![], vec![2], vec![3], vec![4]]
+        );
         spread.begin(0);
         spread.reset();
         assert_eq!(spread.next_due(1.0), None);
@@ -126,7 +149,13 @@ mod tests {
             }
         }
         // One with phase 0, if it is among them, is early.
-        assert!(counts[0] + counts[8] + counts[9] == 0 && counts[1] <= 1, "{counts:?}");
-        assert!(counts[2..8].iter().all(|count| (9..=11).contains(count)), "{counts:?}");
+        assert!(
+            counts[0] + counts[8] + counts[9] == 0 && counts[1] <= 1,
+            "{counts:?}"
+        );
+        assert!(
+            counts[2..8].iter().all(|count| (9..=11).contains(count)),
+            "{counts:?}"
+        );
     }
 }

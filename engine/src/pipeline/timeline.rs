@@ -1,8 +1,10 @@
-//! One session's time: rate conversion with an exact latency, hops of the model, and the commands that wait for them.
+//! One session's time: rate conversion with an exact latency, hops of the model, and the commands
+//! that wait for them.
 //!
-//! A host sample may need input that is not there yet: the filters of the rate conversion reach ahead, and a model and
-//! a block resampler make their output in blocks. As many samples of silence as the longest such wait are therefore
-//! queued in front of the output. They count as latency, and no host block of any size ever has to wait.
+//! A host sample may need input that is not there yet: the filters of the rate conversion reach
+//! ahead, and a model and a block resampler make their output in blocks. As many samples of silence
+//! as the longest such wait are therefore queued in front of the output. They count as latency, and
+//! no host block of any size ever has to wait.
 
 use std::collections::VecDeque;
 
@@ -42,8 +44,9 @@ impl SampleRates {
     }
 }
 
-/// Returns the latency in host samples, with low-latency conversion, of a model whose latency at its own rate is `own`
-/// samples; `with_input` says whether it processes audio input. Rates are in Hz.
+/// Returns the latency in host samples, with low-latency conversion, of a model whose latency at
+/// its own rate is `own` samples; `with_input` says whether it processes audio input. Rates are in
+/// Hz.
 ///
 /// ```
 /// use ondes_engine::pipeline::latency_at;
@@ -56,9 +59,20 @@ impl SampleRates {
 ///
 /// # Errors
 /// Returns [`ResampleError`] if the rates cannot be converted.
-pub fn latency_at(host: u32, model: u32, own: usize, with_input: bool) -> Result<usize, ResampleError> {
-    let rates = SampleRates { host: host.into(), model: model.into() };
-    let delays = ModelDelays { lookahead: own, delay: 0 };
+pub fn latency_at(
+    host: u32,
+    model: u32,
+    own: usize,
+    with_input: bool,
+) -> Result<usize, ResampleError> {
+    let rates = SampleRates {
+        host: host.into(),
+        model: model.into(),
+    };
+    let delays = ModelDelays {
+        lookahead: own,
+        delay: 0,
+    };
     Ok(RateConversion::low_latency(rates, delays, with_input, Kernels::scalar())?.latency)
 }
 
@@ -72,7 +86,8 @@ pub(super) struct Timeline {
     resampler_tail: usize,
     max_model_samples: usize,
     hop: usize,
-    /// Host time minus own time, in host samples. Own time starts at 0, or later where a past precedes the start.
+    /// Host time minus own time, in host samples. Own time starts at 0, or later where a past
+    /// precedes the start.
     origin: u64,
     /// Own time at the start of a session with a past, in host samples.
     past: u64,
@@ -85,8 +100,8 @@ pub(super) struct Timeline {
     /// True until the first hop: control changes are not smoothed.
     is_fresh: bool,
     samples_missing: u64,
-    /// Set after non-finite output; the session then outputs NaN until it is reset, since non-finite input would
-    /// corrupt the resampler.
+    /// Set after non-finite output; the session then outputs NaN until it is reset, since
+    /// non-finite input would corrupt the resampler.
     has_failed: bool,
     /// `[channel][frame]`: output of a step at the model's rate.
     pub sound: Vec<f32>,
@@ -98,8 +113,8 @@ struct HostOutput {
     queue: VecDeque<f32>,
     /// Host samples of silence in front of the output.
     initial_silence: usize,
-    /// Samples at the model's rate that are dropped at the start, so that the latency is an integer number of host
-    /// samples.
+    /// Samples at the model's rate that are dropped at the start, so that the latency is an integer
+    /// number of host samples.
     dropped_at_start: usize,
     /// Samples of these still to drop.
     still_to_drop: usize,
@@ -113,18 +128,19 @@ struct RateConversion {
     latency: usize,
     /// Host samples of silence in front of the output.
     initial_silence: usize,
-    /// Samples at the model's rate that are dropped at the start, so that the latency is an integer number of host
-    /// samples.
+    /// Samples at the model's rate that are dropped at the start, so that the latency is an integer
+    /// number of host samples.
     dropped_at_start: usize,
 }
 
 impl RateConversion {
-    /// Output sample `n` is made as soon as the host has delivered input sample `n`, with the least latency for which
-    /// this is possible.
+    /// Output sample `n` is made as soon as the host has delivered input sample `n`, with the least
+    /// latency for which this is possible.
     ///
-    /// At host sample `n`, input up to model time `(n − ahead) · model / host` is there, `lookahead` less is played, and
-    /// its output sample waits for `to_host.ahead()` more. Fractions round in favour of the host, since a position
-    /// between two samples needs no sample more than the one before it.
+    /// At host sample `n`, input up to model time `(n − ahead) · model / host` is there,
+    /// `lookahead` less is played, and its output sample waits for `to_host.ahead()` more.
+    /// Fractions round in favour of the host, since a position between two samples needs no sample
+    /// more than the one before it.
     fn low_latency(
         rates: SampleRates,
         delays: ModelDelays,
@@ -133,35 +149,62 @@ impl RateConversion {
     ) -> Result<Self, ResampleError> {
         let (host, model) = (rates.host as u32, rates.model as u32);
         // Without input there is nothing to convert, and no filter.
-        let to_model = StreamResampler::low_latency(if with_input { host } else { model }, model, kernels)?;
+        let to_model =
+            StreamResampler::low_latency(if with_input { host } else { model }, model, kernels)?;
         let (ahead, in_latency) = (to_model.ahead(), to_model.latency());
-        let to_host = StreamResampler::low_latency_after(model, host, delays.delay + in_latency, kernels)?;
+        let to_host =
+            StreamResampler::low_latency_after(model, host, delays.delay + in_latency, kernels)?;
         let wait = (delays.lookahead + delays.delay + to_host.ahead()) as u64;
         let latency = ahead + (wait * rates.host / rates.model) as usize;
         let initial_silence = latency - to_host.latency();
-        Ok(Self { to_model, to_host, latency, initial_silence, dropped_at_start: 0 })
+        Ok(Self {
+            to_model,
+            to_host,
+            latency,
+            initial_silence,
+            dropped_at_start: 0,
+        })
     }
 
     /// Both resamplers work in blocks; the wait for the first sample of a block counts as latency.
-    fn linear_phase(rates: SampleRates, delays: ModelDelays, with_input: bool) -> Result<Self, ResampleError> {
+    fn linear_phase(
+        rates: SampleRates,
+        delays: ModelDelays,
+        with_input: bool,
+    ) -> Result<Self, ResampleError> {
         let (host, model) = (rates.host as u32, rates.model as u32);
-        let (to_model, to_host) = (StreamResampler::new(host, model)?, StreamResampler::new(model, host)?);
+        let (to_model, to_host) = (
+            StreamResampler::new(host, model)?,
+            StreamResampler::new(model, host)?,
+        );
         let block = |length| if length == 1 { 0 } else { length };
-        let (in_block, in_latency) = if with_input { (block(to_model.period().1), to_model.latency()) } else { (0, 0) };
+        let (in_block, in_latency) = if with_input {
+            (block(to_model.period().1), to_model.latency())
+        } else {
+            (0, 0)
+        };
         let out_block = block(to_host.period().1);
         // Model samples that last an integer number of host samples.
         let unit = (rates.model / gcd(rates.host, rates.model)) as usize;
         let delay = delays.delay + in_latency;
         let dropped_at_start = delay % unit;
-        let initial_silence = rates.to_host(delays.lookahead + in_block + dropped_at_start) + out_block;
+        let initial_silence =
+            rates.to_host(delays.lookahead + in_block + dropped_at_start) + out_block;
         let latency = initial_silence + to_host.latency() + rates.to_host(delay - dropped_at_start);
-        Ok(Self { to_model, to_host, latency, initial_silence, dropped_at_start })
+        Ok(Self {
+            to_model,
+            to_host,
+            latency,
+            initial_silence,
+            dropped_at_start,
+        })
     }
 }
 
 impl Timeline {
-    /// Creates a timeline for a model's rate in Hz; `with_input` says whether the model processes audio input, `hop` is
-    /// in samples at the model's rate, a step has up to `hops` of them, and `outputs` is the number of output channels.
+    /// Creates a timeline for a model's rate in Hz; `with_input` says whether the model processes
+    /// audio input, `hop` is in samples at the model's rate, a step has up to `hops` of them, and
+    /// `outputs` is the number of output channels.
     ///
     /// # Errors
     /// Returns [`ResampleError`] if the rates cannot be converted.
@@ -173,15 +216,31 @@ impl Timeline {
         (hop, hops): (usize, usize),
         outputs: usize,
     ) -> Result<Self, ResampleError> {
-        let rates = SampleRates { host: options.sample_rate.into(), model: model.into() };
+        let rates = SampleRates {
+            host: options.sample_rate.into(),
+            model: model.into(),
+        };
         let convert = || match options.resampling {
-            Resampling::LowLatency => RateConversion::low_latency(rates, delays, with_input, options.kernels),
+            Resampling::LowLatency => {
+                RateConversion::low_latency(rates, delays, with_input, options.kernels)
+            }
             Resampling::LinearPhase => RateConversion::linear_phase(rates, delays, with_input),
         };
-        let RateConversion { to_model, to_host: resampler, latency, initial_silence, dropped_at_start } = convert()?;
-        // At most the silence, two steps and what the resampler makes of them are queued at the same time.
+        let RateConversion {
+            to_model,
+            to_host: resampler,
+            latency,
+            initial_silence,
+            dropped_at_start,
+        } = convert()?;
+        // At most the silence, two steps and what the resampler makes of them are queued at the
+        // same time.
         let capacity = initial_silence + 2 * resampler.max_output(2 * hop * hops) + CHUNK;
-        let in_tail = if with_input { rates.to_host(to_model.tail()) } else { 0 };
+        let in_tail = if with_input {
+            rates.to_host(to_model.tail())
+        } else {
+            0
+        };
         let output = |resampler| HostOutput {
             resampler,
             queue: VecDeque::with_capacity(capacity),
@@ -212,7 +271,11 @@ impl Timeline {
             sound: vec![0.0; outputs * hops * hop],
         };
         let (period, longest) = (timeline.period(), MAX_PAST_S * rates.host);
-        timeline.past = if period <= longest { longest.next_multiple_of(period) } else { 0 };
+        timeline.past = if period <= longest {
+            longest.next_multiple_of(period)
+        } else {
+            0
+        };
         timeline.open(0);
         Ok(timeline)
     }
@@ -223,10 +286,13 @@ impl Timeline {
         let block_out = self.to_host[0].resampler.period().1 as u64;
         let hop_in_host_units = self.hop as u64 * self.rates.host;
         let hops = hop_in_host_units / gcd(hop_in_host_units, self.rates.model);
-        [block_in, block_out, hops].into_iter().fold(1, |a, b| a / gcd(a, b) * b)
+        [block_in, block_out, hops]
+            .into_iter()
+            .fold(1, |a, b| a / gcd(a, b) * b)
     }
 
-    /// Returns the delay from a command or an input sample to its effect at the output, in host samples.
+    /// Returns the delay from a command or an input sample to its effect at the output, in host
+    /// samples.
     pub fn latency_samples(&self) -> usize {
         self.latency
     }
@@ -258,8 +324,8 @@ impl Timeline {
 
     /// Resets the session; its next sample is the host's sample `at`.
     pub fn open(&mut self, at: u64) {
-        // A session that takes over has a past: its own time begins late enough to hold it, at a multiple of all
-        // periods, where phases and block boundaries are as at 0.
+        // A session that takes over has a past: its own time begins late enough to hold it, at a
+        // multiple of all periods, where phases and block boundaries are as at 0.
         self.position = if at == 0 { 0 } else { self.past };
         self.origin = at.wrapping_sub(self.position);
         self.hops = self.position * self.rates.model / (self.rates.host * self.hop as u64);
@@ -269,13 +335,14 @@ impl Timeline {
         (self.is_fresh, self.samples_missing, self.has_failed) = (true, 0, false);
     }
 
-    /// Converts a host time to samples at the model's rate. Rounds up: hops so far lie before the next host sample, so
-    /// no command can miss its hop.
+    /// Converts a host time to samples at the model's rate. Rounds up: hops so far lie before the
+    /// next host sample, so no command can miss its hop.
     pub fn model_time(&self, at: u64) -> u64 {
         let own = at.wrapping_sub(self.origin);
         // Times before the session's past count as its beginning.
         let own = if own > u64::MAX / 2 { 0 } else { own };
-        (u128::from(own) * u128::from(self.rates.model)).div_ceil(u128::from(self.rates.host)) as u64
+        (u128::from(own) * u128::from(self.rates.model)).div_ceil(u128::from(self.rates.host))
+            as u64
     }
 
     /// Returns true if no further command can wait.
@@ -283,14 +350,15 @@ impl Timeline {
         self.pending.len() == MAX_PENDING_COMMANDS
     }
 
-    /// Queues a command for a time at the model's rate; the caller checks [`Timeline::is_full`] first.
+    /// Queues a command for a time at the model's rate; the caller checks [`Timeline::is_full`]
+    /// first.
     pub fn push(&mut self, at: u64, action: Action) {
         debug_assert!(!self.is_full(), "the caller checks for room");
         self.pending.push_back((at, action));
     }
 
-    /// Removes the next command that is due at the coming hop, with its time at the model's rate. All but the first hop
-    /// begin `ahead` samples early, and take the commands up to then.
+    /// Removes the next command that is due at the coming hop, with its time at the model's rate.
+    /// All but the first hop begin `ahead` samples early, and take the commands up to then.
     pub fn next_due(&mut self, ahead: usize) -> Option<(u64, Action)> {
         let at = self.hop_start() - if self.is_fresh { 0 } else { ahead as u64 };
         self.pending.pop_front_if(|(when, _)| *when <= at)
@@ -301,10 +369,15 @@ impl Timeline {
         self.position += length as u64;
     }
 
-    /// Converts `length` samples of input, at most a chunk, to the model's rate. Empty input counts as silence.
+    /// Converts `length` samples of input, at most a chunk, to the model's rate. Empty input counts
+    /// as silence.
     pub fn convert_input(&mut self, input: &[f32], length: usize, emit: impl FnMut(&[f32])) {
         const SILENCE: [f32; CHUNK] = [0.0; CHUNK];
-        let input = if input.is_empty() { &SILENCE[..length] } else { input };
+        let input = if input.is_empty() {
+            &SILENCE[..length]
+        } else {
+            input
+        };
         self.to_model.push(input, emit);
     }
 
@@ -334,8 +407,8 @@ impl Timeline {
         self.hops += 1;
     }
 
-    /// Replaces non-finite output in the first `length` samples of [`Timeline::sound`] by silence and marks the session
-    /// as failed. The conversion to the host's rate limits the rest.
+    /// Replaces non-finite output in the first `length` samples of [`Timeline::sound`] by silence
+    /// and marks the session as failed. The conversion to the host's rate limits the rest.
     pub fn check_sound(&mut self, length: usize) {
         let sound = &mut self.sound[..length];
         if !all_finite(sound) {
@@ -363,7 +436,8 @@ impl Timeline {
         }
     }
 
-    /// Fills `out` with the samples of a channel that are due at the host; NaN after non-finite output.
+    /// Fills `out` with the samples of a channel that are due at the host; NaN after non-finite
+    /// output.
     pub fn take_output(&mut self, channel: usize, out: &mut [f32]) {
         let missing = self.to_host[channel].pull(out) as u64;
         if channel == 0 {
@@ -381,14 +455,16 @@ impl HostOutput {
         self.resampler.reset();
         self.still_to_drop = self.dropped_at_start;
         self.queue.clear();
-        self.queue.extend(std::iter::repeat_n(0.0, self.initial_silence));
+        self.queue
+            .extend(std::iter::repeat_n(0.0, self.initial_silence));
     }
 
     /// Converts and queues samples at the model's rate.
     fn push(&mut self, sound: &[f32]) {
         let dropped = self.still_to_drop.min(sound.len());
         self.still_to_drop -= dropped;
-        self.resampler.push(&sound[dropped..], |samples| self.queue.extend(samples));
+        self.resampler
+            .push(&sound[dropped..], |samples| self.queue.extend(samples));
     }
 
     /// Fills `out` from the queue and returns how many samples were missing.
@@ -412,7 +488,9 @@ pub(super) fn pop_slice(queue: &mut VecDeque<f32>, out: &mut [f32]) {
 
 /// Returns true if all samples are finite; without a branch per sample, so that it is vectorised.
 pub(crate) fn all_finite(samples: &[f32]) -> bool {
-    samples.iter().fold(true, |all, sample| all & sample.is_finite())
+    samples
+        .iter()
+        .fold(true, |all, sample| all & sample.is_finite())
 }
 
 /// Returns the greatest common divisor.

@@ -10,7 +10,8 @@ thread_local! {
     static SPENT_NS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns true while this thread is in an audio callback; allocators of tests forbid allocation there.
+/// Returns true while this thread is in an audio callback; allocators of tests forbid allocation
+/// there.
 #[must_use]
 pub fn is_inside() -> bool {
     INSIDE.get()
@@ -27,18 +28,26 @@ pub(super) struct TimeSpent {
 
 /// Returns the time that this thread has spent in audio callbacks.
 pub(super) fn time_spent() -> TimeSpent {
-    SPENT_NS.with(|ns| TimeSpent { thread: std::ptr::from_ref(ns).addr(), ns: ns.get() })
+    SPENT_NS.with(|ns| TimeSpent {
+        thread: std::ptr::from_ref(ns).addr(),
+        ns: ns.get(),
+    })
 }
 
-/// Runs an audio callback with subnormal numbers flushed to zero, as they would cost a hundred times more. A session
-/// enters by itself; a caller with more work in the callback enters first, so that all of it counts.
+/// Runs an audio callback with subnormal numbers flushed to zero, as they would cost a hundred
+/// times more. A session enters by itself; a caller with more work in the callback enters first, so
+/// that all of it counts.
 pub fn enter<R>(callback: impl FnOnce() -> R) -> R {
     /// `None` inside another callback.
     struct Leave(Option<Instant>);
     impl Drop for Leave {
         fn drop(&mut self) {
             if let Some(start) = self.0 {
-                SPENT_NS.set(SPENT_NS.get().wrapping_add(start.elapsed().as_nanos() as u64));
+                SPENT_NS.set(
+                    SPENT_NS
+                        .get()
+                        .wrapping_add(start.elapsed().as_nanos() as u64),
+                );
                 INSIDE.set(false);
             }
         }

@@ -1,4 +1,5 @@
-//! One background thread for the whole process that loads models and frees those that are no longer played.
+//! One background thread for the whole process that loads models and frees those that are no longer
+//! played.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -23,7 +24,11 @@ pub(super) fn run_in_background(job: Job) {
         let run_jobs = move || {
             let mut unfinished: Vec<Job> = Vec::new();
             loop {
-                match jobs.recv_timeout(if unfinished.is_empty() { IDLE_WAIT } else { RETRY_INTERVAL }) {
+                match jobs.recv_timeout(if unfinished.is_empty() {
+                    IDLE_WAIT
+                } else {
+                    RETRY_INTERVAL
+                }) {
                     Ok(job) => unfinished.push(job),
                     Err(error) if error.is_disconnected() => return,
                     Err(_) => {}
@@ -34,7 +39,10 @@ pub(super) fn run_in_background(job: Job) {
                 });
             }
         };
-        std::thread::Builder::new().name("ondes-loader".into()).spawn(run_jobs).expect("the system can start a thread");
+        std::thread::Builder::new()
+            .name("ondes-loader".into())
+            .spawn(run_jobs)
+            .expect("the system can start a thread");
         sender
     });
     // Fails only when the process ends.

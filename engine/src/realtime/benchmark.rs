@@ -1,4 +1,5 @@
-//! Benchmark of a model in a session as in an audio callback, block by block, with a load at all times.
+//! Benchmark of a model in a session as in an audio callback, block by block, with a load at all
+//! times.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,25 +62,41 @@ pub enum BenchmarkError {
 }
 
 impl RealtimeBenchmark {
-    /// Loads a model with these options; their control source is replaced by that of the model's kind.
+    /// Loads a model with these options; their control source is replaced by that of the model's
+    /// kind.
     ///
     /// # Errors
     /// Returns [`BenchmarkError`] if the model cannot be played.
-    pub fn new(model: &Arc<Model>, setup: Setup, options: &PipelineOptions) -> Result<Self, BenchmarkError> {
+    pub fn new(
+        model: &Arc<Model>,
+        setup: Setup,
+        options: &PipelineOptions,
+    ) -> Result<Self, BenchmarkError> {
         let chord = chord(model);
-        let source = if chord.is_empty() { ControlSource::AudioInput } else { ControlSource::Notes };
+        let source = if chord.is_empty() {
+            ControlSource::AudioInput
+        } else {
+            ControlSource::Notes
+        };
         let options = PipelineOptions { source, ..*options };
         let playable = PlayableModel::new(model.clone(), options).map_err(LoadError::from)?;
         let controller = SessionController::new();
         // libtorch may wait, which a callback must not; it is measured as if it were in one.
         let on_torch = model.program().is_some() || options.executor.backend == Backend::Torch;
-        controller.set_driver(if on_torch { Driver::Offline } else { Driver::Inline });
+        controller.set_driver(if on_torch {
+            Driver::Offline
+        } else {
+            Driver::Inline
+        });
         controller.load(Box::new(move || Ok(Arc::new(playable))), &[]);
         while controller.status() == LoadStatus::Loading {
             std::thread::sleep(LOAD_POLL);
         }
         let session = controller.activate(setup)?;
-        let Setup { sample_rate, max_block } = setup;
+        let Setup {
+            sample_rate,
+            max_block,
+        } = setup;
         let benchmark = Self {
             session,
             controller,
@@ -99,7 +116,11 @@ impl RealtimeBenchmark {
     /// Returns the control source: notes for instruments, audio for other models.
     #[must_use]
     pub fn source(&self) -> ControlSource {
-        if self.chord.is_empty() { ControlSource::AudioInput } else { ControlSource::Notes }
+        if self.chord.is_empty() {
+            ControlSource::AudioInput
+        } else {
+            ControlSource::Notes
+        }
     }
 
     /// Returns a description of the load for people, such as `4 held notes`.
@@ -115,7 +136,10 @@ impl RealtimeBenchmark {
     /// Returns the number of blocks in `seconds`, at least 1.
     #[must_use]
     pub fn blocks(&self, seconds: f64) -> usize {
-        let Setup { sample_rate, max_block } = self.setup;
+        let Setup {
+            sample_rate,
+            max_block,
+        } = self.setup;
         ((seconds * f64::from(sample_rate) / max_block as f64).ceil() as usize).max(1)
     }
 
@@ -127,25 +151,46 @@ impl RealtimeBenchmark {
 
     /// Plays a block and returns the time that it took.
     pub fn play_block(&mut self) -> Duration {
-        let Setup { sample_rate, max_block } = self.setup;
+        let Setup {
+            sample_rate,
+            max_block,
+        } = self.setup;
         self.commands.clear();
         if self.chord.is_empty() {
             self.input.fill_with(|| self.signal.next());
-        } else if (self.blocks_played * max_block) as f64 / f64::from(sample_rate) >= self.next_chord {
+        } else if (self.blocks_played * max_block) as f64 / f64::from(sample_rate)
+            >= self.next_chord
+        {
             let strike = |on: bool| {
                 self.chord.iter().map(move |&key| match on {
-                    true => EventKind::NoteOn { channel: 0, key, velocity: 0.8 },
-                    false => EventKind::NoteOff { channel: 0, key, velocity: 0.5 },
+                    true => EventKind::NoteOn {
+                        channel: 0,
+                        key,
+                        velocity: 0.8,
+                    },
+                    false => EventKind::NoteOff {
+                        channel: 0,
+                        key,
+                        velocity: 0.5,
+                    },
                 })
             };
             let events = strike(false).chain(strike(true));
-            self.commands.extend(events.map(|kind| BlockCommand { offset: 0, action: Action::Play(kind) }));
+            self.commands.extend(events.map(|kind| BlockCommand {
+                offset: 0,
+                action: Action::Play(kind),
+            }));
             self.next_chord += CHORD_S;
         }
         self.blocks_played += 1;
-        let input: &[&[f32]] = if self.chord.is_empty() { &[&self.input] } else { &[] };
+        let input: &[&[f32]] = if self.chord.is_empty() {
+            &[&self.input]
+        } else {
+            &[]
+        };
         let start = Instant::now();
-        self.session.process(&self.commands, input, &mut [&mut self.output]);
+        self.session
+            .process(&self.commands, input, &mut [&mut self.output]);
         start.elapsed()
     }
 
@@ -177,7 +222,9 @@ fn chord(model: &Model) -> Vec<u8> {
     let notes = performance.polyphony.clamp(1, MAX_NOTES);
     let (low, high) = (performance.pitch_low, performance.pitch_high);
     let key = |note: u8| low + (high - low) * (f32::from(note) + 0.5) / f32::from(notes);
-    (0..notes).map(|note| key(note).round().clamp(0.0, 127.0) as u8).collect()
+    (0..notes)
+        .map(|note| key(note).round().clamp(0.0, 127.0) as u8)
+        .collect()
 }
 
 /// A sweep over seven octaves, up and up again, and noise; always the same.
@@ -192,7 +239,12 @@ struct TestSignal {
 
 impl TestSignal {
     fn new(sample_rate: u32) -> Self {
-        Self { sample_rate: sample_rate.into(), phase: 0.0, time: 0.0, random: Lcg::new(1) }
+        Self {
+            sample_rate: sample_rate.into(),
+            phase: 0.0,
+            time: 0.0,
+            random: Lcg::new(1),
+        }
     }
 
     fn next(&mut self) -> f32 {
@@ -218,6 +270,10 @@ mod tests {
         let sound = take();
         assert_eq!(sound, take());
         assert!(sound.iter().all(|sample| sample.abs() <= SWEEP + NOISE));
-        assert!(sound.chunks(2_000).all(|piece| piece.iter().any(|sample| sample.abs() > 0.5 * SWEEP)));
+        assert!(
+            sound
+                .chunks(2_000)
+                .all(|piece| piece.iter().any(|sample| sample.abs() > 0.5 * SWEEP))
+        );
     }
 }

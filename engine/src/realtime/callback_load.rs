@@ -1,4 +1,5 @@
-//! Share of a callback's time that all processing on its thread takes; a session alone would only see itself.
+//! Share of a callback's time that all processing on its thread takes; a session alone would only
+//! see itself.
 
 use super::audio_callback::{self, TimeSpent};
 
@@ -16,16 +17,22 @@ pub(super) struct CallbackLoad {
 impl CallbackLoad {
     /// Creates the load for a sample rate in Hz.
     pub fn new(sample_rate: u32) -> Self {
-        Self { ns_per_sample: 1e9 / sample_rate.max(1) as f32, last_block: None, load: 0.0 }
+        Self {
+            ns_per_sample: 1e9 / sample_rate.max(1) as f32,
+            last_block: None,
+            load: 0.0,
+        }
     }
 
     /// Starts a block of `samples` samples. Returns the recent load, up to the last block.
     pub fn next(&mut self, samples: usize) -> f32 {
         let spent = audio_callback::time_spent();
         // Times of two threads cannot be compared; a host may play each block on another one.
-        let is_comparable = |(before, length): &(TimeSpent, usize)| before.thread == spent.thread && *length > 0;
+        let is_comparable =
+            |(before, length): &(TimeSpent, usize)| before.thread == spent.thread && *length > 0;
         if let Some((before, length)) = self.last_block.filter(is_comparable) {
-            let share = spent.ns.wrapping_sub(before.ns) as f32 / (length as f32 * self.ns_per_sample);
+            let share =
+                spent.ns.wrapping_sub(before.ns) as f32 / (length as f32 * self.ns_per_sample);
             self.load += SMOOTHING * (share.min(8.0) - self.load);
         }
         self.last_block = Some((spent, samples));
@@ -66,7 +73,8 @@ mod tests {
         busy();
         for _ in 0..20 {
             // A new thread, then one that was busy.
-            load = std::thread::scope(|scope| scope.spawn(|| callback_load.next(48)).join()).expect("it ends");
+            load = std::thread::scope(|scope| scope.spawn(|| callback_load.next(48)).join())
+                .expect("it ends");
             busy();
             load = callback_load.next(48).max(load);
         }

@@ -1,5 +1,5 @@
-//! State behind a [`SessionController`](super::SessionController): the requested model, the active host, and what the
-//! loader does with both.
+//! State behind a [`SessionController`](super::SessionController): the requested model, the active
+//! host, and what the loader does with both.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -98,28 +98,43 @@ struct ChangePlan {
 }
 
 /// Builds the first instance for a host: the locked state, and the instance if there is a model.
-type FirstInstance<'a> = (MutexGuard<'a, ControllerState>, Option<Result<NewInstance, LoadError>>);
+type FirstInstance<'a> = (
+    MutexGuard<'a, ControllerState>,
+    Option<Result<NewInstance, LoadError>>,
+);
 
 impl ControllerState {
     /// Returns the index of the requested variant.
     pub fn variant_index(&self) -> usize {
-        let governed = if self.has_time() { 0 } else { self.governor.variant() };
-        self.quality.variant(self.factories.len()).unwrap_or(governed)
+        let governed = if self.has_time() {
+            0
+        } else {
+            self.governor.variant()
+        };
+        self.quality
+            .variant(self.factories.len())
+            .unwrap_or(governed)
     }
 
-    /// Returns the index of the first variant of a model that is being loaded and has `variants` variants.
+    /// Returns the index of the first variant of a model that is being loaded and has `variants`
+    /// variants.
     fn first_variant_index(&self, variants: usize) -> usize {
         self.quality.variant(variants).unwrap_or(0)
     }
 
     /// Returns true if the load selects the variant.
     fn needs_governor(&self) -> bool {
-        self.quality == Quality::Auto && self.factories.len() > 1 && !self.has_time() && self.is_played()
+        self.quality == Quality::Auto
+            && self.factories.len() > 1
+            && !self.has_time()
+            && self.is_played()
     }
 
     /// Returns true while an audio thread has the session.
     pub fn is_played(&self) -> bool {
-        self.host.as_ref().is_some_and(|host| host.retired.write_is_held())
+        self.host
+            .as_ref()
+            .is_some_and(|host| host.retired.write_is_held())
     }
 
     /// Returns true if no block can be late.
@@ -130,9 +145,12 @@ impl ControllerState {
     /// Returns the status of the requested model, or of the instance that plays it.
     pub fn current_status(&self) -> LoadStatus {
         match (&self.status, &self.host) {
-            (LoadStatus::Ready, Some(host)) if host.has_failed() => LoadStatus::Failed(host.failure_reason()),
+            (LoadStatus::Ready, Some(host)) if host.has_failed() => {
+                LoadStatus::Failed(host.failure_reason())
+            }
             (LoadStatus::Ready, Some(host)) if host.is_too_slow() => LoadStatus::Failed(
-                "the model is too slow for this computer: it does not catch up with the present".into(),
+                "the model is too slow for this computer: it does not catch up with the present"
+                    .into(),
             ),
             (status, _) => status.clone(),
         }
@@ -147,28 +165,40 @@ impl ActiveHost {
         first: Option<(u32, InstanceInfo)>,
     ) -> Self {
         let number = first.as_ref().map_or(0, |(number, _)| *number);
-        Self { link: link.clone(), retired, instances: first.into_iter().collect(), newest: (number, 0), driver }
+        Self {
+            link: link.clone(),
+            retired,
+            instances: first.into_iter().collect(),
+            newest: (number, 0),
+            driver,
+        }
     }
 
     /// Returns the instance that is heard.
     pub fn active(&self) -> Option<&InstanceInfo> {
-        self.instances.get(&self.link.active_instance.load(Ordering::Relaxed))
+        self.instances
+            .get(&self.link.active_instance.load(Ordering::Relaxed))
     }
 
     /// Returns the counters of the instance that was built last.
     pub fn newest_metrics(&self) -> Option<&InstanceMetrics> {
-        self.instances.get(&self.newest.0).map(|info| &*info.metrics)
+        self.instances
+            .get(&self.newest.0)
+            .map(|info| &*info.metrics)
     }
 
-    /// Returns true if the newest instance's model has panicked. Older instances do not count, even if they are still
-    /// heard.
+    /// Returns true if the newest instance's model has panicked. Older instances do not count, even
+    /// if they are still heard.
     pub fn has_failed(&self) -> bool {
         let (number, _) = self.newest;
         number > 0 && self.link.failed_instance.load(Ordering::Relaxed) == number
     }
 
     pub fn failure_reason(&self) -> String {
-        self.newest_metrics().and_then(InstanceMetrics::failure).unwrap_or("the model failed").to_owned()
+        self.newest_metrics()
+            .and_then(InstanceMetrics::failure)
+            .unwrap_or("the model failed")
+            .to_owned()
     }
 
     /// Returns true if the newest instance has had enough time to be heard, and is not.
@@ -196,16 +226,23 @@ impl ControllerInner {
         lock(&self.state)
     }
 
-    /// Builds the first instance for a host, if there is a model, without holding the lock; again if the request has
-    /// changed meanwhile.
+    /// Builds the first instance for a host, if there is a model, without holding the lock; again
+    /// if the request has changed meanwhile.
     pub fn build_first(&self, link: &SessionLink) -> FirstInstance<'_> {
         loop {
             let state = self.state();
             let (driver, model, controls) = (state.driver, state.model, state.controls.clone());
             let variant = state.variant_index();
-            let Some(factory) = state.factories.get(variant).cloned() else { return (state, None) };
+            let Some(factory) = state.factories.get(variant).cloned() else {
+                return (state, None);
+            };
             drop(state);
-            let request = InstanceRequest { factory: &*factory, driver, model, controls: &controls };
+            let request = InstanceRequest {
+                factory: &*factory,
+                driver,
+                model,
+                controls: &controls,
+            };
             let built = build_first(&request, link);
             let state = self.state();
             if (state.driver, state.model, state.variant_index()) == (driver, model, variant) {
@@ -225,13 +262,17 @@ impl ControllerInner {
         self.newest_request.load(Ordering::Relaxed) == request
     }
 
-    /// Sets the status of a request that failed, and updates the model that plays on to a driver chosen meanwhile.
+    /// Sets the status of a request that failed, and updates the model that plays on to a driver
+    /// chosen meanwhile.
     pub fn fail(&self, request: u64, reason: String) {
         if !self.is_newest(request) {
             return;
         }
         let state = self.state();
-        let is_outdated = state.host.as_ref().is_some_and(|host| host.driver != state.driver);
+        let is_outdated = state
+            .host
+            .as_ref()
+            .is_some_and(|host| host.driver != state.driver);
         drop(state);
         if is_outdated {
             self.change(request, PendingChange::Rebuild);
@@ -261,15 +302,20 @@ impl ControllerInner {
             }
         };
         match change {
-            PendingChange::Model(factories, controls) => {
-                ChangePlan { factories, controls, model: request, is_other_model: true, driver: None }
-            }
+            PendingChange::Model(factories, controls) => ChangePlan {
+                factories,
+                controls,
+                model: request,
+                is_other_model: true,
+                driver: None,
+            },
             PendingChange::Rebuild => current(None),
             PendingChange::Variant(driver) => current(Some(driver)),
         }
     }
 
-    /// Builds an instance of another model, or another one of the current model, and sends it to the audio thread.
+    /// Builds an instance of another model, or another one of the current model, and sends it to
+    /// the audio thread.
     pub fn change(&self, request: u64, change: PendingChange) {
         let mut plan = self.plan(request, change);
         loop {
@@ -282,7 +328,9 @@ impl ControllerInner {
             let link = state.host.as_ref().map(|host| host.link.clone());
             let variant = variant_index(&state);
             drop(state);
-            let Some(factory) = plan.factories.get(variant) else { return };
+            let Some(factory) = plan.factories.get(variant) else {
+                return;
+            };
             let instance_request = InstanceRequest {
                 factory: &**factory,
                 driver: plan.driver.unwrap_or(driver),
@@ -290,7 +338,9 @@ impl ControllerInner {
                 controls: &plan.controls,
             };
             // Without a host the instance is built when one comes.
-            let built = link.as_ref().map(|link| build_successor(&instance_request, link));
+            let built = link
+                .as_ref()
+                .map(|link| build_successor(&instance_request, link));
             let mut state = self.state();
             if !self.is_newest(request) {
                 return;
@@ -314,7 +364,12 @@ impl ControllerInner {
                 state.governor = QualityGovernor::default();
                 state.program_watch.forget();
             }
-            let ChangePlan { factories, controls, model, .. } = plan;
+            let ChangePlan {
+                factories,
+                controls,
+                model,
+                ..
+            } = plan;
             (state.factories, state.controls, state.model, state.status) =
                 (factories, controls, model, LoadStatus::Ready);
             return;
@@ -331,26 +386,43 @@ impl ControllerInner {
         let mut state = self.state();
         if state.needs_governor() && !std::mem::replace(&mut state.is_governed, true) {
             let inner = Arc::downgrade(self);
-            run_in_background(Box::new(move || inner.upgrade().is_some_and(|inner| inner.check_load())));
+            run_in_background(Box::new(move || {
+                inner.upgrade().is_some_and(|inner| inner.check_load())
+            }));
         }
     }
 
-    /// Checks the load, and changes the variant if another one is better. Returns true to be called again.
+    /// Checks the load, and changes the variant if another one is better. Returns true to be called
+    /// again.
     fn check_load(&self) -> bool {
         let mut state = self.state();
         state.is_governed = state.needs_governor();
-        let Some(host) = state.host.as_ref().filter(|_| state.is_governed) else { return false };
+        let Some(host) = state.host.as_ref().filter(|_| state.is_governed) else {
+            return false;
+        };
         let active = host.link.active_instance.load(Ordering::Relaxed);
         let is_settled = state.status == LoadStatus::Ready && active == host.newest.0;
-        let Some(info) = host.instances.get(&active).filter(|_| is_settled) else { return true };
-        let (variants, variant, driver) = (state.factories.len(), state.governor.variant(), info.driver);
-        let work = |variant: usize| state.factories.get(variant).map_or(1.0, |factory| factory.work());
+        let Some(info) = host.instances.get(&active).filter(|_| is_settled) else {
+            return true;
+        };
+        let (variants, variant, driver) =
+            (state.factories.len(), state.governor.variant(), info.driver);
+        let work = |variant: usize| {
+            state
+                .factories
+                .get(variant)
+                .map_or(1.0, |factory| factory.work())
+        };
         let own_load = info.metrics.load();
         // On the worker's thread, the callback's load does not matter.
         let callback_load = f32::from_bits(host.link.callback_load.load(Ordering::Relaxed));
         let sample = LoadSample {
             now: Instant::now(),
-            load: if info.driven == Driven::Inline { own_load.max(callback_load) } else { own_load },
+            load: if info.driven == Driven::Inline {
+                own_load.max(callback_load)
+            } else {
+                own_load
+            },
             own_load,
             dropouts: info.metrics.dropouts(),
             growth: work(variant.saturating_sub(1)) / work(variant).max(1.0),
@@ -359,7 +431,9 @@ impl ControllerInner {
         if state.governor.update(&sample) {
             let request = self.newest_request.load(Ordering::Relaxed);
             drop(state);
-            self.try_request(request, || self.change(request, PendingChange::Variant(driver)));
+            self.try_request(request, || {
+                self.change(request, PendingChange::Variant(driver))
+            });
         }
         true
     }
@@ -368,16 +442,23 @@ impl ControllerInner {
     pub fn free_retired(&self) -> bool {
         let mut state = self.state();
         let is_loading = state.status == LoadStatus::Loading;
-        let Some(host) = &mut state.host else { return false };
+        let Some(host) = &mut state.host else {
+            return false;
+        };
         let (mut retired, mut needs_rebuild) = (Vec::new(), false);
         while let Some(instance) = host.retired.try_pop() {
             host.instances.remove(&instance.number);
-            needs_rebuild |= !instance.has_session_state && !is_loading && instance.number == host.newest.0;
+            needs_rebuild |=
+                !instance.has_session_state && !is_loading && instance.number == host.newest.0;
             retired.push(instance);
         }
         // An instance that arrives for a session that is gone will never be played.
         let is_played = host.retired.write_is_held();
-        let unheard = if is_played { None } else { host.link.arrival.take() };
+        let unheard = if is_played {
+            None
+        } else {
+            host.link.arrival.take()
+        };
         let expects_more = is_played && host.instances.len() > 1;
         drop(state);
         drop((retired, unheard));

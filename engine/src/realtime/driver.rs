@@ -1,4 +1,5 @@
-//! Chooses between audio callback and worker, and the worker's latency, from the measured cost of a model.
+//! Chooses between audio callback and worker, and the worker's latency, from the measured cost of a
+//! model.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +12,16 @@ use crate::pipeline::{Playable, ProcessRequest, SessionStart, TimedCommand};
 /// Thread and time in which a model runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Driver {
-    /// Audio callback if the slowest block takes less than a quarter of the block's time, else the worker.
+    /// Audio callback if the slowest block takes less than a quarter of the block's time, else the
+    /// worker.
     #[default]
     Auto,
     /// Audio callback; models that may allocate or wait use the worker nevertheless.
     Inline,
     /// Worker thread.
     Worker {
-        /// Latency for the worker in host samples, at least one block; `None` for the shortest safe one.
+        /// Latency for the worker in host samples, at least one block; `None` for the shortest safe
+        /// one.
         latency: Option<usize>,
     },
     /// Caller's thread, however long it takes; for rendering faster or slower than real time.
@@ -48,7 +51,9 @@ impl ResolvedDriver {
         match self {
             Self::Inline => Driver::Inline,
             Self::Offline => Driver::Offline,
-            Self::Worker(latency) => Driver::Worker { latency: Some(latency) },
+            Self::Worker(latency) => Driver::Worker {
+                latency: Some(latency),
+            },
         }
     }
 }
@@ -65,7 +70,9 @@ pub(super) fn resolve_without_trial(
     match driver {
         Driver::Offline => Ok(Some(ResolvedDriver::Offline)),
         Driver::Inline if !may_allocate => Ok(Some(ResolvedDriver::Inline)),
-        Driver::Worker { latency: Some(latency) } => {
+        Driver::Worker {
+            latency: Some(latency),
+        } => {
             let max = setup.history_samples();
             if latency > max {
                 return Err(LoadError::WorkerLatency { latency, max });
@@ -102,9 +109,15 @@ pub(super) fn resolve(
 }
 
 /// Measures the slowest block under the model's worst-case load.
-fn slowest_block(playable: &mut dyn Playable, factory: &dyn ModelFactory, setup: Setup) -> Result<Duration, LoadError> {
+fn slowest_block(
+    playable: &mut dyn Playable,
+    factory: &dyn ModelFactory,
+    setup: Setup,
+) -> Result<Duration, LoadError> {
     let count = ((TRIAL_S * f64::from(setup.sample_rate)) as usize / setup.max_block).max(2);
-    let input: Vec<f32> = (0..setup.max_block).map(|n| 0.3 * (n as f32 * 0.06).sin()).collect();
+    let input: Vec<f32> = (0..setup.max_block)
+        .map(|n| 0.3 * (n as f32 * 0.06).sin())
+        .collect();
     let mut output = [(); 2].map(|()| vec![0.0; setup.max_block]);
     let mut fastest = vec![Duration::MAX; count];
     for _ in 0..TRIALS {
@@ -118,10 +131,20 @@ fn slowest_block(playable: &mut dyn Playable, factory: &dyn ModelFactory, setup:
         .map_err(LoadError::Panicked)?;
         for fastest in &mut fastest {
             let start = Instant::now();
-            let input = if factory.uses_audio_input() { &input[..] } else { &[] };
+            let input = if factory.uses_audio_input() {
+                &input[..]
+            } else {
+                &[]
+            };
             let output = first_samples(&mut output, setup.max_block);
-            let process =
-                || playable.process(&mut [ProcessRequest { slot: 0, input: [input; 2], output, mute: false }]);
+            let process = || {
+                playable.process(&mut [ProcessRequest {
+                    slot: 0,
+                    input: [input; 2],
+                    output,
+                    mute: false,
+                }])
+            };
             guard_with_reason(process).map_err(LoadError::Panicked)?;
             *fastest = start.elapsed().min(*fastest);
         }

@@ -1,15 +1,17 @@
 //! Fades one channel out when its output is late, and in when it is back.
 //!
-//! A fade-out plays the last output backwards, so that there is no step. It always completes, even if the output is
-//! back earlier: mirrored and new output are out of phase, so a cross-fade between them could be twice as steep.
+//! A fade-out plays the last output backwards, so that there is no step. It always completes, even
+//! if the output is back earlier: mirrored and new output are out of phase, so a cross-fade between
+//! them could be twice as steep.
 
 use std::f64::consts::PI;
 
 /// Duration of a fade in seconds: short enough to be only a dip, long enough not to click.
 const FADE_S: f64 = 0.005;
 
-/// Fader of one channel. Whatever is late, the step from one sample to the next is at most the largest step of the
-/// sound itself plus its peak × π/2 / (samples of a fade), and no sample exceeds that peak.
+/// Fader of one channel. Whatever is late, the step from one sample to the next is at most the
+/// largest step of the sound itself plus its peak × π/2 / (samples of a fade), and no sample
+/// exceeds that peak.
 #[derive(Clone, Debug)]
 pub(super) struct DropoutFader {
     /// Raised cosine from 0 to 1, both included: one more value than a fade has samples.
@@ -29,17 +31,27 @@ impl DropoutFader {
     pub(super) fn new(sample_rate: u32) -> Self {
         let fade = ((f64::from(sample_rate) * FADE_S).round() as usize).max(1);
         let gain = |level: usize| (0.5 - 0.5 * (PI * level as f64 / fade as f64).cos()) as f32;
-        Self { gains: (0..=fade).map(gain).collect(), recent: vec![0.0; fade].into(), next: 0, level: 0, mirror: None }
+        Self {
+            gains: (0..=fade).map(gain).collect(),
+            recent: vec![0.0; fade].into(),
+            next: 0,
+            level: 0,
+            mirror: None,
+        }
     }
 
-    /// Processes output that is in time; leaves it unchanged unless some was late within the last 10 ms.
+    /// Processes output that is in time; leaves it unchanged unless some was late within the last
+    /// 10 ms.
     pub(super) fn play(&mut self, out: &mut [f32]) {
         let fade_out_samples = if self.mirror.is_some() { self.level } else { 0 };
         let (fade_out, sound) = out.split_at_mut(fade_out_samples.min(out.len()));
         self.fade_out(fade_out);
         self.store(sound);
         let fade_in_samples = self.gains[self.level + 1..].len().min(sound.len());
-        for (sample, gain) in sound[..fade_in_samples].iter_mut().zip(&self.gains[self.level + 1..]) {
+        for (sample, gain) in sound[..fade_in_samples]
+            .iter_mut()
+            .zip(&self.gains[self.level + 1..])
+        {
             *sample *= gain;
         }
         self.level += fade_in_samples;
@@ -75,7 +87,13 @@ impl DropoutFader {
         if out.is_empty() {
             return;
         }
-        let before = |at: usize| if at == 0 { self.recent.len() - 1 } else { at - 1 };
+        let before = |at: usize| {
+            if at == 0 {
+                self.recent.len() - 1
+            } else {
+                at - 1
+            }
+        };
         let mut mirror = self.mirror.unwrap_or(before(self.next));
         for sample in out {
             self.level -= 1;
@@ -110,7 +128,8 @@ mod tests {
     /// Runs of samples as `(in time, samples)`.
     type Runs = Vec<(bool, usize)>;
 
-    /// Returns a sample of a sine, a triangle, or a constant, whose bound is the tightest; `frequency` is per sample.
+    /// Returns a sample of a sine, a triangle, or a constant, whose bound is the tightest;
+    /// `frequency` is per sample.
     fn sound(kind: u8, frequency: f64, at: usize) -> f32 {
         let phase = frequency * at as f64;
         match kind {
@@ -129,7 +148,9 @@ mod tests {
         for &(in_time, samples) in runs {
             let mut run = rest.split_off_mut(..samples).unwrap();
             while !run.is_empty() {
-                let block = run.split_off_mut(..run.len().min(*blocks.next().unwrap())).unwrap();
+                let block = run
+                    .split_off_mut(..run.len().min(*blocks.next().unwrap()))
+                    .unwrap();
                 if in_time {
                     fader.play(block);
                 } else {
@@ -142,7 +163,13 @@ mod tests {
     }
 
     fn any_runs() -> impl Strategy<Value = Runs> {
-        prop::collection::vec((any::<bool>(), prop_oneof![1usize..8, 1usize..FADE, 1usize..1_000]), 1..40)
+        prop::collection::vec(
+            (
+                any::<bool>(),
+                prop_oneof![1usize..8, 1usize..FADE, 1usize..1_000],
+            ),
+            1..40,
+        )
     }
 
     proptest! {
@@ -192,7 +219,10 @@ mod tests {
         assert!(fader.is_silent());
         for (k, sample) in late[..FADE].iter().enumerate() {
             let gain = 0.5 + 0.5 * (PI * (k + 1) as f64 / FADE as f64).cos();
-            assert!((f64::from(*sample) - gain * f64::from(sound[999 - k])).abs() < 1e-6, "sample {k}");
+            assert!(
+                (f64::from(*sample) - gain * f64::from(sound[999 - k])).abs() < 1e-6,
+                "sample {k}"
+            );
         }
         assert!(late[FADE - 1..].iter().all(|sample| *sample == 0.0));
     }

@@ -20,8 +20,8 @@ pub(super) fn guard<R>(metrics: &InstanceMetrics, work: impl FnOnce() -> R) -> R
 /// End of the reason of a failure.
 pub(super) const STAYS_SILENT: &str = "; it stays silent until a model is loaded again";
 
-/// Runs a model's code and returns the reason of a panic, one line. A failing TorchScript program panics with its
-/// message.
+/// Runs a model's code and returns the reason of a panic, one line. A failing TorchScript program
+/// panics with its message.
 pub(super) fn guard_with_reason<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     contain(work).map_err(|reason| format!("the model failed: {reason}{STAYS_SILENT}"))
 }

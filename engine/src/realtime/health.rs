@@ -71,7 +71,8 @@ pub(super) struct InstanceMetrics {
     queued: AtomicU64,
     is_on_slow_worker: AtomicBool,
     input_analysis: LastAnalysis,
-    /// Reason of a panic, set by the thread that steps the model, and a warning, which the audio thread never sets.
+    /// Reason of a panic, set by the thread that steps the model, and a warning, which the audio
+    /// thread never sets.
     failure: OnceLock<String>,
     warning: Mutex<Option<String>>,
     /// Bits of the latents; their number never changes.
@@ -84,15 +85,22 @@ const LOAD_SMOOTHING: f32 = 0.03;
 impl InstanceMetrics {
     /// Creates counters for a model with `latents` latents.
     pub fn new(latents: usize) -> Self {
-        Self { latents: (0..latents).map(|_| AtomicU32::new(0)).collect(), ..Self::default() }
+        Self {
+            latents: (0..latents).map(|_| AtomicU32::new(0)).collect(),
+            ..Self::default()
+        }
     }
 
-    /// Records the time of a step that made `sound`. Only the thread that steps the model calls this.
+    /// Records the time of a step that made `sound`. Only the thread that steps the model calls
+    /// this.
     pub fn record_step(&self, elapsed: Duration, sound: Duration) {
         self.inference_time.record(elapsed);
         let now = elapsed.as_secs_f32() / sound.as_secs_f32().max(1e-9);
         let before = self.load();
-        self.load.store((before + LOAD_SMOOTHING * (now - before)).to_bits(), Relaxed);
+        self.load.store(
+            (before + LOAD_SMOOTHING * (now - before)).to_bits(),
+            Relaxed,
+        );
     }
 
     pub fn load(&self) -> f32 {
@@ -122,7 +130,10 @@ impl InstanceMetrics {
 
     pub fn invalid_output(&self) -> Option<InvalidOutput> {
         let samples = self.invalid_samples.load(Acquire);
-        (samples > 0).then(|| InvalidOutput { first_sample: self.first_invalid.load(Relaxed), samples })
+        (samples > 0).then(|| InvalidOutput {
+            first_sample: self.first_invalid.load(Relaxed),
+            samples,
+        })
     }
 
     pub fn set_queued(&self, samples: u64) {
@@ -147,11 +158,16 @@ impl InstanceMetrics {
 
     /// Stores the latents; ignores those beyond the number given to [`InstanceMetrics::new`].
     pub fn set_latents(&self, latents: &[f32]) {
-        self.latents.iter().zip(latents).for_each(|(stored, latent)| stored.store(latent.to_bits(), Relaxed));
+        self.latents
+            .iter()
+            .zip(latents)
+            .for_each(|(stored, latent)| stored.store(latent.to_bits(), Relaxed));
     }
 
     pub fn latents(&self) -> impl Iterator<Item = f32> {
-        self.latents.iter().map(|stored| f32::from_bits(stored.load(Relaxed)))
+        self.latents
+            .iter()
+            .map(|stored| f32::from_bits(stored.load(Relaxed)))
     }
 
     /// Stores the reason of a panic; the first one counts.
@@ -181,8 +197,8 @@ impl InstanceMetrics {
     }
 }
 
-/// The last [`InputAnalysis`] in one word, so that pitch and loudness belong to the same instant: the bits of the pitch
-/// above those of the loudness, and NaN for `None`.
+/// The last [`InputAnalysis`] in one word, so that pitch and loudness belong to the same instant:
+/// the bits of the pitch above those of the loudness, and NaN for `None`.
 #[derive(Debug)]
 struct LastAnalysis(AtomicU64);
 
@@ -205,8 +221,14 @@ impl LastAnalysis {
 
     fn get(&self) -> Option<InputAnalysis> {
         let word = self.0.load(Relaxed);
-        let (pitch, loudness_db) = (f32::from_bits((word >> 32) as u32), f32::from_bits(word as u32));
-        (!loudness_db.is_nan()).then(|| InputAnalysis { pitch: (!pitch.is_nan()).then_some(pitch), loudness_db })
+        let (pitch, loudness_db) = (
+            f32::from_bits((word >> 32) as u32),
+            f32::from_bits(word as u32),
+        );
+        (!loudness_db.is_nan()).then(|| InputAnalysis {
+            pitch: (!pitch.is_nan()).then_some(pitch),
+            loudness_db,
+        })
     }
 }
 

@@ -12,7 +12,8 @@ const OCTAVES: usize = 26;
 const SUB_BITS: u32 = 3;
 const BUCKETS: usize = 1 + (OCTAVES << SUB_BITS);
 
-/// Counts of durations in logarithmic buckets. Any thread may record or read at any time, without a lock.
+/// Counts of durations in logarithmic buckets. Any thread may record or read at any time, without a
+/// lock.
 ///
 /// # Examples
 /// ```
@@ -35,7 +36,10 @@ impl Histogram {
     /// Creates an empty histogram.
     #[must_use]
     pub fn new() -> Self {
-        Self { counts: array::from_fn(|_| AtomicU64::new(0)), worst_ns: AtomicU64::new(0) }
+        Self {
+            counts: array::from_fn(|_| AtomicU64::new(0)),
+            worst_ns: AtomicU64::new(0),
+        }
     }
 
     /// Adds a duration. Wait-free, except where two threads record a new worst at the same time.
@@ -44,7 +48,8 @@ impl Histogram {
         if ns > self.worst_ns.load(Ordering::Relaxed) {
             self.worst_ns.fetch_max(ns, Ordering::Relaxed);
         }
-        // Release, paired with the acquire in `snapshot`: the worst is at least as long as every counted duration.
+        // Release, paired with the acquire in `snapshot`: the worst is at least as long as every
+        // counted duration.
         self.counts[bucket(ns)].fetch_add(1, Ordering::Release);
     }
 
@@ -58,8 +63,8 @@ impl Histogram {
         self.snapshot().count
     }
 
-    /// Returns the quantile `q` (0 to 1) of the durations: up to an eighth too long, never longer than the worst; zero
-    /// for an empty histogram.
+    /// Returns the quantile `q` (0 to 1) of the durations: up to an eighth too long, never longer
+    /// than the worst; zero for an empty histogram.
     pub fn quantile(&self, q: f64) -> Duration {
         self.snapshot().quantile(q)
     }
@@ -87,7 +92,11 @@ impl Histogram {
 
     fn snapshot(&self) -> Counts {
         let counts = array::from_fn(|i| self.counts[i].load(Ordering::Acquire));
-        Counts { counts, count: counts.iter().sum(), worst: self.worst() }
+        Counts {
+            counts,
+            count: counts.iter().sum(),
+            worst: self.worst(),
+        }
     }
 }
 
@@ -134,7 +143,9 @@ impl Counts {
 }
 
 fn bucket(ns: u64) -> usize {
-    let Some(octave) = (ns >> FINEST_BITS).checked_ilog2() else { return 0 };
+    let Some(octave) = (ns >> FINEST_BITS).checked_ilog2() else {
+        return 0;
+    };
     // The bits below the leading one.
     let sub = (ns >> (octave + FINEST_BITS - SUB_BITS)) as usize & ((1 << SUB_BITS) - 1);
     (1 + ((octave as usize) << SUB_BITS) + sub).min(BUCKETS - 1)
@@ -200,7 +211,10 @@ mod tests {
         assert_eq!(histogram.quantile(f64::NAN), Duration::ZERO);
         histogram.record(Duration::ZERO);
         histogram.record(Duration::MAX);
-        assert_eq!((histogram.quantile(0.0), histogram.count()), (Duration::from_nanos(1_024), 2));
+        assert_eq!(
+            (histogram.quantile(0.0), histogram.count()),
+            (Duration::from_nanos(1_024), 2)
+        );
         assert_eq!(histogram.quantile(1.0), Duration::from_nanos(u64::MAX));
         histogram.reset();
         assert_eq!(histogram.percentiles(), Percentiles::default());
@@ -213,10 +227,14 @@ mod tests {
             for thread in 0..4 {
                 let histogram = &histogram;
                 scope.spawn(move || {
-                    (0..10_000).for_each(|i| histogram.record(Duration::from_micros(i * 4 + thread)));
+                    (0..10_000)
+                        .for_each(|i| histogram.record(Duration::from_micros(i * 4 + thread)));
                 });
             }
         });
-        assert_eq!((histogram.count(), histogram.worst()), (40_000, Duration::from_micros(39_999)));
+        assert_eq!(
+            (histogram.count(), histogram.worst()),
+            (40_000, Duration::from_micros(39_999))
+        );
     }
 }

@@ -7,8 +7,8 @@ use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
-/// Ring buffer of the last samples of one channel. Neither side waits: a reader that the writer has overtaken learns it
-/// from the result.
+/// Ring buffer of the last samples of one channel. Neither side waits: a reader that the writer has
+/// overtaken learns it from the result.
 ///
 /// Positions count samples since the start; a sample's index is its position modulo the capacity.
 ///
@@ -28,13 +28,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 ///
 /// # Orderings
 ///
-/// A seqlock with a position as its sequence number. The samples are relaxed atomics, so a race returns an old or a new
-/// sample, never undefined behaviour; the two positions tell a reader which:
+/// A seqlock with a position as its sequence number. The samples are relaxed atomics, so a race
+/// returns an old or a new sample, never undefined behaviour; the two positions tell a reader
+/// which:
 ///
-/// - `end` is stored (release) after the samples of a push, and loaded (acquire) before a copy: no sample is too old.
-/// - `write_end` is stored before the samples of a push, followed by a release fence, and loaded after a copy, preceded
-///   by an acquire fence. A reader that saw a sample of a push therefore sees the end of that push, and so which
-///   samples may be too new.
+/// - `end` is stored (release) after the samples of a push, and loaded (acquire) before a copy: no
+///   sample is too old.
+/// - `write_end` is stored before the samples of a push, followed by a release fence, and loaded
+///   after a copy, preceded by an acquire fence. A reader that saw a sample of a push therefore
+///   sees the end of that push, and so which samples may be too new.
 #[derive(Debug)]
 pub struct InputHistory {
     /// Bits of the samples; their number is a power of two.
@@ -48,12 +50,15 @@ pub struct InputHistory {
 }
 
 impl InputHistory {
-    /// Creates a buffer for at least the last `samples` samples, rounded up to a power of two. During a push fewer are
-    /// readable, by the length of the push, so add one block to what readers need.
+    /// Creates a buffer for at least the last `samples` samples, rounded up to a power of two.
+    /// During a push fewer are readable, by the length of the push, so add one block to what
+    /// readers need.
     #[must_use]
     pub fn new(samples: usize) -> Self {
         Self {
-            samples: (0..samples.next_power_of_two()).map(|_| AtomicU32::new(0)).collect(),
+            samples: (0..samples.next_power_of_two())
+                .map(|_| AtomicU32::new(0))
+                .collect(),
             end: AtomicU64::new(0),
             write_end: AtomicU64::new(0),
             has_writer: AtomicBool::new(false),
@@ -64,11 +69,14 @@ impl InputHistory {
     pub fn writer(self: &Arc<Self>) -> Option<InputHistoryWriter> {
         // Only decides which caller is first; the samples have their own orderings.
         let first = !self.has_writer.swap(true, Ordering::Relaxed);
-        first.then(|| InputHistoryWriter { history: Arc::clone(self), end: 0 })
+        first.then(|| InputHistoryWriter {
+            history: Arc::clone(self),
+            end: 0,
+        })
     }
 
-    /// Returns the number of samples since the start. All of them are complete; the last [`InputHistory::capacity`] are
-    /// readable.
+    /// Returns the number of samples since the start. All of them are complete; the last
+    /// [`InputHistory::capacity`] are readable.
     pub fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
     }
@@ -78,8 +86,8 @@ impl InputHistory {
         self.samples.len()
     }
 
-    /// Copies the samples from position `from` on. Returns false, and fills `out` with silence, if some of them are not
-    /// written yet, or may have been overwritten.
+    /// Copies the samples from position `from` on. Returns false, and fills `out` with silence, if
+    /// some of them are not written yet, or may have been overwritten.
     pub fn read(&self, from: u64, out: &mut [f32]) -> bool {
         let is_complete = self.copy(from, out);
         if !is_complete {
@@ -97,25 +105,35 @@ impl InputHistory {
         let (tail, head) = self.ring_slices(from, out.len());
         let (first, second) = out.split_at_mut(tail.len());
         for (stored, samples) in [(tail, first), (head, second)] {
-            let loaded = stored.iter().map(|stored| f32::from_bits(stored.load(Ordering::Relaxed)));
-            samples.iter_mut().zip(loaded).for_each(|(sample, loaded)| *sample = loaded);
+            let loaded = stored
+                .iter()
+                .map(|stored| f32::from_bits(stored.load(Ordering::Relaxed)));
+            samples
+                .iter_mut()
+                .zip(loaded)
+                .for_each(|(sample, loaded)| *sample = loaded);
         }
-        // Pairs with the fence in `push`: if a load above saw a sample of a push, the load below sees the end of that
-        // push, or of a later one.
+        // Pairs with the fence in `push`: if a load above saw a sample of a push, the load below
+        // sees the end of that push, or of a later one.
         fence(Ordering::Acquire);
         self.keeps(from, self.write_end.load(Ordering::Relaxed))
     }
 
-    /// Returns true if the sample at `from`, and so any later one, is kept when the writer has reached `to`.
+    /// Returns true if the sample at `from`, and so any later one, is kept when the writer has
+    /// reached `to`.
     fn keeps(&self, from: u64, to: u64) -> bool {
         to.saturating_sub(from) <= self.samples.len() as u64
     }
 
-    /// Returns the `count` stored samples from a position on, in two slices; `count` is at most the capacity.
+    /// Returns the `count` stored samples from a position on, in two slices; `count` is at most the
+    /// capacity.
     fn ring_slices(&self, position: u64, count: usize) -> (&[AtomicU32], &[AtomicU32]) {
         let start = position as usize & (self.samples.len() - 1);
         let in_tail = count.min(self.samples.len() - start);
-        (&self.samples[start..start + in_tail], &self.samples[..count - in_tail])
+        (
+            &self.samples[start..start + in_tail],
+            &self.samples[..count - in_tail],
+        )
     }
 }
 
@@ -133,14 +151,18 @@ impl InputHistoryWriter {
         let history = &*self.history;
         let end = self.end + samples.len() as u64;
         history.write_end.store(end, Ordering::Relaxed);
-        // Pairs with the fence in `copy`: a reader that sees a sample below also sees the store above.
+        // Pairs with the fence in `copy`: a reader that sees a sample below also sees the store
+        // above.
         fence(Ordering::Release);
         // Only the end of a push that exceeds the capacity is kept.
         let kept = &samples[samples.len().saturating_sub(history.samples.len())..];
         let (tail, head) = history.ring_slices(end - kept.len() as u64, kept.len());
         let (first, second) = kept.split_at(tail.len());
         for (stored, samples) in [(tail, first), (head, second)] {
-            stored.iter().zip(samples).for_each(|(stored, sample)| stored.store(sample.to_bits(), Ordering::Relaxed));
+            stored
+                .iter()
+                .zip(samples)
+                .for_each(|(stored, sample)| stored.store(sample.to_bits(), Ordering::Relaxed));
         }
         // Release: a reader that sees this end sees the samples before it.
         history.end.store(end, Ordering::Release);
@@ -156,7 +178,10 @@ mod tests {
 
     /// Returns samples that identify their positions; small integers are exact in f32.
     fn samples(from: u64, count: usize) -> Vec<f32> {
-        (from..).take(count).map(|position| (position % 1_000_003) as f32).collect()
+        (from..)
+            .take(count)
+            .map(|position| (position % 1_000_003) as f32)
+            .collect()
     }
 
     #[test]
@@ -225,7 +250,10 @@ mod tests {
             for from in (0..total).step_by(50) {
                 writer.push(&samples(from, 50));
             }
-            readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+            readers
+                .into_iter()
+                .map(|reader| reader.join().unwrap())
+                .collect()
         });
         assert!(reads.iter().all(|&complete| complete > 0));
     }
@@ -248,8 +276,11 @@ mod loom_tests {
             });
             for from in [0, 1] {
                 let mut out = [f32::NAN; 2];
-                let expected =
-                    if history.read(from, &mut out) { [from as f32 + 1.0, from as f32 + 2.0] } else { [0.0; 2] };
+                let expected = if history.read(from, &mut out) {
+                    [from as f32 + 1.0, from as f32 + 2.0]
+                } else {
+                    [0.0; 2]
+                };
                 assert_eq!(out, expected);
             }
             pushes.join().unwrap();

@@ -37,13 +37,25 @@ pub(super) struct InlineModel {
 }
 
 impl InlineModel {
-    pub fn new(playable: Box<dyn Playable>, start: SessionStart, channels: InputChannels, offline: bool) -> Self {
+    pub fn new(
+        playable: Box<dyn Playable>,
+        start: SessionStart,
+        channels: InputChannels,
+        offline: bool,
+    ) -> Self {
         let scratch = [(); 2].map(|()| [(); 2].map(|()| vec![0.0; CATCH_UP_CHUNK]));
-        Self { playable, position: start.at, offline, start, channels, scratch }
+        Self {
+            playable,
+            position: start.at,
+            offline,
+            start,
+            channels,
+            scratch,
+        }
     }
 
-    /// Catches up and processes a block. Returns how many samples are available, or `None` while there is more to catch
-    /// up with.
+    /// Catches up and processes a block. Returns how many samples are available, or `None` while
+    /// there is more to catch up with.
     pub fn play(
         &mut self,
         block: &HostBlock<'_>,
@@ -53,7 +65,8 @@ impl InlineModel {
     ) -> Result<Option<usize>, Failed> {
         let behind = block.at.saturating_sub(self.position);
         let length = out[0].len();
-        // The callback has time for a model that takes a quarter of it: processing twice the block is safe.
+        // The callback has time for a model that takes a quarter of it: processing twice the block
+        // is safe.
         let max = 2 * length as u64;
         let completes = block.non_realtime || self.offline || behind + length as u64 <= max;
         self.catch_up(if completes { behind } else { max }, block.history, metrics)?;
@@ -62,7 +75,9 @@ impl InlineModel {
         }
         let input = block.input.channels(self.channels);
         let start = Instant::now();
-        guard(metrics, || process(&mut *self.playable, input, out, metrics))?;
+        guard(metrics, || {
+            process(&mut *self.playable, input, out, metrics)
+        })?;
         // Only where this is not the audio thread.
         if self.offline
             && let Some(warning) = executor::take_warning()
@@ -92,7 +107,14 @@ impl InlineModel {
             history.read(self.channels, self.position, input, count);
             let input = input.each_ref().map(|side| &side[..count]);
             let output = first_samples(output, count);
-            guard(metrics, || self.playable.process(&mut [ProcessRequest { slot: 0, input, output, mute: false }]))?;
+            guard(metrics, || {
+                self.playable.process(&mut [ProcessRequest {
+                    slot: 0,
+                    input,
+                    output,
+                    mute: false,
+                }])
+            })?;
             self.position += count as u64;
         }
         Ok(())
@@ -100,19 +122,36 @@ impl InlineModel {
 
     /// Resets the model after non-finite output.
     pub fn restart(&mut self, metrics: &InstanceMetrics) -> Result<(), Failed> {
-        let start = SessionStart { at: self.position, ..self.start };
+        let start = SessionStart {
+            at: self.position,
+            ..self.start
+        };
         guard(metrics, || self.playable.open(0, &start))
     }
 
     /// Returns true if there was room for the command.
-    pub fn handle(&mut self, command: TimedCommand, metrics: &InstanceMetrics) -> Result<bool, Failed> {
+    pub fn handle(
+        &mut self,
+        command: TimedCommand,
+        metrics: &InstanceMetrics,
+    ) -> Result<bool, Failed> {
         guard(metrics, || self.playable.handle(0, command).is_ok())
     }
 }
 
 /// Processes a block in the first slot and shows what the model follows and decodes.
-fn process(playable: &mut dyn Playable, input: [&[f32]; 2], output: [&mut [f32]; 2], metrics: &InstanceMetrics) {
-    playable.process(&mut [ProcessRequest { slot: 0, input, output, mute: false }]);
+fn process(
+    playable: &mut dyn Playable,
+    input: [&[f32]; 2],
+    output: [&mut [f32]; 2],
+    metrics: &InstanceMetrics,
+) {
+    playable.process(&mut [ProcessRequest {
+        slot: 0,
+        input,
+        output,
+        mute: false,
+    }]);
     metrics.set_input_analysis(playable.input_analysis(0));
     if metrics.has_latents() {
         metrics.set_latents(playable.latents(0));

@@ -1,4 +1,5 @@
-//! Builds model instances, off the audio thread: the model, its place, and its state up to the present.
+//! Builds model instances, off the audio thread: the model, its place, and its state up to the
+//! present.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,9 +20,12 @@ use super::snapshot::SessionSnapshot;
 use super::worker::{MAX_SESSIONS, Message, WorkerSlot, workers};
 use super::worker_link::{SharedProgress, WorkerLink};
 use crate::executor;
-use crate::pipeline::{Action, ControlId, InputChannels, Playable, SessionStart, TimedCommand, Transport};
+use crate::pipeline::{
+    Action, ControlId, InputChannels, Playable, SessionStart, TimedCommand, Transport,
+};
 
-/// Past input that an instance processes before it takes over, in seconds: enough to fill its memory and its room.
+/// Past input that an instance processes before it takes over, in seconds: enough to fill its
+/// memory and its room.
 const WARM_UP_S: f64 = 0.7;
 /// Time for an audio thread to answer; one that does not is not running.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
@@ -59,7 +63,10 @@ pub(super) type NewInstance = (Box<ModelInstance>, InstanceInfo);
 ///
 /// # Errors
 /// Returns [`LoadError`] if the model cannot be played.
-pub(super) fn build_successor(request: &InstanceRequest<'_>, link: &SessionLink) -> Result<NewInstance, LoadError> {
+pub(super) fn build_successor(
+    request: &InstanceRequest<'_>,
+    link: &SessionLink,
+) -> Result<NewInstance, LoadError> {
     build_instance(request, link, request_snapshot(link))
 }
 
@@ -67,7 +74,10 @@ pub(super) fn build_successor(request: &InstanceRequest<'_>, link: &SessionLink)
 ///
 /// # Errors
 /// Returns [`LoadError`] if the model cannot be played.
-pub(super) fn build_first(request: &InstanceRequest<'_>, link: &SessionLink) -> Result<NewInstance, LoadError> {
+pub(super) fn build_first(
+    request: &InstanceRequest<'_>,
+    link: &SessionLink,
+) -> Result<NewInstance, LoadError> {
     build_instance(request, link, None)
 }
 
@@ -97,12 +107,23 @@ fn try_build_instance(
     let (playable, resolved) = build_playable(request, link)?;
     let model_latency = playable.latency_samples();
     let metrics = Arc::new(InstanceMetrics::new(playable.latents(0).len()));
-    let now = snapshot.as_ref().map_or_else(|| link.now.load(Ordering::Acquire), |snapshot| snapshot.now);
-    let warm_up = if snapshot.is_some() { (WARM_UP_S * f64::from(setup.sample_rate)) as u64 } else { 0 };
-    let start = SessionStart { at: now.saturating_sub(warm_up), ..factory.start() };
+    let now = snapshot
+        .as_ref()
+        .map_or_else(|| link.now.load(Ordering::Acquire), |snapshot| snapshot.now);
+    let warm_up = if snapshot.is_some() {
+        (WARM_UP_S * f64::from(setup.sample_rate)) as u64
+    } else {
+        0
+    };
+    let start = SessionStart {
+        at: now.saturating_sub(warm_up),
+        ..factory.start()
+    };
     let past = past_commands(request, snapshot.as_deref(), start.at, setup.sample_rate);
-    let next_command =
-        snapshot.as_ref().map_or_else(|| link.commands.load(Ordering::Relaxed), |snapshot| snapshot.commands);
+    let next_command = snapshot.as_ref().map_or_else(
+        || link.commands.load(Ordering::Relaxed),
+        |snapshot| snapshot.commands,
+    );
     let has_session_state = snapshot.is_some();
     let channels = match factory.channels() {
         _ if playable.input_channels() == 2 => InputChannels::Stereo,
@@ -114,19 +135,44 @@ fn try_build_instance(
         ResolvedDriver::Inline | ResolvedDriver::Offline => {
             let offline = resolved == ResolvedDriver::Offline;
             let mut inline = InlineModel::new(playable, start, channels, offline);
-            let failed = |Failed| LoadError::Panicked(metrics.failure().unwrap_or_default().to_owned());
+            let failed =
+                |Failed| LoadError::Panicked(metrics.failure().unwrap_or_default().to_owned());
             guard(&metrics, || open_with(&mut *inline.playable, &start, past)).map_err(failed)?;
             let next_command = match snapshot {
-                Some(_) => warm_up_inline(&mut inline, link, now, next_command, &metrics).map_err(failed)?,
+                Some(_) => warm_up_inline(&mut inline, link, now, next_command, &metrics)
+                    .map_err(failed)?,
                 None => next_command,
             };
-            let driven = if offline { Driven::Offline } else { Driven::Inline };
-            (Placement::Inline(inline), next_command, driven, model_latency)
+            let driven = if offline {
+                Driven::Offline
+            } else {
+                Driven::Inline
+            };
+            (
+                Placement::Inline(inline),
+                next_command,
+                driven,
+                model_latency,
+            )
         }
         ResolvedDriver::Worker(delay) => {
-            let joining = JoiningSession { factory, link, start, now, channels, delay, past, number };
+            let joining = JoiningSession {
+                factory,
+                link,
+                start,
+                now,
+                channels,
+                delay,
+                past,
+                number,
+            };
             let worker_link = joining.join_worker(playable, &metrics);
-            (Placement::Worker(worker_link), next_command, Driven::Worker, model_latency + delay)
+            (
+                Placement::Worker(worker_link),
+                next_command,
+                Driven::Worker,
+                model_latency + delay,
+            )
         }
     };
     if let Some(warning) = executor::take_warning() {
@@ -152,13 +198,15 @@ fn try_build_instance(
     Ok((Box::new(ModelInstance::new(placement, parts)), info))
 }
 
-/// Builds the playable with as many slots as its place needs, and resolves the driver. Builds it once, unless a trial
-/// shows that a model which should fit into the callback needs the worker.
+/// Builds the playable with as many slots as its place needs, and resolves the driver. Builds it
+/// once, unless a trial shows that a model which should fit into the callback needs the worker.
 fn build_playable(
     request: &InstanceRequest<'_>,
     link: &SessionLink,
 ) -> Result<(Box<dyn Playable>, ResolvedDriver), LoadError> {
-    let InstanceRequest { factory, driver, .. } = *request;
+    let InstanceRequest {
+        factory, driver, ..
+    } = *request;
     let setup = link.setup;
     let spread = factory.spread(driver, setup);
     let factory = spread.as_deref().unwrap_or(factory);
@@ -188,7 +236,10 @@ fn open_with(playable: &mut dyn Playable, start: &SessionStart, past: Vec<TimedC
 /// Asks a session for a snapshot; `None` if its audio thread does not run.
 fn request_snapshot(link: &SessionLink) -> Option<Box<SessionSnapshot>> {
     drop(link.snapshot_reply.take());
-    drop(link.snapshot_request.swap(Some(Box::new(SessionSnapshot::new()))));
+    drop(
+        link.snapshot_request
+            .swap(Some(Box::new(SessionSnapshot::new()))),
+    );
     let start = Instant::now();
     while start.elapsed() < ANSWER_TIMEOUT {
         if let Some(snapshot) = link.snapshot_reply.take() {
@@ -201,8 +252,8 @@ fn request_snapshot(link: &SessionLink) -> Option<Box<SessionSnapshot>> {
     link.snapshot_reply.take()
 }
 
-/// Lists the commands that bring an instance into the session's state: controls and transport, then held notes and
-/// controller positions with their own times.
+/// Lists the commands that bring an instance into the session's state: controls and transport, then
+/// held notes and controller positions with their own times.
 fn past_commands(
     request: &InstanceRequest<'_>,
     snapshot: Option<&SessionSnapshot>,
@@ -211,16 +262,26 @@ fn past_commands(
 ) -> Vec<TimedCommand> {
     let mut past = Vec::new();
     let mut set = |&(id, value): &(ControlId, f32)| {
-        past.push(TimedCommand { at, action: Action::Control { id, value } });
+        past.push(TimedCommand {
+            at,
+            action: Action::Control { id, value },
+        });
     };
     request.controls.iter().for_each(&mut set);
     if let Some(snapshot) = snapshot {
         if snapshot.model == Some(request.model) {
             snapshot.changed_controls.iter().for_each(&mut set);
         }
-        past.extend(snapshot.transport.map(|transport| transport_at(transport, at, sample_rate)));
+        past.extend(
+            snapshot
+                .transport
+                .map(|transport| transport_at(transport, at, sample_rate)),
+        );
         let events = snapshot.performance.events().into_iter();
-        past.extend(events.map(|event| TimedCommand { at: event.at, action: Action::Play(event.kind) }));
+        past.extend(events.map(|event| TimedCommand {
+            at: event.at,
+            action: Action::Play(event.kind),
+        }));
     }
     past
 }
@@ -228,13 +289,23 @@ fn past_commands(
 /// Returns the transport command for time `at`, or for the transport's own time if that is later.
 fn transport_at((since, transport): (u64, Transport), at: u64, sample_rate: u32) -> TimedCommand {
     let seconds = at.saturating_sub(since) as f64 / f64::from(sample_rate);
-    let beats = if transport.playing { seconds * f64::from(transport.tempo) / 60.0 } else { 0.0 };
-    let transport = Transport { position: transport.position + beats, ..transport };
-    TimedCommand { at: at.max(since), action: Action::Transport(transport) }
+    let beats = if transport.playing {
+        seconds * f64::from(transport.tempo) / 60.0
+    } else {
+        0.0
+    };
+    let transport = Transport {
+        position: transport.position + beats,
+        ..transport
+    };
+    TimedCommand {
+        at: at.max(since),
+        action: Action::Transport(transport),
+    }
 }
 
-/// Processes the input up to the present, in rounds, as the present advances meanwhile. Returns the number of the next
-/// command that the instance has not received.
+/// Processes the input up to the present, in rounds, as the present advances meanwhile. Returns the
+/// number of the next command that the instance has not received.
 fn warm_up_inline(
     inline: &mut InlineModel,
     link: &SessionLink,
@@ -244,12 +315,18 @@ fn warm_up_inline(
 ) -> Result<u64, Failed> {
     let (mut until, mut next_command) = (now, next_command);
     for _ in 0..MAX_WARM_UP_ROUNDS {
-        inline.catch_up(until.saturating_sub(inline.position), &link.history, metrics)?;
+        inline.catch_up(
+            until.saturating_sub(inline.position),
+            &link.history,
+            metrics,
+        )?;
         // The audio thread catches up with the rest within a few blocks.
         if link.now.load(Ordering::Acquire) <= until + 2 * link.setup.max_block as u64 {
             break;
         }
-        let Some(snapshot) = request_snapshot(link) else { break };
+        let Some(snapshot) = request_snapshot(link) else {
+            break;
+        };
         for command in snapshot.commands_from(next_command) {
             // Commands beyond the queue's capacity are dropped.
             inline.handle(*command, metrics)?;
@@ -273,14 +350,29 @@ struct JoiningSession<'a> {
 
 impl JoiningSession<'_> {
     /// Sends the session and its playable to the worker, and returns the audio thread's end.
-    fn join_worker(self, playable: Box<dyn Playable>, metrics: &Arc<InstanceMetrics>) -> WorkerLink {
-        let Self { factory, link, start, now, channels, delay, past, number } = self;
+    fn join_worker(
+        self,
+        playable: Box<dyn Playable>,
+        metrics: &Arc<InstanceMetrics>,
+    ) -> WorkerLink {
+        let Self {
+            factory,
+            link,
+            start,
+            now,
+            channels,
+            delay,
+            past,
+            number,
+        } = self;
         let setup = link.setup;
         let (model_latency, tail) = (playable.latency_samples(), playable.tail_samples());
         let (command_end, commands) = HeapRb::new(WORKER_COMMANDS).split();
         // All output that can be pending.
         let capacity = delay + 2 * setup.max_block + setup.history_samples();
-        let (output, output_end) = (0..playable.channels()).map(|_| HeapRb::new(capacity).split()).unzip();
+        let (output, output_end) = (0..playable.channels())
+            .map(|_| HeapRb::new(capacity).split())
+            .unzip();
         let progress = Arc::new(SharedProgress::default());
         progress.input_end.store(now, Ordering::Release);
         progress.output_end.store(start.at, Ordering::Release);
@@ -304,7 +396,12 @@ impl JoiningSession<'_> {
         };
         let workers = workers();
         let key = factory.sharing_key();
-        workers[0].send(Message::Join { key, sample_rate: setup.sample_rate, playable, slot: Box::new(slot) });
+        workers[0].send(Message::Join {
+            key,
+            sample_rate: setup.sample_rate,
+            playable,
+            slot: Box::new(slot),
+        });
         WorkerLink {
             progress,
             commands: command_end,

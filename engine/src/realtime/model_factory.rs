@@ -9,8 +9,8 @@ use crate::executor::Backend;
 use crate::instrument::EventKind;
 use crate::model::{Kind, Levels, Model};
 use crate::pipeline::{
-    Action, CommandQueueFull, ControlSource, InputChannels, PipelineError, PipelineOptions, Playable, ProcessRequest,
-    SessionStart, TimedCommand, build_playable, codec_steps, validate,
+    Action, CommandQueueFull, ControlSource, InputChannels, PipelineError, PipelineOptions,
+    Playable, ProcessRequest, SessionStart, TimedCommand, build_playable, codec_steps, validate,
 };
 
 /// Error of loading a model into a session; one line.
@@ -43,14 +43,15 @@ impl From<String> for LoadError {
 
 /// Makes a model playable at any sample rate; called on the loader's thread.
 pub trait ModelFactory: Send + Sync {
-    /// Builds the model for a sample rate in Hz, with slots for up to `sessions` mono sessions, or for half as many
-    /// stereo ones, and at least one.
+    /// Builds the model for a sample rate in Hz, with slots for up to `sessions` mono sessions, or
+    /// for half as many stereo ones, and at least one.
     ///
     /// # Errors
     /// Returns [`LoadError`] if the model cannot be played.
     fn build(&self, sample_rate: u32, sessions: usize) -> Result<Box<dyn Playable>, LoadError>;
 
-    /// Returns a key of the playable: sessions with equal keys may share one. `None` forbids sharing.
+    /// Returns a key of the playable: sessions with equal keys may share one. `None` forbids
+    /// sharing.
     fn sharing_key(&self) -> Option<String>;
 
     /// Returns true if the model processes the audio input.
@@ -87,19 +88,20 @@ pub trait ModelFactory: Send + Sync {
         1.0
     }
 
-    /// Returns the model with its work [spread](PipelineOptions::spread) over host blocks, where it would make some of
-    /// these blocks late otherwise.
+    /// Returns the model with its work [spread](PipelineOptions::spread) over host blocks, where it
+    /// would make some of these blocks late otherwise.
     fn spread(&self, _driver: Driver, _setup: Setup) -> Option<Box<dyn ModelFactory>> {
         None
     }
 
-    /// Returns true if the model is a program in a process of its own, which may be lost and is then started again.
+    /// Returns true if the model is a program in a process of its own, which may be lost and is
+    /// then started again.
     fn is_program(&self) -> bool {
         false
     }
 
-    /// Returns true if the model will probably need the worker, which wants slots for several sessions. A wrong guess
-    /// costs a second build, or memory.
+    /// Returns true if the model will probably need the worker, which wants slots for several
+    /// sessions. A wrong guess costs a second build, or memory.
     fn expects_worker(&self) -> bool {
         false
     }
@@ -120,12 +122,13 @@ pub struct PlayableModel {
 }
 
 impl PlayableModel {
-    /// Checks that the model can be played with these options, without building it. Their sample rate and number of
-    /// sessions are replaced later.
+    /// Checks that the model can be played with these options, without building it. Their sample
+    /// rate and number of sessions are replaced later.
     ///
     /// # Errors
-    /// Returns [`PipelineError`] if the model lacks what its kind needs, or the options do not fit it. Errors of the
-    /// executor, such as missing memory or a missing libtorch, come when the model is loaded.
+    /// Returns [`PipelineError`] if the model lacks what its kind needs, or the options do not fit
+    /// it. Errors of the executor, such as missing memory or a missing libtorch, come when the
+    /// model is loaded.
     pub fn new(model: Arc<Model>, options: PipelineOptions) -> Result<Self, PipelineError> {
         validate(&model, &options)?;
         Ok(Self { model, options })
@@ -133,7 +136,8 @@ impl PlayableModel {
 
     /// Returns true if both channels of the input are processed.
     fn is_stereo(&self) -> bool {
-        self.options.channels == InputChannels::Stereo && self.model.header().kind != Kind::Instrument
+        self.options.channels == InputChannels::Stereo
+            && self.model.header().kind != Kind::Instrument
     }
 }
 
@@ -141,17 +145,37 @@ impl ModelFactory for PlayableModel {
     fn build(&self, sample_rate: u32, sessions: usize) -> Result<Box<dyn Playable>, LoadError> {
         let channels = if self.is_stereo() { 2 } else { 1 };
         let sessions = sessions.div_ceil(channels);
-        let options = PipelineOptions { sample_rate, sessions, ..self.options };
+        let options = PipelineOptions {
+            sample_rate,
+            sessions,
+            ..self.options
+        };
         Ok(build_playable(&self.model, &options)?)
     }
 
     fn sharing_key(&self) -> Option<String> {
-        let PipelineOptions { voices, kernels, oversampling, resampling, size, executor, .. } = self.options;
-        let source = if self.uses_audio_input() { ControlSource::AudioInput } else { ControlSource::Notes };
+        let PipelineOptions {
+            voices,
+            kernels,
+            oversampling,
+            resampling,
+            size,
+            executor,
+            ..
+        } = self.options;
+        let source = if self.uses_audio_input() {
+            ControlSource::AudioInput
+        } else {
+            ControlSource::Notes
+        };
         let (hash, kernels) = (self.model.content_hash(), kernels.name());
         let sides = if self.is_stereo() { 2 } else { 1 };
         // Sizes that select the same variant are equal.
-        let variant = self.model.header().variant(size).map(|variant| &variant.method);
+        let variant = self
+            .model
+            .header()
+            .variant(size)
+            .map(|variant| &variant.method);
         Some(format!(
             "{hash} {source:?} {voices:?} {oversampling} {resampling:?} {sides} {variant:?} {kernels} {executor}"
         ))
@@ -168,13 +192,26 @@ impl ModelFactory for PlayableModel {
     fn smaller(&self) -> Option<Arc<dyn ModelFactory>> {
         let header = self.model.header();
         let same = |size: &f32| header.variant(*size) == header.variant(self.options.size);
-        let size = header.sizes().into_iter().skip_while(|size| !same(size)).nth(1)?;
+        let size = header
+            .sizes()
+            .into_iter()
+            .skip_while(|size| !same(size))
+            .nth(1)?;
         // Variants were checked with the model.
-        Some(Arc::new(Self { options: PipelineOptions { size, ..self.options }, model: self.model.clone() }))
+        Some(Arc::new(Self {
+            options: PipelineOptions {
+                size,
+                ..self.options
+            },
+            model: self.model.clone(),
+        }))
     }
 
     fn variant(&self) -> Option<String> {
-        self.model.header().variant(self.options.size).map(|variant| variant.name.clone())
+        self.model
+            .header()
+            .variant(self.options.size)
+            .map(|variant| variant.name.clone())
     }
 
     fn levels(&self) -> Levels {
@@ -184,8 +221,12 @@ impl ModelFactory for PlayableModel {
     fn work(&self) -> f64 {
         let header = self.model.header();
         let base = header.base_method_name().unwrap_or_default();
-        let method = header.variant(self.options.size).map_or(base, |variant| &variant.method);
-        header.method(method).map_or(1.0, |method| method.multiply_adds_per_second(header.sample_rate))
+        let method = header
+            .variant(self.options.size)
+            .map_or(base, |variant| &variant.method);
+        header.method(method).map_or(1.0, |method| {
+            method.multiply_adds_per_second(header.sample_rate)
+        })
     }
 
     fn spread(&self, driver: Driver, setup: Setup) -> Option<Box<dyn ModelFactory>> {
@@ -193,20 +234,29 @@ impl ModelFactory for PlayableModel {
         let (hop, work) = codec_steps(&self.model)?;
         let sides = if self.is_stereo() { 2.0 } else { 1.0 };
         // Host blocks of a hop.
-        let blocks =
-            hop as f64 * f64::from(setup.sample_rate) / (setup.max_block as f64 * f64::from(header.sample_rate));
+        let blocks = hop as f64 * f64::from(setup.sample_rate)
+            / (setup.max_block as f64 * f64::from(header.sample_rate));
         let is_needed = match (header.kind, driver) {
             // Generators of several tracks begin their hops together.
             (Kind::Generator, Driver::Inline | Driver::Auto) => true,
             (_, Driver::Inline) => sides * work * blocks > WHOLE_HOP_SHARE * CORE_SPEED,
             _ => false,
         };
-        let options = PipelineOptions { spread: true, ..self.options };
-        (is_needed && blocks > 1.0).then(|| Box::new(Self { options, model: self.model.clone() }) as _)
+        let options = PipelineOptions {
+            spread: true,
+            ..self.options
+        };
+        (is_needed && blocks > 1.0).then(|| {
+            Box::new(Self {
+                options,
+                model: self.model.clone(),
+            }) as _
+        })
     }
 
     fn expects_worker(&self) -> bool {
-        let may_allocate = self.model.program().is_some() || self.options.executor.backend == Backend::Torch;
+        let may_allocate =
+            self.model.program().is_some() || self.options.executor.backend == Backend::Torch;
         let performance = self.model.header().performance.unwrap_or_default();
         let voices = if self.model.header().kind == Kind::Instrument && !self.uses_audio_input() {
             self.options.voices.unwrap_or(performance.polyphony.into())
@@ -223,15 +273,33 @@ impl ModelFactory for PlayableModel {
     }
 
     fn start(&self) -> SessionStart {
-        SessionStart { at: 0, seed: self.options.seed, transpose: self.options.transpose }
+        SessionStart {
+            at: 0,
+            seed: self.options.seed,
+            transpose: self.options.transpose,
+        }
     }
 
     fn worst_case_load(&self) -> Vec<Action> {
         let performance = self.model.header().performance.unwrap_or_default();
-        let voices = self.options.voices.unwrap_or(performance.polyphony.into()).min(64) as u8;
+        let voices = self
+            .options
+            .voices
+            .unwrap_or(performance.polyphony.into())
+            .min(64) as u8;
         let low = performance.pitch_low as u8;
-        let note = |voice| Action::Play(EventKind::NoteOn { channel: 0, key: (low + voice) & 127, velocity: 0.8 });
-        if self.uses_audio_input() { Vec::new() } else { (0..voices).map(note).collect() }
+        let note = |voice| {
+            Action::Play(EventKind::NoteOn {
+                channel: 0,
+                key: (low + voice) & 127,
+                velocity: 0.8,
+            })
+        };
+        if self.uses_audio_input() {
+            Vec::new()
+        } else {
+            (0..voices).map(note).collect()
+        }
     }
 }
 
@@ -259,7 +327,9 @@ impl Playable for Silence {
     }
 
     fn process(&mut self, requests: &mut [ProcessRequest<'_>]) {
-        requests.iter_mut().for_each(|request| request.output[0].fill(0.0));
+        requests
+            .iter_mut()
+            .for_each(|request| request.output[0].fill(0.0));
     }
 }
 

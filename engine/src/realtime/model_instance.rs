@@ -61,8 +61,16 @@ pub(super) struct InstanceParts {
 
 impl ModelInstance {
     pub fn new(placement: Placement, parts: InstanceParts) -> Self {
-        let InstanceParts { number, model, levels, metrics, has_session_state, next_command, sample_rate, is_stereo } =
-            parts;
+        let InstanceParts {
+            number,
+            model,
+            levels,
+            metrics,
+            has_session_state,
+            next_command,
+            sample_rate,
+            is_stereo,
+        } = parts;
         let mut fader = DropoutFader::new(sample_rate);
         fader.open();
         Self {
@@ -107,16 +115,20 @@ impl ModelInstance {
             return true;
         }
         match &mut self.placement {
-            Placement::Inline(inline) => inline.handle(command, &self.metrics).unwrap_or_else(|Failed| {
-                self.has_failed = true;
-                true
-            }),
+            Placement::Inline(inline) => {
+                inline
+                    .handle(command, &self.metrics)
+                    .unwrap_or_else(|Failed| {
+                        self.has_failed = true;
+                        true
+                    })
+            }
             Placement::Worker(link) => link.handle(command),
         }
     }
 
-    /// Plays a block into both channels. Returns false while a new instance is still catching up with the present, in
-    /// silence.
+    /// Plays a block into both channels. Returns false while a new instance is still catching up
+    /// with the present, in silence.
     pub fn play(&mut self, block: &HostBlock<'_>, [left, right]: [&mut [f32]; 2]) -> bool {
         if self.is_stereo {
             return self.play_channels(block, [left, right], 2);
@@ -127,12 +139,19 @@ impl ModelInstance {
     }
 
     /// Plays a block into the first `count` channels.
-    fn play_channels(&mut self, block: &HostBlock<'_>, mut out: [&mut [f32]; 2], count: usize) -> bool {
+    fn play_channels(
+        &mut self,
+        block: &HostBlock<'_>,
+        mut out: [&mut [f32]; 2],
+        count: usize,
+    ) -> bool {
         let length = out[0].len();
         let [left, right] = &mut out;
         let available = match &mut self.placement {
             _ if self.has_failed => Err(Failed),
-            Placement::Inline(inline) => inline.play(block, [left, right], &self.metrics, self.sample_rate),
+            Placement::Inline(inline) => {
+                inline.play(block, [left, right], &self.metrics, self.sample_rate)
+            }
             Placement::Worker(link) => link.play(block, [left, right], &self.metrics),
         };
         let available = available.unwrap_or_else(|Failed| {
@@ -155,7 +174,9 @@ impl ModelInstance {
         if !in_time && !self.has_failed {
             self.metrics.count_dropout();
         }
-        let is_valid = channels.iter().all(|channel| all_finite(&channel[..available]));
+        let is_valid = channels
+            .iter()
+            .all(|channel| all_finite(&channel[..available]));
         if !is_valid {
             self.metrics.count_invalid_block(block.at, length);
             if let Placement::Inline(inline) = &mut self.placement {
@@ -165,7 +186,9 @@ impl ModelInstance {
         for (fader, channel) in self.faders.iter_mut().zip(channels) {
             if is_valid && self.probation == 0 {
                 let (sound, missing) = channel.split_at_mut(available);
-                sound.iter_mut().for_each(|sample| *sample = sample.clamp(-OUTPUT_LIMIT, OUTPUT_LIMIT));
+                sound
+                    .iter_mut()
+                    .for_each(|sample| *sample = sample.clamp(-OUTPUT_LIMIT, OUTPUT_LIMIT));
                 fader.play(sound);
                 fader.fill_missing(missing);
             } else {

@@ -18,8 +18,9 @@ thread_local! {
     static IS_REAL_TIME: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Requests real-time priority for the calling thread, called `name` in the log. Returns true if it was granted; the
-/// first refusal in a process logs a remedy. May allocate. Threads that this one starts later inherit the priority.
+/// Requests real-time priority for the calling thread, called `name` in the log. Returns true if it
+/// was granted; the first refusal in a process logs a remedy. May allocate. Threads that this one
+/// starts later inherit the priority.
 pub(super) fn raise(name: &str) -> bool {
     let outcome = ask();
     let state = if outcome.is_ok() { GRANTED } else { REFUSED };
@@ -39,13 +40,13 @@ pub fn is_real_time() -> bool {
     IS_REAL_TIME.get()
 }
 
-/// Gives the calling thread real-time priority where that is allowed, or ordinary priority, as another process has it
-/// for which this thread works.
+/// Gives the calling thread real-time priority where that is allowed, or ordinary priority, as
+/// another process has it for which this thread works.
 #[cfg(target_os = "linux")]
 pub fn follow(is_real_time: bool) {
     use thread_priority::{
-        NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
-        thread_native_id,
+        NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+        set_thread_priority_and_policy, thread_native_id,
     };
 
     let ordinary = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
@@ -58,7 +59,8 @@ pub fn follow(is_real_time: bool) {
     }
 }
 
-/// Returns true if all threads that asked for real-time priority got it; `None` before the first request.
+/// Returns true if all threads that asked for real-time priority got it; `None` before the first
+/// request.
 #[must_use]
 pub fn granted() -> Option<bool> {
     match OUTCOME.load(Ordering::Relaxed) {
@@ -73,8 +75,9 @@ const REMEDY: &str = "Join a group that may have it (`sudo usermod -aG audio $US
 #[cfg(not(target_os = "linux"))]
 const REMEDY: &str = "Close other programs, or use a longer block";
 
-/// Sets first-in-first-out scheduling. The priority is below that of sound servers (JACK 70 and more, PipeWire 88),
-/// whose deadlines are nearer. A system limit may allow less; even the lowest is above every ordinary thread.
+/// Sets first-in-first-out scheduling. The priority is below that of sound servers (JACK 70 and
+/// more, PipeWire 88), whose deadlines are nearer. A system limit may allow less; even the lowest
+/// is above every ordinary thread.
 #[cfg(unix)]
 fn ask() -> Result<(), Error> {
     use thread_priority::{
@@ -108,9 +111,11 @@ mod tests {
             #[cfg(unix)]
             {
                 use thread_priority::{
-                    RealtimeThreadSchedulePolicy::Fifo, ThreadSchedulePolicy, thread_schedule_policy,
+                    RealtimeThreadSchedulePolicy::Fifo, ThreadSchedulePolicy,
+                    thread_schedule_policy,
                 };
-                let real_time = thread_schedule_policy() == Ok(ThreadSchedulePolicy::Realtime(Fifo));
+                let real_time =
+                    thread_schedule_policy() == Ok(ThreadSchedulePolicy::Realtime(Fifo));
                 assert_eq!(raised, real_time);
             }
             assert_eq!(is_real_time(), raised);
@@ -125,8 +130,8 @@ mod tests {
     #[test]
     fn a_thread_follows_another_one_up_and_down() {
         use thread_priority::{
-            NormalThreadSchedulePolicy::Other, RealtimeThreadSchedulePolicy::Fifo, ThreadSchedulePolicy,
-            thread_schedule_policy,
+            NormalThreadSchedulePolicy::Other, RealtimeThreadSchedulePolicy::Fifo,
+            ThreadSchedulePolicy, thread_schedule_policy,
         };
         let policies = std::thread::spawn(|| {
             let raised = raise("test");
@@ -138,7 +143,11 @@ mod tests {
         });
         let (raised, policies) = policies.join().unwrap();
         let ordinary = ThreadSchedulePolicy::Normal(Other);
-        let high = if raised { ThreadSchedulePolicy::Realtime(Fifo) } else { ordinary };
+        let high = if raised {
+            ThreadSchedulePolicy::Realtime(Fifo)
+        } else {
+            ordinary
+        };
         assert_eq!(policies, [ordinary, high, ordinary]);
     }
 }

@@ -29,7 +29,8 @@ impl ProgramWatch {
 
     /// Counts a restart. Returns false if there were too many.
     fn may_restart(&mut self, now: Instant) -> bool {
-        self.restarts.retain(|then| now.duration_since(*then) < INTERVAL);
+        self.restarts
+            .retain(|then| now.duration_since(*then) < INTERVAL);
         let may_restart = self.restarts.len() < MAX_RESTARTS;
         if may_restart {
             self.restarts.push(now);
@@ -42,25 +43,35 @@ impl ControllerInner {
     /// Starts watching the model, if it is a program in real time.
     pub fn start_program_watch(self: &Arc<Self>) {
         let mut state = self.state();
-        let is_program = state.factories.first().is_some_and(|factory| factory.is_program());
+        let is_program = state
+            .factories
+            .first()
+            .is_some_and(|factory| factory.is_program());
         if is_program && !std::mem::replace(&mut state.program_watch.is_running, true) {
             let inner = Arc::downgrade(self);
-            run_in_background(Box::new(move || inner.upgrade().is_some_and(|inner| inner.watch_program())));
+            run_in_background(Box::new(move || {
+                inner.upgrade().is_some_and(|inner| inner.watch_program())
+            }));
         }
     }
 
     /// Builds the model anew if its program was lost. Returns true to be called again.
     fn watch_program(&self) -> bool {
         let mut state = self.state();
-        let is_program = state.factories.first().is_some_and(|factory| factory.is_program());
+        let is_program = state
+            .factories
+            .first()
+            .is_some_and(|factory| factory.is_program());
         let is_lost = |host: &&ActiveHost| {
             let metrics = host.newest_metrics();
-            host.has_failed() && metrics.is_some_and(|metrics| metrics.is_program_lost.load(Ordering::Relaxed))
+            host.has_failed()
+                && metrics.is_some_and(|metrics| metrics.is_program_lost.load(Ordering::Relaxed))
         };
         let lost = state.host.as_ref().filter(is_lost);
         // A bounce would miss some sound; it ends with the error.
-        let reason =
-            lost.map(ActiveHost::failure_reason).filter(|_| state.status == LoadStatus::Ready && !state.has_time());
+        let reason = lost
+            .map(ActiveHost::failure_reason)
+            .filter(|_| state.status == LoadStatus::Ready && !state.has_time());
         let gives_up = reason.is_some() && !state.program_watch.may_restart(Instant::now());
         state.program_watch.is_running = is_program && state.is_played() && !gives_up;
         if !state.program_watch.is_running {

@@ -32,10 +32,11 @@ pub struct BlockCommand {
 
 /// A model in a host: takes blocks of any size with commands at any sample, and returns audio.
 ///
-/// This half belongs to the audio thread; [`SessionController`](super::SessionController) is the other one and has an
-/// example. Nothing here allocates, frees, locks or waits, with two exceptions:
-/// [`SessionController::set_non_realtime`](super::SessionController::set_non_realtime) makes it wait for the worker,
-/// and a model whose code panics in the callback prints its message, once.
+/// This half belongs to the audio thread; [`SessionController`](super::SessionController) is the
+/// other one and has an example. Nothing here allocates, frees, locks or waits, with two
+/// exceptions: [`SessionController::set_non_realtime`](super::SessionController::set_non_realtime)
+/// makes it wait for the worker, and a model whose code panics in the callback prints its message,
+/// once.
 pub struct Session {
     link: Arc<SessionLink>,
     history: [InputHistoryWriter; 2],
@@ -72,9 +73,18 @@ impl Session {
         retired: HeapProd<Box<ModelInstance>>,
         instance: Option<Box<ModelInstance>>,
     ) -> Option<Self> {
-        let fade = (CROSS_FADE_S * f64::from(link.setup.sample_rate)).ceil().max(1.0) as usize;
-        let gain = |n: usize| (0.5 - 0.5 * (std::f64::consts::PI * n as f64 / fade as f64).cos()) as f32;
-        let unused = TimedCommand { at: 0, action: Action::Control { id: ControlId::of(""), value: 0.0 } };
+        let fade = (CROSS_FADE_S * f64::from(link.setup.sample_rate))
+            .ceil()
+            .max(1.0) as usize;
+        let gain =
+            |n: usize| (0.5 - 0.5 * (std::f64::consts::PI * n as f64 / fade as f64).cos()) as f32;
+        let unused = TimedCommand {
+            at: 0,
+            action: Action::Control {
+                id: ControlId::of(""),
+                value: 0.0,
+            },
+        };
         let block = || vec![0.0; link.setup.max_block];
         let session = Self {
             history: link.history.writers()?,
@@ -100,11 +110,13 @@ impl Session {
         Some(session)
     }
 
-    /// Returns the delay from a command or an input sample to its effect at the output, in host samples. It changes
-    /// only when another model or another driver has taken over.
+    /// Returns the delay from a command or an input sample to its effect at the output, in host
+    /// samples. It changes only when another model or another driver has taken over.
     #[must_use]
     pub fn latency_samples(&self) -> usize {
-        self.current.as_ref().map_or(0, |instance| instance.latency_samples())
+        self.current
+            .as_ref()
+            .map_or(0, |instance| instance.latency_samples())
     }
 
     /// Returns the model that is heard, or is fading in, by its number from
@@ -114,21 +126,31 @@ impl Session {
         self.active().map(|instance| instance.model)
     }
 
-    /// Returns the levels of the model, or of its variant, that is heard or is fading in; `None` without a model.
+    /// Returns the levels of the model, or of its variant, that is heard or is fading in; `None`
+    /// without a model.
     #[must_use]
     pub fn active_levels(&self) -> Option<Levels> {
         self.active().map(|instance| instance.levels)
     }
 
     fn active(&self) -> Option<&ModelInstance> {
-        let fading_in = self.next.as_ref().filter(|(_, faded)| *faded > 0).map(|(instance, _)| instance);
-        fading_in.or(self.current.as_ref()).map(|instance| &**instance)
+        let fading_in = self
+            .next
+            .as_ref()
+            .filter(|(_, faded)| *faded > 0)
+            .map(|(instance, _)| instance);
+        fading_in
+            .or(self.current.as_ref())
+            .map(|instance| &**instance)
     }
 
-    /// Returns how long the output continues after all input has ended, in host samples, without the latency.
+    /// Returns how long the output continues after all input has ended, in host samples, without
+    /// the latency.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
-        self.current.as_ref().map_or(0, |instance| instance.tail_samples())
+        self.current
+            .as_ref()
+            .map_or(0, |instance| instance.tail_samples())
     }
 
     /// Returns true while the host renders offline.
@@ -137,27 +159,44 @@ impl Session {
         self.link.non_realtime.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the output's channels may have differed in the last block: a stereo model was heard.
+    /// Returns whether the output's channels may have differed in the last block: a stereo model
+    /// was heard.
     #[must_use]
     pub fn is_stereo(&self) -> bool {
         self.is_stereo
     }
 
-    /// Processes a block: `input[channel][frame]` and `output[channel][frame]`, left and right first. No input channel
-    /// counts as silence, a single one is on both sides, and further ones are ignored. A mono model fills all output
-    /// channels with the same samples, a stereo model the first two, and a single one with their mean; further ones are
-    /// silent. Commands come in the order of their offsets. Without output channels the session advances by the input
+    /// Processes a block: `input[channel][frame]` and `output[channel][frame]`, left and right
+    /// first. No input channel counts as silence, a single one is on both sides, and further ones
+    /// are ignored. A mono model fills all output channels with the same samples, a stereo model
+    /// the first two, and a single one with their mean; further ones are silent. Commands come in
+    /// the order of their offsets. Without output channels the session advances by the input
     /// length.
     ///
     /// # Panics
     /// Panics if channels differ in length.
-    pub fn process(&mut self, commands: &[BlockCommand], input: &[&[f32]], output: &mut [&mut [f32]]) {
+    pub fn process(
+        &mut self,
+        commands: &[BlockCommand],
+        input: &[&[f32]],
+        output: &mut [&mut [f32]],
+    ) {
         audio_callback::enter(|| {
             let output_frames = output.first().map(|channel| channel.len());
-            let frames = output_frames.or(input.first().map(|channel| channel.len())).unwrap_or(0);
-            assert!(input.iter().all(|channel| channel.len() == frames), "input and output must be equally long");
-            assert!(output.iter().all(|channel| channel.len() == frames), "all channels must be equally long");
-            self.link.callback_load.store(self.callback_load.next(frames).to_bits(), Ordering::Relaxed);
+            let frames = output_frames
+                .or(input.first().map(|channel| channel.len()))
+                .unwrap_or(0);
+            assert!(
+                input.iter().all(|channel| channel.len() == frames),
+                "input and output must be equally long"
+            );
+            assert!(
+                output.iter().all(|channel| channel.len() == frames),
+                "all channels must be equally long"
+            );
+            self.link
+                .callback_load
+                .store(self.callback_load.next(frames).to_bits(), Ordering::Relaxed);
             let mut commands = commands;
             let mut start = 0;
             while start < frames {
@@ -176,7 +215,12 @@ impl Session {
             }
             // Hosts send blocks without samples to deliver commands alone.
             if frames == 0 {
-                commands.iter().for_each(|command| self.handle(TimedCommand { at: self.now, action: command.action }));
+                commands.iter().for_each(|command| {
+                    self.handle(TimedCommand {
+                        at: self.now,
+                        action: command.action,
+                    })
+                });
             }
         });
     }
@@ -186,8 +230,15 @@ impl Session {
         audio_callback::enter(|| {
             for channel in 0..16 {
                 for number in [controller::ALL_SOUND_OFF, controller::RESET] {
-                    let kind = EventKind::Controller { channel, number, value: 0.0 };
-                    self.handle(TimedCommand { at: self.now, action: Action::Play(kind) });
+                    let kind = EventKind::Controller {
+                        channel,
+                        number,
+                        value: 0.0,
+                    };
+                    self.handle(TimedCommand {
+                        at: self.now,
+                        action: Action::Play(kind),
+                    });
                 }
             }
         });
@@ -199,10 +250,17 @@ impl Session {
         let sides = first_samples(&mut self.input, length);
         match input {
             [] => sides.into_iter().for_each(|side| side.fill(0.0)),
-            [one] => sides.into_iter().for_each(|side| copy_valid(&one[start..end], side)),
-            [left, right, ..] => sides.into_iter().zip([left, right]).for_each(|(side, channel)| {
-                copy_valid(&channel[start..end], side);
-            }),
+            [one] => sides
+                .into_iter()
+                .for_each(|side| copy_valid(&one[start..end], side)),
+            [left, right, ..] => {
+                sides
+                    .into_iter()
+                    .zip([left, right])
+                    .for_each(|(side, channel)| {
+                        copy_valid(&channel[start..end], side);
+                    })
+            }
         }
         let mono = &mut self.mono[..length];
         mono.copy_from_slice(&self.input[0][..length]);
@@ -226,9 +284,13 @@ impl Session {
             [first, second, others @ ..] if self.is_stereo => {
                 first[start..end].copy_from_slice(left);
                 second[start..end].copy_from_slice(right);
-                others.iter_mut().for_each(|channel| channel[start..end].fill(0.0));
+                others
+                    .iter_mut()
+                    .for_each(|channel| channel[start..end].fill(0.0));
             }
-            channels => channels.iter_mut().for_each(|channel| channel[start..end].copy_from_slice(left)),
+            channels => channels
+                .iter_mut()
+                .for_each(|channel| channel[start..end].copy_from_slice(left)),
         }
     }
 
@@ -238,13 +300,23 @@ impl Session {
         self.adopt_arrival();
         for command in commands {
             let offset = command.offset.saturating_sub(start).min(length - 1);
-            self.handle(TimedCommand { at: self.now + offset as u64, action: command.action });
+            self.handle(TimedCommand {
+                at: self.now + offset as u64,
+                action: command.action,
+            });
         }
-        let [mut sound, mut next_sound] = self.sound.each_mut().map(|sides| first_samples(sides, length));
+        let [mut sound, mut next_sound] = self
+            .sound
+            .each_mut()
+            .map(|sides| first_samples(sides, length));
         let [left, right] = self.input.each_ref().map(|side| &side[..length]);
         let block = HostBlock {
             at: self.now,
-            input: BlockInput { left, right, mono: &self.mono[..length] },
+            input: BlockInput {
+                left,
+                right,
+                mono: &self.mono[..length],
+            },
             history: &self.link.history,
             non_realtime: self.link.non_realtime.load(Ordering::Relaxed),
         };
@@ -263,7 +335,10 @@ impl Session {
             // A cross-fade that has begun goes on: a late instance fades itself out.
             if !failed_unheard && (keeps_up || *faded > 0) {
                 for (sound, next_sound) in sound.iter_mut().zip(&next_sound) {
-                    let gains = self.cross_fade[*faded..].iter().copied().chain(std::iter::repeat(1.0));
+                    let gains = self.cross_fade[*faded..]
+                        .iter()
+                        .copied()
+                        .chain(std::iter::repeat(1.0));
                     for ((old, new), gain) in sound.iter_mut().zip(&**next_sound).zip(gains) {
                         *old += gain * (new - *old);
                     }
@@ -272,8 +347,16 @@ impl Session {
                 is_faded = *faded == self.cross_fade.len();
             }
         }
-        let heard_next = self.next.as_ref().filter(|(_, faded)| *faded > 0).map(|(next, _)| next);
-        self.is_stereo = self.current.iter().chain(heard_next).any(|instance| instance.is_stereo());
+        let heard_next = self
+            .next
+            .as_ref()
+            .filter(|(_, faded)| *faded > 0)
+            .map(|(next, _)| next);
+        self.is_stereo = self
+            .current
+            .iter()
+            .chain(heard_next)
+            .any(|instance| instance.is_stereo());
         self.now += length as u64;
         self.link.commands.store(self.commands, Ordering::Relaxed);
         self.link.now.store(self.now, Ordering::Release);
@@ -283,17 +366,25 @@ impl Session {
         self.report_failure(failed_unheard);
     }
 
-    /// Publishes the failure of the newest instance; one that failed before it was heard is retired, and the current
-    /// one plays on.
+    /// Publishes the failure of the newest instance; one that failed before it was heard is
+    /// retired, and the current one plays on.
     fn report_failure(&mut self, failed_unheard: bool) {
         if failed_unheard && let Some((next, _)) = self.next.take() {
-            self.link.failed_instance.store(next.number, Ordering::Relaxed);
+            self.link
+                .failed_instance
+                .store(next.number, Ordering::Relaxed);
             self.retire(next);
             return;
         }
-        let newest = self.next.as_ref().map(|(next, _)| next).or(self.current.as_ref());
+        let newest = self
+            .next
+            .as_ref()
+            .map(|(next, _)| next)
+            .or(self.current.as_ref());
         if let Some(instance) = newest.filter(|instance| instance.has_failed) {
-            self.link.failed_instance.store(instance.number, Ordering::Relaxed);
+            self.link
+                .failed_instance
+                .store(instance.number, Ordering::Relaxed);
         }
     }
 
@@ -309,7 +400,8 @@ impl Session {
 
     /// Returns an instance to the controller, which frees it.
     fn retire(&mut self, instance: Box<ModelInstance>) {
-        // Cannot be full: `adopt_arrival` requires two free slots. Dropping would free memory on the audio thread.
+        // Cannot be full: `adopt_arrival` requires two free slots. Dropping would free memory on
+        // the audio thread.
         if let Err(instance) = self.retired.try_push(instance) {
             std::mem::forget(instance);
         }
@@ -319,26 +411,34 @@ impl Session {
     fn publish_instance(&self) {
         let number = self.current.as_ref().map_or(0, |instance| instance.number);
         self.link.active_instance.store(number, Ordering::Relaxed);
-        self.link.latency.store(self.latency_samples(), Ordering::Relaxed);
+        self.link
+            .latency
+            .store(self.latency_samples(), Ordering::Relaxed);
     }
 
     /// Takes an instance that is ready, and sends it the commands since it was built.
     fn adopt_arrival(&mut self) {
-        // A newer instance replaces one that was never heard, since that may be too slow ever to be. Room for both.
+        // A newer instance replaces one that was never heard, since that may be too slow ever to
+        // be. Room for both.
         let is_fading = self.next.as_ref().is_some_and(|(_, faded)| *faded > 0);
         if is_fading || self.retired.vacant_len() < 2 {
             return;
         }
-        let Some(mut instance) = self.link.arrival.take() else { return };
+        let Some(mut instance) = self.link.arrival.take() else {
+            return;
+        };
         if !instance.has_session_state && self.commands > 0 {
-            // It was built while this thread stood still, so it lacks held notes and controls; the controller builds it
-            // again.
+            // It was built while this thread stood still, so it lacks held notes and controls; the
+            // controller builds it again.
             return self.retire(instance);
         }
         if let Some((unheard, _)) = self.next.take() {
             self.retire(unheard);
         }
-        let new = self.commands.saturating_sub(instance.next_command).min(self.recent.len() as u64);
+        let new = self
+            .commands
+            .saturating_sub(instance.next_command)
+            .min(self.recent.len() as u64);
         let is_other_model = self.changed_on.replace(instance.model) != Some(instance.model);
         if is_other_model {
             self.changed_controls.clear();
@@ -356,25 +456,42 @@ impl Session {
     /// Sends a command to all instances, and keeps it for those to come.
     fn handle(&mut self, command: TimedCommand) {
         match command.action {
-            Action::Play(kind) => self.performance.record(&Event { at: command.at, kind }),
+            Action::Play(kind) => self.performance.record(&Event {
+                at: command.at,
+                kind,
+            }),
             Action::Control { .. } => self.record_control(command.action),
             Action::Transport(transport) => self.transport = Some((command.at, transport)),
         }
         let index = self.commands as usize % self.recent.len();
         self.recent[index] = command;
         self.commands += 1;
-        let accepted = self.current.as_mut().is_none_or(|instance| instance.handle(command));
-        let next_accepted = self.next.as_mut().is_none_or(|(instance, _)| instance.handle(command));
+        let accepted = self
+            .current
+            .as_mut()
+            .is_none_or(|instance| instance.handle(command));
+        let next_accepted = self
+            .next
+            .as_mut()
+            .is_none_or(|(instance, _)| instance.handle(command));
         self.count_lost(accepted);
         self.count_lost(next_accepted);
     }
 
     /// Keeps the value of a control.
     fn record_control(&mut self, action: Action) {
-        let Action::Control { id, value } = action else { return };
-        match self.changed_controls.iter().position(|(changed, _)| *changed == id) {
+        let Action::Control { id, value } = action else {
+            return;
+        };
+        match self
+            .changed_controls
+            .iter()
+            .position(|(changed, _)| *changed == id)
+        {
             Some(index) => self.changed_controls[index].1 = value,
-            None if self.changed_controls.len() < MAX_CHANGED_CONTROLS => self.changed_controls.push((id, value)),
+            None if self.changed_controls.len() < MAX_CHANGED_CONTROLS => {
+                self.changed_controls.push((id, value))
+            }
             None => {}
         }
     }
@@ -387,19 +504,26 @@ impl Session {
 
     /// Fills a requested snapshot.
     fn answer_snapshot_request(&mut self) {
-        let Some(mut snapshot) = self.link.snapshot_request.take() else { return };
+        let Some(mut snapshot) = self.link.snapshot_request.take() else {
+            return;
+        };
         snapshot.now = self.now;
         snapshot.performance.copy_from(&self.performance);
         snapshot.changed_controls.clear();
-        snapshot.changed_controls.extend_from_slice(&self.changed_controls);
+        snapshot
+            .changed_controls
+            .extend_from_slice(&self.changed_controls);
         (snapshot.model, snapshot.transport) = (self.changed_on, self.transport);
         snapshot.commands = self.commands;
         snapshot.recent.clear();
         let kept = self.commands.min(self.recent.len() as u64);
         for count in self.commands - kept..self.commands {
-            snapshot.recent.push(self.recent[count as usize % self.recent.len()]);
+            snapshot
+                .recent
+                .push(self.recent[count as usize % self.recent.len()]);
         }
-        // The reply slot is empty: the loader asks again only after taking the reply. Dropping would free memory.
+        // The reply slot is empty: the loader asks again only after taking the reply. Dropping
+        // would free memory.
         if let Some(unread) = self.link.snapshot_reply.swap(Some(snapshot)) {
             std::mem::forget(unread);
         }
@@ -409,6 +533,10 @@ impl Session {
 /// Copies samples, limited to the range of sound; non-finite ones count as silence.
 fn copy_valid(from: &[f32], to: &mut [f32]) {
     for (to, from) in to.iter_mut().zip(from) {
-        *to = if from.is_finite() { from.clamp(-OUTPUT_LIMIT, OUTPUT_LIMIT) } else { 0.0 };
+        *to = if from.is_finite() {
+            from.clamp(-OUTPUT_LIMIT, OUTPUT_LIMIT)
+        } else {
+            0.0
+        };
     }
 }

@@ -7,7 +7,9 @@ use ringbuf::HeapRb;
 use ringbuf::traits::Split;
 
 use super::background_jobs::run_in_background;
-use super::controller_state::{ActiveHost, ControllerInner, ControllerState, LoadStatus, PendingChange};
+use super::controller_state::{
+    ActiveHost, ControllerInner, ControllerState, LoadStatus, PendingChange,
+};
 use super::driver::Driver;
 use super::health::{Driven, Health};
 use super::model_factory::{LoadError, ModelFactory, Silence};
@@ -18,15 +20,16 @@ use super::setup::{Setup, SetupError};
 use crate::pipeline::{ControlId, InputAnalysis};
 
 /// Warning about non-finite output.
-const INVALID_OUTPUT: &str = "the model computes invalid numbers (NaN or infinity), which are replaced by silence";
+const INVALID_OUTPUT: &str =
+    "the model computes invalid numbers (NaN or infinity), which are replaced by silence";
 /// Maximum number of variants of one model.
 const MAX_VARIANTS: usize = 16;
 
 /// Obtains a model to load; runs on the background thread and may take its time.
 pub type Load = Box<dyn FnOnce() -> Result<Arc<dyn ModelFactory>, LoadError> + Send>;
 
-/// Controls a session from outside the audio thread: loads models, chooses the driver, and reports health. Clones
-/// control the same session.
+/// Controls a session from outside the audio thread: loads models, chooses the driver, and reports
+/// health. Clones control the same session.
 ///
 /// # Examples
 ///
@@ -73,17 +76,21 @@ impl SessionController {
         Self::default()
     }
 
-    /// Starts playing in a host with the model that was loaded last, and returns the audio thread's half. An earlier
-    /// half is disconnected. Blocks until the model is built; [`SessionController::status`] tells whether that failed.
+    /// Starts playing in a host with the model that was loaded last, and returns the audio thread's
+    /// half. An earlier half is disconnected. Blocks until the model is built;
+    /// [`SessionController::status`] tells whether that failed.
     ///
     /// # Errors
-    /// Returns [`SetupError`], also as the status, for an unsupported sample rate or an empty block.
+    /// Returns [`SetupError`], also as the status, for an unsupported sample rate or an empty
+    /// block.
     pub fn activate(&self, setup: Setup) -> Result<Session, SetupError> {
-        let refuse = |error: &SetupError| self.0.state().status = LoadStatus::Failed(error.to_string());
+        let refuse =
+            |error: &SetupError| self.0.state().status = LoadStatus::Failed(error.to_string());
         let link = Arc::new(SessionLink::new(setup.validated().inspect_err(refuse)?));
         let (retired_in, retired) = HeapRb::new(RETIRED).split();
         let (mut state, built) = self.0.build_first(&link);
-        link.non_realtime.store(state.non_realtime, Ordering::Relaxed);
+        link.non_realtime
+            .store(state.non_realtime, Ordering::Relaxed);
         let (first, status) = match built {
             Some(Ok(first)) => (Some(first), Some(LoadStatus::Ready)),
             Some(Err(error)) => (None, Some(LoadStatus::Failed(error.to_string()))),
@@ -101,17 +108,23 @@ impl SessionController {
         Ok(Session::new(link, retired_in, instance).expect("the link is new"))
     }
 
-    /// Loads a model, which takes over without a gap as soon as it is ready, with these controls set. The last of
-    /// several quick requests wins. Returns a number by which [`Session::active_model`] identifies the model.
+    /// Loads a model, which takes over without a gap as soon as it is ready, with these controls
+    /// set. The last of several quick requests wins. Returns a number by which
+    /// [`Session::active_model`] identifies the model.
     pub fn load(&self, load: Load, controls: &[(ControlId, f32)]) -> u64 {
         let request = self.0.begin_request(&mut self.0.state());
         let (inner, controls) = (self.0.clone(), controls.to_vec());
         let mut load = Some(load);
         run_in_background(Box::new(move || {
             // Skipped if a newer request was made.
-            let Some(load) = load.take().filter(|_| inner.is_newest(request)) else { return inner.free_retired() };
+            let Some(load) = load.take().filter(|_| inner.is_newest(request)) else {
+                return inner.free_retired();
+            };
             inner.try_request(request, || match load() {
-                Ok(factory) => inner.change(request, PendingChange::Model(variants(factory), controls.clone())),
+                Ok(factory) => inner.change(
+                    request,
+                    PendingChange::Model(variants(factory), controls.clone()),
+                ),
                 Err(error) => inner.fail(request, error.to_string()),
             });
             inner.start_watches();
@@ -146,14 +159,16 @@ impl SessionController {
         self.rebuild_if_variant_changed(state, before);
     }
 
-    /// Declares that the host does not play in real time, as in a bounce: the session waits for the worker and never
-    /// drops out.
+    /// Declares that the host does not play in real time, as in a bounce: the session waits for the
+    /// worker and never drops out.
     pub fn set_non_realtime(&self, non_realtime: bool) {
         let mut state = self.0.state();
         let before = state.variant_index();
         state.non_realtime = non_realtime;
         if let Some(host) = &state.host {
-            host.link.non_realtime.store(non_realtime, Ordering::Relaxed);
+            host.link
+                .non_realtime
+                .store(non_realtime, Ordering::Relaxed);
         }
         self.rebuild_if_variant_changed(state, before);
     }
@@ -193,13 +208,15 @@ impl SessionController {
         self.0.state().current_status()
     }
 
-    /// Returns a warning about the model that was loaded last, one line, such as a device that failed and was replaced,
-    /// or invalid output.
+    /// Returns a warning about the model that was loaded last, one line, such as a device that
+    /// failed and was replaced, or invalid output.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let state = self.0.state();
         let metrics = state.host.as_ref()?.newest_metrics()?;
-        metrics.warning().or_else(|| metrics.invalid_output().map(|_| INVALID_OUTPUT.to_owned()))
+        metrics
+            .warning()
+            .or_else(|| metrics.invalid_output().map(|_| INVALID_OUTPUT.to_owned()))
     }
 
     /// Returns counters of the model that is heard; `None` without one.
@@ -210,7 +227,11 @@ impl SessionController {
         let (info, link) = (host.active()?, &host.link);
         let metrics = &info.metrics;
         Some(Health {
-            driven: if metrics.is_on_slow_worker() { Driven::SlowWorker } else { info.driven },
+            driven: if metrics.is_on_slow_worker() {
+                Driven::SlowWorker
+            } else {
+                info.driven
+            },
             latency_samples: info.latency_samples,
             latency_ms: 1e3 * info.latency_samples as f64 / f64::from(link.setup.sample_rate),
             load: metrics.load(),
@@ -229,15 +250,22 @@ impl SessionController {
         self.0.state().host.as_ref()?.active()?.variant.clone()
     }
 
-    /// Returns the pitch and loudness that the model tracks in the input; `None` if notes play it, or before the first
-    /// frame.
+    /// Returns the pitch and loudness that the model tracks in the input; `None` if notes play it,
+    /// or before the first frame.
     #[must_use]
     pub fn input_analysis(&self) -> Option<InputAnalysis> {
-        self.0.state().host.as_ref()?.active()?.metrics.input_analysis()
+        self.0
+            .state()
+            .host
+            .as_ref()?
+            .active()?
+            .metrics
+            .input_analysis()
     }
 
-    /// Fills `values` with the latents that the model decoded last, after scale, offset and hold; clears it for other
-    /// models. Each value is the latest, so they need not belong to the same frame.
+    /// Fills `values` with the latents that the model decoded last, after scale, offset and hold;
+    /// clears it for other models. Each value is the latest, so they need not belong to the same
+    /// frame.
     pub fn latents(&self, values: &mut Vec<f32>) {
         values.clear();
         if let Some(info) = self.0.state().host.as_ref().and_then(ActiveHost::active) {
@@ -248,5 +276,7 @@ impl SessionController {
 
 /// Lists a model and its smaller variants.
 fn variants(factory: Arc<dyn ModelFactory>) -> Vec<Arc<dyn ModelFactory>> {
-    std::iter::successors(Some(factory), |factory| factory.smaller()).take(MAX_VARIANTS).collect()
+    std::iter::successors(Some(factory), |factory| factory.smaller())
+        .take(MAX_VARIANTS)
+        .collect()
 }

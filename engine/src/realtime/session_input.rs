@@ -21,9 +21,16 @@ impl SessionHistory {
         Some([left.writer()?, right.writer()?])
     }
 
-    /// Reads the samples from position `from` on into `sides`, which are equally long: the channels that an instance
-    /// processes. The right side is overwritten in any case. Samples that are no longer kept count as silence.
-    pub fn read(&self, channels: InputChannels, from: u64, sides: &mut [Vec<f32>; 2], count: usize) {
+    /// Reads the samples from position `from` on into `sides`, which are equally long: the channels
+    /// that an instance processes. The right side is overwritten in any case. Samples that are no
+    /// longer kept count as silence.
+    pub fn read(
+        &self,
+        channels: InputChannels,
+        from: u64,
+        sides: &mut [Vec<f32>; 2],
+        count: usize,
+    ) {
         let [left, right] = sides;
         let (left, right) = (&mut left[..count], &mut right[..count]);
         self.0[0].read(from, left);

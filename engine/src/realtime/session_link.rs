@@ -31,7 +31,8 @@ pub(super) struct SessionLink {
     /// Number of commands so far.
     pub commands: AtomicU64,
     pub commands_lost: AtomicU64,
-    /// Recent share of the callbacks' time that all processing on their thread takes, as the bits of an `f32`.
+    /// Recent share of the callbacks' time that all processing on their thread takes, as the bits
+    /// of an `f32`.
     pub callback_load: AtomicU32,
     /// Number of the last instance whose model's code panicked; 0 without one.
     pub failed_instance: AtomicU32,

@@ -36,11 +36,14 @@ impl Setup {
         if self.max_block == 0 {
             return Err(SetupError::Block(0));
         }
-        Ok(Self { max_block: self.max_block.min(MAX_BLOCK), ..self })
+        Ok(Self {
+            max_block: self.max_block.min(MAX_BLOCK),
+            ..self
+        })
     }
 
-    /// Returns the number of samples of input that are kept: those of [`HISTORY_S`], and at low rates
-    /// enough for a worker.
+    /// Returns the number of samples of input that are kept: those of [`HISTORY_S`], and at low
+    /// rates enough for a worker.
     pub(super) fn history_samples(self) -> usize {
         ((HISTORY_S * f64::from(self.sample_rate)) as usize).max(2 * MAX_BLOCK)
     }

@@ -1,4 +1,5 @@
-//! State of a session at one moment, for an instance that takes over: filled on the audio thread, read by the loader.
+//! State of a session at one moment, for an instance that takes over: filled on the audio thread,
+//! read by the loader.
 
 use crate::instrument::PerformanceState;
 use crate::pipeline::{ControlId, TimedCommand, Transport};
@@ -14,7 +15,8 @@ pub(super) struct SessionSnapshot {
     pub now: u64,
     /// Held notes and controller positions.
     pub performance: PerformanceState,
-    /// Controls that were changed on the current model, or on the one that is taking over, with their values.
+    /// Controls that were changed on the current model, or on the one that is taking over, with
+    /// their values.
     pub changed_controls: Vec<(ControlId, f32)>,
     /// Model that they were changed on.
     pub model: Option<u64>,
@@ -42,7 +44,10 @@ impl SessionSnapshot {
 
     /// Returns the commands from number `from` on, as far as they are remembered.
     pub fn commands_from(&self, from: u64) -> &[TimedCommand] {
-        let new = self.commands.saturating_sub(from).min(self.recent.len() as u64) as usize;
+        let new = self
+            .commands
+            .saturating_sub(from)
+            .min(self.recent.len() as u64) as usize;
         &self.recent[self.recent.len() - new..]
     }
 }

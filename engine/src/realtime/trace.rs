@@ -26,9 +26,15 @@ impl Span {
     pub fn since(name: &'static str, row: u32, start: Instant, duration: Duration) -> Self {
         static EPOCH: OnceLock<Instant> = OnceLock::new();
         let epoch = *EPOCH.get_or_init(|| start);
-        let nanoseconds = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let nanoseconds =
+            |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let start_ns = nanoseconds(start.saturating_duration_since(epoch));
-        Self { name, row, start_ns, duration_ns: nanoseconds(duration) }
+        Self {
+            name,
+            row,
+            start_ns,
+            duration_ns: nanoseconds(duration),
+        }
     }
 }
 
@@ -42,7 +48,9 @@ impl Trace {
     /// Creates a trace of the last `capacity` spans, at least one.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        Self { spans: ArrayQueue::new(capacity.max(1)) }
+        Self {
+            spans: ArrayQueue::new(capacity.max(1)),
+        }
     }
 
     /// Adds a span, replacing the oldest one of a full trace. Lock-free; does not allocate.
@@ -50,8 +58,9 @@ impl Trace {
         self.spans.force_push(span);
     }
 
-    /// Removes the spans and writes them as JSON in Chrome's trace event format, for `ui.perfetto.dev` and
-    /// `chrome://tracing`. Returns their number. Writes in small pieces, so `out` should be buffered.
+    /// Removes the spans and writes them as JSON in Chrome's trace event format, for
+    /// `ui.perfetto.dev` and `chrome://tracing`. Returns their number. Writes in small pieces, so
+    /// `out` should be buffered.
     ///
     /// # Errors
     /// Returns the error of `out`.
@@ -60,7 +69,12 @@ impl Trace {
         let mut written = 0;
         // Only the spans present now: others may arrive as fast as these are written.
         for span in (0..self.spans.len()).map_while(|_| self.spans.pop()) {
-            let Span { name, row, start_ns, duration_ns } = span;
+            let Span {
+                name,
+                row,
+                start_ns,
+                duration_ns,
+            } = span;
             let separator = if written == 0 { "" } else { "," };
             write!(
                 out,
@@ -121,8 +135,18 @@ mod tests {
     fn the_output_is_chrome_json_and_drains_the_trace() {
         let trace = Trace::default();
         assert_eq!(written(&trace), (0, json!({ "traceEvents": [] })));
-        trace.push(Span { name: "synth", row: 3, start_ns: 1_234_567, duration_ns: 89_012 });
-        trace.push(Span { name: "a \"b\"\\\n é", row: 0, start_ns: 5, duration_ns: 0 });
+        trace.push(Span {
+            name: "synth",
+            row: 3,
+            start_ns: 1_234_567,
+            duration_ns: 89_012,
+        });
+        trace.push(Span {
+            name: "a \"b\"\\\n é",
+            row: 0,
+            start_ns: 5,
+            duration_ns: 0,
+        });
         let expected = json!({ "traceEvents": [
             { "name": "synth", "cat": "ondes", "ph": "X", "pid": 1, "tid": 3, "ts": 1_234.567, "dur": 89.012 },
             { "name": "a \"b\"\\\n é", "cat": "ondes", "ph": "X", "pid": 1, "tid": 0, "ts": 0.005, "dur": 0.0 },
@@ -135,10 +159,23 @@ mod tests {
     fn a_full_trace_keeps_the_last_spans() {
         let trace = Trace::new(4);
         for start_ns in 0..10 {
-            trace.push(Span { name: "step", row: 0, start_ns: start_ns * 1_000, duration_ns: 1 });
+            trace.push(Span {
+                name: "step",
+                row: 0,
+                start_ns: start_ns * 1_000,
+                duration_ns: 1,
+            });
         }
         let (count, json) = written(&trace);
-        let starts: Vec<_> = json["traceEvents"].as_array().unwrap().iter().map(|event| event["ts"].as_f64()).collect();
-        assert_eq!((count, starts), (4, vec![Some(6.0), Some(7.0), Some(8.0), Some(9.0)]));
+        let starts: Vec<_> = json["traceEvents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|event| event["ts"].as_f64())
+            .collect();
+        assert_eq!(
+            (count, starts),
+            (4, vec![Some(6.0), Some(7.0), Some(8.0), Some(9.0)])
+        );
     }
 }

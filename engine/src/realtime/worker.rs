@@ -1,8 +1,9 @@
-//! The worker: one thread for the whole process that plays all models which are too heavy for an audio callback.
+//! The worker: one thread for the whole process that plays all models which are too heavy for an
+//! audio callback.
 //!
-//! Sessions that play the same model form a group, which is stepped as one batch. The worker gives every group in turn
-//! a few milliseconds of sound. A group that cannot keep up with real time moves to a second thread, where it delays
-//! only other slow groups.
+//! Sessions that play the same model form a group, which is stepped as one batch. The worker gives
+//! every group in turn a few milliseconds of sound. A group that cannot keep up with real time
+//! moves to a second thread, where it delays only other slow groups.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -23,7 +24,9 @@ use super::session_input::{SessionHistory, first_samples};
 use super::trace::{Span, Trace};
 use super::worker_link::SharedProgress;
 use crate::executor;
-use crate::pipeline::{InputAnalysis, InputChannels, Playable, ProcessRequest, SessionStart, TimedCommand, all_finite};
+use crate::pipeline::{
+    InputAnalysis, InputChannels, Playable, ProcessRequest, SessionStart, TimedCommand, all_finite,
+};
 
 /// Mono sessions in one batch; half as many stereo sessions.
 pub const MAX_SESSIONS: usize = 8;
@@ -105,7 +108,8 @@ impl Worker {
 pub(super) fn workers() -> &'static [Worker; 2] {
     static WORKERS: OnceLock<[Worker; 2]> = OnceLock::new();
     WORKERS.get_or_init(|| {
-        // The slow worker first: a thread that a real-time thread starts would inherit its priority.
+        // The slow worker first: a thread that a real-time thread starts would inherit its
+        // priority.
         let slow = spawn("ondes-slow", None);
         let worker = spawn("ondes-worker", Some(slow.clone()));
         [worker, slow]
@@ -136,7 +140,11 @@ struct Counters {
 
 impl Counters {
     const fn new() -> Self {
-        Self { sessions: AtomicUsize::new(0), batches: AtomicUsize::new(0), load: AtomicU32::new(0) }
+        Self {
+            sessions: AtomicUsize::new(0),
+            batches: AtomicUsize::new(0),
+            load: AtomicU32::new(0),
+        }
     }
 }
 
@@ -170,11 +178,24 @@ fn spawn(name: &'static str, slow_worker: Option<Worker>) -> Worker {
                 priority::raise(name);
             }
             let _flush = FlushToZero::on();
-            let counters = if slow_worker.is_some() { &WORKER } else { &SLOW_WORKER };
-            WorkerLoop { groups: Vec::new(), messages, slow_worker, counters }.run();
+            let counters = if slow_worker.is_some() {
+                &WORKER
+            } else {
+                &SLOW_WORKER
+            };
+            WorkerLoop {
+                groups: Vec::new(),
+                messages,
+                slow_worker,
+                counters,
+            }
+            .run();
         })
         .expect("the system can start a thread");
-    Worker { thread: thread.thread().clone(), messages: sender }
+    Worker {
+        thread: thread.thread().clone(),
+        messages: sender,
+    }
 }
 
 /// All groups of one thread.
@@ -191,13 +212,15 @@ impl WorkerLoop {
         loop {
             let start = Instant::now();
             while let Ok(message) = self.messages.try_recv() {
-                // The model's code is guarded within. A session that is lost here does not catch up, which it reports.
+                // The model's code is guarded within. A session that is lost here does not catch
+                // up, which it reports.
                 drop(guard_with_reason(|| self.receive(message)));
             }
             let mut has_worked = false;
             for group in &mut self.groups {
                 // The model's code is guarded within the turn; this is for all the rest.
-                has_worked |= guard_with_reason(|| group.play_turn()).unwrap_or_else(|reason| group.fail(&reason));
+                has_worked |= guard_with_reason(|| group.play_turn())
+                    .unwrap_or_else(|reason| group.fail(&reason));
             }
             self.clean_up();
             busy += start.elapsed();
@@ -207,7 +230,8 @@ impl WorkerLoop {
                 (busy, since) = (Duration::ZERO, Instant::now());
             }
             if !has_worked && self.messages.is_empty() {
-                // Sessions unpark this thread after each block; one that did so just now makes this return at once.
+                // Sessions unpark this thread after each block; one that did so just now makes this
+                // return at once.
                 std::thread::park_timeout(IDLE_WAIT);
             }
         }
@@ -215,8 +239,16 @@ impl WorkerLoop {
 
     fn receive(&mut self, message: Message) {
         match message {
-            Message::Join { key, sample_rate, playable, slot } => {
-                let with_room = self.groups.iter().position(|group| group.accepts(key.as_deref(), sample_rate));
+            Message::Join {
+                key,
+                sample_rate,
+                playable,
+                slot,
+            } => {
+                let with_room = self
+                    .groups
+                    .iter()
+                    .position(|group| group.accepts(key.as_deref(), sample_rate));
                 let index = match with_room {
                     Some(index) => {
                         free_in_background(playable);
@@ -224,7 +256,13 @@ impl WorkerLoop {
                     }
                     None => {
                         let slots = [const { None }; MAX_SESSIONS];
-                        self.groups.push(Group { key, playable, slots, sample_rate, slow_turns: 0 });
+                        self.groups.push(Group {
+                            key,
+                            playable,
+                            slots,
+                            sample_rate,
+                            slow_turns: 0,
+                        });
                         self.groups.len() - 1
                     }
                 };
@@ -240,20 +278,33 @@ impl WorkerLoop {
         while index < self.groups.len() {
             let group = &mut self.groups[index];
             let is_empty = group.slots.iter().all(Option::is_none);
-            let slow_worker = self.slow_worker.as_ref().filter(|_| group.slow_turns >= SLOW_TURNS);
+            let slow_worker = self
+                .slow_worker
+                .as_ref()
+                .filter(|_| group.slow_turns >= SLOW_TURNS);
             if is_empty {
                 free_in_background(self.groups.swap_remove(index).playable);
             } else if let Some(slow_worker) = slow_worker {
                 let group = self.groups.swap_remove(index);
-                group.slots.iter().flatten().for_each(|slot| slot.metrics.set_on_slow_worker());
+                group
+                    .slots
+                    .iter()
+                    .flatten()
+                    .for_each(|slot| slot.metrics.set_on_slow_worker());
                 slow_worker.send(Message::Take(Box::new(group)));
             } else {
                 index += 1;
             }
         }
-        let sessions = self.groups.iter().flat_map(|group| group.slots.iter().flatten()).count();
+        let sessions = self
+            .groups
+            .iter()
+            .flat_map(|group| group.slots.iter().flatten())
+            .count();
         self.counters.sessions.store(sessions, Ordering::Relaxed);
-        self.counters.batches.store(self.groups.len(), Ordering::Relaxed);
+        self.counters
+            .batches
+            .store(self.groups.len(), Ordering::Relaxed);
     }
 }
 
@@ -274,15 +325,29 @@ struct PlayedTurn {
 }
 
 impl Group {
-    /// Returns true if a session with this key can join. A group with a failed session takes no more.
+    /// Returns true if a session with this key can join. A group with a failed session takes no
+    /// more.
     fn accepts(&self, key: Option<&str>, sample_rate: u32) -> bool {
-        let is_same = key.is_some() && self.key.as_deref() == key && self.sample_rate == sample_rate;
-        let has_failed = self.slots.iter().flatten().any(|slot| slot.progress.has_failed.load(Ordering::Relaxed));
-        is_same && !has_failed && self.slots.iter().take(self.playable.capacity()).any(Option::is_none)
+        let is_same =
+            key.is_some() && self.key.as_deref() == key && self.sample_rate == sample_rate;
+        let has_failed = self
+            .slots
+            .iter()
+            .flatten()
+            .any(|slot| slot.progress.has_failed.load(Ordering::Relaxed));
+        is_same
+            && !has_failed
+            && self
+                .slots
+                .iter()
+                .take(self.playable.capacity())
+                .any(Option::is_none)
     }
 
     fn join(&mut self, mut slot: WorkerSlot) {
-        let Some(index) = self.slots.iter().position(Option::is_none) else { return };
+        let Some(index) = self.slots.iter().position(Option::is_none) else {
+            return;
+        };
         let Self { playable, .. } = self;
         let past = std::mem::take(&mut slot.past);
         let opened = guard_with_reason(|| {
@@ -300,18 +365,30 @@ impl Group {
 
     /// Ends all sessions of the group. Returns false: there is nothing more to play.
     fn fail(&mut self, reason: &str) -> bool {
-        self.slots.iter().flatten().for_each(|slot| slot.fail(reason.to_owned()));
+        self.slots
+            .iter()
+            .flatten()
+            .for_each(|slot| slot.fail(reason.to_owned()));
         false
     }
 
-    /// Plays a few milliseconds for all sessions with pending input. Returns false if there were none.
+    /// Plays a few milliseconds for all sessions with pending input. Returns false if there were
+    /// none.
     fn play_turn(&mut self) -> bool {
-        let Self { playable, slots, sample_rate, .. } = self;
+        let Self {
+            playable,
+            slots,
+            sample_rate,
+            ..
+        } = self;
         let max_samples = (*sample_rate as usize / TURNS_PER_S).max(1) as u64;
         let mut requests: ArrayVec<ProcessRequest<'_>, MAX_SESSIONS> = ArrayVec::new();
         let mut longest = 0;
         for (index, entry) in slots.iter_mut().enumerate() {
-            if entry.as_ref().is_some_and(|slot| slot.progress.is_leaving.load(Ordering::Acquire)) {
+            if entry
+                .as_ref()
+                .is_some_and(|slot| slot.progress.is_leaving.load(Ordering::Acquire))
+            {
                 *entry = None;
             }
             let Some(slot) = entry else { continue };
@@ -327,20 +404,32 @@ impl Group {
         let mut played: ArrayVec<PlayedTurn, MAX_SESSIONS> = ArrayVec::new();
         played.extend(requests.iter().map(|request| {
             let (slot, samples) = (request.slot, request.samples());
-            PlayedTurn { slot, samples, analysis: None }
+            PlayedTurn {
+                slot,
+                samples,
+                analysis: None,
+            }
         }));
         let result = guard_with_reason(|| {
             playable.process(&mut requests);
-            played.iter_mut().for_each(|turn| turn.analysis = playable.input_analysis(turn.slot));
+            played
+                .iter_mut()
+                .for_each(|turn| turn.analysis = playable.input_analysis(turn.slot));
         });
         let elapsed = start.elapsed();
         drop(requests);
         let sound = duration_of(longest, *sample_rate);
-        self.slow_turns = if elapsed > sound { self.slow_turns + 1 } else { 0 };
+        self.slow_turns = if elapsed > sound {
+            self.slow_turns + 1
+        } else {
+            0
+        };
         let warning = executor::take_warning();
         let is_program_lost = executor::take_program_lost();
         for turn in played {
-            let Some(slot) = &mut self.slots[turn.slot] else { continue };
+            let Some(slot) = &mut self.slots[turn.slot] else {
+                continue;
+            };
             slot.metrics.record_step(elapsed, sound);
             trace().push(Span::since("step", slot.instance, start, elapsed));
             if let Some(warning) = &warning {
@@ -349,7 +438,9 @@ impl Group {
             match &result {
                 Ok(()) => slot.deliver(&mut *self.playable, &turn),
                 Err(reason) => {
-                    slot.metrics.is_program_lost.store(is_program_lost, Ordering::Relaxed);
+                    slot.metrics
+                        .is_program_lost
+                        .store(is_program_lost, Ordering::Relaxed);
                     slot.fail(reason.clone());
                 }
             }
@@ -368,11 +459,13 @@ impl WorkerSlot {
 
     /// Runs the model's code for this session; a panic ends it.
     fn guard<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
-        guard_with_reason(work).map_err(|reason| self.fail(reason)).ok()
+        guard_with_reason(work)
+            .map_err(|reason| self.fail(reason))
+            .ok()
     }
 
-    /// Returns the request for the next turn; `None` without pending input, without room for output, or after a
-    /// failure.
+    /// Returns the request for the next turn; `None` without pending input, without room for
+    /// output, or after a failure.
     fn next_request(
         &mut self,
         playable: &mut dyn Playable,
@@ -383,28 +476,50 @@ impl WorkerSlot {
         let input_end = self.progress.input_end.load(Ordering::Acquire);
         // No more than there is room for: the session drops what it takes late.
         let pending = input_end.saturating_sub(self.position).min(max_samples) as usize;
-        let vacant = self.output.iter().map(Observer::vacant_len).min().unwrap_or(0);
+        let vacant = self
+            .output
+            .iter()
+            .map(Observer::vacant_len)
+            .min()
+            .unwrap_or(0);
         let length = pending.min(vacant);
         if length == 0 || self.progress.has_failed.load(Ordering::Relaxed) {
             return None;
         }
         self.forward_commands(playable, index);
         if self.uses_audio_input {
-            self.history.read(self.channels, self.position, &mut self.input_buffers, length);
+            self.history.read(
+                self.channels,
+                self.position,
+                &mut self.input_buffers,
+                length,
+            );
         }
         let end = self.position + length as u64;
         // Output that the session has already gone without is not computed.
-        let mute =
-            self.progress.is_warm.load(Ordering::Relaxed) && end <= self.progress.played_end.load(Ordering::Relaxed);
+        let mute = self.progress.is_warm.load(Ordering::Relaxed)
+            && end <= self.progress.played_end.load(Ordering::Relaxed);
         let input_length = if self.uses_audio_input { length } else { 0 };
-        let input = self.input_buffers.each_ref().map(|side| &side[..input_length]);
+        let input = self
+            .input_buffers
+            .each_ref()
+            .map(|side| &side[..input_length]);
         let output = first_samples(&mut self.output_buffers, length);
-        Some(ProcessRequest { slot: index, input, output, mute })
+        Some(ProcessRequest {
+            slot: index,
+            input,
+            output,
+            mute,
+        })
     }
 
     /// Hands pending commands to the model.
     fn forward_commands(&mut self, playable: &mut dyn Playable, index: usize) {
-        while let Some(command) = self.deferred_command.take().or_else(|| self.commands.try_pop()) {
+        while let Some(command) = self
+            .deferred_command
+            .take()
+            .or_else(|| self.commands.try_pop())
+        {
             if let Some(Err(_)) = self.guard(|| playable.handle(index, command)) {
                 self.deferred_command = Some(command);
                 break;
@@ -414,7 +529,11 @@ impl WorkerSlot {
 
     /// Sends the output of a turn to the session.
     fn deliver(&mut self, playable: &mut dyn Playable, turn: &PlayedTurn) {
-        let PlayedTurn { slot: index, samples, analysis } = *turn;
+        let PlayedTurn {
+            slot: index,
+            samples,
+            analysis,
+        } = *turn;
         self.metrics.set_input_analysis(analysis);
         self.guard(|| self.metrics.set_latents(playable.latents(index)));
         self.position += samples as u64;
@@ -425,9 +544,14 @@ impl WorkerSlot {
         }
         if !is_finite {
             // The session will not play this block; the next one starts from a reset.
-            let start = SessionStart { at: self.position, ..self.start };
+            let start = SessionStart {
+                at: self.position,
+                ..self.start
+            };
             self.guard(|| playable.open(index, &start));
         }
-        self.progress.output_end.store(self.position, Ordering::Release);
+        self.progress
+            .output_end
+            .store(self.position, Ordering::Release);
     }
 }

@@ -1,8 +1,8 @@
 //! The audio thread's end of a model that the worker plays.
 //!
-//! Input goes through the session's [`InputHistory`](super::history::InputHistory), which holds it by sample number;
-//! commands and output go through ring buffers. Output that is not there when it is needed is dropped when it arrives:
-//! the latency stays constant.
+//! Input goes through the session's [`InputHistory`](super::history::InputHistory), which holds it
+//! by sample number; commands and output go through ring buffers. Output that is not there when it
+//! is needed is dropped when it arrives: the latency stays constant.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,7 +29,8 @@ pub(super) struct SharedProgress {
     pub output_end: AtomicU64,
     /// Sample number up to which the session has played, with or without output.
     pub played_end: AtomicU64,
-    /// Set once the model was in time. Before that it warms up: it processes everything, however late.
+    /// Set once the model was in time. Before that it warms up: it processes everything, however
+    /// late.
     pub is_warm: AtomicBool,
     /// Set when the session leaves.
     pub is_leaving: AtomicBool,
@@ -69,8 +70,8 @@ impl WorkerLink {
         self.commands.try_push(command).is_ok()
     }
 
-    /// Hands a block to the worker and takes the output for an earlier one. Returns how many samples of `out` are
-    /// available, or `None` before there can be any.
+    /// Hands a block to the worker and takes the output for an earlier one. Returns how many
+    /// samples of `out` are available, or `None` before there can be any.
     pub fn play(
         &mut self,
         block: &HostBlock<'_>,
@@ -102,7 +103,11 @@ impl WorkerLink {
             return Err(Failed);
         }
         self.drop_stale(needed);
-        let available = if self.next == needed { self.queued_samples().min(out.len() - lead) } else { 0 };
+        let available = if self.next == needed {
+            self.queued_samples().min(out.len() - lead)
+        } else {
+            0
+        };
         for (output, side) in self.output.iter_mut().zip([&mut *out, right]) {
             side[..lead].fill(0.0);
             output.pop_slice(&mut side[lead..lead + available]);
@@ -111,7 +116,9 @@ impl WorkerLink {
         if lead + available == out.len() {
             self.progress.is_warm.store(true, Ordering::Relaxed);
         }
-        self.progress.played_end.store(end - delay, Ordering::Relaxed);
+        self.progress
+            .played_end
+            .store(end - delay, Ordering::Relaxed);
         metrics.set_queued(end.saturating_sub(self.progress.output_end.load(Ordering::Relaxed)));
         Ok(Some(lead + available))
     }
@@ -122,7 +129,9 @@ impl WorkerLink {
 
     /// Drops the output before sample `needed`. Returns true if there was any.
     fn drop_stale(&mut self, needed: u64) -> bool {
-        let stale = needed.saturating_sub(self.next).min(self.queued_samples() as u64);
+        let stale = needed
+            .saturating_sub(self.next)
+            .min(self.queued_samples() as u64);
         self.next += stale;
         for output in &mut self.output {
             output.skip(stale as usize);
@@ -130,9 +139,14 @@ impl WorkerLink {
         stale > 0
     }
 
-    /// Returns the number of samples that all channels have; the worker writes one channel after the other.
+    /// Returns the number of samples that all channels have; the worker writes one channel after
+    /// the other.
     fn queued_samples(&self) -> usize {
-        self.output.iter().map(Observer::occupied_len).min().unwrap_or(0)
+        self.output
+            .iter()
+            .map(Observer::occupied_len)
+            .min()
+            .unwrap_or(0)
     }
 }
 

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::program::{Convention, Setting};
 use crate::model::{ModelError, limits};
 
-/// Shortest block in samples of programs that take any number of frames: long enough that the overhead of a call is
-/// small.
+/// Shortest block in samples of programs that take any number of frames: long enough that the
+/// overhead of a call is small.
 const MIN_BLOCK: usize = 256;
 
 /// Properties of the library and its system.
@@ -46,17 +46,25 @@ pub struct ProgramDescription {
 }
 
 impl ProgramDescription {
-    /// Returns the block of all methods in samples: a multiple of every ratio and of the program's own block.
+    /// Returns the block of all methods in samples: a multiple of every ratio and of the program's
+    /// own block.
     ///
     /// # Errors
-    /// Returns [`ModelError`] if a method has no channels, or the block would exceed [`limits::BLOCK`].
+    /// Returns [`ModelError`] if a method has no channels, or the block would exceed
+    /// [`limits::BLOCK`].
     pub fn samples(&self) -> Result<usize, ModelError> {
         let mut common = self.block.max(1);
-        for PortDescription { channels, ratio, .. } in
-            self.methods.iter().flat_map(|method| [&method.input, &method.output])
+        for PortDescription {
+            channels, ratio, ..
+        } in self
+            .methods
+            .iter()
+            .flat_map(|method| [&method.input, &method.output])
         {
             if *channels == 0 || *ratio == 0 {
-                return Err(ModelError::Header("a method has no channels, or a ratio of 0".into()));
+                return Err(ModelError::Header(
+                    "a method has no channels, or a ratio of 0".into(),
+                ));
             }
             ModelError::limit("the number of channels", *channels, limits::CHANNELS)?;
             ModelError::limit("a ratio", *ratio, limits::BLOCK)?;
@@ -133,7 +141,8 @@ pub enum AttributeKind {
         /// Greatest value.
         max: f32,
     },
-    /// One of `count` choices, by number from 0. The program takes it as a share of the last number.
+    /// One of `count` choices, by number from 0. The program takes it as a share of the last
+    /// number.
     Choice {
         /// Number of choices.
         count: u16,

@@ -23,8 +23,9 @@ impl FallibleExecute for TorchExecutor {
     }
 }
 
-/// An executor on a device, and a spare that takes over when the device fails. The spare starts from silence, since the
-/// state is lost with the device; the last frame of each stream is held and cross-faded into its output.
+/// An executor on a device, and a spare that takes over when the device fails. The spare starts
+/// from silence, since the state is lost with the device; the last frame of each stream is held and
+/// cross-faded into its output.
 pub(crate) struct FallbackExecutor<T = TorchExecutor> {
     /// `None` after a failure.
     primary: Option<T>,
@@ -46,7 +47,8 @@ pub(crate) struct FallbackExecutor<T = TorchExecutor> {
 }
 
 impl<T: FallibleExecute> FallbackExecutor<T> {
-    /// Combines two executors of the same method, for as many streams and blocks; `sample_rate` is in Hz.
+    /// Combines two executors of the same method, for as many streams and blocks; `sample_rate` is
+    /// in Hz.
     pub fn new(
         primary: T,
         spare: MethodExecutor,
@@ -56,7 +58,11 @@ impl<T: FallibleExecute> FallbackExecutor<T> {
         blocks: usize,
     ) -> Self {
         let per_port = |values: &dyn Fn(&Port) -> usize| -> Vec<Vec<f32>> {
-            method.outputs.iter().map(|port| vec![0.0; values(port)]).collect()
+            method
+                .outputs
+                .iter()
+                .map(|port| vec![0.0; values(port)])
+                .collect()
         };
         Self {
             fade: (CROSS_FADE_S * f64::from(sample_rate)).ceil() as usize,
@@ -83,37 +89,56 @@ impl<T: FallibleExecute> FallbackExecutor<T> {
         let Some(primary) = &self.primary else { return };
         for (index, (port, last)) in self.method.outputs.iter().zip(&mut self.last).enumerate() {
             let length = Self::stream_values(&self.method, port, self.blocks);
-            for (&stream, values) in self.active.iter().zip(primary.output(index).chunks_exact(length)) {
-                last[stream * port.channels..][..port.channels].copy_from_slice(&values[length - port.channels..]);
+            for (&stream, values) in self
+                .active
+                .iter()
+                .zip(primary.output(index).chunks_exact(length))
+            {
+                last[stream * port.channels..][..port.channels]
+                    .copy_from_slice(&values[length - port.channels..]);
             }
         }
     }
 
     /// Drops the failed executor and gives its input to the spare.
     fn switch_to_spare(&mut self, error: &TorchError) {
-        let Some(mut primary) = self.primary.take() else { return };
+        let Some(mut primary) = self.primary.take() else {
+            return;
+        };
         self.reason = format!("{} failed ({error})", primary.name());
         self.spare.begin(&self.active, self.blocks);
         for port in 0..self.method.inputs.len() {
             self.spare.input(port).copy_from_slice(primary.input(port));
         }
-        push_warning(&format!("{}; running on {}", self.reason, self.spare.name()));
+        push_warning(&format!(
+            "{}; running on {}",
+            self.reason,
+            self.spare.name()
+        ));
     }
 
     /// Cross-fades from the stored frames to the spare's output.
     fn mix(&mut self) {
-        self.is_mixed = self.active.iter().any(|&stream| self.faded[stream] < self.fade);
+        self.is_mixed = self
+            .active
+            .iter()
+            .any(|&stream| self.faded[stream] < self.fade);
         if !self.is_mixed {
             return;
         }
         for (index, port) in self.method.outputs.iter().enumerate() {
             let length = Self::stream_values(&self.method, port, self.blocks);
             let output = self.spare.output(index).chunks_exact(length);
-            for ((&stream, output), mixed) in
-                self.active.iter().zip(output).zip(self.mixed[index].chunks_exact_mut(length))
+            for ((&stream, output), mixed) in self
+                .active
+                .iter()
+                .zip(output)
+                .zip(self.mixed[index].chunks_exact_mut(length))
             {
                 let last = &self.last[index][stream * port.channels..][..port.channels];
-                let frames = output.chunks_exact(port.channels).zip(mixed.chunks_exact_mut(port.channels));
+                let frames = output
+                    .chunks_exact(port.channels)
+                    .zip(mixed.chunks_exact_mut(port.channels));
                 for (frame, (output, mixed)) in frames.enumerate() {
                     let faded = self.faded[stream] + (frame + 1) * port.ratio;
                     let share = (faded as f32 / self.fade as f32).min(1.0);
@@ -159,8 +184,15 @@ impl<T: FallibleExecute> Execute for FallbackExecutor<T> {
     }
 
     fn output(&self, port: usize) -> &[f32] {
-        let output = self.primary.as_ref().map_or(self.spare.output(port), |primary| primary.output(port));
-        if self.is_mixed { &self.mixed[port][..output.len()] } else { output }
+        let output = self
+            .primary
+            .as_ref()
+            .map_or(self.spare.output(port), |primary| primary.output(port));
+        if self.is_mixed {
+            &self.mixed[port][..output.len()]
+        } else {
+            output
+        }
     }
 
     fn seed(&mut self, stream: usize, seed: u64) {
@@ -177,7 +209,9 @@ impl<T: FallibleExecute> Execute for FallbackExecutor<T> {
 
     fn bytes(&self) -> usize {
         let buffers: usize = self.last.iter().chain(&self.mixed).map(Vec::len).sum();
-        self.primary.as_ref().map_or(0, |primary| primary.bytes()) + self.spare.bytes() + buffers * size_of::<f32>()
+        self.primary.as_ref().map_or(0, |primary| primary.bytes())
+            + self.spare.bytes()
+            + buffers * size_of::<f32>()
     }
 
     fn name(&self) -> String {
@@ -209,7 +243,14 @@ mod tests {
 
     fn fake(gain: f32, fails_at: usize) -> FakeExecutor {
         let buffer = || vec![0.0; 3 * BLOCK];
-        FakeExecutor { gain, fails_at, steps: 0, active: 0, values: buffer(), output: buffer() }
+        FakeExecutor {
+            gain,
+            fails_at,
+            steps: 0,
+            active: 0,
+            values: buffer(),
+            output: buffer(),
+        }
     }
 
     impl FallibleExecute for FakeExecutor {
@@ -256,7 +297,11 @@ mod tests {
     }
 
     fn method() -> Method {
-        let port = || Port { name: "audio".into(), channels: 1, ratio: 1 };
+        let port = || Port {
+            name: "audio".into(),
+            channels: 1,
+            ratio: 1,
+        };
         Method {
             name: "forward".into(),
             block: BLOCK,
@@ -277,7 +322,11 @@ mod tests {
         fallback.begin(streams, 1);
         fallback.input(0).fill(1.0);
         fallback.run();
-        fallback.output(0).chunks(BLOCK).map(<[f32]>::to_vec).collect()
+        fallback
+            .output(0)
+            .chunks(BLOCK)
+            .map(<[f32]>::to_vec)
+            .collect()
     }
 
     #[test]
@@ -287,24 +336,52 @@ mod tests {
         drop(take_warning());
         // Stream 2 never ran on the device; stream 1 is inactive when it fails.
         let mut outputs: [Vec<f32>; 3] = Default::default();
-        for streams in [&[0, 1][..], &[1, 0], &[0, 1], &[0], &[0], &[2, 0, 1], &[2, 0, 1], &[2, 0, 1], &[2, 0, 1]] {
+        for streams in [
+            &[0, 1][..],
+            &[1, 0],
+            &[0, 1],
+            &[0],
+            &[0],
+            &[2, 0, 1],
+            &[2, 0, 1],
+            &[2, 0, 1],
+            &[2, 0, 1],
+        ] {
             for (&stream, sound) in streams.iter().zip(step(&mut fallback, streams)) {
                 outputs[stream].extend(sound);
             }
         }
         for (stream, sound) in outputs.iter().enumerate().take(2) {
-            assert!(sound[..3 * BLOCK].iter().all(|sample| *sample == 1.0), "{stream}");
             assert!(
-                sound[3 * BLOCK..].windows(2).all(|pair| (pair[1] - pair[0]).abs() < 2.01 / FADE as f32),
+                sound[..3 * BLOCK].iter().all(|sample| *sample == 1.0),
                 "{stream}"
             );
-            assert!((sound[3 * BLOCK] - 1.0).abs() < 0.01, "{stream}: {}", sound[3 * BLOCK]);
+            assert!(
+                sound[3 * BLOCK..]
+                    .windows(2)
+                    .all(|pair| (pair[1] - pair[0]).abs() < 2.01 / FADE as f32),
+                "{stream}"
+            );
+            assert!(
+                (sound[3 * BLOCK] - 1.0).abs() < 0.01,
+                "{stream}: {}",
+                sound[3 * BLOCK]
+            );
             let after = &sound[3 * BLOCK + FADE..];
-            assert!(!after.is_empty() && after.iter().all(|sample| *sample == -1.0), "{stream}");
+            assert!(
+                !after.is_empty() && after.iter().all(|sample| *sample == -1.0),
+                "{stream}"
+            );
         }
-        assert!(outputs[2][0].abs() < 0.01 && outputs[2][FADE] == -1.0, "from silence");
+        assert!(
+            outputs[2][0].abs() < 0.01 && outputs[2][FADE] == -1.0,
+            "from silence"
+        );
         let reason = "fake 1 failed (CUDA error: out of memory)";
-        assert_eq!(take_warning().unwrap(), format!("{reason}; running on fake -1"));
+        assert_eq!(
+            take_warning().unwrap(),
+            format!("{reason}; running on fake -1")
+        );
         assert_eq!(take_warning(), None);
         assert_eq!(fallback.name(), format!("fake -1, since {reason}"));
     }
@@ -316,14 +393,22 @@ mod tests {
             step(&mut fallback, &[0]);
         }
         fallback.seed(0, 5);
-        assert!(step(&mut fallback, &[0])[0].iter().all(|sample| *sample == -1.0));
+        assert!(
+            step(&mut fallback, &[0])[0]
+                .iter()
+                .all(|sample| *sample == -1.0)
+        );
     }
 
     #[test]
     fn without_a_failure_the_output_is_the_device_s() {
         let mut fallback = fallback(fake(0.5, 99), 1);
         for _ in 0..5 {
-            assert!(step(&mut fallback, &[0])[0].iter().all(|sample| *sample == 0.5));
+            assert!(
+                step(&mut fallback, &[0])[0]
+                    .iter()
+                    .all(|sample| *sample == 0.5)
+            );
         }
         assert_eq!(fallback.name(), "fake 0.5");
     }

@@ -68,13 +68,17 @@ pub enum TorchError {
 /// Remedy for a missing library.
 const NO_LIBRARY: &str = "it comes beside the app, and `ondes setup-torch` installs it; from a checkout `cargo xtask install --torch` makes it";
 /// Remedy for a missing libtorch.
-const NO_LIBTORCH: &str = "`ondes setup-torch` installs it; in a checkout `cargo xtask setup --torch` does";
+const NO_LIBTORCH: &str =
+    "`ondes setup-torch` installs it; in a checkout `cargo xtask setup --torch` does";
 /// Remedy for a library of another version.
-const OTHER_LIBRARY: &str =
-    "`ondes setup-torch` of this version replaces it; from a checkout `cargo xtask install --torch` does";
+const OTHER_LIBRARY: &str = "`ondes setup-torch` of this version replaces it; from a checkout `cargo xtask install --torch` does";
 
 fn names(paths: &[PathBuf]) -> String {
-    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// The opened library.
@@ -86,8 +90,8 @@ pub struct Library {
 }
 
 impl Library {
-    /// Returns the library of this process. Tries again after a failure, since the library may have been installed
-    /// meanwhile.
+    /// Returns the library of this process. Tries again after a failure, since the library may have
+    /// been installed meanwhile.
     ///
     /// # Errors
     /// Returns [`TorchError`] with what is missing and the remedy.
@@ -98,7 +102,9 @@ impl Library {
             return Ok(library.clone());
         }
         let looked = library_paths::libraries();
-        let Some(path) = looked.iter().find(|path| path.is_file()) else { return Err(TorchError::Missing { looked }) };
+        let Some(path) = looked.iter().find(|path| path.is_file()) else {
+            return Err(TorchError::Missing { looked });
+        };
         let library = Arc::new(Self::open(path)?);
         tracing::info!("libtorch: {} with {} GPUs", path.display(), library.gpus);
         Ok(opened.insert(library).clone())
@@ -114,20 +120,25 @@ impl Library {
     #[must_use]
     pub fn devices(&self) -> Vec<Device> {
         let gpus = (0..=u8::MAX).take(self.gpus).map(Device::Cuda);
-        [Device::Auto, Device::Cpu].into_iter().chain(gpus).collect()
+        [Device::Auto, Device::Cpu]
+            .into_iter()
+            .chain(gpus)
+            .collect()
     }
 
     /// Opens a library. It stays in memory, since libtorch cannot be unloaded.
     ///
     /// # Errors
-    /// Returns [`TorchError`] if the library or libtorch cannot be opened, or belongs to another version.
+    /// Returns [`TorchError`] if the library or libtorch cannot be opened, or belongs to another
+    /// version.
     #[expect(unsafe_code)]
     pub fn open(path: &Path) -> Result<Self, TorchError> {
         let broken = |error: &dyn std::fmt::Display| TorchError::Broken {
             path: path.into(),
             reason: error.to_string().split('\n').collect::<Vec<_>>().join(" "),
         };
-        // First, since the system identifies loaded libraries by name: this copy then serves all later ones.
+        // First, since the system identifies loaded libraries by name: this copy then serves all
+        // later ones.
         if let Some(folder) = library_paths::libtorch_found() {
             for name in ["torch_cpu", "torch_cuda"] {
                 let path = folder.join(library_paths::file(name));
@@ -140,22 +151,31 @@ impl Library {
         }
         // SAFETY: the initialisers are those of Rust and libtorch, which have no preconditions.
         let library = unsafe { libloading::Library::new(path) }.map_err(|error| broken(&error))?;
-        // SAFETY: the symbol has this type in all versions, and the table stays valid because the library is never
-        // closed.
+        // SAFETY: the symbol has this type in all versions, and the table stays valid because the
+        // library is never closed.
         let interface = unsafe {
-            let entry: libloading::Symbol<'_, InterfaceFn> = library.get(SYMBOL).map_err(|error| broken(&error))?;
+            let entry: libloading::Symbol<'_, InterfaceFn> =
+                library.get(SYMBOL).map_err(|error| broken(&error))?;
             let table = entry();
             // Other versions differ after the first field.
             let found = table.cast::<u32>().read();
             if found != VERSION {
-                return Err(TorchError::Version { path: path.into(), found });
+                return Err(TorchError::Version {
+                    path: path.into(),
+                    found,
+                });
             }
             &*table
         };
         std::mem::forget(library);
-        let mut opened = Self { interface, path: path.into(), gpus: 0 };
+        let mut opened = Self {
+            interface,
+            path: path.into(),
+            gpus: 0,
+        };
         // SAFETY: listener and context belong together.
-        let info = opened.call(|listener, context| unsafe { (interface.about)(listener, context) })?;
+        let info =
+            opened.call(|listener, context| unsafe { (interface.about)(listener, context) })?;
         opened.gpus = parsed::<LibraryInfo>(&info)?.gpus;
         Ok(opened)
     }
@@ -165,7 +185,11 @@ impl Library {
         let mut text: Vec<u8> = Vec::new();
         let succeeded = call(append_text, (&raw mut text).cast());
         let text = String::from_utf8_lossy(&text).into_owned();
-        if succeeded { Ok(text) } else { Err(TorchError::Program(text)) }
+        if succeeded {
+            Ok(text)
+        } else {
+            Err(TorchError::Program(text))
+        }
     }
 
     /// Runs a program and describes it.
@@ -186,15 +210,32 @@ impl Library {
     /// # Errors
     /// Returns [`TorchError::Program`] if the method cannot be prepared.
     #[expect(unsafe_code)]
-    pub fn prepare(self: &Arc<Self>, request: &PrepareRequest, bytes: &[u8]) -> Result<LibraryExecutor, TorchError> {
-        let text = serde_json::to_vec(request).map_err(|error| TorchError::Program(error.to_string()))?;
+    pub fn prepare(
+        self: &Arc<Self>,
+        request: &PrepareRequest,
+        bytes: &[u8],
+    ) -> Result<LibraryExecutor, TorchError> {
+        let text =
+            serde_json::to_vec(request).map_err(|error| TorchError::Program(error.to_string()))?;
         let mut executor = std::ptr::null_mut();
         // SAFETY: all slices are valid during the call.
         self.call(|listener, context| unsafe {
             let (request, bytes, length) = (text.as_ptr(), bytes.as_ptr(), bytes.len());
-            (self.interface.prepare)(request, text.len(), bytes, length, &raw mut executor, listener, context)
+            (self.interface.prepare)(
+                request,
+                text.len(),
+                bytes,
+                length,
+                &raw mut executor,
+                listener,
+                context,
+            )
         })?;
-        Ok(LibraryExecutor { library: self.clone(), executor, request: request.clone() })
+        Ok(LibraryExecutor {
+            library: self.clone(),
+            executor,
+            request: request.clone(),
+        })
     }
 }
 
@@ -220,7 +261,8 @@ impl Drop for LibraryExecutor {
 #[expect(unsafe_code)]
 impl PreparedMethod for LibraryExecutor {
     /// # Panics
-    /// Panics if a port has more or fewer values than this step, or a stream or the blocks exceed what was prepared.
+    /// Panics if a port has more or fewer values than this step, or a stream or the blocks exceed
+    /// what was prepared.
     fn run(
         &mut self,
         streams: &[usize],
@@ -228,19 +270,54 @@ impl PreparedMethod for LibraryExecutor {
         inputs: &[&[f32]],
         outputs: &mut [&mut [f32]],
     ) -> Result<(), TorchError> {
-        let PrepareRequest { method, streams: max_streams, blocks: max_blocks, .. } = &self.request;
-        assert!(streams.len() <= *max_streams && streams.iter().all(|stream| stream < max_streams), "unknown stream");
+        let PrepareRequest {
+            method,
+            streams: max_streams,
+            blocks: max_blocks,
+            ..
+        } = &self.request;
+        assert!(
+            streams.len() <= *max_streams && streams.iter().all(|stream| stream < max_streams),
+            "unknown stream"
+        );
         assert!(blocks <= *max_blocks, "too many blocks");
         let values = |port: &Port| step_values(port, method.block, streams.len(), blocks);
-        assert!(method.inputs.iter().map(values).eq(inputs.iter().map(|port| port.len())), "other inputs");
-        assert!(method.outputs.iter().map(values).eq(outputs.iter().map(|port| port.len())), "other outputs");
+        assert!(
+            method
+                .inputs
+                .iter()
+                .map(values)
+                .eq(inputs.iter().map(|port| port.len())),
+            "other inputs"
+        );
+        assert!(
+            method
+                .outputs
+                .iter()
+                .map(values)
+                .eq(outputs.iter().map(|port| port.len())),
+            "other outputs"
+        );
         let inputs: Vec<*const f32> = inputs.iter().map(|values| values.as_ptr()).collect();
-        let outputs: Vec<*mut f32> = outputs.iter_mut().map(|values| values.as_mut_ptr()).collect();
-        // SAFETY: the handle comes from this library, and all slices are as long as the request says.
+        let outputs: Vec<*mut f32> = outputs
+            .iter_mut()
+            .map(|values| values.as_mut_ptr())
+            .collect();
+        // SAFETY: the handle comes from this library, and all slices are as long as the request
+        // says.
         let run = |listener, context| unsafe {
             let (inputs, outputs) = (inputs.as_ptr(), outputs.as_ptr());
             let (count, streams) = (streams.len(), streams.as_ptr());
-            (self.library.interface.run)(self.executor, streams, count, blocks, inputs, outputs, listener, context)
+            (self.library.interface.run)(
+                self.executor,
+                streams,
+                count,
+                blocks,
+                inputs,
+                outputs,
+                listener,
+                context,
+            )
         };
         self.library.call(run).map(drop)
     }
@@ -267,7 +344,8 @@ impl PreparedMethod for LibraryExecutor {
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, TorchError> {
-    serde_json::from_str(text).map_err(|error| TorchError::Program(format!("the library sent malformed JSON: {error}")))
+    serde_json::from_str(text)
+        .map_err(|error| TorchError::Program(format!("the library sent malformed JSON: {error}")))
 }
 
 /// Loads a library of libtorch with global symbols, for the rest of the process.

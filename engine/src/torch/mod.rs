@@ -1,11 +1,12 @@
 //! Runs TorchScript programs, and graphs on request, with libtorch where it is installed.
 //!
-//! This crate does not link libtorch. The library `ondes-torch` does; it is found and opened on first use
-//! ([`library`]), behind a versioned C interface ([`interface`]). The library [describes](description) a program, from
-//! which [`open`] makes a model, and steps its methods ([`TorchExecutor`]) as a [`PrepareRequest`] says. If a GPU
-//! fails, another executor takes over.
+//! This crate does not link libtorch. The library `ondes-torch` does; it is found and opened on
+//! first use ([`library`]), behind a versioned C interface ([`interface`]). The library
+//! [describes](description) a program, from which [`open`] makes a model, and steps its methods
+//! ([`TorchExecutor`]) as a [`PrepareRequest`] says. If a GPU fails, another executor takes over.
 //!
-//! A TorchScript file contains code. Only [`open`] and [`open_if`] run it; on Linux in a `process` of its own.
+//! A TorchScript file contains code. Only [`open`] and [`open_if`] run it; on Linux in a `process`
+//! of its own.
 
 pub mod description;
 mod fallback;
@@ -23,8 +24,8 @@ mod runner;
 pub(crate) use fallback::FallbackExecutor;
 pub use library::{Library, LibraryExecutor, TorchError};
 pub use library_paths::{
-    LIBTORCH_VERSION, PROGRAM_HOST_FILE, installed, libraries, library_file, libtorch_folder, libtorch_found,
-    program_hosts,
+    LIBTORCH_VERSION, PROGRAM_HOST_FILE, installed, libraries, library_file, libtorch_folder,
+    libtorch_found, program_hosts,
 };
 pub use model::{open, open_if};
 pub use options::{method_names, with_options};

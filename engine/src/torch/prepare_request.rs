@@ -41,5 +41,8 @@ pub enum MethodSource {
 /// Returns the number of values that a port has in a step; saturates.
 #[must_use]
 pub fn step_values(port: &Port, block: usize, streams: usize, blocks: usize) -> usize {
-    (block / port.ratio).saturating_mul(port.channels).saturating_mul(streams).saturating_mul(blocks)
+    (block / port.ratio)
+        .saturating_mul(port.channels)
+        .saturating_mul(streams)
+        .saturating_mul(blocks)
 }

@@ -6,13 +6,14 @@ use super::description::ProgramDescription;
 use super::library::{Library, TorchError};
 use super::prepare_request::PrepareRequest;
 
-/// A prepared method. The values of a port are `[stream][frame][channel]`, as many as the request says for this number
-/// of streams and blocks.
+/// A prepared method. The values of a port are `[stream][frame][channel]`, as many as the request
+/// says for this number of streams and blocks.
 pub trait PreparedMethod: Send {
     /// Computes a step.
     ///
     /// # Errors
-    /// Returns [`TorchError`], one line, if the program or its device fails; the inputs are unchanged.
+    /// Returns [`TorchError`], one line, if the program or its device fails; the inputs are
+    /// unchanged.
     fn run(
         &mut self,
         streams: &[usize],
@@ -31,11 +32,17 @@ pub trait PreparedMethod: Send {
     fn device(&self) -> String;
 }
 
-/// Runs a TorchScript program, called `name` in errors, and describes it; in a process of its own where there is one.
+/// Runs a TorchScript program, called `name` in errors, and describes it; in a process of its own
+/// where there is one.
 ///
 /// # Errors
-/// Returns [`TorchError`] if the program fails or follows no known convention, or its process is lost.
-pub(super) fn describe(library: &Library, name: &str, program: &[u8]) -> Result<ProgramDescription, TorchError> {
+/// Returns [`TorchError`] if the program fails or follows no known convention, or its process is
+/// lost.
+pub(super) fn describe(
+    library: &Library,
+    name: &str,
+    program: &[u8],
+) -> Result<ProgramDescription, TorchError> {
     #[cfg(target_os = "linux")]
     if super::process::is_used() {
         return super::process::describe(library, name, program);
@@ -44,7 +51,8 @@ pub(super) fn describe(library: &Library, name: &str, program: &[u8]) -> Result<
     library.describe(program)
 }
 
-/// Prepares a method of a TorchScript program, called `name` in errors; in a process of its own where there is one.
+/// Prepares a method of a TorchScript program, called `name` in errors; in a process of its own
+/// where there is one.
 ///
 /// # Errors
 /// Returns [`TorchError`] if the method cannot be prepared, or the process is lost.
@@ -56,7 +64,9 @@ pub(super) fn prepare(
 ) -> Result<Box<dyn PreparedMethod>, TorchError> {
     #[cfg(target_os = "linux")]
     if super::process::is_used() {
-        return Ok(Box::new(super::process::prepare(library, name, request, program)?));
+        return Ok(Box::new(super::process::prepare(
+            library, name, request, program,
+        )?));
     }
     let _ = name;
     Ok(Box::new(library.prepare(request, program)?))

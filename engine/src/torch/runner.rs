@@ -28,8 +28,8 @@ impl TorchExecutor {
     /// Prepares a method for up to `streams` streams and up to `blocks` blocks a step.
     ///
     /// # Errors
-    /// Returns [`ModelError::Torch`] if libtorch is missing or cannot run the method, [`ModelError::Limit`] if the
-    /// streams need too much memory.
+    /// Returns [`ModelError::Torch`] if libtorch is missing or cannot run the method,
+    /// [`ModelError::Limit`] if the streams need too much memory.
     pub fn new(
         model: &Model,
         method: &Method,
@@ -39,15 +39,26 @@ impl TorchExecutor {
         blocks: usize,
     ) -> Result<Self, ModelError> {
         let values = |port: &Port| step_values(port, method.block, streams, blocks);
-        let all = method.inputs.iter().chain(&method.outputs).map(values).fold(0, usize::saturating_add);
-        ModelError::limit(format!("what method {:?} holds", method.name), all, limits::EXECUTOR_VALUES)?;
+        let all = method
+            .inputs
+            .iter()
+            .chain(&method.outputs)
+            .map(values)
+            .fold(0, usize::saturating_add);
+        ModelError::limit(
+            format!("what method {:?} holds", method.name),
+            all,
+            limits::EXECUTOR_VALUES,
+        )?;
         let library = Library::get()?;
         if let Device::Cuda(number) = device
             && usize::from(number) >= library.gpus
         {
-            return Err(
-                TorchError::Program(format!("there is no {device}: libtorch sees {} GPUs", library.gpus)).into()
-            );
+            return Err(TorchError::Program(format!(
+                "there is no {device}: libtorch sees {} GPUs",
+                library.gpus
+            ))
+            .into());
         }
         let request = |hash: &str, source| PrepareRequest {
             hash: hash.into(),
@@ -63,9 +74,15 @@ impl TorchExecutor {
         let prepared: Box<dyn PreparedMethod> = match model.program() {
             Some(program) => {
                 let call = call(program).ok_or_else(|| ModelError::Method(method.name.clone()))?;
-                // What was chosen of a program is in the call; its process and its weights are the same.
+                // What was chosen of a program is in the call; its process and its weights are the
+                // same.
                 let request = request(model.base_hash(), MethodSource::Program(call));
-                prepare(&library, &model.header().card.name, &request, &program.bytes)?
+                prepare(
+                    &library,
+                    &model.header().card.name,
+                    &request,
+                    &program.bytes,
+                )?
             }
             // A graph of ours contains no code.
             None => {
@@ -92,13 +109,19 @@ impl TorchExecutor {
     /// # Errors
     /// Returns [`TorchError`] if the program or its device fails; the inputs are unchanged.
     pub fn try_run(&mut self) -> Result<(), TorchError> {
-        let values = |port: &Port| step_values(port, self.method.block, self.active.len(), self.blocks);
+        let values =
+            |port: &Port| step_values(port, self.method.block, self.active.len(), self.blocks);
         // Allocation is fine here: libtorch allocates as well.
         let inputs = self.inputs.iter().zip(&self.method.inputs);
-        let inputs: Vec<&[f32]> = inputs.map(|(buffer, port)| &buffer[..values(port)]).collect();
+        let inputs: Vec<&[f32]> = inputs
+            .map(|(buffer, port)| &buffer[..values(port)])
+            .collect();
         let outputs = self.outputs.iter_mut().zip(&self.method.outputs);
-        let mut outputs: Vec<&mut [f32]> = outputs.map(|(buffer, port)| &mut buffer[..values(port)]).collect();
-        self.prepared.run(&self.active, self.blocks, &inputs, &mut outputs)
+        let mut outputs: Vec<&mut [f32]> = outputs
+            .map(|(buffer, port)| &mut buffer[..values(port)])
+            .collect();
+        self.prepared
+            .run(&self.active, self.blocks, &inputs, &mut outputs)
     }
 
     /// Returns the number of values of a port in this step.
@@ -110,7 +133,10 @@ impl TorchExecutor {
 impl Execute for TorchExecutor {
     fn begin(&mut self, streams: &[usize], blocks: usize) {
         let is_known = |&stream: &usize| stream < self.max_streams;
-        assert!(streams.len() <= self.max_streams && streams.iter().all(is_known), "unknown stream");
+        assert!(
+            streams.len() <= self.max_streams && streams.iter().all(is_known),
+            "unknown stream"
+        );
         assert!(blocks <= self.max_blocks, "too many blocks");
         self.active.clear();
         self.active.extend_from_slice(streams);

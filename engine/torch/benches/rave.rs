@@ -1,10 +1,11 @@
-//! Compares a RAVE v2 with 31.5 million random weights on the native executor and on libtorch: `forward` with blocks of
-//! 2048, on one thread, one block of each in turn. Also runs the graph with compressed weights and with half of the
-//! channels. Prints the fastest and the median block of each; `-- --nodes` adds the native time of each layer. Then plays
-//! it in host blocks of 128, whole hops at once and spread over the blocks.
+//! Compares a RAVE v2 with 31.5 million random weights on the native executor and on libtorch:
+//! `forward` with blocks of 2048, on one thread, one block of each in turn. Also runs the graph
+//! with compressed weights and with half of the channels. Prints the fastest and the median block
+//! of each; `-- --nodes` adds the native time of each layer. Then plays it in host blocks of 128,
+//! whole hops at once and spread over the blocks.
 //!
-//! Then compares BRAVE, whose own blocks have 128 samples, in blocks of 128 to 2048 samples; the native executor runs
-//! each as one step, as single blocks, and with weights in half precision.
+//! Then compares BRAVE, whose own blocks have 128 samples, in blocks of 128 to 2048 samples; the
+//! native executor runs each as one step, as single blocks, and with weights in half precision.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -35,15 +36,23 @@ struct Native {
     executor: Executor,
     file_bytes: usize,
     seconds: Vec<f64>,
-    /// Sums of squares of the difference from the f32 model and of that model; `None` for another model.
+    /// Sums of squares of the difference from the f32 model and of that model; `None` for another
+    /// model.
     error: Option<[f64; 2]>,
 }
 
 impl Native {
     fn new(name: &'static str, model: &Model, is_same: bool) -> Self {
-        let executor = Executor::new(model, "forward", Kernels::detect(), 1, 1).expect("it is not too long");
+        let executor =
+            Executor::new(model, "forward", Kernels::detect(), 1, 1).expect("it is not too long");
         let file_bytes = file::serialize(model).expect("it can be laid out").len();
-        Self { name, executor, file_bytes, seconds: Vec::new(), error: is_same.then_some([0.0; 2]) }
+        Self {
+            name,
+            executor,
+            file_bytes,
+            seconds: Vec::new(),
+            error: is_same.then_some([0.0; 2]),
+        }
     }
 
     /// Runs a block and returns the output.
@@ -60,7 +69,11 @@ impl Native {
     fn compare(&mut self, own: &[f32], whole: &[f32]) {
         let square = |x: f32| f64::from(x).powi(2);
         if let Some([error, signal]) = &mut self.error {
-            *error += own.iter().zip(whole).map(|(a, b)| square(a - b)).sum::<f64>();
+            *error += own
+                .iter()
+                .zip(whole)
+                .map(|(a, b)| square(a - b))
+                .sum::<f64>();
             *signal += whole.iter().copied().map(square).sum::<f64>();
         }
     }
@@ -80,12 +93,18 @@ fn brave() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("brave.ts");
     Recipe::brave().export(1).0.save(&path);
-    let model = import(&path, Some("BRAVE")).expect("it is understood").model;
-    let halves = model.compressed(Scaling::default(), |_| WeightPrecision::F16).expect("its weights are small");
+    let model = import(&path, Some("BRAVE"))
+        .expect("it is understood")
+        .model;
+    let halves = model
+        .compressed(Scaling::default(), |_| WeightPrecision::F16)
+        .expect("its weights are small");
     let libtorch = CModule::load(&path).expect("libtorch reads it");
     let own = model.method("forward").expect("it is there").block;
     for block in [128, 512, 1024, 2048] {
-        let executor = |model| Executor::new(model, "forward", Kernels::detect(), 1, block / own).expect("it fits");
+        let executor = |model| {
+            Executor::new(model, "forward", Kernels::detect(), 1, block / own).expect("it fits")
+        };
         let [mut whole, mut halves] = [&model, &halves].map(executor);
         let mut single = executor(&model);
         let input: Vec<f32> = (0..block).map(|n| 0.3 * (n as f32 * 0.07).sin()).collect();
@@ -98,14 +117,30 @@ fn brave() {
                 times[which].push(started.elapsed().as_secs_f64());
             };
             time(0, &mut || step(&mut whole, &input, own));
-            time(1, &mut || input.chunks(own).for_each(|input| step(&mut single, input, own)));
+            time(1, &mut || {
+                input
+                    .chunks(own)
+                    .for_each(|input| step(&mut single, input, own))
+            });
             time(2, &mut || step(&mut halves, &input, own));
             time(3, &mut || {
-                drop(black_box(libtorch.forward_ts(&[tensor.shallow_clone()]).expect("it runs")));
+                drop(black_box(
+                    libtorch
+                        .forward_ts(&[tensor.shallow_clone()])
+                        .expect("it runs"),
+                ));
             });
         }
-        println!("BRAVE, blocks of {block}, {:.1} MB", 1e-6 * whole.bytes() as f64);
-        let names = ["one step", "single blocks", "one step, f16", "libtorch TorchScript"];
+        println!(
+            "BRAVE, blocks of {block}, {:.1} MB",
+            1e-6 * whole.bytes() as f64
+        );
+        let names = [
+            "one step",
+            "single blocks",
+            "one step, f16",
+            "libtorch TorchScript",
+        ];
         let [_, _, _, theirs] = times.each_mut().map(|times| {
             times.drain(..WARM_UP);
             times.sort_by(f64::total_cmp);
@@ -136,16 +171,38 @@ fn v2() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("v2.ts");
     Recipe::v2().export(1).0.save(&path);
-    let model = import(&path, Some("RAVE v2")).expect("it is understood").model;
-    let compressed = |precision| model.compressed(Scaling::default(), |_| precision).expect("its weights have scales");
+    let model = import(&path, Some("RAVE v2"))
+        .expect("it is understood")
+        .model;
+    let compressed = |precision| {
+        model
+            .compressed(Scaling::default(), |_| precision)
+            .expect("its weights have scales")
+    };
     let narrow = folder.path().join("half.ts");
-    Recipe { capacity: Recipe::v2().capacity / 2, ..Recipe::v2() }.export(1).0.save(&narrow);
-    let narrow = import(&narrow, Some("half of the channels")).expect("it is understood").model;
+    Recipe {
+        capacity: Recipe::v2().capacity / 2,
+        ..Recipe::v2()
+    }
+    .export(1)
+    .0
+    .save(&narrow);
+    let narrow = import(&narrow, Some("half of the channels"))
+        .expect("it is understood")
+        .model;
     let mut natives = [
         Native::new("native, f32", &model, false),
         Native::new("native, f16", &compressed(WeightPrecision::F16), true),
-        Native::new("native, int8 computed in f32", &compressed(WeightPrecision::Stored8), true),
-        Native::new("native, int8", &compressed(WeightPrecision::Computed8), true),
+        Native::new(
+            "native, int8 computed in f32",
+            &compressed(WeightPrecision::Stored8),
+            true,
+        ),
+        Native::new(
+            "native, int8",
+            &compressed(WeightPrecision::Computed8),
+            true,
+        ),
         Native::new("native, half of the channels", &narrow, false),
     ];
     let libtorch = CModule::load(&path).expect("libtorch reads it");
@@ -169,8 +226,14 @@ fn v2() {
         let memory = 1e-6 * native.executor.bytes() as f64;
         fastest.push(report(native.name, &mut native.seconds));
         let file = 1e-6 * native.file_bytes as f64;
-        let error = native.error.map(|[error, signal]| format!(", error {:.1e} of the signal", error / signal));
-        println!("{:30} file {file:.1} MB, memory {memory:.1} MB{}", "", error.unwrap_or_default());
+        let error = native
+            .error
+            .map(|[error, signal]| format!(", error {:.1e} of the signal", error / signal));
+        println!(
+            "{:30} file {file:.1} MB, memory {memory:.1} MB{}",
+            "",
+            error.unwrap_or_default()
+        );
     }
     let theirs = report("libtorch TorchScript", &mut theirs);
     println!(
@@ -188,7 +251,11 @@ fn v2() {
 /// Prints which share of a host block's time the blocks take, and how many are late.
 fn in_callbacks(name: &str, model: &Model) {
     for spread in [false, true] {
-        let options = PipelineOptions { sample_rate: SAMPLE_RATE as u32, spread, ..PipelineOptions::default() };
+        let options = PipelineOptions {
+            sample_rate: SAMPLE_RATE as u32,
+            spread,
+            ..PipelineOptions::default()
+        };
         let mut playable = build_playable(model, &options).expect("it plays");
         let (input, mut output) = ([0.1; HOST_BLOCK], [0.0; HOST_BLOCK]);
         let mut shares = Vec::new();
@@ -218,7 +285,9 @@ fn report(name: &str, times: &mut Vec<f64>) -> [f64; 2] {
     let figures = [times[0], times[times.len() / 2]];
     let [fastest, median] = figures.map(|seconds| seconds * 1e3);
     let realtime = BLOCK as f64 / SAMPLE_RATE / figures[0];
-    println!("{name:30} {fastest:8.2} ms fastest, {median:8.2} ms median: {realtime:6.1} x real time");
+    println!(
+        "{name:30} {fastest:8.2} ms fastest, {median:8.2} ms median: {realtime:6.1} x real time"
+    );
     figures
 }
 
@@ -238,6 +307,11 @@ fn nodes(native: &mut Executor) {
     order.sort_by(|&a, &b| fastest[b].total_cmp(&fastest[a]));
     let whole: f64 = fastest.iter().sum();
     for index in order.into_iter().take(60) {
-        println!("{:8.1} us {:5.1} % {}", fastest[index] * 1e6, 100.0 * fastest[index] / whole, names[index]);
+        println!(
+            "{:8.1} us {:5.1} % {}",
+            fastest[index] * 1e6,
+            100.0 * fastest[index] / whole,
+            names[index]
+        );
     }
 }

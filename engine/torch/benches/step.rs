@@ -1,8 +1,8 @@
-//! Measures steps of TorchScript programs by number of sessions in a batch, and what a process of their own adds: the
-//! tables in `docs/src/rave-and-torchscript.md`.
+//! Measures steps of TorchScript programs by number of sessions in a batch, and what a process of
+//! their own adds: the tables in `docs/src/rave-and-torchscript.md`.
 //!
-//! Times of the first are CPU times of the computing thread: the 10 % quantile of steps, taken in turn for all batch
-//! sizes. Those of the second are times on the clock, taken in turn.
+//! Times of the first are CPU times of the computing thread: the 10 % quantile of steps, taken in
+//! turn for all batch sizes. Those of the second are times on the clock, taken in turn.
 
 use std::time::Instant;
 
@@ -54,15 +54,20 @@ fn compare_processes() {
             precision: Precision::F32,
         };
         let mut here = library.prepare(&request, &program.bytes).expect("it runs");
-        let mut there = process::prepare(&library, "program", &request, &program.bytes).expect("it runs");
+        let mut there =
+            process::prepare(&library, "program", &request, &program.bytes).expect("it runs");
         let (input, mut output) = (vec![0.25; block], vec![0.0; block]);
         let mut step = |method: &mut dyn PreparedMethod| {
             let begun = Instant::now();
-            method.run(&[0], 1, &[&input], &mut [&mut output]).expect("it runs");
+            method
+                .run(&[0], 1, &[&input], &mut [&mut output])
+                .expect("it runs");
             assert_eq!(output[block - 1], 0.125);
             1e6 * begun.elapsed().as_secs_f64()
         };
-        let times: Vec<(f64, f64)> = (0..STEPS).map(|_| (step(&mut here), step(&mut there))).collect();
+        let times: Vec<(f64, f64)> = (0..STEPS)
+            .map(|_| (step(&mut here), step(&mut there)))
+            .collect();
         let (here, there): (Vec<f64>, Vec<f64>) = times.into_iter().unzip();
         let at = |share: f64, times: &[f64]| {
             let mut times = times.to_vec();
@@ -98,7 +103,10 @@ fn measure_batches() {
 
 /// Returns the CPU time of this thread in seconds.
 fn busy_seconds() -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: the pointer is valid for writes.
     let done = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     assert_eq!(done, 0, "the system counts the time of threads");
@@ -113,7 +121,11 @@ fn measure(model: &Model) -> Vec<f64> {
         kernels: ondes_engine::Kernels::detect(),
         allow_fallback: false,
     };
-    let prepare = |&sessions: &usize| running.prepare(model, method, sessions, 1).expect("it runs");
+    let prepare = |&sessions: &usize| {
+        running
+            .prepare(model, method, sessions, 1)
+            .expect("it runs")
+    };
     let mut executors: Vec<MethodExecutor> = SESSIONS.iter().map(prepare).collect();
     let mut times = vec![Vec::new(); SESSIONS.len()];
     for round in 0..ROUNDS {

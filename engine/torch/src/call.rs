@@ -43,11 +43,18 @@ impl Caller {
     ///
     /// # Errors
     /// Returns the reason in one line if the program fails.
-    pub fn set(&self, script: &mut Script, attribute: &Attribute, values: &[f32]) -> Result<(), String> {
+    pub fn set(
+        &self,
+        script: &mut Script,
+        attribute: &Attribute,
+        values: &[f32],
+    ) -> Result<(), String> {
         match self.call.convention {
             Convention::NnTilde => {
                 let values: Vec<f64> = values.iter().copied().map(f64::from).collect();
-                script.call(&format!("set_{}", attribute.name), &values).map(drop)
+                script
+                    .call(&format!("set_{}", attribute.name), &values)
+                    .map(drop)
             }
             // Parameters are passed with each call.
             Convention::Neutone => Ok(()),
@@ -58,7 +65,12 @@ impl Caller {
     ///
     /// # Errors
     /// Returns the reason in one line if the program fails or returns another shape.
-    pub fn run(&self, script: &mut Script, stream: &StreamCall, input: &Tensor) -> Result<Tensor, String> {
+    pub fn run(
+        &self,
+        script: &mut Script,
+        stream: &StreamCall,
+        input: &Tensor,
+    ) -> Result<Tensor, String> {
         let output = match self.call.convention {
             Convention::NnTilde if self.is_prior() => {
                 script.run(&self.call.method, &[&for_softplus(input)], stream.seed)?
@@ -68,16 +80,27 @@ impl Caller {
         };
         let (streams, _, frames) = input.size3().map_err(|error| error.to_string())?;
         let samples = frames * self.call.ratio_in as i64;
-        let expected = [streams, self.ports.1.channels as i64, samples / self.call.ratio_out as i64];
+        let expected = [
+            streams,
+            self.ports.1.channels as i64,
+            samples / self.call.ratio_out as i64,
+        ];
         if output.size() == expected {
             return Ok(output);
         }
-        Err(format!("method {:?} returned a tensor {:?}; expected {expected:?}", self.call.method, output.size()))
+        Err(format!(
+            "method {:?} returned a tensor {:?}; expected {expected:?}",
+            self.call.method,
+            output.size()
+        ))
     }
 }
 
-/// Returns the input with which a prior computes this temperature: it takes `softplus(input) / ln 2` (acids-ircam/RAVE,
-/// `scripts/export.py`).
+/// Returns the input with which a prior computes this temperature: it takes
+/// `softplus(input) / ln 2` (acids-ircam/RAVE, `scripts/export.py`).
 fn for_softplus(temperature: &Tensor) -> Tensor {
-    (temperature * std::f64::consts::LN_2).expm1().clamp_min(1e-12).log()
+    (temperature * std::f64::consts::LN_2)
+        .expm1()
+        .clamp_min(1e-12)
+        .log()
 }

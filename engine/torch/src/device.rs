@@ -6,7 +6,11 @@ use tch::{Cuda, Device};
 /// Returns the number of GPUs that libtorch can use.
 #[must_use]
 pub fn gpus() -> usize {
-    if Cuda::is_available() { usize::try_from(Cuda::device_count()).unwrap_or(0) } else { 0 }
+    if Cuda::is_available() {
+        usize::try_from(Cuda::device_count()).unwrap_or(0)
+    } else {
+        0
+    }
 }
 
 /// Returns libtorch's device for a selection; `Auto` is the first GPU, or the CPU without one.
@@ -33,5 +37,9 @@ pub fn gpu_index(device: Device) -> Option<u8> {
 #[must_use]
 pub fn name(device: Device, precision: Precision) -> String {
     let name = gpu_index(device).map_or_else(|| "cpu".into(), |index| format!("cuda:{index}"));
-    if precision == Precision::F32 { name } else { format!("{name} {precision}") }
+    if precision == Precision::F32 {
+        name
+    } else {
+        format!("{name} {precision}")
+    }
 }

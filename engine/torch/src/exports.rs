@@ -17,35 +17,54 @@ use crate::script::full_precision;
 use crate::step::MethodStep;
 use crate::{device, threads, warm_up};
 
-/// A prepared method, to which handles point; the request has the ports, and so the lengths of slices.
+/// A prepared method, to which handles point; the request has the ports, and so the lengths of
+/// slices.
 struct Prepared {
     step: Box<dyn MethodStep>,
     request: PrepareRequest,
 }
 
-/// Returns the table of functions. Each of them requires of its caller, the engine, what [`Interface`] says of its
-/// arguments: slices are valid, a listener accepts the context beside it, and a handle comes from `prepare`, was not
-/// freed, and is used by one thread at a time.
+/// Returns the table of functions. Each of them requires of its caller, the engine, what
+/// [`Interface`] says of its arguments: slices are valid, a listener accepts the context beside it,
+/// and a handle comes from `prepare`, was not freed, and is used by one thread at a time.
 // SAFETY: no other library that a process loads has a symbol of this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn ondes_torch_interface() -> *const Interface {
-    static TABLE: Interface =
-        Interface { version: VERSION, about, describe, prepare, free, device: device_name, bytes, seed, run };
+    static TABLE: Interface = Interface {
+        version: VERSION,
+        about,
+        describe,
+        prepare,
+        free,
+        device: device_name,
+        bytes,
+        seed,
+        run,
+    };
     static READY: Once = Once::new();
     // Panics are reported to the caller; they must not be printed as well.
     READY.call_once(|| std::panic::set_hook(Box::new(|_| {})));
     &raw const TABLE
 }
 
-/// Runs `work` and sends its text, or the reason of its failure in one line, to the listener. Returns true on success.
+/// Runs `work` and sends its text, or the reason of its failure in one line, to the listener.
+/// Returns true on success.
 ///
 /// # Safety
 /// `listener` must accept `context`.
-unsafe fn report(listener: Listener, context: *mut c_void, work: impl FnOnce() -> Result<String, String>) -> bool {
-    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(panic_text(&*payload)));
+unsafe fn report(
+    listener: Listener,
+    context: *mut c_void,
+    work: impl FnOnce() -> Result<String, String>,
+) -> bool {
+    let result =
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(panic_text(&*payload)));
     let (succeeded, text) = match result {
         Ok(text) => (true, text),
-        Err(reason) => (false, reason.lines().map(str::trim).collect::<Vec<_>>().join(" ")),
+        Err(reason) => (
+            false,
+            reason.lines().map(str::trim).collect::<Vec<_>>().join(" "),
+        ),
     };
     // SAFETY: guaranteed by the caller.
     unsafe { listener(context, text.as_ptr(), text.len()) };
@@ -54,21 +73,34 @@ unsafe fn report(listener: Listener, context: *mut c_void, work: impl FnOnce() -
 
 /// Returns the first line of a panic message, in which libtorch states the reason.
 fn panic_text(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<String>().map(String::as_str).or(payload.downcast_ref::<&str>().copied());
-    text.and_then(|text| text.lines().next()).unwrap_or("libtorch panicked without a reason").to_owned()
+    let text = payload
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or(payload.downcast_ref::<&str>().copied());
+    text.and_then(|text| text.lines().next())
+        .unwrap_or("libtorch panicked without a reason")
+        .to_owned()
 }
 
 unsafe extern "C" fn about(listener: Listener, context: *mut c_void) -> bool {
     let work = || {
         threads::limit();
         full_precision();
-        serde_json::to_string(&LibraryInfo { gpus: device::gpus() }).map_err(|error| error.to_string())
+        serde_json::to_string(&LibraryInfo {
+            gpus: device::gpus(),
+        })
+        .map_err(|error| error.to_string())
     };
     // SAFETY: listener and context belong together.
     unsafe { report(listener, context, work) }
 }
 
-unsafe extern "C" fn describe(data: *const u8, length: usize, listener: Listener, context: *mut c_void) -> bool {
+unsafe extern "C" fn describe(
+    data: *const u8,
+    length: usize,
+    listener: Listener,
+    context: *mut c_void,
+) -> bool {
     // SAFETY: the slice is valid; listener and context belong together.
     unsafe {
         let bytes = slice(data, length);
@@ -88,13 +120,17 @@ unsafe extern "C" fn prepare(
     listener: Listener,
     context: *mut c_void,
 ) -> bool {
-    // SAFETY: the slices and the place for the handle are valid; listener and context belong together.
+    // SAFETY: the slices and the place for the handle are valid; listener and context belong
+    // together.
     unsafe {
         let (request, bytes) = (slice(request, request_length), slice(data, length));
         report(listener, context, || {
-            let request: PrepareRequest = serde_json::from_slice(request).map_err(|error| error.to_string())?;
+            let request: PrepareRequest =
+                serde_json::from_slice(request).map_err(|error| error.to_string())?;
             let mut step: Box<dyn MethodStep> = match &request.source {
-                MethodSource::Program(call) => Box::new(ProgramStep::new(request.clone(), call.clone(), bytes)?),
+                MethodSource::Program(call) => {
+                    Box::new(ProgramStep::new(request.clone(), call.clone(), bytes)?)
+                }
                 MethodSource::Graph => Box::new(GraphStep::new(&request, bytes)?),
             };
             if device::choose(request.device).is_cuda() {
@@ -113,7 +149,11 @@ unsafe extern "C" fn free(executor: *mut c_void) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(prepared)));
 }
 
-unsafe extern "C" fn device_name(executor: *const c_void, listener: Listener, context: *mut c_void) {
+unsafe extern "C" fn device_name(
+    executor: *const c_void,
+    listener: Listener,
+    context: *mut c_void,
+) {
     // SAFETY: the handle comes from `prepare`; listener and context belong together.
     unsafe {
         let prepared = &*executor.cast::<Prepared>();
@@ -144,12 +184,14 @@ unsafe extern "C" fn run(
     listener: Listener,
     context: *mut c_void,
 ) -> bool {
-    // SAFETY: the handle comes from `prepare`, and nothing else uses it during the call; streams, ports and values are
-    // as many as the request says; listener and context belong together.
+    // SAFETY: the handle comes from `prepare`, and nothing else uses it during the call; streams,
+    // ports and values are as many as the request says; listener and context belong together.
     unsafe {
         let Prepared { step, request } = &mut *executor.cast::<Prepared>();
         let method = &request.method;
-        let values = |channels: usize, ratio: usize| channels * (method.block / ratio) * blocks * stream_count;
+        let values = |channels: usize, ratio: usize| {
+            channels * (method.block / ratio) * blocks * stream_count
+        };
         let streams = slice(streams, stream_count);
         let input_slices: Vec<&[f32]> = method
             .inputs
@@ -161,10 +203,16 @@ unsafe extern "C" fn run(
             .outputs
             .iter()
             .enumerate()
-            .map(|(index, port)| std::slice::from_raw_parts_mut(*outputs.add(index), values(port.channels, port.ratio)))
+            .map(|(index, port)| {
+                std::slice::from_raw_parts_mut(
+                    *outputs.add(index),
+                    values(port.channels, port.ratio),
+                )
+            })
             .collect();
         report(listener, context, || {
-            step.run(streams, blocks, &input_slices, &mut output_slices).map(|()| String::new())
+            step.run(streams, blocks, &input_slices, &mut output_slices)
+                .map(|()| String::new())
         })
     }
 }
@@ -175,5 +223,9 @@ unsafe extern "C" fn run(
 /// `data` must point to `length` values.
 unsafe fn slice<'a, T>(data: *const T, length: usize) -> &'a [T] {
     // SAFETY: guaranteed by the caller.
-    if length == 0 { &[] } else { unsafe { std::slice::from_raw_parts(data, length) } }
+    if length == 0 {
+        &[]
+    } else {
+        unsafe { std::slice::from_raw_parts(data, length) }
+    }
 }

@@ -1,5 +1,5 @@
-//! Runs a method of a model on whole sequences, node by node, from silence or from the state after the previous
-//! sequence.
+//! Runs a method of a model on whole sequences, node by node, from silence or from the state after
+//! the previous sequence.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -44,12 +44,16 @@ pub struct RecurrentState(pub(crate) HashMap<String, Vec<Tensor>>);
 impl RecurrentState {
     /// Detaches the states, so that gradients end here.
     pub fn detach(&mut self) {
-        self.0.values_mut().flatten().for_each(|state| *state = state.detach());
+        self.0
+            .values_mut()
+            .flatten()
+            .for_each(|state| *state = state.detach());
     }
 }
 
 impl TorchGraph {
-    /// Checks the method's shapes. The warm-up gets silence on all inputs unless [`TorchGraph::with_defaults`] follows.
+    /// Checks the method's shapes. The warm-up gets silence on all inputs unless
+    /// [`TorchGraph::with_defaults`] follows.
     ///
     /// # Errors
     /// Returns [`ModelError`] with the first node that does not fit.
@@ -58,11 +62,20 @@ impl TorchGraph {
         let defaults = vec![0.0; method.inputs.len()];
         let needs = vec![None; shapes.values.len()];
         let sample_rate = f64::from(sample_rate);
-        Ok(Self { method: method.clone(), shapes, sample_rate, defaults, checkpoint: None, end: None, needs })
+        Ok(Self {
+            method: method.clone(),
+            shapes,
+            sample_rate,
+            defaults,
+            checkpoint: None,
+            end: None,
+            needs,
+        })
     }
 
-    /// Outputs only the last `samples` samples of each sequence, which must be at least as long, and computes no more than
-    /// they depend on: what convolutions make of the samples before them is left out.
+    /// Outputs only the last `samples` samples of each sequence, which must be at least as long,
+    /// and computes no more than they depend on: what convolutions make of the samples before them
+    /// is left out.
     #[must_use]
     pub fn with_end(mut self, samples: usize) -> Self {
         self.needs = self.needs(samples);
@@ -74,31 +87,42 @@ impl TorchGraph {
     #[must_use]
     pub fn with_defaults(mut self, controls: &[Control]) -> Self {
         for (port, default) in self.method.inputs.iter().zip(&mut self.defaults) {
-            *default = controls.iter().find(|control| control.name == port.name).map_or(0.0, |control| control.default);
+            *default = controls
+                .iter()
+                .find(|control| control.name == port.name)
+                .map_or(0.0, |control| control.default);
         }
         self
     }
 
-    /// Computes the nodes in blocks by `checkpoint`, which keeps only their inputs and computes them again in the backward
-    /// pass: less memory for a second forward pass.
+    /// Computes the nodes in blocks by `checkpoint`, which keeps only their inputs and computes
+    /// them again in the backward pass: less memory for a second forward pass.
     #[must_use]
     pub fn with_checkpoint(mut self, checkpoint: Checkpoint) -> Self {
         self.checkpoint = Some((checkpoint, self.blocks()));
         self
     }
 
-    /// Computes all output ports from all input ports, each `[batch, channels, frames]`; the seed of `noise` is
-    /// that of the native executor. Ports that are fed back are inputs like others: they say what came before each block.
+    /// Computes all output ports from all input ports, each `[batch, channels, frames]`; the seed
+    /// of `noise` is that of the native executor. Ports that are fed back are inputs like others:
+    /// they say what came before each block.
     ///
     /// # Panics
-    /// Panics if the number of inputs differs from that of the ports, or libtorch refuses their shapes.
+    /// Panics if the number of inputs differs from that of the ports, or libtorch refuses their
+    /// shapes.
     #[must_use]
-    pub fn run(&self, weights: &TorchWeights, inputs: &[Tensor], noise: impl Into<Noise>) -> Vec<Tensor> {
+    pub fn run(
+        &self,
+        weights: &TorchWeights,
+        inputs: &[Tensor],
+        noise: impl Into<Noise>,
+    ) -> Vec<Tensor> {
         self.run_with_state(weights, inputs, noise, &mut RecurrentState::default())
     }
 
-    /// Computes as [`TorchGraph::run`] does, with recurrent nodes starting from `state` and storing their final state
-    /// there. Other nodes keep no state, so a sequence continues seamlessly only if they see just the current frame.
+    /// Computes as [`TorchGraph::run`] does, with recurrent nodes starting from `state` and storing
+    /// their final state there. Other nodes keep no state, so a sequence continues seamlessly only
+    /// if they see just the current frame.
     ///
     /// # Panics
     /// Panics as [`TorchGraph::run`] does.
@@ -110,19 +134,30 @@ impl TorchGraph {
         noise: impl Into<Noise>,
         state: &mut RecurrentState,
     ) -> Vec<Tensor> {
-        assert_eq!(inputs.len(), self.method.inputs.len(), "one tensor for each input port");
+        assert_eq!(
+            inputs.len(),
+            self.method.inputs.len(),
+            "one tensor for each input port"
+        );
         let noise = noise.into();
         // The warm-up is prepended to the inputs and removed from the outputs.
-        let frames = |ratio: usize| (self.method.warm_up_blocks() * self.method.block / ratio) as i64;
-        let with_warm_up =
-            inputs.iter().zip(&self.method.inputs).zip(&self.defaults).map(|((input, port), &default)| {
+        let frames =
+            |ratio: usize| (self.method.warm_up_blocks() * self.method.block / ratio) as i64;
+        let with_warm_up = inputs
+            .iter()
+            .zip(&self.method.inputs)
+            .zip(&self.defaults)
+            .map(|((input, port), &default)| {
                 if self.method.warm_up == 0 {
                     return input.shallow_clone();
                 }
                 let (batch, channels, _) = input.size3().expect("[batch, channels, frames]");
                 let shape = [batch, channels, frames(port.ratio)];
                 Tensor::cat(
-                    &[Tensor::full(shape, f64::from(default), (input.kind(), input.device())), input.shallow_clone()],
+                    &[
+                        Tensor::full(shape, f64::from(default), (input.kind(), input.device())),
+                        input.shallow_clone(),
+                    ],
                     2,
                 )
             });
@@ -130,32 +165,57 @@ impl TorchGraph {
         match &self.checkpoint {
             None => {
                 let kept = self.last_reads(0..self.method.nodes.len());
-                self.run_nodes(0..self.method.nodes.len(), weights, &mut values, &kept, noise, state);
+                self.run_nodes(
+                    0..self.method.nodes.len(),
+                    weights,
+                    &mut values,
+                    &kept,
+                    noise,
+                    state,
+                );
             }
             Some((checkpoint, blocks)) => {
                 for nodes in blocks {
-                    self.run_block(nodes.clone(), *checkpoint, weights, &mut values, noise, state);
+                    self.run_block(
+                        nodes.clone(),
+                        *checkpoint,
+                        weights,
+                        &mut values,
+                        noise,
+                        state,
+                    );
                 }
             }
         }
-        let outputs = self.shapes.shown.iter().zip(&self.method.outputs).map(|(&value, port)| {
-            let all = values[value].as_ref().expect("outputs are kept");
-            match self.end {
-                Some(samples) => end(all, (samples / port.ratio) as i64),
-                None => all.narrow(2, frames(port.ratio), all.size()[2] - frames(port.ratio)),
-            }
-        });
+        let outputs = self
+            .shapes
+            .shown
+            .iter()
+            .zip(&self.method.outputs)
+            .map(|(&value, port)| {
+                let all = values[value].as_ref().expect("outputs are kept");
+                match self.end {
+                    Some(samples) => end(all, (samples / port.ratio) as i64),
+                    None => all.narrow(2, frames(port.ratio), all.size()[2] - frames(port.ratio)),
+                }
+            });
         outputs.collect()
     }
 
-    /// Returns for each value the last of the nodes `nodes` that reads it, if nothing after them does.
+    /// Returns for each value the last of the nodes `nodes` that reads it, if nothing after them
+    /// does.
     pub(crate) fn last_reads(&self, nodes: Range<usize>) -> Vec<Option<usize>> {
         let count = self.method.inputs.len() + self.method.nodes.len();
         let mut last = vec![None; count];
         for node in nodes.clone() {
-            self.shapes.reads[node].iter().for_each(|&value| last[value] = Some(node));
+            self.shapes.reads[node]
+                .iter()
+                .for_each(|&value| last[value] = Some(node));
         }
-        let later = self.shapes.reads[nodes.end..].iter().flatten().chain(&self.shapes.shown);
+        let later = self.shapes.reads[nodes.end..]
+            .iter()
+            .flatten()
+            .chain(&self.shapes.shown);
         later.for_each(|&value| last[value] = None);
         last
     }
@@ -173,7 +233,10 @@ impl TorchGraph {
         for index in nodes {
             let (node, reads) = (&self.method.nodes[index], &self.shapes.reads[index]);
             let place = self.method.inputs.len() + index;
-            let read: Vec<&Tensor> = reads.iter().map(|&value| values[value].as_ref().expect("in order")).collect();
+            let read: Vec<&Tensor> = reads
+                .iter()
+                .map(|&value| values[value].as_ref().expect("in order"))
+                .collect();
             let hop = self.shapes.values[reads[0]].ratio;
             let weight = |parameter: &str| weights.get(&node.name, parameter);
             let value = match node.op {
@@ -183,23 +246,37 @@ impl TorchGraph {
                     state.0.insert(node.name.clone(), after);
                     value
                 }
-                Op::Conv1d { .. } => {
-                    convolution(&node.op, read[0], weight("weight"), weight("bias"), self.needs[place])
-                }
+                Op::Conv1d { .. } => convolution(
+                    &node.op,
+                    read[0],
+                    weight("weight"),
+                    weight("bias"),
+                    self.needs[place],
+                ),
                 _ => {
                     let rows = noise.rows(read[0].size()[0]);
                     match self.needs[place] {
                         None => self.node(&node.op, &read, hop, &weight, &rows),
                         Some(frames) => {
-                            let ends: Vec<Tensor> = read.iter().map(|value| end(value, frames)).collect();
-                            self.node(&node.op, &ends.iter().collect::<Vec<_>>(), hop, &weight, &rows)
+                            let ends: Vec<Tensor> =
+                                read.iter().map(|value| end(value, frames)).collect();
+                            self.node(
+                                &node.op,
+                                &ends.iter().collect::<Vec<_>>(),
+                                hop,
+                                &weight,
+                                &rows,
+                            )
                         }
                     }
                 }
             };
             values.resize_with(values.len().max(place + 1), || None);
             values[place] = Some(value);
-            for &read in reads.iter().filter(|&&read| last_reads[read] == Some(index)) {
+            for &read in reads
+                .iter()
+                .filter(|&&read| last_reads[read] == Some(index))
+            {
                 values[read] = None;
             }
         }
@@ -210,7 +287,8 @@ impl TorchGraph {
         &self.shapes
     }
 
-    /// Computes a node on whole sequences that start from silence; `rows` is the noise of each row of the batch.
+    /// Computes a node on whole sequences that start from silence; `rows` is the noise of each row
+    /// of the batch.
     pub(crate) fn node<'w>(
         &self,
         op: &Op,
@@ -226,24 +304,44 @@ impl TorchGraph {
             Op::Conv1d { .. } => convolution(op, x, weight("weight"), weight("bias"), None),
             Op::ConvTranspose1d { stride, .. } => {
                 let frames = x.size()[2] * stride as i64;
-                x.conv_transpose1d(weight("weight"), Some(weight("bias")), [stride as i64], [0], [0], 1, [1])
-                    .narrow(2, 0, frames)
+                x.conv_transpose1d(
+                    weight("weight"),
+                    Some(weight("bias")),
+                    [stride as i64],
+                    [0],
+                    [0],
+                    1,
+                    [1],
+                )
+                .narrow(2, 0, frames)
             }
             Op::Gru { .. } | Op::Lstm { .. } => recurrent(op, x, weight, None).0,
             Op::Attention { window, .. } => {
                 let before = |x: &Tensor| x.constant_pad_nd([window as i64 - 1, 0]);
-                attention_in_blocks(x, &before(inputs[1]), &before(inputs[2]), weight("position"))
+                attention_in_blocks(
+                    x,
+                    &before(inputs[1]),
+                    &before(inputs[2]),
+                    weight("position"),
+                )
             }
             Op::LayerNorm => {
                 let (gain, bias) = (weight("weight"), weight("bias"));
                 channels_last()
-                    .layer_norm(gain.size(), Some(gain), Some(bias), LAYER_NORM_EPSILON, false)
+                    .layer_norm(
+                        gain.size(),
+                        Some(gain),
+                        Some(bias),
+                        LAYER_NORM_EPSILON,
+                        false,
+                    )
                     .transpose(1, 2)
             }
             Op::Softmax => in_f32([x], |[x]| x.softmax(1, Kind::Float)),
             Op::Activation(activation) => activate(activation, x),
             Op::Prelu { .. } => {
-                x.maximum(&x.zeros_like()) + weight("weight").view([1, -1, 1]) * x.minimum(&x.zeros_like())
+                x.maximum(&x.zeros_like())
+                    + weight("weight").view([1, -1, 1]) * x.minimum(&x.zeros_like())
             }
             Op::Snake => in_f32([x, &weight("alpha").view([1, -1, 1])], |[x, alpha]| {
                 &x + (&alpha * &x).sin().square() / (alpha + 1e-9)
@@ -256,14 +354,17 @@ impl TorchGraph {
                 let halves = inputs[1].chunk(2, 1);
                 x * &halves[0] + &halves[1]
             }
-            Op::Add => inputs[1..].iter().fold(x.shallow_clone(), |sum, other| sum + *other),
+            Op::Add => inputs[1..]
+                .iter()
+                .fold(x.shallow_clone(), |sum, other| sum + *other),
             Op::Multiply => x * inputs[1],
             Op::Concat => Tensor::cat(inputs, 1),
             Op::Split { start, channels } => x.narrow(1, start as i64, channels as i64),
             Op::Affine { scale, offset } => x * f64::from(scale) + f64::from(offset),
             Op::Delay { frames } => {
                 let kept = (x.size()[2] - frames as i64).max(0);
-                x.narrow(2, 0, kept).constant_pad_nd([x.size()[2] - kept, 0])
+                x.narrow(2, 0, kept)
+                    .constant_pad_nd([x.size()[2] - kept, 0])
             }
             Op::Latency { .. } => x.shallow_clone(),
             Op::Interleave { factor } => {
@@ -273,30 +374,45 @@ impl TorchGraph {
                 parts.reshape([batch, left, frames * factor])
             }
             Op::FlipOddBands => flip_odd_bands(x),
-            Op::Noise { channels, distribution, number } => synthesis::noise(x, channels, distribution, number, rows),
+            Op::Noise {
+                channels,
+                distribution,
+                number,
+            } => synthesis::noise(x, channels, distribution, number, rows),
             Op::DrawMixture { least, number, .. } => {
-                in_f32([x, inputs[1], inputs[2], inputs[3]], |inputs| draw::mixture(inputs, least, number, rows))
+                in_f32([x, inputs[1], inputs[2], inputs[3]], |inputs| {
+                    draw::mixture(inputs, least, number, rows)
+                })
             }
-            Op::DrawCategories { categories, top, number } => {
-                in_f32([x, inputs[1]], |inputs| draw::categories(inputs, categories, top, number, rows))
-            }
-            Op::ShapedNoise { bands, hop } => {
-                in_f32([x, inputs[1]], |[x, noise]| synthesis::shaped_noise(&x, &noise, bands, hop))
-            }
-            Op::NearestCodes { .. } => {
-                in_f32([x, weight("codebook")], |[x, codebook]| codes::nearest_codes(&x, &codebook))
-            }
-            Op::CodeSum { .. } => in_f32([x, weight("codebook")], |[x, codebook]| codes::code_sum(&x, &codebook)),
+            Op::DrawCategories {
+                categories,
+                top,
+                number,
+            } => in_f32([x, inputs[1]], |inputs| {
+                draw::categories(inputs, categories, top, number, rows)
+            }),
+            Op::ShapedNoise { bands, hop } => in_f32([x, inputs[1]], |[x, noise]| {
+                synthesis::shaped_noise(&x, &noise, bands, hop)
+            }),
+            Op::NearestCodes { .. } => in_f32([x, weight("codebook")], |[x, codebook]| {
+                codes::nearest_codes(&x, &codebook)
+            }),
+            Op::CodeSum { .. } => in_f32([x, weight("codebook")], |[x, codebook]| {
+                codes::code_sum(&x, &codebook)
+            }),
             Op::Harmonic => synthesis::harmonic(x, inputs[1], inputs[2], hop, self.sample_rate),
             Op::FilteredNoise => synthesis::filtered_noise(x, hop, rows),
-            Op::Convolve { .. } => in_f32([x, weight("impulse")], |[x, impulse]| synthesis::convolve(&x, &impulse)),
+            Op::Convolve { .. } => in_f32([x, weight("impulse")], |[x, impulse]| {
+                synthesis::convolve(&x, &impulse)
+            }),
         }
     }
 }
 
-/// Computes [`Op::Linear`]. Frames that are contiguous are the columns of one product per row of the batch, which needs no
-/// transposition: twice as fast for few channels at the sample rate. One channel is an elementwise product, which autocast keeps
-/// in f32: positions and pitches become angles of hundreds of radians there, too large for bf16.
+/// Computes [`Op::Linear`]. Frames that are contiguous are the columns of one product per row of
+/// the batch, which needs no transposition: twice as fast for few channels at the sample rate. One
+/// channel is an elementwise product, which autocast keeps in f32: positions and pitches become
+/// angles of hundreds of radians there, too large for bf16.
 fn linear(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Tensor {
     let (batch, channels, frames) = x.size3().expect("[batch, channels, frames]");
     if channels == 1 {
@@ -311,26 +427,54 @@ fn linear(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Tensor {
 
 /// Computes [`Op::Conv1d`] from silence; `frames` at its end, `None` for all.
 fn convolution(op: &Op, x: &Tensor, weight: &Tensor, bias: &Tensor, frames: Option<i64>) -> Tensor {
-    let Op::Conv1d { kernel, stride, dilation, groups, .. } = *op else { unreachable!("not a convolution") };
+    let Op::Conv1d {
+        kernel,
+        stride,
+        dilation,
+        groups,
+        ..
+    } = *op
+    else {
+        unreachable!("not a convolution")
+    };
     let earlier = ((kernel - 1) * dilation + 1 - stride) as i64;
     let length = x.size()[2];
     let read = end(x, frames.map_or(length, |frames| frames + earlier));
     let missing = earlier - frames.map_or(0, |frames| (length - frames).clamp(0, earlier));
-    let padded = if missing > 0 { read.constant_pad_nd([missing, 0]) } else { read };
-    padded.conv1d(weight, Some(bias), [stride as i64], [0], [dilation as i64], groups as i64)
+    let padded = if missing > 0 {
+        read.constant_pad_nd([missing, 0])
+    } else {
+        read
+    };
+    padded.conv1d(
+        weight,
+        Some(bias),
+        [stride as i64],
+        [0],
+        [dilation as i64],
+        groups as i64,
+    )
 }
 
 /// Returns the last frames of a value, or all if there are no more.
 fn end(value: &Tensor, frames: i64) -> Tensor {
     let length = value.size()[2];
-    if length <= frames { value.shallow_clone() } else { value.narrow(2, length - frames, frames) }
+    if length <= frames {
+        value.shallow_clone()
+    } else {
+        value.narrow(2, length - frames, frames)
+    }
 }
 
 /// Computes [`Op::FlipOddBands`].
 fn flip_odd_bands(x: &Tensor) -> Tensor {
     let (_, channels, frames) = x.size3().expect("[batch, channels, frames]");
     // In f32: f16 and bf16 cannot represent such large integers.
-    let parity = |length: i64| Tensor::arange(length, (Kind::Float, x.device())).remainder(2.0).to_kind(x.kind());
+    let parity = |length: i64| {
+        Tensor::arange(length, (Kind::Float, x.device()))
+            .remainder(2.0)
+            .to_kind(x.kind())
+    };
     let (odd, second) = (parity(channels).view([1, -1, 1]), parity(frames));
     x * (1.0 - 2.0 * odd * (1.0 - second))
 }
@@ -342,11 +486,20 @@ fn activate(activation: Activation, x: &Tensor) -> Tensor {
         Activation::Sigmoid => x.sigmoid(),
         Activation::Relu => x.relu(),
         // One operation, and one in the backward pass.
-        Activation::LeakyRelu { slope } => x.prelu(&Tensor::from(slope).to_kind(x.kind()).to_device(x.device())),
+        Activation::LeakyRelu { slope } => {
+            x.prelu(&Tensor::from(slope).to_kind(x.kind()).to_device(x.device()))
+        }
         Activation::HardTanh => x.hardtanh(),
-        Activation::LeakyHardTanh { min, max, min_slope, max_slope } => {
+        Activation::LeakyHardTanh {
+            min,
+            max,
+            min_slope,
+            max_slope,
+        } => {
             let [min, max, min_slope, max_slope] = [min, max, min_slope, max_slope].map(f64::from);
-            x.clamp(min, max) + min_slope * (x - min).clamp_max(0.0) + max_slope * (x - max).clamp_min(0.0)
+            x.clamp(min, max)
+                + min_slope * (x - min).clamp_max(0.0)
+                + max_slope * (x - max).clamp_min(0.0)
         }
         Activation::HardSwish => x.hardswish(),
         Activation::Softsign => x / (x.abs() + 1.0),
@@ -363,8 +516,9 @@ fn activate(activation: Activation, x: &Tensor) -> Tensor {
 fn fast_tanh(x: &Tensor) -> Tensor {
     let a = x.abs();
     let square = &a * &a;
-    let numerator =
-        x * (2.455_507_507_029_56 * (&a + 1.0) + (0.821_226_666_969_744 * &a + 0.893_229_853_513_558) * &square);
+    let numerator = x
+        * (2.455_507_507_029_56 * (&a + 1.0)
+            + (0.821_226_666_969_744 * &a + 0.893_229_853_513_558) * &square);
     let stretched = &a + 0.814_642_734_961_073 * &square;
     numerator / ((square + 2.445_066_346_522_99) * stretched + 2.445_066_346_522_99)
 }
@@ -377,11 +531,20 @@ pub(crate) fn recurrent<'w>(
     before: Option<Vec<Tensor>>,
 ) -> (Tensor, Vec<Tensor>) {
     let initial = |names: &[&str], hidden: usize, given: bool| -> Vec<Tensor> {
-        names.iter().map(|name| state(x, hidden, given.then(|| weight(name)))).collect()
+        names
+            .iter()
+            .map(|name| state(x, hidden, given.then(|| weight(name))))
+            .collect()
     };
     let states = before.unwrap_or_else(|| match *op {
-        Op::Lstm { hidden, initial_state } => initial(&["h0", "c0"], hidden, initial_state),
-        Op::Gru { hidden, initial_state } => initial(&["h0"], hidden, initial_state),
+        Op::Lstm {
+            hidden,
+            initial_state,
+        } => initial(&["h0", "c0"], hidden, initial_state),
+        Op::Gru {
+            hidden,
+            initial_state,
+        } => initial(&["h0"], hidden, initial_state),
         _ => unreachable!("not a recurrent layer"),
     });
     if recurrence::serves(weight("weight_hh")) {
@@ -402,18 +565,34 @@ pub(crate) fn recurrent<'w>(
 }
 
 /// Computes a recurrent layer by [`recurrence`](recurrence::recurrence).
-fn by_kernels<'w>(x: &Tensor, weight: &impl Fn(&str) -> &'w Tensor, states: &[Tensor]) -> (Tensor, Vec<Tensor>) {
+fn by_kernels<'w>(
+    x: &Tensor,
+    weight: &impl Fn(&str) -> &'w Tensor,
+    states: &[Tensor],
+) -> (Tensor, Vec<Tensor>) {
     let is_lstm = states.len() == 2;
     let (of_input, of_state) = (weight("bias_ih"), weight("bias_hh"));
     let gates = match is_lstm {
-        true => x.permute([2, 0, 1]).linear(weight("weight_ih"), Some(of_input + of_state)),
-        false => x.permute([2, 0, 1]).linear(weight("weight_ih"), Some(of_input)),
+        true => x
+            .permute([2, 0, 1])
+            .linear(weight("weight_ih"), Some(of_input + of_state)),
+        false => x
+            .permute([2, 0, 1])
+            .linear(weight("weight_ih"), Some(of_input)),
     };
     let states: Vec<Tensor> = states.iter().map(|state| state.squeeze_dim(0)).collect();
     let bias = (!is_lstm).then_some(of_state);
     let mut all = recurrence::recurrence(gates, weight("weight_hh"), bias, &states).into_iter();
-    let value = all.next().expect("all states").permute([1, 2, 0]).to_kind(x.kind());
-    (value, all.map(|state| state.unsqueeze(0).to_kind(x.kind())).collect())
+    let value = all
+        .next()
+        .expect("all states")
+        .permute([1, 2, 0])
+        .to_kind(x.kind());
+    (
+        value,
+        all.map(|state| state.unsqueeze(0).to_kind(x.kind()))
+            .collect(),
+    )
 }
 
 /// Returns the initial state of a recurrent layer, `[1, batch, hidden]`.
@@ -426,5 +605,8 @@ fn state(x: &Tensor, hidden: usize, initial: Option<&Tensor>) -> Tensor {
 }
 
 fn recurrent_parameters<'w>(weight: &impl Fn(&str) -> &'w Tensor) -> Vec<Tensor> {
-    ["weight_ih", "weight_hh", "bias_ih", "bias_hh"].iter().map(|name| weight(name).shallow_clone()).collect()
+    ["weight_ih", "weight_hh", "bias_ih", "bias_hh"]
+        .iter()
+        .map(|name| weight(name).shallow_clone())
+        .collect()
 }

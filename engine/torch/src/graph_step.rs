@@ -32,19 +32,38 @@ impl GraphStep {
         let text = |error: ondes_engine::model::ModelError| error.to_string();
         let model = file::parse(bytes).map_err(text)?;
         let method = model.method(&request.method.name).map_err(text)?;
-        // A generator's place in the bar needs f32, and what is fed back would multiply each rounding.
-        let precision = if method.feedback().next().is_some() { Precision::F32 } else { request.precision };
+        // A generator's place in the bar needs f32, and what is fed back would multiply each
+        // rounding.
+        let precision = if method.feedback().next().is_some() {
+            Precision::F32
+        } else {
+            request.precision
+        };
         let (device, kind) = (device::choose(request.device), precision::kind(precision));
         let weights = TorchWeights::new(model.weights(), device).to_kind(kind);
         let header = model.header();
         let options = (kind, device);
-        let streaming =
-            StreamingGraph::new(method, &header.controls, weights, header.sample_rate, request.streams, options)
-                .map_err(text)?;
+        let streaming = StreamingGraph::new(
+            method,
+            &header.controls,
+            weights,
+            header.sample_rate,
+            request.streams,
+            options,
+        )
+        .map_err(text)?;
         let memory = |port| PortMemory::new(port, request, device, kind);
-        let (inputs, outputs) =
-            (method.inputs.iter().map(memory).collect(), method.outputs.iter().map(memory).collect());
-        Ok(Self { streaming, device, precision, inputs, outputs })
+        let (inputs, outputs) = (
+            method.inputs.iter().map(memory).collect(),
+            method.outputs.iter().map(memory).collect(),
+        );
+        Ok(Self {
+            streaming,
+            device,
+            precision,
+            inputs,
+            outputs,
+        })
     }
 }
 
@@ -58,11 +77,14 @@ impl MethodStep for GraphStep {
     ) -> Result<(), String> {
         let _inference = Inference::begin();
         let ports = self.inputs.iter_mut().zip(inputs);
-        let inputs: Vec<Tensor> =
-            ports.map(|(memory, values)| memory.send(values, streams.len())).collect::<Result<_, _>>()?;
+        let inputs: Vec<Tensor> = ports
+            .map(|(memory, values)| memory.send(values, streams.len()))
+            .collect::<Result<_, _>>()?;
         let output = self.streaming.run(streams, &inputs);
         let ports = self.outputs.iter_mut().zip(&output);
-        ports.zip(outputs).try_for_each(|((memory, tensor), values)| memory.receive(tensor, values))
+        ports
+            .zip(outputs)
+            .try_for_each(|((memory, tensor), values)| memory.receive(tensor, values))
     }
 
     fn seed(&mut self, stream: usize, seed: u64) {

@@ -1,13 +1,15 @@
 //! Runs graphs and TorchScript programs on libtorch.
 //!
-//! Training uses it as a crate: [`weights`] converts weights to tensors and back; [`graph`] runs the nodes of a method
-//! on whole sequences, with gradients, if need be by [`checkpoint`]ed blocks; `synthesis` holds the ops that make
-//! sound, `draw` those that draw. The engine's native executor computes the same frame by frame; parity tests compare the two.
+//! Training uses it as a crate: [`weights`] converts weights to tensors and back; [`graph`] runs
+//! the nodes of a method on whole sequences, with gradients, if need be by [`checkpoint`]ed blocks;
+//! `synthesis` holds the ops that make sound, `draw` those that draw. The engine's native executor
+//! computes the same frame by frame; parity tests compare the two.
 //!
-//! The engine opens it as a library ([`ondes_engine::torch`]): `exports` is its side of the C interface, and `step` the
-//! interface of a prepared method, of a `program` or of a graph (`graph_step`). A program is a TorchScript module
-//! (`script`) that follows the conventions of `nn_tilde` or `neutone`; `call` calls it by either. `host` transfers
-//! samples; `device`, `precision` and `threads` select where and how to compute; `warm_up` lets a GPU choose its
+//! The engine opens it as a library ([`ondes_engine::torch`]): `exports` is its side of the C
+//! interface, and `step` the interface of a prepared method, of a `program` or of a graph
+//! (`graph_step`). A program is a TorchScript module (`script`) that follows the conventions of
+//! `nn_tilde` or `neutone`; `call` calls it by either. `host` transfers samples; `device`,
+//! `precision` and `threads` select where and how to compute; `warm_up` lets a GPU choose its
 //! algorithms before it plays.
 
 #![deny(unsafe_code)]

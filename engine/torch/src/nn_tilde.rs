@@ -1,12 +1,14 @@
 //! Convention of nn~'s models: their methods with channels and ratios, and their attributes.
 //!
-//! A method `m` has a buffer `m_params` with its channels and ratios; `get_methods` and `get_attributes` list names,
-//! `a_params` holds the types of an attribute's values, `get_a` returns them and `set_a` sets them; the sounds of buffers
-//! are set by `set_buffer_attribute`, as `a#0`.
+//! A method `m` has a buffer `m_params` with its channels and ratios; `get_methods` and
+//! `get_attributes` list names, `a_params` holds the types of an attribute's values, `get_a`
+//! returns them and `set_a` sets them; the sounds of buffers are set by `set_buffer_attribute`, as
+//! `a#0`.
 
 use ondes_engine::model::program::{ChosenSetting, Convention, Setting, SettingKind};
 use ondes_engine::torch::description::{
-    AttributeDescription, AttributeKind, AttributeValue, MethodDescription, PortDescription, ProgramDescription,
+    AttributeDescription, AttributeKind, AttributeValue, MethodDescription, PortDescription,
+    ProgramDescription,
 };
 use serde_json::Value;
 use tch::{Device, Tensor};
@@ -36,7 +38,8 @@ pub fn describe(script: &mut Script) -> Result<ProgramDescription, String> {
     } else {
         let mut with_buffer = Vec::new();
         for name in &known {
-            if script.attribute(&format!("{name}_params"))?.is_array() && !name.starts_with("get_") {
+            if script.attribute(&format!("{name}_params"))?.is_array() && !name.starts_with("get_")
+            {
                 with_buffer.push(name.clone());
             }
         }
@@ -51,26 +54,53 @@ pub fn describe(script: &mut Script) -> Result<ProgramDescription, String> {
         let [inputs, ratio_in, outputs, ratio_out] = integers(&script.attribute(&buffer)?)
             .and_then(|numbers| <[usize; 4]>::try_from(numbers).ok())
             .filter(|numbers| !numbers.contains(&0))
-            .ok_or_else(|| format!("buffer {buffer:?} does not hold the channels and ratios of a method"))?;
+            .ok_or_else(|| {
+                format!("buffer {buffer:?} does not hold the channels and ratios of a method")
+            })?;
         let mut labels = |side: &str, channels: usize| -> Result<Vec<String>, String> {
             let labels = texts(&script.attribute(&format!("{name}_{side}_labels"))?);
             if !labels.is_empty() && labels.len() != channels {
-                notes.push(format!("method {name:?} has {} {side} labels for {channels} channels", labels.len()));
+                notes.push(format!(
+                    "method {name:?} has {} {side} labels for {channels} channels",
+                    labels.len()
+                ));
                 return Ok(Vec::new());
             }
             Ok(labels)
         };
-        let input = PortDescription { channels: inputs, ratio: ratio_in, labels: labels("input", inputs)? };
-        let output = PortDescription { channels: outputs, ratio: ratio_out, labels: labels("output", outputs)? };
-        methods.push(MethodDescription { name, input, output });
+        let input = PortDescription {
+            channels: inputs,
+            ratio: ratio_in,
+            labels: labels("input", inputs)?,
+        };
+        let output = PortDescription {
+            channels: outputs,
+            ratio: ratio_out,
+            labels: labels("output", outputs)?,
+        };
+        methods.push(MethodDescription {
+            name,
+            input,
+            output,
+        });
     }
     if methods.is_empty() {
-        return Err("not a model for nn~: no method has a buffer of channels and ratios (NAME_params)".into());
+        return Err(
+            "not a model for nn~: no method has a buffer of channels and ratios (NAME_params)"
+                .into(),
+        );
     }
-    let listed = if has("get_attributes") { texts(&script.call("get_attributes", &[])?) } else { Vec::new() };
+    let listed = if has("get_attributes") {
+        texts(&script.call("get_attributes", &[])?)
+    } else {
+        Vec::new()
+    };
     let (mut attributes, mut settings) = (Vec::new(), Vec::new());
     for name in listed.into_iter().filter(|name| name != "none") {
-        let setters = Setters { own: has(&format!("set_{name}")), buffers: has("set_buffer_attribute") };
+        let setters = Setters {
+            own: has(&format!("set_{name}")),
+            buffers: has("set_buffer_attribute"),
+        };
         match attribute(script, &name, setters)? {
             Ok(Described::Numbers(attribute)) => attributes.push(attribute),
             Ok(Described::Settings(described)) => settings.extend(described),
@@ -80,8 +110,14 @@ pub fn describe(script: &mut Script) -> Result<ProgramDescription, String> {
     let mut sample_rate = None;
     for name in RATES {
         let rate = script.attribute(name)?;
-        let rate = rate.as_array().and_then(|values| values.first()).unwrap_or(&rate).as_f64();
-        sample_rate = sample_rate.or(rate.map(|rate| rate as u64).filter(|rate| PLAUSIBLE_RATES.contains(rate)));
+        let rate = rate
+            .as_array()
+            .and_then(|values| values.first())
+            .unwrap_or(&rate)
+            .as_f64();
+        sample_rate = sample_rate.or(rate
+            .map(|rate| rate as u64)
+            .filter(|rate| PLAUSIBLE_RATES.contains(rate)));
     }
     if sample_rate.is_none() {
         notes.push("no sample rate is stated; 44100 Hz is assumed".into());
@@ -116,8 +152,13 @@ enum Described {
     Settings(Vec<Setting>),
 }
 
-/// Describes an attribute. The inner error is the reason why it cannot be set; the outer one is libtorch's.
-fn attribute(script: &mut Script, name: &str, setters: Setters) -> Result<Result<Described, String>, String> {
+/// Describes an attribute. The inner error is the reason why it cannot be set; the outer one is
+/// libtorch's.
+fn attribute(
+    script: &mut Script,
+    name: &str,
+    setters: Setters,
+) -> Result<Result<Described, String>, String> {
     let Some(codes) = integers(&script.attribute(&format!("{name}_params"))?) else {
         return Ok(Err("its type is not stated".into()));
     };
@@ -134,7 +175,12 @@ fn attribute(script: &mut Script, name: &str, setters: Setters) -> Result<Result
             0 => AttributeKind::Bool,
             1 => AttributeKind::Int,
             2 => AttributeKind::Float,
-            _ => return Ok(Err(format!("its type is {}", TYPES.get(code).unwrap_or(&"unknown")))),
+            _ => {
+                return Ok(Err(format!(
+                    "its type is {}",
+                    TYPES.get(code).unwrap_or(&"unknown")
+                )));
+            }
         });
     }
     if !setters.own {
@@ -145,7 +191,11 @@ fn attribute(script: &mut Script, name: &str, setters: Setters) -> Result<Result
         Err(error) => return Ok(Err(error)),
     };
     if current.len() != kinds.len() || kinds.is_empty() {
-        return Ok(Err(format!("it declares {} values and returns {} numbers", kinds.len(), current.len())));
+        return Ok(Err(format!(
+            "it declares {} values and returns {} numbers",
+            kinds.len(),
+            current.len()
+        )));
     }
     let described = |(kind, value): (AttributeKind, f64)| AttributeValue {
         name: String::new(),
@@ -154,19 +204,29 @@ fn attribute(script: &mut Script, name: &str, setters: Setters) -> Result<Result
         value: value as f32,
     };
     let values = kinds.into_iter().zip(current).map(described).collect();
-    Ok(Ok(Described::Numbers(AttributeDescription { name: name.into(), values })))
+    Ok(Ok(Described::Numbers(AttributeDescription {
+        name: name.into(),
+        values,
+    })))
 }
 
 /// Describes an attribute of `count` values with a text among them.
 fn text(script: &mut Script, name: &str, count: usize) -> Result<Described, String> {
     let current = script.call(&format!("get_{name}"), &[])?;
-    let written = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let written = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
     let values: Vec<String> = match &current {
         Value::Array(values) => values.iter().map(written).collect(),
         value => vec![written(value)],
     };
     if values.len() != count {
-        return Err(format!("it declares {count} values and returns {}", values.len()));
+        return Err(format!(
+            "it declares {count} values and returns {}",
+            values.len()
+        ));
     }
     Ok(Described::Settings(vec![Setting {
         name: name.into(),
@@ -178,7 +238,11 @@ fn text(script: &mut Script, name: &str, count: usize) -> Result<Described, Stri
 /// Describes an attribute of `count` buffers.
 fn sounds(name: &str, count: usize) -> Vec<Setting> {
     let sound = |index| Setting {
-        name: if count == 1 { name.into() } else { format!("{name}.{}", index + 1) },
+        name: if count == 1 {
+            name.into()
+        } else {
+            format!("{name}.{}", index + 1)
+        },
         kind: SettingKind::Sound(format!("{name}#{index}")),
         value: String::new(),
     };
@@ -192,10 +256,15 @@ fn sounds(name: &str, count: usize) -> Vec<Setting> {
 pub fn choose(script: &mut Script, chosen: &[ChosenSetting], device: Device) -> Result<(), String> {
     for setting in chosen {
         let (name, result) = match setting {
-            ChosenSetting::Text { attribute, values } => {
-                (attribute, script.call_with_texts(&format!("set_{attribute}"), values))
-            }
-            ChosenSetting::Sound { buffer, sample_rate, channels } => {
+            ChosenSetting::Text { attribute, values } => (
+                attribute,
+                script.call_with_texts(&format!("set_{attribute}"), values),
+            ),
+            ChosenSetting::Sound {
+                buffer,
+                sample_rate,
+                channels,
+            } => {
                 let sound = Tensor::from_slice2(channels).to_device(device);
                 (buffer, script.set_sound(buffer, &sound, *sample_rate))
             }
@@ -212,12 +281,21 @@ pub fn choose(script: &mut Script, chosen: &[ChosenSetting], device: Device) -> 
 
 /// Returns the texts in a list.
 fn texts(value: &Value) -> Vec<String> {
-    value.as_array().into_iter().flatten().filter_map(|text| Some(text.as_str()?.to_owned())).collect()
+    value
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|text| Some(text.as_str()?.to_owned()))
+        .collect()
 }
 
 /// Returns one number, or those in a list; true is 1.
 fn numbers(value: &Value) -> Option<Vec<f64>> {
-    let number = |value: &Value| value.as_f64().or_else(|| value.as_bool().map(|is| f64::from(u8::from(is))));
+    let number = |value: &Value| {
+        value
+            .as_f64()
+            .or_else(|| value.as_bool().map(|is| f64::from(u8::from(is))))
+    };
     match value {
         Value::Array(values) => values.iter().map(number).collect(),
         value => Some(vec![number(value)?]),
@@ -227,6 +305,8 @@ fn numbers(value: &Value) -> Option<Vec<f64>> {
 /// Returns the non-negative integers in a list.
 fn integers(value: &Value) -> Option<Vec<usize>> {
     let numbers = value.as_array().and_then(|_| numbers(value))?;
-    let integer = |number: f64| (number >= 0.0 && number.fract() == 0.0 && number < 1e9).then_some(number as usize);
+    let integer = |number: f64| {
+        (number >= 0.0 && number.fract() == 0.0 && number < 1e9).then_some(number as usize)
+    };
     numbers.into_iter().map(integer).collect()
 }

@@ -13,9 +13,12 @@ pub fn kind(precision: Precision) -> Kind {
     }
 }
 
-/// Applies an op in f32 and converts the result to the kind of the first tensor: for intermediate values that f16 or
-/// bf16 cannot hold.
-pub fn in_f32<const N: usize>(tensors: [&Tensor; N], op: impl FnOnce([Tensor; N]) -> Tensor) -> Tensor {
+/// Applies an op in f32 and converts the result to the kind of the first tensor: for intermediate
+/// values that f16 or bf16 cannot hold.
+pub fn in_f32<const N: usize>(
+    tensors: [&Tensor; N],
+    op: impl FnOnce([Tensor; N]) -> Tensor,
+) -> Tensor {
     let kind = tensors[0].kind();
     op(tensors.map(|tensor| tensor.to_kind(Kind::Float))).to_kind(kind)
 }

@@ -21,7 +21,8 @@ use crate::{neutone, nn_tilde, precision};
 /// Describes a program, which it runs.
 ///
 /// # Errors
-/// Returns the reason in one line if the program fails, follows no known convention, or violates its own.
+/// Returns the reason in one line if the program fails, follows no known convention, or violates
+/// its own.
 pub fn describe(bytes: &[u8]) -> Result<ProgramDescription, String> {
     let _inference = Inference::begin();
     let mut script = Script::load(bytes, None)?;
@@ -35,13 +36,24 @@ pub fn describe(bytes: &[u8]) -> Result<ProgramDescription, String> {
         // On a copy: a method may change the state.
         let mut script = script.copy()?;
         let frames = (block / method.input.ratio) as i64;
-        let silence = Tensor::zeros([1, method.input.channels as i64, frames], (Kind::Float, Device::Cpu));
+        let silence = Tensor::zeros(
+            [1, method.input.channels as i64, frames],
+            (Kind::Float, Device::Cpu),
+        );
         let output = script.run(&method.name, &[&silence], 0);
-        let size = output.map_err(|error| format!("method {:?} fails: {error}", method.name))?.size();
-        let expected = [1, method.output.channels as i64, (block / method.output.ratio) as i64];
+        let size = output
+            .map_err(|error| format!("method {:?} fails: {error}", method.name))?
+            .size();
+        let expected = [
+            1,
+            method.output.channels as i64,
+            (block / method.output.ratio) as i64,
+        ];
         if size != expected {
             let name = &method.name;
-            return Err(format!("method {name:?} makes a tensor {size:?} of {frames} frames; expected {expected:?}"));
+            return Err(format!(
+                "method {name:?} makes a tensor {size:?} of {frames} frames; expected {expected:?}"
+            ));
         }
     }
     Ok(description)
@@ -69,12 +81,24 @@ impl ProgramStep {
         let device = device::choose(request.device);
         let _inference = Inference::begin();
         let source = shared_module(&request.hash, device, request.precision, bytes)?;
-        let (Some(main), Some(output)) = (request.method.inputs.get(call.main), request.method.outputs.first()) else {
-            return Err(format!("method {:?} has no input or no output", call.method));
+        let (Some(main), Some(output)) = (
+            request.method.inputs.get(call.main),
+            request.method.outputs.first(),
+        ) else {
+            return Err(format!(
+                "method {:?} has no input or no output",
+                call.method
+            ));
         };
         let ports = (main.clone(), output.clone());
         let kind = precision::kind(request.precision);
-        let caller = Caller { call, device, kind, block: request.method.block, ports };
+        let caller = Caller {
+            call,
+            device,
+            kind,
+            block: request.method.block,
+            ports,
+        };
         let frames = caller.block / caller.call.ratio_in * request.blocks;
         let prepared = match caller.call.convention {
             Convention::NnTilde => {
@@ -89,13 +113,22 @@ impl ProgramStep {
             }
         };
         if request.precision != Precision::F32 {
-            try_out(&prepared, &caller, frames as i64).map_err(|error| format!("in {}: {error}", request.precision))?;
+            try_out(&prepared, &caller, frames as i64)
+                .map_err(|error| format!("in {}: {error}", request.precision))?;
         }
         let streams = Streams::new(&prepared, &caller, request.streams, frames as i64)?;
         let noise_seeds = vec![(0, 0); request.streams];
         let memory = |port| PortMemory::new(port, &request, device, kind);
         let (input, output) = (memory(&caller.ports.0), memory(&caller.ports.1));
-        Ok(Self { request, source, caller, input, output, streams, noise_seeds })
+        Ok(Self {
+            request,
+            source,
+            caller,
+            input,
+            output,
+            streams,
+            noise_seeds,
+        })
     }
 }
 
@@ -115,7 +148,10 @@ impl MethodStep for ProgramStep {
             .map(|(row, &stream)| {
                 // One value per block; the last one counts.
                 let value = |&port: &usize| inputs[port][(row + 1) * blocks - 1];
-                let values = call.attributes.iter().map(|attribute| attribute.ports.iter().map(value).collect());
+                let values = call
+                    .attributes
+                    .iter()
+                    .map(|attribute| attribute.ports.iter().map(value).collect());
                 let (seed, steps) = &mut self.noise_seeds[stream];
                 *steps += 1;
                 StreamCall {
@@ -130,13 +166,20 @@ impl MethodStep for ProgramStep {
         let group = (call.ratio_in / ports.0.ratio) as i64;
         let input = if group > 1 {
             let (streams, channels, frames) = input.size3().map_err(|error| error.to_string())?;
-            input.view([streams, channels, frames / group, group]).select(3, group - 1).contiguous()
+            input
+                .view([streams, channels, frames / group, group])
+                .select(3, group - 1)
+                .contiguous()
         } else {
             input
         };
         let output = self.streams.run(&self.caller, &calls, &input)?;
         let repeats = (self.caller.call.ratio_out / self.caller.ports.1.ratio) as i64;
-        let output = if repeats > 1 { output.repeat_interleave_self_int(repeats, 2, None) } else { output };
+        let output = if repeats > 1 {
+            output.repeat_interleave_self_int(repeats, 2, None)
+        } else {
+            output
+        };
         self.output.receive(&output, outputs[0])
     }
 
@@ -149,33 +192,65 @@ impl MethodStep for ProgramStep {
 
     fn bytes(&self) -> usize {
         let weights = self.source.tensors().unwrap_or_default();
-        let weights: usize = weights.iter().map(|named| crate::script::state::bytes(&named.tensor)).sum();
+        let weights: usize = weights
+            .iter()
+            .map(|named| crate::script::state::bytes(&named.tensor))
+            .sum();
         weights + self.streams.bytes().unwrap_or(0)
     }
 
     fn device(&self) -> String {
-        let batch = if self.request.streams > 1 && !self.streams.is_batch() { ", a copy for each session" } else { "" };
-        format!("{}{batch}", device::name(self.caller.device, self.request.precision))
+        let batch = if self.request.streams > 1 && !self.streams.is_batch() {
+            ", a copy for each session"
+        } else {
+            ""
+        };
+        format!(
+            "{}{batch}",
+            device::name(self.caller.device, self.request.precision)
+        )
     }
 }
 
 /// Runs silence through a copy; when the file was opened, it ran in f32 only.
 fn try_out(source: &Script, caller: &Caller, frames: i64) -> Result<(), String> {
-    let silence = Tensor::zeros([1, caller.channels_in(), frames], (caller.kind, caller.device));
-    caller.run(&mut source.copy()?, &StreamCall { stream: 0, values: Vec::new(), seed: 0 }, &silence).map(drop)
+    let silence = Tensor::zeros(
+        [1, caller.channels_in(), frames],
+        (caller.kind, caller.device),
+    );
+    caller
+        .run(
+            &mut source.copy()?,
+            &StreamCall {
+                stream: 0,
+                values: Vec::new(),
+                seed: 0,
+            },
+            &silence,
+        )
+        .map(drop)
 }
 
 /// Copies a module, and tells it the sample rate if it has a method for it.
 fn with_sample_rate(source: &Script, request: &PrepareRequest) -> Result<Script, String> {
     let mut script = source.copy()?;
-    if script.methods()?.iter().any(|name| name == "set_sample_rate") {
+    if script
+        .methods()?
+        .iter()
+        .any(|name| name == "set_sample_rate")
+    {
         script.call("set_sample_rate", &[f64::from(request.sample_rate)])?;
     }
     Ok(script)
 }
 
 /// Returns the module of a file; methods of the same file, device and precision share its weights.
-fn shared_module(hash: &str, device: Device, precision: Precision, bytes: &[u8]) -> Result<Arc<Script>, String> {
+fn shared_module(
+    hash: &str,
+    device: Device,
+    precision: Precision,
+    bytes: &[u8],
+) -> Result<Arc<Script>, String> {
     type Key = (String, Option<u8>, &'static str);
     static SHARED: Mutex<Option<HashMap<Key, Weak<Script>>>> = Mutex::new(None);
     let gpu = crate::device::gpu_index(device);

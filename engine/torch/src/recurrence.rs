@@ -1,7 +1,8 @@
 //! Recurrent layers of the CPU in training, by the kernels that play them.
 //!
-//! libtorch's layers are a dozen operations a frame, forward and backward; at the sample rate these are most of a step. Here
-//! a frame is one product and one pass over the gates. The rows of a batch are shared out to threads.
+//! libtorch's layers are a dozen operations a frame, forward and backward; at the sample rate these
+//! are most of a step. Here a frame is one product and one pass over the gates. The rows of a batch
+//! are shared out to threads.
 
 use std::ffi::{c_char, c_void};
 
@@ -54,28 +55,43 @@ pub fn serves(weight: &Tensor) -> bool {
     weight.requires_grad() && weight.device() == Device::Cpu && weight.kind() == Kind::Float
 }
 
-/// Computes the states of a sequence, `[frame, row, unit]`, and the last of them, `[row, unit]`; of an LSTM, which has a
-/// `c0`, also the last c. `gates` are the products of the input, `[frame, row, gate * unit]`, in memory that nothing else
-/// reads, since the passes overwrite it; `weight` and `bias` are those of the state, in PyTorch's order. The products of an
-/// LSTM have both biases.
+/// Computes the states of a sequence, `[frame, row, unit]`, and the last of them, `[row, unit]`; of
+/// an LSTM, which has a `c0`, also the last c. `gates` are the products of the input,
+/// `[frame, row, gate * unit]`, in memory that nothing else reads, since the passes overwrite it;
+/// `weight` and `bias` are those of the state, in PyTorch's order. The products of an LSTM have
+/// both biases.
 ///
 /// # Panics
 /// Panics with libtorch's error, such as that there is not enough memory.
-pub fn recurrence(gates: Tensor, weight: &Tensor, bias: Option<&Tensor>, states: &[Tensor]) -> Vec<Tensor> {
+pub fn recurrence(
+    gates: Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    states: &[Tensor],
+) -> Vec<Tensor> {
     let gates = gates.to_kind(Kind::Float).contiguous();
     let (weight, bias) = (weight.contiguous(), bias.map(Tensor::contiguous));
-    let states: Vec<Tensor> = states.iter().map(|state| state.to_kind(Kind::Float).contiguous()).collect();
-    let pointer = |tensor: Option<&Tensor>| tensor.map_or(std::ptr::null(), |tensor| tensor.as_ptr().cast());
+    let states: Vec<Tensor> = states
+        .iter()
+        .map(|state| state.to_kind(Kind::Float).contiguous())
+        .collect();
+    let pointer =
+        |tensor: Option<&Tensor>| tensor.map_or(std::ptr::null(), |tensor| tensor.as_ptr().cast());
     let mut outputs = [std::ptr::null_mut(); 3];
     // SAFETY: the tensors live during the call; there is room for three outputs; the error is ours.
     unsafe {
         let (gates, weight) = (pointer(Some(&gates)), pointer(Some(&weight)));
         let (h0, c0) = (pointer(states.first()), pointer(states.get(1)));
         let (bias, outputs) = (pointer(bias.as_ref()), outputs.as_mut_ptr());
-        cpp_error::raise(ondes_recurrence(forward, backward, gates, weight, bias, h0, c0, outputs));
+        cpp_error::raise(ondes_recurrence(
+            forward, backward, gates, weight, bias, h0, c0, outputs,
+        ));
     }
     // SAFETY: without an error each output is a tensor of its own, freed here only.
-    outputs[..=states.len()].iter().map(|output| unsafe { Tensor::from_ptr(output.cast()) }).collect()
+    outputs[..=states.len()]
+        .iter()
+        .map(|output| unsafe { Tensor::from_ptr(output.cast()) })
+        .collect()
 }
 
 /// Runs the forward pass.
@@ -116,10 +132,15 @@ impl Values {
     /// Runs a pass on parts of the rows, as many as libtorch has threads.
     fn share_out(&self, pass: impl Fn(Rows) + Sync) {
         let rows = self.rows as usize;
-        let threads = (tch::get_num_threads() as usize).min(rows / MIN_ROWS).max(1);
+        let threads = (tch::get_num_threads() as usize)
+            .min(rows / MIN_ROWS)
+            .max(1);
         let part = |index: usize| {
             let (first, end) = (rows * index / threads, rows * (index + 1) / threads);
-            Rows { first, count: end - first }
+            Rows {
+                first,
+                count: end - first,
+            }
         };
         std::thread::scope(|scope| {
             for index in 1..threads {
@@ -134,7 +155,13 @@ impl Values {
     ///
     /// # Safety
     /// The values are there, and nothing writes them meanwhile.
-    unsafe fn read<'v>(&self, values: *const f32, frame: usize, rows: Rows, width: usize) -> &'v [f32] {
+    unsafe fn read<'v>(
+        &self,
+        values: *const f32,
+        frame: usize,
+        rows: Rows,
+        width: usize,
+    ) -> &'v [f32] {
         // SAFETY: stated above.
         unsafe {
             let start = (frame * self.rows as usize + rows.first) * width;
@@ -146,7 +173,13 @@ impl Values {
     ///
     /// # Safety
     /// The values are there, and nothing else reads or writes them meanwhile.
-    unsafe fn write<'v>(&self, values: *mut f32, frame: usize, rows: Rows, width: usize) -> &'v mut [f32] {
+    unsafe fn write<'v>(
+        &self,
+        values: *mut f32,
+        frame: usize,
+        rows: Rows,
+        width: usize,
+    ) -> &'v mut [f32] {
         // SAFETY: stated above.
         unsafe {
             let start = (frame * self.rows as usize + rows.first) * width;
@@ -159,28 +192,53 @@ impl Values {
         let kernels = Kernels::detect();
         // SAFETY: the weights have these lengths.
         let (weight, bias) = unsafe {
-            let bias = (!self.bias.is_null()).then(|| std::slice::from_raw_parts(self.bias, products));
-            (std::slice::from_raw_parts(self.weight, products * units), bias)
+            let bias =
+                (!self.bias.is_null()).then(|| std::slice::from_raw_parts(self.bias, products));
+            (
+                std::slice::from_raw_parts(self.weight, products * units),
+                bias,
+            )
         };
-        let packed = PackedMatrix::new(products, 1, units, |output, _, input| weight[output * units + input], bias);
+        let packed = PackedMatrix::new(
+            products,
+            1,
+            units,
+            |output, _, input| weight[output * units + input],
+            bias,
+        );
         let mut from_state = vec![0.0; rows.count * products];
         for frame in 0..self.frames as usize {
-            // SAFETY: each frame and row is written once, and read only in later frames; c has one frame more.
+            // SAFETY: each frame and row is written once, and read only in later frames; c has one
+            // frame more.
             let (before, gates, h) = unsafe {
                 let before = match frame {
                     0 => self.read(self.h0, 0, rows, units),
                     _ => self.read(self.h, frame - 1, rows, units),
                 };
-                (before, self.write(self.gates, frame, rows, products), self.write(self.h, frame, rows, units))
+                (
+                    before,
+                    self.write(self.gates, frame, rows, products),
+                    self.write(self.h, frame, rows, units),
+                )
             };
-            let columns = Columns { data: before, count: rows.count, stride: units, tap_stride: units };
+            let columns = Columns {
+                data: before,
+                count: rows.count,
+                stride: units,
+                tap_stride: units,
+            };
             kernels.matmul(&packed, columns, &mut from_state, products);
-            let each = from_state.chunks_exact(products).zip(gates.chunks_exact_mut(products));
+            let each = from_state
+                .chunks_exact(products)
+                .zip(gates.chunks_exact_mut(products));
             let each = each.zip(h.chunks_exact_mut(units));
             if self.lstm {
                 // SAFETY: as above.
                 let (c_before, c) = unsafe {
-                    (self.read(self.kept, frame, rows, units), self.write(self.kept, frame + 1, rows, units))
+                    (
+                        self.read(self.kept, frame, rows, units),
+                        self.write(self.kept, frame + 1, rows, units),
+                    )
                 };
                 let memory = c_before.chunks_exact(units).zip(c.chunks_exact_mut(units));
                 for (((from_state, gates), h), (c_before, c)) in each.zip(memory) {
@@ -202,25 +260,45 @@ impl Values {
         let kernels = Kernels::detect();
         // SAFETY: the weights have this length.
         let weight = unsafe { std::slice::from_raw_parts(self.weight, products * units) };
-        let packed = PackedMatrix::new(units, 1, products, |output, _, input| weight[input * units + output], None);
+        let packed = PackedMatrix::new(
+            units,
+            1,
+            products,
+            |output, _, input| weight[input * units + output],
+            None,
+        );
         // SAFETY: no other thread has these rows.
-        let (dh, dc) = unsafe { (self.write(self.dh, 0, rows, units), self.write(self.dc, 0, rows, units)) };
+        let (dh, dc) = unsafe {
+            (
+                self.write(self.dh, 0, rows, units),
+                self.write(self.dc, 0, rows, units),
+            )
+        };
         // What a step gets from the next one: through its gates, and of a GRU also past them.
         let mut from_next = dh.to_vec();
         let direct = dh;
         direct.fill(0.0);
         for frame in (0..self.frames as usize).rev() {
-            // SAFETY: each frame and row is written once; what is read was written by the forward pass.
+            // SAFETY: each frame and row is written once; what is read was written by the forward
+            // pass.
             let (gates, dy, d_gates) = unsafe {
                 let d_gates = self.write(self.d_gates, frame, rows, products);
-                (self.read(self.gates, frame, rows, products), self.read(self.dy, frame, rows, units), d_gates)
+                (
+                    self.read(self.gates, frame, rows, products),
+                    self.read(self.dy, frame, rows, units),
+                    d_gates,
+                )
             };
             let part = |row: usize| row * units..(row + 1) * units;
             let gates_part = |row: usize| row * products..(row + 1) * products;
             let d_state = if self.lstm {
                 // SAFETY: as above; c has one frame more.
-                let (c_before, c) =
-                    unsafe { (self.read(self.kept, frame, rows, units), self.read(self.kept, frame + 1, rows, units)) };
+                let (c_before, c) = unsafe {
+                    (
+                        self.read(self.kept, frame, rows, units),
+                        self.read(self.kept, frame + 1, rows, units),
+                    )
+                };
                 for row in 0..rows.count {
                     let (part, gates_part) = (part(row), gates_part(row));
                     kernels.lstm_step_gradient(
@@ -239,7 +317,11 @@ impl Values {
                         0 => self.read(self.h0, 0, rows, units),
                         _ => self.read(self.h, frame - 1, rows, units),
                     };
-                    (self.read(self.kept, frame, rows, units), before, self.write(self.d_state, frame, rows, products))
+                    (
+                        self.read(self.kept, frame, rows, units),
+                        before,
+                        self.write(self.d_state, frame, rows, products),
+                    )
                 };
                 for row in 0..rows.count {
                     let (part, gates_part) = (part(row), gates_part(row));
@@ -253,9 +335,17 @@ impl Values {
                 }
                 d_state
             };
-            let columns = Columns { data: d_state, count: rows.count, stride: products, tap_stride: products };
+            let columns = Columns {
+                data: d_state,
+                count: rows.count,
+                stride: products,
+                tap_stride: products,
+            };
             kernels.matmul(&packed, columns, &mut from_next, units);
         }
-        direct.iter_mut().zip(&from_next).for_each(|(dh, from_next)| *dh += from_next);
+        direct
+            .iter_mut()
+            .zip(&from_next)
+            .for_each(|(dh, from_next)| *dh += from_next);
     }
 }

@@ -8,7 +8,12 @@ impl Clone for RecurrentState {
     /// Returns states that share the same memory, which no op changes.
     fn clone(&self) -> Self {
         let copy = |states: &Vec<Tensor>| states.iter().map(Tensor::shallow_clone).collect();
-        Self(self.0.iter().map(|(node, states)| (node.clone(), copy(states))).collect())
+        Self(
+            self.0
+                .iter()
+                .map(|(node, states)| (node.clone(), copy(states)))
+                .collect(),
+        )
     }
 }
 
@@ -18,7 +23,9 @@ impl RecurrentState {
     pub fn tensors(&self) -> Vec<(String, Tensor)> {
         let named = |(node, states): (&String, &Vec<Tensor>)| -> Vec<_> {
             let states = states.iter().enumerate();
-            states.map(|(index, state)| (format!("{index}/{node}"), state.shallow_clone())).collect()
+            states
+                .map(|(index, state)| (format!("{index}/{node}"), state.shallow_clone()))
+                .collect()
         };
         let mut tensors: Vec<_> = self.0.iter().flat_map(named).collect();
         tensors.sort_by(|a, b| a.0.cmp(&b.0));
@@ -56,9 +63,20 @@ mod tests {
         state.0.insert("c".into(), vec![number(3.0)]);
         let again = RecurrentState::from_tensors(state.tensors());
         let values = |state: &RecurrentState| -> Vec<(String, f64)> {
-            state.tensors().into_iter().map(|(name, tensor)| (name, tensor.double_value(&[0]))).collect()
+            state
+                .tensors()
+                .into_iter()
+                .map(|(name, tensor)| (name, tensor.double_value(&[0])))
+                .collect()
         };
         assert_eq!(values(&again), values(&state));
-        assert_eq!(values(&state.clone()), [("0/a/b".into(), 1.0), ("0/c".into(), 3.0), ("1/a/b".into(), 2.0)]);
+        assert_eq!(
+            values(&state.clone()),
+            [
+                ("0/a/b".into(), 1.0),
+                ("0/c".into(), 3.0),
+                ("1/a/b".into(), 2.0)
+            ]
+        );
     }
 }

@@ -35,12 +35,12 @@ enum NodeMemory {
 }
 
 impl StreamingGraph {
-    /// Prepares a method for `streams` streams, with all controls at their defaults; `options` are kind and device of
-    /// `weights`.
+    /// Prepares a method for `streams` streams, with all controls at their defaults; `options` are
+    /// kind and device of `weights`.
     ///
     /// # Errors
-    /// Returns [`ModelError::Node`] for an oscillator or filtered noise, which only the native executor runs block by
-    /// block.
+    /// Returns [`ModelError::Node`] for an oscillator or filtered noise, which only the native
+    /// executor runs block by block.
     pub fn new(
         method: &Method,
         controls: &[Control],
@@ -53,15 +53,23 @@ impl StreamingGraph {
         let shapes = method.infer()?;
         let mut initial_states = Vec::new();
         for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
-            let reason = "generates sound, which libtorch cannot do block by block; use the native executor".to_owned();
-            let error = || ModelError::Node { method: method.name.clone(), node: node.name.clone(), reason };
+            let reason =
+                "generates sound, which libtorch cannot do block by block; use the native executor"
+                    .to_owned();
+            let error = || ModelError::Node {
+                method: method.name.clone(),
+                node: node.name.clone(),
+                reason,
+            };
             let zeros = |shape: [i64; 3]| Tensor::zeros(shape, options);
             initial_states.push(match memory(&node.op).ok_or_else(error)? {
                 NodeMemory::Nothing => Vec::new(),
-                NodeMemory::Frames(frames) => vec![zeros([1, inputs[0].channels as i64, frames as i64])],
-                NodeMemory::Attended(frames) => {
-                    [1, 2].map(|input| zeros([1, inputs[input].channels as i64, frames as i64])).into()
+                NodeMemory::Frames(frames) => {
+                    vec![zeros([1, inputs[0].channels as i64, frames as i64])]
                 }
+                NodeMemory::Attended(frames) => [1, 2]
+                    .map(|input| zeros([1, inputs[input].channels as i64, frames as i64]))
+                    .into(),
                 NodeMemory::States(count, hidden) => {
                     let initial = |name: &str| weights.0.get(&format!("{}.{name}", node.name));
                     let state = |name| match initial(name) {
@@ -73,9 +81,20 @@ impl StreamingGraph {
             });
         }
         let states = initial_states.clone_states();
-        let noise = Noise::default().rows(streams as i64).iter().map(|row| (row.seed, 0)).collect();
-        let mut streaming =
-            Self { graph, method: method.clone(), weights, options, states, initial: initial_states, noise };
+        let noise = Noise::default()
+            .rows(streams as i64)
+            .iter()
+            .map(|row| (row.seed, 0))
+            .collect();
+        let mut streaming = Self {
+            graph,
+            method: method.clone(),
+            weights,
+            options,
+            states,
+            initial: initial_states,
+            noise,
+        };
         streaming.warm_up(controls);
         streaming.initial = streaming.states.clone_states();
         for state in streaming.states.iter_mut().flatten() {
@@ -91,16 +110,24 @@ impl StreamingGraph {
         for _ in 0..self.method.warm_up_blocks() {
             let inputs = self.method.inputs.iter().map(|port| {
                 let control = controls.iter().find(|control| control.name == port.name);
-                let shape = [1, port.channels as i64, (self.method.block / port.ratio) as i64];
-                Tensor::full(shape, f64::from(control.map_or(0.0, |control| control.default)), self.options)
+                let shape = [
+                    1,
+                    port.channels as i64,
+                    (self.method.block / port.ratio) as i64,
+                ];
+                Tensor::full(
+                    shape,
+                    f64::from(control.map_or(0.0, |control| control.default)),
+                    self.options,
+                )
             });
             let inputs: Vec<Tensor> = inputs.collect();
             drop(self.run(&[0], &inputs));
         }
     }
 
-    /// Computes a step from one tensor for each input port, `[stream, channel, frame]`; returns one for each output
-    /// port.
+    /// Computes a step from one tensor for each input port, `[stream, channel, frame]`; returns one
+    /// for each output port.
     pub fn run(&mut self, streams: &[usize], inputs: &[Tensor]) -> Vec<Tensor> {
         let rows: Vec<i64> = streams.iter().map(|&stream| stream as i64).collect();
         let rows = Tensor::from_slice(&rows).to_device(self.options.1);
@@ -108,25 +135,44 @@ impl StreamingGraph {
         let reads = self.graph.shapes().reads.clone();
         for (index, reads) in reads.iter().enumerate() {
             let read: Vec<&Tensor> = reads.iter().map(|&value| &values[value]).collect();
-            let before: Vec<Tensor> = self.states[index].iter().map(|state| state.index_select(0, &rows)).collect();
+            let before: Vec<Tensor> = self.states[index]
+                .iter()
+                .map(|state| state.index_select(0, &rows))
+                .collect();
             let frames = (self.method.block / self.graph.shapes().values[reads[0]].ratio) as u64;
             let noise = streams.iter().map(|&stream| self.noise[stream]);
-            let noise = noise.map(|(seed, blocks)| NoiseRow { seed, frame: blocks * frames });
+            let noise = noise.map(|(seed, blocks)| NoiseRow {
+                seed,
+                frame: blocks * frames,
+            });
             let (value, after) = self.node(index, &read, before, &noise.collect::<Vec<_>>());
             for (state, after) in self.states[index].iter_mut().zip(&after) {
                 let _ = state.index_copy_(0, &rows, after);
             }
             values.push(value);
         }
-        let blocks = inputs.first().map_or(0, |input| input.size()[2] as usize * self.method.inputs[0].ratio);
+        let blocks = inputs.first().map_or(0, |input| {
+            input.size()[2] as usize * self.method.inputs[0].ratio
+        });
         for &stream in streams {
             self.noise[stream].1 += (blocks / self.method.block) as u64;
         }
-        self.graph.shapes().shown.iter().map(|&value| values[value].shallow_clone()).collect()
+        self.graph
+            .shapes()
+            .shown
+            .iter()
+            .map(|&value| values[value].shallow_clone())
+            .collect()
     }
 
     /// Computes a node from its inputs and its state; returns the output and the new state.
-    fn node(&self, index: usize, read: &[&Tensor], before: Vec<Tensor>, noise: &[NoiseRow]) -> (Tensor, Vec<Tensor>) {
+    fn node(
+        &self,
+        index: usize,
+        read: &[&Tensor],
+        before: Vec<Tensor>,
+        noise: &[NoiseRow],
+    ) -> (Tensor, Vec<Tensor>) {
         let node = &self.method.nodes[index];
         let weight = |parameter: &str| self.weights.get(&node.name, parameter);
         let x = read[0];
@@ -137,7 +183,12 @@ impl StreamingGraph {
                 let (frames, all) = (frames as i64, with_past.size()[2]);
                 let after = with_past.narrow(2, all - frames, frames);
                 let value = match *op {
-                    Op::Conv1d { stride, dilation, groups, .. } => with_past.conv1d(
+                    Op::Conv1d {
+                        stride,
+                        dilation,
+                        groups,
+                        ..
+                    } => with_past.conv1d(
                         weight("weight"),
                         Some(weight("bias")),
                         [stride as i64],
@@ -147,9 +198,13 @@ impl StreamingGraph {
                     ),
                     _ => {
                         // As one sequence, of which the past part of the output is dropped.
-                        let ratio = self.graph.shapes().values[self.method.inputs.len() + index].ratio;
-                        let input_ratio = self.graph.shapes().values[self.graph.shapes().reads[index][0]].ratio;
-                        let output = self.graph.node(op, &[&with_past], input_ratio, &weight, noise);
+                        let ratio =
+                            self.graph.shapes().values[self.method.inputs.len() + index].ratio;
+                        let input_ratio =
+                            self.graph.shapes().values[self.graph.shapes().reads[index][0]].ratio;
+                        let output =
+                            self.graph
+                                .node(op, &[&with_past], input_ratio, &weight, noise);
                         let past = frames * input_ratio as i64 / ratio as i64;
                         output.narrow(2, past, output.size()[2] - past)
                     }
@@ -157,12 +212,19 @@ impl StreamingGraph {
                 (value, vec![after])
             }
             (Some(NodeMemory::States(..)), op) => {
-                let before = before.iter().map(|state| state.transpose(0, 1).contiguous()).collect();
+                let before = before
+                    .iter()
+                    .map(|state| state.transpose(0, 1).contiguous())
+                    .collect();
                 let (value, after) = recurrent(op, x, &weight, Some(before));
-                (value, after.iter().map(|state| state.transpose(0, 1)).collect())
+                (
+                    value,
+                    after.iter().map(|state| state.transpose(0, 1)).collect(),
+                )
             }
             (Some(NodeMemory::Attended(frames)), _) => {
-                let with_past = [0, 1].map(|state| Tensor::cat(&[&before[state], read[1 + state]], 2));
+                let with_past =
+                    [0, 1].map(|state| Tensor::cat(&[&before[state], read[1 + state]], 2));
                 let last = |x: &Tensor| x.narrow(2, x.size()[2] - frames as i64, frames as i64);
                 let value = attention(x, &with_past[0], &with_past[1], weight("position"));
                 (value, with_past.iter().map(last).collect())
@@ -177,7 +239,12 @@ impl StreamingGraph {
     /// Resets a stream and seeds its noise.
     pub fn seed(&mut self, stream: usize, seed: u64) {
         self.noise[stream] = (seed, 0);
-        for (state, initial) in self.states.iter_mut().flatten().zip(self.initial.iter().flatten()) {
+        for (state, initial) in self
+            .states
+            .iter_mut()
+            .flatten()
+            .zip(self.initial.iter().flatten())
+        {
             state.narrow(0, stream as i64, 1).copy_(initial);
         }
     }
@@ -186,7 +253,8 @@ impl StreamingGraph {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let all = self.weights.0.values().chain(self.states.iter().flatten());
-        all.map(|tensor| tensor.numel() * tensor.kind().elt_size_in_bytes()).sum()
+        all.map(|tensor| tensor.numel() * tensor.kind().elt_size_in_bytes())
+            .sum()
     }
 }
 
@@ -197,15 +265,28 @@ trait CloneStates {
 
 impl CloneStates for Vec<Vec<Tensor>> {
     fn clone_states(&self) -> Self {
-        self.iter().map(|states| states.iter().map(Tensor::copy).collect()).collect()
+        self.iter()
+            .map(|states| states.iter().map(Tensor::copy).collect())
+            .collect()
     }
 }
 
 /// Returns the state that a node keeps; `None` for nodes that generate sound.
 fn memory(op: &Op) -> Option<NodeMemory> {
-    let frames = |frames: usize| if frames > 0 { NodeMemory::Frames(frames) } else { NodeMemory::Nothing };
+    let frames = |frames: usize| {
+        if frames > 0 {
+            NodeMemory::Frames(frames)
+        } else {
+            NodeMemory::Nothing
+        }
+    };
     Some(match *op {
-        Op::Conv1d { kernel, stride, dilation, .. } => frames((kernel - 1) * dilation + 1 - stride),
+        Op::Conv1d {
+            kernel,
+            stride,
+            dilation,
+            ..
+        } => frames((kernel - 1) * dilation + 1 - stride),
         Op::ConvTranspose1d { kernel, stride, .. } => frames(kernel.div_ceil(stride) - 1),
         Op::Convolve { taps } => frames(taps - 1),
         Op::Delay { frames: late } => frames(late),

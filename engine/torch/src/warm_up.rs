@@ -6,15 +6,17 @@ use tch::Cuda;
 
 use crate::step::MethodStep;
 
-/// Runs silence while cuDNN tries which algorithm computes each convolution fastest. The choices stay valid; later
-/// steps try nothing. Each number of streams is a shape of its own: powers of two are tried, for others cuDNN guesses.
-/// Resets all streams.
+/// Runs silence while cuDNN tries which algorithm computes each convolution fastest. The choices
+/// stay valid; later steps try nothing. Each number of streams is a shape of its own: powers of two
+/// are tried, for others cuDNN guesses. Resets all streams.
 ///
 /// # Errors
 /// Returns the reason in one line if a step fails, such as for lack of memory.
 pub fn tune(step: &mut dyn MethodStep, request: &PrepareRequest) -> Result<(), String> {
     let benchmark = CudnnBenchmark::enable();
-    let mut counts = (0..).map(|power| 1 << power).take_while(|&streams| streams <= request.streams);
+    let mut counts = (0..)
+        .map(|power| 1 << power)
+        .take_while(|&streams| streams <= request.streams);
     let result = counts.try_for_each(|streams| run_silence(step, request, streams));
     drop(benchmark);
     (0..request.streams).for_each(|stream| step.seed(stream, 0));
@@ -38,8 +40,13 @@ impl Drop for CudnnBenchmark {
 }
 
 /// Runs one block of silence for the first streams.
-fn run_silence(step: &mut dyn MethodStep, request: &PrepareRequest, streams: usize) -> Result<(), String> {
-    let silence = |port: &Port| vec![0.0; request.method.block / port.ratio * port.channels * streams];
+fn run_silence(
+    step: &mut dyn MethodStep,
+    request: &PrepareRequest,
+    streams: usize,
+) -> Result<(), String> {
+    let silence =
+        |port: &Port| vec![0.0; request.method.block / port.ratio * port.channels * streams];
     let inputs: Vec<Vec<f32>> = request.method.inputs.iter().map(silence).collect();
     let mut outputs: Vec<Vec<f32>> = request.method.outputs.iter().map(silence).collect();
     let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
@@ -62,7 +69,8 @@ mod tests {
 
     #[test]
     fn tuning_leaves_no_trace_in_the_output() {
-        let bytes = std::fs::read(Path::new("../../assets/models/overdrive.ondes")).expect("it is bundled");
+        let bytes =
+            std::fs::read(Path::new("../../assets/models/overdrive.ondes")).expect("it is bundled");
         let model = file::parse(&bytes).expect("it is whole");
         let request = PrepareRequest {
             hash: model.content_hash().into(),
@@ -74,7 +82,12 @@ mod tests {
             device: Device::Cpu,
             precision: Precision::F32,
         };
-        let inputs: Vec<Vec<f32>> = request.method.inputs.iter().map(|port| sound(64 * port.channels)).collect();
+        let inputs: Vec<Vec<f32>> = request
+            .method
+            .inputs
+            .iter()
+            .map(|port| sound(64 * port.channels))
+            .collect();
         let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
         let played = |tuned: bool| {
             let mut graph = GraphStep::new(&request, &bytes).expect("it runs");
@@ -82,7 +95,9 @@ mod tests {
                 tune(&mut graph, &request).expect("it runs on silence");
             }
             let mut out = vec![0.0; 64 * request.method.block];
-            graph.run(&[1], 64, &inputs, &mut [&mut out]).expect("it runs");
+            graph
+                .run(&[1], 64, &inputs, &mut [&mut out])
+                .expect("it runs");
             out
         };
         let untuned = played(false);

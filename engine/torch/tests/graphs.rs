@@ -5,7 +5,8 @@ use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::executor::{Backend, Device};
 use ondes_engine::model::{Kind, Op};
 use ondes_engine::pipeline::{
-    ControlSource, Pipeline, PipelineOptions, Playable, ProcessRequest, SessionStart, build_playable,
+    ControlSource, Pipeline, PipelineOptions, Playable, ProcessRequest, SessionStart,
+    build_playable,
 };
 use ondes_tests::audio_models::{
     autoregressive_generator, method, model_with, sound, untrained_codec, untrained_effect,
@@ -13,16 +14,39 @@ use ondes_tests::audio_models::{
 use ondes_tests::{SAMPLE_RATE, node, port, random_splits, untrained_instrument};
 
 fn options(backend: Backend, sessions: usize) -> PipelineOptions {
-    let executor = ExecutorSelection { backend, device: Device::Cpu, ..ExecutorSelection::default() };
-    PipelineOptions { executor, sessions, source: ControlSource::AudioInput, ..PipelineOptions::default() }
+    let executor = ExecutorSelection {
+        backend,
+        device: Device::Cpu,
+        ..ExecutorSelection::default()
+    };
+    PipelineOptions {
+        executor,
+        sessions,
+        source: ControlSource::AudioInput,
+        ..PipelineOptions::default()
+    }
 }
 
 #[test]
 fn effects_codecs_generators_and_recurrent_captures_match_the_native_executor() {
     let lstm = |initial_state| {
         let nodes = vec![
-            node("memory", &["in"], Op::Lstm { hidden: 12, initial_state }),
-            node("again", &["memory"], Op::Gru { hidden: 7, initial_state }),
+            node(
+                "memory",
+                &["in"],
+                Op::Lstm {
+                    hidden: 12,
+                    initial_state,
+                },
+            ),
+            node(
+                "again",
+                &["memory"],
+                Op::Gru {
+                    hidden: 7,
+                    initial_state,
+                },
+            ),
             node("out", &["again"], Op::Linear { outputs: 1 }),
         ];
         let mut method = method("forward", 1, vec![port("in", 1, 1)], nodes);
@@ -50,7 +74,10 @@ fn effects_codecs_generators_and_recurrent_captures_match_the_native_executor() 
         let ((native, _), (torch, executor)) = (render(Backend::Native), render(Backend::Torch));
         let difference = max_difference(&native, &torch);
         assert_eq!(executor, "torch cpu");
-        assert!(difference < 1e-5 && native.iter().any(|sample| sample.abs() > 1e-3), "{what}: {difference:e}");
+        assert!(
+            difference < 1e-5 && native.iter().any(|sample| sample.abs() > 1e-3),
+            "{what}: {difference:e}"
+        );
     }
 }
 
@@ -78,6 +105,11 @@ fn sessions_have_separate_states() {
 
 #[test]
 fn instruments_always_run_natively() {
-    let pipeline = Pipeline::new(&untrained_instrument(1), &options(Backend::Torch, 1)).expect("it plays");
-    assert!(pipeline.executor().starts_with("native"), "{}", pipeline.executor());
+    let pipeline =
+        Pipeline::new(&untrained_instrument(1), &options(Backend::Torch, 1)).expect("it plays");
+    assert!(
+        pipeline.executor().starts_with("native"),
+        "{}",
+        pipeline.executor()
+    );
 }

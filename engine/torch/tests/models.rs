@@ -35,14 +35,25 @@ fn check(model: &Model, method: &str, label: &str, bound: f64) {
         .enumerate()
         .map(|(index, port)| {
             let count = streams * blocks * plan.block / port.ratio * port.channels;
-            if port.ratio > 1 { control(&port.name, count, index as u64) } else { audio(count) }
+            if port.ratio > 1 {
+                control(&port.name, count, index as u64)
+            } else {
+                audio(count)
+            }
         })
         .collect();
     let reference = torch(model, method, streams, &inputs);
     for kernels in Kernels::available() {
-        let error = relative_rms(&native(model, method, kernels, streams, blocks, &inputs), &reference);
+        let error = relative_rms(
+            &native(model, method, kernels, streams, blocks, &inputs),
+            &reference,
+        );
         println!("{label} {method} with {}: {error:e}", kernels.name());
-        assert!(error <= bound, "{label} {method} with {}: {error:e}", kernels.name());
+        assert!(
+            error <= bound,
+            "{label} {method} with {}: {error:e}",
+            kernels.name()
+        );
     }
 }
 
@@ -56,7 +67,10 @@ fn every_bundled_model_agrees() {
     for path in bundled_models() {
         let label = path.display().to_string();
         let model = file::read(&path).expect("bundled models are whole");
-        assert!(std::fs::metadata(&path).expect("it was read").len() <= 4_000_000, "{label} is larger than 4 MB");
+        assert!(
+            std::fs::metadata(&path).expect("it was read").len() <= 4_000_000,
+            "{label} is larger than 4 MB"
+        );
         for method in &model.header().methods {
             check(&model, &method.name, &label, 1e-5);
         }
@@ -69,10 +83,20 @@ fn every_bundled_model_with_8_bit_weights_agrees() {
     for path in bundled_models() {
         let label = path.display().to_string();
         let model = file::read(&path).expect("bundled models are whole");
-        for (precision, bound) in [(WeightPrecision::Stored8, 1e-5), (WeightPrecision::Computed8, 2e-2)] {
-            let model = model.compressed(Scaling::default(), |_| precision).expect("there are scales");
+        for (precision, bound) in [
+            (WeightPrecision::Stored8, 1e-5),
+            (WeightPrecision::Computed8, 2e-2),
+        ] {
+            let model = model
+                .compressed(Scaling::default(), |_| precision)
+                .expect("there are scales");
             for method in &model.header().methods {
-                check(&model, &method.name, &format!("{label} {precision:?}"), bound);
+                check(
+                    &model,
+                    &method.name,
+                    &format!("{label} {precision:?}"),
+                    bound,
+                );
             }
         }
     }

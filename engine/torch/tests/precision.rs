@@ -3,7 +3,9 @@
 use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::executor::{Backend, Device, Precision};
 use ondes_engine::model::{Activation, Kind, Model, Op, file};
-use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions, ProcessRequest, build_playable};
+use ondes_engine::pipeline::{
+    ControlSource, Pipeline, PipelineOptions, ProcessRequest, build_playable,
+};
 use ondes_engine::torch;
 use ondes_tests::audio_models::{method, model_with, sound, untrained_codec, untrained_effect};
 use ondes_tests::torchscript::models::{codec, neutone, streaming};
@@ -23,7 +25,11 @@ fn open(class: &Class) -> Model {
 fn options(model: &Model, precision: Precision, sessions: usize) -> PipelineOptions {
     PipelineOptions {
         sample_rate: model.header().sample_rate,
-        executor: ExecutorSelection { backend: Backend::Torch, device: Device::Cpu, precision },
+        executor: ExecutorSelection {
+            backend: Backend::Torch,
+            device: Device::Cpu,
+            precision,
+        },
         sessions,
         source: ControlSource::AudioInput,
         ..PipelineOptions::default()
@@ -40,7 +46,11 @@ fn play(model: &Model, precision: Precision, samples: usize) -> (Vec<f32>, Strin
 
 fn relative_rms(values: &[f32], reference: &[f32]) -> f64 {
     let square = |x: f32| f64::from(x) * f64::from(x);
-    let difference: f64 = values.iter().zip(reference).map(|(&a, &b)| square(a - b)).sum();
+    let difference: f64 = values
+        .iter()
+        .zip(reference)
+        .map(|(&a, &b)| square(a - b))
+        .sum();
     (difference / reference.iter().map(|&b| square(b)).sum::<f64>()).sqrt()
 }
 
@@ -51,14 +61,30 @@ fn with_own_input() -> Class {
         "ramp = torch.cumsum(torch.mul(torch.ones([1, 1, torch.size(x, 2)]), 0.001), 2)",
         "return torch.add(torch.mul(torch.conv1d(ramp, self.weight, None, [1], [1]), 0.1), x)",
     ];
-    Class::default().with("weight", weight).nn("forward", [1, 1, 1, 1], &body)
+    Class::default()
+        .with("weight", weight)
+        .nn("forward", [1, 1, 1, 1], &body)
 }
 
 /// Capture with recurrent layers and a warm-up.
 fn recurrent() -> Model {
     let nodes = vec![
-        node("memory", &["in"], Op::Lstm { hidden: 12, initial_state: true }),
-        node("again", &["memory"], Op::Gru { hidden: 7, initial_state: true }),
+        node(
+            "memory",
+            &["in"],
+            Op::Lstm {
+                hidden: 12,
+                initial_state: true,
+            },
+        ),
+        node(
+            "again",
+            &["memory"],
+            Op::Gru {
+                hidden: 7,
+                initial_state: true,
+            },
+        ),
         node("fast", &["again"], Op::Activation(Activation::FastTanh)),
         node("out", &["fast"], Op::Linear { outputs: 1 }),
     ];
@@ -86,12 +112,16 @@ fn what_is_played_is_near_to_f32() {
             let difference = relative_rms(&output, &reference);
             println!("{what}, {precision}: {difference:.1e}");
             assert!(difference < bound, "{what}, {precision}: {difference:e}");
-            assert!(difference > 0.02 * bound, "{what}: {difference:e} is no {precision}");
+            assert!(
+                difference > 0.02 * bound,
+                "{what}: {difference:e} is no {precision}"
+            );
         }
     }
 }
 
-/// Its prior is computed in f32: in bf16 it would not know where in the bar it is, and soon play something else.
+/// Its prior is computed in f32: in bf16 it would not know where in the bar it is, and soon play
+/// something else.
 #[test]
 fn generators_play_the_same_in_all_precisions() {
     let model = file::read(&bundled_file("drums")).expect("it is whole");
@@ -106,23 +136,38 @@ fn generators_play_the_same_in_all_precisions() {
 fn half_precision_halves_the_states_of_a_batch() {
     let model = open(&streaming(8, 2));
     let input = sound(6_000, SAMPLE_RATE);
-    let playable = |precision| build_playable(&model, &options(&model, precision, 3)).expect("it plays");
+    let playable =
+        |precision| build_playable(&model, &options(&model, precision, 3)).expect("it plays");
     let wide = playable(Precision::F32).bytes();
     for (precision, _) in BOUNDS {
         let mut playable = playable(precision);
-        assert_eq!(playable.executor(), format!("torch cpu {precision}"), "one batch");
+        assert_eq!(
+            playable.executor(),
+            format!("torch cpu {precision}"),
+            "one batch"
+        );
         // Audio stays in f32.
-        assert!(playable.bytes() < wide - wide / 4, "{} of {wide}", playable.bytes());
+        assert!(
+            playable.bytes() < wide - wide / 4,
+            "{} of {wide}",
+            playable.bytes()
+        );
         let mut outputs = vec![vec![0.0; input.len()]; 3];
-        let mut requests: Vec<ProcessRequest<'_>> =
-            outputs.iter_mut().enumerate().map(|(slot, output)| ProcessRequest::mono(slot, &input, output)).collect();
+        let mut requests: Vec<ProcessRequest<'_>> = outputs
+            .iter_mut()
+            .enumerate()
+            .map(|(slot, output)| ProcessRequest::mono(slot, &input, output))
+            .collect();
         playable.process(&mut requests);
         let mut alone = Pipeline::new(&model, &options(&model, precision, 1)).expect("it plays");
         let mut expected = vec![0.0; input.len()];
         alone.process(&input, &mut expected);
         for (slot, output) in outputs.iter().enumerate() {
             let difference = relative_rms(output, &expected);
-            assert!(difference < 1e-3, "{precision}, seat {slot}: {difference:e}");
+            assert!(
+                difference < 1e-3,
+                "{precision}, seat {slot}: {difference:e}"
+            );
         }
     }
 }
@@ -130,9 +175,18 @@ fn half_precision_halves_the_states_of_a_batch() {
 #[test]
 fn programs_that_do_not_support_a_precision_are_refused() {
     // Complex numbers exist for f32, not for bf16.
-    let model = open(&Class::default().nn("forward", [1, 1, 1, 1], &["return torch.real(torch.complex(x, x))"]));
+    let model = open(&Class::default().nn(
+        "forward",
+        [1, 1, 1, 1],
+        &["return torch.real(torch.complex(x, x))"],
+    ));
     assert!(Pipeline::new(&model, &options(&model, Precision::F32, 1)).is_ok());
-    let refused = Pipeline::new(&model, &options(&model, Precision::Bf16, 1)).err().expect("it cannot be run");
+    let refused = Pipeline::new(&model, &options(&model, Precision::Bf16, 1))
+        .err()
+        .expect("it cannot be run");
     let refused = refused.to_string();
-    assert!(refused.starts_with("in bf16: ") && refused.lines().count() == 1, "{refused}");
+    assert!(
+        refused.starts_with("in bf16: ") && refused.lines().count() == 1,
+        "{refused}"
+    );
 }

@@ -27,22 +27,51 @@ pub fn content(member: &str) -> String {
 /// Returns a manifest of two wheels on a server, and the wheels' bytes.
 pub fn manifest(server: &str) -> (Manifest, Vec<Vec<u8>>) {
     let packed = [
-        pack(&["torch/lib/one.so", "torch/lib/unwanted.so", "torch/include/a/b.h", "torch/include/c.h"]),
+        pack(&[
+            "torch/lib/one.so",
+            "torch/lib/unwanted.so",
+            "torch/include/a/b.h",
+            "torch/include/c.h",
+        ]),
         pack(&["nvidia/lib/two.so.13"]),
     ];
     let members = [
-        vec![("torch/lib/one.so", "lib/one.so"), ("torch/include/", "include/")],
+        vec![
+            ("torch/lib/one.so", "lib/one.so"),
+            ("torch/include/", "include/"),
+        ],
         vec![("nvidia/lib/two.so.13", "lib/two.so.13")],
     ];
-    let wheels = ["torch.whl", "nvidia.whl"].iter().zip(&packed).zip(members).map(|((file, bytes), members)| Wheel {
-        url: format!("{server}/{file}"),
-        sha256: Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect(),
-        bytes: bytes.len() as u64,
-        members: members.into_iter().map(|(member, place)| (member.into(), place.into())).collect(),
-    });
+    let wheels = ["torch.whl", "nvidia.whl"]
+        .iter()
+        .zip(&packed)
+        .zip(members)
+        .map(|((file, bytes), members)| Wheel {
+            url: format!("{server}/{file}"),
+            sha256: Sha256::digest(bytes)
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+            bytes: bytes.len() as u64,
+            members: members
+                .into_iter()
+                .map(|(member, place)| (member.into(), place.into()))
+                .collect(),
+        });
     let length = content("torch/lib/one.so").len() as u64;
-    let files = vec![("lib/one.so".into(), Some(length)), ("lib/two.so.13".into(), None), ("include/c.h".into(), None)];
-    (Manifest { version: "1.2.3".into(), wheels: wheels.collect(), files }, packed.into())
+    let files = vec![
+        ("lib/one.so".into(), Some(length)),
+        ("lib/two.so.13".into(), None),
+        ("include/c.h".into(), None),
+    ];
+    (
+        Manifest {
+            version: "1.2.3".into(),
+            wheels: wheels.collect(),
+            files,
+        },
+        packed.into(),
+    )
 }
 
 /// File name and content.
@@ -62,13 +91,26 @@ impl Server {
     pub fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let server =
-            Self { address, requests: Arc::default(), body_limit: Arc::new(usize::MAX.into()), files: Arc::default() };
-        let (requests, body_limit, files) = (server.requests.clone(), server.body_limit.clone(), server.files.clone());
+        let server = Self {
+            address,
+            requests: Arc::default(),
+            body_limit: Arc::new(usize::MAX.into()),
+            files: Arc::default(),
+        };
+        let (requests, body_limit, files) = (
+            server.requests.clone(),
+            server.body_limit.clone(),
+            server.files.clone(),
+        );
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 // The client may disconnect.
-                let _ = answer(stream.unwrap(), &requests, &body_limit, &files.lock().unwrap());
+                let _ = answer(
+                    stream.unwrap(),
+                    &requests,
+                    &body_limit,
+                    &files.lock().unwrap(),
+                );
             }
         });
         server
@@ -83,7 +125,12 @@ fn answer(
 ) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?).lines();
     let mut request = lines.next().unwrap()?;
-    let path = request.split(' ').nth(1).unwrap().trim_start_matches('/').to_owned();
+    let path = request
+        .split(' ')
+        .nth(1)
+        .unwrap()
+        .trim_start_matches('/')
+        .to_owned();
     let mut from = 0;
     for line in lines {
         let line = line?.to_lowercase();
@@ -97,9 +144,19 @@ fn answer(
     }
     requests.lock().unwrap().push(request);
     let Some((_, bytes)) = files.iter().find(|(name, _)| *name == path) else {
-        return stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        return stream.write_all(
+            b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        );
     };
-    let (status, body) = if from > 0 { ("206 Partial Contents", &bytes[from..]) } else { ("200 OK", &bytes[..]) };
-    write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len())?;
+    let (status, body) = if from > 0 {
+        ("206 Partial Contents", &bytes[from..])
+    } else {
+        ("200 OK", &bytes[..])
+    };
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    )?;
     stream.write_all(&body[..body.len().min(body_limit.load(Ordering::Relaxed))])
 }

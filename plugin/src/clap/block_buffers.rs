@@ -1,5 +1,6 @@
-//! Buffers between the host's and the framework's: a host may give any number of channels, leave out ports, and pass
-//! null pointers, 64-bit samples, or one buffer for several channels. The framework requires what was announced.
+//! Buffers between the host's and the framework's: a host may give any number of channels, leave
+//! out ports, and pass null pointers, 64-bit samples, or one buffer for several channels. The
+//! framework requires what was announced.
 
 use std::ptr::null_mut;
 
@@ -15,7 +16,8 @@ const MAX_CHANNELS: usize = 64;
 
 /// One piece of a block, as the framework gets it. Allocates only on construction.
 pub struct BlockBuffers {
-    /// Channels that are processed in place, `[channel][frame]`: the output, and before it the main input.
+    /// Channels that are processed in place, `[channel][frame]`: the output, and before it the main
+    /// input.
     main: Vec<Vec<f32>>,
     main_inputs: usize,
     /// `[channel][frame]`
@@ -37,8 +39,11 @@ impl BlockBuffers {
     pub fn new(layout: PortLayout, capacity: usize) -> Self {
         let channels = |count: u32| vec![vec![0.0; capacity]; count as usize];
         let (mut main, mut side_chain) = (channels(layout.output), channels(layout.side_chain));
-        let pointers = |channels: &mut Vec<Vec<f32>>| channels.iter_mut().map(Vec::as_mut_ptr).collect::<Vec<_>>();
-        let (mut main_pointers, mut side_chain_pointers) = (pointers(&mut main), pointers(&mut side_chain));
+        let pointers = |channels: &mut Vec<Vec<f32>>| {
+            channels.iter_mut().map(Vec::as_mut_ptr).collect::<Vec<_>>()
+        };
+        let (mut main_pointers, mut side_chain_pointers) =
+            (pointers(&mut main), pointers(&mut side_chain));
         let port = |pointers: &mut Vec<*mut f32>, channel_count| clap_audio_buffer {
             data32: pointers.as_mut_ptr(),
             data64: null_mut(),
@@ -47,10 +52,22 @@ impl BlockBuffers {
             constant_mask: 0,
         };
         let main_input = (layout.input > 0).then(|| port(&mut main_pointers, layout.input));
-        let inputs = main_input.into_iter().chain([port(&mut side_chain_pointers, layout.side_chain)]).collect();
+        let inputs = main_input
+            .into_iter()
+            .chain([port(&mut side_chain_pointers, layout.side_chain)])
+            .collect();
         let outputs = vec![port(&mut main_pointers, layout.output)];
         let main_inputs = layout.input as usize;
-        Self { main, main_inputs, side_chain, main_pointers, side_chain_pointers, inputs, outputs, capacity }
+        Self {
+            main,
+            main_inputs,
+            side_chain,
+            main_pointers,
+            side_chain_pointers,
+            inputs,
+            outputs,
+            capacity,
+        }
     }
 
     /// Returns the longest piece, in samples.
@@ -59,23 +76,34 @@ impl BlockBuffers {
         self.capacity
     }
 
-    /// Reads `frames` samples of a host's block, from sample `start` on. What is missing is silent; a port with one
-    /// channel feeds all channels of ours, and one channel of ours gets the mean of two.
+    /// Reads `frames` samples of a host's block, from sample `start` on. What is missing is silent;
+    /// a port with one channel feeds all channels of ours, and one channel of ours gets the mean of
+    /// two.
     ///
     /// # Safety
     /// The host's pointers are null or valid for the block.
     pub unsafe fn read(&mut self, block: &clap_process, start: usize, frames: usize) {
-        let count = if block.audio_inputs.is_null() { 0 } else { block.audio_inputs_count as usize };
+        let count = if block.audio_inputs.is_null() {
+            0
+        } else {
+            block.audio_inputs_count as usize
+        };
         let port = |index: usize| {
             // SAFETY: guaranteed by the caller; the index is below the number of ports.
-            if index < count { unsafe { HostPort::new(&*block.audio_inputs.add(index)) } } else { HostPort::default() }
+            if index < count {
+                unsafe { HostPort::new(&*block.audio_inputs.add(index)) }
+            } else {
+                HostPort::default()
+            }
         };
         let has_main = self.main_inputs > 0;
         if has_main {
             // SAFETY: guaranteed by the caller.
             unsafe { port(0).read(&mut self.main[..self.main_inputs], start, frames) };
         }
-        self.main[self.main_inputs..].iter_mut().for_each(|channel| channel[..frames].fill(0.0));
+        self.main[self.main_inputs..]
+            .iter_mut()
+            .for_each(|channel| channel[..frames].fill(0.0));
         // SAFETY: guaranteed by the caller.
         unsafe { port(usize::from(has_main)).read(&mut self.side_chain, start, frames) };
     }
@@ -95,13 +123,17 @@ impl BlockBuffers {
         }
     }
 
-    /// Writes the piece to a host's block, from sample `start` on. A port with one channel gets the mean of two; one
-    /// channel of ours feeds two; channels and ports beyond are silent.
+    /// Writes the piece to a host's block, from sample `start` on. A port with one channel gets the
+    /// mean of two; one channel of ours feeds two; channels and ports beyond are silent.
     ///
     /// # Safety
     /// As for [`read`](Self::read).
     pub unsafe fn write(&self, block: &clap_process, start: usize, frames: usize) {
-        let count = if block.audio_outputs.is_null() { 0 } else { block.audio_outputs_count as usize };
+        let count = if block.audio_outputs.is_null() {
+            0
+        } else {
+            block.audio_outputs_count as usize
+        };
         for index in 0..count {
             // SAFETY: guaranteed by the caller; the index is below the number of ports.
             let port = unsafe { HostPort::new(&*block.audio_outputs.add(index)) };
@@ -142,7 +174,14 @@ impl HostPort {
             (true, false) => Samples::F64(buffer.data64),
             (true, true) => Samples::None,
         };
-        Self { samples, channels: if matches!(samples, Samples::None) { 0 } else { buffer.channel_count as usize } }
+        Self {
+            samples,
+            channels: if matches!(samples, Samples::None) {
+                0
+            } else {
+                buffer.channel_count as usize
+            },
+        }
     }
 
     /// Returns a channel; `None` if the port has none of that index, or a null pointer.
@@ -186,7 +225,10 @@ impl HostPort {
                 let right = unsafe { self.channel(1) };
                 for (frame, sample) in to.iter_mut().enumerate() {
                     // SAFETY: guaranteed by the caller.
-                    *sample = mean(*sample, right.map_or(0.0, |right| unsafe { right.sample(start + frame) }));
+                    *sample = mean(
+                        *sample,
+                        right.map_or(0.0, |right| unsafe { right.sample(start + frame) }),
+                    );
                 }
             }
         }
@@ -197,12 +239,20 @@ impl HostPort {
     unsafe fn write(&self, from: &[Vec<f32>], start: usize, frames: usize) {
         for index in 0..self.channels.min(MAX_CHANNELS) {
             // SAFETY: guaranteed by the caller.
-            let Some(channel) = (unsafe { self.channel(index) }) else { continue };
+            let Some(channel) = (unsafe { self.channel(index) }) else {
+                continue;
+            };
             // SAFETY: guaranteed by the caller.
             unsafe {
                 match from {
                     [left, right] if self.channels == 1 => {
-                        channel.write(left[..frames].iter().zip(right).map(|(left, right)| mean(*left, *right)), start);
+                        channel.write(
+                            left[..frames]
+                                .iter()
+                                .zip(right)
+                                .map(|(left, right)| mean(*left, *right)),
+                            start,
+                        );
                     }
                     [single] if index < 2 => channel.write(single[..frames].iter().copied(), start),
                     _ => match from.get(index) {

@@ -1,4 +1,5 @@
-//! The host's events of a block, put right: in the order of time, within the block, and none shorter than its type.
+//! The host's events of a block, put right: in the order of time, within the block, and none
+//! shorter than its type.
 //!
 //! A block longer than announced is played in pieces, and each gets its own events.
 
@@ -32,7 +33,11 @@ pub struct BlockEvents {
 
 impl Default for BlockEvents {
     fn default() -> Self {
-        Self { events: Vec::with_capacity(MAX_EVENTS), next: 0, start: 0 }
+        Self {
+            events: Vec::with_capacity(MAX_EVENTS),
+            next: 0,
+            start: 0,
+        }
     }
 }
 
@@ -42,15 +47,26 @@ impl BlockEvents {
         self.next = 0;
     }
 
-    /// Takes the events of the piece from sample `start` to sample `end` of a block of `frames` samples. Returns the
-    /// end, which is earlier if there are too many events.
+    /// Takes the events of the piece from sample `start` to sample `end` of a block of `frames`
+    /// samples. Returns the end, which is earlier if there are too many events.
     ///
     /// # Safety
     /// The list is null or valid.
-    pub unsafe fn take(&mut self, list: *const clap_input_events, start: u32, end: u32, frames: u32) -> u32 {
+    pub unsafe fn take(
+        &mut self,
+        list: *const clap_input_events,
+        start: u32,
+        end: u32,
+        frames: u32,
+    ) -> u32 {
         self.start = start;
         // SAFETY: guaranteed by the caller.
-        let Some(&clap_input_events { size: Some(size), get: Some(get), .. }) = (unsafe { list.as_ref() }) else {
+        let Some(&clap_input_events {
+            size: Some(size),
+            get: Some(get),
+            ..
+        }) = (unsafe { list.as_ref() })
+        else {
             return end;
         };
         let mut latest = start;
@@ -63,7 +79,9 @@ impl BlockEvents {
                 self.next += 1;
                 continue;
             };
-            let time = header.time.clamp(latest, latest.max(frames.saturating_sub(1)));
+            let time = header
+                .time
+                .clamp(latest, latest.max(frames.saturating_sub(1)));
             if time >= end && end < frames {
                 break;
             }
@@ -85,13 +103,15 @@ impl BlockEvents {
         end
     }
 
-    /// Ends a piece. Of a block without samples, which the framework ignores, notes and MIDI are kept for the next one.
+    /// Ends a piece. Of a block without samples, which the framework ignores, notes and MIDI are
+    /// kept for the next one.
     pub fn finish(&mut self, frames: u32) {
         if frames > 0 {
             self.events.clear();
         } else {
             // SAFETY: every event begins with a header.
-            self.events.retain(|event| is_played(unsafe { &event.header }));
+            self.events
+                .retain(|event| is_played(unsafe { &event.header }));
         }
     }
 
@@ -103,13 +123,21 @@ impl BlockEvents {
     /// Returns the piece's events. Valid until the next change, while `self` does not move.
     #[must_use]
     pub fn input(&self) -> clap_input_events {
-        clap_input_events { ctx: from_ref(self).cast_mut().cast(), size: Some(size), get: Some(get) }
+        clap_input_events {
+            ctx: from_ref(self).cast_mut().cast(),
+            size: Some(size),
+            get: Some(get),
+        }
     }
 
     /// Returns an output list for this piece.
     #[must_use]
     pub fn output(&self, host: *const clap_output_events) -> PieceOutput {
-        PieceOutput { host, start: self.start, event: UnsafeCell::new(MaybeUninit::uninit()) }
+        PieceOutput {
+            host,
+            start: self.start,
+            event: UnsafeCell::new(MaybeUninit::uninit()),
+        }
     }
 }
 
@@ -124,7 +152,10 @@ impl PieceOutput {
     /// Returns the list. Valid while `self` does not move.
     #[must_use]
     pub fn list(&self) -> clap_output_events {
-        clap_output_events { ctx: from_ref(self).cast_mut().cast(), try_push: Some(try_push) }
+        clap_output_events {
+            ctx: from_ref(self).cast_mut().cast(),
+            try_push: Some(try_push),
+        }
     }
 }
 
@@ -140,7 +171,9 @@ fn is_whole(header: &clap_event_header) -> bool {
         CLAP_EVENT_NOTE_EXPRESSION => size_of::<clap_event_note_expression>(),
         CLAP_EVENT_PARAM_VALUE => size_of::<clap_event_param_value>(),
         CLAP_EVENT_PARAM_MOD => size_of::<clap_event_param_mod>(),
-        CLAP_EVENT_PARAM_GESTURE_BEGIN | CLAP_EVENT_PARAM_GESTURE_END => size_of::<clap_event_param_gesture>(),
+        CLAP_EVENT_PARAM_GESTURE_BEGIN | CLAP_EVENT_PARAM_GESTURE_END => {
+            size_of::<clap_event_param_gesture>()
+        }
         CLAP_EVENT_TRANSPORT => size_of::<clap_event_transport>(),
         CLAP_EVENT_MIDI => size_of::<clap_event_midi>(),
         CLAP_EVENT_MIDI_SYSEX => size_of::<clap_event_midi_sysex>(),
@@ -172,18 +205,25 @@ unsafe extern "C" fn get(list: *const clap_input_events, index: u32) -> *const c
     // SAFETY: as above; every event begins with a header.
     unsafe {
         let events = &(*(*list).ctx.cast::<BlockEvents>()).events;
-        events.get(index as usize).map_or(null(), |event| &raw const event.header)
+        events
+            .get(index as usize)
+            .map_or(null(), |event| &raw const event.header)
     }
 }
 
-unsafe extern "C" fn try_push(list: *const clap_output_events, event: *const clap_event_header) -> bool {
+unsafe extern "C" fn try_push(
+    list: *const clap_output_events,
+    event: *const clap_event_header,
+) -> bool {
     // SAFETY: only our lists have this function; the host's list is null or valid.
     let (host, start, copy): (_, _, *mut c_void) = unsafe {
         let output = &*(*list).ctx.cast::<PieceOutput>();
         (output.host, output.start, output.event.get().cast())
     };
     // SAFETY: as above; the framework passes a valid event.
-    let (Some(push), Some(header)) = (unsafe { (host.as_ref().and_then(|list| list.try_push), event.as_ref()) }) else {
+    let (Some(push), Some(header)) =
+        (unsafe { (host.as_ref().and_then(|list| list.try_push), event.as_ref()) })
+    else {
         return false;
     };
     if start == 0 || header.size as usize > size_of::<Event>() {
@@ -208,16 +248,33 @@ mod tests {
         unsafe { (&*(*list).ctx.cast::<Vec<clap_event_note>>()).len() as u32 }
     }
 
-    unsafe extern "C" fn nth(list: *const clap_input_events, index: u32) -> *const clap_event_header {
+    unsafe extern "C" fn nth(
+        list: *const clap_input_events,
+        index: u32,
+    ) -> *const clap_event_header {
         // SAFETY: this is the context of the tests' lists.
-        unsafe { &raw const (&(*(*list).ctx.cast::<Vec<clap_event_note>>()))[index as usize].header }
+        unsafe {
+            &raw const (&(*(*list).ctx.cast::<Vec<clap_event_note>>()))[index as usize].header
+        }
     }
 
     fn note(time: u32, key: i16) -> clap_event_note {
         let size = size_of::<clap_event_note>() as u32;
-        let header =
-            clap_event_header { size, time, space_id: CLAP_CORE_EVENT_SPACE_ID, type_: CLAP_EVENT_NOTE_ON, flags: 0 };
-        clap_event_note { header, note_id: -1, port_index: 0, channel: 0, key, velocity: 1.0 }
+        let header = clap_event_header {
+            size,
+            time,
+            space_id: CLAP_CORE_EVENT_SPACE_ID,
+            type_: CLAP_EVENT_NOTE_ON,
+            flags: 0,
+        };
+        clap_event_note {
+            header,
+            note_id: -1,
+            port_index: 0,
+            channel: 0,
+            key,
+            velocity: 1.0,
+        }
     }
 
     /// Returns time and key of each event that a piece has.
@@ -234,9 +291,20 @@ mod tests {
 
     #[test]
     fn events_are_put_right_and_shared_among_pieces() {
-        let mut notes = vec![note(3, 1), note(1, 2), note(500, 3), note(99, 4), note(150, 5), note(9_999, 6)];
+        let mut notes = vec![
+            note(3, 1),
+            note(1, 2),
+            note(500, 3),
+            note(99, 4),
+            note(150, 5),
+            note(9_999, 6),
+        ];
         notes[3].header.size = 8;
-        let list = clap_input_events { ctx: (&raw mut notes).cast(), size: Some(count), get: Some(nth) };
+        let list = clap_input_events {
+            ctx: (&raw mut notes).cast(),
+            size: Some(count),
+            get: Some(nth),
+        };
         let mut events = BlockEvents::default();
         events.begin();
         // SAFETY: the list is alive, here and below.
@@ -245,7 +313,11 @@ mod tests {
         events.finish(400);
         // SAFETY: as above.
         assert_eq!(unsafe { events.take(&list, 400, 600, 600) }, 600);
-        assert_eq!(taken(&events), [(100, 3), (100, 5), (199, 6)], "an event that is cut off is left out");
+        assert_eq!(
+            taken(&events),
+            [(100, 3), (100, 5), (199, 6)],
+            "an event that is cut off is left out"
+        );
         events.finish(200);
         // A block without samples.
         events.begin();
@@ -255,13 +327,23 @@ mod tests {
         events.begin();
         // SAFETY: null is allowed.
         assert_eq!(unsafe { events.take(null(), 0, 64, 64) }, 64);
-        assert_eq!(taken(&events), [(0, 1), (0, 2), (0, 3), (0, 5), (0, 6)], "its notes are played with the next");
+        assert_eq!(
+            taken(&events),
+            [(0, 1), (0, 2), (0, 3), (0, 5), (0, 6)],
+            "its notes are played with the next"
+        );
     }
 
     #[test]
     fn more_events_than_fit_cut_the_block() {
-        let mut notes: Vec<_> = (0..10_000).map(|n| note(if n < 8_000 { 7 } else { 90 }, n as i16)).collect();
-        let list = clap_input_events { ctx: (&raw mut notes).cast(), size: Some(count), get: Some(nth) };
+        let mut notes: Vec<_> = (0..10_000)
+            .map(|n| note(if n < 8_000 { 7 } else { 90 }, n as i16))
+            .collect();
+        let list = clap_input_events {
+            ctx: (&raw mut notes).cast(),
+            size: Some(count),
+            get: Some(nth),
+        };
         let (mut events, mut start, mut keys) = (BlockEvents::default(), 0, Vec::new());
         events.begin();
         while start < 100 {

@@ -44,34 +44,64 @@ use crate::preset::{preset_load, state_as_preset};
 ///
 /// # Safety
 /// The host is valid, and outlives the plugin.
-pub unsafe fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(host: *const clap_host) -> *const clap_plugin {
+pub unsafe fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(
+    host: *const clap_host,
+) -> *const clap_plugin {
     // SAFETY: guaranteed by the caller.
     let deferred_rescan = unsafe { DeferredRescan::for_host(host) };
-    let framework_host = deferred_rescan.as_ref().map_or(host, |deferred| deferred.proxy());
-    // SAFETY: guaranteed by the caller; the wrapper keeps a proxy until the framework's plugin is destroyed.
+    let framework_host = deferred_rescan
+        .as_ref()
+        .map_or(host, |deferred| deferred.proxy());
+    // SAFETY: guaranteed by the caller; the wrapper keeps a proxy until the framework's plugin is
+    // destroyed.
     let wrapper = unsafe { Wrapper::<P>::new(framework_host) };
     let (sender, receiver) = mpsc::channel();
     (wrapper.task_executor.lock())(RequestInstance(sender));
-    let Ok(instance) = receiver.try_recv() else { return null() };
+    let Ok(instance) = receiver.try_recv() else {
+        return null();
+    };
     let ids = wrapper.param_ptr_to_hash.iter();
-    let ids = ids.filter_map(|(pointer, id)| Some((*id, Parameter::find(wrapper.param_id_from_ptr(*pointer)?)?)));
+    let ids = ids.filter_map(|(pointer, id)| {
+        Some((*id, Parameter::find(wrapper.param_id_from_ptr(*pointer)?)?))
+    });
     let ids: HashMap<clap_id, ParameterId> = ids.collect();
     let inner = *wrapper.clap_plugin.borrow();
     // SAFETY: guaranteed by the caller.
-    let scale = if unsafe { is_vst3(host) } { HostScale::Position } else { HostScale::Unit };
+    let scale = if unsafe { is_vst3(host) } {
+        HostScale::Position
+    } else {
+        HostScale::Unit
+    };
     // SAFETY: the framework's plugin is complete.
-    let in_order = unsafe { parameter_ids(&inner) }.into_iter().filter_map(|id| Some((id, *ids.get(&id)?)));
+    let in_order = unsafe { parameter_ids(&inner) }
+        .into_iter()
+        .filter_map(|id| Some((id, *ids.get(&id)?)));
     let parameters = ParameterList::new(scale, instance.product, in_order);
     // A controller may also trigger what automation may not.
-    let learnable = parameters.listed().iter().filter(|listed| listed.parameter.automatable);
+    let learnable = parameters
+        .listed()
+        .iter()
+        .filter(|listed| listed.parameter.automatable);
     let learnable: Box<[AutomatableParameter]> = learnable
-        .map(|listed| AutomatableParameter { id: listed.clap_id, parameter: listed.parameter, scale })
+        .map(|listed| AutomatableParameter {
+            id: listed.clap_id,
+            parameter: listed.parameter,
+            scale,
+        })
         .collect();
-    instance.midi_bindings.set_parameters(learnable.iter().map(|learnable| learnable.parameter.id.to_owned()));
+    instance.midi_bindings.set_parameters(
+        learnable
+            .iter()
+            .map(|learnable| learnable.parameter.id.to_owned()),
+    );
     let waker = HostCaller(host);
-    instance.sleep_state.set_host_wake(Some(Box::new(move || waker.request_process())));
+    instance
+        .sleep_state
+        .set_host_wake(Some(Box::new(move || waker.request_process())));
     let caller = HostCaller(host);
-    instance.host_notifier.set_request_call(Some(Box::new(move || caller.request_callback())));
+    instance
+        .host_notifier
+        .set_request_call(Some(Box::new(move || caller.request_callback())));
     let plugin = clap_plugin {
         init: Some(init),
         destroy: Some(destroy),
@@ -107,7 +137,8 @@ pub unsafe fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(host: *con
     Box::into_raw(Box::new(wrapper)).cast_const().cast()
 }
 
-/// Returns whether a host is the VST3 wrapper, by its name: that of the VST3 host with a suffix, or the wrapper's own.
+/// Returns whether a host is the VST3 wrapper, by its name: that of the VST3 host with a suffix, or
+/// the wrapper's own.
 ///
 /// # Safety
 /// The host is valid.
@@ -115,9 +146,15 @@ unsafe fn is_vst3(host: *const clap_host) -> bool {
     // SAFETY: guaranteed by the caller; a host's name is null or NUL-terminated.
     let name = unsafe {
         let name = (*host).name;
-        if name.is_null() { c"" } else { CStr::from_ptr(name) }
+        if name.is_null() {
+            c""
+        } else {
+            CStr::from_ptr(name)
+        }
     };
-    name.to_string_lossy().to_ascii_lowercase().contains("clap-as-vst3")
+    name.to_string_lossy()
+        .to_ascii_lowercase()
+        .contains("clap-as-vst3")
 }
 
 /// Returns the CLAP ids of the framework's parameters, in the host's order.
@@ -127,7 +164,12 @@ unsafe fn is_vst3(host: *const clap_host) -> bool {
 unsafe fn parameter_ids(plugin: &clap_plugin) -> Vec<clap_id> {
     // SAFETY: guaranteed by the caller.
     let params = unsafe { framework_params(plugin) };
-    let Some(&clap_plugin_params { count: Some(count), get_info: Some(get_info), .. }) = params else {
+    let Some(&clap_plugin_params {
+        count: Some(count),
+        get_info: Some(get_info),
+        ..
+    }) = params
+    else {
         return Vec::new();
     };
     // SAFETY: as above.
@@ -142,8 +184,8 @@ unsafe fn parameter_ids(plugin: &clap_plugin) -> Vec<clap_id> {
 /// Calls the host from any thread.
 struct HostCaller(*const clap_host);
 
-// SAFETY: the pointer is only used for calls that CLAP allows on any thread. `destroy` drops this before the host may
-// go.
+// SAFETY: the pointer is only used for calls that CLAP allows on any thread. `destroy` drops this
+// before the host may go.
 unsafe impl Send for HostCaller {}
 
 impl HostCaller {
@@ -166,17 +208,21 @@ impl HostCaller {
     }
 }
 
-/// Replaces the framework's extension, which knows the tail only after a processed block and not during sleep.
+/// Replaces the framework's extension, which knows the tail only after a processed block and not
+/// during sleep.
 static TAIL: clap_plugin_tail = clap_plugin_tail { get: Some(tail) };
 
 unsafe extern "C" fn tail(plugin: *const clap_plugin) -> u32 {
     // SAFETY: the host passes the pointer that `create` returned.
-    unsafe { PluginWrapper::of(plugin) }.map_or(0, |wrapper| wrapper.instance.sleep_state.tail_samples())
+    unsafe { PluginWrapper::of(plugin) }
+        .map_or(0, |wrapper| wrapper.instance.sleep_state.tail_samples())
 }
 
 unsafe extern "C" fn get_extension(plugin: *const clap_plugin, id: *const c_char) -> *const c_void {
     // SAFETY: the host passes the pointer that `create` returned.
-    let Some(wrapper) = unsafe { PluginWrapper::of(plugin) }.filter(|_| !id.is_null()) else { return null() };
+    let Some(wrapper) = unsafe { PluginWrapper::of(plugin) }.filter(|_| !id.is_null()) else {
+        return null();
+    };
     // SAFETY: CLAP passes a NUL-terminated string.
     let name = unsafe { CStr::from_ptr(id) };
     if preset_load::IDS.contains(&name) {
@@ -209,13 +255,20 @@ unsafe extern "C" fn get_extension(plugin: *const clap_plugin, id: *const c_char
         }
     }
     // SAFETY: the framework uses only `plugin_data`, which is its own.
-    wrapper.inner.get_extension.map_or(null(), |get| unsafe { get(plugin, id) })
+    wrapper
+        .inner
+        .get_extension
+        .map_or(null(), |get| unsafe { get(plugin, id) })
 }
 
 unsafe extern "C" fn init(plugin: *const clap_plugin) -> bool {
     // SAFETY: the host passes the pointer that `create` returned.
-    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else { return false };
-    let Some(init) = wrapper.inner.init else { return false };
+    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else {
+        return false;
+    };
+    let Some(init) = wrapper.inner.init else {
+        return false;
+    };
     // SAFETY: the framework uses only `plugin_data`, which is its own.
     let is_ready = unsafe { init(plugin) };
     // The VST3 wrapper calls back by a timer of its own.
@@ -233,23 +286,36 @@ unsafe extern "C" fn activate(
     max_frames_count: u32,
 ) -> bool {
     // SAFETY: the host passes the pointer that `create` returned.
-    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else { return false };
-    let Some(activate) = wrapper.inner.activate.filter(|_| sample_rate.is_finite() && sample_rate > 0.0) else {
+    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else {
         return false;
     };
-    let Some(layout) = wrapper.select_layout() else { return false };
+    let Some(activate) = wrapper
+        .inner
+        .activate
+        .filter(|_| sample_rate.is_finite() && sample_rate > 0.0)
+    else {
+        return false;
+    };
+    let Some(layout) = wrapper.select_layout() else {
+        return false;
+    };
     let longest = max_frames_count.min(MAX_PIECE);
     // SAFETY: the framework uses only `plugin_data`, which is its own.
     let active = unsafe { activate(plugin, sample_rate, min_frames_count.min(longest), longest) };
     let buffers = active.then(|| BlockBuffers::new(layout, longest as usize));
-    *lock(&wrapper.block) = buffers.map(|buffers| Block { buffers, events: BlockEvents::default() });
+    *lock(&wrapper.block) = buffers.map(|buffers| Block {
+        buffers,
+        events: BlockEvents::default(),
+    });
     wrapper.inactive_changes.set_active(active);
     active
 }
 
 unsafe extern "C" fn deactivate(plugin: *const clap_plugin) {
     // SAFETY: the host passes the pointer that `create` returned.
-    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else { return };
+    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else {
+        return;
+    };
     *lock(&wrapper.block) = None;
     if let Some(deactivate) = wrapper.inner.deactivate {
         // SAFETY: the framework uses only `plugin_data`, which is its own.
@@ -260,7 +326,9 @@ unsafe extern "C" fn deactivate(plugin: *const clap_plugin) {
 
 unsafe extern "C" fn reset(plugin: *const clap_plugin) {
     // SAFETY: the host passes the pointer that `create` returned.
-    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else { return };
+    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else {
+        return;
+    };
     if let Ok(mut block) = wrapper.block.try_lock()
         && let Some(block) = &mut *block
     {
@@ -272,20 +340,31 @@ unsafe extern "C" fn reset(plugin: *const clap_plugin) {
     }
 }
 
-unsafe extern "C" fn process(plugin: *const clap_plugin, block: *const clap_process) -> clap_process_status {
+unsafe extern "C" fn process(
+    plugin: *const clap_plugin,
+    block: *const clap_process,
+) -> clap_process_status {
     // SAFETY: the host passes the pointer that `create` returned.
     let wrapper = unsafe { PluginWrapper::of(plugin) };
     // SAFETY: the host passes a valid block, or null.
-    let (Some(wrapper), Some(host_block)) = (wrapper, unsafe { block.as_ref() }) else { return CLAP_PROCESS_ERROR };
-    let Ok(mut block) = wrapper.block.try_lock() else { return CLAP_PROCESS_ERROR };
-    let Some(Block { buffers, events }) = &mut *block else { return CLAP_PROCESS_ERROR };
+    let (Some(wrapper), Some(host_block)) = (wrapper, unsafe { block.as_ref() }) else {
+        return CLAP_PROCESS_ERROR;
+    };
+    let Ok(mut block) = wrapper.block.try_lock() else {
+        return CLAP_PROCESS_ERROR;
+    };
+    let Some(Block { buffers, events }) = &mut *block else {
+        return CLAP_PROCESS_ERROR;
+    };
     let frames = host_block.frames_count;
     let mut start = 0_u32;
     events.begin();
     loop {
         let longest = frames.min(start.saturating_add(buffers.capacity() as u32));
         // SAFETY: the host's list is null, or valid for this block.
-        let end = assert_no_alloc(|| unsafe { events.take(host_block.in_events, start, longest, frames) });
+        let end = assert_no_alloc(|| unsafe {
+            events.take(host_block.in_events, start, longest, frames)
+        });
         let (first, length) = (start as usize, (end - start) as usize);
         // SAFETY: the host's pointers are null, or valid for this block.
         assert_no_alloc(|| unsafe { buffers.read(host_block, first, length) });
@@ -293,9 +372,17 @@ unsafe extern "C" fn process(plugin: *const clap_plugin, block: *const clap_proc
         let output = output.list();
         let piece = clap_process {
             in_events: &raw const input,
-            out_events: if host_block.out_events.is_null() { null() } else { &raw const output },
+            out_events: if host_block.out_events.is_null() {
+                null()
+            } else {
+                &raw const output
+            },
             // Without a position, playback continues.
-            transport: if start == 0 { host_block.transport } else { null() },
+            transport: if start == 0 {
+                host_block.transport
+            } else {
+                null()
+            },
             ..buffers.piece(host_block, length)
         };
         // SAFETY: audio and lists of the piece live longer than this call.
@@ -315,34 +402,62 @@ unsafe extern "C" fn process(plugin: *const clap_plugin, block: *const clap_proc
 /// # Safety
 /// Audio and lists are valid; the list of output events may be null.
 unsafe fn process_piece(wrapper: &PluginWrapper, block: &clap_process) -> clap_process_status {
-    let Some(process) = wrapper.inner.process else { return CLAP_PROCESS_ERROR };
+    let Some(process) = wrapper.inner.process else {
+        return CLAP_PROCESS_ERROR;
+    };
     // SAFETY: CLAP lets one thread at a time process, and nothing else accesses this cell.
     let learn_events = unsafe { &mut *wrapper.learn_events.get() };
     // SAFETY: guaranteed by the caller.
-    let begin = || unsafe { learn_events.begin(&wrapper.instance.midi_bindings, block.in_events, block.out_events) };
+    let begin = || unsafe {
+        learn_events.begin(
+            &wrapper.instance.midi_bindings,
+            block.in_events,
+            block.out_events,
+        )
+    };
     let any_learned = assert_no_alloc(begin);
     let learn_events = &*learn_events;
     let (merged_input, merged_output) = (learn_events.input(), learn_events.output());
     let (input, output) = if any_learned {
-        (&raw const merged_input, if block.out_events.is_null() { null() } else { &raw const merged_output })
+        (
+            &raw const merged_input,
+            if block.out_events.is_null() {
+                null()
+            } else {
+                &raw const merged_output
+            },
+        )
     } else {
         (block.in_events, block.out_events)
     };
     // SAFETY: the lists are null, or valid for this block.
-    let events = unsafe { ConvertedEvents::new(&wrapper.parameters, &wrapper.instance, input, output) };
+    let events =
+        unsafe { ConvertedEvents::new(&wrapper.parameters, &wrapper.instance, input, output) };
     let (converted_input, converted_output) = (events.input(), events.output());
     let converted = clap_process {
-        in_events: if input.is_null() { null() } else { &raw const converted_input },
-        out_events: if output.is_null() { null() } else { &raw const converted_output },
+        in_events: if input.is_null() {
+            null()
+        } else {
+            &raw const converted_input
+        },
+        out_events: if output.is_null() {
+            null()
+        } else {
+            &raw const converted_output
+        },
         ..*block
     };
-    // SAFETY: the framework uses only `plugin_data`, which is its own; our lists live longer than this call.
+    // SAFETY: the framework uses only `plugin_data`, which is its own; our lists live longer than
+    // this call.
     let status = unsafe { process(&raw const wrapper.plugin, &raw const converted) };
     if any_learned {
         assert_no_alloc(|| learn_events.report_until(u32::MAX));
     }
     if let Some(deferred) = &wrapper.deferred_rescan {
-        let ids = learn_events.parameters().iter().map(|parameter| parameter.id);
+        let ids = learn_events
+            .parameters()
+            .iter()
+            .map(|parameter| parameter.id);
         let values = ids.filter_map(|id| Some((id, wrapper.parameter_value(id)?)));
         let last = block.frames_count.saturating_sub(1);
         // SAFETY: guaranteed by the caller.
@@ -353,8 +468,12 @@ unsafe fn process_piece(wrapper: &PluginWrapper, block: &clap_process) -> clap_p
 
 unsafe extern "C" fn on_main_thread(plugin: *const clap_plugin) {
     // SAFETY: the host passes the pointer that `create` returned.
-    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else { return };
-    let _ = catch_unwind(AssertUnwindSafe(|| wrapper.instance.apply_requested_variant()));
+    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else {
+        return;
+    };
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        wrapper.instance.apply_requested_variant()
+    }));
     if let Some(deferred) = &wrapper.deferred_rescan {
         deferred.rescan_if_pending();
     }

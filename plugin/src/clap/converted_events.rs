@@ -6,8 +6,9 @@ use std::mem::{MaybeUninit, size_of};
 use std::ptr::{from_ref, null};
 
 use clap_sys::events::{
-    CLAP_CORE_EVENT_SPACE_ID, CLAP_EVENT_PARAM_MOD, CLAP_EVENT_PARAM_VALUE, clap_event_header, clap_event_param_mod,
-    clap_event_param_value, clap_event_type, clap_input_events, clap_output_events,
+    CLAP_CORE_EVENT_SPACE_ID, CLAP_EVENT_PARAM_MOD, CLAP_EVENT_PARAM_VALUE, clap_event_header,
+    clap_event_param_mod, clap_event_param_value, clap_event_type, clap_input_events,
+    clap_output_events,
 };
 use ondes_processor::instance::InstanceHandle;
 
@@ -19,7 +20,8 @@ pub struct ConvertedEvents<'a> {
     instance: &'a InstanceHandle,
     input: *const clap_input_events,
     output: *const clap_output_events,
-    /// The last event that was converted. One is enough: the framework copies each before it asks for the next.
+    /// The last event that was converted. One is enough: the framework copies each before it asks
+    /// for the next.
     converted: UnsafeCell<MaybeUninit<ParameterEvent>>,
 }
 
@@ -41,20 +43,33 @@ impl<'a> ConvertedEvents<'a> {
         input: *const clap_input_events,
         output: *const clap_output_events,
     ) -> Self {
-        Self { parameters, instance, input, output, converted: UnsafeCell::new(MaybeUninit::uninit()) }
+        Self {
+            parameters,
+            instance,
+            input,
+            output,
+            converted: UnsafeCell::new(MaybeUninit::uninit()),
+        }
     }
 
-    /// Returns the input events in the framework's values. An event is valid until the next one is fetched; the list,
-    /// while `self` does not move.
+    /// Returns the input events in the framework's values. An event is valid until the next one is
+    /// fetched; the list, while `self` does not move.
     #[must_use]
     pub fn input(&self) -> clap_input_events {
-        clap_input_events { ctx: from_ref(self).cast_mut().cast(), size: Some(size), get: Some(get) }
+        clap_input_events {
+            ctx: from_ref(self).cast_mut().cast(),
+            size: Some(size),
+            get: Some(get),
+        }
     }
 
     /// Returns an output list that takes the framework's values. Valid while `self` does not move.
     #[must_use]
     pub fn output(&self) -> clap_output_events {
-        clap_output_events { ctx: from_ref(self).cast_mut().cast(), try_push: Some(try_push) }
+        clap_output_events {
+            ctx: from_ref(self).cast_mut().cast(),
+            try_push: Some(try_push),
+        }
     }
 
     /// Returns the event for the framework.
@@ -66,29 +81,46 @@ impl<'a> ConvertedEvents<'a> {
         unsafe {
             if is_event::<clap_event_param_value>(event, CLAP_EVENT_PARAM_VALUE) {
                 let value = *event.cast::<clap_event_param_value>();
-                let Some(ListedParameter { parameter, .. }) = self.find(value.param_id, value.value) else {
+                let Some(ListedParameter { parameter, .. }) =
+                    self.find(value.param_id, value.value)
+                else {
                     return event;
                 };
                 let plain = self.parameters.scale.table_value(parameter, value.value);
-                let value = clap_event_param_value { value: framework_value(parameter, plain), ..value };
-                return (*self.converted.get()).write(ParameterEvent { value }).as_header();
+                let value = clap_event_param_value {
+                    value: framework_value(parameter, plain),
+                    ..value
+                };
+                return (*self.converted.get())
+                    .write(ParameterEvent { value })
+                    .as_header();
             }
             if is_event::<clap_event_param_mod>(event, CLAP_EVENT_PARAM_MOD) {
                 let modulation = *event.cast::<clap_event_param_mod>();
-                let Some(&ListedParameter { id, parameter, .. }) = self.find(modulation.param_id, modulation.amount)
+                let Some(&ListedParameter { id, parameter, .. }) =
+                    self.find(modulation.param_id, modulation.amount)
                 else {
                     return event;
                 };
                 let base = self.instance.parameter_value(id).unwrap_or_default();
-                let amount = self.parameters.scale.framework_offset(parameter, base, modulation.amount);
-                let modulation = clap_event_param_mod { amount, ..modulation };
-                return (*self.converted.get()).write(ParameterEvent { modulation }).as_header();
+                let amount =
+                    self.parameters
+                        .scale
+                        .framework_offset(parameter, base, modulation.amount);
+                let modulation = clap_event_param_mod {
+                    amount,
+                    ..modulation
+                };
+                return (*self.converted.get())
+                    .write(ParameterEvent { modulation })
+                    .as_header();
             }
         }
         event
     }
 
-    /// Returns the parameter of an event; `None` to pass the event on as it is, which the framework then ignores.
+    /// Returns the parameter of an event; `None` to pass the event on as it is, which the framework
+    /// then ignores.
     fn find(&self, id: u32, value: f64) -> Option<&ListedParameter> {
         self.parameters.find(id).filter(|_| value.is_finite())
     }
@@ -116,7 +148,8 @@ unsafe fn is_event<Event>(event: *const clap_event_header, event_type: clap_even
 /// Returns the lists behind one that was made here.
 ///
 /// # Safety
-/// The context is that of a list from [`ConvertedEvents::input`] or [`ConvertedEvents::output`], which are alive.
+/// The context is that of a list from [`ConvertedEvents::input`] or [`ConvertedEvents::output`],
+/// which are alive.
 unsafe fn events<'a>(context: *mut c_void) -> &'a ConvertedEvents<'a> {
     // SAFETY: guaranteed by the caller.
     unsafe { &*context.cast::<ConvertedEvents<'a>>() }
@@ -126,7 +159,10 @@ unsafe extern "C" fn size(list: *const clap_input_events) -> u32 {
     // SAFETY: only our lists have this function; the wrapped list is null or valid.
     unsafe {
         let input = events((*list).ctx).input;
-        input.as_ref().and_then(|list| list.size).map_or(0, |size| size(input))
+        input
+            .as_ref()
+            .and_then(|list| list.size)
+            .map_or(0, |size| size(input))
     }
 }
 
@@ -134,20 +170,33 @@ unsafe extern "C" fn get(list: *const clap_input_events, index: u32) -> *const c
     // SAFETY: as above; a list's events are null or valid.
     unsafe {
         let events = events((*list).ctx);
-        let event = events.input.as_ref().and_then(|list| list.get).map_or(null(), |get| get(events.input, index));
+        let event = events
+            .input
+            .as_ref()
+            .and_then(|list| list.get)
+            .map_or(null(), |get| get(events.input, index));
         events.convert_input(event)
     }
 }
 
-unsafe extern "C" fn try_push(list: *const clap_output_events, event: *const clap_event_header) -> bool {
+unsafe extern "C" fn try_push(
+    list: *const clap_output_events,
+    event: *const clap_event_header,
+) -> bool {
     // SAFETY: as above; the framework passes a valid event.
     unsafe {
-        let ConvertedEvents { parameters, output, .. } = events((*list).ctx);
-        let Some(push) = output.as_ref().and_then(|list| list.try_push) else { return false };
+        let ConvertedEvents {
+            parameters, output, ..
+        } = events((*list).ctx);
+        let Some(push) = output.as_ref().and_then(|list| list.try_push) else {
+            return false;
+        };
         if is_event::<clap_event_param_value>(event, CLAP_EVENT_PARAM_VALUE) {
             let pushed = *event.cast::<clap_event_param_value>();
             if let Some(ListedParameter { parameter, .. }) = parameters.find(pushed.param_id) {
-                let value = parameters.scale.host_value(parameter, value_of_framework(parameter, pushed.value));
+                let value = parameters
+                    .scale
+                    .host_value(parameter, value_of_framework(parameter, pushed.value));
                 let converted = clap_event_param_value { value, ..pushed };
                 return push(*output, &raw const converted.header);
             }

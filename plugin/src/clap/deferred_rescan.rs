@@ -1,10 +1,10 @@
 //! Defers parameter notifications for hosts that deadlock on them (Ardour).
 //!
-//! A state load changes parameter values, and the framework then calls the host's `rescan`. Ardour 7.3 holds a lock
-//! while a VST3 plugin loads a preset, and waits for that lock forever if `rescan` is called meanwhile. For such hosts
-//! the values are sent as output events of the next block, and `rescan`, which refreshes the values cached by the VST3
-//! wrapper, is called in the next main-thread callback (the wrapper's timer calls it while the plugin's window is
-//! open).
+//! A state load changes parameter values, and the framework then calls the host's `rescan`. Ardour
+//! 7.3 holds a lock while a VST3 plugin loads a preset, and waits for that lock forever if `rescan`
+//! is called meanwhile. For such hosts the values are sent as output events of the next block, and
+//! `rescan`, which refreshes the values cached by the VST3 wrapper, is called in the next
+//! main-thread callback (the wrapper's timer calls it while the plugin's window is open).
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{from_ref, null, null_mut};
@@ -15,7 +15,8 @@ use clap_sys::events::{
     clap_event_param_value, clap_output_events,
 };
 use clap_sys::ext::params::{
-    CLAP_EXT_PARAMS, CLAP_PARAM_RESCAN_VALUES, clap_host_params, clap_param_clear_flags, clap_param_rescan_flags,
+    CLAP_EXT_PARAMS, CLAP_PARAM_RESCAN_VALUES, clap_host_params, clap_param_clear_flags,
+    clap_param_rescan_flags,
 };
 use clap_sys::host::clap_host;
 use clap_sys::id::clap_id;
@@ -48,14 +49,27 @@ impl DeferredRescan {
         // SAFETY: guaranteed by the caller; a host's name is NUL-terminated.
         let (proxy, name) = unsafe {
             let proxy = *host.as_ref()?;
-            (proxy, (!proxy.name.is_null()).then(|| CStr::from_ptr(proxy.name).to_string_lossy())?)
+            (
+                proxy,
+                (!proxy.name.is_null()).then(|| CStr::from_ptr(proxy.name).to_string_lossy())?,
+            )
         };
         let needed = name.ends_with(VST3_SUFFIX) && HOSTS.iter().any(|host| name.starts_with(host));
         // `host_data` stays: the VST3 wrapper finds its plugin by it.
-        let proxy = clap_host { get_extension: Some(get_extension), ..proxy };
+        let proxy = clap_host {
+            get_extension: Some(get_extension),
+            ..proxy
+        };
         let unset = || AtomicBool::new(false);
-        needed
-            .then(|| Box::new(Self { proxy, host, loading: unset(), values_pending: unset(), rescan_pending: unset() }))
+        needed.then(|| {
+            Box::new(Self {
+                proxy,
+                host,
+                loading: unset(),
+                values_pending: unset(),
+                rescan_pending: unset(),
+            })
+        })
     }
 
     /// Returns the host to give to the framework.
@@ -79,7 +93,8 @@ impl DeferredRescan {
         }
     }
 
-    /// Pushes all parameter values to the host at `time` of a block, if a `rescan` was deferred since the last call.
+    /// Pushes all parameter values to the host at `time` of a block, if a `rescan` was deferred
+    /// since the last call.
     ///
     /// # Safety
     /// The list is null or valid.
@@ -90,7 +105,9 @@ impl DeferredRescan {
         values: impl Iterator<Item = (clap_id, f64)>,
     ) {
         // SAFETY: guaranteed by the caller.
-        let Some(push) = unsafe { output.as_ref() }.and_then(|list| list.try_push) else { return };
+        let Some(push) = unsafe { output.as_ref() }.and_then(|list| list.try_push) else {
+            return;
+        };
         if !self.values_pending.swap(false, Ordering::Acquire) {
             return;
         }
@@ -103,7 +120,16 @@ impl DeferredRescan {
                 flags: CLAP_EVENT_DONT_RECORD,
             };
             let (cookie, note_id, port_index, channel, key) = (null_mut(), -1, -1, -1, -1);
-            let event = clap_event_param_value { header, param_id, cookie, note_id, port_index, channel, key, value };
+            let event = clap_event_param_value {
+                header,
+                param_id,
+                cookie,
+                note_id,
+                port_index,
+                channel,
+                key,
+                value,
+            };
             // SAFETY: the function belongs to this list; the event is valid during the call.
             unsafe { push(output, &raw const event.header) };
         }
@@ -116,7 +142,9 @@ impl DeferredRescan {
     unsafe fn params(&self) -> Option<&clap_host_params> {
         // SAFETY: guaranteed by the caller; for this id a host returns that type, or null.
         unsafe {
-            ((*self.host).get_extension?)(self.host, CLAP_EXT_PARAMS.as_ptr()).cast::<clap_host_params>().as_ref()
+            ((*self.host).get_extension?)(self.host, CLAP_EXT_PARAMS.as_ptr())
+                .cast::<clap_host_params>()
+                .as_ref()
         }
     }
 
@@ -139,21 +167,28 @@ unsafe fn of_proxy<'a>(host: *const clap_host) -> &'a DeferredRescan {
     unsafe { &*host.cast::<DeferredRescan>() }
 }
 
-static PARAMS: clap_host_params =
-    clap_host_params { rescan: Some(rescan), clear: Some(clear), request_flush: Some(request_flush) };
+static PARAMS: clap_host_params = clap_host_params {
+    rescan: Some(rescan),
+    clear: Some(clear),
+    request_flush: Some(request_flush),
+};
 
 unsafe extern "C" fn get_extension(host: *const clap_host, id: *const c_char) -> *const c_void {
     // SAFETY: only proxies have this function; the framework passes a NUL-terminated string.
     unsafe {
         let real = of_proxy(host).host;
         let extension = (*real).get_extension.map_or(null(), |get| get(real, id));
-        if !extension.is_null() && CStr::from_ptr(id) == CLAP_EXT_PARAMS { from_ref(&PARAMS).cast() } else { extension }
+        if !extension.is_null() && CStr::from_ptr(id) == CLAP_EXT_PARAMS {
+            from_ref(&PARAMS).cast()
+        } else {
+            extension
+        }
     }
 }
 
 unsafe extern "C" fn rescan(host: *const clap_host, flags: clap_param_rescan_flags) {
-    // SAFETY: only proxies have this function, which the framework calls on the main thread; CLAP allows
-    // `request_callback` on any thread.
+    // SAFETY: only proxies have this function, which the framework calls on the main thread; CLAP
+    // allows `request_callback` on any thread.
     unsafe {
         let deferred = of_proxy(host);
         if !deferred.loading.load(Ordering::Relaxed) {
@@ -199,7 +234,8 @@ mod tests {
     /// Calls that the host received, one line each.
     type CallLog = RefCell<Vec<String>>;
 
-    // SAFETY: these functions are only called with the host below, whose `host_data` is a `CallLog`.
+    // SAFETY: these functions are only called with the host below, whose `host_data` is a
+    // `CallLog`.
     unsafe fn log<'a>(host: *const clap_host) -> &'a CallLog {
         // SAFETY: as above.
         unsafe { &*(*host).host_data.cast::<CallLog>() }
@@ -211,19 +247,36 @@ mod tests {
     }
     unsafe extern "C" fn log_rescan(host: *const clap_host, flags: clap_param_rescan_flags) {
         // SAFETY: as above.
-        unsafe { log(host) }.borrow_mut().push(format!("rescan {flags}"));
+        unsafe { log(host) }
+            .borrow_mut()
+            .push(format!("rescan {flags}"));
     }
     unsafe extern "C" fn ignore_clear(_: *const clap_host, _: clap_id, _: clap_param_clear_flags) {}
     unsafe extern "C" fn extension(_: *const clap_host, id: *const c_char) -> *const c_void {
-        static PARAMS: clap_host_params =
-            clap_host_params { rescan: Some(log_rescan), clear: Some(ignore_clear), request_flush: Some(ignore) };
+        static PARAMS: clap_host_params = clap_host_params {
+            rescan: Some(log_rescan),
+            clear: Some(ignore_clear),
+            request_flush: Some(ignore),
+        };
         // SAFETY: ids are NUL-terminated strings.
-        if unsafe { CStr::from_ptr(id) } == CLAP_EXT_PARAMS { from_ref(&PARAMS).cast() } else { null() }
+        if unsafe { CStr::from_ptr(id) } == CLAP_EXT_PARAMS {
+            from_ref(&PARAMS).cast()
+        } else {
+            null()
+        }
     }
-    unsafe extern "C" fn log_event(list: *const clap_output_events, event: *const clap_event_header) -> bool {
+    unsafe extern "C" fn log_event(
+        list: *const clap_output_events,
+        event: *const clap_event_header,
+    ) -> bool {
         // SAFETY: the list is the one below, the event a parameter value.
         unsafe {
-            let clap_event_param_value { header, param_id, value, .. } = *event.cast::<clap_event_param_value>();
+            let clap_event_param_value {
+                header,
+                param_id,
+                value,
+                ..
+            } = *event.cast::<clap_event_param_value>();
             let line = format!("{} {param_id} {value}", header.time);
             (*(*list).ctx.cast::<CallLog>()).borrow_mut().push(line);
         }
@@ -256,11 +309,17 @@ mod tests {
         // SAFETY: the proxy has the host's functions.
         let params = unsafe {
             assert!((*proxy).get_extension.unwrap()(proxy, c"clap.none".as_ptr()).is_null());
-            &*(*proxy).get_extension.unwrap()(proxy, CLAP_EXT_PARAMS.as_ptr()).cast::<clap_host_params>()
+            &*(*proxy).get_extension.unwrap()(proxy, CLAP_EXT_PARAMS.as_ptr())
+                .cast::<clap_host_params>()
         };
-        let list = clap_output_events { ctx: from_ref(&log).cast_mut().cast(), try_push: Some(log_event) };
+        let list = clap_output_events {
+            ctx: from_ref(&log).cast_mut().cast(),
+            try_push: Some(log_event),
+        };
         // SAFETY: the list is valid.
-        let block = || unsafe { deferred.push_values(63, &raw const list, [(7, 0.5), (9, 2.0)].into_iter()) };
+        let block = || unsafe {
+            deferred.push_values(63, &raw const list, [(7, 0.5), (9, 2.0)].into_iter())
+        };
         // SAFETY: the proxy is valid.
         let rescan = || unsafe { params.rescan.unwrap()(proxy, CLAP_PARAM_RESCAN_VALUES) };
 
@@ -282,9 +341,17 @@ mod tests {
     #[test]
     fn other_hosts_get_no_proxy() {
         let log = CallLog::default();
-        for name in [c"Ardour", c"REAPER (CLAP-as-VST3)", c"Not Ardour (CLAP-as-VST3)", c""] {
+        for name in [
+            c"Ardour",
+            c"REAPER (CLAP-as-VST3)",
+            c"Not Ardour (CLAP-as-VST3)",
+            c"",
+        ] {
             // SAFETY: the host lives longer than this call.
-            assert!(unsafe { DeferredRescan::for_host(&host(name, &log)) }.is_none(), "{name:?}");
+            assert!(
+                unsafe { DeferredRescan::for_host(&host(name, &log)) }.is_none(),
+                "{name:?}"
+            );
         }
         // SAFETY: null is allowed.
         assert!(unsafe { DeferredRescan::for_host(null()) }.is_none());

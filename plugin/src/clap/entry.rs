@@ -21,12 +21,16 @@ use crate::effect::OndesFx;
 use crate::instrument::Ondes;
 use crate::preset::discovery;
 
-/// The symbol that CLAP hosts look up. Its functions require of a host what CLAP does: strings end with NUL, and a host
-/// outlives its plugins.
-// SAFETY: hosts look the symbol up in this library alone, and its type is the one that CLAP prescribes.
+/// The symbol that CLAP hosts look up. Its functions require of a host what CLAP does: strings end
+/// with NUL, and a host outlives its plugins.
+// SAFETY: hosts look the symbol up in this library alone, and its type is the one that CLAP
+// prescribes.
 #[unsafe(no_mangle)]
 #[used]
-#[allow(non_upper_case_globals, reason = "the CLAP specification gives the name")]
+#[allow(
+    non_upper_case_globals,
+    reason = "the CLAP specification gives the name"
+)]
 pub static clap_entry: clap_plugin_entry = clap_plugin_entry {
     clap_version: CLAP_VERSION,
     init: Some(init),
@@ -52,7 +56,10 @@ struct FactoryEntry {
 
 impl FactoryEntry {
     fn of<P: ClapPlugin<BackgroundTask = RequestInstance>>() -> Self {
-        Self { descriptor: PluginDescriptor::for_plugin::<P>(), create: callbacks::create::<P> }
+        Self {
+            descriptor: PluginDescriptor::for_plugin::<P>(),
+            create: callbacks::create::<P>,
+        }
     }
 }
 
@@ -79,14 +86,21 @@ unsafe extern "C" fn get_factory(id: *const c_char) -> *const c_void {
     }
     // SAFETY: CLAP passes a NUL-terminated string.
     let id = unsafe { CStr::from_ptr(id) };
-    if id == CLAP_PLUGIN_FACTORY_ID { from_ref(&FACTORY).cast() } else { discovery::factory(id) }
+    if id == CLAP_PLUGIN_FACTORY_ID {
+        from_ref(&FACTORY).cast()
+    } else {
+        discovery::factory(id)
+    }
 }
 
 unsafe extern "C" fn get_plugin_count(_: *const clap_plugin_factory) -> u32 {
     catch_unwind(|| factory_entries().len() as u32).unwrap_or(0)
 }
 
-unsafe extern "C" fn get_plugin_descriptor(_: *const clap_plugin_factory, index: u32) -> *const clap_plugin_descriptor {
+unsafe extern "C" fn get_plugin_descriptor(
+    _: *const clap_plugin_factory,
+    index: u32,
+) -> *const clap_plugin_descriptor {
     let descriptor = || {
         let entry = factory_entries().get(index as usize)?;
         Some(from_ref(entry.descriptor.clap_plugin_descriptor()))
@@ -105,7 +119,9 @@ unsafe extern "C" fn create_plugin(
     // SAFETY: CLAP passes a NUL-terminated string.
     let id = unsafe { CStr::from_ptr(id) };
     let plugin = || {
-        let entry = factory_entries().iter().find(|entry| entry.descriptor.clap_id() == id)?;
+        let entry = factory_entries()
+            .iter()
+            .find(|entry| entry.descriptor.clap_id() == id)?;
         // SAFETY: the host is not null, and CLAP requires it to outlive its plugins.
         Some(unsafe { (entry.create)(host) })
     };

@@ -1,7 +1,7 @@
 //! Applies the window's changes of parameters while the plugin is inactive.
 //!
-//! The framework queues them for the host's next `process` or `flush`. A host whose audio engine does not run may call
-//! neither; knobs would not move then, and a save would miss them.
+//! The framework queues them for the host's next `process` or `flush`. A host whose audio engine
+//! does not run may call neither; knobs would not move then, and a save would miss them.
 
 use std::ptr::{from_ref, null};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -31,16 +31,25 @@ impl InactiveChanges {
 }
 
 impl PluginWrapper {
-    /// Applies the queued changes if the plugin is inactive. On the main thread, on which CLAP allows that then.
+    /// Applies the queued changes if the plugin is inactive. On the main thread, on which CLAP
+    /// allows that then.
     pub(crate) fn apply_inactive_changes(&self) {
         if self.inactive_changes.is_active() {
             return;
         }
         // SAFETY: the framework's plugin is alive.
-        let Some(flush) = (unsafe { framework_params(&self.inner) }).and_then(|params| params.flush) else { return };
+        let Some(flush) =
+            (unsafe { framework_params(&self.inner) }).and_then(|params| params.flush)
+        else {
+            return;
+        };
         let changes = &self.inactive_changes;
-        let output = clap_output_events { ctx: from_ref(&changes.unreported).cast_mut().cast(), try_push: Some(note) };
-        // SAFETY: the framework uses only `plugin_data`, which is its own; the list lives longer than this call.
+        let output = clap_output_events {
+            ctx: from_ref(&changes.unreported).cast_mut().cast(),
+            try_push: Some(note),
+        };
+        // SAFETY: the framework uses only `plugin_data`, which is its own; the list lives longer
+        // than this call.
         unsafe { flush(&raw const self.inner, null(), &raw const output) };
     }
 

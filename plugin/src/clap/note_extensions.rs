@@ -6,14 +6,21 @@ use std::ptr::from_ref;
 use clap_sys::ext::note_ports::{
     CLAP_EXT_NOTE_PORTS, CLAP_NOTE_DIALECT_MIDI_MPE, clap_note_port_info, clap_plugin_note_ports,
 };
-use clap_sys::ext::voice_info::{CLAP_VOICE_INFO_SUPPORTS_OVERLAPPING_NOTES, clap_plugin_voice_info, clap_voice_info};
+use clap_sys::ext::voice_info::{
+    CLAP_VOICE_INFO_SUPPORTS_OVERLAPPING_NOTES, clap_plugin_voice_info, clap_voice_info,
+};
 use clap_sys::plugin::clap_plugin;
 use ondes_processor::instance::host_view::MAX_VOICES;
 
 use super::plugin_wrapper::PluginWrapper;
 
-static NOTE_PORTS: clap_plugin_note_ports = clap_plugin_note_ports { count: Some(count), get: Some(get) };
-static VOICE_INFO: clap_plugin_voice_info = clap_plugin_voice_info { get: Some(get_voice_info) };
+static NOTE_PORTS: clap_plugin_note_ports = clap_plugin_note_ports {
+    count: Some(count),
+    get: Some(get),
+};
+static VOICE_INFO: clap_plugin_voice_info = clap_plugin_voice_info {
+    get: Some(get_voice_info),
+};
 
 /// Returns the extension for note ports: the framework's, with MPE added.
 #[must_use]
@@ -30,12 +37,17 @@ pub fn voice_info() -> *const c_void {
 /// Returns the framework's extension.
 ///
 /// # Safety
-/// The pointer is null, or comes from [`create`](super::callbacks::create) and is not destroyed yet.
-unsafe fn framework_note_ports<'a>(plugin: *const clap_plugin) -> Option<&'a clap_plugin_note_ports> {
+/// The pointer is null, or comes from [`create`](super::callbacks::create) and is not destroyed
+/// yet.
+unsafe fn framework_note_ports<'a>(
+    plugin: *const clap_plugin,
+) -> Option<&'a clap_plugin_note_ports> {
     // SAFETY: guaranteed by the caller; for this id the framework returns that type, or null.
     unsafe {
         let inner = &PluginWrapper::of(plugin)?.inner;
-        inner.get_extension?(inner, CLAP_EXT_NOTE_PORTS.as_ptr()).cast::<clap_plugin_note_ports>().as_ref()
+        inner.get_extension?(inner, CLAP_EXT_NOTE_PORTS.as_ptr())
+            .cast::<clap_plugin_note_ports>()
+            .as_ref()
     }
 }
 
@@ -55,7 +67,10 @@ unsafe extern "C" fn get(
 ) -> bool {
     // SAFETY: as above; there is room for an info, which the framework fills if it returns true.
     unsafe {
-        let Some(get) = framework_note_ports(plugin).and_then(|ports| ports.get).filter(|_| !info.is_null()) else {
+        let Some(get) = framework_note_ports(plugin)
+            .and_then(|ports| ports.get)
+            .filter(|_| !info.is_null())
+        else {
             return false;
         };
         let is_there = get(plugin, index, is_input, info);
@@ -66,10 +81,15 @@ unsafe extern "C" fn get(
     }
 }
 
-unsafe extern "C" fn get_voice_info(plugin: *const clap_plugin, info: *mut clap_voice_info) -> bool {
+unsafe extern "C" fn get_voice_info(
+    plugin: *const clap_plugin,
+    info: *mut clap_voice_info,
+) -> bool {
     // SAFETY: as above; there is room for an info.
     let (wrapper, info) = unsafe { (PluginWrapper::of(plugin), info.as_mut()) };
-    let (Some(wrapper), Some(info)) = (wrapper, info) else { return false };
+    let (Some(wrapper), Some(info)) = (wrapper, info) else {
+        return false;
+    };
     *info = clap_voice_info {
         voice_count: wrapper.instance.voice_count(),
         voice_capacity: MAX_VOICES,

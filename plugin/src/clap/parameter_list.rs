@@ -1,7 +1,7 @@
 //! The parameters that a host lists, and their values as the host and as the framework count them.
 //!
-//! The framework counts all values from 0, with 1 for each step and continuous parameters up to 1. Hosts get values in
-//! the parameter's unit, as the table has them.
+//! The framework counts all values from 0, with 1 for each step and continuous parameters up to 1.
+//! Hosts get values in the parameter's unit, as the table has them.
 
 use clap_sys::id::clap_id;
 use ondes_processor::parameter::{KnobCurve, Parameter, ParameterId, ParameterKind};
@@ -12,8 +12,9 @@ use ondes_processor::product::Product;
 pub enum HostScale {
     /// All in the parameter's unit.
     Unit,
-    /// The same, but positions, 0 … 1, for parameters whose knob has a curve. For the VST3 wrapper, which passes VST3's
-    /// position on in proportion: a plain value would move the curve out of saved automation.
+    /// The same, but positions, 0 … 1, for parameters whose knob has a curve. For the VST3 wrapper,
+    /// which passes VST3's position on in proportion: a plain value would move the curve out of
+    /// saved automation.
     Position,
 }
 
@@ -25,23 +26,36 @@ impl HostScale {
     /// Returns the least and the greatest value.
     #[must_use]
     pub fn range(self, parameter: &Parameter) -> [f64; 2] {
-        if self.is_position(parameter) { [0.0, 1.0] } else { parameter.range().map(f64::from) }
+        if self.is_position(parameter) {
+            [0.0, 1.0]
+        } else {
+            parameter.range().map(f64::from)
+        }
     }
 
     /// Returns the host's value for one of the table.
     #[must_use]
     pub fn host_value(self, parameter: &Parameter, value: f32) -> f64 {
-        f64::from(if self.is_position(parameter) { parameter.normalize(value) } else { parameter.clamp(value) })
+        f64::from(if self.is_position(parameter) {
+            parameter.normalize(value)
+        } else {
+            parameter.clamp(value)
+        })
     }
 
     /// Returns the table's value for one of the host; out of range the nearest.
     #[must_use]
     pub fn table_value(self, parameter: &Parameter, value: f64) -> f32 {
         let value = value as f32;
-        if self.is_position(parameter) { parameter.denormalize(value) } else { parameter.clamp(value) }
+        if self.is_position(parameter) {
+            parameter.denormalize(value)
+        } else {
+            parameter.clamp(value)
+        }
     }
 
-    /// Returns the framework's offset for a modulation by the host of a parameter whose value in the table is `base`.
+    /// Returns the framework's offset for a modulation by the host of a parameter whose value in
+    /// the table is `base`.
     #[must_use]
     pub fn framework_offset(self, parameter: &Parameter, base: f32, amount: f64) -> f64 {
         let [min, max] = parameter.range().map(f64::from);
@@ -56,7 +70,13 @@ impl HostScale {
 }
 
 fn is_curved(parameter: &Parameter) -> bool {
-    matches!(parameter.kind, ParameterKind::Float { curve: KnobCurve::Skewed(_), .. })
+    matches!(
+        parameter.kind,
+        ParameterKind::Float {
+            curve: KnobCurve::Skewed(_),
+            ..
+        }
+    )
 }
 
 /// Returns the framework's value for one of the table.
@@ -92,22 +112,40 @@ pub struct ListedParameter {
 pub struct ParameterList {
     /// Values as the host counts them.
     pub scale: HostScale,
-    /// All that the framework knows, by CLAP id. A project may hold automation of one that is not listed.
+    /// All that the framework knows, by CLAP id. A project may hold automation of one that is not
+    /// listed.
     by_id: Box<[ListedParameter]>,
     /// Those that the host lists, in its order.
     listed: Box<[ListedParameter]>,
 }
 
 impl ParameterList {
-    /// Creates the list of a product from the framework's parameters: their ids for CLAP and in the table, in the
-    /// host's order.
-    pub fn new(scale: HostScale, product: Product, framework: impl Iterator<Item = (clap_id, ParameterId)>) -> Self {
-        let all = framework
-            .filter_map(|(clap_id, id)| Parameter::get(id).map(|parameter| ListedParameter { clap_id, id, parameter }));
+    /// Creates the list of a product from the framework's parameters: their ids for CLAP and in the
+    /// table, in the host's order.
+    pub fn new(
+        scale: HostScale,
+        product: Product,
+        framework: impl Iterator<Item = (clap_id, ParameterId)>,
+    ) -> Self {
+        let all = framework.filter_map(|(clap_id, id)| {
+            Parameter::get(id).map(|parameter| ListedParameter {
+                clap_id,
+                id,
+                parameter,
+            })
+        });
         let mut by_id: Box<[ListedParameter]> = all.collect();
-        let listed = by_id.iter().copied().filter(|listed| listed.parameter.applies_to(product)).collect();
+        let listed = by_id
+            .iter()
+            .copied()
+            .filter(|listed| listed.parameter.applies_to(product))
+            .collect();
         by_id.sort_by_key(|listed| listed.clap_id);
-        Self { scale, by_id, listed }
+        Self {
+            scale,
+            by_id,
+            listed,
+        }
     }
 
     /// Returns the parameters that the host lists, in its order.
@@ -119,7 +157,10 @@ impl ParameterList {
     /// Returns the parameter with this CLAP id, also if it is not listed.
     #[must_use]
     pub fn find(&self, clap_id: clap_id) -> Option<&ListedParameter> {
-        self.by_id.binary_search_by_key(&clap_id, |listed| listed.clap_id).ok().map(|index| &self.by_id[index])
+        self.by_id
+            .binary_search_by_key(&clap_id, |listed| listed.clap_id)
+            .ok()
+            .map(|index| &self.by_id[index])
     }
 }
 
@@ -137,10 +178,21 @@ mod tests {
     fn an_effect_lists_no_parameters_of_notes_but_knows_them() {
         let effect = list(HostScale::Unit, Product::Effect);
         assert_eq!(effect.listed().len(), PARAMETERS.len() - 6);
-        assert!(effect.listed().iter().all(|listed| listed.parameter.only != Some(Product::Instrument)));
-        assert_eq!(effect.find(1_000 - VOICES.0).map(|listed| listed.id), Some(VOICES));
+        assert!(
+            effect
+                .listed()
+                .iter()
+                .all(|listed| listed.parameter.only != Some(Product::Instrument))
+        );
+        assert_eq!(
+            effect.find(1_000 - VOICES.0).map(|listed| listed.id),
+            Some(VOICES)
+        );
         assert!(effect.find(7).is_none());
-        assert_eq!(list(HostScale::Unit, Product::Instrument).listed().len(), PARAMETERS.len() - 1);
+        assert_eq!(
+            list(HostScale::Unit, Product::Instrument).listed().len(),
+            PARAMETERS.len() - 1
+        );
     }
 
     #[test]
@@ -148,30 +200,48 @@ mod tests {
         for (_, parameter) in all() {
             let [min, max] = parameter.range();
             let steps = parameter.steps().saturating_sub(1).max(1);
-            assert_eq!([min, max].map(|end| framework_value(parameter, end)), [0.0, f64::from(steps)]);
+            assert_eq!(
+                [min, max].map(|end| framework_value(parameter, end)),
+                [0.0, f64::from(steps)]
+            );
             for scale in [HostScale::Unit, HostScale::Position] {
                 let ends = [min, max].map(|end| scale.host_value(parameter, end));
                 assert_eq!(ends, scale.range(parameter), "{}", parameter.id);
                 for step in 0..=100 {
                     let value = parameter.denormalize(step as f32 / 100.0);
                     let host = scale.table_value(parameter, scale.host_value(parameter, value));
-                    let framework = value_of_framework(parameter, framework_value(parameter, value));
-                    let tolerance = if parameter.steps() > 0 { 0.0 } else { 2e-6 * (max - min) };
+                    let framework =
+                        value_of_framework(parameter, framework_value(parameter, value));
+                    let tolerance = if parameter.steps() > 0 {
+                        0.0
+                    } else {
+                        2e-6 * (max - min)
+                    };
                     for back in [host, framework] {
-                        assert!((back - value).abs() <= tolerance, "{}: {value}, then {back}", parameter.id);
+                        assert!(
+                            (back - value).abs() <= tolerance,
+                            "{}: {value}, then {back}",
+                            parameter.id
+                        );
                     }
                 }
                 assert_eq!(scale.table_value(parameter, 1e9), max, "{}", parameter.id);
             }
         }
         let glide = Parameter::get(GLIDE).unwrap();
-        let [unit, position] = [HostScale::Unit, HostScale::Position].map(|scale| scale.host_value(glide, 500.0));
-        assert!(unit == 500.0 && (0.5..0.7).contains(&position), "{position}");
+        let [unit, position] =
+            [HostScale::Unit, HostScale::Position].map(|scale| scale.host_value(glide, 500.0));
+        assert!(
+            unit == 500.0 && (0.5..0.7).contains(&position),
+            "{position}"
+        );
     }
 
     #[test]
     fn modulation_is_an_offset_in_the_unit() {
-        let offset = |id, base, amount| HostScale::Unit.framework_offset(Parameter::get(id).unwrap(), base, amount);
+        let offset = |id, base, amount| {
+            HostScale::Unit.framework_offset(Parameter::get(id).unwrap(), base, amount)
+        };
         assert_eq!(offset(INPUT_GAIN, 0.0, 8.4), 8.4 / 84.0);
         assert_eq!(offset(TRANSPOSE, 0.0, -3.0), -3.0);
         let glide = Parameter::get(GLIDE).unwrap();

@@ -1,7 +1,7 @@
 //! The parameter extension: parameters in groups, in their units, under the names of what they do.
 //!
-//! It takes the place of the framework's, which shows all continuous parameters as 0 … 1. Values still pass through the
-//! framework, in [converted events](super::converted_events).
+//! It takes the place of the framework's, which shows all continuous parameters as 0 … 1. Values
+//! still pass through the framework, in [converted events](super::converted_events).
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{from_ref, null, null_mut};
@@ -9,8 +9,8 @@ use std::ptr::{from_ref, null, null_mut};
 use clap_sys::events::{clap_input_events, clap_output_events};
 use clap_sys::ext::params::{
     CLAP_PARAM_IS_AUTOMATABLE, CLAP_PARAM_IS_BYPASS, CLAP_PARAM_IS_ENUM, CLAP_PARAM_IS_HIDDEN,
-    CLAP_PARAM_IS_MODULATABLE, CLAP_PARAM_IS_READONLY, CLAP_PARAM_IS_STEPPED, clap_param_info, clap_param_info_flags,
-    clap_plugin_params,
+    CLAP_PARAM_IS_MODULATABLE, CLAP_PARAM_IS_READONLY, CLAP_PARAM_IS_STEPPED, clap_param_info,
+    clap_param_info_flags, clap_plugin_params,
 };
 use clap_sys::id::clap_id;
 use clap_sys::plugin::clap_plugin;
@@ -45,10 +45,15 @@ impl PluginWrapper {
         Some(self.parameters.scale.host_value(parameter, value))
     }
 
-    /// Returns a parameter's name: that of the control that a macro is bound to, if the host can be told of a new one.
+    /// Returns a parameter's name: that of the control that a macro is bound to, if the host can be
+    /// told of a new one.
     pub(super) fn parameter_name(&self, id: ParameterId) -> String {
-        let name = self.names_follow.then(|| self.instance.parameter_label(id)).flatten();
-        name.or_else(|| Parameter::get(id).map(|parameter| parameter.label.to_owned())).unwrap_or_default()
+        let name = self
+            .names_follow
+            .then(|| self.instance.parameter_label(id))
+            .flatten();
+        name.or_else(|| Parameter::get(id).map(|parameter| parameter.label.to_owned()))
+            .unwrap_or_default()
     }
 
     fn text(&self, listed: &ListedParameter, value: f64) -> String {
@@ -59,14 +64,22 @@ impl PluginWrapper {
         }
         let text = self.instance.format_value(id, value).unwrap_or_default();
         // Where the name does not tell what a macro does, the value does.
-        match self.instance.macro_control(id.0 as usize).filter(|_| !self.names_follow) {
+        match self
+            .instance
+            .macro_control(id.0 as usize)
+            .filter(|_| !self.names_follow)
+        {
             Some(control) => format!("{control} {text}"),
             None => text,
         }
     }
 
     fn info(&self, listed: &ListedParameter) -> clap_param_info {
-        let ListedParameter { clap_id, id, parameter } = *listed;
+        let ListedParameter {
+            clap_id,
+            id,
+            parameter,
+        } = *listed;
         let [min_value, max_value] = self.parameters.scale.range(parameter);
         clap_param_info {
             id: clap_id,
@@ -76,7 +89,10 @@ impl PluginWrapper {
             module: text_field(parameter.group),
             min_value,
             max_value,
-            default_value: self.parameters.scale.host_value(parameter, parameter.default()),
+            default_value: self
+                .parameters
+                .scale
+                .host_value(parameter, parameter.default()),
         }
     }
 }
@@ -88,9 +104,15 @@ fn is_macro(id: ParameterId) -> bool {
 fn flags(id: ParameterId, parameter: &Parameter) -> clap_param_info_flags {
     let is_enum = matches!(parameter.kind, ParameterKind::Choice(_));
     [
-        (parameter.is_host_automatable(), CLAP_PARAM_IS_AUTOMATABLE | CLAP_PARAM_IS_MODULATABLE),
+        (
+            parameter.is_host_automatable(),
+            CLAP_PARAM_IS_AUTOMATABLE | CLAP_PARAM_IS_MODULATABLE,
+        ),
         // The window has a button for the action.
-        (parameter.scope == ParameterScope::Momentary, CLAP_PARAM_IS_HIDDEN | CLAP_PARAM_IS_READONLY),
+        (
+            parameter.scope == ParameterScope::Momentary,
+            CLAP_PARAM_IS_HIDDEN | CLAP_PARAM_IS_READONLY,
+        ),
         (parameter.steps() > 0, CLAP_PARAM_IS_STEPPED),
         (is_enum, CLAP_PARAM_IS_ENUM),
         (id == BYPASS, CLAP_PARAM_IS_BYPASS),
@@ -109,23 +131,36 @@ fn text_field<const LENGTH: usize>(text: &str) -> [c_char; LENGTH] {
 
 /// Writes a NUL-terminated text; what does not fit is cut at a character.
 fn copy_text(text: &str, to: &mut [c_char]) {
-    let Some(room) = to.len().checked_sub(1) else { return };
+    let Some(room) = to.len().checked_sub(1) else {
+        return;
+    };
     let length = text.floor_char_boundary(room);
-    for (to, byte) in to.iter_mut().zip(text.as_bytes()[..length].iter().chain(&[0])) {
+    for (to, byte) in to
+        .iter_mut()
+        .zip(text.as_bytes()[..length].iter().chain(&[0]))
+    {
         *to = *byte as c_char;
     }
 }
 
 unsafe extern "C" fn count(plugin: *const clap_plugin) -> u32 {
     // SAFETY: the host passes the pointer that `create` returned, here and below.
-    unsafe { PluginWrapper::of(plugin) }.map_or(0, |wrapper| wrapper.parameters.listed().len() as u32)
+    unsafe { PluginWrapper::of(plugin) }
+        .map_or(0, |wrapper| wrapper.parameters.listed().len() as u32)
 }
 
-unsafe extern "C" fn get_info(plugin: *const clap_plugin, index: u32, to: *mut clap_param_info) -> bool {
+unsafe extern "C" fn get_info(
+    plugin: *const clap_plugin,
+    index: u32,
+    to: *mut clap_param_info,
+) -> bool {
     // SAFETY: as above; there is room for an info.
     let (wrapper, to) = unsafe { (PluginWrapper::of(plugin), to.as_mut()) };
-    let listed = wrapper.and_then(|wrapper| Some((wrapper, wrapper.parameters.listed().get(index as usize)?)));
-    let (Some((wrapper, listed)), Some(to)) = (listed, to) else { return false };
+    let listed = wrapper
+        .and_then(|wrapper| Some((wrapper, wrapper.parameters.listed().get(index as usize)?)));
+    let (Some((wrapper, listed)), Some(to)) = (listed, to) else {
+        return false;
+    };
     catch_panic(false, || {
         *to = wrapper.info(listed);
         true
@@ -136,7 +171,9 @@ unsafe extern "C" fn get_value(plugin: *const clap_plugin, id: clap_id, to: *mut
     // SAFETY: as above; there is room for a value.
     let (wrapper, to) = unsafe { (PluginWrapper::of(plugin), to.as_mut()) };
     let value = wrapper.and_then(|wrapper| wrapper.parameter_value(id));
-    let (Some(value), Some(to)) = (value, to) else { return false };
+    let (Some(value), Some(to)) = (value, to) else {
+        return false;
+    };
     *to = value;
     true
 }
@@ -149,8 +186,12 @@ unsafe extern "C" fn value_to_text(
     size: u32,
 ) -> bool {
     // SAFETY: as above.
-    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else { return false };
-    let Some(listed) = wrapper.parameters.find(id).filter(|_| !to.is_null()) else { return false };
+    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else {
+        return false;
+    };
+    let Some(listed) = wrapper.parameters.find(id).filter(|_| !to.is_null()) else {
+        return false;
+    };
     // SAFETY: not null, so there is room for that many bytes.
     let to = unsafe { std::slice::from_raw_parts_mut(to, size as usize) };
     catch_panic(false, || {
@@ -159,14 +200,25 @@ unsafe extern "C" fn value_to_text(
     })
 }
 
-unsafe extern "C" fn text_to_value(plugin: *const clap_plugin, id: clap_id, text: *const c_char, to: *mut f64) -> bool {
+unsafe extern "C" fn text_to_value(
+    plugin: *const clap_plugin,
+    id: clap_id,
+    text: *const c_char,
+    to: *mut f64,
+) -> bool {
     // SAFETY: as above; there is room for a value.
     let (wrapper, to) = unsafe { (PluginWrapper::of(plugin), to.as_mut()) };
-    let (Some(wrapper), Some(to)) = (wrapper, to) else { return false };
-    let Some(listed) = wrapper.parameters.find(id).filter(|_| !text.is_null()) else { return false };
+    let (Some(wrapper), Some(to)) = (wrapper, to) else {
+        return false;
+    };
+    let Some(listed) = wrapper.parameters.find(id).filter(|_| !text.is_null()) else {
+        return false;
+    };
     // SAFETY: not null, so a NUL-terminated string.
     let text = unsafe { CStr::from_ptr(text) };
-    let Ok(text) = text.to_str() else { return false };
+    let Ok(text) = text.to_str() else {
+        return false;
+    };
     let parse = || {
         let value = if is_macro(listed.id) {
             wrapper.instance.parse_value(listed.id, text)
@@ -188,15 +240,30 @@ unsafe extern "C" fn flush(
     output: *const clap_output_events,
 ) {
     // SAFETY: as above.
-    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else { return };
+    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else {
+        return;
+    };
     // SAFETY: the framework's plugin is alive.
-    let Some(flush) = (unsafe { framework_params(&wrapper.inner) }).and_then(|params| params.flush) else { return };
+    let Some(flush) = (unsafe { framework_params(&wrapper.inner) }).and_then(|params| params.flush)
+    else {
+        return;
+    };
     // SAFETY: the host's lists are null, or valid during this call.
-    let events = unsafe { ConvertedEvents::new(&wrapper.parameters, &wrapper.instance, input, output) };
+    let events =
+        unsafe { ConvertedEvents::new(&wrapper.parameters, &wrapper.instance, input, output) };
     let (converted_input, converted_output) = (events.input(), events.output());
-    let input = if input.is_null() { null() } else { &raw const converted_input };
-    let output = if output.is_null() { null() } else { &raw const converted_output };
-    // SAFETY: the framework uses only `plugin_data`, which is its own; our lists live longer than this call.
+    let input = if input.is_null() {
+        null()
+    } else {
+        &raw const converted_input
+    };
+    let output = if output.is_null() {
+        null()
+    } else {
+        &raw const converted_output
+    };
+    // SAFETY: the framework uses only `plugin_data`, which is its own; our lists live longer than
+    // this call.
     unsafe { flush(plugin, input, output) };
 }
 
@@ -209,7 +276,11 @@ mod tests {
         let bytes = |text: &str| text_field::<5>(text).map(|byte| byte as u8);
         assert_eq!(bytes("Tune"), *b"Tune\0");
         assert_eq!(bytes("Glide"), *b"Glid\0");
-        assert_eq!(bytes("4×××"), [b'4', 0xC3, 0x97, 0, 0], "half of a character is left out");
+        assert_eq!(
+            bytes("4×××"),
+            [b'4', 0xC3, 0x97, 0, 0],
+            "half of a character is left out"
+        );
         assert_eq!(bytes(""), [0; 5]);
         copy_text("x", &mut []);
     }

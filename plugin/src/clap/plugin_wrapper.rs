@@ -1,8 +1,9 @@
-//! The instance that a host holds: the framework's plugin with the functions that the framework lacks.
+//! The instance that a host holds: the framework's plugin with the functions that the framework
+//! lacks.
 //!
-//! The host gets our own `clap_plugin`. It is a copy of the framework's with the same `plugin_data`, so all of the
-//! framework's functions and extensions accept our pointer; only the functions in [`callbacks`](super::callbacks)
-//! differ.
+//! The host gets our own `clap_plugin`. It is a copy of the framework's with the same
+//! `plugin_data`, so all of the framework's functions and extensions accept our pointer; only the
+//! functions in [`callbacks`](super::callbacks) differ.
 
 use std::cell::UnsafeCell;
 use std::sync::{Arc, Mutex, mpsc};
@@ -26,8 +27,8 @@ use super::parameter_list::ParameterList;
 
 /// Background task that sends an instance's [`InstanceHandle`] to the given channel.
 ///
-/// The framework gives no access to the plugin objects that it creates, but it runs background tasks of their own type;
-/// this is the only one.
+/// The framework gives no access to the plugin objects that it creates, but it runs background
+/// tasks of their own type; this is the only one.
 pub struct RequestInstance(pub(super) mpsc::Sender<Arc<InstanceHandle>>);
 
 impl RequestInstance {
@@ -63,12 +64,13 @@ pub struct PluginWrapper {
     pub(super) timer: MainThreadTimer,
     /// Channels of the audio ports. Used by the main thread only.
     pub(super) audio_ports: AudioPorts,
-    /// The audio thread's buffers while the plugin is active. That thread only tries the lock: a host that deactivates
-    /// during a block gets an error.
+    /// The audio thread's buffers while the plugin is active. That thread only tries the lock: a
+    /// host that deactivates during a block gets an error.
     pub(super) block: Mutex<Option<Block>>,
     /// Used by the audio thread only.
     pub(super) learn_events: UnsafeCell<MidiLearnEvents>,
-    /// Set for hosts that deadlock on a parameter rescan during a state load. The framework holds it as its host.
+    /// Set for hosts that deadlock on a parameter rescan during a state load. The framework holds
+    /// it as its host.
     pub(crate) deferred_rescan: Option<Box<DeferredRescan>>,
 }
 
@@ -82,7 +84,8 @@ impl PluginWrapper {
     /// Returns the wrapper behind a host's pointer; `None` for null.
     ///
     /// # Safety
-    /// The pointer is null, or comes from [`create`](super::callbacks::create) and is not destroyed yet.
+    /// The pointer is null, or comes from [`create`](super::callbacks::create) and is not destroyed
+    /// yet.
     pub(crate) unsafe fn of<'a>(plugin: *const clap_plugin) -> Option<&'a Self> {
         // SAFETY: guaranteed by the caller; the host's plugin is the first field of a wrapper.
         unsafe { plugin.cast::<Self>().as_ref() }
@@ -98,8 +101,9 @@ impl PluginWrapper {
         }
     }
 
-    /// Finishes a processed block: requests the main-thread callback if work is due, and returns the status for the
-    /// host, which is "sleep" instead of "continue" for an instance that is silent until the next input.
+    /// Finishes a processed block: requests the main-thread callback if work is due, and returns
+    /// the status for the host, which is "sleep" instead of "continue" for an instance that is
+    /// silent until the next input.
     pub(super) fn finish_block(&self, status: clap_process_status) -> clap_process_status {
         if self.instance.needs_main_thread() || self.notices.is_due(&self.instance) {
             // SAFETY: the host outlives the instance, and CLAP allows this call on any thread.
@@ -121,6 +125,11 @@ impl PluginWrapper {
 /// # Safety
 /// The plugin is one of the framework's.
 pub(super) unsafe fn framework_params(plugin: &clap_plugin) -> Option<&clap_plugin_params> {
-    // SAFETY: the framework knows its extensions from the beginning; for this id it returns that type, or null.
-    unsafe { plugin.get_extension?(plugin, CLAP_EXT_PARAMS.as_ptr()).cast::<clap_plugin_params>().as_ref() }
+    // SAFETY: the framework knows its extensions from the beginning; for this id it returns that
+    // type, or null.
+    unsafe {
+        plugin.get_extension?(plugin, CLAP_EXT_PARAMS.as_ptr())
+            .cast::<clap_plugin_params>()
+            .as_ref()
+    }
 }

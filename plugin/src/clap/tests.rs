@@ -1,4 +1,5 @@
-//! MIDI learn and sleep, observed from the window's side and the host's at once, which takes one process for both.
+//! MIDI learn and sleep, observed from the window's side and the host's at once, which takes one
+//! process for both.
 
 #[path = "../../tests/host/mod.rs"]
 mod host;
@@ -41,7 +42,10 @@ fn instances_do_not_share_state() {
     assert!(!Arc::ptr_eq(&first, &second));
     first.midi_bindings.learn("mix");
     assert_eq!(
-        (first.midi_bindings.binding("mix"), second.midi_bindings.binding("mix")),
+        (
+            first.midi_bindings.binding("mix"),
+            second.midi_bindings.binding("mix")
+        ),
         (MidiBinding::Learning, MidiBinding::None)
     );
     drop((one, other));
@@ -57,13 +61,24 @@ fn the_next_controller_is_learnt_saved_and_forgotten() {
     for id in [INSTRUMENT, EFFECT] {
         let (mut host, instance) = open(id);
         let plain = state_content(&host.save());
-        assert!(plain["fields"]["ondes"].get("controllers").is_none(), "projects without bindings have no such field");
+        assert!(
+            plain["fields"]["ondes"].get("controllers").is_none(),
+            "projects without bindings have no such field"
+        );
         host.set_offline(true);
         host.activate(48_000.0, 256);
         let gain = host.parameters["Output gain"];
 
         instance.midi_bindings.learn("output_gain");
-        host.block(256, &[(3, HostEvent::Midi([0x95, 20, 64])), (4, midi(99, 1)), (5, midi(123, 0))], None);
+        host.block(
+            256,
+            &[
+                (3, HostEvent::Midi([0x95, 20, 64])),
+                (4, midi(99, 1)),
+                (5, midi(123, 0)),
+            ],
+            None,
+        );
         assert_eq!(
             instance.midi_bindings.binding("output_gain"),
             MidiBinding::Learning,
@@ -71,22 +86,42 @@ fn the_next_controller_is_learnt_saved_and_forgotten() {
         );
         assert!(host.parameter_events.is_empty());
         host.block(256, &[(100, midi(20, 127)), (101, midi(21, 0))], None);
-        assert_eq!(host.parameter_events, [(100, gain, 24.0)], "the message that teaches also sets the value");
         assert_eq!(
-            (host.value("Output gain"), instance.midi_bindings.binding("output_gain")),
+            host.parameter_events,
+            [(100, gain, 24.0)],
+            "the message that teaches also sets the value"
+        );
+        assert_eq!(
+            (
+                host.value("Output gain"),
+                instance.midi_bindings.binding("output_gain")
+            ),
             (24.0, MidiBinding::Controller(20))
         );
 
         let saved = host.save();
-        assert_eq!(state_content(&saved)["fields"]["ondes"]["controllers"], serde_json::json!({ "output_gain": 20 }));
+        assert_eq!(
+            state_content(&saved)["fields"]["ondes"]["controllers"],
+            serde_json::json!({ "output_gain": 20 })
+        );
         let (mut other, theirs) = open(id);
         assert!(other.load(&saved));
-        assert_eq!(theirs.midi_bindings.bindings(), BTreeMap::from([("output_gain".to_owned(), 20)]));
+        assert_eq!(
+            theirs.midi_bindings.bindings(),
+            BTreeMap::from([("output_gain".to_owned(), 20)])
+        );
 
         instance.midi_bindings.forget("output_gain");
         host.block(256, &[(10, midi(20, 0))], None);
-        assert_eq!((host.value("Output gain"), host.parameter_events.len()), (24.0, 0));
-        assert!(state_content(&host.save())["fields"]["ondes"].get("controllers").is_none());
+        assert_eq!(
+            (host.value("Output gain"), host.parameter_events.len()),
+            (24.0, 0)
+        );
+        assert!(
+            state_content(&host.save())["fields"]["ondes"]
+                .get("controllers")
+                .is_none()
+        );
     }
 }
 
@@ -112,14 +147,22 @@ fn a_window_wakes_a_sleeping_instance() {
     assert_eq!(host.status, Some(ProcessStatus::Sleep));
     host.process_requested();
     // As the window's keyboard does.
-    instance.monitor.push_key(EventKind::NoteOn { channel: 0, key: 60, velocity: 0.8 });
+    instance.monitor.push_key(EventKind::NoteOn {
+        channel: 0,
+        key: 60,
+        velocity: 0.8,
+    });
     instance.sleep_state.wake_host();
     assert!(host.process_requested());
     let sound = host.play(24_000, 256, &[], None);
     assert_eq!(host.status, Some(ProcessStatus::Continue));
     assert!(energy(&sound) > 1e-6);
     // Loading another model wakes the instance as well.
-    drop(instance.load_model(false, || Ok((BUNDLED[1].model(), None))).join());
+    drop(
+        instance
+            .load_model(false, || Ok((BUNDLED[1].model(), None)))
+            .join(),
+    );
     assert!(host.process_requested());
     drop(host);
     // The host is gone: must not crash.
@@ -137,9 +180,17 @@ fn changes_in_the_window_mark_the_project_as_changed() {
     for id in [INSTRUMENT, EFFECT] {
         let (mut host, instance) = open(id);
         assert!(!take_dirty(&mut host), "a new instance is unchanged");
-        drop(instance.load_model(false, || Ok((BUNDLED[1].model(), None))).join());
+        drop(
+            instance
+                .load_model(false, || Ok((BUNDLED[1].model(), None)))
+                .join(),
+        );
         assert!(take_dirty(&mut host), "another model");
-        drop(instance.load_model(true, || Ok((BUNDLED[2].model(), None))).join());
+        drop(
+            instance
+                .load_model(true, || Ok((BUNDLED[2].model(), None)))
+                .join(),
+        );
         instance.end_audition();
         assert!(!take_dirty(&mut host), "an audition leaves nothing behind");
         instance.bind_macro(2, Some("attack"));
@@ -165,7 +216,10 @@ fn a_host_that_ignores_requests_for_a_call_is_notified_by_timer() {
     assert!(host.instance.access_handler(|main| main.dirty.take()));
     assert_eq!(host.name("Macro 8"), "Attack");
     host.tick();
-    assert!(!host.instance.access_handler(|main| main.dirty.get()), "once for each change");
+    assert!(
+        !host.instance.access_handler(|main| main.dirty.get()),
+        "once for each change"
+    );
 }
 
 #[test]
@@ -175,7 +229,11 @@ fn a_macro_bound_in_the_window_has_its_name_in_the_host() {
     host.instance.access_handler(|main| main.rescans.take());
     instance.bind_macro(7, Some("attack"));
     assert!(host.call_back());
-    assert_eq!(host.instance.access_handler(|main| main.rescans.take()), 6, "names and texts");
+    assert_eq!(
+        host.instance.access_handler(|main| main.rescans.take()),
+        6,
+        "names and texts"
+    );
     assert_eq!(host.name("Macro 8"), "Attack");
     let value = host.value("Macro 8");
     assert!(host.value_to_text("Macro 8", value).ends_with(" ms"));

@@ -1,4 +1,5 @@
-//! The VST3 entry points, which lead to the wrapper that `build.rs` builds. It finds our CLAP entry by its symbol.
+//! The VST3 entry points, which lead to the wrapper that `build.rs` builds. It finds our CLAP entry
+//! by its symbol.
 
 use std::ffi::c_void;
 

@@ -53,7 +53,15 @@ impl EditorApp {
             ModelList::new(instance.product, marks_file()),
         );
         let (window, pending) = (Window::new(), PendingChanges::default());
-        Self { instance, parameters, view_model, window, context, extent, pending }
+        Self {
+            instance,
+            parameters,
+            view_model,
+            window,
+            context,
+            extent,
+            pending,
+        }
     }
 
     /// Called once when the window is open.
@@ -64,9 +72,22 @@ impl EditorApp {
 
     /// Draws a frame.
     pub fn ui(&mut self, ui: &mut egui::Ui, size: WindowSize) {
-        let Self { instance, parameters, view_model, window, context, extent, pending } = self;
+        let Self {
+            instance,
+            parameters,
+            view_model,
+            window,
+            context,
+            extent,
+            pending,
+        } = self;
         extent.set(Some(size), true);
-        let setter = HostSetter { instance, context, parameters, pending };
+        let setter = HostSetter {
+            instance,
+            context,
+            parameters,
+            pending,
+        };
         setter.apply_ignored();
         view_model::show(view_model, window, ui, &setter);
         if pending.is_waiting() {
@@ -79,8 +100,21 @@ impl Drop for EditorApp {
     fn drop(&mut self) {
         self.instance.monitor.set_open(false);
         self.extent.set(self.extent.get().0, false);
-        let Self { instance, parameters, view_model, window, context, pending, .. } = self;
-        let setter = HostSetter { instance, context, parameters, pending };
+        let Self {
+            instance,
+            parameters,
+            view_model,
+            window,
+            context,
+            pending,
+            ..
+        } = self;
+        let setter = HostSetter {
+            instance,
+            context,
+            parameters,
+            pending,
+        };
         view_model::close(view_model, window, &setter);
         setter.apply_all();
     }

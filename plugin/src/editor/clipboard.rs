@@ -9,7 +9,10 @@ pub struct Clipboard(Option<ClipboardContext>);
 impl Clipboard {
     /// Returns the text, if there is any.
     pub fn text(&mut self) -> Option<String> {
-        self.system()?.get_contents().ok().filter(|text| !text.is_empty())
+        self.system()?
+            .get_contents()
+            .ok()
+            .filter(|text| !text.is_empty())
     }
 
     /// Replaces the content. A failure is ignored; the user sees that nothing was copied.

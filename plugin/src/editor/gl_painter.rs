@@ -12,8 +12,8 @@ use egui_glow::{Painter, glow};
 /// Painter of one window; used on the window's thread.
 pub struct GlPainter {
     context: GlContext,
-    /// Never dropped: dropping needs a current context, which is impossible once the host has destroyed the window. The
-    /// GL objects end with the context; a few kilobytes leak.
+    /// Never dropped: dropping needs a current context, which is impossible once the host has
+    /// destroyed the window. The GL objects end with the context; a few kilobytes leak.
     painter: ManuallyDrop<Painter>,
 }
 
@@ -26,11 +26,17 @@ impl GlPainter {
         let no_context = || HandlerError::from_boxed("the window has no OpenGL context".into());
         let context = window.gl_context().ok_or_else(no_context)?;
         let painter = with_current(&context, || {
-            // SAFETY: the context is current, so that it returns the function of that name, or null.
-            let gl = unsafe { glow::Context::from_loader_function_cstr(|name| context.get_proc_address(name)) };
+            // SAFETY: the context is current, so that it returns the function of that name, or
+            // null.
+            let gl = unsafe {
+                glow::Context::from_loader_function_cstr(|name| context.get_proc_address(name))
+            };
             Painter::new(Arc::new(gl), "", None, true)
         })??;
-        Ok(Self { context, painter: ManuallyDrop::new(painter) })
+        Ok(Self {
+            context,
+            painter: ManuallyDrop::new(painter),
+        })
     }
 
     /// Returns the largest texture side in pixels.
@@ -60,10 +66,11 @@ impl GlPainter {
     }
 }
 
-/// Calls `body` with the context current, and releases it after: hosts and other plugins use contexts of their own on
-/// this thread.
+/// Calls `body` with the context current, and releases it after: hosts and other plugins use
+/// contexts of their own on this thread.
 fn with_current<R>(context: &GlContext, body: impl FnOnce() -> R) -> Result<R, baseview::Error> {
-    // SAFETY: this is the window's thread, and no other context is used on it until this one is released below.
+    // SAFETY: this is the window's thread, and no other context is used on it until this one is
+    // released below.
     unsafe { context.make_current() }?;
     let result = body();
     // SAFETY: as above.

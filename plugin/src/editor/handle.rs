@@ -1,4 +1,5 @@
-//! The framework's handle of an open window, and adapters between the framework's and baseview's host types.
+//! The framework's handle of an open window, and adapters between the framework's and baseview's
+//! host types.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -17,9 +18,9 @@ use ondes_engine::sync::lock;
 use super::open_window::OpenWindow;
 use super::redraw::RedrawFlag;
 
-/// A size that the content needs, on its way from the window's thread to the host. The window is resized only if the
-/// host agrees: it may not be resized by itself in a host whose toolkit decides (GTK, as in Ardour), and would be cut in
-/// one that refuses.
+/// A size that the content needs, on its way from the window's thread to the host. The window is
+/// resized only if the host agrees: it may not be resized by itself in a host whose toolkit decides
+/// (GTK, as in Ardour), and would be cut in one that refuses.
 #[derive(Clone)]
 pub struct SizeRequest(Arc<Mutex<Requested>>);
 
@@ -59,7 +60,11 @@ impl EditorHandle for WindowHandle {
         window.run_until_closed()
     }
 
-    fn set_parent(&self, parent: ParentWindowHandle, window: &OpenWindow) -> Result<(), Self::Error> {
+    fn set_parent(
+        &self,
+        parent: ParentWindowHandle,
+        window: &OpenWindow,
+    ) -> Result<(), Self::Error> {
         window.set_parent(&parent)
     }
 
@@ -95,11 +100,23 @@ impl EditorHandle for WindowHandle {
     }
 
     fn adjust_size(&self, size: NativeSize<u32>, window: &OpenWindow) -> Option<NativeSize<u32>> {
-        let WindowSize { logical, physical, scale_factor } = window.size();
-        Some(self.resize_hint.adjust_size(size, NativeSize::from_logical_or_physical(logical, physical), scale_factor))
+        let WindowSize {
+            logical,
+            physical,
+            scale_factor,
+        } = window.size();
+        Some(self.resize_hint.adjust_size(
+            size,
+            NativeSize::from_logical_or_physical(logical, physical),
+            scale_factor,
+        ))
     }
 
-    fn set_fallback_scale_factor(&self, scale_factor: f64, window: &OpenWindow) -> Result<(), Self::Error> {
+    fn set_fallback_scale_factor(
+        &self,
+        scale_factor: f64,
+        window: &OpenWindow,
+    ) -> Result<(), Self::Error> {
         window.suggest_fallback_scale_factor(scale_factor)
     }
 
@@ -116,13 +133,29 @@ impl EditorHandle for WindowHandle {
     }
 }
 
-/// Converts the framework's host callbacks to baseview's, and returns what sends and receives requests of a size.
+/// Converts the framework's host callbacks to baseview's, and returns what sends and receives
+/// requests of a size.
 pub(super) fn baseview_host(methods: HostMethods) -> (Host, WindowHost, SizeRequest) {
-    let HostMethods { callbacks, main_thread_caller } = methods;
+    let HostMethods {
+        callbacks,
+        main_thread_caller,
+    } = methods;
     let callbacks = Rc::new(RefCell::new(callbacks));
-    let request = SizeRequest(Arc::new(Mutex::new(Requested { size: None, caller: main_thread_caller })));
-    let host = Host::new().with_callbacks(Callbacks(callbacks.clone())).with_main_thread(MainThread(request.clone()));
-    (host, WindowHost { request: request.clone(), callbacks }, request)
+    let request = SizeRequest(Arc::new(Mutex::new(Requested {
+        size: None,
+        caller: main_thread_caller,
+    })));
+    let host = Host::new()
+        .with_callbacks(Callbacks(callbacks.clone()))
+        .with_main_thread(MainThread(request.clone()));
+    (
+        host,
+        WindowHost {
+            request: request.clone(),
+            callbacks,
+        },
+        request,
+    )
 }
 
 struct Callbacks(Rc<RefCell<Box<dyn HostCallbacks>>>);
@@ -130,8 +163,11 @@ struct Callbacks(Rc<RefCell<Box<dyn HostCallbacks>>>);
 impl host::HostCallbacks for Callbacks {
     fn request_resize(&mut self, size: WindowSize) -> Result<(), HandlerError> {
         // The host calls back during a request, which decides the size.
-        let Ok(mut callbacks) = self.0.try_borrow_mut() else { return Ok(()) };
-        let result: Result<(), Box<dyn Error>> = callbacks.request_resize(size.physical.into(), size.scale_factor);
+        let Ok(mut callbacks) = self.0.try_borrow_mut() else {
+            return Ok(());
+        };
+        let result: Result<(), Box<dyn Error>> =
+            callbacks.request_resize(size.physical.into(), size.scale_factor);
         result.map_err(HandlerError::from_boxed)
     }
 

@@ -34,10 +34,10 @@ impl PendingChanges {
 
 /// Changes parameters through the host, which records and shows the change.
 ///
-/// The framework applies a change in the host's next `process` or `flush`. Qtractor 0.9.31 calls neither for the effects
-/// of a stopped transport: knobs would not move, and a save would miss them. What the host has not taken after
-/// [`PATIENCE`] is therefore applied without it, as are further changes until it plays again; it hears of those at the
-/// end of the gesture.
+/// The framework applies a change in the host's next `process` or `flush`. Qtractor 0.9.31 calls
+/// neither for the effects of a stopped transport: knobs would not move, and a save would miss
+/// them. What the host has not taken after [`PATIENCE`] is therefore applied without it, as are
+/// further changes until it plays again; it hears of those at the end of the gesture.
 pub struct HostSetter<'a> {
     pub instance: &'a InstanceHandle,
     pub context: &'a GuiContext,
@@ -58,19 +58,24 @@ impl HostSetter<'_> {
 
     fn apply_older_than(&self, age: Duration) {
         let played = self.instance.monitor.recorded_samples();
-        self.pending.queued.borrow_mut().retain(|&id, &mut (position, since, played_then)| {
-            let Some(parameter) = self.parameters.get(id) else { return false };
-            if played != played_then || parameter.has_position(position) {
-                return false;
-            }
-            if since.elapsed() < age {
-                return true;
-            }
-            parameter.apply_position(position);
-            self.pending.idle_at.set(Some(played));
-            self.instance.host_notifier.mark_values_applied();
-            false
-        });
+        self.pending
+            .queued
+            .borrow_mut()
+            .retain(|&id, &mut (position, since, played_then)| {
+                let Some(parameter) = self.parameters.get(id) else {
+                    return false;
+                };
+                if played != played_then || parameter.has_position(position) {
+                    return false;
+                }
+                if since.elapsed() < age {
+                    return true;
+                }
+                parameter.apply_position(position);
+                self.pending.idle_at.set(Some(played));
+                self.instance.host_notifier.mark_values_applied();
+                false
+            });
     }
 }
 
@@ -82,7 +87,9 @@ impl ParameterSetter for HostSetter<'_> {
     }
 
     fn set_normalized(&self, id: ParameterId, position: f32) {
-        let Some(parameter) = self.parameters.get(id) else { return };
+        let Some(parameter) = self.parameters.get(id) else {
+            return;
+        };
         let played = self.instance.monitor.recorded_samples();
         if self.pending.idle_at.get() == Some(played) {
             parameter.apply_position(position);
@@ -91,14 +98,18 @@ impl ParameterSetter for HostSetter<'_> {
             self.pending.applied.borrow_mut().remove(&id);
             parameter.set_position(&self.context.param_setter(), position);
             let mut queued = self.pending.queued.borrow_mut();
-            let (last, _, _) = queued.entry(id).or_insert((position, Instant::now(), played));
+            let (last, _, _) = queued
+                .entry(id)
+                .or_insert((position, Instant::now(), played));
             *last = position;
         }
         self.instance.host_notifier.mark_values_changed();
     }
 
     fn end_gesture(&self, id: ParameterId) {
-        let Some(parameter) = self.parameters.get(id) else { return };
+        let Some(parameter) = self.parameters.get(id) else {
+            return;
+        };
         if let Some(position) = self.pending.applied.borrow_mut().remove(&id) {
             parameter.set_position(&self.context.param_setter(), position);
             self.instance.host_notifier.mark_values_applied();

@@ -34,7 +34,12 @@ pub enum EventOutcome {
 impl InputEvents {
     /// Creates an empty input.
     pub fn new(pixels_per_point: f32) -> Self {
-        Self { raw: RawInput::default(), pointer: None, modifiers: Modifiers::NONE, pixels_per_point }
+        Self {
+            raw: RawInput::default(),
+            pointer: None,
+            modifiers: Modifiers::NONE,
+            pixels_per_point,
+        }
     }
 
     /// Returns the input since the last call, and sets the scale of the next events.
@@ -71,25 +76,39 @@ impl InputEvents {
 
     fn mouse(&mut self, event: &MouseEvent) -> EventOutcome {
         match event {
-            MouseEvent::CursorMoved { position, modifiers } => {
+            MouseEvent::CursorMoved {
+                position,
+                modifiers,
+            } => {
                 self.set_modifiers(*modifiers);
                 self.point(*position)
             }
-            MouseEvent::ButtonPressed { button, modifiers } => self.button(*button, true, *modifiers),
-            MouseEvent::ButtonReleased { button, modifiers } => self.button(*button, false, *modifiers),
+            MouseEvent::ButtonPressed { button, modifiers } => {
+                self.button(*button, true, *modifiers)
+            }
+            MouseEvent::ButtonReleased { button, modifiers } => {
+                self.button(*button, false, *modifiers)
+            }
             MouseEvent::WheelScrolled { delta, modifiers } => {
                 self.set_modifiers(*modifiers);
                 self.scroll(*delta)
             }
             MouseEvent::CursorLeft => self.leave(),
-            MouseEvent::DragEntered { position, data, .. } | MouseEvent::DragMoved { position, data, .. } => {
+            MouseEvent::DragEntered { position, data, .. }
+            | MouseEvent::DragMoved { position, data, .. } => {
                 let files = files(data).iter().cloned();
-                self.raw.hovered_files =
-                    files.map(|path| HoveredFile { path: Some(path), ..HoveredFile::default() }).collect();
+                self.raw.hovered_files = files
+                    .map(|path| HoveredFile {
+                        path: Some(path),
+                        ..HoveredFile::default()
+                    })
+                    .collect();
                 self.drag(*position)
             }
             MouseEvent::DragDropped { position, data, .. } => {
-                let dropped = files(data).iter().map(|path| Arc::new(DroppedPath(path.clone())) as _);
+                let dropped = files(data)
+                    .iter()
+                    .map(|path| Arc::new(DroppedPath(path.clone())) as _);
                 self.raw.dropped_files.extend(dropped);
                 let outcome = self.drag(*position);
                 self.raw.hovered_files.clear();
@@ -124,7 +143,12 @@ impl InputEvents {
         self.push(egui::Event::PointerGone)
     }
 
-    fn button(&mut self, button: MouseButton, pressed: bool, modifiers: keyboard_types::Modifiers) -> EventOutcome {
+    fn button(
+        &mut self,
+        button: MouseButton,
+        pressed: bool,
+        modifiers: keyboard_types::Modifiers,
+    ) -> EventOutcome {
         self.set_modifiers(modifiers);
         let button = match button {
             MouseButton::Left => PointerButton::Primary,
@@ -134,8 +158,15 @@ impl InputEvents {
             MouseButton::Forward => PointerButton::Extra2,
             _ => return EventOutcome::Ignored,
         };
-        let Some(pos) = self.pointer else { return EventOutcome::Ignored };
-        self.push(egui::Event::PointerButton { pos, button, pressed, modifiers: self.modifiers })
+        let Some(pos) = self.pointer else {
+            return EventOutcome::Ignored;
+        };
+        self.push(egui::Event::PointerButton {
+            pos,
+            button,
+            pressed,
+            modifiers: self.modifiers,
+        })
     }
 
     fn scroll(&mut self, delta: ScrollDelta) -> EventOutcome {
@@ -148,7 +179,13 @@ impl InputEvents {
             delta.x = -delta.x;
         }
         let (phase, source) = (egui::TouchPhase::Move, egui::MouseWheelSource::Unknown);
-        self.push(egui::Event::MouseWheel { unit, delta, phase, modifiers: self.modifiers, source })
+        self.push(egui::Event::MouseWheel {
+            unit,
+            delta,
+            phase,
+            modifiers: self.modifiers,
+            source,
+        })
     }
 
     fn key(&mut self, event: &KeyboardEvent) -> EventOutcome {
@@ -162,15 +199,27 @@ impl InputEvents {
                 Some(egui::Key::X) if modifiers.command => return self.push(egui::Event::Cut),
                 Some(egui::Key::C) if modifiers.command => return self.push(egui::Event::Copy),
                 Some(egui::Key::V) if modifiers.command => return EventOutcome::Paste,
-                Some(egui::Key::Delete) if windows && modifiers.shift => return self.push(egui::Event::Cut),
-                Some(egui::Key::Insert) if windows && modifiers.ctrl => return self.push(egui::Event::Copy),
-                Some(egui::Key::Insert) if windows && modifiers.shift => return EventOutcome::Paste,
+                Some(egui::Key::Delete) if windows && modifiers.shift => {
+                    return self.push(egui::Event::Cut);
+                }
+                Some(egui::Key::Insert) if windows && modifiers.ctrl => {
+                    return self.push(egui::Event::Copy);
+                }
+                Some(egui::Key::Insert) if windows && modifiers.shift => {
+                    return EventOutcome::Paste;
+                }
                 _ => {}
             }
         }
         let mut outcome = EventOutcome::Ignored;
         if let Some(key) = key.or(physical_key) {
-            outcome = self.push(egui::Event::Key { key, physical_key, pressed, repeat: event.repeat, modifiers });
+            outcome = self.push(egui::Event::Key {
+                key,
+                physical_key,
+                pressed,
+                repeat: event.repeat,
+                modifiers,
+            });
         }
         match &event.key {
             Key::Character(text) if pressed && !modifiers.ctrl && !modifiers.command => {
@@ -187,7 +236,11 @@ impl InputEvents {
             ctrl: modifiers.ctrl(),
             shift: modifiers.shift(),
             mac_cmd: mac && modifiers.meta(),
-            command: if mac { modifiers.meta() } else { modifiers.ctrl() },
+            command: if mac {
+                modifiers.meta()
+            } else {
+                modifiers.ctrl()
+            },
         };
         if std::mem::replace(&mut self.modifiers, modifiers) != modifiers {
             self.push(egui::Event::ModifiersChanged(modifiers));
@@ -234,35 +287,60 @@ mod tests {
     }
 
     fn press(key: impl Into<Key>, code: Code, modifiers: keyboard_types::Modifiers) -> Event {
-        Event::Keyboard(KeyboardEvent { modifiers, ..KeyboardEvent::key_down(key, code) })
+        Event::Keyboard(KeyboardEvent {
+            modifiers,
+            ..KeyboardEvent::key_down(key, code)
+        })
     }
 
     #[test]
     fn files_hover_until_they_are_dropped_or_leave() {
         let mut events = InputEvents::new(2.0);
         let data = DropData::Files(vec!["/tmp/bell.ondes".into()]);
-        let enter =
-            Event::Mouse(MouseEvent::DragEntered { position: at(9.0, 9.0), modifiers: none(), data: data.clone() });
-        let drop = Event::Mouse(MouseEvent::DragDropped { position: at(40.0, 20.0), modifiers: none(), data });
+        let enter = Event::Mouse(MouseEvent::DragEntered {
+            position: at(9.0, 9.0),
+            modifiers: none(),
+            data: data.clone(),
+        });
+        let drop = Event::Mouse(MouseEvent::DragDropped {
+            position: at(40.0, 20.0),
+            modifiers: none(),
+            data,
+        });
         assert_eq!(events.handle(&enter), EventOutcome::FileDrag);
         for _ in 0..2 {
             let raw = events.take(2.0);
-            assert_eq!(raw.hovered_files[0].path.as_deref(), Some(Path::new("/tmp/bell.ondes")));
+            assert_eq!(
+                raw.hovered_files[0].path.as_deref(),
+                Some(Path::new("/tmp/bell.ondes"))
+            );
             assert!(raw.dropped_files.is_empty());
         }
         assert_eq!(events.handle(&drop), EventOutcome::FileDrag);
         let raw = events.take(2.0);
         assert!(raw.hovered_files.is_empty());
         assert_eq!(raw.dropped_files[0].path(), Path::new("/tmp/bell.ondes"));
-        assert_eq!(raw.events, [egui::Event::PointerMoved(pos2(20.0, 10.0))], "the drop position in points");
+        assert_eq!(
+            raw.events,
+            [egui::Event::PointerMoved(pos2(20.0, 10.0))],
+            "the drop position in points"
+        );
         assert!(events.take(2.0).dropped_files.is_empty());
 
         events.handle(&enter);
         events.handle(&Event::Mouse(MouseEvent::DragLeft));
         let raw = events.take(2.0);
         assert!(raw.hovered_files.is_empty() && raw.events.ends_with(&[egui::Event::PointerGone]));
-        let nothing = MouseEvent::DragEntered { position: at(0.0, 0.0), modifiers: none(), data: DropData::None };
-        assert_eq!(events.handle(&Event::Mouse(nothing)), EventOutcome::Queued, "a drag without files is not accepted");
+        let nothing = MouseEvent::DragEntered {
+            position: at(0.0, 0.0),
+            modifiers: none(),
+            data: DropData::None,
+        };
+        assert_eq!(
+            events.handle(&Event::Mouse(nothing)),
+            EventOutcome::Queued,
+            "a drag without files is not accepted"
+        );
     }
 
     #[test]
@@ -303,24 +381,54 @@ mod tests {
         };
         let mut events = InputEvents::new(1.0);
         let character = |text: &str| Key::Character(text.into());
-        assert_eq!(events.handle(&press(character("c"), Code::KeyC, command)), EventOutcome::Queued);
+        assert_eq!(
+            events.handle(&press(character("c"), Code::KeyC, command)),
+            EventOutcome::Queued
+        );
         // On other keyboard layouts the letter counts, not the key's position.
-        assert_eq!(events.handle(&press(character("v"), Code::Period, command)), EventOutcome::Paste);
+        assert_eq!(
+            events.handle(&press(character("v"), Code::Period, command)),
+            EventOutcome::Paste
+        );
         events.paste("two\r\nlines");
         let raw = events.take(1.0);
-        assert!(matches!(raw.events[0], egui::Event::ModifiersChanged(modifiers) if modifiers.command));
-        assert_eq!(raw.events[1..], [egui::Event::Copy, egui::Event::Paste("two\nlines".into())]);
+        assert!(
+            matches!(raw.events[0], egui::Event::ModifiersChanged(modifiers) if modifiers.command)
+        );
+        assert_eq!(
+            raw.events[1..],
+            [egui::Event::Copy, egui::Event::Paste("two\nlines".into())]
+        );
     }
 
     #[test]
     fn a_button_press_has_the_pointer_position() {
         let mut events = InputEvents::new(1.5);
-        let press = Event::Mouse(MouseEvent::ButtonPressed { button: MouseButton::Right, modifiers: none() });
-        assert_eq!(events.handle(&press), EventOutcome::Ignored, "the pointer position is unknown");
-        events.handle(&Event::Mouse(MouseEvent::CursorMoved { position: at(150.0, 30.0), modifiers: none() }));
+        let press = Event::Mouse(MouseEvent::ButtonPressed {
+            button: MouseButton::Right,
+            modifiers: none(),
+        });
+        assert_eq!(
+            events.handle(&press),
+            EventOutcome::Ignored,
+            "the pointer position is unknown"
+        );
+        events.handle(&Event::Mouse(MouseEvent::CursorMoved {
+            position: at(150.0, 30.0),
+            modifiers: none(),
+        }));
         events.handle(&press);
         let pressed = events.take(1.5).events.pop();
-        let (pos, button, modifiers) = (pos2(100.0, 20.0), PointerButton::Secondary, Modifiers::NONE);
-        assert_eq!(pressed, Some(egui::Event::PointerButton { pos, button, pressed: true, modifiers }));
+        let (pos, button, modifiers) =
+            (pos2(100.0, 20.0), PointerButton::Secondary, Modifiers::NONE);
+        assert_eq!(
+            pressed,
+            Some(egui::Event::PointerButton {
+                pos,
+                button,
+                pressed: true,
+                modifiers
+            })
+        );
     }
 }

@@ -1,13 +1,16 @@
 //! The plugin's window: the view model of one instance, embedded in the host's window.
 //!
-//! An [`Editor`] opens windows for the framework, which holds each as an [`open_window`] and controls it by a
-//! [`handle`]. `window` connects baseview and egui: it translates `input_events`, draws the `app` with a `gl_painter`,
-//! and repaints on request of the [`redraw`] flag.
+//! An [`Editor`] opens windows for the framework, which holds each as an [`open_window`] and
+//! controls it by a [`handle`]. `window` connects baseview and egui: it translates `input_events`,
+//! draws the `app` with a `gl_painter`, and repaints on request of the [`redraw`] flag.
 
 mod app;
 mod clipboard;
 mod cursor;
-#[allow(unsafe_code, reason = "OpenGL calls require a current context; each block says why it is")]
+#[allow(
+    unsafe_code,
+    reason = "OpenGL calls require a current context; each block says why it is"
+)]
 mod gl_painter;
 pub mod handle;
 mod host_setter;
@@ -47,8 +50,17 @@ impl Editor {
     /// Creates an editor without an open window.
     #[must_use]
     pub fn new(core: &PluginCore) -> Self {
-        let (instance, parameters, redraw) = (core.instance.clone(), core.parameters.clone(), core.redraw.clone());
-        Self { instance, parameters, redraw, extent: Arc::default() }
+        let (instance, parameters, redraw) = (
+            core.instance.clone(),
+            core.parameters.clone(),
+            core.redraw.clone(),
+        );
+        Self {
+            instance,
+            parameters,
+            redraw,
+            extent: Arc::default(),
+        }
     }
 
     fn scale(&self) -> f32 {
@@ -67,7 +79,12 @@ impl nice_plug::editor::Editor for Editor {
         gui_context: GuiContext,
         host: Option<HostMethods>,
     ) -> Result<SpawnedEditor<Self::Handle>, Box<dyn Error>> {
-        let app = EditorApp::new(self.instance.clone(), self.parameters.clone(), gui_context, self.extent.clone());
+        let app = EditorApp::new(
+            self.instance.clone(),
+            self.parameters.clone(),
+            gui_context,
+            self.extent.clone(),
+        );
         let (scale, redraw, resize_hint) = (self.scale(), self.redraw.clone(), self.resize_hint());
         let [width, height] = SIZE.map(|side| f64::from(side * scale));
         let settings = WindowSettings::new()
@@ -80,7 +97,9 @@ impl nice_plug::editor::Editor for Editor {
             .with_gl_config(GlConfig::default());
         let (exit, exited) = ThreadExit::new();
         let (baseview_host, host, request) = match host.map(baseview_host) {
-            Some((baseview_host, host, request)) => (Some(baseview_host), Some(host), Some(request)),
+            Some((baseview_host, host, request)) => {
+                (Some(baseview_host), Some(host), Some(request))
+            }
             None => (None, None, None),
         };
         let handler = move |window| {
@@ -89,7 +108,13 @@ impl nice_plug::editor::Editor for Editor {
         };
         let window = Window::create_with_host(settings, handler, baseview_host)?;
         let window = OpenWindow::new(window, exited, host);
-        Ok(SpawnedEditor { handle: WindowHandle { redraw: self.redraw.clone(), resize_hint }, window })
+        Ok(SpawnedEditor {
+            handle: WindowHandle {
+                redraw: self.redraw.clone(),
+                resize_hint,
+            },
+            window,
+        })
     }
 
     fn size(&self) -> NativeSize<u32> {
@@ -104,8 +129,8 @@ impl nice_plug::editor::Editor for Editor {
     }
 
     fn resize_hint(&self) -> ResizeHint {
-        // The framework requires a resizable window also for sizes that the plugin requests. Dragging adds room; the
-        // window's menu sets the scale.
+        // The framework requires a resizable window also for sizes that the plugin requests.
+        // Dragging adds room; the window's menu sets the scale.
         ResizeHint::resizable().with_min_logical_size(smallest_size())
     }
 }

@@ -28,8 +28,8 @@ thread_local! {
 }
 
 impl ThreadExit {
-    /// Returns an exit signal and its receiver, which disconnects when the thread [bound](Self::bind_to_thread) to the
-    /// signal ends.
+    /// Returns an exit signal and its receiver, which disconnects when the thread
+    /// [bound](Self::bind_to_thread) to the signal ends.
     pub fn new() -> (Self, Receiver<()>) {
         let (sender, exited) = channel();
         (Self { _sender: sender }, exited)
@@ -43,9 +43,14 @@ impl ThreadExit {
 }
 
 impl OpenWindow {
-    /// Wraps a window whose thread disconnects `exited` at its end. Without a host, the window resizes itself.
+    /// Wraps a window whose thread disconnects `exited` at its end. Without a host, the window
+    /// resizes itself.
     pub fn new(window: Window, exited: Receiver<()>, host: Option<WindowHost>) -> Self {
-        Self { window: Some(window), exited, host }
+        Self {
+            window: Some(window),
+            exited,
+            host,
+        }
     }
 
     /// Returns the host that the window asks for its size.
@@ -67,16 +72,18 @@ impl Deref for OpenWindow {
     type Target = Window;
 
     fn deref(&self) -> &Window {
-        self.window.as_ref().expect("the window is only taken on drop")
+        self.window
+            .as_ref()
+            .expect("the window is only taken on drop")
     }
 }
 
 impl Drop for OpenWindow {
     fn drop(&mut self) {
         drop(self.window.take());
-        // On Linux a window has a thread of its own, which baseview (up to 0.4.2) does not always join. The host may
-        // unload the plugin or exit as soon as this returns, so that the thread must have left the graphics driver. On
-        // other systems windows run on the host's thread.
+        // On Linux a window has a thread of its own, which baseview (up to 0.4.2) does not always
+        // join. The host may unload the plugin or exit as soon as this returns, so that the thread
+        // must have left the graphics driver. On other systems windows run on the host's thread.
         if cfg!(target_os = "linux") {
             let _ = self.exited.recv_timeout(EXIT_TIMEOUT);
         }

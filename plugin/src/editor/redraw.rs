@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Flag that requests a repaint of the open window. Wait-free and without a system call: the window polls it.
+/// Flag that requests a repaint of the open window. Wait-free and without a system call: the window
+/// polls it.
 #[derive(Clone, Default)]
 pub struct RedrawFlag(Arc<AtomicBool>);
 

@@ -1,15 +1,15 @@
 //! Connects baseview and egui.
 //!
-//! The framework's own crate for this (egui-baseview, up to 0.9.0) does not pass dragged files to egui and has no hook
-//! for other events.
+//! The framework's own crate for this (egui-baseview, up to 0.9.0) does not pass dragged files to
+//! egui and has no hook for other events.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use baseview::dpi::{LogicalSize, Size};
 use baseview::{
-    DropEffect, Event, EventStatus, HandlerError, MouseCursor, MouseEvent, TimerHandle, WindowContext, WindowHandler,
-    WindowSize,
+    DropEffect, Event, EventStatus, HandlerError, MouseCursor, MouseEvent, TimerHandle,
+    WindowContext, WindowHandler, WindowSize,
 };
 use egui::{OutputCommand, Pos2, Rect, ViewportId, ViewportInfo, vec2};
 
@@ -81,9 +81,25 @@ impl EditorWindow {
         app.open(size);
         let events = InputEvents::new(scale * size.scale_factor as f32);
         let (clipboard, cursor) = (Clipboard::default(), MouseCursor::Default);
-        let inner = RefCell::new(Inner { app, painter, events, clipboard, cursor, scale });
+        let inner = RefCell::new(Inner {
+            app,
+            painter,
+            events,
+            clipboard,
+            cursor,
+            scale,
+        });
         let (opened, drawn) = (Instant::now(), Cell::new(false));
-        Ok(Self { window, egui, redraw, size_request, opened, drawn, _timer: timer, inner })
+        Ok(Self {
+            window,
+            egui,
+            redraw,
+            size_request,
+            opened,
+            drawn,
+            _timer: timer,
+            inner,
+        })
     }
 
     fn poll_redraw(&self) {
@@ -92,9 +108,9 @@ impl EditorWindow {
         }
     }
 
-    /// Requests a frame, except before the first, which the window draws by itself once it is shown: baseview 0.4.2
-    /// would wait for ever for the answer to a request by a window that is not shown. Ardour shows it long after it has
-    /// created it.
+    /// Requests a frame, except before the first, which the window draws by itself once it is
+    /// shown: baseview 0.4.2 would wait for ever for the answer to a request by a window that is
+    /// not shown. Ardour shows it long after it has created it.
     fn request_redraw(&self) {
         if self.drawn.get() {
             self.window.request_redraw();
@@ -103,14 +119,25 @@ impl EditorWindow {
 }
 
 impl Inner {
-    fn draw(&mut self, egui: &egui::Context, size: WindowSize, time: Duration) -> Result<WindowRequests, HandlerError> {
+    fn draw(
+        &mut self,
+        egui: &egui::Context,
+        size: WindowSize,
+        time: Duration,
+    ) -> Result<WindowRequests, HandlerError> {
         let density = size.scale_factor as f32;
-        let points = vec2(size.physical.width as f32, size.physical.height as f32) / (density * self.scale);
+        let points =
+            vec2(size.physical.width as f32, size.physical.height as f32) / (density * self.scale);
         let rect = Rect::from_min_size(Pos2::ZERO, points);
         let mut raw = self.events.take(density * self.scale);
         let native_pixels_per_point = Some(density);
         let focused = Some(raw.focused);
-        let viewport = ViewportInfo { native_pixels_per_point, inner_rect: Some(rect), focused, ..Default::default() };
+        let viewport = ViewportInfo {
+            native_pixels_per_point,
+            inner_rect: Some(rect),
+            focused,
+            ..Default::default()
+        };
         raw.viewports.insert(ViewportId::ROOT, viewport);
         raw.screen_rect = Some(rect);
         raw.max_texture_side = Some(self.painter.max_texture_side());
@@ -118,7 +145,12 @@ impl Inner {
 
         let mut output = egui.run_ui(raw, |ui| self.app.ui(ui, size));
         let shapes = egui.tessellate(output.shapes, output.pixels_per_point);
-        self.painter.paint(size.physical, output.pixels_per_point, &shapes, &mut output.textures_delta)?;
+        self.painter.paint(
+            size.physical,
+            output.pixels_per_point,
+            &shapes,
+            &mut output.textures_delta,
+        )?;
         for command in output.platform_output.commands {
             if let OutputCommand::CopyText(text) = command {
                 self.clipboard.put(text);
@@ -143,7 +175,9 @@ impl Inner {
 impl WindowHandler for EditorWindow {
     fn draw(&self) -> Result<(), HandlerError> {
         self.drawn.set(true);
-        let Ok(mut inner) = self.inner.try_borrow_mut() else { return Ok(()) };
+        let Ok(mut inner) = self.inner.try_borrow_mut() else {
+            return Ok(());
+        };
         let requests = inner.draw(&self.egui, self.window.size(), self.opened.elapsed())?;
         // Some systems call back during the calls below.
         drop(inner);
@@ -178,8 +212,12 @@ impl WindowHandler for EditorWindow {
             // Not all hosts give an embedded window the focus on a click.
             let _ = self.window.focus();
         }
-        let Ok(mut inner) = self.inner.try_borrow_mut() else { return EventStatus::Ignored };
-        let Inner { events, clipboard, .. } = &mut *inner;
+        let Ok(mut inner) = self.inner.try_borrow_mut() else {
+            return EventStatus::Ignored;
+        };
+        let Inner {
+            events, clipboard, ..
+        } = &mut *inner;
         let outcome = events.handle(&event);
         if outcome == EventOutcome::Paste
             && let Some(text) = clipboard.text()
@@ -191,9 +229,12 @@ impl WindowHandler for EditorWindow {
             self.request_redraw();
         }
         match event {
-            // Keys go to the host unless a text field is active: the space bar should start its transport.
+            // Keys go to the host unless a text field is active: the space bar should start its
+            // transport.
             Event::Keyboard(_) if !self.egui.egui_wants_keyboard_input() => EventStatus::Ignored,
-            Event::Mouse(_) if outcome == EventOutcome::FileDrag => EventStatus::AcceptDrop(DropEffect::Copy),
+            Event::Mouse(_) if outcome == EventOutcome::FileDrag => {
+                EventStatus::AcceptDrop(DropEffect::Copy)
+            }
             _ => EventStatus::Captured,
         }
     }

@@ -8,9 +8,10 @@ use std::time::UNIX_EPOCH;
 use clap_sys::factory::preset_discovery::{
     CLAP_PRESET_DISCOVERY_FACTORY_ID, CLAP_PRESET_DISCOVERY_FACTORY_ID_COMPAT,
     CLAP_PRESET_DISCOVERY_IS_FACTORY_CONTENT, CLAP_PRESET_DISCOVERY_IS_USER_CONTENT,
-    CLAP_PRESET_DISCOVERY_LOCATION_FILE, CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN, clap_preset_discovery_factory,
-    clap_preset_discovery_filetype, clap_preset_discovery_indexer, clap_preset_discovery_location,
-    clap_preset_discovery_location_kind, clap_preset_discovery_metadata_receiver, clap_preset_discovery_provider,
+    CLAP_PRESET_DISCOVERY_LOCATION_FILE, CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN,
+    clap_preset_discovery_factory, clap_preset_discovery_filetype, clap_preset_discovery_indexer,
+    clap_preset_discovery_location, clap_preset_discovery_location_kind,
+    clap_preset_discovery_metadata_receiver, clap_preset_discovery_provider,
     clap_preset_discovery_provider_descriptor,
 };
 use clap_sys::timestamp::CLAP_TIMESTAMP_UNKNOWN;
@@ -42,8 +43,11 @@ static FILE_TYPE: clap_preset_discovery_filetype = clap_preset_discovery_filetyp
     file_extension: c"ondes-preset".as_ptr(),
 };
 
-static DISCOVERY: clap_preset_discovery_factory =
-    clap_preset_discovery_factory { count: Some(count), get_descriptor: Some(get_descriptor), create: Some(create) };
+static DISCOVERY: clap_preset_discovery_factory = clap_preset_discovery_factory {
+    count: Some(count),
+    get_descriptor: Some(get_descriptor),
+    create: Some(create),
+};
 
 /// Returns the preset discovery factory; null if `id` is another factory's.
 #[must_use]
@@ -59,8 +63,15 @@ unsafe extern "C" fn count(_: *const clap_preset_discovery_factory) -> u32 {
     1
 }
 
-unsafe extern "C" fn get_descriptor(_: *const clap_preset_discovery_factory, index: u32) -> *const Descriptor {
-    if index == 0 { &raw const DESCRIPTOR } else { ptr::null() }
+unsafe extern "C" fn get_descriptor(
+    _: *const clap_preset_discovery_factory,
+    index: u32,
+) -> *const Descriptor {
+    if index == 0 {
+        &raw const DESCRIPTOR
+    } else {
+        ptr::null()
+    }
 }
 
 unsafe extern "C" fn create(
@@ -69,9 +80,15 @@ unsafe extern "C" fn create(
     id: *const c_char,
 ) -> *const Provider {
     // SAFETY: both are null, or valid for as long as CLAP requires.
-    let (indexer, known) =
-        unsafe { (indexer.as_ref(), !id.is_null() && CStr::from_ptr(id) == CStr::from_ptr(DESCRIPTOR.id)) };
-    let Some(indexer) = indexer.filter(|indexer| known && clap_version_is_compatible(indexer.clap_version)) else {
+    let (indexer, known) = unsafe {
+        (
+            indexer.as_ref(),
+            !id.is_null() && CStr::from_ptr(id) == CStr::from_ptr(DESCRIPTOR.id),
+        )
+    };
+    let Some(indexer) =
+        indexer.filter(|indexer| known && clap_version_is_compatible(indexer.clap_version))
+    else {
         return ptr::null();
     };
     catch_panic(ptr::null(), || {
@@ -89,9 +106,15 @@ unsafe extern "C" fn create(
 
 unsafe extern "C" fn init(provider: *const Provider) -> bool {
     // SAFETY: the host passes the provider from `create`, and its indexer lives as long.
-    let indexer = unsafe { provider.as_ref().and_then(|provider| provider.provider_data.cast::<Indexer>().as_ref()) };
+    let indexer = unsafe {
+        provider
+            .as_ref()
+            .and_then(|provider| provider.provider_data.cast::<Indexer>().as_ref())
+    };
     // SAFETY: as above.
-    indexer.is_some_and(|indexer| catch_panic(false, || unsafe { declare(indexer, &store::folders()) }))
+    indexer.is_some_and(|indexer| {
+        catch_panic(false, || unsafe { declare(indexer, &store::folders()) })
+    })
 }
 
 /// Declares the file type and all locations; skips missing folders.
@@ -99,22 +122,46 @@ unsafe extern "C" fn init(provider: *const Provider) -> bool {
 /// # Safety
 /// The indexer is valid, and its functions may be called.
 unsafe fn declare(indexer: &Indexer, folders: &[std::path::PathBuf]) -> bool {
-    let (Some(filetype), Some(location)) = (indexer.declare_filetype, indexer.declare_location) else { return false };
+    let (Some(filetype), Some(location)) = (indexer.declare_filetype, indexer.declare_location)
+    else {
+        return false;
+    };
     let declare_location = |flags, name: &CStr, kind, path: *const c_char| {
-        let declared = clap_preset_discovery_location { flags, name: name.as_ptr(), kind, location: path };
+        let declared = clap_preset_discovery_location {
+            flags,
+            name: name.as_ptr(),
+            kind,
+            location: path,
+        };
         // SAFETY: the function is the host's; it copies all strings before it returns.
         unsafe { location(indexer, &raw const declared) }
     };
     // SAFETY: as above.
     let accepted = unsafe { filetype(indexer, &raw const FILE_TYPE) };
     let factory = CLAP_PRESET_DISCOVERY_IS_FACTORY_CONTENT;
-    if !accepted || !declare_location(factory, c"Ondes", CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN, ptr::null()) {
+    if !accepted
+        || !declare_location(
+            factory,
+            c"Ondes",
+            CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN,
+            ptr::null(),
+        )
+    {
         return false;
     }
-    for folder in folders.iter().filter(|folder| folder.is_dir()).filter_map(|folder| folder.to_str()) {
+    for folder in folders
+        .iter()
+        .filter(|folder| folder.is_dir())
+        .filter_map(|folder| folder.to_str())
+    {
         let (path, user) = (c_string(folder), CLAP_PRESET_DISCOVERY_IS_USER_CONTENT);
         // A host may refuse one location and accept the next.
-        declare_location(user, c"My Ondes presets", CLAP_PRESET_DISCOVERY_LOCATION_FILE, path.as_ptr());
+        declare_location(
+            user,
+            c"My Ondes presets",
+            CLAP_PRESET_DISCOVERY_LOCATION_FILE,
+            path.as_ptr(),
+        );
     }
     true
 }
@@ -137,7 +184,9 @@ unsafe extern "C" fn get_metadata(
     receiver: *const Receiver,
 ) -> bool {
     // SAFETY: null, or valid during this call.
-    let Some(receiver) = (unsafe { receiver.as_ref() }) else { return false };
+    let Some(receiver) = (unsafe { receiver.as_ref() }) else {
+        return false;
+    };
     catch_panic(false, || match kind {
         CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN => {
             for factory in &FACTORY {
@@ -153,7 +202,9 @@ unsafe extern "C" fn get_metadata(
             // SAFETY: not null, so it is a NUL-terminated string that is valid during this call.
             let path = unsafe { CStr::from_ptr(location) };
             // SAFETY: the receiver is the host's.
-            path.to_str().is_ok_and(|path| unsafe { send_metadata(receiver, &PresetLocation::File(path.into()), None) })
+            path.to_str().is_ok_and(|path| unsafe {
+                send_metadata(receiver, &PresetLocation::File(path.into()), None)
+            })
         }
         _ => false,
     })
@@ -172,15 +223,26 @@ unsafe fn send_metadata(receiver: &Receiver, origin: &PresetLocation, key: Optio
             return false;
         }
     };
-    let Preset { name, product, author, comment, tags, .. } = preset;
+    let Preset {
+        name,
+        product,
+        author,
+        comment,
+        tags,
+        ..
+    } = preset;
     let (name, key) = (c_string(&name), key.map(c_string));
     let key = key.as_ref().map_or(ptr::null(), |key| key.as_ptr());
-    let Some(begin) = receiver.begin_preset else { return false };
-    // SAFETY: in this function all calls are to the host's functions, which copy all strings before they return.
+    let Some(begin) = receiver.begin_preset else {
+        return false;
+    };
+    // SAFETY: in this function all calls are to the host's functions, which copy all strings before
+    // they return.
     if !unsafe { begin(receiver, name.as_ptr(), key) } {
         return false;
     }
-    let send = |function: Option<unsafe extern "C" fn(*const Receiver, *const c_char)>, text: &str| {
+    let send = |function: Option<unsafe extern "C" fn(*const Receiver, *const c_char)>,
+                text: &str| {
         if let Some(function) = function.filter(|_| !text.is_empty()) {
             // SAFETY: as above.
             unsafe { function(receiver, c_string(text).as_ptr()) };
@@ -188,7 +250,13 @@ unsafe fn send_metadata(receiver: &Receiver, origin: &PresetLocation, key: Optio
     };
     if let Some(add) = receiver.add_plugin_id {
         let id = c_string(product.id());
-        let id = (clap_universal_plugin_id { abi: c"clap".as_ptr(), id: id.as_ptr() }, id);
+        let id = (
+            clap_universal_plugin_id {
+                abi: c"clap".as_ptr(),
+                id: id.as_ptr(),
+            },
+            id,
+        );
         // SAFETY: as above.
         unsafe { add(receiver, &raw const id.0) };
     }
@@ -214,7 +282,9 @@ unsafe fn send_error(receiver: &Receiver, error: &PresetFileError) {
 
 /// Returns a file's modification time in seconds since 1970.
 fn modified_s(path: &Path) -> u64 {
-    let modified = std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let modified = std::fs::metadata(path)
+        .and_then(|metadata| metadata.modified())
+        .ok();
     let since = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
     since.map_or(CLAP_TIMESTAMP_UNKNOWN, |since| since.as_secs())
 }
@@ -244,28 +314,56 @@ mod tests {
     }
 
     // SAFETY: these functions are only called by the code above, with the host structures below.
-    unsafe extern "C" fn filetype(indexer: *const Indexer, declared: *const clap_preset_discovery_filetype) -> bool {
+    unsafe extern "C" fn filetype(
+        indexer: *const Indexer,
+        declared: *const clap_preset_discovery_filetype,
+    ) -> bool {
         // SAFETY: as above.
-        unsafe { log((*indexer).indexer_data, format!("type {}", text((*declared).file_extension))) };
+        unsafe {
+            log(
+                (*indexer).indexer_data,
+                format!("type {}", text((*declared).file_extension)),
+            )
+        };
         true
     }
-    unsafe extern "C" fn location(indexer: *const Indexer, declared: *const clap_preset_discovery_location) -> bool {
+    unsafe extern "C" fn location(
+        indexer: *const Indexer,
+        declared: *const clap_preset_discovery_location,
+    ) -> bool {
         // SAFETY: as above.
         unsafe {
             let declared = &*declared;
             let location = text(declared.location);
-            log((*indexer).indexer_data, format!("location {} {} {location}", declared.kind, declared.flags));
+            log(
+                (*indexer).indexer_data,
+                format!("location {} {} {location}", declared.kind, declared.flags),
+            );
         }
         true
     }
-    unsafe extern "C" fn begin(receiver: *const Receiver, name: *const c_char, key: *const c_char) -> bool {
+    unsafe extern "C" fn begin(
+        receiver: *const Receiver,
+        name: *const c_char,
+        key: *const c_char,
+    ) -> bool {
         // SAFETY: as above.
-        unsafe { log((*receiver).receiver_data, format!("begin {} {}", text(key), text(name))) };
+        unsafe {
+            log(
+                (*receiver).receiver_data,
+                format!("begin {} {}", text(key), text(name)),
+            )
+        };
         true
     }
     unsafe extern "C" fn plugin(receiver: *const Receiver, id: *const clap_universal_plugin_id) {
         // SAFETY: as above.
-        unsafe { log((*receiver).receiver_data, format!("for {} {}", text((*id).abi), text((*id).id))) };
+        unsafe {
+            log(
+                (*receiver).receiver_data,
+                format!("for {} {}", text((*id).abi), text((*id).id)),
+            )
+        };
     }
     unsafe extern "C" fn creator(receiver: *const Receiver, name: *const c_char) {
         // SAFETY: as above.
@@ -277,11 +375,21 @@ mod tests {
     }
     unsafe extern "C" fn times(receiver: *const Receiver, created: u64, modified: u64) {
         // SAFETY: as above.
-        unsafe { log((*receiver).receiver_data, format!("times {created} {}", modified > 1_000_000_000)) };
+        unsafe {
+            log(
+                (*receiver).receiver_data,
+                format!("times {created} {}", modified > 1_000_000_000),
+            )
+        };
     }
     unsafe extern "C" fn error(receiver: *const Receiver, os_error: i32, message: *const c_char) {
         // SAFETY: as above.
-        unsafe { log((*receiver).receiver_data, format!("error {os_error} {}", text(message))) };
+        unsafe {
+            log(
+                (*receiver).receiver_data,
+                format!("error {os_error} {}", text(message)),
+            )
+        };
     }
 
     fn indexer(call_log: &CallLog) -> Indexer {
@@ -319,7 +427,10 @@ mod tests {
     #[test]
     fn all_presets_are_listed_under_both_factory_ids() {
         assert!(factory(c"clap.plugin-factory").is_null());
-        for id in [CLAP_PRESET_DISCOVERY_FACTORY_ID, CLAP_PRESET_DISCOVERY_FACTORY_ID_COMPAT] {
+        for id in [
+            CLAP_PRESET_DISCOVERY_FACTORY_ID,
+            CLAP_PRESET_DISCOVERY_FACTORY_ID_COMPAT,
+        ] {
             let discovery = factory(id).cast::<clap_preset_discovery_factory>();
             let call_log = CallLog::default();
             let (indexer, receiver) = (indexer(&call_log), receiver(&call_log));
@@ -329,23 +440,55 @@ mod tests {
                 assert_eq!(functions.count.unwrap()(discovery), 1);
                 assert!(functions.get_descriptor.unwrap()(discovery, 1).is_null());
                 let id = (*functions.get_descriptor.unwrap()(discovery, 0)).id;
-                assert!(functions.create.unwrap()(discovery, &raw const indexer, c"other".as_ptr()).is_null());
+                assert!(
+                    functions.create.unwrap()(discovery, &raw const indexer, c"other".as_ptr())
+                        .is_null()
+                );
                 assert!(functions.create.unwrap()(discovery, ptr::null(), id).is_null());
                 let provider = functions.create.unwrap()(discovery, &raw const indexer, id);
                 assert!((*provider).init.unwrap()(provider));
-                assert_eq!(call_log.take()[..2], ["type ondes-preset", "location 1 1 -"]);
+                assert_eq!(
+                    call_log.take()[..2],
+                    ["type ondes-preset", "location 1 1 -"]
+                );
                 let kind = CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN;
-                assert!((*provider).get_metadata.unwrap()(provider, kind, ptr::null(), &raw const receiver));
-                assert!(!(*provider).get_metadata.unwrap()(provider, 9, ptr::null(), &raw const receiver));
+                assert!((*provider).get_metadata.unwrap()(
+                    provider,
+                    kind,
+                    ptr::null(),
+                    &raw const receiver
+                ));
+                assert!(!(*provider).get_metadata.unwrap()(
+                    provider,
+                    9,
+                    ptr::null(),
+                    &raw const receiver
+                ));
                 assert!((*provider).get_extension.unwrap()(provider, c"x".as_ptr()).is_null());
                 (*provider).destroy.unwrap()(provider);
             }
             let call_log = call_log.take();
-            assert_eq!(call_log.iter().filter(|line| line.starts_with("begin ")).count(), FACTORY.len());
-            let harp = call_log.iter().position(|line| line == "begin harp Harp").unwrap();
-            assert_eq!(call_log[harp + 1..harp + 3], ["for clap org.ondes.instrument", "by Ondes"]);
+            assert_eq!(
+                call_log
+                    .iter()
+                    .filter(|line| line.starts_with("begin "))
+                    .count(),
+                FACTORY.len()
+            );
+            let harp = call_log
+                .iter()
+                .position(|line| line == "begin harp Harp")
+                .unwrap();
+            assert_eq!(
+                call_log[harp + 1..harp + 3],
+                ["for clap org.ondes.instrument", "by Ondes"]
+            );
             assert!(call_log[harp + 3].starts_with("tag "));
-            assert!(call_log.iter().any(|line| line == "for clap org.ondes.effect"));
+            assert!(
+                call_log
+                    .iter()
+                    .any(|line| line == "for clap org.ondes.effect")
+            );
         }
     }
 
@@ -359,22 +502,40 @@ mod tests {
         // SAFETY: the indexer is valid.
         assert!(unsafe { declare(&indexer, &folders) });
         let user_folder = format!("location 0 2 {}", folder.path().display());
-        assert_eq!(call_log.take(), ["type ondes-preset", "location 1 1 -", &user_folder]);
-        let preset = Preset { name: "Mine".into(), ..FACTORY[0].preset().unwrap() };
+        assert_eq!(
+            call_log.take(),
+            ["type ondes-preset", "location 1 1 -", &user_folder]
+        );
+        let preset = Preset {
+            name: "Mine".into(),
+            ..FACTORY[0].preset().unwrap()
+        };
         let path = store::save(folder.path(), &preset, false).unwrap();
         let broken = folder.path().join("broken.ondes-preset");
         std::fs::write(&broken, "{").unwrap();
         let metadata = |path: &Path| {
-            let (path, kind) = (c_string(path.to_str().unwrap()), CLAP_PRESET_DISCOVERY_LOCATION_FILE);
+            let (path, kind) = (
+                c_string(path.to_str().unwrap()),
+                CLAP_PRESET_DISCOVERY_LOCATION_FILE,
+            );
             // SAFETY: path and receiver are valid.
             let ok = unsafe { get_metadata(ptr::null(), kind, path.as_ptr(), &raw const receiver) };
             (ok, call_log.take())
         };
         let (ok, lines) = metadata(&path);
-        assert!(ok && lines[0] == "begin - Mine" && lines.last().unwrap() == "times 0 true", "{lines:?}");
+        assert!(
+            ok && lines[0] == "begin - Mine" && lines.last().unwrap() == "times 0 true",
+            "{lines:?}"
+        );
         let (ok, lines) = metadata(&broken);
-        assert!(!ok && lines.len() == 1 && lines[0].contains("broken.ondes-preset: not a preset"), "{lines:?}");
+        assert!(
+            !ok && lines.len() == 1 && lines[0].contains("broken.ondes-preset: not a preset"),
+            "{lines:?}"
+        );
         let (ok, lines) = metadata(&folder.path().join("none"));
-        assert!(!ok && lines.len() == 1 && !lines[0].starts_with("error 0 "), "{lines:?}");
+        assert!(
+            !ok && lines.len() == 1 && !lines[0].starts_with("error 0 "),
+            "{lines:?}"
+        );
     }
 }

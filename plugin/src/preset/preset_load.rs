@@ -4,11 +4,13 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
 use clap_sys::ext::preset_load::{
-    CLAP_EXT_PRESET_LOAD, CLAP_EXT_PRESET_LOAD_COMPAT, clap_host_preset_load, clap_plugin_preset_load,
+    CLAP_EXT_PRESET_LOAD, CLAP_EXT_PRESET_LOAD_COMPAT, clap_host_preset_load,
+    clap_plugin_preset_load,
 };
 use clap_sys::ext::state::clap_plugin_state;
 use clap_sys::factory::preset_discovery::{
-    CLAP_PRESET_DISCOVERY_LOCATION_FILE, CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN, clap_preset_discovery_location_kind,
+    CLAP_PRESET_DISCOVERY_LOCATION_FILE, CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN,
+    clap_preset_discovery_location_kind,
 };
 use clap_sys::host::clap_host;
 use clap_sys::plugin::clap_plugin;
@@ -22,7 +24,9 @@ use crate::clap::plugin_wrapper::PluginWrapper;
 /// Ids of [`extension`], the current one first.
 pub const IDS: [&CStr; 2] = [CLAP_EXT_PRESET_LOAD, CLAP_EXT_PRESET_LOAD_COMPAT];
 
-static PRESET_LOAD: clap_plugin_preset_load = clap_plugin_preset_load { from_location: Some(from_location) };
+static PRESET_LOAD: clap_plugin_preset_load = clap_plugin_preset_load {
+    from_location: Some(from_location),
+};
 
 /// Returns the extension, which all instances share.
 #[must_use]
@@ -38,7 +42,10 @@ pub struct LoadError {
 
 impl From<String> for LoadError {
     fn from(reason: String) -> Self {
-        Self { os_error: 0, reason }
+        Self {
+            os_error: 0,
+            reason,
+        }
     }
 }
 
@@ -48,19 +55,20 @@ unsafe extern "C" fn from_location(
     location: *const c_char,
     key: *const c_char,
 ) -> bool {
-    // SAFETY: the host calls this on its main thread, for an instance of ours, with arguments as CLAP requires.
+    // SAFETY: the host calls this on its main thread, for an instance of ours, with arguments as
+    // CLAP requires.
     unsafe {
         let host = PluginWrapper::of(plugin).map_or(ptr::null(), |wrapper| wrapper.host);
         load(plugin, host, kind, location, key)
     }
 }
 
-/// Loads a preset and notifies the host of success or failure; a failure leaves the plugin unchanged. Returns true on
-/// success.
+/// Loads a preset and notifies the host of success or failure; a failure leaves the plugin
+/// unchanged. Returns true on success.
 ///
 /// # Safety
-/// On the main thread. The plugin is alive; the host is null or the plugin's; `location` and `key` are null or
-/// NUL-terminated.
+/// On the main thread. The plugin is alive; the host is null or the plugin's; `location` and `key`
+/// are null or NUL-terminated.
 pub unsafe fn load(
     plugin: *const clap_plugin,
     host: *const clap_host,
@@ -73,11 +81,15 @@ pub unsafe fn load(
         let result = unsafe { find_and_apply(plugin, kind, location, key) };
         if result.is_ok() {
             // SAFETY: guaranteed by the caller.
-            unsafe { PluginWrapper::of(plugin) }.into_iter().for_each(PluginWrapper::log_untrusted);
+            unsafe { PluginWrapper::of(plugin) }
+                .into_iter()
+                .for_each(PluginWrapper::log_untrusted);
         }
         // SAFETY: guaranteed by the caller; a host's extension is valid once it has returned it.
         unsafe {
-            let Some(host_extension) = host_extension(host) else { return result.is_ok() };
+            let Some(host_extension) = host_extension(host) else {
+                return result.is_ok();
+            };
             match &result {
                 Ok(()) => {
                     if let Some(loaded) = host_extension.loaded {
@@ -86,7 +98,14 @@ pub unsafe fn load(
                 }
                 Err(LoadError { os_error, reason }) => {
                     if let Some(on_error) = host_extension.on_error {
-                        on_error(host, kind, location, key, *os_error, c_string(reason).as_ptr());
+                        on_error(
+                            host,
+                            kind,
+                            location,
+                            key,
+                            *os_error,
+                            c_string(reason).as_ptr(),
+                        );
                     }
                 }
             }
@@ -101,7 +120,11 @@ unsafe fn host_extension<'a>(host: *const clap_host) -> Option<&'a clap_host_pre
     // SAFETY: guaranteed by the caller; for these ids a host returns that type, or null.
     unsafe {
         let get = host.as_ref()?.get_extension?;
-        IDS.iter().find_map(|id| get(host, id.as_ptr()).cast::<clap_host_preset_load>().as_ref())
+        IDS.iter().find_map(|id| {
+            get(host, id.as_ptr())
+                .cast::<clap_host_preset_load>()
+                .as_ref()
+        })
     }
 }
 
@@ -114,15 +137,25 @@ unsafe fn find_and_apply(
     key: *const c_char,
 ) -> Result<(), LoadError> {
     // SAFETY: guaranteed by the caller.
-    let text = |text: *const c_char| (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_str().ok()).flatten();
+    let text = |text: *const c_char| {
+        (!text.is_null())
+            .then(|| unsafe { CStr::from_ptr(text) }.to_str().ok())
+            .flatten()
+    };
     let origin = match kind {
-        CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN => text(key).map(|key| PresetLocation::Factory(key.into())),
-        CLAP_PRESET_DISCOVERY_LOCATION_FILE => text(location).map(|path| PresetLocation::File(path.into())),
+        CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN => {
+            text(key).map(|key| PresetLocation::Factory(key.into()))
+        }
+        CLAP_PRESET_DISCOVERY_LOCATION_FILE => {
+            text(location).map(|path| PresetLocation::File(path.into()))
+        }
         _ => None,
     };
     let origin = origin.ok_or_else(|| PresetError::NotFound.to_string())?;
-    let mut preset =
-        origin.read().map_err(|error| LoadError { os_error: error.error.os_error(), reason: error.to_string() })?;
+    let mut preset = origin.read().map_err(|error| LoadError {
+        os_error: error.error.os_error(),
+        reason: error.to_string(),
+    })?;
     preset.sound.selection.preset = Some(origin);
     // SAFETY: guaranteed by the caller.
     unsafe {
@@ -131,12 +164,12 @@ unsafe fn find_and_apply(
     }
 }
 
-/// Loads a preset: saves the plugin's state, merges the preset into it, and loads the result. A program that may not run
-/// yet is no error: the window asks.
+/// Loads a preset: saves the plugin's state, merges the preset into it, and loads the result. A
+/// program that may not run yet is no error: the window asks.
 ///
 /// # Errors
-/// Returns [`LoadError`] if the preset is for the other plugin, its model is missing, or the plugin refuses the state.
-/// The plugin is then unchanged.
+/// Returns [`LoadError`] if the preset is for the other plugin, its model is missing, or the plugin
+/// refuses the state. The plugin is then unchanged.
 ///
 /// # Safety
 /// The plugin is alive, the functions are the framework's for it, and this is its main thread.
@@ -146,9 +179,19 @@ pub unsafe fn apply(
     preset: &Preset,
 ) -> Result<(), LoadError> {
     // SAFETY: the plugin is alive, and so are its descriptor and the strings in it.
-    let id = unsafe { plugin.as_ref().and_then(|plugin| plugin.desc.as_ref()).map(|desc| CStr::from_ptr(desc.id)) };
+    let id = unsafe {
+        plugin
+            .as_ref()
+            .and_then(|plugin| plugin.desc.as_ref())
+            .map(|desc| CStr::from_ptr(desc.id))
+    };
     if id.and_then(|id| id.to_str().ok()) != Some(preset.product.id()) {
-        return Err(format!("{}: {}", preset.name, PresetError::WrongProduct(preset.product)).into());
+        return Err(format!(
+            "{}: {}",
+            preset.name,
+            PresetError::WrongProduct(preset.product)
+        )
+        .into());
     }
     if let Err(missing) = preset.sound.selection.model.find()
         && missing.program.is_none()
@@ -157,9 +200,14 @@ pub unsafe fn apply(
     }
     // SAFETY: guaranteed by the caller.
     let saved = unsafe { streams::save(plugin, functions) }.ok_or_else(|| refusal(preset))?;
-    let bytes = state::with_preset(&saved, preset).map_err(|error| format!("{}: {error}", preset.name))?;
+    let bytes =
+        state::with_preset(&saved, preset).map_err(|error| format!("{}: {error}", preset.name))?;
     // SAFETY: guaranteed by the caller.
-    if unsafe { streams::load(plugin, functions, &bytes) } { Ok(()) } else { Err(refusal(preset)) }
+    if unsafe { streams::load(plugin, functions, &bytes) } {
+        Ok(())
+    } else {
+        Err(refusal(preset))
+    }
 }
 
 fn refusal(preset: &Preset) -> LoadError {
@@ -209,14 +257,19 @@ mod tests {
                 request_process: Some(nothing),
                 request_callback: Some(nothing),
             };
-            let mut host = Box::new(Self { clap, log: RefCell::default() });
+            let mut host = Box::new(Self {
+                clap,
+                log: RefCell::default(),
+            });
             host.clap.host_data = ptr::from_ref(&host.log).cast_mut().cast();
             host
         }
     }
 
-    static HOST_EXTENSION: clap_host_preset_load =
-        clap_host_preset_load { on_error: Some(on_error), loaded: Some(loaded) };
+    static HOST_EXTENSION: clap_host_preset_load = clap_host_preset_load {
+        on_error: Some(on_error),
+        loaded: Some(loaded),
+    };
 
     // SAFETY: these functions are only called with the host above, whose `host_data` is its log.
     unsafe extern "C" fn nothing(_: *const clap_host) {}
@@ -231,8 +284,14 @@ mod tests {
             ptr::null()
         }
     }
-    static HOST_LOG: clap_host_log = clap_host_log { log: Some(log_message) };
-    unsafe extern "C" fn log_message(host: *const clap_host, severity: clap_log_severity, text: *const c_char) {
+    static HOST_LOG: clap_host_log = clap_host_log {
+        log: Some(log_message),
+    };
+    unsafe extern "C" fn log_message(
+        host: *const clap_host,
+        severity: clap_log_severity,
+        text: *const c_char,
+    ) {
         // SAFETY: as above; the text is NUL-terminated.
         unsafe {
             let text = CStr::from_ptr(text).to_str().unwrap();
@@ -244,9 +303,16 @@ mod tests {
     }
     unsafe fn log_line(host: *const clap_host, line: String) {
         // SAFETY: as above.
-        unsafe { &*(*host).host_data.cast::<RefCell<Vec<String>>>() }.borrow_mut().push(line);
+        unsafe { &*(*host).host_data.cast::<RefCell<Vec<String>>>() }
+            .borrow_mut()
+            .push(line);
     }
-    unsafe extern "C" fn loaded(host: *const clap_host, kind: u32, _: *const c_char, _: *const c_char) {
+    unsafe extern "C" fn loaded(
+        host: *const clap_host,
+        kind: u32,
+        _: *const c_char,
+        _: *const c_char,
+    ) {
         // SAFETY: as above.
         unsafe { log_line(host, format!("loaded {kind}")) };
     }
@@ -260,7 +326,14 @@ mod tests {
     ) {
         // SAFETY: as above; the message is NUL-terminated.
         unsafe {
-            log_line(host, format!("error {kind} {} {}", os_error != 0, CStr::from_ptr(message).to_str().unwrap()))
+            log_line(
+                host,
+                format!(
+                    "error {kind} {} {}",
+                    os_error != 0,
+                    CStr::from_ptr(message).to_str().unwrap()
+                ),
+            )
         };
     }
 
@@ -277,19 +350,36 @@ mod tests {
             // SAFETY: the calls follow CLAP's order.
             let plugin = unsafe {
                 assert!(entry.init.unwrap()(c"/nowhere".as_ptr()));
-                let factory = entry.get_factory.unwrap()(CLAP_PLUGIN_FACTORY_ID.as_ptr()).cast::<clap_plugin_factory>();
-                let plugin = (*factory).create_plugin.unwrap()(factory, &raw const host.clap, id.as_ptr());
+                let factory = entry.get_factory.unwrap()(CLAP_PLUGIN_FACTORY_ID.as_ptr())
+                    .cast::<clap_plugin_factory>();
+                let plugin =
+                    (*factory).create_plugin.unwrap()(factory, &raw const host.clap, id.as_ptr());
                 assert!((*plugin).init.unwrap()(plugin));
                 plugin
             };
             Self { plugin, host }
         }
 
-        fn load(&self, kind: u32, location: Option<&str>, key: Option<&str>) -> (bool, Vec<String>) {
+        fn load(
+            &self,
+            kind: u32,
+            location: Option<&str>,
+            key: Option<&str>,
+        ) -> (bool, Vec<String>) {
             let (location, key) = (location.map(c_string), key.map(c_string));
-            let text = |text: &Option<std::ffi::CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
+            let text = |text: &Option<std::ffi::CString>| {
+                text.as_ref().map_or(ptr::null(), |text| text.as_ptr())
+            };
             // SAFETY: plugin and host are alive, and this is the thread that created them.
-            let ok = unsafe { load(self.plugin, &raw const self.host.clap, kind, text(&location), text(&key)) };
+            let ok = unsafe {
+                load(
+                    self.plugin,
+                    &raw const self.host.clap,
+                    kind,
+                    text(&location),
+                    text(&key),
+                )
+            };
             (ok, self.host.log.take())
         }
 
@@ -311,7 +401,8 @@ mod tests {
             // SAFETY: the plugin is alive.
             let saved = unsafe { streams::save(self.plugin, self.state_extension()) }.unwrap();
             let mut state: serde_json::Value = serde_json::from_slice(&saved[8..]).unwrap();
-            state["fields"] = serde_json::from_str(state["fields"]["ondes"].as_str().unwrap()).unwrap();
+            state["fields"] =
+                serde_json::from_str(state["fields"]["ondes"].as_str().unwrap()).unwrap();
             state
         }
     }
@@ -328,17 +419,32 @@ mod tests {
         let instance = Instance::new(Product::Instrument);
         let folder = tempfile::tempdir().unwrap();
         let preset = PresetLocation::Factory("harp".into()).read().unwrap();
-        let mine = Preset { name: "Mine".into(), ..preset.clone() };
+        let mine = Preset {
+            name: "Mine".into(),
+            ..preset.clone()
+        };
         let path = store::save(folder.path(), &mine, false).unwrap();
-        let (plugin, file) = (CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN, CLAP_PRESET_DISCOVERY_LOCATION_FILE);
+        let (plugin, file) = (
+            CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN,
+            CLAP_PRESET_DISCOVERY_LOCATION_FILE,
+        );
 
-        assert_eq!(instance.load(plugin, None, Some("breathy-solo")), (true, vec!["loaded 1".to_owned()]));
+        assert_eq!(
+            instance.load(plugin, None, Some("breathy-solo")),
+            (true, vec!["loaded 1".to_owned()])
+        );
         let state = instance.state();
         assert_eq!(
-            (state["fields"]["model"]["name"].as_str(), state["params"]["mix"]["f32"].as_f64()),
+            (
+                state["fields"]["model"]["name"].as_str(),
+                state["params"]["mix"]["f32"].as_f64()
+            ),
             (Some("Wind"), Some(1.0))
         );
-        assert_eq!(instance.load(file, path.to_str(), None), (true, vec!["loaded 0".to_owned()]));
+        assert_eq!(
+            instance.load(file, path.to_str(), None),
+            (true, vec!["loaded 0".to_owned()])
+        );
         let state = instance.state();
         assert_eq!(state["fields"]["model"]["name"], "Plucked");
         for (id, value) in &preset.sound.parameters {
@@ -346,7 +452,10 @@ mod tests {
             match expected.as_f64() {
                 Some(expected) => {
                     let actual = actual["f32"].as_f64().or(actual["i32"].as_f64()).unwrap();
-                    assert!((actual - expected).abs() < 1e-6, "{id}: {actual}, not {expected}");
+                    assert!(
+                        (actual - expected).abs() < 1e-6,
+                        "{id}: {actual}, not {expected}"
+                    );
                 }
                 None if expected.is_boolean() => assert_eq!(actual["bool"], expected, "{id}"),
                 None => assert_eq!(actual["string"], expected, "{id}"),
@@ -355,13 +464,26 @@ mod tests {
 
         let refused = |kind, location, key, reason: &str| {
             let (ok, log) = instance.load(kind, location, key);
-            assert!(!ok && log.len() == 1 && log[0].starts_with("error ") && log[0].contains(reason), "{log:?}");
+            assert!(
+                !ok && log.len() == 1 && log[0].starts_with("error ") && log[0].contains(reason),
+                "{log:?}"
+            );
         };
         refused(plugin, None, Some("gone"), "gone: no such preset");
         refused(plugin, None, None, "no such preset");
         refused(7, path.to_str(), None, "no such preset");
-        refused(file, Some("/nowhere/x.ondes-preset"), None, "true /nowhere/x.ondes-preset: ");
-        refused(plugin, None, Some("shadow-bow"), "this preset is for Ondes FX");
+        refused(
+            file,
+            Some("/nowhere/x.ondes-preset"),
+            None,
+            "true /nowhere/x.ondes-preset: ",
+        );
+        refused(
+            plugin,
+            None,
+            Some("shadow-bow"),
+            "this preset is for Ondes FX",
+        );
         let mut lost = mine;
         let model = &mut lost.sound.selection.model;
         (model.hash, model.name) = ("0".repeat(64), "Old Bell".into());
@@ -377,28 +499,54 @@ mod tests {
             // SAFETY: the plugin is alive and has this extension.
             let functions = unsafe {
                 let get = (*instance.plugin).get_extension.unwrap();
-                &*get(instance.plugin, CLAP_EXT_STATE_CONTEXT.as_ptr()).cast::<clap_plugin_state_context>()
+                &*get(instance.plugin, CLAP_EXT_STATE_CONTEXT.as_ptr())
+                    .cast::<clap_plugin_state_context>()
             };
             let mut bytes: Vec<u8> = Vec::new();
-            let stream = clap_ostream { ctx: ptr::from_mut(&mut bytes).cast(), write: Some(write_slowly) };
+            let stream = clap_ostream {
+                ctx: ptr::from_mut(&mut bytes).cast(),
+                write: Some(write_slowly),
+            };
             // SAFETY: the stream lives longer than the call.
-            assert!(unsafe { functions.save.unwrap()(instance.plugin, &raw const stream, context) });
+            assert!(unsafe {
+                functions.save.unwrap()(instance.plugin, &raw const stream, context)
+            });
             (functions, bytes)
         };
         let source = Instance::new(Product::Instrument);
-        assert!(source.load(CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN, None, Some("breathy-solo")).0);
+        assert!(
+            source
+                .load(
+                    CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN,
+                    None,
+                    Some("breathy-solo")
+                )
+                .0
+        );
         // SAFETY: the plugin is alive.
-        let handle = |instance: &Instance| unsafe { PluginWrapper::of(instance.plugin) }.unwrap().instance.clone();
+        let handle = |instance: &Instance| {
+            unsafe { PluginWrapper::of(instance.plugin) }
+                .unwrap()
+                .instance
+                .clone()
+        };
         handle(&source).set_pad(pad.clone());
         handle(&source).set_resampling(Resampling::LinearPhase);
 
         let (functions, preset) = saved(&source, CLAP_STATE_CONTEXT_FOR_PRESET);
         let selection = file::parse(&preset).unwrap().sound.selection;
         assert_eq!(
-            (selection.model.name.as_str(), selection.pad, selection.resampling),
+            (
+                selection.model.name.as_str(),
+                selection.pad,
+                selection.resampling
+            ),
             ("Wind", None, Resampling::LowLatency)
         );
-        let [duplicate, project] = [CLAP_STATE_CONTEXT_FOR_DUPLICATE, CLAP_STATE_CONTEXT_FOR_PROJECT];
+        let [duplicate, project] = [
+            CLAP_STATE_CONTEXT_FOR_DUPLICATE,
+            CLAP_STATE_CONTEXT_FOR_PROJECT,
+        ];
         let whole = saved(&source, project).1;
         assert_eq!(saved(&source, duplicate).1, whole);
 
@@ -412,41 +560,70 @@ mod tests {
         ] {
             let instance = Instance::new(Product::Instrument);
             let mut left = bytes.as_slice();
-            let stream = clap_istream { ctx: ptr::from_mut(&mut left).cast(), read: Some(read_slowly) };
+            let stream = clap_istream {
+                ctx: ptr::from_mut(&mut left).cast(),
+                read: Some(read_slowly),
+            };
             // SAFETY: plugin and stream are alive.
             assert!(unsafe {
                 match context {
-                    Some(context) => functions.load.unwrap()(instance.plugin, &raw const stream, context),
-                    None => instance.state_extension().load.unwrap()(instance.plugin, &raw const stream),
+                    Some(context) => {
+                        functions.load.unwrap()(instance.plugin, &raw const stream, context)
+                    }
+                    None => {
+                        instance.state_extension().load.unwrap()(instance.plugin, &raw const stream)
+                    }
                 }
             });
             let fields = &instance.state()["fields"];
-            let found = (fields["model"]["name"] == "Wind", fields["pad"] == serde_json::json!(pad));
+            let found = (
+                fields["model"]["name"] == "Wind",
+                fields["pad"] == serde_json::json!(pad),
+            );
             assert_eq!(
-                (found, handle(&instance).resampling() == Resampling::LinearPhase),
+                (
+                    found,
+                    handle(&instance).resampling() == Resampling::LinearPhase
+                ),
                 ((true, is_project), is_project)
             );
             let mut left: &[u8] = b"nothing";
-            let stream = clap_istream { ctx: ptr::from_mut(&mut left).cast(), read: Some(read_slowly) };
+            let stream = clap_istream {
+                ctx: ptr::from_mut(&mut left).cast(),
+                read: Some(read_slowly),
+            };
             // SAFETY: as above.
             assert!(!unsafe {
-                functions.load.unwrap()(instance.plugin, &raw const stream, CLAP_STATE_CONTEXT_FOR_PRESET)
+                functions.load.unwrap()(
+                    instance.plugin,
+                    &raw const stream,
+                    CLAP_STATE_CONTEXT_FOR_PRESET,
+                )
             });
         }
     }
 
     /// Takes seven bytes at a time.
-    unsafe extern "C" fn write_slowly(stream: *const clap_ostream, from: *const c_void, size: u64) -> i64 {
+    unsafe extern "C" fn write_slowly(
+        stream: *const clap_ostream,
+        from: *const c_void,
+        size: u64,
+    ) -> i64 {
         let length = size.min(7) as usize;
         // SAFETY: the stream above is around a vector, and there are that many bytes.
         unsafe {
-            (*(*stream).ctx.cast::<Vec<u8>>()).extend(std::slice::from_raw_parts(from.cast::<u8>(), length));
+            (*(*stream).ctx.cast::<Vec<u8>>())
+                .extend(std::slice::from_raw_parts(from.cast::<u8>(), length));
         }
         length as i64
     }
 
     /// Returns seven bytes at a time.
-    unsafe extern "C" fn read_slowly(stream: *const clap_istream, to: *mut c_void, size: u64) -> i64 {
+    unsafe extern "C" fn read_slowly(
+        stream: *const clap_istream,
+        to: *mut c_void,
+        size: u64,
+    ) -> i64 {
         // SAFETY: the stream above is around a slice, and there is room for that many bytes.
         unsafe {
             let rest = &mut *(*stream).ctx.cast::<&[u8]>();
@@ -475,7 +652,10 @@ mod tests {
         let at = store::save(folder.path(), &preset, false).unwrap();
         let (ok, log) = instance.load(CLAP_PRESET_DISCOVERY_LOCATION_FILE, at.to_str(), None);
         assert!(ok && log.len() == 2 && log[1] == "loaded 0", "{log:?}");
-        assert!(log[0].starts_with("log 2 ") && log[0].contains("birds.ts: a TorchScript program"), "{log:?}");
+        assert!(
+            log[0].starts_with("log 2 ") && log[0].contains("birds.ts: a TorchScript program"),
+            "{log:?}"
+        );
         let state = instance.state();
         assert_eq!(state["fields"]["model"]["hash"], program.hash);
         // A project that is restored says so as well, and still names the program when it is saved.
@@ -503,7 +683,13 @@ mod tests {
         assert_eq!(instance.state(), state);
         // Anything else is refused and changes nothing.
         let harp = bytes(&preset("harp"));
-        for wrong in [&bytes(&preset("shadow-bow")), &harp[..harp.len() / 2], &saved[..20], b"{}", b""] {
+        for wrong in [
+            &bytes(&preset("shadow-bow")),
+            &harp[..harp.len() / 2],
+            &saved[..20],
+            b"{}",
+            b"",
+        ] {
             assert!(!instance.restore(wrong));
             assert_eq!(instance.state(), state);
         }

@@ -2,7 +2,9 @@
 
 use nice_plug::plugin::{ParamValue, PluginState};
 use ondes_processor::parameter::{self, Parameter, ParameterKind};
-use ondes_processor::parameter_values::{ParameterValue, complete_values, sound_parameters, value_before};
+use ondes_processor::parameter_values::{
+    ParameterValue, complete_values, sound_parameters, value_before,
+};
 use ondes_processor::preset::Preset;
 use ondes_processor::product::Product;
 use ondes_processor::state::{InstanceState, SoundState};
@@ -12,12 +14,14 @@ use crate::parameters::STATE_KEY;
 /// Length prefix of the state's JSON: 64 bits, little-endian.
 const PREFIX_BYTES: usize = 8;
 
-/// Clamps parameter values to their ranges, which the framework does not do, and adds parameters that the version
-/// which saved the state did not have, so that it sounds as before. Unknown ids and values of another type stay; the
-/// framework ignores them.
+/// Clamps parameter values to their ranges, which the framework does not do, and adds parameters
+/// that the version which saved the state did not have, so that it sounds as before. Unknown ids
+/// and values of another type stay; the framework ignores them.
 pub fn clamp_values(state: &mut PluginState) {
     for (id, value) in &mut state.params {
-        let Some(parameter) = Parameter::find(id).and_then(Parameter::get) else { continue };
+        let Some(parameter) = Parameter::find(id).and_then(Parameter::get) else {
+            continue;
+        };
         match value {
             ParamValue::F32(number) => *number = parameter.clamp(*number),
             ParamValue::I32(number) => *number = parameter.clamp(*number as f32) as i32,
@@ -27,7 +31,9 @@ pub fn clamp_values(state: &mut PluginState) {
     for (id, parameter) in parameter::all() {
         if !state.params.contains_key(parameter.id) {
             let before = value_before(id).and_then(|value| param_value(parameter, value));
-            state.params.extend(before.map(|value| (parameter.id.into(), value)));
+            state
+                .params
+                .extend(before.map(|value| (parameter.id.into(), value)));
         }
     }
 }
@@ -35,7 +41,9 @@ pub fn clamp_values(state: &mut PluginState) {
 /// Returns the framework's form of a parameter's value.
 fn param_value(parameter: &Parameter, value: f32) -> Option<ParamValue> {
     Some(match ParameterValue::of(parameter, value) {
-        ParameterValue::Number(number) if matches!(parameter.kind, ParameterKind::Integer { .. }) => {
+        ParameterValue::Number(number)
+            if matches!(parameter.kind, ParameterKind::Integer { .. }) =>
+        {
             ParamValue::I32(number as i32)
         }
         ParameterValue::Number(number) => ParamValue::F32(number),
@@ -45,7 +53,8 @@ fn param_value(parameter: &Parameter, value: f32) -> Option<ParamValue> {
     })
 }
 
-/// Returns the sound of a saved state as a preset, which is named after the product; `None` if `state` is not valid.
+/// Returns the sound of a saved state as a preset, which is named after the product; `None` if
+/// `state` is not valid.
 #[must_use]
 pub fn sound_as_preset(state: &[u8], product: Product) -> Option<Preset> {
     let mut state: PluginState = serde_json::from_slice(state.get(PREFIX_BYTES..)?).ok()?;
@@ -61,33 +70,64 @@ pub fn sound_as_preset(state: &[u8], product: Product) -> Option<Preset> {
     };
     let parameters = complete_values(&sound_parameters().filter_map(value).collect()).ok()?;
     let selection: InstanceState = serde_json::from_str(state.fields.get(STATE_KEY)?).ok()?;
-    let sound = SoundState { parameters, selection: InstanceState { preset: None, ..selection.sound_only() }.into() };
+    let sound = SoundState {
+        parameters,
+        selection: InstanceState {
+            preset: None,
+            ..selection.sound_only()
+        }
+        .into(),
+    };
     let (name, author) = (product.name().to_owned(), String::new());
-    Some(Preset { name, product, author, comment: String::new(), tags: Vec::new(), sound })
+    Some(Preset {
+        name,
+        product,
+        author,
+        comment: String::new(),
+        tags: Vec::new(),
+        sound,
+    })
 }
 
-/// Returns a saved state with a preset's sound. Everything that is not part of the sound stays: bypass, driver, control
-/// source, executor, MIDI bindings, compare slots and window settings.
+/// Returns a saved state with a preset's sound. Everything that is not part of the sound stays:
+/// bypass, driver, control source, executor, MIDI bindings, compare slots and window settings.
 ///
 /// # Errors
 /// Returns an error if `state` cannot be parsed.
 pub fn with_preset(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json::Error> {
-    let mut state: PluginState = serde_json::from_slice(state.get(PREFIX_BYTES..).unwrap_or_default())?;
+    let mut state: PluginState =
+        serde_json::from_slice(state.get(PREFIX_BYTES..).unwrap_or_default())?;
     for parameter in sound_parameters() {
-        let preset_value = preset.sound.parameters.get(parameter.id).and_then(|value| value.for_parameter(parameter));
+        let preset_value = preset
+            .sound
+            .parameters
+            .get(parameter.id)
+            .and_then(|value| value.for_parameter(parameter));
         let value = param_value(parameter, preset_value.unwrap_or(parameter.default()));
-        state.params.extend(value.map(|value| (parameter.id.into(), value)));
+        state
+            .params
+            .extend(value.map(|value| (parameter.id.into(), value)));
     }
-    let saved: InstanceState = state
-        .fields
-        .get(STATE_KEY)
-        .map_or_else(|| Ok(InstanceState::default()), |saved| serde_json::from_str(saved))?;
+    let saved: InstanceState = state.fields.get(STATE_KEY).map_or_else(
+        || Ok(InstanceState::default()),
+        |saved| serde_json::from_str(saved),
+    )?;
     let selection = (*preset.sound.selection).clone();
     // A project with embedded models keeps embedding them.
     let embed = saved.embed || selection.embed;
     // A preset without a cabinet leaves the choice of one automatic.
-    let automatic_cabinet = selection.automatic_cabinet || selection.cabinet.is_none() && saved.automatic_cabinet;
-    let InstanceState { window, compare, midi_controllers, pad, tuning, executor, resampling, .. } = saved;
+    let automatic_cabinet =
+        selection.automatic_cabinet || selection.cabinet.is_none() && saved.automatic_cabinet;
+    let InstanceState {
+        window,
+        compare,
+        midi_controllers,
+        pad,
+        tuning,
+        executor,
+        resampling,
+        ..
+    } = saved;
     let saved = InstanceState {
         window,
         compare,
@@ -100,7 +140,9 @@ pub fn with_preset(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json:
         automatic_cabinet,
         ..selection
     };
-    state.fields.insert(STATE_KEY.into(), serde_json::to_string(&saved)?);
+    state
+        .fields
+        .insert(STATE_KEY.into(), serde_json::to_string(&saved)?);
     let json = serde_json::to_vec(&state)?;
     let mut bytes = (json.len() as u64).to_le_bytes().to_vec();
     bytes.extend(json);
@@ -129,14 +171,27 @@ mod tests {
             ("later", ParamValue::F32(1e9)),
         ];
         let params = params.map(|(id, value)| (id.to_owned(), value)).into();
-        let mut state = PluginState { version: "x".into(), params, fields: Default::default() };
+        let mut state = PluginState {
+            version: "x".into(),
+            params,
+            fields: Default::default(),
+        };
         clamp_values(&mut state);
         let number = |id: &str| match state.params[id] {
             ParamValue::F32(number) => number,
             ParamValue::I32(number) => number as f32,
             _ => f32::NAN,
         };
-        let all = ["output_gain", "mix", "tune", "transpose", "voices", "mode", "later"].map(number);
+        let all = [
+            "output_gain",
+            "mix",
+            "tune",
+            "transpose",
+            "voices",
+            "mode",
+            "later",
+        ]
+        .map(number);
         assert_eq!(all, [24.0, 0.0, 12.5, -24.0, 16.0, 3.0, 1e9]);
         assert!(matches!(&state.params["driver"], ParamValue::String(id) if id == "loud"));
     }
@@ -144,8 +199,15 @@ mod tests {
     #[test]
     fn states_from_before_stereo_stay_mono() {
         let state = |params: &[(&str, ParamValue)]| {
-            let params = params.iter().map(|(id, value)| ((*id).to_owned(), value.clone())).collect();
-            let mut state = PluginState { version: "x".into(), params, fields: Default::default() };
+            let params = params
+                .iter()
+                .map(|(id, value)| ((*id).to_owned(), value.clone()))
+                .collect();
+            let mut state = PluginState {
+                version: "x".into(),
+                params,
+                fields: Default::default(),
+            };
             clamp_values(&mut state);
             match &state.params["channels"] {
                 ParamValue::String(id) => id.clone(),
@@ -153,13 +215,23 @@ mod tests {
             }
         };
         assert_eq!(state(&[("mix", ParamValue::F32(0.5))]), "mono");
-        assert_eq!(state(&[("channels", ParamValue::String("stereo".into()))]), "stereo");
+        assert_eq!(
+            state(&[("channels", ParamValue::String("stereo".into()))]),
+            "stereo"
+        );
     }
 
     #[test]
     fn a_preset_changes_the_sound_only() {
-        let window = WindowSettings { scale: 1.5, theme: WindowTheme::Light, ..WindowSettings::default() };
-        let executor = ExecutorSelection { backend: Backend::Torch, ..ExecutorSelection::default() };
+        let window = WindowSettings {
+            scale: 1.5,
+            theme: WindowTheme::Light,
+            ..WindowSettings::default()
+        };
+        let executor = ExecutorSelection {
+            backend: Backend::Torch,
+            ..ExecutorSelection::default()
+        };
         let field = serde_json::to_string(&InstanceState {
             window,
             executor,
@@ -168,23 +240,42 @@ mod tests {
             ..InstanceState::default()
         })
         .unwrap();
-        let params = [("driver", ParamValue::String("worker".into())), ("mix", ParamValue::F32(0.1))];
+        let params = [
+            ("driver", ParamValue::String("worker".into())),
+            ("mix", ParamValue::F32(0.1)),
+        ];
         let params = params.map(|(id, value)| (id.to_owned(), value)).into();
-        let before = PluginState { version: "x".into(), params, fields: [(STATE_KEY.to_owned(), field)].into() };
+        let before = PluginState {
+            version: "x".into(),
+            params,
+            fields: [(STATE_KEY.to_owned(), field)].into(),
+        };
         let json = serde_json::to_vec(&before).unwrap();
         let bytes = [&(json.len() as u64).to_le_bytes()[..], &json].concat();
 
         let preset = FactoryPreset::of("harp").unwrap().preset().unwrap();
         let bytes = with_preset(&bytes, &preset).unwrap();
-        assert_eq!(bytes[..PREFIX_BYTES], (bytes.len() as u64 - PREFIX_BYTES as u64).to_le_bytes());
+        assert_eq!(
+            bytes[..PREFIX_BYTES],
+            (bytes.len() as u64 - PREFIX_BYTES as u64).to_le_bytes()
+        );
         let after: PluginState = serde_json::from_slice(&bytes[PREFIX_BYTES..]).unwrap();
         assert!(matches!(&after.params["driver"], ParamValue::String(id) if id == "worker"));
-        assert!(matches!(after.params["mix"], ParamValue::F32(1.0)), "a value that the preset lacks is at its default");
+        assert!(
+            matches!(after.params["mix"], ParamValue::F32(1.0)),
+            "a value that the preset lacks is at its default"
+        );
         assert!(matches!(after.params["transpose"], ParamValue::I32(_)));
         assert_eq!(after.params.len(), sound_parameters().count() + 1);
         let saved: InstanceState = serde_json::from_str(&after.fields[STATE_KEY]).unwrap();
-        assert_eq!((saved.window, saved.executor, saved.embed), (window, executor, true));
-        assert!(saved.automatic_cabinet, "the preset has no cabinet of its own");
+        assert_eq!(
+            (saved.window, saved.executor, saved.embed),
+            (window, executor, true)
+        );
+        assert!(
+            saved.automatic_cabinet,
+            "the preset has no cabinet of its own"
+        );
         assert_eq!(saved.model.name, "Plucked");
         assert!(with_preset(b"short", &preset).is_err() && with_preset(&[0; 20], &preset).is_err());
     }

@@ -1,8 +1,10 @@
-//! The state extension: accepts the framework's states and preset files; and the state-context extension.
+//! The state extension: accepts the framework's states and preset files; and the state-context
+//! extension.
 //!
-//! VST3 hosts load a preset file's content as a state, so a preset file with our JSON as its content can be loaded too.
-//! A CLAP host that says that it saves a preset gets such a content: the sound, without what belongs to the project. If
-//! it loads a whole state as a preset, only the sound of it is taken. Duplicates and projects are whole states.
+//! VST3 hosts load a preset file's content as a state, so a preset file with our JSON as its
+//! content can be loaded too. A CLAP host that says that it saves a preset gets such a content: the
+//! sound, without what belongs to the project. If it loads a whole state as a preset, only the
+//! sound of it is taken. Duplicates and projects are whole states.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -20,10 +22,15 @@ use ondes_processor::preset::list::PresetLocation;
 use super::{catch_panic, preset_load, state, streams};
 use crate::clap::plugin_wrapper::PluginWrapper;
 
-static STATE: clap_plugin_state = clap_plugin_state { save: Some(save), load: Some(load) };
+static STATE: clap_plugin_state = clap_plugin_state {
+    save: Some(save),
+    load: Some(load),
+};
 
-static STATE_CONTEXT: clap_plugin_state_context =
-    clap_plugin_state_context { save: Some(save_in_context), load: Some(load_in_context) };
+static STATE_CONTEXT: clap_plugin_state_context = clap_plugin_state_context {
+    save: Some(save_in_context),
+    load: Some(load_in_context),
+};
 
 /// Returns the extension, which all instances share.
 #[must_use]
@@ -40,9 +47,14 @@ pub fn context_extension() -> *const c_void {
 unsafe extern "C" fn save(plugin: *const clap_plugin, stream: *const clap_ostream) -> bool {
     // SAFETY: the host calls this on its main thread, for an instance of ours.
     catch_panic(false, || unsafe {
-        let Some(wrapper) = PluginWrapper::of(plugin) else { return false };
+        let Some(wrapper) = PluginWrapper::of(plugin) else {
+            return false;
+        };
         wrapper.apply_inactive_changes();
-        wrapper.state_extension().and_then(|functions| functions.save).is_some_and(|save| save(plugin, stream))
+        wrapper
+            .state_extension()
+            .and_then(|functions| functions.save)
+            .is_some_and(|save| save(plugin, stream))
     })
 }
 
@@ -57,11 +69,18 @@ unsafe extern "C" fn save_in_context(
     }
     // SAFETY: as above; the stream is the host's.
     catch_panic(false, || unsafe {
-        let Some(wrapper) = PluginWrapper::of(plugin) else { return false };
+        let Some(wrapper) = PluginWrapper::of(plugin) else {
+            return false;
+        };
         wrapper.apply_inactive_changes();
-        let whole = wrapper.state_extension().and_then(|functions| streams::save(plugin, functions));
-        let preset = whole.and_then(|whole| state::sound_as_preset(&whole, wrapper.instance.product));
-        preset.and_then(|preset| file::serialize(&preset).ok()).is_some_and(|bytes| streams::write_all(stream, &bytes))
+        let whole = wrapper
+            .state_extension()
+            .and_then(|functions| streams::save(plugin, functions));
+        let preset =
+            whole.and_then(|whole| state::sound_as_preset(&whole, wrapper.instance.product));
+        preset
+            .and_then(|preset| file::serialize(&preset).ok())
+            .is_some_and(|bytes| streams::write_all(stream, &bytes))
     })
 }
 
@@ -77,14 +96,21 @@ unsafe extern "C" fn load_in_context(
 ) -> bool {
     // SAFETY: as above; the stream is the host's.
     catch_panic(false, || unsafe {
-        let Some((wrapper, bytes)) = PluginWrapper::of(plugin).zip(streams::read_all(stream)) else { return false };
-        let Some(functions) = wrapper.state_extension() else { return false };
+        let Some((wrapper, bytes)) = PluginWrapper::of(plugin).zip(streams::read_all(stream))
+        else {
+            return false;
+        };
+        let Some(functions) = wrapper.state_extension() else {
+            return false;
+        };
         let for_preset = context == CLAP_STATE_CONTEXT_FOR_PRESET;
-        let sound = || state::sound_as_preset(&bytes, wrapper.instance.product).filter(|_| for_preset);
+        let sound =
+            || state::sound_as_preset(&bytes, wrapper.instance.product).filter(|_| for_preset);
         let load = || match file::parse(&bytes).ok().or_else(sound) {
             Some(mut preset) => {
                 let factory = FactoryPreset::equal_to(&preset);
-                preset.sound.selection.preset = factory.map(|factory| PresetLocation::Factory(factory.key.into()));
+                preset.sound.selection.preset =
+                    factory.map(|factory| PresetLocation::Factory(factory.key.into()));
                 preset_load::apply(plugin, functions, &preset).is_ok()
             }
             None => !for_preset && streams::load(plugin, functions, &bytes),

@@ -18,7 +18,10 @@ const MAX_STATE_BYTES: usize = 256 << 20;
 /// The functions are the plugin's, which is alive, and this is its main thread.
 pub unsafe fn save(plugin: *const clap_plugin, functions: &clap_plugin_state) -> Option<Vec<u8>> {
     let mut bytes: Vec<u8> = Vec::new();
-    let stream = clap_ostream { ctx: ptr::from_mut(&mut bytes).cast(), write: Some(write) };
+    let stream = clap_ostream {
+        ctx: ptr::from_mut(&mut bytes).cast(),
+        write: Some(write),
+    };
     // SAFETY: the stream lives longer than the call.
     unsafe { functions.save?(plugin, &raw const stream) }.then_some(bytes)
 }
@@ -27,10 +30,19 @@ pub unsafe fn save(plugin: *const clap_plugin, functions: &clap_plugin_state) ->
 ///
 /// # Safety
 /// As for [`save`].
-pub unsafe fn load(plugin: *const clap_plugin, functions: &clap_plugin_state, mut state: &[u8]) -> bool {
-    let stream = clap_istream { ctx: ptr::from_mut(&mut state).cast(), read: Some(read) };
+pub unsafe fn load(
+    plugin: *const clap_plugin,
+    functions: &clap_plugin_state,
+    mut state: &[u8],
+) -> bool {
+    let stream = clap_istream {
+        ctx: ptr::from_mut(&mut state).cast(),
+        read: Some(read),
+    };
     // SAFETY: the stream lives longer than the call.
-    functions.load.is_some_and(|load| unsafe { load(plugin, &raw const stream) })
+    functions
+        .load
+        .is_some_and(|load| unsafe { load(plugin, &raw const stream) })
 }
 
 /// Writes all bytes to a host's stream; returns false if it does not take them.
@@ -39,11 +51,17 @@ pub unsafe fn load(plugin: *const clap_plugin, functions: &clap_plugin_state, mu
 /// The stream is null or a host's, valid during the call.
 pub unsafe fn write_all(stream: *const clap_ostream, mut bytes: &[u8]) -> bool {
     // SAFETY: guaranteed by the caller.
-    let Some(write) = unsafe { stream.as_ref() }.and_then(|stream| stream.write) else { return false };
+    let Some(write) = unsafe { stream.as_ref() }.and_then(|stream| stream.write) else {
+        return false;
+    };
     while !bytes.is_empty() {
         // SAFETY: there are that many bytes.
         let count = unsafe { write(stream, bytes.as_ptr().cast(), bytes.len() as u64) };
-        match usize::try_from(count).ok().and_then(|count| bytes.get(count..)).filter(|_| count > 0) {
+        match usize::try_from(count)
+            .ok()
+            .and_then(|count| bytes.get(count..))
+            .filter(|_| count > 0)
+        {
             Some(rest) => bytes = rest,
             None => return false,
         }
@@ -51,8 +69,8 @@ pub unsafe fn write_all(stream: *const clap_ostream, mut bytes: &[u8]) -> bool {
     true
 }
 
-/// Reads a host's stream to its end; `None` beyond [`MAX_STATE_BYTES`]. An error counts as the end, since some hosts
-/// return one there; a truncated state fails to parse.
+/// Reads a host's stream to its end; `None` beyond [`MAX_STATE_BYTES`]. An error counts as the end,
+/// since some hosts return one there; a truncated state fails to parse.
 ///
 /// # Safety
 /// The stream is null or a host's, valid during the call.
@@ -74,13 +92,18 @@ pub unsafe fn read_all(stream: *const clap_istream) -> Option<Vec<u8>> {
 
 /// Appends to the vector behind the stream.
 unsafe extern "C" fn write(stream: *const clap_ostream, from: *const c_void, size: u64) -> i64 {
-    let Ok(length) = usize::try_from(size) else { return -1 };
+    let Ok(length) = usize::try_from(size) else {
+        return -1;
+    };
     // SAFETY: only `save` creates such streams, around a vector; the plugin passes that many bytes.
     let (bytes, from) = unsafe {
         if from.is_null() || length == 0 {
             return 0;
         }
-        (&mut *(*stream).ctx.cast::<Vec<u8>>(), std::slice::from_raw_parts(from.cast::<u8>(), length))
+        (
+            &mut *(*stream).ctx.cast::<Vec<u8>>(),
+            std::slice::from_raw_parts(from.cast::<u8>(), length),
+        )
     };
     catch_panic(-1, || {
         bytes.extend_from_slice(from);
@@ -105,12 +128,20 @@ mod tests {
     use super::*;
 
     /// Returns three bytes at a time.
-    unsafe extern "C" fn read_slowly(stream: *const clap_istream, to: *mut c_void, size: u64) -> i64 {
+    unsafe extern "C" fn read_slowly(
+        stream: *const clap_istream,
+        to: *mut c_void,
+        size: u64,
+    ) -> i64 {
         // SAFETY: as `read`.
         unsafe { read(stream, to, size.min(3)) }
     }
     /// As [`read_slowly`], but returns an error at the end.
-    unsafe extern "C" fn fail_at_end(stream: *const clap_istream, to: *mut c_void, size: u64) -> i64 {
+    unsafe extern "C" fn fail_at_end(
+        stream: *const clap_istream,
+        to: *mut c_void,
+        size: u64,
+    ) -> i64 {
         // SAFETY: as `read`.
         match unsafe { read_slowly(stream, to, size) } {
             0 => -1,
@@ -121,9 +152,15 @@ mod tests {
     #[test]
     fn a_stream_is_read_to_its_end_in_chunks_of_any_size() {
         let bytes: Vec<u8> = (0..200).collect();
-        for read in [read_slowly as unsafe extern "C" fn(_, _, _) -> _, fail_at_end] {
+        for read in [
+            read_slowly as unsafe extern "C" fn(_, _, _) -> _,
+            fail_at_end,
+        ] {
             let mut left = bytes.as_slice();
-            let stream = clap_istream { ctx: ptr::from_mut(&mut left).cast(), read: Some(read) };
+            let stream = clap_istream {
+                ctx: ptr::from_mut(&mut left).cast(),
+                read: Some(read),
+            };
             // SAFETY: stream and slice live longer than the calls.
             unsafe {
                 assert_eq!(read_all(&raw const stream).as_ref(), Some(&bytes));

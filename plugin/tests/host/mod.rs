@@ -12,8 +12,8 @@ use std::sync::{Mutex, OnceLock};
 use clack_extensions::gui::{GuiSize, HostGui, HostGuiImpl};
 use clack_extensions::latency::{HostLatency, HostLatencyImpl, PluginLatency};
 use clack_extensions::params::{
-    HostParams, HostParamsImplMainThread, HostParamsImplShared, ParamClearFlags, ParamInfoBuffer, ParamRescanFlags,
-    PluginParams,
+    HostParams, HostParamsImplMainThread, HostParamsImplShared, ParamClearFlags, ParamInfoBuffer,
+    ParamRescanFlags, PluginParams,
 };
 use clack_extensions::render::{PluginRender, RenderMode};
 use clack_extensions::state::{HostState, HostStateImpl, PluginState};
@@ -21,11 +21,14 @@ use clack_extensions::tail::PluginTail;
 use clack_extensions::timer::{HostTimer, HostTimerImpl, PluginTimer, TimerId};
 use clack_extensions::voice_info::{HostVoiceInfo, HostVoiceInfoImpl, PluginVoiceInfo};
 use clack_host::events::event_types::{
-    MidiEvent, NoteExpressionEvent, NoteExpressionType, NoteOffEvent, NoteOnEvent, ParamModEvent, ParamValueEvent,
+    MidiEvent, NoteExpressionEvent, NoteExpressionType, NoteOffEvent, NoteOnEvent, ParamModEvent,
+    ParamValueEvent,
 };
 use clack_host::events::spaces::CoreEventSpace;
 use clack_host::prelude::*;
-use clap_sys::ext::audio_ports_config::{CLAP_EXT_AUDIO_PORTS_CONFIG, clap_plugin_audio_ports_config};
+use clap_sys::ext::audio_ports_config::{
+    CLAP_EXT_AUDIO_PORTS_CONFIG, clap_plugin_audio_ports_config,
+};
 use clap_sys::ext::preset_load::{CLAP_EXT_PRESET_LOAD, clap_plugin_preset_load};
 use clap_sys::factory::preset_discovery::CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN;
 use ondes_processor::parameter::{PARAMETERS, Parameter};
@@ -128,7 +131,11 @@ impl HostStateImpl for Main {
 
 impl HostTimerImpl for Main {
     fn register_timer(&self, _: u32) -> Result<TimerId, HostError> {
-        assert_eq!(self.timer.replace(Some(TimerId(5))), None, "one timer per instance");
+        assert_eq!(
+            self.timer.replace(Some(TimerId(5))),
+            None,
+            "one timer per instance"
+        );
         Ok(TimerId(5))
     }
     fn unregister_timer(&self, timer: TimerId) -> Result<(), HostError> {
@@ -151,17 +158,31 @@ impl HostHandlers for Handlers {
     type AudioProcessor<'a> = ();
 
     fn declare_extensions(builder: &mut HostExtensions<Self>, _: &Self::Shared<'_>) {
-        builder.register::<HostGui>().register::<HostLatency>().register::<HostParams>();
-        builder.register::<HostState>().register::<HostTimer>().register::<HostVoiceInfo>();
+        builder
+            .register::<HostGui>()
+            .register::<HostLatency>()
+            .register::<HostParams>();
+        builder
+            .register::<HostState>()
+            .register::<HostTimer>()
+            .register::<HostVoiceInfo>();
     }
 }
 
 /// Returns the shared object's path, next to the test binary.
 pub fn object() -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let name = format!("{}ondes_plugin{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let name = format!(
+        "{}ondes_plugin{}",
+        std::env::consts::DLL_PREFIX,
+        std::env::consts::DLL_SUFFIX
+    );
     let path = test.with_file_name(name);
-    assert!(path.is_file(), "{} is missing; build the ondes-plugin library first", path.display());
+    assert!(
+        path.is_file(),
+        "{} is missing; build the ondes-plugin library first",
+        path.display()
+    );
     path
 }
 
@@ -173,8 +194,14 @@ pub fn entry() -> &'static PluginEntry {
 
 /// Returns the id for hosts of the parameter with that label in the table.
 pub fn parameter_id(label: &str) -> u32 {
-    let id = PARAMETERS.iter().find(|parameter| parameter.label == label).expect("the parameter exists").id;
-    id.bytes().fold(0_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into())) & (u32::MAX >> 1)
+    let id = PARAMETERS
+        .iter()
+        .find(|parameter| parameter.label == label)
+        .expect("the parameter exists")
+        .id;
+    id.bytes().fold(0_u32, |hash, byte| {
+        hash.wrapping_mul(31).wrapping_add(byte.into())
+    }) & (u32::MAX >> 1)
 }
 
 /// One plugin instance with stereo ports: an input, the effect's side-chain, and an output.
@@ -205,8 +232,14 @@ impl Host {
     pub fn with_entry(entry: &PluginEntry, id: &str) -> Self {
         let info = HostInfo::new("Ondes tests", "Ondes", "", "1").unwrap();
         let id = std::ffi::CString::new(id).unwrap();
-        let mut instance =
-            PluginInstance::<Handlers>::new(|()| Shared::default(), |_| Main::default(), entry, &id, &info).unwrap();
+        let mut instance = PluginInstance::<Handlers>::new(
+            |()| Shared::default(),
+            |_| Main::default(),
+            entry,
+            &id,
+            &info,
+        )
+        .unwrap();
         let (mut parameters, mut ranges) = (HashMap::new(), HashMap::new());
         let plugin = instance.plugin_handle();
         let params: PluginParams = plugin.get_extension().unwrap();
@@ -214,7 +247,12 @@ impl Host {
             let mut buffer = ParamInfoBuffer::new();
             let info = params.get_info(&plugin, index, &mut buffer).unwrap();
             let is_this = |parameter: &&Parameter| parameter_id(parameter.label) == info.id.get();
-            let label = PARAMETERS.iter().find(is_this).expect("the table has it").label.to_owned();
+            let label = PARAMETERS
+                .iter()
+                .find(is_this)
+                .expect("the table has it")
+                .label
+                .to_owned();
             ranges.insert(label.clone(), (info.min_value, info.max_value));
             parameters.insert(label, info.id);
         }
@@ -242,7 +280,11 @@ impl Host {
     }
 
     pub fn activate(&mut self, sample_rate: f64, max_frames_count: u32) {
-        let configuration = PluginAudioConfiguration { sample_rate, min_frames_count: 1, max_frames_count };
+        let configuration = PluginAudioConfiguration {
+            sample_rate,
+            min_frames_count: 1,
+            max_frames_count,
+        };
         let processor = self.instance.activate(|_, _| (), configuration).unwrap();
         self.processor = Some(processor.start_processing().unwrap());
     }
@@ -262,29 +304,59 @@ impl Host {
         // Also of a parameter that is not listed.
         let event_id = |name: &str| ClapId::new(parameter_id(name));
         match *event {
-            HostEvent::NoteOn(key, velocity) => buffer.push(&NoteOnEvent::new(time, note(key), velocity)),
+            HostEvent::NoteOn(key, velocity) => {
+                buffer.push(&NoteOnEvent::new(time, note(key), velocity))
+            }
             HostEvent::NoteOff(key) => buffer.push(&NoteOffEvent::new(time, note(key), 0.5)),
             HostEvent::NumberedNoteOn(key, id, velocity) => {
-                buffer.push(&NoteOnEvent::new(time, Pckn::new(0u16, 0u16, u16::from(key), id), velocity));
+                buffer.push(&NoteOnEvent::new(
+                    time,
+                    Pckn::new(0u16, 0u16, u16::from(key), id),
+                    velocity,
+                ));
             }
             HostEvent::NumberedNoteOff(key, id) => {
-                buffer.push(&NoteOffEvent::new(time, Pckn::new(0u16, 0u16, u16::from(key), id), 0.5));
+                buffer.push(&NoteOffEvent::new(
+                    time,
+                    Pckn::new(0u16, 0u16, u16::from(key), id),
+                    0.5,
+                ));
             }
             HostEvent::Midi(bytes) => buffer.push(&MidiEvent::new(time, 0, bytes)),
             HostEvent::NoteExpression(key, expression, value) => {
-                buffer.push(&NoteExpressionEvent::new(time, note(key), expression, value));
+                buffer.push(&NoteExpressionEvent::new(
+                    time,
+                    note(key),
+                    expression,
+                    value,
+                ));
             }
             HostEvent::SetParameter(name, value) => {
-                buffer.push(&ParamValueEvent::new(time, event_id(name), Pckn::match_all(), value));
+                buffer.push(&ParamValueEvent::new(
+                    time,
+                    event_id(name),
+                    Pckn::match_all(),
+                    value,
+                ));
             }
             HostEvent::Modulate(name, amount) => {
-                buffer.push(&ParamModEvent::new(time, event_id(name), Pckn::match_all(), amount));
+                buffer.push(&ParamModEvent::new(
+                    time,
+                    event_id(name),
+                    Pckn::match_all(),
+                    amount,
+                ));
             }
         }
     }
 
     /// Plays one block with the same input on both channels; returns both output channels.
-    pub fn block(&mut self, frames: usize, events: &[(u32, HostEvent)], input: Option<&[f32]>) -> [Vec<f32>; 2] {
+    pub fn block(
+        &mut self,
+        frames: usize,
+        events: &[(u32, HostEvent)],
+        input: Option<&[f32]>,
+    ) -> [Vec<f32>; 2] {
         self.channels_block(frames, events, input.map(|input| [input; 2]))
     }
 
@@ -296,34 +368,59 @@ impl Host {
         input: Option<[&[f32]; N]>,
     ) -> [Vec<f32>; N] {
         let mut buffer = EventBuffer::with_capacity(events.len());
-        events.iter().for_each(|(time, event)| self.push_event(*time, event, &mut buffer));
-        let mut inputs =
-            input.map_or_else(|| std::array::from_fn(|_| vec![0.0; frames]), |input| input.map(<[f32]>::to_vec));
+        events
+            .iter()
+            .for_each(|(time, event)| self.push_event(*time, event, &mut buffer));
+        let mut inputs = input.map_or_else(
+            || std::array::from_fn(|_| vec![0.0; frames]),
+            |input| input.map(<[f32]>::to_vec),
+        );
         let mut outputs: [Vec<f32>; N] = std::array::from_fn(|_| vec![f32::NAN; frames]);
         let mut side_chain = vec![0.0; frames];
         let here = frames.min(self.side_chain.len());
         side_chain[..here].copy_from_slice(&self.side_chain[..here]);
         self.side_chain.drain(..here);
         let mut side_chain: [Vec<f32>; N] = std::array::from_fn(|_| side_chain.clone());
-        let buffers = if self.has_side_chain { vec![&mut inputs, &mut side_chain] } else { vec![&mut inputs] };
-        let input = self.ports.0.with_input_buffers(buffers.into_iter().map(|channels| AudioPortBuffer {
-            latency: 0,
-            channels: AudioPortBufferType::f32_input_only(channels.iter_mut().map(InputChannel::variable)),
-        }));
+        let buffers = if self.has_side_chain {
+            vec![&mut inputs, &mut side_chain]
+        } else {
+            vec![&mut inputs]
+        };
+        let input = self
+            .ports
+            .0
+            .with_input_buffers(buffers.into_iter().map(|channels| AudioPortBuffer {
+                latency: 0,
+                channels: AudioPortBufferType::f32_input_only(
+                    channels.iter_mut().map(InputChannel::variable),
+                ),
+            }));
         let mut output = self.ports.1.with_output_buffers([AudioPortBuffer {
             latency: 0,
-            channels: AudioPortBufferType::f32_output_only(outputs.iter_mut().map(Vec::as_mut_slice)),
+            channels: AudioPortBufferType::f32_output_only(
+                outputs.iter_mut().map(Vec::as_mut_slice),
+            ),
         }]);
         // Large enough for all events: a push must not allocate on the plugin's audio thread.
         let mut output_events = EventBuffer::with_capacity(4096);
         let processor = self.processor.as_mut().expect("active");
-        let status =
-            processor.process(&input, &mut output, &buffer.as_input(), &mut output_events.as_output(), None, None);
+        let status = processor.process(
+            &input,
+            &mut output,
+            &buffer.as_input(),
+            &mut output_events.as_output(),
+            None,
+            None,
+        );
         self.status = Some(status.expect("the plugin plays"));
         self.parameter_events.clear();
         for event in output_events.iter() {
             if let Some(CoreEventSpace::ParamValue(event)) = event.as_core_event() {
-                self.parameter_events.push((event.header().time(), event.param_id().unwrap(), event.value()));
+                self.parameter_events.push((
+                    event.header().time(),
+                    event.param_id().unwrap(),
+                    event.value(),
+                ));
             }
         }
         self.call_back();
@@ -332,7 +429,9 @@ impl Host {
 
     /// Calls the plugin on the main thread if it has asked for that. Returns whether it has.
     pub fn call_back(&mut self) -> bool {
-        let requested = self.instance.access_shared_handler(|shared| shared.callback.swap(false, Ordering::Relaxed));
+        let requested = self
+            .instance
+            .access_shared_handler(|shared| shared.callback.swap(false, Ordering::Relaxed));
         if requested {
             self.instance.call_on_main_thread_callback();
         }
@@ -341,9 +440,15 @@ impl Host {
 
     /// Calls the plugin by its timer, as a host does that ignores requests for a call.
     pub fn tick(&mut self) {
-        let timer = self.instance.access_handler(|main| main.timer.get()).expect("the plugin has a timer");
+        let timer = self
+            .instance
+            .access_handler(|main| main.timer.get())
+            .expect("the plugin has a timer");
         let plugin = self.instance.plugin_handle();
-        plugin.get_extension::<PluginTimer>().unwrap().on_timer(&plugin, timer);
+        plugin
+            .get_extension::<PluginTimer>()
+            .unwrap()
+            .on_timer(&plugin, timer);
     }
 
     /// Returns a parameter's name for the host, by its label in the table.
@@ -351,25 +456,33 @@ impl Host {
         let plugin = self.instance.plugin_handle();
         let params: PluginParams = plugin.get_extension().unwrap();
         let mut buffer = ParamInfoBuffer::new();
-        let index = (0..params.count(&plugin))
-            .find(|index| params.get_info(&plugin, *index, &mut buffer).unwrap().id == self.parameters[label]);
-        let info = params.get_info(&plugin, index.unwrap(), &mut buffer).unwrap();
+        let index = (0..params.count(&plugin)).find(|index| {
+            params.get_info(&plugin, *index, &mut buffer).unwrap().id == self.parameters[label]
+        });
+        let info = params
+            .get_info(&plugin, index.unwrap(), &mut buffer)
+            .unwrap();
         String::from_utf8(info.name.to_vec()).unwrap()
     }
 
-    /// Sends parameter changes while nothing is processed. Returns the events that the plugin sends back.
+    /// Sends parameter changes while nothing is processed. Returns the events that the plugin sends
+    /// back.
     pub fn flush(&mut self, events: &[HostEvent]) -> Vec<(ClapId, f64)> {
         let mut buffer = EventBuffer::with_capacity(events.len());
-        events.iter().for_each(|event| self.push_event(0, event, &mut buffer));
+        events
+            .iter()
+            .for_each(|event| self.push_event(0, event, &mut buffer));
         let mut output = EventBuffer::with_capacity(64);
         let plugin = self.instance.plugin_handle();
         let params: PluginParams = plugin.get_extension().unwrap();
         let mut plugin = self.instance.inactive_plugin_handle().expect("not active");
         params.flush(&mut plugin, &buffer.as_input(), &mut output.as_output());
-        let values = output.iter().filter_map(|event| match event.as_core_event() {
-            Some(CoreEventSpace::ParamValue(event)) => Some((event.param_id()?, event.value())),
-            _ => None,
-        });
+        let values = output
+            .iter()
+            .filter_map(|event| match event.as_core_event() {
+                Some(CoreEventSpace::ParamValue(event)) => Some((event.param_id()?, event.value())),
+                _ => None,
+            });
         values.collect()
     }
 
@@ -380,7 +493,8 @@ impl Host {
         Some((info.voice_count, info.voice_capacity))
     }
 
-    /// Plays `frames` samples in blocks, with events at samples of the whole; returns the left channel.
+    /// Plays `frames` samples in blocks, with events at samples of the whole; returns the left
+    /// channel.
     pub fn play(
         &mut self,
         frames: usize,
@@ -391,9 +505,17 @@ impl Host {
         let mut sound = Vec::with_capacity(frames);
         while sound.len() < frames {
             let (start, length) = (sound.len(), block.min(frames - sound.len()));
-            let here = events.iter().filter(|(time, _)| (start..start + length).contains(time));
-            let here: Vec<_> = here.map(|(time, event)| ((time - start) as u32, event.clone())).collect();
-            let [left, _] = self.block(length, &here, input.map(|input| &input[start..start + length]));
+            let here = events
+                .iter()
+                .filter(|(time, _)| (start..start + length).contains(time));
+            let here: Vec<_> = here
+                .map(|(time, event)| ((time - start) as u32, event.clone()))
+                .collect();
+            let [left, _] = self.block(
+                length,
+                &here,
+                input.map(|input| &input[start..start + length]),
+            );
             sound.extend(left);
         }
         sound
@@ -416,22 +538,36 @@ impl Host {
     /// Selects a configuration of the ports, by its index.
     pub fn select_ports(&mut self, index: u32) -> bool {
         let plugin = self.instance.raw_instance();
-        // SAFETY: the plugin is alive, this is its main thread, and the extension has the type of its id.
+        // SAFETY: the plugin is alive, this is its main thread, and the extension has the type of
+        // its id.
         unsafe {
-            let extension = plugin.get_extension.unwrap()(plugin, CLAP_EXT_AUDIO_PORTS_CONFIG.as_ptr());
+            let extension =
+                plugin.get_extension.unwrap()(plugin, CLAP_EXT_AUDIO_PORTS_CONFIG.as_ptr());
             let configurations = &*extension.cast::<clap_plugin_audio_ports_config>();
-            index < configurations.count.unwrap()(plugin) && configurations.select.unwrap()(plugin, index)
+            index < configurations.count.unwrap()(plugin)
+                && configurations.select.unwrap()(plugin, index)
         }
     }
 
     /// Loads a factory preset through the preset-load extension.
     pub fn load_preset(&mut self, key: &str) -> bool {
-        let (plugin, key) = (self.instance.raw_instance(), std::ffi::CString::new(key).unwrap());
-        // SAFETY: the plugin is alive, this is its main thread, and the extension has the type of its id.
+        let (plugin, key) = (
+            self.instance.raw_instance(),
+            std::ffi::CString::new(key).unwrap(),
+        );
+        // SAFETY: the plugin is alive, this is its main thread, and the extension has the type of
+        // its id.
         unsafe {
             let extension = plugin.get_extension.unwrap()(plugin, CLAP_EXT_PRESET_LOAD.as_ptr());
-            let load = (*extension.cast::<clap_plugin_preset_load>()).from_location.unwrap();
-            load(plugin, CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN, null(), key.as_ptr())
+            let load = (*extension.cast::<clap_plugin_preset_load>())
+                .from_location
+                .unwrap();
+            load(
+                plugin,
+                CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN,
+                null(),
+                key.as_ptr(),
+            )
         }
     }
 
@@ -444,13 +580,23 @@ impl Host {
     /// Returns the tail in samples.
     pub fn tail(&mut self) -> usize {
         let tail: PluginTail = self.instance.plugin_handle().get_extension().unwrap();
-        tail.get(&self.processor.as_mut().expect("active").plugin_handle()).to_raw() as usize
+        tail.get(&self.processor.as_mut().expect("active").plugin_handle())
+            .to_raw() as usize
     }
 
     pub fn set_offline(&mut self, offline: bool) {
         let plugin = self.instance.plugin_handle();
         let render: PluginRender = plugin.get_extension().unwrap();
-        render.set(&plugin, if offline { RenderMode::Offline } else { RenderMode::Realtime }).unwrap();
+        render
+            .set(
+                &plugin,
+                if offline {
+                    RenderMode::Offline
+                } else {
+                    RenderMode::Realtime
+                },
+            )
+            .unwrap();
     }
 
     pub fn value_to_text(&mut self, name: &str, value: f64) -> String {
@@ -458,7 +604,13 @@ impl Host {
         let plugin = self.instance.plugin_handle();
         let params: PluginParams = plugin.get_extension().unwrap();
         let mut buffer = [0; 256];
-        String::from_utf8(params.value_to_text(&plugin, id, value, &mut buffer).unwrap().to_vec()).unwrap()
+        String::from_utf8(
+            params
+                .value_to_text(&plugin, id, value, &mut buffer)
+                .unwrap()
+                .to_vec(),
+        )
+        .unwrap()
     }
 
     pub fn text_to_value(&mut self, name: &str, text: &str) -> Option<f64> {
@@ -476,11 +628,13 @@ impl Host {
     }
 
     pub fn restart_requested(&self) -> bool {
-        self.instance.access_shared_handler(|shared| shared.restart.swap(false, Ordering::Relaxed))
+        self.instance
+            .access_shared_handler(|shared| shared.restart.swap(false, Ordering::Relaxed))
     }
 
     pub fn process_requested(&self) -> bool {
-        self.instance.access_shared_handler(|shared| shared.process.swap(false, Ordering::Relaxed))
+        self.instance
+            .access_shared_handler(|shared| shared.process.swap(false, Ordering::Relaxed))
     }
 
     /// Restarts the plugin until it requests no further restart.
@@ -496,7 +650,8 @@ impl Host {
     }
 
     pub fn latency_changes(&self) -> usize {
-        self.instance.access_handler(|main| main.latency_changes.get())
+        self.instance
+            .access_handler(|main| main.latency_changes.get())
     }
 }
 
@@ -511,11 +666,12 @@ pub fn json(state: &[u8]) -> serde_json::Value {
     serde_json::from_slice(&state[8..]).unwrap()
 }
 
-/// Returns the JSON of a saved state with the embedded `ondes` field parsed, for comparisons independent of field
-/// order.
+/// Returns the JSON of a saved state with the embedded `ondes` field parsed, for comparisons
+/// independent of field order.
 pub fn state_content(state: &[u8]) -> serde_json::Value {
     let mut all = json(state);
-    all["fields"]["ondes"] = serde_json::from_str(all["fields"]["ondes"].as_str().unwrap()).unwrap();
+    all["fields"]["ondes"] =
+        serde_json::from_str(all["fields"]["ondes"].as_str().unwrap()).unwrap();
     all
 }
 
@@ -538,10 +694,16 @@ pub fn with_selection(saved: &[u8], change: impl FnOnce(&mut serde_json::Value))
 
 /// Returns the mean square.
 pub fn energy(sound: &[f32]) -> f64 {
-    sound.iter().map(|sample| f64::from(*sample).powi(2)).sum::<f64>() / sound.len().max(1) as f64
+    sound
+        .iter()
+        .map(|sample| f64::from(*sample).powi(2))
+        .sum::<f64>()
+        / sound.len().max(1) as f64
 }
 
 /// Returns a sine of about 328 Hz at 48 kHz.
 pub fn sine(frames: usize, amplitude: f32) -> Vec<f32> {
-    (0..frames).map(|n| amplitude * (n as f32 * 0.043).sin()).collect()
+    (0..frames)
+        .map(|n| amplitude * (n as f32 * 0.043).sin())
+        .collect()
 }

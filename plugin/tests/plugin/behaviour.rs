@@ -7,24 +7,39 @@ use ondes_engine::dsp::level::max_step;
 use ondes_engine::instrument::EventKind;
 use ondes_engine::model::file;
 use ondes_engine::pipeline::{Action, ControlId, PipelineOptions, TRANSPOSE};
-use ondes_engine::realtime::{BlockCommand, Driver, LoadStatus, PlayableModel, Session, SessionController, Setup};
+use ondes_engine::realtime::{
+    BlockCommand, Driver, LoadStatus, PlayableModel, Session, SessionController, Setup,
+};
 use ondes_processor::library::{BUNDLED, BundledModel};
 use ondes_processor::macros::MacroRange;
 use ondes_processor::product::Product;
 
-use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state, state_content, with_selection};
+use crate::host::{
+    EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state, state_content, with_selection,
+};
 
 /// Returns an inline engine session as a new instance creates it, for reference audio.
 fn session(product: Product, sample_rate: u32, max_block: usize) -> (SessionController, Session) {
     let controller = SessionController::new();
     controller.set_driver(Driver::Inline);
-    let options = PipelineOptions { source: product.source(), ..PipelineOptions::default() };
+    let options = PipelineOptions {
+        source: product.source(),
+        ..PipelineOptions::default()
+    };
     let model = BundledModel::initial(product).model();
-    controller.load(Box::new(move || Ok(Arc::new(PlayableModel::new(model, options).unwrap()))), &[]);
+    controller.load(
+        Box::new(move || Ok(Arc::new(PlayableModel::new(model, options).unwrap()))),
+        &[],
+    );
     while controller.status() == LoadStatus::Loading {
         std::thread::yield_now();
     }
-    let mut session = controller.activate(Setup { sample_rate, max_block }).unwrap();
+    let mut session = controller
+        .activate(Setup {
+            sample_rate,
+            max_block,
+        })
+        .unwrap();
     session.reset();
     (controller, session)
 }
@@ -39,28 +54,47 @@ pub fn set_inline(host: &mut Host) {
 }
 
 fn sine(frames: usize, sample_rate: f64) -> Vec<f32> {
-    (0..frames).map(|n| (0.3 * (std::f64::consts::TAU * 330.0 * n as f64 / sample_rate).sin()) as f32).collect()
+    (0..frames)
+        .map(|n| (0.3 * (std::f64::consts::TAU * 330.0 * n as f64 / sample_rate).sin()) as f32)
+        .collect()
 }
 
 #[test]
 fn the_factory_lists_both_plugins() {
     let factory = crate::host::entry().get_plugin_factory().unwrap();
-    let ids: Vec<_> =
-        factory.plugin_descriptors().map(|plugin| plugin.id().unwrap().to_str().unwrap().to_owned()).collect();
+    let ids: Vec<_> = factory
+        .plugin_descriptors()
+        .map(|plugin| plugin.id().unwrap().to_str().unwrap().to_owned())
+        .collect();
     assert_eq!(ids, [INSTRUMENT, EFFECT]);
 }
 
 #[test]
 fn plays_at_all_rates_and_blocks_and_falls_silent() {
-    for (rate, block) in
-        [(22_050.0, 1), (44_100.0, 64), (48_000.0, 480), (48_000.0, 8192), (96_000.0, 1024), (384_000.0, 4096)]
-    {
+    for (rate, block) in [
+        (22_050.0, 1),
+        (44_100.0, 64),
+        (48_000.0, 480),
+        (48_000.0, 8192),
+        (96_000.0, 1024),
+        (384_000.0, 4096),
+    ] {
         let mut host = Host::active_offline(INSTRUMENT, rate, block as u32);
         let second = rate as usize;
         let (on, off) = (0, second / 5);
-        let sound =
-            host.play(second / 2, block, &[(on, HostEvent::NoteOn(60, 0.8)), (off, HostEvent::NoteOff(60))], None);
-        assert!(sound.iter().all(|sample| sample.is_finite()), "{rate} {block}");
+        let sound = host.play(
+            second / 2,
+            block,
+            &[
+                (on, HostEvent::NoteOn(60, 0.8)),
+                (off, HostEvent::NoteOff(60)),
+            ],
+            None,
+        );
+        assert!(
+            sound.iter().all(|sample| sample.is_finite()),
+            "{rate} {block}"
+        );
         assert!(energy(&sound) > 1e-6, "{rate} {block}: {}", energy(&sound));
         host.play(3 * second, block, &[], None);
         let rest = host.play(second / 10, block, &[], None);
@@ -90,14 +124,45 @@ fn automation_at_samples_is_what_the_engine_plays() {
     let (controller, mut session) = session(Product::Instrument, 48_000, 512);
     assert_eq!(host.latency(), session.latency_samples());
     let id = ControlId::of(&control.name);
-    let on = |key, velocity| Action::Play(EventKind::NoteOn { channel: 0, key, velocity });
+    let on = |key, velocity| {
+        Action::Play(EventKind::NoteOn {
+            channel: 0,
+            key,
+            velocity,
+        })
+    };
     let commands = [
         (100, on(57, 0.9)),
-        (9_001, Action::Control { id, value: travel.value(0.9) }),
-        (17_003, Action::Control { id: TRANSPOSE, value: 12.0 }),
+        (
+            9_001,
+            Action::Control {
+                id,
+                value: travel.value(0.9),
+            },
+        ),
+        (
+            17_003,
+            Action::Control {
+                id: TRANSPOSE,
+                value: 12.0,
+            },
+        ),
         (17_111, on(64, 0.5)),
-        (30_007, Action::Control { id, value: travel.value(0.25) }),
-        (30_007, Action::Play(EventKind::NoteOff { channel: 0, key: 57, velocity: 0.5 })),
+        (
+            30_007,
+            Action::Control {
+                id,
+                value: travel.value(0.25),
+            },
+        ),
+        (
+            30_007,
+            Action::Play(EventKind::NoteOff {
+                channel: 0,
+                key: 57,
+                velocity: 0.5,
+            }),
+        ),
     ];
     let mut expected = vec![0.0; FRAMES];
     let all = commands.map(|(offset, action)| BlockCommand { offset, action });
@@ -117,10 +182,20 @@ fn transpose_and_tune_are_heard() {
     assert!(host.load(&state(&saved)));
     host.activate(48_000.0, 512);
     let played = host.play(24_000, 512, &[(0, HostEvent::NoteOn(57, 0.8))], None);
-    let options = PipelineOptions { transpose: 7.5, ..PipelineOptions::default() };
-    let mut pipeline = ondes_engine::pipeline::Pipeline::new(&BUNDLED[0].model(), &options).unwrap();
-    let kind = EventKind::NoteOn { channel: 0, key: 57, velocity: 0.8_f64 as f32 };
-    pipeline.handle(ondes_engine::instrument::Event { at: 0, kind }).unwrap();
+    let options = PipelineOptions {
+        transpose: 7.5,
+        ..PipelineOptions::default()
+    };
+    let mut pipeline =
+        ondes_engine::pipeline::Pipeline::new(&BUNDLED[0].model(), &options).unwrap();
+    let kind = EventKind::NoteOn {
+        channel: 0,
+        key: 57,
+        velocity: 0.8_f64 as f32,
+    };
+    pipeline
+        .handle(ondes_engine::instrument::Event { at: 0, kind })
+        .unwrap();
     let mut expected = vec![0.0; 24_000];
     pipeline.process(&[], &mut expected);
     assert!(energy(&expected) > 1e-6);
@@ -149,15 +224,26 @@ fn bypass_passes_the_input_with_the_reported_latency_and_without_a_click() {
     let mut host = Host::active_offline(EFFECT, 48_000.0, 480);
     let latency = host.latency();
     let input = sine(96_000, 48_000.0);
-    let sound = host.play(96_000, 480, &[(24_000, HostEvent::SetParameter("Bypass", 1.0))], Some(&input));
+    let sound = host.play(
+        96_000,
+        480,
+        &[(24_000, HostEvent::SetParameter("Bypass", 1.0))],
+        Some(&input),
+    );
     let settled = 24_000 + 480;
     assert_eq!(sound[settled..], input[settled - latency..96_000 - latency]);
-    assert!(max_step(&sound[23_900..25_000]) <= max_step(&sound[12_000..23_900]).max(max_step(&input)) * 1.2);
+    assert!(
+        max_step(&sound[23_900..25_000])
+            <= max_step(&sound[12_000..23_900]).max(max_step(&input)) * 1.2
+    );
 }
 
 #[test]
 fn a_state_sounds_the_same_in_a_fresh_instance() {
-    let events = [(0, HostEvent::NoteOn(62, 0.7)), (20_000, HostEvent::NoteOff(62))];
+    let events = [
+        (0, HostEvent::NoteOn(62, 0.7)),
+        (20_000, HostEvent::NoteOff(62)),
+    ];
     let mut one = Host::new(INSTRUMENT);
     let mut saved = json(&one.save());
     saved["params"]["driver"] = serde_json::json!({ "string": "inline" });
@@ -177,7 +263,13 @@ fn a_state_sounds_the_same_in_a_fresh_instance() {
     two.activate(44_100.0, 256);
     assert_eq!(two.play(44_100, 100, &events, None), first);
     assert!(energy(&first) > 1e-6);
-    assert_eq!((two.name("Macro 3").as_str(), two.value_to_text("Macro 3", 1.0).as_str()), ("Noise", "4.00"));
+    assert_eq!(
+        (
+            two.name("Macro 3").as_str(),
+            two.value_to_text("Macro 3", 1.0).as_str()
+        ),
+        ("Noise", "4.00")
+    );
     assert_eq!(json(&two.save()), json(&again));
     // The state differs audibly from the default.
     let plain = Host::active_offline(INSTRUMENT, 44_100.0, 256).play(44_100, 256, &events, None);
@@ -200,7 +292,9 @@ fn values_and_texts_convert_both_ways() {
         ("Macro 8", "40 %", "40.0 %"),
         ("Processing", "Background", "Background"),
     ] {
-        let value = host.text_to_value(name, typed).unwrap_or_else(|| panic!("{name}: {typed}"));
+        let value = host
+            .text_to_value(name, typed)
+            .unwrap_or_else(|| panic!("{name}: {typed}"));
         assert_eq!(host.value_to_text(name, value), shown, "{name}");
     }
     assert_eq!(host.text_to_value("Tune", "rather high"), None);
@@ -216,7 +310,10 @@ fn another_model_takes_over_without_a_click() {
     let mut own = max_step(&sound);
     for model in [1, 2, 0, 2] {
         let hash = BUNDLED[model].model().content_hash().to_owned();
-        assert!(host.load(&with_selection(&saved, |selection| selection["model"]["hash"] = hash.into())));
+        assert!(host.load(&with_selection(
+            &saved,
+            |selection| selection["model"]["hash"] = hash.into()
+        )));
         for _ in 0..50 {
             // At about the rate of a real audio callback.
             std::thread::sleep(std::time::Duration::from_millis(2));
@@ -227,7 +324,10 @@ fn another_model_takes_over_without_a_click() {
     sound.extend(host.play(12_000, 128, &[(0, HostEvent::NoteOff(60))], None));
     assert!(sound.iter().all(|sample| sample.is_finite()));
     let leap = max_step(&sound);
-    assert!(leap < 2.0 * own, "a step of {leap}; without a change the largest is {own}");
+    assert!(
+        leap < 2.0 * own,
+        "a step of {leap}; without a change the largest is {own}"
+    );
 }
 
 #[test]
@@ -239,13 +339,25 @@ fn a_changed_latency_is_reported_after_a_restart() {
     let (before, told) = (host.latency(), host.latency_changes());
     host.play(1024, 256, &[], None);
     assert!(!host.restart_requested());
-    host.block(256, &[(10, HostEvent::SetParameter("Processing", 2.0))], None);
+    host.block(
+        256,
+        &[(10, HostEvent::SetParameter("Processing", 2.0))],
+        None,
+    );
     assert!(host.restart_requested());
-    assert_eq!(host.latency(), before, "the latency stays constant while active");
+    assert_eq!(
+        host.latency(),
+        before,
+        "the latency stays constant while active"
+    );
     host.deactivate();
     host.activate(48_000.0, 256);
     host.restart_while_requested(48_000.0, 256);
-    assert!(host.latency() >= before + 256, "{} after {before}", host.latency());
+    assert!(
+        host.latency() >= before + 256,
+        "{} after {before}",
+        host.latency()
+    );
     assert!(host.latency_changes() > told);
     host.play(1024, 256, &[], None);
     assert!(!host.restart_requested());
@@ -280,11 +392,17 @@ fn a_missing_model_is_reported_kept_in_the_state_and_found_again() {
     let mut header = BUNDLED[1].model().header().clone();
     header.card.name = "Mine".into();
     // Its name does not make it another model.
-    header.performance.as_mut().expect("an instrument").release_ms += 1.0;
-    let model = ondes_engine::model::Model::new(header, BUNDLED[1].model().weights().clone()).unwrap();
+    header
+        .performance
+        .as_mut()
+        .expect("an instrument")
+        .release_ms += 1.0;
+    let model =
+        ondes_engine::model::Model::new(header, BUNDLED[1].model().weights().clone()).unwrap();
     let mut host = Host::new(INSTRUMENT);
     let saved = with_selection(&host.save(), |selection| {
-        selection["model"] = serde_json::json!({ "hash": model.content_hash(), "name": "Mine", "path": &path });
+        selection["model"] =
+            serde_json::json!({ "hash": model.content_hash(), "name": "Mine", "path": &path });
         selection["macros"] = serde_json::json!(["room"]);
     });
     assert!(host.load(&saved));
@@ -292,7 +410,11 @@ fn a_missing_model_is_reported_kept_in_the_state_and_found_again() {
     host.activate(48_000.0, 256);
     let events = [(0, HostEvent::NoteOn(60, 0.8))];
     assert_eq!(energy(&host.play(24_000, 256, &events, None)), 0.0);
-    assert_eq!(state_content(&host.save()), state_content(&saved), "the state keeps the missing model");
+    assert_eq!(
+        state_content(&host.save()),
+        state_content(&saved),
+        "the state keeps the missing model"
+    );
 
     file::write(&model, &path).unwrap();
     host.deactivate();
@@ -302,9 +424,17 @@ fn a_missing_model_is_reported_kept_in_the_state_and_found_again() {
     // The same, as a window sees it.
     std::fs::remove_file(&path).unwrap();
     let instance = ondes_processor::instance::InstanceHandle::new(Product::Instrument, || ());
-    instance.restore_state(serde_json::from_str(json(&saved)["fields"]["ondes"].as_str().unwrap()).unwrap());
-    let missing = instance.missing_model().map(|missing| missing.to_string()).unwrap_or_default();
-    assert!(missing.contains("Mine") && missing.contains("mine.ondes"), "{missing}");
+    instance.restore_state(
+        serde_json::from_str(json(&saved)["fields"]["ondes"].as_str().unwrap()).unwrap(),
+    );
+    let missing = instance
+        .missing_model()
+        .map(|missing| missing.to_string())
+        .unwrap_or_default();
+    assert!(
+        missing.contains("Mine") && missing.contains("mine.ondes"),
+        "{missing}"
+    );
     assert!(!instance.retry_missing_model());
     file::write(&model, &path).unwrap();
     assert!(instance.retry_missing_model() && instance.missing_model().is_none());
@@ -315,8 +445,13 @@ fn a_model_travels_with_the_project() {
     let mut header = BUNDLED[2].model().header().clone();
     header.card.name = "Traveller".into();
     // Its name does not make it another model.
-    header.performance.as_mut().expect("an instrument").release_ms += 1.0;
-    let model = ondes_engine::model::Model::new(header, BUNDLED[2].model().weights().clone()).unwrap();
+    header
+        .performance
+        .as_mut()
+        .expect("an instrument")
+        .release_ms += 1.0;
+    let model =
+        ondes_engine::model::Model::new(header, BUNDLED[2].model().weights().clone()).unwrap();
     let mut host = Host::new(INSTRUMENT);
     let saved = with_selection(&host.save(), |selection| {
         selection["model"] = serde_json::json!({
@@ -344,7 +479,9 @@ fn a_model_travels_with_the_project() {
 /// Returns true if all fields of `one` are equal in `other`, which may have more.
 fn is_in(one: &serde_json::Value, other: &serde_json::Value) -> bool {
     match one.as_object() {
-        Some(fields) => fields.iter().all(|(name, field)| other.get(name).is_some_and(|other| is_in(field, other))),
+        Some(fields) => fields
+            .iter()
+            .all(|(name, field)| other.get(name).is_some_and(|other| is_in(field, other))),
         None => one == other,
     }
 }
@@ -353,7 +490,10 @@ fn is_in(one: &serde_json::Value, other: &serde_json::Value) -> bool {
 fn states_of_all_versions_open() {
     let states = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/states");
     let this = states.join(env!("CARGO_PKG_VERSION"));
-    assert!(this.is_dir(), "no saved states of this version; run the ignored test `write_states`");
+    assert!(
+        this.is_dir(),
+        "no saved states of this version; run the ignored test `write_states`"
+    );
     let mut opened = 0;
     for version in std::fs::read_dir(states).unwrap() {
         let version = version.unwrap().path();
@@ -361,7 +501,11 @@ fn states_of_all_versions_open() {
             let mut host = Host::new(id);
             let written = std::fs::read(version.join(name)).unwrap();
             assert!(host.load(&written), "{}", version.display());
-            assert!((host.value("Macro 2") - 0.75).abs() < 1e-6, "{}", version.display());
+            assert!(
+                (host.value("Macro 2") - 0.75).abs() < 1e-6,
+                "{}",
+                version.display()
+            );
             let (mut written, mut now) = (state_content(&written), state_content(&host.save()));
             assert_eq!(now["fields"]["ondes"]["model"]["name"], "Plucked");
             for all in [&mut written, &mut now] {
@@ -371,11 +515,22 @@ fn states_of_all_versions_open() {
                 all["fields"]["ondes"]["model"]["hash"].take();
                 all["fields"]["ondes"]["compare"]["other"]["selection"]["model"]["hash"].take();
             }
-            assert!(is_in(&written, &now), "{}: {written} became {now}", version.display());
+            assert!(
+                is_in(&written, &now),
+                "{}: {written} became {now}",
+                version.display()
+            );
             host.set_offline(true);
             host.activate(48_000.0, 256);
             let input = sine(24_000, 48_000.0);
-            assert!(energy(&host.play(24_000, 256, &[(0, HostEvent::NoteOn(60, 0.8))], Some(&input))) > 1e-7);
+            assert!(
+                energy(&host.play(
+                    24_000,
+                    256,
+                    &[(0, HostEvent::NoteOn(60, 0.8))],
+                    Some(&input)
+                )) > 1e-7
+            );
             opened += 1;
         }
     }
@@ -399,15 +554,26 @@ fn an_older_training_of_a_bundled_model_is_replaced_by_the_current_one() {
 
     // The same, as a window sees it.
     let instance = ondes_processor::instance::InstanceHandle::new(Product::Instrument, || ());
-    let selection = || serde_json::from_str(json(&saved)["fields"]["ondes"].as_str().unwrap()).unwrap();
+    let selection =
+        || serde_json::from_str(json(&saved)["fields"]["ondes"].as_str().unwrap()).unwrap();
     instance.restore_state(selection());
     assert!(instance.missing_model().is_none());
-    assert!(instance.notice().is_some_and(|notice| notice.contains(BUNDLED[1].name)), "{:?}", instance.notice());
+    assert!(
+        instance
+            .notice()
+            .is_some_and(|notice| notice.contains(BUNDLED[1].name)),
+        "{:?}",
+        instance.notice()
+    );
     instance.dismiss_notice();
     assert_eq!(instance.notice(), None);
     instance.restore_state(selection());
     instance.restore_state(instance.state());
-    assert_eq!(instance.notice(), None, "a state saved again refers to the current model");
+    assert_eq!(
+        instance.notice(),
+        None,
+        "a state saved again refers to the current model"
+    );
 }
 
 #[test]
@@ -445,7 +611,10 @@ fn values_out_of_range_are_clamped() {
     let sound = host.play(24_000, 256, &[(0, HostEvent::NoteOn(60, 0.8))], None);
     assert!(sound.iter().all(|sample| sample.is_finite()) && energy(&sound) > 1e-6);
     let again = json(&host.save());
-    assert_eq!(again["params"]["output_gain"]["f32"], 24.0, "the clamped value is saved");
+    assert_eq!(
+        again["params"]["output_gain"]["f32"], 24.0,
+        "the clamped value is saved"
+    );
 }
 
 #[test]
@@ -461,7 +630,9 @@ fn an_invalid_state_is_refused_and_changes_nothing() {
 #[test]
 #[ignore = "writes the states of this version; run it once before a release"]
 fn write_states() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/states").join(env!("CARGO_PKG_VERSION"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/states")
+        .join(env!("CARGO_PKG_VERSION"));
     std::fs::create_dir_all(&folder).unwrap();
     for (name, id) in [("instrument.state", INSTRUMENT), ("effect.state", EFFECT)] {
         let mut host = Host::new(id);

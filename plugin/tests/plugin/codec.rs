@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use ondes_engine::model::{Model, file};
 use ondes_engine::pipeline::{Action, ControlId, ControlSource, PipelineOptions};
-use ondes_engine::realtime::{BlockCommand, Driver, LoadStatus, PlayableModel, SessionController, Setup};
+use ondes_engine::realtime::{
+    BlockCommand, Driver, LoadStatus, PlayableModel, SessionController, Setup,
+};
 use ondes_processor::library::BUNDLED;
 use ondes_processor::macros::MacroRange;
 use ondes_processor::model_controls::ModelControls;
@@ -19,14 +21,20 @@ const BLOCK: usize = 480;
 const TARGETS: [&str; 3] = ["latent1.scale", "latent2.offset", "latent1.hold"];
 
 /// Automation: sample, index into [`TARGETS`], macro value.
-const AUTOMATION: [(usize, usize, f32); 4] = [(9_001, 0, 1.0), (17_003, 1, 0.9), (30_007, 2, 1.0), (41_111, 0, 0.1)];
+const AUTOMATION: [(usize, usize, f32); 4] = [
+    (9_001, 0, 1.0),
+    (17_003, 1, 0.9),
+    (30_007, 2, 1.0),
+    (41_111, 0, 0.1),
+];
 
 /// Loads a project that plays the codec file inline, with [`TARGETS`] assigned to the first macros.
 fn load_project(host: &mut Host, model: &Model, path: &Path) {
     let mut saved = json(&host.save());
     saved["params"]["driver"] = serde_json::json!({ "string": "inline" });
     let saved = with_selection(&state(&saved), |selection| {
-        selection["model"] = serde_json::json!({ "hash": model.content_hash(), "name": "Mean", "path": path });
+        selection["model"] =
+            serde_json::json!({ "hash": model.content_hash(), "name": "Mean", "path": path });
         selection["macros"] = TARGETS.into();
     });
     assert!(host.load(&saved));
@@ -36,25 +44,52 @@ fn load_project(host: &mut Host, model: &Model, path: &Path) {
 fn expected(model: &Arc<Model>, input: &[f32]) -> (usize, Vec<f32>) {
     let controller = SessionController::new();
     controller.set_driver(Driver::Inline);
-    let options = PipelineOptions { source: ControlSource::AudioInput, ..PipelineOptions::default() };
+    let options = PipelineOptions {
+        source: ControlSource::AudioInput,
+        ..PipelineOptions::default()
+    };
     let shared_model = model.clone();
-    controller.load(Box::new(move || Ok(Arc::new(PlayableModel::new(shared_model, options).unwrap()))), &[]);
+    controller.load(
+        Box::new(move || Ok(Arc::new(PlayableModel::new(shared_model, options).unwrap()))),
+        &[],
+    );
     while controller.status() == LoadStatus::Loading {
         std::thread::yield_now();
     }
-    let mut session = controller.activate(Setup { sample_rate: 48_000, max_block: BLOCK }).unwrap();
+    let mut session = controller
+        .activate(Setup {
+            sample_rate: 48_000,
+            max_block: BLOCK,
+        })
+        .unwrap();
     session.reset();
     let controls = ModelControls::of(model);
     let commands = AUTOMATION.map(|(offset, which, position)| {
-        let control = controls.all().iter().find(|control| control.name == TARGETS[which]).unwrap();
+        let control = controls
+            .all()
+            .iter()
+            .find(|control| control.name == TARGETS[which])
+            .unwrap();
         let value = MacroRange::of(control).value(position);
-        BlockCommand { offset, action: Action::Control { id: ControlId::of(&control.name), value } }
+        BlockCommand {
+            offset,
+            action: Action::Control {
+                id: ControlId::of(&control.name),
+                value,
+            },
+        }
     });
     let mut sound = Vec::new();
     for start in (0..FRAMES).step_by(BLOCK) {
-        let here = commands.iter().filter(|command| (start..start + BLOCK).contains(&command.offset));
-        let here: Vec<BlockCommand> =
-            here.map(|command| BlockCommand { offset: command.offset - start, action: command.action }).collect();
+        let here = commands
+            .iter()
+            .filter(|command| (start..start + BLOCK).contains(&command.offset));
+        let here: Vec<BlockCommand> = here
+            .map(|command| BlockCommand {
+                offset: command.offset - start,
+                action: command.action,
+            })
+            .collect();
         let mut block = vec![0.0; BLOCK];
         session.process(&here, &[&input[start..start + BLOCK]; 2], &mut [&mut block]);
         sound.extend(block);
@@ -68,12 +103,18 @@ fn latents_follow_automation_at_samples() {
     let path = folder.path().join("mean.ondes");
     let model = crate::test_model::codec();
     file::write(&model, &path).unwrap();
-    let input: Vec<f32> = (0..FRAMES).map(|n| (n as f32 * 0.003).sin() * 0.4 + 0.1).collect();
+    let input: Vec<f32> = (0..FRAMES)
+        .map(|n| (n as f32 * 0.003).sin() * 0.4 + 0.1)
+        .collect();
     let (latency, expected_sound) = expected(&model, &input);
     assert!(energy(&expected_sound) > 1e-6);
     let macros = ["Macro 1", "Macro 2", "Macro 3"];
-    let events =
-        AUTOMATION.map(|(time, which, position)| (time, HostEvent::SetParameter(macros[which], f64::from(position))));
+    let events = AUTOMATION.map(|(time, which, position)| {
+        (
+            time,
+            HostEvent::SetParameter(macros[which], f64::from(position)),
+        )
+    });
     // With a codec the instrument processes its side-chain.
     for id in [EFFECT, INSTRUMENT] {
         let mut host = Host::new(id);
@@ -90,9 +131,19 @@ fn latents_follow_automation_at_samples() {
         plain.set_offline(true);
         plain.activate(48_000.0, BLOCK as u32);
         let plain = plain.play(FRAMES, BLOCK, &[], Some(&input));
-        let apart = played.iter().zip(&plain).position(|(turned, plain)| turned != plain).unwrap();
-        assert!((AUTOMATION[0].0..AUTOMATION[0].0 + latency + BLOCK).contains(&apart), "{id}: {apart}");
-        assert_eq!((host.name("Macro 1").as_str(), host.name("Macro 4").as_str()), ("Latent 1 scale", "Macro 4"));
+        let apart = played
+            .iter()
+            .zip(&plain)
+            .position(|(turned, plain)| turned != plain)
+            .unwrap();
+        assert!(
+            (AUTOMATION[0].0..AUTOMATION[0].0 + latency + BLOCK).contains(&apart),
+            "{id}: {apart}"
+        );
+        assert_eq!(
+            (host.name("Macro 1").as_str(), host.name("Macro 4").as_str()),
+            ("Latent 1 scale", "Macro 4")
+        );
     }
 }
 
@@ -125,7 +176,12 @@ fn codec(name: &str, macros: &[&str]) -> Host {
 fn tone(frames: usize) -> Vec<f32> {
     let phase = |frame: usize| frame as f32 * 220.0 / RATE as f32 * std::f32::consts::TAU;
     (0..frames)
-        .map(|frame| (1..9).map(|partial| (phase(frame) * partial as f32).sin() / partial as f32).sum::<f32>() * 0.14)
+        .map(|frame| {
+            (1..9)
+                .map(|partial| (phase(frame) * partial as f32).sin() / partial as f32)
+                .sum::<f32>()
+                * 0.14
+        })
         .collect()
 }
 
@@ -133,12 +189,23 @@ fn tone(frames: usize) -> Vec<f32> {
 fn codecs_answer_a_knock_within_8_ms_and_are_silent_before() {
     for name in BUNDLED_CODECS {
         let mut host = codec(name, &[]);
-        assert!(host.latency() < 8 * RATE / 1000, "{name}: {}", host.latency());
+        assert!(
+            host.latency() < 8 * RATE / 1000,
+            "{name}: {}",
+            host.latency()
+        );
         let mut knock = vec![0.0; 2 * RATE];
         knock[RATE..RATE + KNOCK].fill(0.9);
         let sound = host.play(2 * RATE, SHORT_BLOCK, &[], Some(&knock));
-        assert!(peak(&sound[RATE / 2..RATE]) < db_to_amplitude(-90.0), "{name} is silent without input");
-        let first = sound.iter().skip(RATE).position(|sample| sample.abs() > 0.01).expect("it answers");
+        assert!(
+            peak(&sound[RATE / 2..RATE]) < db_to_amplitude(-90.0),
+            "{name} is silent without input"
+        );
+        let first = sound
+            .iter()
+            .skip(RATE)
+            .position(|sample| sample.abs() > 0.01)
+            .expect("it answers");
         assert!(first < 8 * RATE / 1000, "{name}: {first} samples");
     }
 }
@@ -148,7 +215,9 @@ fn codecs_do_not_play_the_noise_of_a_microphone() {
     let mut noise = vec![0.0; 2 * RATE];
     ondes_engine::dsp::noise::fill(ondes_engine::Kernels::detect(), 1, 0, &mut noise);
     // −60 dB.
-    noise.iter_mut().for_each(|sample| *sample *= 1e-3 * 3.0_f32.sqrt());
+    noise
+        .iter_mut()
+        .for_each(|sample| *sample *= 1e-3 * 3.0_f32.sqrt());
     for name in BUNDLED_CODECS {
         let sound = codec(name, &[]).play(2 * RATE, SHORT_BLOCK, &[], Some(&noise));
         let (heard, played) = (energy(&noise[RATE..]), energy(&sound[RATE..]));
@@ -159,12 +228,27 @@ fn codecs_do_not_play_the_noise_of_a_microphone() {
 #[test]
 fn latents_of_codecs_bend_without_clicks() {
     let input = tone(3 * RATE);
-    let bends = [("latent17.offset", 0.625), ("latent1.offset", 0.75), ("latent2.scale", 0.25), ("latent1.hold", 1.0)];
-    for (name, (control, position)) in BUNDLED_CODECS.iter().flat_map(|name| bends.map(|bend| (name, bend))) {
+    let bends = [
+        ("latent17.offset", 0.625),
+        ("latent1.offset", 0.75),
+        ("latent2.scale", 0.25),
+        ("latent1.hold", 1.0),
+    ];
+    for (name, (control, position)) in BUNDLED_CODECS
+        .iter()
+        .flat_map(|name| bends.map(|bend| (name, bend)))
+    {
         let event = (3 * RATE / 2, HostEvent::SetParameter("Macro 1", position));
         let sound = codec(name, &[control]).play(3 * RATE, SHORT_BLOCK, &[event], Some(&input));
-        let [before, bend, after] =
-            [RATE / 2..7 * RATE / 5, 7 * RATE / 5..8 * RATE / 5, 2 * RATE..3 * RATE].map(|part| max_step(&sound[part]));
-        assert!(bend < 1.5 * before.max(after), "{name}, {control}: {bend}, {before} before and {after} after");
+        let [before, bend, after] = [
+            RATE / 2..7 * RATE / 5,
+            7 * RATE / 5..8 * RATE / 5,
+            2 * RATE..3 * RATE,
+        ]
+        .map(|part| max_step(&sound[part]));
+        assert!(
+            bend < 1.5 * before.max(after),
+            "{name}, {control}: {bend}, {before} before and {after} after"
+        );
     }
 }

@@ -13,9 +13,11 @@ fn states(name: &'static str, id: &'static str) -> Format<'static> {
     host.activate(48_000.0, 64);
     let saved = host.save();
     let learnt = with_selection(&saved, |selection| {
-        selection["controllers"] = serde_json::json!({ "output_gain": 7, "macro1": 1, "bypass": 64 });
+        selection["controllers"] =
+            serde_json::json!({ "output_gain": 7, "macro1": 1, "bypass": 64 });
         selection["embed"] = true.into();
-        selection["compare"] = serde_json::json!({ "b_is_heard": true, "other": { "parameters": { "mix": 0.5 } } });
+        selection["compare"] =
+            serde_json::json!({ "b_is_heard": true, "other": { "parameters": { "mix": 0.5 } } });
     });
     let seeds = [saved, learnt].map(|state| state[8..].to_vec()).to_vec();
     let mut number = 0;
@@ -24,14 +26,29 @@ fn states(name: &'static str, id: &'static str) -> Format<'static> {
         let is_loaded = host.load(&state);
         number += 1;
         if number % 4 == 0 {
-            let sound = host.play(256, 64, &[(0, HostEvent::NoteOn(60, 0.8))], Some(&[0.1; 256]));
+            let sound = host.play(
+                256,
+                64,
+                &[(0, HostEvent::NoteOn(60, 0.8))],
+                Some(&[0.1; 256]),
+            );
             assert!(sound.iter().all(|sample| sample.is_finite()));
         }
-        if is_loaded { Ok(()) } else { Err("the state is refused".into()) }
+        if is_loaded {
+            Ok(())
+        } else {
+            Err("the state is refused".into())
+        }
     })
 }
 
 #[test]
 fn mutated_states_are_refused_or_play() {
-    run(vec![states("instrument-state", INSTRUMENT), states("effect-state", EFFECT)], INPUTS);
+    run(
+        vec![
+            states("instrument-state", INSTRUMENT),
+            states("effect-state", EFFECT),
+        ],
+        INPUTS,
+    );
 }

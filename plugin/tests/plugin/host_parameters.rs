@@ -1,11 +1,12 @@
-//! The parameter list that hosts see. Saved automation refers to the ids, so that only additions at the end are
-//! allowed.
+//! The parameter list that hosts see. Saved automation refers to the ids, so that only additions at
+//! the end are allowed.
 
 use clack_extensions::params::{ParamInfoBuffer, ParamInfoFlags, PluginParams};
 
 use crate::host::{EFFECT, Host, INSTRUMENT};
 
-/// `id | name | module | range | default | flags` for each parameter, in the host's order, after each plugin's id.
+/// `id | name | module | range | default | flags` for each parameter, in the host's order, after
+/// each plugin's id.
 const EXPECTED: &str = include_str!("../host_parameters.txt");
 
 #[test]
@@ -31,10 +32,16 @@ fn hosts_see_the_same_parameters_as_before() {
                 (ParamInfoFlags::IS_HIDDEN, "hidden"),
                 (ParamInfoFlags::IS_READONLY, "read-only"),
             ];
-            let flags: Vec<_> =
-                flags.into_iter().filter(|(flag, _)| info.flags.contains(*flag)).map(|(_, name)| name).collect();
-            let line =
-                format!("{} | {name} | {module} | {min}..{max} | {default:.4} | {}", info.id.get(), flags.join(" "));
+            let flags: Vec<_> = flags
+                .into_iter()
+                .filter(|(flag, _)| info.flags.contains(*flag))
+                .map(|(_, name)| name)
+                .collect();
+            let line = format!(
+                "{} | {name} | {module} | {min}..{max} | {default:.4} | {}",
+                info.id.get(),
+                flags.join(" ")
+            );
             listed.push(line.trim_end().to_owned());
         }
     }

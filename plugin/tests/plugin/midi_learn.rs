@@ -37,7 +37,11 @@ fn a_controller_acts_at_its_sample_as_automation_does() {
             let events = [std::slice::from_ref(&note), events].concat();
             bound(id, &[(parameter, 20)]).play(FRAMES, 512, &events, Some(&input))
         };
-        let by_controller = play(&[(3001, midi(20, 40)), (3100, midi(20, 90)), (6000, midi(20, 0))]);
+        let by_controller = play(&[
+            (3001, midi(20, 40)),
+            (3100, midi(20, 90)),
+            (6000, midi(20, 0)),
+        ]);
         let value = |position: u8| min + f64::from(position) / 127.0 * (max - min);
         let by_automation = play(&[
             (3001, HostEvent::SetParameter(name, value(40))),
@@ -47,7 +51,10 @@ fn a_controller_acts_at_its_sample_as_automation_does() {
         let alone = play(&[]);
         assert!(energy(&alone) > 1e-6);
         // Both are rounded, at other places.
-        let apart = by_controller.iter().zip(&by_automation).map(|(one, other)| (one - other).abs());
+        let apart = by_controller
+            .iter()
+            .zip(&by_automation)
+            .map(|(one, other)| (one - other).abs());
         assert!(apart.fold(0.0, f32::max) < 1e-6, "{id} {name}");
         assert_ne!(by_controller, alone, "{id} {name}");
         assert_eq!(by_controller[..3001], alone[..3001], "{id} {name}");
@@ -59,7 +66,15 @@ fn a_controller_acts_at_its_sample_as_automation_does() {
 
 #[test]
 fn parameter_events_are_in_order_and_host_automation_still_applies() {
-    let mut host = bound(INSTRUMENT, &[("output_gain", 20), ("transpose", 20), ("bypass", 21), ("mix", 22)]);
+    let mut host = bound(
+        INSTRUMENT,
+        &[
+            ("output_gain", 20),
+            ("transpose", 20),
+            ("bypass", 21),
+            ("mix", 22),
+        ],
+    );
     let [gain, transpose, bypass, mix] =
         ["Output gain", "Transpose", "Bypass", "Mix"].map(|name| host.parameters[name]);
     let events = [
@@ -98,18 +113,46 @@ fn parameter_events_are_in_order_and_host_automation_still_applies() {
 #[test]
 fn bindings_are_saved_with_the_project() {
     let plain = Host::new(INSTRUMENT).save();
-    let saved = bound(INSTRUMENT, &[("output_gain", 20), ("macro1", 1), ("later", 3), ("mix", 121)]).save();
+    let saved = bound(
+        INSTRUMENT,
+        &[
+            ("output_gain", 20),
+            ("macro1", 1),
+            ("later", 3),
+            ("mix", 121),
+        ],
+    )
+    .save();
     let mut host = Host::new(INSTRUMENT);
     assert!(host.load(&saved));
     host.set_offline(true);
     host.activate(48_000.0, 256);
-    host.block(256, &[(0, midi(20, 127)), (1, midi(1, 0)), (2, midi(121, 127)), (3, midi(3, 127))], None);
-    assert_eq!((host.value("Output gain"), host.value("Macro 1"), host.parameter_events.len()), (24.0, 0.0, 2));
+    host.block(
+        256,
+        &[
+            (0, midi(20, 127)),
+            (1, midi(1, 0)),
+            (2, midi(121, 127)),
+            (3, midi(3, 127)),
+        ],
+        None,
+    );
+    assert_eq!(
+        (
+            host.value("Output gain"),
+            host.value("Macro 1"),
+            host.parameter_events.len()
+        ),
+        (24.0, 0.0, 2)
+    );
     // A project without bindings removes them.
     assert!(host.load(&plain));
     let before = host.value("Output gain");
     host.block(256, &[(0, midi(20, 127))], None);
-    assert_eq!((host.value("Output gain"), host.parameter_events.len()), (before, 0));
+    assert_eq!(
+        (host.value("Output gain"), host.parameter_events.len()),
+        (before, 0)
+    );
 }
 
 #[test]
@@ -127,7 +170,11 @@ fn learnt_controllers_still_reach_the_instrument() {
         let free = play(&[], true);
         assert_ne!(free, play(&[], false), "{name} is heard");
         // The mix is at its maximum already, so the binding itself is inaudible.
-        assert_eq!(play(&[("mix", number)], true), free, "{name} has the same effect with a binding");
+        assert_eq!(
+            play(&[("mix", number)], true),
+            free,
+            "{name} has the same effect with a binding"
+        );
     }
 }
 
@@ -147,16 +194,27 @@ fn an_effect_ignores_notes() {
             )
         })
         .collect();
-    assert_eq!(bound(EFFECT, &[]).play(FRAMES, 512, &notes, Some(&input)), plain);
+    assert_eq!(
+        bound(EFFECT, &[]).play(FRAMES, 512, &notes, Some(&input)),
+        plain
+    );
 }
 
 #[test]
 fn more_events_than_fit_end_at_the_last_value() {
     let mut host = bound(EFFECT, &[("output_gain", 20), ("mix", 20)]);
-    let events: Vec<(u32, HostEvent)> = (0..2000).map(|n| (n / 4, midi(20, (n % 127) as u8))).collect();
+    let events: Vec<(u32, HostEvent)> = (0..2000)
+        .map(|n| (n / 4, midi(20, (n % 127) as u8)))
+        .collect();
     host.block(512, &events, Some(&sine(512, 0.3)));
     let last = f64::from(1999 % 127) / 127.0;
-    assert!((host.value("Output gain") - (84.0 * last - 60.0)).abs() < 1e-4 && (host.value("Mix") - last).abs() < 1e-6);
+    assert!(
+        (host.value("Output gain") - (84.0 * last - 60.0)).abs() < 1e-4
+            && (host.value("Mix") - last).abs() < 1e-6
+    );
     assert_eq!(host.parameter_events.len(), 1024);
-    assert!((host.parameter_events[1023].2 - last).abs() < 1e-6, "the host gets the last value as well");
+    assert!(
+        (host.parameter_events[1023].2 - last).abs() < 1e-6,
+        "the host gets the last value as well"
+    );
 }

@@ -19,7 +19,8 @@ fn container() -> String {
             "weights": [gain], "sample_rate": 48_000,
         })
     };
-    let submodels = [(0.5, 1.0), (1.0, 2.0)].map(|(most, gain)| json!({ "max_value": most, "model": wire(gain) }));
+    let submodels = [(0.5, 1.0), (1.0, 2.0)]
+        .map(|(most, gain)| json!({ "max_value": most, "model": wire(gain) }));
     let file = json!({
         "version": "0.7.0", "architecture": "SlimmableContainer", "config": { "submodels": submodels },
         "weights": [], "sample_rate": 48_000,
@@ -44,10 +45,22 @@ fn switching_the_size_needs_no_restart_and_does_not_click() {
     let input = [INPUT; BLOCK];
     let mut sound = host.play(100 * BLOCK, BLOCK, &[], Some(&[INPUT; 100 * BLOCK]));
     let settled = sound.split_off(50 * BLOCK);
-    assert!(settled.iter().all(|sample| (sample - 2.0 * INPUT).abs() < 1e-6), "{:?}", &settled[..4]);
+    assert!(
+        settled
+            .iter()
+            .all(|sample| (sample - 2.0 * INPUT).abs() < 1e-6),
+        "{:?}",
+        &settled[..4]
+    );
     sound = settled;
     for (size, gain) in [(0.2, 1.0), (0.9, 2.0)] {
-        sound.extend(&host.block(BLOCK, &[(0, HostEvent::SetParameter("Size", size))], Some(&input))[0]);
+        sound.extend(
+            &host.block(
+                BLOCK,
+                &[(0, HostEvent::SetParameter("Size", size))],
+                Some(&input),
+            )[0],
+        );
         let mut blocks = 0;
         while (sound[sound.len() - BLOCK] - gain * INPUT).abs() > 1e-6 {
             std::thread::sleep(Duration::from_millis(1));
@@ -58,6 +71,9 @@ fn switching_the_size_needs_no_restart_and_does_not_click() {
     }
     let step = max_step(&sound);
     // Steepest step of a 20 ms cross-fade, plus rounding.
-    assert!(step < INPUT * std::f32::consts::FRAC_PI_2 / 960.0 + 1e-6, "a step of {step}");
+    assert!(
+        step < INPUT * std::f32::consts::FRAC_PI_2 / 960.0 + 1e-6,
+        "a step of {step}"
+    );
     assert!(!host.restart_requested());
 }

@@ -14,7 +14,9 @@ fn voice(frames: usize) -> Vec<f32> {
     let mut phase = 0.0_f64;
     let sample = |frame: usize| {
         phase += std::f64::consts::TAU * (180.0 + 120.0 * frame as f64 / frames as f64) / RATE;
-        (1..=6).map(|n| 0.25 / f64::from(n) * (f64::from(n) * phase).sin()).sum::<f64>() as f32
+        (1..=6)
+            .map(|n| 0.25 / f64::from(n) * (f64::from(n) * phase).sin())
+            .sum::<f64>() as f32
     };
     (0..frames).map(sample).collect()
 }
@@ -23,11 +25,20 @@ fn voice(frames: usize) -> Vec<f32> {
 fn all_factory_presets_sound_and_none_clips() {
     let second = RATE as usize;
     // A soft note, a loud one, and a chord at full velocity.
-    let notes = [(0, 50, 0.4), (second, 67, 0.9), (2 * second, 55, 1.0), (2 * second, 62, 1.0), (2 * second, 71, 1.0)];
+    let notes = [
+        (0, 50, 0.4),
+        (second, 67, 0.9),
+        (2 * second, 55, 1.0),
+        (2 * second, 62, 1.0),
+        (2 * second, 71, 1.0),
+    ];
     let notes: Vec<(usize, HostEvent)> = notes
         .iter()
         .flat_map(|(time, key, velocity)| {
-            [(*time, HostEvent::NoteOn(*key, *velocity)), (time + second * 4 / 5, HostEvent::NoteOff(*key))]
+            [
+                (*time, HostEvent::NoteOn(*key, *velocity)),
+                (time + second * 4 / 5, HostEvent::NoteOff(*key)),
+            ]
         })
         .collect();
     let mut notes = notes;
@@ -36,7 +47,11 @@ fn all_factory_presets_sound_and_none_clips() {
     let (mut sounds, mut problems): (Vec<Vec<f32>>, Vec<String>) = Default::default();
     for factory in &FACTORY {
         let preset = factory.preset().unwrap();
-        let id = if preset.product == Product::Effect { EFFECT } else { INSTRUMENT };
+        let id = if preset.product == Product::Effect {
+            EFFECT
+        } else {
+            INSTRUMENT
+        };
         let mut host = Host::new(id);
         host.set_offline(true);
         let bytes = state::with_preset(&host.save(), &preset).unwrap();
@@ -57,7 +72,11 @@ fn all_factory_presets_sound_and_none_clips() {
                 problems.push(format!("{} has {db} dB in second {second}", factory.key));
             }
         }
-        assert!(!sounds.contains(&sound), "{} sounds like another one", factory.key);
+        assert!(
+            !sounds.contains(&sound),
+            "{} sounds like another one",
+            factory.key
+        );
         sounds.push(sound);
     }
     assert!(problems.is_empty(), "{problems:#?}");

@@ -9,7 +9,9 @@ const BLOCK: usize = 480;
 
 fn tones() -> [Vec<f32>; 2] {
     [(220.0, 0.3), (331.0, -0.2)].map(|(hz, amplitude): (f64, f64)| {
-        let sample = |n: usize| (amplitude * (std::f64::consts::TAU * hz * n as f64 / 48_000.0).sin()) as f32;
+        let sample = |n: usize| {
+            (amplitude * (std::f64::consts::TAU * hz * n as f64 / 48_000.0).sin()) as f32
+        };
         (0..FRAMES).map(sample).collect()
     })
 }
@@ -21,7 +23,13 @@ fn effect(channels: Option<&str>) -> Host {
     saved["params"]["driver"] = json!({ "string": "inline" });
     match channels {
         Some(channels) => saved["params"]["channels"] = json!({ "string": channels }),
-        None => drop(saved["params"].as_object_mut().unwrap().remove("channels").unwrap()),
+        None => drop(
+            saved["params"]
+                .as_object_mut()
+                .unwrap()
+                .remove("channels")
+                .unwrap(),
+        ),
     }
     assert!(host.load(&state(&saved)));
     host.set_offline(true);
@@ -32,8 +40,15 @@ fn effect(channels: Option<&str>) -> Host {
 fn play<const N: usize>(host: &mut Host, input: [&[f32]; N]) -> [Vec<f32>; N] {
     let mut output = input.map(|_| Vec::new());
     for start in (0..FRAMES).step_by(BLOCK) {
-        let block = host.channels_block(BLOCK, &[], Some(input.map(|channel| &channel[start..start + BLOCK])));
-        output.iter_mut().zip(block).for_each(|(output, block)| output.extend(block));
+        let block = host.channels_block(
+            BLOCK,
+            &[],
+            Some(input.map(|channel| &channel[start..start + BLOCK])),
+        );
+        output
+            .iter_mut()
+            .zip(block)
+            .for_each(|(output, block)| output.extend(block));
     }
     output
 }
@@ -58,9 +73,16 @@ fn a_stereo_track_is_two_mono_tracks() {
     };
     assert!(play(Some("stereo")) == [mono(&left), mono(&right)]);
     assert!(play(Some("left")) == [mono(&left), mono(&left)]);
-    let mean: Vec<f32> = left.iter().zip(&right).map(|(left, right)| 0.5 * left + 0.5 * right).collect();
+    let mean: Vec<f32> = left
+        .iter()
+        .zip(&right)
+        .map(|(left, right)| 0.5 * left + 0.5 * right)
+        .collect();
     assert!(play(Some("mono")) == [mono(&mean), mono(&mean)]);
-    assert!(play(None) == play(Some("mono")), "a state from before the choice plays as it did");
+    assert!(
+        play(None) == play(Some("mono")),
+        "a state from before the choice plays as it did"
+    );
     let mut fresh = Host::new(EFFECT);
     let choice = fresh.value("Channels");
     assert_eq!(fresh.value_to_text("Channels", choice), "Stereo");
@@ -95,7 +117,10 @@ fn vst3_arrangements_are_stereo_and_mono() {
     let saved = effect(Some("stereo")).save();
     let factory = factory();
     let classes = classes(&factory);
-    let (_, class) = classes.iter().find(|(name, _)| name == "Ondes FX").expect("the effect is listed");
+    let (_, class) = classes
+        .iter()
+        .find(|(name, _)| name == "Ondes FX")
+        .expect("the effect is listed");
     let mut instance = Instance::new(&factory, class);
     assert!(instance.load(&saved));
     for _ in 0..2 {
@@ -107,7 +132,9 @@ fn vst3_arrangements_are_stereo_and_mono() {
         assert!(found == mono(&left));
         instance.set_processing(false);
         instance.set_active(false);
-        assert!(instance.arrange(SpeakerArr::kStereo) && instance.arrangement() == SpeakerArr::kStereo);
+        assert!(
+            instance.arrange(SpeakerArr::kStereo) && instance.arrangement() == SpeakerArr::kStereo
+        );
         assert!(instance.activate(48_000.0, FRAMES));
         instance.set_processing(true);
         let found = instance.process_channels([&left, &right], 2, Vec::new(), None);

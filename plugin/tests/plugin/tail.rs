@@ -23,7 +23,10 @@ fn driven(id: &str, model: usize, driver: &str) -> Host {
     let mut saved = json(&host.save());
     saved["params"]["driver"] = serde_json::json!({ "string": driver });
     let hash = BUNDLED[model].model().content_hash().to_owned();
-    assert!(host.load(&with_selection(&state(&saved), |selection| selection["model"]["hash"] = hash.into())));
+    assert!(host.load(&with_selection(
+        &state(&saved),
+        |selection| selection["model"]["hash"] = hash.into()
+    )));
     host.set_offline(true);
     host.activate(RATE as f64, BLOCK as u32);
     host
@@ -31,9 +34,15 @@ fn driven(id: &str, model: usize, driver: &str) -> Host {
 
 /// Returns the macro that a control of a bundled model is bound to at first.
 fn macro_of(model: usize, control: &str) -> Option<&'static str> {
-    const MACROS: [&str; 8] = ["Macro 1", "Macro 2", "Macro 3", "Macro 4", "Macro 5", "Macro 6", "Macro 7", "Macro 8"];
+    const MACROS: [&str; 8] = [
+        "Macro 1", "Macro 2", "Macro 3", "Macro 4", "Macro 5", "Macro 6", "Macro 7", "Macro 8",
+    ];
     let controls = ModelControls::of(&BUNDLED[model].model());
-    controls.all().iter().position(|known| known.name == control).map(|place| MACROS[place])
+    controls
+        .all()
+        .iter()
+        .position(|known| known.name == control)
+        .map(|place| MACROS[place])
 }
 
 /// Returns an event that sets the release of an instrument.
@@ -49,7 +58,10 @@ fn samples_until_sleep(host: &mut Host) -> usize {
 
 #[test]
 fn notes_end_with_the_tail_and_not_long_before() {
-    let instruments = BUNDLED.iter().enumerate().filter(|(_, bundled)| bundled.model().header().performance.is_some());
+    let instruments = BUNDLED
+        .iter()
+        .enumerate()
+        .filter(|(_, bundled)| bundled.model().header().performance.is_some());
     for (model, bundled) in instruments {
         for (ms, driver) in [
             (None, "inline"),
@@ -60,20 +72,45 @@ fn notes_end_with_the_tail_and_not_long_before() {
         ] {
             let mut host = driven(INSTRUMENT, model, driver);
             assert!(host.tail() > 0, "the tail is known before the first note");
-            let turn: Vec<_> = ms.map(|ms| (0, release(&mut host, model, ms))).into_iter().collect();
+            let turn: Vec<_> = ms
+                .map(|ms| (0, release(&mut host, model, ms)))
+                .into_iter()
+                .collect();
             host.play(BLOCK, BLOCK, &turn, None);
-            host.play(RATE / 2, BLOCK, &[(0, HostEvent::NoteOn(48, 1.0)), (9, HostEvent::NoteOn(72, 1.0))], None);
-            host.play(BLOCK, BLOCK, &[(0, HostEvent::NoteOff(48)), (0, HostEvent::NoteOff(72))], None);
+            host.play(
+                RATE / 2,
+                BLOCK,
+                &[
+                    (0, HostEvent::NoteOn(48, 1.0)),
+                    (9, HostEvent::NoteOn(72, 1.0)),
+                ],
+                None,
+            );
+            host.play(
+                BLOCK,
+                BLOCK,
+                &[(0, HostEvent::NoteOff(48)), (0, HostEvent::NoteOff(72))],
+                None,
+            );
             let tail = host.tail();
             let rings = host.play(tail, BLOCK, &[], None);
             let rest = host.play(RATE, BLOCK, &[], None);
-            assert!(peak(&rest) < SILENT, "{model} {ms:?}: {} after {tail}", peak(&rest));
-            let release = ms.unwrap_or(f64::from(bundled.model().header().performance.unwrap().release_ms));
+            assert!(
+                peak(&rest) < SILENT,
+                "{model} {ms:?}: {} after {tail}",
+                peak(&rest)
+            );
+            let release = ms.unwrap_or(f64::from(
+                bundled.model().header().performance.unwrap().release_ms,
+            ));
             // At least a third of the release is audible, and the tail is bounded.
             let early = (release / 1e3 * RATE as f64 / 3.0) as usize;
             assert!(peak(&rings[early..]) > SILENT, "{model} {ms:?}");
             let longest = 1.5 * release / 1e3 + 3.0;
-            assert!(tail < (longest * RATE as f64) as usize, "{model} {ms:?}: {tail}");
+            assert!(
+                tail < (longest * RATE as f64) as usize,
+                "{model} {ms:?}: {tail}"
+            );
         }
     }
 }
@@ -82,7 +119,10 @@ fn notes_end_with_the_tail_and_not_long_before() {
 fn a_held_plucked_string_is_damped_within_the_tail() {
     let mut host = open(INSTRUMENT, 1);
     let held = host.play(3 * RATE, BLOCK, &[(0, HostEvent::NoteOn(52, 0.9))], None);
-    assert!(peak(&held[2 * RATE..]) > SILENT, "it still sounds after two seconds");
+    assert!(
+        peak(&held[2 * RATE..]) > SILENT,
+        "it still sounds after two seconds"
+    );
     assert_eq!(host.status, Some(ProcessStatus::Continue));
     host.play(BLOCK, BLOCK, &[(0, HostEvent::NoteOff(52))], None);
     let tail = host.tail();
@@ -95,10 +135,25 @@ fn the_tail_follows_the_release_and_the_sounding_notes() {
     let mut host = open(INSTRUMENT, 0);
     let short = host.tail();
     let long = release(&mut host, 0, 10_000.0);
-    host.play(BLOCK, BLOCK, &[(100, long), (200, HostEvent::NoteOn(60, 1.0))], None);
+    host.play(
+        BLOCK,
+        BLOCK,
+        &[(100, long), (200, HostEvent::NoteOn(60, 1.0))],
+        None,
+    );
     assert!(host.tail() > 10 * RATE, "{}", host.tail());
     // A note keeps the release of its note-on.
-    let back = release(&mut host, 0, BUNDLED[0].model().header().performance.unwrap().release_ms.into());
+    let back = release(
+        &mut host,
+        0,
+        BUNDLED[0]
+            .model()
+            .header()
+            .performance
+            .unwrap()
+            .release_ms
+            .into(),
+    );
     host.play(RATE / 2, BLOCK, &[(0, back)], None);
     host.play(BLOCK, BLOCK, &[(0, HostEvent::NoteOff(60))], None);
     let tail = host.tail();
@@ -118,7 +173,9 @@ fn the_tail_follows_the_model() {
     let mut host = open(INSTRUMENT, 0);
     host.play(RATE / 4, BLOCK, &[(0, HostEvent::NoteOn(60, 0.9))], None);
     let hash = BUNDLED[1].model().content_hash().to_owned();
-    let other = with_selection(&host.save(), |selection| selection["model"]["hash"] = hash.into());
+    let other = with_selection(&host.save(), |selection| {
+        selection["model"]["hash"] = hash.into()
+    });
     assert!(host.load(&other));
     let mut waited = 0;
     // The previous model may still sound; the longer tail counts until both are silent.
@@ -142,7 +199,8 @@ fn an_effect_ends_with_the_tail() {
         for position in [0.5, 1.0] {
             let mut host = open(EFFECT, model);
             // The release applies to notes only and does not extend the tail.
-            let room = macro_of(model, "room").map(|name| (0, HostEvent::SetParameter(name, position)));
+            let room =
+                macro_of(model, "room").map(|name| (0, HostEvent::SetParameter(name, position)));
             let long = macro_of(model, "release").map(|_| (0, release(&mut host, model, 20_000.0)));
             let input = sine(RATE, 0.5);
             let turned: Vec<_> = room.into_iter().chain(long).collect();
@@ -153,15 +211,23 @@ fn an_effect_ends_with_the_tail() {
                 // In CLAP from 2³¹ − 1 on.
                 assert!(tail >= i32::MAX as usize, "{model}: {tail}");
                 host.play(2 * RATE, BLOCK, &[], None);
-                assert!(energy(&host.play(RATE, BLOCK, &[], None)) > 1e-6, "it plays by itself");
+                assert!(
+                    energy(&host.play(RATE, BLOCK, &[], None)) > 1e-6,
+                    "it plays by itself"
+                );
                 continue;
             }
             assert!(tail < 3 * RATE, "{model}: {tail}");
             host.play(tail, BLOCK, &[], None);
             let rest = host.play(RATE, BLOCK, &[], None);
             // A capture may settle at a constant other than zero; only its variation counts.
-            let (low, high) = rest.iter().fold((f32::MAX, f32::MIN), |(low, high), &x| (low.min(x), high.max(x)));
-            assert!((high - low) / 2.0 < SILENT, "{model} {position}: from {low} to {high} after {tail}");
+            let (low, high) = rest.iter().fold((f32::MAX, f32::MIN), |(low, high), &x| {
+                (low.min(x), high.max(x))
+            });
+            assert!(
+                (high - low) / 2.0 < SILENT,
+                "{model} {position}: from {low} to {high} after {tail}"
+            );
         }
     }
 }
@@ -177,13 +243,23 @@ fn a_silent_instrument_sleeps_and_wakes_on_events() {
     let slow = HostEvent::SetParameter("Macro 4", 1.0);
     let all: Vec<_> = (0..host.tail() / BLOCK + 100)
         .map(|n| {
-            let events = if n == 0 { vec![(0, slow.clone()), (1, HostEvent::NoteOn(60, 0.01))] } else { Vec::new() };
+            let events = if n == 0 {
+                vec![(0, slow.clone()), (1, HostEvent::NoteOn(60, 0.01))]
+            } else {
+                Vec::new()
+            };
             status(&mut host, &events)
         })
         .collect();
     assert!(all.iter().all(|status| *status == ProcessStatus::Continue));
 
-    status(&mut host, &[(0, HostEvent::NoteOff(60)), (0, HostEvent::SetParameter("Macro 4", 0.5))]);
+    status(
+        &mut host,
+        &[
+            (0, HostEvent::NoteOff(60)),
+            (0, HostEvent::SetParameter("Macro 4", 0.5)),
+        ],
+    );
     let tail = host.tail();
     let mut quiet = 0;
     while status(&mut host, &[]) == ProcessStatus::Continue {
@@ -192,7 +268,10 @@ fn a_silent_instrument_sleeps_and_wakes_on_events() {
     }
     assert!(quiet >= tail, "{quiet} of {tail}");
     // An event wakes it, however long the host has skipped processing.
-    assert_eq!(status(&mut host, &[(7, HostEvent::NoteOn(64, 0.9))]), ProcessStatus::Continue);
+    assert_eq!(
+        status(&mut host, &[(7, HostEvent::NoteOn(64, 0.9))]),
+        ProcessStatus::Continue
+    );
     let woken = host.play(RATE / 2, BLOCK, &[], None);
     assert!(energy(&woken) > 1e-6);
     // A parameter change wakes it for a limited time.
@@ -200,7 +279,13 @@ fn a_silent_instrument_sleeps_and_wakes_on_events() {
     let wait = samples_until_sleep(&mut host) + 2 * RATE;
     host.play(wait, BLOCK, &[], None);
     assert_eq!(host.status, Some(ProcessStatus::Sleep));
-    assert_eq!(status(&mut host, &[(0, HostEvent::SetParameter("Output gain", -18.0))]), ProcessStatus::Continue);
+    assert_eq!(
+        status(
+            &mut host,
+            &[(0, HostEvent::SetParameter("Output gain", -18.0))]
+        ),
+        ProcessStatus::Continue
+    );
     let wait = samples_until_sleep(&mut host);
     host.play(wait, BLOCK, &[], None);
     assert_eq!(host.status, Some(ProcessStatus::Sleep));

@@ -1,5 +1,6 @@
-//! The VST3 called in the orders of other hosts and of validators: states before or without a component handler,
-//! parameters set and saved without processing, interruptions, unusual sample rates.
+//! The VST3 called in the orders of other hosts and of validators: states before or without a
+//! component handler, parameters set and saved without processing, interruptions, unusual sample
+//! rates.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -15,7 +16,10 @@ use crate::vst3_module::{classes, factory};
 /// Returns an instance of each plugin, without a component handler.
 fn instances() -> Vec<Instance> {
     let factory = factory();
-    classes(&factory).iter().map(|(_, class)| Instance::new(&factory, class)).collect()
+    classes(&factory)
+        .iter()
+        .map(|(_, class)| Instance::new(&factory, class))
+        .collect()
 }
 
 /// Returns the default state of each plugin with these parameters.
@@ -30,12 +34,17 @@ fn states(parameters: &[(&str, serde_json::Value)]) -> [Vec<u8>; 2] {
 }
 
 fn bypassed() -> [Vec<u8>; 2] {
-    states(&[("bypass", serde_json::json!({ "bool": true })), ("driver", serde_json::json!({ "string": "inline" }))])
+    states(&[
+        ("bypass", serde_json::json!({ "bool": true })),
+        ("driver", serde_json::json!({ "string": "inline" })),
+    ])
 }
 
 /// Returns a saved parameter.
 fn saved(instance: &Instance, parameter: &str) -> f64 {
-    json(&instance.save())["params"][parameter]["f32"].as_f64().unwrap()
+    json(&instance.save())["params"][parameter]["f32"]
+        .as_f64()
+        .unwrap()
 }
 
 /// As Steinberg's validator does it.
@@ -44,7 +53,10 @@ fn a_state_is_restored_without_a_component_handler() {
     for (instance, state) in instances().into_iter().zip(bypassed()) {
         assert!(instance.value("Bypass") < 0.5);
         assert!(instance.load(&state));
-        assert!(instance.value("Bypass") > 0.5, "the controller shows the restored value");
+        assert!(
+            instance.value("Bypass") > 0.5,
+            "the controller shows the restored value"
+        );
         assert_eq!(json(&instance.save())["params"]["bypass"]["bool"], true);
     }
 }
@@ -57,12 +69,20 @@ fn a_component_handler_learns_of_restored_values() {
         instance.set_handler(Some(&handler));
         assert!(handler.0.borrow().is_empty());
         assert!(instance.load(&state));
-        let told = handler.0.borrow().iter().any(|flags| flags & RestartFlags_::kParamValuesChanged != 0);
+        let told = handler
+            .0
+            .borrow()
+            .iter()
+            .any(|flags| flags & RestartFlags_::kParamValuesChanged != 0);
         assert!(told, "{:?}", handler.0.borrow());
         let before = handler.0.borrow().len();
         instance.set_handler(None);
         assert!(instance.load(&state));
-        assert_eq!(handler.0.borrow().len(), before, "a removed handler is not called");
+        assert_eq!(
+            handler.0.borrow().len(),
+            before,
+            "a removed handler is not called"
+        );
     }
 }
 
@@ -90,7 +110,9 @@ fn calls_in_any_order_are_harmless() {
                     assert!((saved(&instance, "macro1") - value).abs() < 1e-6);
                 }
                 // SAFETY: the controller is alive, and the view is released at once.
-                5 => drop(unsafe { vst3::ComPtr::from_raw(instance.controller.createView(ViewType::kEditor)) }),
+                5 => drop(unsafe {
+                    vst3::ComPtr::from_raw(instance.controller.createView(ViewType::kEditor))
+                }),
                 6 if !active => active = instance.activate(48_000.0, 64),
                 6 if !processing => {
                     instance.set_active(false);
@@ -101,7 +123,11 @@ fn calls_in_any_order_are_harmless() {
                     instance.set_processing(processing);
                 }
                 8 if processing => {
-                    let note = if random.random_bool(0.3) { vec![note_on(3, 60, 0.8)] } else { Vec::new() };
+                    let note = if random.random_bool(0.3) {
+                        vec![note_on(3, 60, 0.8)]
+                    } else {
+                        Vec::new()
+                    };
                     let sound = instance.process(&[0.1; 64], note, None);
                     assert!(sound.iter().all(|sample| sample.is_finite()));
                 }
@@ -120,11 +146,16 @@ fn a_parameter_set_without_processing_is_saved() {
             let mut wide: Vec<u16> = text.encode_utf16().chain([0]).collect();
             let mut value = 0.0;
             // SAFETY: the text ends with NUL and outlives the call.
-            let parsed = unsafe { instance.controller.getParamValueByString(id, wide.as_mut_ptr(), &mut value) };
+            let parsed = unsafe {
+                instance
+                    .controller
+                    .getParamValueByString(id, wide.as_mut_ptr(), &mut value)
+            };
             assert_eq!(parsed, kResultOk);
             value
         };
-        let [minus_6, minus_3, minus_12, plus_6] = ["-6 dB", "-3 dB", "-12 dB", "6 dB"].map(decibels);
+        let [minus_6, minus_3, minus_12, plus_6] =
+            ["-6 dB", "-3 dB", "-12 dB", "6 dB"].map(decibels);
         let is = |instance: &Instance, expected: f64| {
             let gain = saved(instance, "output_gain");
             assert!((gain - expected).abs() < 1e-3, "{gain} dB, not {expected}");
@@ -157,7 +188,9 @@ fn a_parameter_set_without_processing_is_saved() {
 #[test]
 fn interruptions_silence_at_once() {
     for (index, mut instance) in instances().into_iter().enumerate() {
-        assert!(instance.load(&states(&[("driver", serde_json::json!({ "string": "inline" }))])[index]));
+        assert!(
+            instance.load(&states(&[("driver", serde_json::json!({ "string": "inline" }))])[index])
+        );
         assert!(instance.activate(48_000.0, 512));
         instance.set_processing(true);
         let input = sine(512, 0.3);
@@ -186,7 +219,10 @@ fn interruptions_silence_at_once() {
             }
             instance.set_processing(true);
             let rest = silence(&instance);
-            assert!(rest <= 1.01 * idle + 1e-6, "plugin {index}, reactivated {reactivate}: {rest}, and {idle} before");
+            assert!(
+                rest <= 1.01 * idle + 1e-6,
+                "plugin {index}, reactivated {reactivate}: {rest}, and {idle} before"
+            );
         }
     }
 }
@@ -194,18 +230,35 @@ fn interruptions_silence_at_once() {
 /// Among them those of Steinberg's validator, up to 1,234,567.8 Hz.
 #[test]
 fn any_sample_rate_from_1_khz_to_2_mhz_activates() {
-    let rates = [1_000.0, 1_234.567_8, 8_000.0, 11_025.0, 22_050.5, 192_000.0, 768_000.0, 1_234_567.8, 2_000_000.0];
+    let rates = [
+        1_000.0,
+        1_234.567_8,
+        8_000.0,
+        11_025.0,
+        22_050.5,
+        192_000.0,
+        768_000.0,
+        1_234_567.8,
+        2_000_000.0,
+    ];
     for mut instance in instances() {
         for sample_rate in rates {
             assert!(instance.activate(sample_rate, 1_024), "{sample_rate} Hz");
             instance.set_processing(true);
             let sound: Vec<f32> = (0..8)
                 .flat_map(|block| {
-                    let note = if block == 0 { vec![note_on(0, 60, 0.8)] } else { Vec::new() };
+                    let note = if block == 0 {
+                        vec![note_on(0, 60, 0.8)]
+                    } else {
+                        Vec::new()
+                    };
                     instance.process(&[0.1; 1_024], note, None)
                 })
                 .collect();
-            assert!(sound.iter().all(|sample| sample.is_finite()), "{sample_rate} Hz");
+            assert!(
+                sound.iter().all(|sample| sample.is_finite()),
+                "{sample_rate} Hz"
+            );
             instance.set_processing(false);
             instance.set_active(false);
         }
@@ -221,7 +274,14 @@ fn the_input_passes_at_other_sample_rates() {
             assert!(instance.activate(sample_rate, 1_024), "{sample_rate} Hz");
             instance.set_processing(true);
             let sound = instance.process(&input, vec![note_on(0, 60, 0.8)], None);
-            assert!(if index == 0 { energy(&sound) == 0.0 } else { sound == input }, "{sample_rate} Hz");
+            assert!(
+                if index == 0 {
+                    energy(&sound) == 0.0
+                } else {
+                    sound == input
+                },
+                "{sample_rate} Hz"
+            );
             instance.set_processing(false);
             instance.set_active(false);
         }
@@ -229,8 +289,15 @@ fn the_input_passes_at_other_sample_rates() {
         assert!(instance.activate(48_000.0, 1_024));
         instance.set_processing(true);
         let play = |events| instance.process(&input, events, None);
-        let sound: Vec<f32> =
-            (0..20).flat_map(|at| play(if at == 0 { vec![note_on(0, 60, 0.8)] } else { Vec::new() })).collect();
+        let sound: Vec<f32> = (0..20)
+            .flat_map(|at| {
+                play(if at == 0 {
+                    vec![note_on(0, 60, 0.8)]
+                } else {
+                    Vec::new()
+                })
+            })
+            .collect();
         assert!(energy(&sound) > 1e-6 && sound[..1_024] != input[..]);
         instance.set_processing(false);
         instance.set_active(false);
@@ -243,17 +310,33 @@ fn inactive_inputs_are_silent() {
     for (index, inactive) in [0, 1].into_iter().enumerate() {
         let play = |buses: i32| {
             let mut instance = instances().remove(index);
-            assert!(instance.load(&states(&[("driver", serde_json::json!({ "string": "inline" }))])[index]));
+            assert!(
+                instance
+                    .load(&states(&[("driver", serde_json::json!({ "string": "inline" }))])[index])
+            );
             assert!(instance.activate(48_000.0, 512));
             instance.set_processing(true);
-            let input = if index == 0 { vec![0.0; 512] } else { sine(512, 0.3) };
+            let input = if index == 0 {
+                vec![0.0; 512]
+            } else {
+                sine(512, 0.3)
+            };
             let block = |events| instance.process_buses(&input, buses, events, None);
             (0..20)
-                .flat_map(|at| block(if at == 0 { vec![note_on(0, 60, 0.8)] } else { Vec::new() }))
+                .flat_map(|at| {
+                    block(if at == 0 {
+                        vec![note_on(0, 60, 0.8)]
+                    } else {
+                        Vec::new()
+                    })
+                })
                 .collect::<Vec<_>>()
         };
         let sound = play(inactive);
-        assert!(energy(&sound) > 1e-6, "plugin {index} plays without its side-chain");
+        assert!(
+            energy(&sound) > 1e-6,
+            "plugin {index} plays without its side-chain"
+        );
         assert_eq!(sound, play(inactive + 1), "plugin {index}");
     }
 }

@@ -13,8 +13,8 @@ use super::objects::{Changes, Events, Handler, ParameterQueue, stream};
 /// Parameter change: id, sample of the block, normalised value.
 pub type Change = (ParamID, i32, f64);
 
-/// A component that is its own controller, with stereo buses: an input, the effect's side-chain, and an output. It has no
-/// component handler at first.
+/// A component that is its own controller, with stereo buses: an input, the effect's side-chain,
+/// and an output. It has no component handler at first.
 pub struct Instance {
     pub component: ComPtr<IComponent>,
     pub controller: ComPtr<IEditController>,
@@ -30,9 +30,14 @@ impl Instance {
         unsafe {
             let mut object = null_mut();
             let interface = IComponent::IID;
-            assert_eq!(factory.createInstance(class.as_ptr(), interface.as_ptr().cast(), &mut object), kResultOk);
+            assert_eq!(
+                factory.createInstance(class.as_ptr(), interface.as_ptr().cast(), &mut object),
+                kResultOk
+            );
             let component = ComPtr::<IComponent>::from_raw(object.cast()).unwrap();
-            let application = ComWrapper::new(Application).to_com_ptr::<FUnknown>().unwrap();
+            let application = ComWrapper::new(Application)
+                .to_com_ptr::<FUnknown>()
+                .unwrap();
             assert_eq!(component.initialize(application.as_ptr()), kResultOk);
             let setup = ProcessSetup {
                 processMode: ProcessModes_::kOffline as i32,
@@ -53,9 +58,14 @@ impl Instance {
     /// Sets the component handler, or none.
     pub fn set_handler(&self, handler: Option<&ComWrapper<Handler>>) {
         let handler = handler.map(|handler| handler.to_com_ptr::<IComponentHandler>().unwrap());
-        let pointer = handler.as_ref().map_or(null_mut(), |handler| handler.as_ptr());
+        let pointer = handler
+            .as_ref()
+            .map_or(null_mut(), |handler| handler.as_ptr());
         // SAFETY: the instance counts its references to the handler.
-        assert_eq!(unsafe { self.controller.setComponentHandler(pointer) }, kResultOk);
+        assert_eq!(
+            unsafe { self.controller.setComponentHandler(pointer) },
+            kResultOk
+        );
     }
 
     /// Loads a state, as hosts do: into the component, then into the controller.
@@ -63,8 +73,12 @@ impl Instance {
         let [component, shared] = [state, state].map(|bytes| stream(bytes.to_vec()));
         // SAFETY: the streams live longer than the calls.
         unsafe {
-            let loaded = self.component.setState(component.as_com_ref::<IBStream>().unwrap().as_ptr()) == kResultOk;
-            self.controller.setComponentState(shared.as_com_ref::<IBStream>().unwrap().as_ptr());
+            let loaded = self
+                .component
+                .setState(component.as_com_ref::<IBStream>().unwrap().as_ptr())
+                == kResultOk;
+            self.controller
+                .setComponentState(shared.as_com_ref::<IBStream>().unwrap().as_ptr());
             loaded
         }
     }
@@ -72,7 +86,13 @@ impl Instance {
     pub fn save(&self) -> Vec<u8> {
         let saved = stream(Vec::new());
         // SAFETY: the stream lives longer than the call.
-        unsafe { assert_eq!(self.component.getState(saved.as_com_ref::<IBStream>().unwrap().as_ptr()), kResultOk) };
+        unsafe {
+            assert_eq!(
+                self.component
+                    .getState(saved.as_com_ref::<IBStream>().unwrap().as_ptr()),
+                kResultOk
+            )
+        };
         std::mem::take(&mut saved.0.borrow_mut().0)
     }
 
@@ -82,7 +102,10 @@ impl Instance {
         // SAFETY: the controller fills the structure that it gets.
         let mut all = (0..unsafe { self.controller.getParameterCount() }).map(|index| unsafe {
             let mut info: ParameterInfo = std::mem::zeroed();
-            assert_eq!(self.controller.getParameterInfo(index, &mut info), kResultOk);
+            assert_eq!(
+                self.controller.getParameterInfo(index, &mut info),
+                kResultOk
+            );
             info.id
         });
         assert!(all.any(|listed| listed == id), "{label} is not listed");
@@ -98,7 +121,10 @@ impl Instance {
     /// Sets a normalised value on the controller only.
     pub fn set_value(&self, name: &str, value: f64) {
         // SAFETY: the controller is alive.
-        assert_eq!(unsafe { self.controller.setParamNormalized(self.id(name), value) }, kResultOk);
+        assert_eq!(
+            unsafe { self.controller.setParamNormalized(self.id(name), value) },
+            kResultOk
+        );
     }
 
     /// Sets up and activates all buses and the instance; returns whether the instance accepts that.
@@ -108,8 +134,16 @@ impl Instance {
         unsafe {
             assert_eq!(self.processor.setupProcessing(&mut self.setup), kResultOk);
             for direction in [BusDirections_::kInput, BusDirections_::kOutput] {
-                for index in 0..self.component.getBusCount(MediaTypes_::kAudio as i32, direction as i32) {
-                    self.component.activateBus(MediaTypes_::kAudio as i32, direction as i32, index, 1);
+                for index in 0..self
+                    .component
+                    .getBusCount(MediaTypes_::kAudio as i32, direction as i32)
+                {
+                    self.component.activateBus(
+                        MediaTypes_::kAudio as i32,
+                        direction as i32,
+                        index,
+                        1,
+                    );
                 }
             }
             self.component.setActive(1) == kResultOk
@@ -118,24 +152,40 @@ impl Instance {
 
     pub fn set_active(&self, active: bool) {
         // SAFETY: the component is alive and was set up.
-        assert_eq!(unsafe { self.component.setActive(active.into()) }, kResultOk);
+        assert_eq!(
+            unsafe { self.component.setActive(active.into()) },
+            kResultOk
+        );
     }
 
     pub fn set_processing(&self, processing: bool) {
         // SAFETY: the processor is alive and active.
-        assert_eq!(unsafe { self.processor.setProcessing(processing.into()) }, kResultOk);
+        assert_eq!(
+            unsafe { self.processor.setProcessing(processing.into()) },
+            kResultOk
+        );
     }
 
-    /// Processes one block of the same input on both channels, with a silent side-chain of the effect; returns the left
-    /// channel.
+    /// Processes one block of the same input on both channels, with a silent side-chain of the
+    /// effect; returns the left channel.
     pub fn process(&self, input: &[f32], events: Vec<Event>, change: Option<Change>) -> Vec<f32> {
         // SAFETY: the component is alive.
-        let buses = unsafe { self.component.getBusCount(MediaTypes_::kAudio as i32, BusDirections_::kInput as i32) };
+        let buses = unsafe {
+            self.component
+                .getBusCount(MediaTypes_::kAudio as i32, BusDirections_::kInput as i32)
+        };
         self.process_buses(input, buses, events, change)
     }
 
-    /// As [`process`](Self::process), with the first buses of the inputs only, as if the others were not active.
-    pub fn process_buses(&self, input: &[f32], buses: i32, events: Vec<Event>, change: Option<Change>) -> Vec<f32> {
+    /// As [`process`](Self::process), with the first buses of the inputs only, as if the others
+    /// were not active.
+    pub fn process_buses(
+        &self,
+        input: &[f32],
+        buses: i32,
+        events: Vec<Event>,
+        change: Option<Change>,
+    ) -> Vec<f32> {
         let [left, _] = self.process_channels([input; 2], buses, events, change);
         left
     }
@@ -144,13 +194,21 @@ impl Instance {
     pub fn arrange(&self, arrangement: SpeakerArrangement) -> bool {
         // SAFETY: the component is alive, and the arrays outlive the call.
         unsafe {
-            let buses = |direction| self.component.getBusCount(MediaTypes_::kAudio as i32, direction as i32);
+            let buses = |direction| {
+                self.component
+                    .getBusCount(MediaTypes_::kAudio as i32, direction as i32)
+            };
             let all = |direction| vec![arrangement; buses(direction) as usize];
-            let (mut inputs, mut outputs) = (all(BusDirections_::kInput), all(BusDirections_::kOutput));
+            let (mut inputs, mut outputs) =
+                (all(BusDirections_::kInput), all(BusDirections_::kOutput));
             let (inputs, outputs) = (&mut inputs[..], &mut outputs[..]);
             let counts = [inputs.len() as i32, outputs.len() as i32];
-            self.processor.setBusArrangements(inputs.as_mut_ptr(), counts[0], outputs.as_mut_ptr(), counts[1])
-                == kResultOk
+            self.processor.setBusArrangements(
+                inputs.as_mut_ptr(),
+                counts[0],
+                outputs.as_mut_ptr(),
+                counts[1],
+            ) == kResultOk
         }
     }
 
@@ -158,11 +216,15 @@ impl Instance {
     pub fn arrangement(&self) -> SpeakerArrangement {
         let mut arrangement = 0;
         // SAFETY: the processor is alive.
-        unsafe { self.processor.getBusArrangement(BusDirections_::kOutput as i32, 0, &mut arrangement) };
+        unsafe {
+            self.processor
+                .getBusArrangement(BusDirections_::kOutput as i32, 0, &mut arrangement)
+        };
         arrangement
     }
 
-    /// Processes one block with N channels per bus, with a silent side-chain of the effect; returns all channels.
+    /// Processes one block with N channels per bus, with a silent side-chain of the effect; returns
+    /// all channels.
     pub fn process_channels<const N: usize>(
         &self,
         input: [&[f32]; N],
@@ -170,7 +232,10 @@ impl Instance {
         events: Vec<Event>,
         change: Option<Change>,
     ) -> [Vec<f32>; N] {
-        let queue = change.map(|(id, offset, value)| ParameterQueue { id, points: vec![(offset, value)] });
+        let queue = change.map(|(id, offset, value)| ParameterQueue {
+            id,
+            points: vec![(offset, value)],
+        });
         self.process_queue(input, buses, events, queue)
     }
 
@@ -183,9 +248,13 @@ impl Instance {
         queue: Option<ParameterQueue>,
     ) -> [Vec<f32>; N] {
         let frames = input[0].len();
-        let events = ComWrapper::new(Events(RefCell::new(events))).to_com_ptr::<IEventList>().unwrap();
+        let events = ComWrapper::new(Events(RefCell::new(events)))
+            .to_com_ptr::<IEventList>()
+            .unwrap();
         let queue = queue.map(|queue| ComWrapper::new(queue).to_com_ptr().unwrap());
-        let changes = ComWrapper::new(Changes(queue)).to_com_ptr::<IParameterChanges>().unwrap();
+        let changes = ComWrapper::new(Changes(queue))
+            .to_com_ptr::<IParameterChanges>()
+            .unwrap();
         let mut inputs = input.map(<[f32]>::to_vec);
         let mut side_chain = input.map(|_| vec![0.0; frames]);
         let mut outputs = input.map(|_| vec![f32::NAN; frames]);
@@ -195,7 +264,9 @@ impl Instance {
         let bus = |channels: &mut [*mut f32; N]| AudioBusBuffers {
             numChannels: N as i32,
             silenceFlags: 0,
-            __field0: AudioBusBuffers__type0 { channelBuffers32: channels.as_mut_ptr() },
+            __field0: AudioBusBuffers__type0 {
+                channelBuffers32: channels.as_mut_ptr(),
+            },
         };
         let (mut ins, mut outs) = ([bus(&mut ins), bus(&mut sides)], bus(&mut outs));
         let mut data = ProcessData {
@@ -204,7 +275,11 @@ impl Instance {
             numSamples: frames as i32,
             numInputs: buses,
             numOutputs: 1,
-            inputs: if buses > 0 { ins.as_mut_ptr() } else { null_mut() },
+            inputs: if buses > 0 {
+                ins.as_mut_ptr()
+            } else {
+                null_mut()
+            },
             outputs: &mut outs,
             inputParameterChanges: changes.as_ptr(),
             outputParameterChanges: null_mut(),

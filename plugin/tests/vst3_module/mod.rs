@@ -14,16 +14,22 @@ use vst3::{Class, ComPtr};
 
 use super::host;
 
-/// Opens the module, for the rest of the process, and returns its factory, which all tests of the process share.
+/// Opens the module, for the rest of the process, and returns its factory, which all tests of the
+/// process share.
 pub fn factory() -> ComPtr<IPluginFactory> {
     // The wrapper creates the factory in the first call, and expects one thread then.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock();
-    // SAFETY: the object is our own, and these are VST3's entry points on Linux. The factory is ours to release.
+    // SAFETY: the object is our own, and these are VST3's entry points on Linux. The factory is
+    // ours to release.
     unsafe {
         let module = libloading::os::unix::Library::new(host::object()).unwrap();
-        let enter = *module.get::<unsafe extern "C" fn(*mut c_void) -> bool>(b"ModuleEntry").unwrap();
-        let get = *module.get::<unsafe extern "system" fn() -> *mut c_void>(b"GetPluginFactory").unwrap();
+        let enter = *module
+            .get::<unsafe extern "C" fn(*mut c_void) -> bool>(b"ModuleEntry")
+            .unwrap();
+        let get = *module
+            .get::<unsafe extern "system" fn() -> *mut c_void>(b"GetPluginFactory")
+            .unwrap();
         assert!(enter(module.into_raw()));
         ComPtr::from_raw(get().cast()).unwrap()
     }
@@ -35,7 +41,8 @@ pub fn vendor(factory: &ComPtr<IPluginFactory>) -> [String; 2] {
     unsafe {
         let mut info: PFactoryInfo = std::mem::zeroed();
         assert_eq!(factory.getFactoryInfo(&mut info), kResultOk);
-        [info.vendor.as_ptr(), info.email.as_ptr()].map(|text| CStr::from_ptr(text).to_str().unwrap().to_owned())
+        [info.vendor.as_ptr(), info.email.as_ptr()]
+            .map(|text| CStr::from_ptr(text).to_str().unwrap().to_owned())
     }
 }
 
@@ -48,7 +55,9 @@ pub fn classes(factory: &ComPtr<IPluginFactory>) -> Vec<(String, TUID)> {
         let text = |field: &[char8]| CStr::from_ptr(field.as_ptr()).to_str().unwrap().to_owned();
         (text(&info.category), text(&info.name), info.cid)
     });
-    all.filter(|(category, ..)| category == "Audio Module Class").map(|(_, name, cid)| (name, cid)).collect()
+    all.filter(|(category, ..)| category == "Audio Module Class")
+        .map(|(_, name, cid)| (name, cid))
+        .collect()
 }
 
 /// Host context with a name only.

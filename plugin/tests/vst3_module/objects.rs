@@ -39,19 +39,46 @@ impl IEventListTrait for Events {
 }
 
 pub fn note_on(offset: i32, key: i16, velocity: f32) -> Event {
-    let note = NoteOnEvent { channel: 0, pitch: key, tuning: 0.0, velocity, length: 0, noteId: i32::from(key) };
-    event(offset, Event_::EventTypes_::kNoteOnEvent, Event__type0 { noteOn: note })
+    let note = NoteOnEvent {
+        channel: 0,
+        pitch: key,
+        tuning: 0.0,
+        velocity,
+        length: 0,
+        noteId: i32::from(key),
+    };
+    event(
+        offset,
+        Event_::EventTypes_::kNoteOnEvent,
+        Event__type0 { noteOn: note },
+    )
 }
 
 /// Returns a note expression of volume for the note of [`note_on`]; a value of 0.25 is 0 dB.
 pub fn volume(offset: i32, key: i16, value: f64) -> Event {
-    let expression =
-        NoteExpressionValueEvent { typeId: NoteExpressionTypeIDs_::kVolumeTypeID, noteId: key.into(), value };
-    event(offset, Event_::EventTypes_::kNoteExpressionValueEvent, Event__type0 { noteExpressionValue: expression })
+    let expression = NoteExpressionValueEvent {
+        typeId: NoteExpressionTypeIDs_::kVolumeTypeID,
+        noteId: key.into(),
+        value,
+    };
+    event(
+        offset,
+        Event_::EventTypes_::kNoteExpressionValueEvent,
+        Event__type0 {
+            noteExpressionValue: expression,
+        },
+    )
 }
 
 fn event(offset: i32, kind: Event_::EventTypes, content: Event__type0) -> Event {
-    Event { busIndex: 0, sampleOffset: offset, ppqPosition: 0.0, flags: 0, r#type: kind as u16, __field0: content }
+    Event {
+        busIndex: 0,
+        sampleOffset: offset,
+        ppqPosition: 0.0,
+        flags: 0,
+        r#type: kind as u16,
+        __field0: content,
+    }
 }
 
 /// Automation points of one parameter in one block: sample and normalised value.
@@ -74,7 +101,9 @@ impl IParamValueQueueTrait for ParameterQueue {
     }
 
     unsafe fn getPoint(&self, index: int32, offset: *mut int32, value: *mut ParamValue) -> tresult {
-        let Some(point) = self.points.get(index as usize) else { return kInvalidArgument };
+        let Some(point) = self.points.get(index as usize) else {
+            return kInvalidArgument;
+        };
         // SAFETY: the caller passes room for both.
         unsafe { (*offset, *value) = *point };
         kResultOk
@@ -98,7 +127,10 @@ impl IParameterChangesTrait for Changes {
     }
 
     unsafe fn getParameterData(&self, index: int32) -> *mut IParamValueQueue {
-        self.0.as_ref().filter(|_| index == 0).map_or(null_mut(), |queue| queue.as_ptr())
+        self.0
+            .as_ref()
+            .filter(|_| index == 0)
+            .map_or(null_mut(), |queue| queue.as_ptr())
     }
 
     unsafe fn addParameterData(&self, _: *const ParamID, _: *mut int32) -> *mut IParamValueQueue {
@@ -158,7 +190,10 @@ impl IBStreamTrait for Stream {
     unsafe fn write(&self, from: *mut c_void, length: int32, written: *mut int32) -> tresult {
         // SAFETY: the caller passes that many bytes, and room for the count if it wants that.
         unsafe {
-            self.0.borrow_mut().0.extend_from_slice(std::slice::from_raw_parts(from.cast(), length as usize));
+            self.0
+                .borrow_mut()
+                .0
+                .extend_from_slice(std::slice::from_raw_parts(from.cast(), length as usize));
             if let Some(written) = written.as_mut() {
                 *written = length;
             }

@@ -13,8 +13,8 @@ use ondes_processor::preset::store;
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{
-    AtomEnum, ClientMessageEvent, ConnectionExt as _, CreateWindowAux, EventMask, PropMode, SELECTION_NOTIFY_EVENT,
-    SelectionNotifyEvent, SelectionRequestEvent, WindowClass,
+    AtomEnum, ClientMessageEvent, ConnectionExt as _, CreateWindowAux, EventMask, PropMode,
+    SELECTION_NOTIFY_EVENT, SelectionNotifyEvent, SelectionRequestEvent, WindowClass,
 };
 use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
@@ -51,25 +51,39 @@ impl DragSource {
         let window = connection.generate_id().unwrap();
         let root = connection.setup().roots[screen].root;
         let (class, options) = (WindowClass::INPUT_ONLY, CreateWindowAux::new());
-        connection.create_window(0, window, root, 0, 0, 1, 1, 0, class, 0, &options).unwrap();
+        connection
+            .create_window(0, window, root, 0, 0, 1, 1, 0, class, 0, &options)
+            .unwrap();
         let atoms = Atoms::new(&connection).unwrap().reply().unwrap();
-        connection.set_selection_owner(window, atoms.XdndSelection, x11rb::CURRENT_TIME).unwrap();
+        connection
+            .set_selection_owner(window, atoms.XdndSelection, x11rb::CURRENT_TIME)
+            .unwrap();
         connection.flush().unwrap();
-        Self { connection, window, atoms, uri }
+        Self {
+            connection,
+            window,
+            atoms,
+            uri,
+        }
     }
 
     fn is_aware(&self, target: u32) -> bool {
-        let property = self.connection.get_property(false, target, self.atoms.XdndAware, AtomEnum::ATOM, 0, 1);
-        property
-            .unwrap()
-            .reply()
-            .is_ok_and(|property| property.value32().is_some_and(|mut value| value.next() == Some(5)))
+        let property =
+            self.connection
+                .get_property(false, target, self.atoms.XdndAware, AtomEnum::ATOM, 0, 1);
+        property.unwrap().reply().is_ok_and(|property| {
+            property
+                .value32()
+                .is_some_and(|mut value| value.next() == Some(5))
+        })
     }
 
     fn send(&self, target: u32, kind: u32, data: [u32; 4]) {
         let data = [self.window, data[0], data[1], data[2], data[3]];
         let message = ClientMessageEvent::new(32, target, kind, data);
-        self.connection.send_event(false, target, EventMask::NO_EVENT, message).unwrap();
+        self.connection
+            .send_event(false, target, EventMask::NO_EVENT, message)
+            .unwrap();
         self.connection.flush().unwrap();
     }
 
@@ -89,11 +103,36 @@ impl DragSource {
     }
 
     fn send_selection(&self, request: &SelectionRequestEvent) {
-        let SelectionRequestEvent { requestor, property, target, selection, time, .. } = *request;
-        self.connection.change_property8(PropMode::REPLACE, requestor, property, target, self.uri.as_bytes()).unwrap();
+        let SelectionRequestEvent {
+            requestor,
+            property,
+            target,
+            selection,
+            time,
+            ..
+        } = *request;
+        self.connection
+            .change_property8(
+                PropMode::REPLACE,
+                requestor,
+                property,
+                target,
+                self.uri.as_bytes(),
+            )
+            .unwrap();
         let response_type = SELECTION_NOTIFY_EVENT;
-        let notify = SelectionNotifyEvent { response_type, sequence: 0, time, requestor, selection, target, property };
-        self.connection.send_event(false, requestor, EventMask::NO_EVENT, notify).unwrap();
+        let notify = SelectionNotifyEvent {
+            response_type,
+            sequence: 0,
+            time,
+            requestor,
+            selection,
+            target,
+            property,
+        };
+        self.connection
+            .send_event(false, requestor, EventMask::NO_EVENT, notify)
+            .unwrap();
         self.connection.flush().unwrap();
     }
 }
@@ -109,7 +148,12 @@ struct OpenInstrument {
 
 impl OpenInstrument {
     fn new(connection: RustConnection, screen: usize) -> Self {
-        Self::in_host(connection, screen, Host::active_offline(INSTRUMENT, 48_000.0, 480), true)
+        Self::in_host(
+            connection,
+            screen,
+            Host::active_offline(INSTRUMENT, 48_000.0, 480),
+            true,
+        )
     }
 
     /// Opens the window in a host that processes audio, or does not.
@@ -117,12 +161,24 @@ impl OpenInstrument {
         let frame = ParentWindow::new(connection, screen, SIZE);
         let plugin = host.instance.plugin_handle();
         let gui: PluginGui = plugin.get_extension().expect("a window");
-        gui.create(&plugin, GuiConfiguration { api_type: GuiApiType::X11, is_floating: false })
-            .expect("the window is created");
+        gui.create(
+            &plugin,
+            GuiConfiguration {
+                api_type: GuiApiType::X11,
+                is_floating: false,
+            },
+        )
+        .expect("the window is created");
         // SAFETY: the parent window outlives the plugin's.
-        unsafe { gui.set_parent(&plugin, Window::from_x11_handle(frame.id.into())) }.expect("the window is embedded");
+        unsafe { gui.set_parent(&plugin, Window::from_x11_handle(frame.id.into())) }
+            .expect("the window is embedded");
         let _ = gui.show(&plugin);
-        let mut open = Self { host, frame, gui, plays };
+        let mut open = Self {
+            host,
+            frame,
+            gui,
+            plays,
+        };
         open.until("the window is drawn", |open| open.frame.colours(SIZE) > 50);
         open
     }
@@ -131,7 +187,10 @@ impl OpenInstrument {
     fn until(&mut self, condition: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
         let since = Instant::now();
         while !is_so(self) {
-            assert!(since.elapsed() < Duration::from_secs(30), "not after 30 s: {condition}");
+            assert!(
+                since.elapsed() < Duration::from_secs(30),
+                "not after 30 s: {condition}"
+            );
             if self.plays {
                 self.host.play(480, 480, &[], None);
             } else {
@@ -147,19 +206,34 @@ impl OpenInstrument {
 
     /// Returns the model's name in a saved state.
     fn model(&mut self) -> String {
-        state_content(&self.host.save())["fields"]["ondes"]["model"]["name"].as_str().unwrap().to_owned()
+        state_content(&self.host.save())["fields"]["ondes"]["model"]["name"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     /// Drags a file into the centre of the window and waits for the drop target's frame.
     fn drag(&mut self, path: &Path) -> (DragSource, u32) {
-        let uri = format!("file://{}\r\n", path.display().to_string().replace(' ', "%20"));
+        let uri = format!(
+            "file://{}\r\n",
+            path.display().to_string().replace(' ', "%20")
+        );
         let (source, target) = (DragSource::new(uri), self.frame.children()[0]);
         assert!(source.is_aware(target));
         let (atoms, before) = (source.atoms, self.shows(ACCENT));
         source.send(target, atoms.XdndEnter, [5 << 24, atoms.UriList, 0, 0]);
-        source.send(target, atoms.XdndPosition, [0, 450 << 16 | 280, TIME, atoms.XdndActionCopy]);
-        assert!(source.answer(atoms.XdndStatus), "the window accepts the file");
-        self.until("the window is framed", |open| open.shows(ACCENT) > before + usize::from(SIZE[0]));
+        source.send(
+            target,
+            atoms.XdndPosition,
+            [0, 450 << 16 | 280, TIME, atoms.XdndActionCopy],
+        );
+        assert!(
+            source.answer(atoms.XdndStatus),
+            "the window accepts the file"
+        );
+        self.until("the window is framed", |open| {
+            open.shows(ACCENT) > before + usize::from(SIZE[0])
+        });
         (source, target)
     }
 
@@ -167,8 +241,13 @@ impl OpenInstrument {
         let (source, target) = self.drag(path);
         let (atoms, framed) = (source.atoms, self.shows(ACCENT));
         source.send(target, atoms.XdndDrop, [0, TIME, 0, 0]);
-        assert!(source.answer(atoms.XdndFinished), "the window took the file");
-        self.until("the frame is gone", |open| open.shows(ACCENT) + usize::from(SIZE[0]) < framed);
+        assert!(
+            source.answer(atoms.XdndFinished),
+            "the window took the file"
+        );
+        self.until("the frame is gone", |open| {
+            open.shows(ACCENT) + usize::from(SIZE[0]) < framed
+        });
     }
 }
 
@@ -180,7 +259,8 @@ impl Drop for OpenInstrument {
 
 /// Redirects the user's data and configuration folders.
 fn redirect_user_folders(folder: &Path) {
-    // SAFETY: the caller holds the display's lock, so no other test of this process runs, and no window is open.
+    // SAFETY: the caller holds the display's lock, so no other test of this process runs, and no
+    // window is open.
     unsafe {
         std::env::set_var("XDG_DATA_HOME", folder);
         std::env::set_var("XDG_CONFIG_HOME", folder);
@@ -189,13 +269,19 @@ fn redirect_user_folders(folder: &Path) {
 
 #[test]
 fn dropped_models_and_presets_are_loaded() {
-    let Some((_turn, connection, screen)) = display() else { return };
+    let Some((_turn, connection, screen)) = display() else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     redirect_user_folders(folder.path());
     let path = folder.path().join("dropped one.ondes");
     let mut header = BUNDLED[2].model().header().clone();
     header.card.name = "Dropped".into();
-    file::write(&Model::new(header, BUNDLED[2].model().weights().clone()).unwrap(), &path).unwrap();
+    file::write(
+        &Model::new(header, BUNDLED[2].model().weights().clone()).unwrap(),
+        &path,
+    )
+    .unwrap();
     let mut preset = FactoryPreset::of("harp").unwrap().preset().unwrap();
     preset.name = "My Harp".into();
     let preset = store::save(folder.path(), &preset, false).unwrap();
@@ -205,7 +291,9 @@ fn dropped_models_and_presets_are_loaded() {
     let (source, target) = open.drag(&path);
     let framed = open.shows(ACCENT);
     source.send(target, source.atoms.XdndLeave, [0; 4]);
-    open.until("the frame is gone", |open| open.shows(ACCENT) + usize::from(SIZE[0]) < framed);
+    open.until("the frame is gone", |open| {
+        open.shows(ACCENT) + usize::from(SIZE[0]) < framed
+    });
     assert_eq!(open.model(), before, "a drag that leaves changes nothing");
 
     open.drop(&path);
@@ -221,13 +309,22 @@ fn a_model_is_loaded_and_shown_while_the_host_processes_nothing() {
     let path = folder.path().join("dropped.ondes");
     let mut header = BUNDLED[2].model().header().clone();
     header.card.name = "Dropped".into();
-    file::write(&Model::new(header, BUNDLED[2].model().weights().clone()).unwrap(), &path).unwrap();
+    file::write(
+        &Model::new(header, BUNDLED[2].model().weights().clone()).unwrap(),
+        &path,
+    )
+    .unwrap();
     let mut preset = FactoryPreset::of("harp").unwrap().preset().unwrap();
     let gain = -7.5;
-    preset.sound.parameters.insert(PARAMETERS[OUTPUT_GAIN.0 as usize].id.into(), ParameterValue::Number(-7.5));
+    preset.sound.parameters.insert(
+        PARAMETERS[OUTPUT_GAIN.0 as usize].id.into(),
+        ParameterValue::Number(-7.5),
+    );
     let preset = store::save(folder.path(), &preset, false).unwrap();
     for active in [false, true] {
-        let Some((_turn, connection, screen)) = display() else { return };
+        let Some((_turn, connection, screen)) = display() else {
+            return;
+        };
         redirect_user_folders(folder.path());
         let mut host = Host::new(INSTRUMENT);
         if active {
@@ -239,29 +336,46 @@ fn a_model_is_loaded_and_shown_while_the_host_processes_nothing() {
         open.until("the model is loaded", |open| open.model() == "Dropped");
         // Name, card and knobs.
         let changed = |open: &OpenInstrument| {
-            open.frame.pixels(SIZE).iter().zip(&before).filter(|(now, before)| now != before).count()
+            open.frame
+                .pixels(SIZE)
+                .iter()
+                .zip(&before)
+                .filter(|(now, before)| now != before)
+                .count()
         };
         open.until("the model is shown", |open| changed(open) > 2_000);
         assert_eq!(open.shows(ERROR), 0, "no error is shown");
         // This host never calls `flush`.
-        open.host.instance.access_handler(|main| main.rescans.take());
+        open.host
+            .instance
+            .access_handler(|main| main.rescans.take());
         open.drop(&preset);
-        open.until("the preset's values are shown", |open| (open.host.value("Output gain") - gain).abs() < 0.01);
-        let saved = json(&open.host.save())["params"]["output_gain"]["f32"].as_f64().unwrap();
+        open.until("the preset's values are shown", |open| {
+            (open.host.value("Output gain") - gain).abs() < 0.01
+        });
+        let saved = json(&open.host.save())["params"]["output_gain"]["f32"]
+            .as_f64()
+            .unwrap();
         assert!((saved - gain).abs() < 0.01, "{saved} dB, not {gain}");
-        let is_told = |open: &OpenInstrument| open.host.instance.access_handler(|main| main.rescans.get()) & 1 != 0;
+        let is_told = |open: &OpenInstrument| {
+            open.host.instance.access_handler(|main| main.rescans.get()) & 1 != 0
+        };
         open.until("the host reads the values again", |open| is_told(open));
         if !active {
             open.host.activate(48_000.0, 480);
         }
-        let sound = open.host.play(24_000, 480, &[(0, HostEvent::NoteOn(60, 0.8))], None);
+        let sound = open
+            .host
+            .play(24_000, 480, &[(0, HostEvent::NoteOn(60, 0.8))], None);
         assert!(energy(&sound) > 1e-7, "it plays when the host does");
     }
 }
 
 #[test]
 fn unsupported_files_are_reported() {
-    let Some((_turn, connection, screen)) = display() else { return };
+    let Some((_turn, connection, screen)) = display() else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     redirect_user_folders(folder.path());
     let song = folder.path().join("song.wav");

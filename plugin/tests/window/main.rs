@@ -1,6 +1,8 @@
-//! Tests of the plugin's window in a host's X11 window. They do nothing without a display, such as Xvfb.
+//! Tests of the plugin's window in a host's X11 window. They do nothing without a display, such as
+//! Xvfb.
 //!
-//! They are a process of their own, so that the lock of [`parent_window::display`] excludes all other tests.
+//! They are a process of their own, so that the lock of [`parent_window::display`] excludes all
+//! other tests.
 
 #![cfg(target_os = "linux")]
 

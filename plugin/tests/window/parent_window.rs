@@ -5,7 +5,9 @@ use std::sync::{Mutex, MutexGuard};
 
 use ondes_engine::sync::lock;
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::{ConfigureWindowAux, ConnectionExt, CreateWindowAux, ImageFormat, WindowClass};
+use x11rb::protocol::xproto::{
+    ConfigureWindowAux, ConnectionExt, CreateWindowAux, ImageFormat, WindowClass,
+};
 use x11rb::rust_connection::RustConnection;
 
 /// The host's window.
@@ -21,14 +23,20 @@ impl ParentWindow {
         let (depth, root, visual) = (screen.root_depth, screen.root, screen.root_visual);
         let options = CreateWindowAux::new().background_pixel(screen.black_pixel);
         let class = WindowClass::INPUT_OUTPUT;
-        connection.create_window(depth, id, root, 0, 0, width, height, 0, class, visual, &options).unwrap();
+        connection
+            .create_window(
+                depth, id, root, 0, 0, width, height, 0, class, visual, &options,
+            )
+            .unwrap();
         connection.map_window(id).unwrap();
         connection.flush().unwrap();
         Self { connection, id }
     }
 
     pub fn resize(&self, [width, height]: [u16; 2]) {
-        let size = ConfigureWindowAux::new().width(u32::from(width)).height(u32::from(height));
+        let size = ConfigureWindowAux::new()
+            .width(u32::from(width))
+            .height(u32::from(height));
         self.connection.configure_window(self.id, &size).unwrap();
         self.connection.flush().unwrap();
     }
@@ -38,28 +46,49 @@ impl ParentWindow {
         self.pixels(size).into_iter().collect::<HashSet<_>>().len()
     }
 
-    /// Returns the number of pixels of a colour (red, green, blue), with a tolerance of 4 per channel.
+    /// Returns the number of pixels of a colour (red, green, blue), with a tolerance of 4 per
+    /// channel.
     pub fn pixels_of(&self, size: [u16; 2], colour: [u8; 3]) -> usize {
-        let near = |pixel: &[u8; 3]| pixel.iter().zip(colour).all(|(one, other)| one.abs_diff(other) <= 4);
+        let near = |pixel: &[u8; 3]| {
+            pixel
+                .iter()
+                .zip(colour)
+                .all(|(one, other)| one.abs_diff(other) <= 4)
+        };
         self.pixels(size).iter().filter(|pixel| near(pixel)).count()
     }
 
     /// Returns the pixels row by row: red, green, blue.
     pub fn pixels(&self, [width, height]: [u16; 2]) -> Vec<[u8; 3]> {
-        let all = self.connection.get_image(ImageFormat::Z_PIXMAP, self.id, 0, 0, width, height, !0);
+        let all =
+            self.connection
+                .get_image(ImageFormat::Z_PIXMAP, self.id, 0, 0, width, height, !0);
         let bytes = all.unwrap().reply().unwrap().data;
-        bytes.chunks_exact(4).map(|pixel| [pixel[2], pixel[1], pixel[0]]).collect()
+        bytes
+            .chunks_exact(4)
+            .map(|pixel| [pixel[2], pixel[1], pixel[0]])
+            .collect()
     }
 
     /// Returns the child windows.
     pub fn children(&self) -> Vec<u32> {
-        self.connection.query_tree(self.id).unwrap().reply().unwrap().children
+        self.connection
+            .query_tree(self.id)
+            .unwrap()
+            .reply()
+            .unwrap()
+            .children
     }
 
     /// Returns the size of the first child window.
     pub fn child_size(&self) -> Option<[u16; 2]> {
         // The child may disappear between the two requests.
-        let geometry = self.connection.get_geometry(*self.children().first()?).unwrap().reply().ok()?;
+        let geometry = self
+            .connection
+            .get_geometry(*self.children().first()?)
+            .unwrap()
+            .reply()
+            .ok()?;
         Some([geometry.width, geometry.height])
     }
 }

@@ -36,9 +36,12 @@ impl IPlugFrameTrait for HostFrame {
     unsafe fn resizeView(&self, view: *mut IPlugView, size: *mut ViewRect) -> tresult {
         // SAFETY: the caller passes a size and its view, which is alive.
         unsafe {
-            let requested = [(*size).right - (*size).left, (*size).bottom - (*size).top].map(|side| side as u16);
+            let requested = [(*size).right - (*size).left, (*size).bottom - (*size).top]
+                .map(|side| side as u16);
             self.requested_size.set(Some(requested));
-            let Some(window) = &self.window else { return kResultFalse };
+            let Some(window) = &self.window else {
+                return kResultFalse;
+            };
             window.resize(requested);
             ((*(*view).vtbl).onSize)(view, size)
         }
@@ -46,23 +49,39 @@ impl IPlugFrameTrait for HostFrame {
 }
 
 impl IRunLoopTrait for HostFrame {
-    unsafe fn registerEventHandler(&self, handler: *mut IEventHandler, file: FileDescriptor) -> tresult {
+    unsafe fn registerEventHandler(
+        &self,
+        handler: *mut IEventHandler,
+        file: FileDescriptor,
+    ) -> tresult {
         self.files.borrow_mut().push((handler, file));
         kResultOk
     }
 
     unsafe fn unregisterEventHandler(&self, handler: *mut IEventHandler) -> tresult {
-        self.files.borrow_mut().retain(|(known, _)| *known != handler);
+        self.files
+            .borrow_mut()
+            .retain(|(known, _)| *known != handler);
         kResultOk
     }
 
-    unsafe fn registerTimer(&self, handler: *mut ITimerHandler, milliseconds: TimerInterval) -> tresult {
-        self.timers.borrow_mut().push((handler, Duration::from_millis(milliseconds), Instant::now()));
+    unsafe fn registerTimer(
+        &self,
+        handler: *mut ITimerHandler,
+        milliseconds: TimerInterval,
+    ) -> tresult {
+        self.timers.borrow_mut().push((
+            handler,
+            Duration::from_millis(milliseconds),
+            Instant::now(),
+        ));
         kResultOk
     }
 
     unsafe fn unregisterTimer(&self, handler: *mut ITimerHandler) -> tresult {
-        self.timers.borrow_mut().retain(|(known, ..)| *known != handler);
+        self.timers
+            .borrow_mut()
+            .retain(|(known, ..)| *known != handler);
         kResultOk
     }
 }
@@ -72,9 +91,18 @@ impl HostFrame {
     fn run_until(&self, mut is_so: impl FnMut() -> bool) {
         let since = Instant::now();
         while !is_so() {
-            assert!(since.elapsed() < Duration::from_secs(60), "the condition does not hold after 60 s");
+            assert!(
+                since.elapsed() < Duration::from_secs(60),
+                "the condition does not hold after 60 s"
+            );
             let now = Instant::now();
-            let due: Vec<_> = self.timers.borrow().iter().filter(|(_, _, due)| *due <= now).map(|one| one.0).collect();
+            let due: Vec<_> = self
+                .timers
+                .borrow()
+                .iter()
+                .filter(|(_, _, due)| *due <= now)
+                .map(|one| one.0)
+                .collect();
             for handler in due {
                 for (known, period, due) in self.timers.borrow_mut().iter_mut() {
                     if *known == handler {
@@ -97,43 +125,73 @@ impl HostFrame {
 
 #[test]
 fn the_window_opens_draws_resizes_and_closes() {
-    let Some((_turn, connection, screen)) = display() else { return };
+    let Some((_turn, connection, screen)) = display() else {
+        return;
+    };
     let factory = factory();
     let size = [980, 600];
     let frame = ParentWindow::new(connection, screen, size);
     for (name, class) in classes(&factory) {
         let instance = Instance::new(&factory, &class);
-        // SAFETY: the calls follow VST3's order, on one thread; the parent window outlives the view.
+        // SAFETY: the calls follow VST3's order, on one thread; the parent window outlives the
+        // view.
         unsafe {
             // More than once, as a user does.
             for _ in 0..2 {
                 let host_frame = ComWrapper::new(HostFrame::default());
-                let view = ComPtr::from_raw(instance.controller.createView(ViewType::kEditor)).expect("a window");
-                assert_eq!(view.setFrame(host_frame.as_com_ref::<IPlugFrame>().unwrap().as_ptr()), kResultOk);
-                let mut rect = ViewRect { left: 0, top: 0, right: 0, bottom: 0 };
+                let view = ComPtr::from_raw(instance.controller.createView(ViewType::kEditor))
+                    .expect("a window");
+                assert_eq!(
+                    view.setFrame(host_frame.as_com_ref::<IPlugFrame>().unwrap().as_ptr()),
+                    kResultOk
+                );
+                let mut rect = ViewRect {
+                    left: 0,
+                    top: 0,
+                    right: 0,
+                    bottom: 0,
+                };
                 assert_eq!(view.getSize(&mut rect), kResultOk);
                 assert_eq!([rect.right, rect.bottom], size.map(i32::from), "{name}");
                 let window = frame.id as usize as *mut c_void;
-                assert_eq!(view.attached(window, kPlatformTypeX11EmbedWindowID), kResultOk);
+                assert_eq!(
+                    view.attached(window, kPlatformTypeX11EmbedWindowID),
+                    kResultOk
+                );
                 host_frame.run_until(|| frame.colours(size) > 50);
                 assert_eq!(frame.children().len(), 1);
 
                 assert_eq!(view.canResize(), kResultTrue);
-                let mut small = ViewRect { left: 0, top: 0, right: 450, bottom: 280 };
+                let mut small = ViewRect {
+                    left: 0,
+                    top: 0,
+                    right: 450,
+                    bottom: 280,
+                };
                 assert_eq!(view.checkSizeConstraint(&mut small), kResultOk);
                 assert!(
                     small.right >= 450 && small.bottom >= 280 && small.right < 900,
                     "the window has a smallest size"
                 );
-                let mut larger = ViewRect { left: 0, top: 0, right: 1176, bottom: 720 };
+                let mut larger = ViewRect {
+                    left: 0,
+                    top: 0,
+                    right: 1176,
+                    bottom: 720,
+                };
                 assert_eq!(view.onSize(&mut larger), kResultOk);
                 frame.resize([1176, 720]);
-                host_frame.run_until(|| frame.child_size() == Some([1176, 720]) && frame.colours([1176, 720]) > 50);
+                host_frame.run_until(|| {
+                    frame.child_size() == Some([1176, 720]) && frame.colours([1176, 720]) > 50
+                });
 
                 assert_eq!(view.removed(), kResultOk);
                 assert_eq!(view.setFrame(null_mut()), kResultOk);
                 drop(view);
-                assert!(host_frame.ticks.load(Ordering::Relaxed) > 0, "the window uses the host's run loop");
+                assert!(
+                    host_frame.ticks.load(Ordering::Relaxed) > 0,
+                    "the window uses the host's run loop"
+                );
                 host_frame.run_until(|| frame.children().is_empty());
                 frame.resize(size);
             }
@@ -145,24 +203,45 @@ fn the_window_opens_draws_resizes_and_closes() {
 ///
 /// # Safety
 /// The frame and the parent window outlive the view's window.
-unsafe fn open(view: &ComPtr<IPlugView>, host_frame: &ComWrapper<HostFrame>, parent: &ParentWindow) -> [u16; 2] {
-    let mut rect = ViewRect { left: 0, top: 0, right: 0, bottom: 0 };
+unsafe fn open(
+    view: &ComPtr<IPlugView>,
+    host_frame: &ComWrapper<HostFrame>,
+    parent: &ParentWindow,
+) -> [u16; 2] {
+    let mut rect = ViewRect {
+        left: 0,
+        top: 0,
+        right: 0,
+        bottom: 0,
+    };
     // SAFETY: guaranteed by the caller.
     unsafe {
-        assert_eq!(view.setFrame(host_frame.as_com_ref::<IPlugFrame>().unwrap().as_ptr()), kResultOk);
+        assert_eq!(
+            view.setFrame(host_frame.as_com_ref::<IPlugFrame>().unwrap().as_ptr()),
+            kResultOk
+        );
         assert_eq!(view.getSize(&mut rect), kResultOk);
         let size = [rect.right, rect.bottom].map(|side| side as u16);
         parent.resize(size);
-        assert_eq!(view.attached(parent.id as usize as *mut c_void, kPlatformTypeX11EmbedWindowID), kResultOk);
+        assert_eq!(
+            view.attached(
+                parent.id as usize as *mut c_void,
+                kPlatformTypeX11EmbedWindowID
+            ),
+            kResultOk
+        );
         host_frame.run_until(|| parent.child_size() == Some(size) && parent.colours(size) > 50);
         size
     }
 }
 
-/// A window at another scale asks the host for its size; one that is opened again has it, also in a host that refused.
+/// A window at another scale asks the host for its size; one that is opened again has it, also in a
+/// host that refused.
 #[test]
 fn the_host_window_follows_the_scale() {
-    let Some((_turn, connection, screen)) = display() else { return };
+    let Some((_turn, connection, screen)) = display() else {
+        return;
+    };
     let factory = factory();
     let parent = Rc::new(ParentWindow::new(connection, screen, [980, 600]));
     for ((name, class), id) in classes(&factory).into_iter().zip([INSTRUMENT, EFFECT]) {
@@ -174,10 +253,15 @@ fn the_host_window_follows_the_scale() {
         for follows in [true, false] {
             let instance = Instance::new(&factory, &class);
             let window = follows.then(|| parent.clone());
-            let host_frame = ComWrapper::new(HostFrame { window, ..HostFrame::default() });
-            // SAFETY: the calls follow VST3's order, on one thread; the parent window outlives the view.
+            let host_frame = ComWrapper::new(HostFrame {
+                window,
+                ..HostFrame::default()
+            });
+            // SAFETY: the calls follow VST3's order, on one thread; the parent window outlives the
+            // view.
             unsafe {
-                let view = ComPtr::from_raw(instance.controller.createView(ViewType::kEditor)).expect("a window");
+                let view = ComPtr::from_raw(instance.controller.createView(ViewType::kEditor))
+                    .expect("a window");
                 assert_eq!(open(&view, &host_frame, &parent), [980, 600], "{name}");
                 let mut opened = [980, 600];
                 for (scale, size) in [(1.25, [1225, 750]), (0.75, [735, 450]), (1.0, [980, 600])] {
@@ -185,7 +269,8 @@ fn the_host_window_follows_the_scale() {
                     assert!(instance.load(&scaled(scale)));
                     let expected = if follows { size } else { opened };
                     host_frame.run_until(|| {
-                        host_frame.requested_size.get().is_some() && parent.child_size() == Some(expected)
+                        host_frame.requested_size.get().is_some()
+                            && parent.child_size() == Some(expected)
                     });
                     if follows {
                         assert_eq!(host_frame.requested_size.get(), Some(size), "{name}");
@@ -201,7 +286,10 @@ fn the_host_window_follows_the_scale() {
                 assert_eq!(view.setFrame(null_mut()), kResultOk);
                 drop(view);
                 host_frame.run_until(|| parent.children().is_empty());
-                assert!(host_frame.timers.borrow().is_empty(), "a closed window needs no run loop");
+                assert!(
+                    host_frame.timers.borrow().is_empty(),
+                    "a closed window needs no run loop"
+                );
             }
         }
     }

@@ -13,8 +13,9 @@ use crate::cabinet::bundled::BundledCabinet;
 use crate::library::{FileReference, MissingFile};
 
 impl InstanceHandle {
-    /// Loads a cabinet from a file, on a thread of its own as with [`InstanceHandle::load_model`]. A file that cannot
-    /// be read is reported by [`InstanceHandle::missing_cabinet`] and the previous cabinet stays.
+    /// Loads a cabinet from a file, on a thread of its own as with [`InstanceHandle::load_model`].
+    /// A file that cannot be read is reported by [`InstanceHandle::missing_cabinet`] and the
+    /// previous cabinet stays.
     pub fn load_cabinet(self: &Arc<Self>, path: PathBuf) -> JoinHandle<()> {
         let request = {
             let mut inner = self.inner();
@@ -24,7 +25,8 @@ impl InstanceHandle {
         let instance = self.clone();
         std::thread::spawn(move || {
             let read = || ImpulseFile::read(&path).map_err(|error| error.to_string());
-            let found = contain(read).unwrap_or_else(|reason| Err(format!("the cabinet cannot be read: {reason}")));
+            let found = contain(read)
+                .unwrap_or_else(|reason| Err(format!("the cabinet cannot be read: {reason}")));
             let mut inner = instance.inner();
             if inner.cabinet_requests != request {
                 return;
@@ -38,7 +40,11 @@ impl InstanceHandle {
                     instance.host_notifier.mark_state_changed();
                 }
                 Err(reason) => {
-                    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                    let name = path
+                        .file_name()
+                        .unwrap_or_default()
+                        .to_string_lossy()
+                        .into_owned();
                     inner.missing_cabinet = Some(MissingFile::new(&name, vec![reason]));
                 }
             }
@@ -56,8 +62,8 @@ impl InstanceHandle {
         self.host_notifier.mark_state_changed();
     }
 
-    /// Sets whether each model that is loaded brings the bundled cabinet that suits it, or none. If so, the present
-    /// model does at once.
+    /// Sets whether each model that is loaded brings the bundled cabinet that suits it, or none. If
+    /// so, the present model does at once.
     pub fn set_automatic_cabinet(&self, automatic: bool) {
         let mut inner = self.inner();
         inner.set_automatic_cabinet(automatic);
@@ -71,7 +77,8 @@ impl InstanceHandle {
         self.inner().state.automatic_cabinet
     }
 
-    /// Selects the cabinet that suits the model, if that is left to it. The first time a notice tells of it.
+    /// Selects the cabinet that suits the model, if that is left to it. The first time a notice
+    /// tells of it.
     pub(super) fn select_automatic_cabinet(&self, inner: &mut Inner) {
         if !inner.state.automatic_cabinet {
             return;
@@ -82,7 +89,8 @@ impl InstanceHandle {
         inner.cabinet_requests += 1;
         inner.missing_cabinet = None;
         inner.state.cabinet = cabinet.map(BundledCabinet::reference);
-        self.cabinet_handover.send(cabinet.map(BundledCabinet::file));
+        self.cabinet_handover
+            .send(cabinet.map(BundledCabinet::file));
         if let Some(cabinet) = cabinet
             && !std::mem::replace(&mut inner.cabinet_announced, true)
         {
@@ -134,8 +142,11 @@ impl InstanceHandle {
         let (file, missing) = match found.transpose() {
             Ok(found) => {
                 let file = found.map(|(file, path)| {
-                    inner.state.cabinet =
-                        inner.state.cabinet.take().map(|reference| FileReference { path, ..reference });
+                    inner.state.cabinet = inner
+                        .state
+                        .cabinet
+                        .take()
+                        .map(|reference| FileReference { path, ..reference });
                     file
                 });
                 (file, None)

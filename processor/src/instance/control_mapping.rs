@@ -12,17 +12,23 @@ use crate::parameter::{Parameter, ParameterId};
 use crate::parameter_values::{ParameterValue, ParameterValues};
 
 impl InstanceHandle {
-    /// Sets a latent knob, 0 … 1. It is saved at once and heard from the next block on. A macro that turns the same
-    /// control is centred on this value; moved from its centre it takes precedence.
+    /// Sets a latent knob, 0 … 1. It is saved at once and heard from the next block on. A macro
+    /// that turns the same control is centred on this value; moved from its centre it takes
+    /// precedence.
     pub fn set_latent_knob(&self, id: ParameterId, position: f32) {
         let mut inner = self.inner();
         let controls = inner.controls.clone();
-        let Some(control) = controls.latent_control(id) else { return };
+        let Some(control) = controls.latent_control(id) else {
+            return;
+        };
         let value = model_controls::denormalize(control, position);
         if value == control.default {
             inner.state.latents.remove(&control.name);
         } else {
-            inner.state.latents.insert(control.name.clone(), ParameterValue::Number(value));
+            inner
+                .state
+                .latents
+                .insert(control.name.clone(), ParameterValue::Number(value));
         }
         inner.turned_latents.insert(control.name.clone());
         self.send_mapping(inner.control_mapping());
@@ -46,14 +52,21 @@ impl InstanceHandle {
     /// Returns the name of the control that a macro is bound to.
     #[must_use]
     pub fn macro_control(&self, index: usize) -> Option<String> {
-        self.inner().macro_control(index).map(|control| control.name.clone())
+        self.inner()
+            .macro_control(index)
+            .map(|control| control.name.clone())
     }
 
     /// Binds a macro to the control of this name, or to none.
     pub fn bind_macro(&self, index: usize, name: Option<&str>) {
         let mut inner = self.inner();
-        let mut names: Vec<Option<String>> =
-            (0..MACRO_COUNT).map(|index| inner.macro_control(index).map(|control| control.name.clone())).collect();
+        let mut names: Vec<Option<String>> = (0..MACRO_COUNT)
+            .map(|index| {
+                inner
+                    .macro_control(index)
+                    .map(|control| control.name.clone())
+            })
+            .collect();
         if let Some(bound) = names.get_mut(index) {
             // The previous control returns to the value of its own knob, or to its default.
             let before = std::mem::replace(bound, name.map(str::to_owned));
@@ -64,38 +77,57 @@ impl InstanceHandle {
         }
     }
 
-    /// Formats the value at a position, 0 … 1, with its unit; for a bound macro the control's, such as `90.0 ms`.
-    /// `None` if there is no such knob.
+    /// Formats the value at a position, 0 … 1, with its unit; for a bound macro the control's, such
+    /// as `90.0 ms`. `None` if there is no such knob.
     #[must_use]
     pub fn format_value(&self, id: ParameterId, position: f32) -> Option<String> {
         let inner = self.inner();
         if let Some(control) = inner.controls.latent_control(id) {
-            return Some(model_controls::format(control, model_controls::denormalize(control, position)));
+            return Some(model_controls::format(
+                control,
+                model_controls::denormalize(control, position),
+            ));
         }
         let parameter = Parameter::get(id)?;
         let Some(control) = inner.bound_control(id) else {
-            return Some(format!("{}{}", parameter.format(parameter.denormalize(position)), parameter.unit));
+            return Some(format!(
+                "{}{}",
+                parameter.format(parameter.denormalize(position)),
+                parameter.unit
+            ));
         };
-        Some(model_controls::format(control, inner.macro_range(control).value(position)))
+        Some(model_controls::format(
+            control,
+            inner.macro_range(control).value(position),
+        ))
     }
 
-    /// Returns the position, 0 … 1, for a typed value; the unit and a bound control's name are optional.
+    /// Returns the position, 0 … 1, for a typed value; the unit and a bound control's name are
+    /// optional.
     #[must_use]
     pub fn parse_value(&self, id: ParameterId, text: &str) -> Option<f32> {
         let inner = self.inner();
         if let Some(control) = inner.controls.latent_control(id) {
-            return model_controls::parse(control, text).map(|value| model_controls::normalize(control, value));
+            return model_controls::parse(control, text)
+                .map(|value| model_controls::normalize(control, value));
         }
         let parameter = Parameter::get(id)?;
         let Some(control) = inner.bound_control(id) else {
-            return parameter.parse(text).map(|value| parameter.normalize(value));
+            return parameter
+                .parse(text)
+                .map(|value| parameter.normalize(value));
         };
-        Some(inner.macro_range(control).position(model_controls::parse(control, text)?))
+        Some(
+            inner
+                .macro_range(control)
+                .position(model_controls::parse(control, text)?),
+        )
     }
 }
 
 impl Inner {
-    /// Returns the control that a macro is bound to; by default the one at its index in the model's list.
+    /// Returns the control that a macro is bound to; by default the one at its index in the model's
+    /// list.
     pub(super) fn macro_control(&self, index: usize) -> Option<&Control> {
         let controls = self.controls.all();
         match &self.state.macros {
@@ -110,13 +142,17 @@ impl Inner {
     /// Returns the control that a knob turns, if it is a bound macro.
     fn bound_control(&self, id: ParameterId) -> Option<&Control> {
         let index = id.0 as usize;
-        (index < MACRO_COUNT).then(|| self.macro_control(index)).flatten()
+        (index < MACRO_COUNT)
+            .then(|| self.macro_control(index))
+            .flatten()
     }
 
     /// Returns the value of a control's own knob, or the default of a control without one.
     fn own_value(&self, control: &Control) -> f32 {
         match self.state.latents.get(&control.name) {
-            Some(ParameterValue::Number(value)) if self.controls.latent_id(&control.name).is_some() => {
+            Some(ParameterValue::Number(value))
+                if self.controls.latent_id(&control.name).is_some() =>
+            {
                 control.clamp(*value)
             }
             _ => control.default,
@@ -130,11 +166,24 @@ impl Inner {
 
     /// Returns the mapping for the audio thread.
     pub(super) fn control_mapping(&self) -> ControlMapping {
-        let macros = std::array::from_fn(|index| self.macro_control(index).map(|control| self.macro_range(control)));
+        let macros = std::array::from_fn(|index| {
+            self.macro_control(index)
+                .map(|control| self.macro_range(control))
+        });
         let names = self.state.latents.keys().chain(&self.turned_latents);
-        let turned: BTreeSet<u32> = names.filter_map(|name| Some(self.controls.latent_id(name)?.0)).collect();
-        let turned = turned.into_iter().filter_map(|id| self.controls.latent_control(ParameterId(id)));
-        let latents = turned.map(|control| (ControlId::of(&control.name), self.own_value(control))).collect();
-        ControlMapping { macros, latents, model: self.model_number }
+        let turned: BTreeSet<u32> = names
+            .filter_map(|name| Some(self.controls.latent_id(name)?.0))
+            .collect();
+        let turned = turned
+            .into_iter()
+            .filter_map(|id| self.controls.latent_control(ParameterId(id)));
+        let latents = turned
+            .map(|control| (ControlId::of(&control.name), self.own_value(control)))
+            .collect();
+        ControlMapping {
+            macros,
+            latents,
+            model: self.model_number,
+        }
     }
 }

@@ -22,7 +22,10 @@ pub(super) struct ModelVoices {
 
 impl ModelVoices {
     pub(super) fn of(performance: &Performance) -> Self {
-        Self { count: performance.polyphony, mono: performance.mode != PlayMode::Poly }
+        Self {
+            count: performance.polyphony,
+            mono: performance.mode != PlayMode::Poly,
+        }
     }
 }
 
@@ -30,18 +33,24 @@ impl InstanceHandle {
     /// Returns a parameter's value without modulation. Wait-free.
     #[must_use]
     pub fn parameter_value(&self, id: ParameterId) -> Option<f32> {
-        self.parameter_source.get().and_then(Weak::upgrade)?.value(id)
+        self.parameter_source
+            .get()
+            .and_then(Weak::upgrade)?
+            .value(id)
     }
 
     /// Returns the name of a parameter: a bound macro has that of its control, such as "Attack".
     #[must_use]
     pub fn parameter_label(&self, id: ParameterId) -> Option<String> {
         let parameter = Parameter::get(id)?;
-        let control = ((id.0 as usize) < MACRO_COUNT).then(|| self.macro_control(id.0 as usize)).flatten();
+        let control = ((id.0 as usize) < MACRO_COUNT)
+            .then(|| self.macro_control(id.0 as usize))
+            .flatten();
         Some(control.map_or_else(|| parameter.label.to_owned(), |control| label(&control)))
     }
 
-    /// Returns the number of notes that can sound at once with the present parameters, 1 to [`MAX_VOICES`]. Wait-free.
+    /// Returns the number of notes that can sound at once with the present parameters, 1 to
+    /// [`MAX_VOICES`]. Wait-free.
     #[must_use]
     pub fn voice_count(&self) -> u32 {
         let ModelVoices { count, mono } = self.model_voices.load();
@@ -70,8 +79,10 @@ mod tests {
     use crate::product::Product;
 
     fn instance() -> (Arc<InstanceHandle>, Arc<ParameterStore>) {
-        let (instance, store) =
-            (InstanceHandle::new(Product::Instrument, || ()), Arc::new(ParameterStore::new(Product::Instrument)));
+        let (instance, store) = (
+            InstanceHandle::new(Product::Instrument, || ()),
+            Arc::new(ParameterStore::new(Product::Instrument)),
+        );
         instance.set_parameter_source(&store);
         (instance, store)
     }
@@ -79,18 +90,36 @@ mod tests {
     #[test]
     fn voices_follow_model_and_parameters() {
         let (instance, store) = instance();
-        let polyphony = u32::from(BUNDLED[0].model().header().performance.unwrap_or_default().polyphony);
+        let polyphony = u32::from(
+            BUNDLED[0]
+                .model()
+                .header()
+                .performance
+                .unwrap_or_default()
+                .polyphony,
+        );
         assert!(polyphony > 2);
         let count = |voices, mode| {
             store.set_value(VOICES, voices);
             store.set_value(MODE, mode);
             instance.voice_count()
         };
-        let counts =
-            [(0.0, 0.0), (2.0, 0.0), (16.0, 1.0), (0.0, 2.0), (5.0, 3.0)].map(|(voices, mode)| count(voices, mode));
+        let counts = [(0.0, 0.0), (2.0, 0.0), (16.0, 1.0), (0.0, 2.0), (5.0, 3.0)]
+            .map(|(voices, mode)| count(voices, mode));
         assert_eq!(counts, [polyphony, 2, polyphony.min(16), 1, 1]);
-        drop(instance.load_model(false, || Ok((BUNDLED[1].model(), None))).join());
-        let plucked = u32::from(BUNDLED[1].model().header().performance.unwrap_or_default().polyphony);
+        drop(
+            instance
+                .load_model(false, || Ok((BUNDLED[1].model(), None)))
+                .join(),
+        );
+        let plucked = u32::from(
+            BUNDLED[1]
+                .model()
+                .header()
+                .performance
+                .unwrap_or_default()
+                .polyphony,
+        );
         assert_eq!(count(0.0, 1.0), plucked);
     }
 
@@ -101,9 +130,13 @@ mod tests {
         assert_eq!(instance.parameter_value(MIX), Some(0.25));
         instance.host_notifier.take_names_changed();
         instance.bind_macro(3, Some("attack"));
-        assert!(instance.host_notifier.take_names_changed() && instance.host_notifier.take_state_changed());
+        assert!(
+            instance.host_notifier.take_names_changed()
+                && instance.host_notifier.take_state_changed()
+        );
         instance.bind_macro(4, None);
-        let names = [ParameterId(3), ParameterId(4), INPUT_GAIN].map(|id| instance.parameter_label(id).unwrap());
+        let names = [ParameterId(3), ParameterId(4), INPUT_GAIN]
+            .map(|id| instance.parameter_label(id).unwrap());
         assert_eq!(names, ["Attack", "Macro 5", "Input gain"]);
         assert_eq!(instance.parameter_label(ParameterId(99)), None);
     }

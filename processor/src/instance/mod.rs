@@ -44,8 +44,8 @@ use crate::state::{InstanceState, WindowSettings};
 use crate::tuner::TunerInput;
 use crate::tuning::TuningHandover;
 
-/// Handle of one instance, shared by the window, the host's main thread and the audio thread. Methods for the audio
-/// thread say so; all others may block.
+/// Handle of one instance, shared by the window, the host's main thread and the audio thread.
+/// Methods for the audio thread say so; all others may block.
 pub struct InstanceHandle {
     /// Loads models and reports on the session.
     pub session: SessionController,
@@ -57,7 +57,8 @@ pub struct InstanceHandle {
     pub sleep_state: SleepState,
     /// Changes that a plugin's host has to hear of.
     pub host_notifier: HostNotifier,
-    /// True if the effect has a side-chain, as in a plugin, so that it can be chosen as control input.
+    /// True if the effect has a side-chain, as in a plugin, so that it can be chosen as control
+    /// input.
     pub has_side_chain: AtomicBool,
     /// The product that this is an instance of.
     pub product: Product,
@@ -91,9 +92,13 @@ pub struct InstanceHandle {
     /// The input has two channels.
     has_stereo_input: AtomicBool,
     /// Reason of a panic in the audio thread, until `Inner` has it.
-    #[expect(clippy::box_collection, reason = "one word, so that the cell takes no lock")]
+    #[expect(
+        clippy::box_collection,
+        reason = "one word, so that the cell takes no lock"
+    )]
     playback_failure: AtomicCell<Option<Box<String>>>,
-    /// The audio thread has seen a new size, quality or choice of channels, which the main thread has to apply.
+    /// The audio thread has seen a new size, quality or choice of channels, which the main thread
+    /// has to apply.
     variant_requested: AtomicBool,
     /// The parameters.
     parameter_source: OnceLock<Weak<dyn ParameterSource>>,
@@ -109,8 +114,8 @@ struct Inner {
     model_number: u64,
     /// Controls of the model.
     controls: Arc<ModelControls>,
-    /// Latent controls that were changed since the model was loaded, so that they may differ from their defaults in the
-    /// session.
+    /// Latent controls that were changed since the model was loaded, so that they may differ from
+    /// their defaults in the session.
     turned_latents: BTreeSet<String>,
     /// Set if the model was not found.
     missing_model: Option<MissingFile>,
@@ -141,7 +146,8 @@ struct Inner {
 }
 
 impl InstanceHandle {
-    /// Creates an instance with its product's initial model and preset. For `wake` see [`Monitor::new`].
+    /// Creates an instance with its product's initial model and preset. For `wake` see
+    /// [`Monitor::new`].
     #[must_use]
     pub fn new(product: Product, wake: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
         let model = BundledModel::initial(product).model();
@@ -228,8 +234,8 @@ impl InstanceHandle {
         }
     }
 
-    /// Requests an executor and saves the choice with the project. If the model or the machine does not support it,
-    /// another one runs the model and a [notice](Self::notice) says why.
+    /// Requests an executor and saves the choice with the project. If the model or the machine does
+    /// not support it, another one runs the model and a [notice](Self::notice) says why.
     pub fn set_executor(&self, executor: ExecutorSelection) {
         let mut inner = self.inner();
         if std::mem::replace(&mut inner.state.executor, executor) != executor {
@@ -244,16 +250,24 @@ impl InstanceHandle {
         self.inner().state.executor
     }
 
-    /// Chooses the method and the settings of a TorchScript program and saves them with the sound. Reads sound files.
+    /// Chooses the method and the settings of a TorchScript program and saves them with the sound.
+    /// Reads sound files.
     ///
     /// # Errors
-    /// Returns the reason, which becomes a [notice](Self::notice), if they do not fit the program. It plays on as before.
+    /// Returns the reason, which becomes a [notice](Self::notice), if they do not fit the program.
+    /// It plays on as before.
     pub fn set_program_options(&self, options: ProgramOptions) -> Result<(), ModelError> {
-        let Some(model) = self.model() else { return Ok(()) };
+        let Some(model) = self.model() else {
+            return Ok(());
+        };
         let chosen = torch::with_options(&model, &options);
         let mut inner = self.inner();
         // Another model may have been loaded meanwhile.
-        if !inner.model.as_ref().is_some_and(|now| Arc::ptr_eq(now, &model)) {
+        if !inner
+            .model
+            .as_ref()
+            .is_some_and(|now| Arc::ptr_eq(now, &model))
+        {
             return Ok(());
         }
         let chosen = chosen.inspect_err(|reason| inner.notice = Some(reason.to_string()))?;
@@ -297,7 +311,8 @@ impl InstanceHandle {
         self.session.set_quality(quality);
     }
 
-    /// Sets the channels of a stereo input that the model processes; the model changes with a cross-fade.
+    /// Sets the channels of a stereo input that the model processes; the model changes with a
+    /// cross-fade.
     pub fn set_channels(&self, channels: InputChannels) {
         let mut inner = self.inner();
         let before = self.processed_channels(&inner);
@@ -327,10 +342,12 @@ impl InstanceHandle {
         }
     }
 
-    /// For the audio thread, which cannot load models: notes the requested size, quality and channels. If any has
-    /// changed, the main thread must call [`InstanceHandle::apply_requested_variant`].
+    /// For the audio thread, which cannot load models: notes the requested size, quality and
+    /// channels. If any has changed, the main thread must call
+    /// [`InstanceHandle::apply_requested_variant`].
     pub fn request_variant(&self, size: f32, quality: Quality, channels: InputChannels) {
-        let is_other_model = size.to_bits() != self.size.load().to_bits() || quality != self.quality.load();
+        let is_other_model =
+            size.to_bits() != self.size.load().to_bits() || quality != self.quality.load();
         let is_other = is_other_model || channels != self.channels.load();
         self.variant_requested.store(is_other, Relaxed);
     }
@@ -362,7 +379,8 @@ impl InstanceHandle {
         self.inner().state.embed
     }
 
-    /// Returns the ids of the parameters or latent controls that the window's pad turns, if they were chosen.
+    /// Returns the ids of the parameters or latent controls that the window's pad turns, if they
+    /// were chosen.
     #[must_use]
     pub fn pad(&self) -> Option<[String; 2]> {
         self.inner().state.pad.clone()
@@ -374,17 +392,21 @@ impl InstanceHandle {
         self.host_notifier.mark_state_changed();
     }
 
-    /// Loads the selected model into the session, with the present values of latent knobs and macros.
+    /// Loads the selected model into the session, with the present values of latent knobs and
+    /// macros.
     fn load(&self, inner: &mut Inner) {
         inner.turned_latents.clear();
         inner.executor_problem = None;
-        self.uses_audio_input.store(inner.uses_audio_input(), Relaxed);
+        self.uses_audio_input
+            .store(inner.uses_audio_input(), Relaxed);
         let Some(model) = inner.model.clone() else {
             self.send_mapping(ControlMapping::default());
             return self.session.unload();
         };
         self.release_ms.store(release_ms(&model));
-        self.model_voices.store(ModelVoices::of(&model.header().performance.unwrap_or_default()));
+        self.model_voices.store(ModelVoices::of(
+            &model.header().performance.unwrap_or_default(),
+        ));
         let mut mapping = inner.control_mapping();
         let mut controls = mapping.latents.clone();
         if let Some(source) = self.parameter_source.get().and_then(Weak::upgrade) {
@@ -394,10 +416,14 @@ impl InstanceHandle {
             self.channels.store(source.input_channels());
             let parameters = source.player_parameters();
             controls.extend(parameters.notes.controls());
-            let turned = mapping.macros.iter().zip(parameters.macros).filter(|(_, position)| *position != MACRO_CENTRE);
-            controls.extend(
-                turned.filter_map(|(range, position)| Some((range.as_ref()?.id, range.as_ref()?.value(position)))),
-            );
+            let turned = mapping
+                .macros
+                .iter()
+                .zip(parameters.macros)
+                .filter(|(_, position)| *position != MACRO_CENTRE);
+            controls.extend(turned.filter_map(|(range, position)| {
+                Some((range.as_ref()?.id, range.as_ref()?.value(position)))
+            }));
         }
         let (source, oversampling, size) = (inner.source, inner.oversampling, self.size.load());
         let channels = self.processed_channels(inner);
@@ -438,7 +464,9 @@ impl InstanceHandle {
     pub fn status(&self) -> LoadStatus {
         let mut inner = self.inner();
         if let Some(reason) = self.playback_failure.take() {
-            inner.playback_failure = Some(format!("internal error: {reason}; silent until Ondes is loaded again"));
+            inner.playback_failure = Some(format!(
+                "internal error: {reason}; silent until Ondes is loaded again"
+            ));
         }
         if let Some(reason) = &inner.playback_failure {
             return LoadStatus::Failed(reason.clone());
@@ -466,7 +494,10 @@ impl InstanceHandle {
     pub fn notice(&self) -> Option<String> {
         let inner = self.inner();
         let executor = inner.executor_notice(&self.session);
-        inner.notice.clone().or(executor.filter(|notice| inner.dismissed_notice.as_ref() != Some(notice)))
+        inner
+            .notice
+            .clone()
+            .or(executor.filter(|notice| inner.dismissed_notice.as_ref() != Some(notice)))
     }
 
     /// Dismisses the notice.
@@ -512,8 +543,8 @@ impl InstanceHandle {
         self.inner().model.clone()
     }
 
-    /// For the audio thread: returns the time in which the model's notes fall by 60 dB after their release, ms, unless
-    /// a control changes it.
+    /// For the audio thread: returns the time in which the model's notes fall by 60 dB after their
+    /// release, ms, unless a control changes it.
     #[must_use]
     pub fn release_ms(&self) -> f32 {
         self.release_ms.load()
@@ -544,14 +575,17 @@ impl InstanceHandle {
         self.host_notifier.mark_names_changed();
     }
 
-    /// For the audio thread: takes the newest control mapping, if there is one. Returns whether all parameters must be
-    /// sent to the session again.
+    /// For the audio thread: takes the newest control mapping, if there is one. Returns whether all
+    /// parameters must be sent to the session again.
     pub fn receive_mapping(&self, mapping: &mut Box<ControlMapping>) -> bool {
         // Checked with a load first: most blocks need not write.
-        let resend = self.resend_parameters.load(Relaxed) && self.resend_parameters.swap(false, Relaxed);
-        let Some(new) = self.arrival.take() else { return resend };
-        // If the previous mapping has not been fetched yet it leaks, a few bytes, as the audio thread must not free
-        // memory.
+        let resend =
+            self.resend_parameters.load(Relaxed) && self.resend_parameters.swap(false, Relaxed);
+        let Some(new) = self.arrival.take() else {
+            return resend;
+        };
+        // If the previous mapping has not been fetched yet it leaks, a few bytes, as the audio
+        // thread must not free memory.
         if let Some(unfetched) = self.retired.swap(Some(std::mem::replace(mapping, new))) {
             std::mem::forget(unfetched);
         }
@@ -574,23 +608,37 @@ impl InstanceHandle {
 
 impl Inner {
     fn set_model(&mut self, model: Option<Arc<Model>>) {
-        self.controls = model.as_deref().map(ModelControls::of).unwrap_or_default().into();
+        self.controls = model
+            .as_deref()
+            .map(ModelControls::of)
+            .unwrap_or_default()
+            .into();
         self.model = model;
     }
 
     fn uses_audio_input(&self) -> bool {
-        self.model.as_ref().is_some_and(|model| model.header().kind != Kind::Instrument)
+        self.model
+            .as_ref()
+            .is_some_and(|model| model.header().kind != Kind::Instrument)
     }
 
-    /// Returns the notice about the executor: the requested one is not supported, or another one has taken over.
+    /// Returns the notice about the executor: the requested one is not supported, or another one
+    /// has taken over.
     fn executor_notice(&self, session: &SessionController) -> Option<String> {
         self.executor_problem.clone().or_else(|| session.warning())
     }
 }
 
-/// Returns the default of the model's release control, or the release time that the model was made with.
+/// Returns the default of the model's release control, or the release time that the model was made
+/// with.
 fn release_ms(model: &Model) -> f32 {
     let header = model.header();
-    let control = header.controls.iter().find(|control| ControlId::of(&control.name) == RELEASE_CONTROL);
-    control.map_or_else(|| header.performance.unwrap_or_default().release_ms, |control| control.default)
+    let control = header
+        .controls
+        .iter()
+        .find(|control| ControlId::of(&control.name) == RELEASE_CONTROL);
+    control.map_or_else(
+        || header.performance.unwrap_or_default().release_ms,
+        |control| control.default,
+    )
 }

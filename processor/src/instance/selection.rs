@@ -16,9 +16,10 @@ use crate::snapshot::{SelectionSnapshot, SoundSnapshot};
 use crate::state::{CompareState, InstanceState};
 
 impl InstanceHandle {
-    /// Loads the model that `find` returns, on a thread of its own. If several are requested in short order, the last
-    /// one is loaded. After an `audition` the previous model returns with [`InstanceHandle::end_audition`]. The caller
-    /// must join the thread before this code is unloaded.
+    /// Loads the model that `find` returns, on a thread of its own. If several are requested in
+    /// short order, the last one is loaded. After an `audition` the previous model returns with
+    /// [`InstanceHandle::end_audition`]. The caller must join the thread before this code is
+    /// unloaded.
     pub fn load_model(
         self: &Arc<Self>,
         audition: bool,
@@ -29,13 +30,19 @@ impl InstanceHandle {
         std::thread::spawn(move || instance.load_requested(request, audition, find))
     }
 
-    /// Loads the model that `find` returns for a request, on this thread; `find` is not called if the request is not the
-    /// last one any more. See [`InstanceHandle::load_model`].
-    pub fn load_requested(&self, request: u64, audition: bool, find: impl FnOnce() -> Result<FoundModel, LoadError>) {
+    /// Loads the model that `find` returns for a request, on this thread; `find` is not called if
+    /// the request is not the last one any more. See [`InstanceHandle::load_model`].
+    pub fn load_requested(
+        &self,
+        request: u64,
+        audition: bool,
+        find: impl FnOnce() -> Result<FoundModel, LoadError>,
+    ) {
         if !self.is_current(request) {
             return;
         }
-        let found = contain(find).unwrap_or_else(|reason| Err(format!("the model cannot be read: {reason}").into()));
+        let found = contain(find)
+            .unwrap_or_else(|reason| Err(format!("the model cannot be read: {reason}").into()));
         let mut inner = self.inner();
         if inner.requests != request {
             return;
@@ -44,8 +51,15 @@ impl InstanceHandle {
         match found {
             Ok(found) => {
                 let now = inner.snapshot(self.cabinet_handover.file());
-                let same = now.model.as_ref().is_some_and(|now| now.content_hash() == found.0.content_hash());
-                let before = inner.before_audition.take().or(Some(now)).filter(|_| audition);
+                let same = now
+                    .model
+                    .as_ref()
+                    .is_some_and(|now| now.content_hash() == found.0.content_hash());
+                let before = inner
+                    .before_audition
+                    .take()
+                    .or(Some(now))
+                    .filter(|_| audition);
                 self.put_model(&mut inner, Ok(found));
                 if !same {
                     inner.state.preset = None;
@@ -60,7 +74,8 @@ impl InstanceHandle {
         }
     }
 
-    /// Begins a request for something to be played. Returns its number, for [`InstanceHandle::is_current`].
+    /// Begins a request for something to be played. Returns its number, for
+    /// [`InstanceHandle::is_current`].
     pub fn begin_request(&self) -> u64 {
         let mut inner = self.inner();
         inner.requests += 1;
@@ -74,8 +89,8 @@ impl InstanceHandle {
         self.inner().requests == request
     }
 
-    /// Ends a request without a result; `reason` is shown to the user. The previous model goes on playing; an audition
-    /// ends.
+    /// Ends a request without a result; `reason` is shown to the user. The previous model goes on
+    /// playing; an audition ends.
     pub fn fail_request(&self, request: u64, reason: Option<LoadError>) {
         let mut inner = self.inner();
         if inner.requests != request {
@@ -109,14 +124,19 @@ impl InstanceHandle {
         self.inner().snapshot(self.cabinet_handover.file())
     }
 
-    /// Takes a snapshot of the selection that a project saves: a model that is only auditioned is not part of it.
+    /// Takes a snapshot of the selection that a project saves: a model that is only auditioned is
+    /// not part of it.
     #[must_use]
     pub fn saved_selection(&self) -> SelectionSnapshot {
         let inner = self.inner();
-        inner.before_audition.clone().unwrap_or_else(|| inner.snapshot(self.cabinet_handover.file()))
+        inner
+            .before_audition
+            .clone()
+            .unwrap_or_else(|| inner.snapshot(self.cabinet_handover.file()))
     }
 
-    /// Restores a snapshot; the settings of the window, the executor and the rate conversion are kept.
+    /// Restores a snapshot; the settings of the window, the executor and the rate conversion are
+    /// kept.
     pub fn restore_selection(&self, snapshot: SelectionSnapshot) {
         let mut inner = self.inner();
         (inner.requests, inner.reading, inner.before_audition) = (inner.requests + 1, false, None);
@@ -127,18 +147,38 @@ impl InstanceHandle {
     fn put_selection(&self, inner: &mut Inner, snapshot: SelectionSnapshot) {
         let same = match (&inner.model, &snapshot.model) {
             // A card has the levels of a capture, which its identity leaves out.
-            (Some(now), Some(then)) => now.content_hash() == then.content_hash() && now.header() == then.header(),
+            (Some(now), Some(then)) => {
+                now.content_hash() == then.content_hash() && now.header() == then.header()
+            }
             _ => false,
         };
         if same {
-            let bound: Vec<String> =
-                (0..MACRO_COUNT).filter_map(|index| Some(inner.macro_control(index)?.name.clone())).collect();
+            let bound: Vec<String> = (0..MACRO_COUNT)
+                .filter_map(|index| Some(inner.macro_control(index)?.name.clone()))
+                .collect();
             inner.turned_latents.extend(bound);
-            inner.turned_latents.extend(inner.state.latents.keys().cloned());
+            inner
+                .turned_latents
+                .extend(inner.state.latents.keys().cloned());
         }
-        let InstanceState { window, pad, tuning, executor, resampling, .. } = std::mem::take(&mut inner.state);
-        inner.state = InstanceState { window, pad, tuning, executor, resampling, ..snapshot.state };
-        (inner.missing_model, inner.load_error, inner.notice) = (snapshot.missing_model, None, snapshot.notice);
+        let InstanceState {
+            window,
+            pad,
+            tuning,
+            executor,
+            resampling,
+            ..
+        } = std::mem::take(&mut inner.state);
+        inner.state = InstanceState {
+            window,
+            pad,
+            tuning,
+            executor,
+            resampling,
+            ..snapshot.state
+        };
+        (inner.missing_model, inner.load_error, inner.notice) =
+            (snapshot.missing_model, None, snapshot.notice);
         self.restore_cabinet(inner, snapshot.cabinet);
         if same {
             self.send_mapping(inner.control_mapping());
@@ -150,25 +190,36 @@ impl InstanceHandle {
 
     fn adopt_model(&self, found: Result<FoundModel, MissingFile>) {
         let mut inner = self.inner();
-        let notice = found.as_ref().ok().and_then(|(model, _)| inner.state.model.replacement_notice(model));
+        let notice = found
+            .as_ref()
+            .ok()
+            .and_then(|(model, _)| inner.state.model.replacement_notice(model));
         self.put_model(&mut inner, found);
         inner.notice = notice.or(inner.notice.take());
     }
 
     fn put_model(&self, inner: &mut Inner, found: Result<FoundModel, MissingFile>) {
         inner.requests += 1;
-        (inner.reading, inner.load_error, inner.notice, inner.before_audition) = (false, None, None, None);
+        (
+            inner.reading,
+            inner.load_error,
+            inner.notice,
+            inner.before_audition,
+        ) = (false, None, None, None);
         match found {
             Ok((model, path)) => {
                 let embedded = inner.state.model.embedded.take();
                 let embedded = embedded.filter(|_| inner.state.model.matches(&model));
-                // Latent values belong to the previous model, unless the reference named a bundled model without its
-                // hash.
+                // Latent values belong to the previous model, unless the reference named a bundled
+                // model without its hash.
                 if !inner.state.model.hash.is_empty() && !inner.state.model.matches(&model) {
                     inner.state.latents.clear();
                     inner.state.program = ProgramOptions::default();
                 }
-                inner.state.model = FileReference { embedded, ..FileReference::to(&model, path) };
+                inner.state.model = FileReference {
+                    embedded,
+                    ..FileReference::to(&model, path)
+                };
                 inner.missing_model = None;
                 let (model, problem) = inner.state.with_program_options(model);
                 inner.notice = problem;
@@ -212,7 +263,10 @@ impl InstanceHandle {
             if inner.missing_model.is_none() {
                 return;
             }
-            FileReference { path: Some(path), ..inner.state.model.clone() }
+            FileReference {
+                path: Some(path),
+                ..inner.state.model.clone()
+            }
         };
         self.adopt_model(reference.find());
         self.host_notifier.mark_state_changed();
@@ -231,11 +285,26 @@ impl InstanceHandle {
             let inner = self.inner();
             // The audition is not part of the project.
             let before = inner.before_audition.clone();
-            let InstanceState { window, pad, tuning, executor, resampling, .. } = &inner.state;
+            let InstanceState {
+                window,
+                pad,
+                tuning,
+                executor,
+                resampling,
+                ..
+            } = &inner.state;
             let selection = before.unwrap_or_else(|| inner.snapshot(self.cabinet_handover.file()));
-            (selection, *window, pad.clone(), tuning.clone(), *executor, *resampling)
+            (
+                selection,
+                *window,
+                pad.clone(),
+                tuning.clone(),
+                *executor,
+                *resampling,
+            )
         };
-        let (compare, midi_controllers) = (self.compare_slots.state(), self.midi_bindings.bindings());
+        let (compare, midi_controllers) =
+            (self.compare_slots.state(), self.midi_bindings.bindings());
         let of_project = InstanceState {
             window,
             pad,
@@ -247,7 +316,9 @@ impl InstanceHandle {
             ..selection.to_state()
         };
         let mut state = of_project;
-        if let Some(CompareState { other: Some(other), .. }) = &mut state.compare
+        if let Some(CompareState {
+            other: Some(other), ..
+        }) = &mut state.compare
             && other.selection.model.hash == state.model.hash
         {
             // One copy of the file is enough.
@@ -258,15 +329,26 @@ impl InstanceHandle {
 
     /// Restores a saved state. Reads the model, which may take long.
     pub fn restore_state(&self, mut state: InstanceState) {
-        self.midi_bindings.restore(&std::mem::take(&mut state.midi_controllers));
+        self.midi_bindings
+            .restore(&std::mem::take(&mut state.midi_controllers));
         let slots = state.compare.take().unwrap_or_default();
         self.history.clear();
         let found = state.model.find();
         let other = slots.other.map(|sound| {
             let selection = SelectionSnapshot::of(*sound.selection, found.as_ref().ok());
-            SoundSnapshot { values: sound.parameters, selection }
+            SoundSnapshot {
+                values: sound.parameters,
+                selection,
+            }
         });
-        self.compare_slots.restore(if slots.b_is_active { CompareSlot::B } else { CompareSlot::A }, other);
+        self.compare_slots.restore(
+            if slots.b_is_active {
+                CompareSlot::B
+            } else {
+                CompareSlot::A
+            },
+            other,
+        );
         {
             let mut inner = self.inner();
             inner.state = state;

@@ -11,9 +11,12 @@ impl InstanceHandle {
     /// Tunes the instrument by files of Scala; `None` for equal temperament.
     ///
     /// # Errors
-    /// Returns the reason, with the path of the file, if one cannot be read. The previous tuning stays.
+    /// Returns the reason, with the path of the file, if one cannot be read. The previous tuning
+    /// stays.
     pub fn set_tuning(&self, files: Option<TuningFiles>) -> Result<(), String> {
-        let tuning = files.as_ref().map_or(Ok(KeyTuning::default()), TuningFiles::read);
+        let tuning = files
+            .as_ref()
+            .map_or(Ok(KeyTuning::default()), TuningFiles::read);
         let mut inner = self.inner();
         match tuning {
             Ok(tuning) => {
@@ -29,17 +32,23 @@ impl InstanceHandle {
         }
     }
 
-    /// Tunes the instrument by a scale, keeping the keyboard map, or by another keyboard map for its scale. A file that
-    /// cannot be read is reported by a notice.
+    /// Tunes the instrument by a scale, keeping the keyboard map, or by another keyboard map for
+    /// its scale. A file that cannot be read is reported by a notice.
     pub fn load_tuning(&self, path: PathBuf) {
         let files = match self.tuning() {
-            Some(files) if crate::tuning::is_keyboard_map(&path) => TuningFiles { keyboard_map: Some(path), ..files },
+            Some(files) if crate::tuning::is_keyboard_map(&path) => TuningFiles {
+                keyboard_map: Some(path),
+                ..files
+            },
             _ if crate::tuning::is_keyboard_map(&path) => {
                 let reason = "a keyboard map needs a scale; open the scale (.scl) first";
                 self.inner().notice = Some(format!("{}: {reason}", path.display()));
                 return;
             }
-            files => TuningFiles { scale: path, keyboard_map: files.and_then(|files| files.keyboard_map) },
+            files => TuningFiles {
+                scale: path,
+                keyboard_map: files.and_then(|files| files.keyboard_map),
+            },
         };
         // The notice has the reason.
         let _ = self.set_tuning(Some(files));
@@ -63,9 +72,14 @@ impl InstanceHandle {
         self.inner().tuning_problem.clone()
     }
 
-    /// Restores the tuning of a saved state. One that cannot be read stays in the state, for machines that have it.
+    /// Restores the tuning of a saved state. One that cannot be read stays in the state, for
+    /// machines that have it.
     pub(super) fn restore_tuning(&self, inner: &mut Inner) {
-        let tuning = inner.state.tuning.as_ref().map_or(Ok(KeyTuning::default()), TuningFiles::read);
+        let tuning = inner
+            .state
+            .tuning
+            .as_ref()
+            .map_or(Ok(KeyTuning::default()), TuningFiles::read);
         inner.tuning_problem = tuning.as_ref().err().map(ToString::to_string);
         self.tuning_handover.send(tuning.unwrap_or_default());
     }

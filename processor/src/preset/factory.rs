@@ -3,8 +3,8 @@
 use super::Preset;
 use super::file::{PresetError, parse};
 
-/// A preset that is compiled into the program. It names a bundled model without its hash, so that it uses the version
-/// of this program.
+/// A preset that is compiled into the program. It names a bundled model without its hash, so that
+/// it uses the version of this program.
 pub struct FactoryPreset {
     /// Identifier for hosts and lists; never changes.
     pub key: &'static str,
@@ -86,7 +86,9 @@ impl FactoryPreset {
     /// Returns the factory preset that equals this one.
     #[must_use]
     pub fn equal_to(preset: &Preset) -> Option<&'static Self> {
-        FACTORY.iter().find(|factory| factory.preset().is_ok_and(|factory| factory == *preset))
+        FACTORY
+            .iter()
+            .find(|factory| factory.preset().is_ok_and(|factory| factory == *preset))
     }
 }
 
@@ -103,38 +105,69 @@ mod tests {
         let mut names = BTreeSet::new();
         let mut counts = [0; 2];
         for factory in &FACTORY {
-            let preset = factory.preset().unwrap_or_else(|error| panic!("{}: {error}", factory.key));
+            let preset = factory
+                .preset()
+                .unwrap_or_else(|error| panic!("{}: {error}", factory.key));
             counts[usize::from(preset.product == Product::Effect)] += 1;
-            assert!(!preset.comment.is_empty() && !preset.tags.is_empty(), "{}", factory.key);
+            assert!(
+                !preset.comment.is_empty() && !preset.tags.is_empty(),
+                "{}",
+                factory.key
+            );
             assert!(names.insert(preset.name.clone()), "{} twice", preset.name);
             let reference = &preset.sound.selection.model;
-            assert_eq!(reference.hash, "", "{} would not outlive a new training", factory.key);
-            let (model, path) = reference.find().unwrap_or_else(|missing| panic!("{}: {missing}", factory.key));
+            assert_eq!(
+                reference.hash, "",
+                "{} would not outlive a new training",
+                factory.key
+            );
+            let (model, path) = reference
+                .find()
+                .unwrap_or_else(|missing| panic!("{}: {missing}", factory.key));
             assert!(path.is_none() && BUNDLED.iter().any(|bundled| bundled.name == reference.name));
             let controls = ondes_engine::pipeline::controls(model.header());
             for name in preset.sound.selection.macros.iter().flatten().flatten() {
-                assert!(controls.iter().any(|control| control.name == *name), "{}: {name}", factory.key);
+                assert!(
+                    controls.iter().any(|control| control.name == *name),
+                    "{}: {name}",
+                    factory.key
+                );
             }
         }
         assert!(counts[0] >= 9 && counts[1] >= 3, "{counts:?}");
-        let played = |model: &str| FACTORY.iter().any(|one| one.preset().unwrap().sound.selection.model.name == model);
+        let played = |model: &str| {
+            FACTORY
+                .iter()
+                .any(|one| one.preset().unwrap().sound.selection.model.name == model)
+        };
         assert!(BUNDLED.iter().all(|bundled| played(bundled.name)));
     }
 
     #[test]
     fn cabinets_of_presets_are_bundled() {
-        let cabinets: Vec<_> = FACTORY.iter().filter_map(|one| one.preset().unwrap().sound.selection.cabinet).collect();
+        let cabinets: Vec<_> = FACTORY
+            .iter()
+            .filter_map(|one| one.preset().unwrap().sound.selection.cabinet)
+            .collect();
         assert_eq!(cabinets.len(), 2);
-        assert!(cabinets.iter().all(|reference| crate::cabinet::find(reference).is_ok_and(|(_, path)| path.is_none())));
+        assert!(cabinets.iter().all(|reference| {
+            crate::cabinet::find(reference).is_ok_and(|(_, path)| path.is_none())
+        }));
     }
 
     /// A new instance has all parameters at their defaults, so its preset must not change any.
     #[test]
     fn initial_presets_are_what_new_instances_play() {
         for product in [Product::Instrument, Product::Effect] {
-            let preset = FactoryPreset::of(product.initial_preset()).expect("a factory preset").preset().unwrap();
+            let preset = FactoryPreset::of(product.initial_preset())
+                .expect("a factory preset")
+                .preset()
+                .unwrap();
             let defaults = crate::parameter_values::complete_values(&Default::default()).unwrap();
-            assert_eq!((preset.product, preset.sound.parameters), (product, defaults));
+            assert_eq!(
+                (preset.product, preset.sound.parameters),
+                (product, defaults)
+            );
             assert_eq!(preset.sound.selection.model.name, product.initial_model());
             assert_eq!(preset.sound.selection.macros, None);
             let instance = crate::instance::InstanceHandle::new(product, || ());

@@ -43,8 +43,13 @@ impl PresetLocation {
     pub fn read(&self) -> Result<Preset, PresetFileError> {
         match self {
             Self::Factory(key) => {
-                let preset = FactoryPreset::of(key).ok_or(PresetError::NotFound).and_then(FactoryPreset::preset);
-                preset.map_err(|error| PresetFileError { path: key.into(), error })
+                let preset = FactoryPreset::of(key)
+                    .ok_or(PresetError::NotFound)
+                    .and_then(FactoryPreset::preset);
+                preset.map_err(|error| PresetFileError {
+                    path: key.into(),
+                    error,
+                })
             }
             Self::File(path) => read(path),
         }
@@ -78,12 +83,38 @@ pub struct PresetSummary {
 
 impl PresetSummary {
     fn new(location: PresetLocation, preset: Preset) -> Self {
-        let Preset { name, author, comment, tags, sound, .. } = preset;
-        let SoundState { parameters, selection } = sound;
-        let InstanceState { model, latents, cabinet, .. } = *selection;
+        let Preset {
+            name,
+            author,
+            comment,
+            tags,
+            sound,
+            ..
+        } = preset;
+        let SoundState {
+            parameters,
+            selection,
+        } = sound;
+        let InstanceState {
+            model,
+            latents,
+            cabinet,
+            ..
+        } = *selection;
         let cabinet = cabinet.map(|cabinet| cabinet.hash);
         let id = location.id();
-        Self { id, location, name, author, comment, tags, model: model.name, parameters, latents, cabinet }
+        Self {
+            id,
+            location,
+            name,
+            author,
+            comment,
+            tags,
+            model: model.name,
+            parameters,
+            latents,
+            cabinet,
+        }
     }
 
     /// Returns whether this is a factory preset, which cannot be deleted.
@@ -114,44 +145,75 @@ pub struct UnreadablePreset {
 }
 
 impl PresetListing {
-    /// Returns the preset at a location; for a file that is not there, one of the same file name in the user's folders,
-    /// as a project may come from another machine.
+    /// Returns the preset at a location; for a file that is not there, one of the same file name in
+    /// the user's folders, as a project may come from another machine.
     #[must_use]
     pub fn at(&self, location: &PresetLocation) -> Option<&PresetSummary> {
         let same_name = |other: &PresetLocation| match (location, other) {
-            (PresetLocation::File(one), PresetLocation::File(other)) => one.file_name() == other.file_name(),
+            (PresetLocation::File(one), PresetLocation::File(other)) => {
+                one.file_name() == other.file_name()
+            }
             _ => false,
         };
-        let found = self.presets.iter().find(|preset| preset.location == *location);
-        found.or_else(|| self.presets.iter().find(|preset| same_name(&preset.location)))
+        let found = self
+            .presets
+            .iter()
+            .find(|preset| preset.location == *location);
+        found.or_else(|| {
+            self.presets
+                .iter()
+                .find(|preset| same_name(&preset.location))
+        })
     }
 
     /// Returns the location of a preset, readable or not.
     #[must_use]
     pub fn location(&self, id: PresetId) -> Option<&PresetLocation> {
-        let presets = self.presets.iter().map(|preset| (preset.id, &preset.location));
-        let unreadable = self.unreadable.iter().map(|unreadable| (unreadable.id, &unreadable.location));
-        presets.chain(unreadable).find(|(known, _)| *known == id).map(|(_, location)| location)
+        let presets = self
+            .presets
+            .iter()
+            .map(|preset| (preset.id, &preset.location));
+        let unreadable = self
+            .unreadable
+            .iter()
+            .map(|unreadable| (unreadable.id, &unreadable.location));
+        presets
+            .chain(unreadable)
+            .find(|(known, _)| *known == id)
+            .map(|(_, location)| location)
     }
 }
 
 /// Lists the presets of a product: the factory presets, and those in `folders`. Reads all files.
 #[must_use]
 pub fn list_presets(product: Product, folders: &[PathBuf]) -> PresetListing {
-    let own = FACTORY.iter().map(|factory| PresetLocation::Factory(factory.key.into()));
-    let user = folders.iter().flat_map(|folder| files(folder)).map(PresetLocation::File);
+    let own = FACTORY
+        .iter()
+        .map(|factory| PresetLocation::Factory(factory.key.into()));
+    let user = folders
+        .iter()
+        .flat_map(|folder| files(folder))
+        .map(PresetLocation::File);
     let mut listing = PresetListing::default();
     for location in own.chain(user) {
         match location.read() {
-            Ok(preset) if preset.product == product => listing.presets.push(PresetSummary::new(location, preset)),
+            Ok(preset) if preset.product == product => {
+                listing.presets.push(PresetSummary::new(location, preset))
+            }
             Ok(_) => {}
             Err(error) => {
                 let (id, reason) = (location.id(), error.to_string());
-                listing.unreadable.push(UnreadablePreset { id, location, reason });
+                listing.unreadable.push(UnreadablePreset {
+                    id,
+                    location,
+                    reason,
+                });
             }
         }
     }
-    listing.presets.sort_by_cached_key(|preset| (!preset.is_factory(), preset.name.to_lowercase()));
+    listing
+        .presets
+        .sort_by_cached_key(|preset| (!preset.is_factory(), preset.name.to_lowercase()));
     listing
 }
 
@@ -163,16 +225,33 @@ mod tests {
     #[test]
     fn all_presets_of_a_plugin_are_listed_in_order() {
         let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let folders = [first.path().to_owned(), second.path().to_owned(), "/nowhere/at all".into()];
+        let folders = [
+            first.path().to_owned(),
+            second.path().to_owned(),
+            "/nowhere/at all".into(),
+        ];
         let own = list_presets(Product::Instrument, &[]);
         assert!(own.unreadable.is_empty() && own.presets.iter().all(PresetSummary::is_factory));
-        for (folder, name) in
-            [(&folders[0], "zither"), (&folders[1], "Älteste"), (&folders[1].join("keys"), "Accordion")]
-        {
+        for (folder, name) in [
+            (&folders[0], "zither"),
+            (&folders[1], "Älteste"),
+            (&folders[1].join("keys"), "Accordion"),
+        ] {
             let preset = PresetLocation::Factory("harp".into()).read().unwrap();
-            save(folder, &Preset { name: name.into(), ..preset }, false).unwrap();
+            save(
+                folder,
+                &Preset {
+                    name: name.into(),
+                    ..preset
+                },
+                false,
+            )
+            .unwrap();
         }
-        let effect = Preset { product: Product::Effect, ..PresetLocation::Factory("harp".into()).read().unwrap() };
+        let effect = Preset {
+            product: Product::Effect,
+            ..PresetLocation::Factory("harp".into()).read().unwrap()
+        };
         save(&folders[0], &effect, false).unwrap();
         std::fs::write(folders[0].join("broken.ondes-preset"), "{").unwrap();
         std::fs::create_dir(folders[0].join("folder.ondes-preset")).unwrap();
@@ -181,17 +260,29 @@ mod tests {
         let listing = list_presets(Product::Instrument, &folders);
         let (factory, user) = listing.presets.split_at(own.presets.len());
         assert_eq!(factory, own.presets);
-        let names = |list: &[PresetSummary]| list.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+        let names =
+            |list: &[PresetSummary]| list.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(user), ["Accordion", "zither", "Älteste"]);
         assert!(names(factory).is_sorted());
         assert_eq!(listing.unreadable.len(), 1, "{:?}", listing.unreadable);
         let unreadable = &listing.unreadable[0];
-        assert!(unreadable.reason.contains("broken.ondes-preset: not a preset"), "{unreadable:?}");
+        assert!(
+            unreadable
+                .reason
+                .contains("broken.ondes-preset: not a preset"),
+            "{unreadable:?}"
+        );
         assert_eq!(
             listing.location(unreadable.id),
-            Some(&PresetLocation::File(folders[0].join("broken.ondes-preset")))
+            Some(&PresetLocation::File(
+                folders[0].join("broken.ondes-preset")
+            ))
         );
-        assert_eq!(list_presets(Product::Instrument, &folders), listing, "numbers stay");
+        assert_eq!(
+            list_presets(Product::Instrument, &folders),
+            listing,
+            "numbers stay"
+        );
         for preset in &listing.presets {
             assert_eq!(preset.location.read().unwrap().name, preset.name);
         }

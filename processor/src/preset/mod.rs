@@ -1,7 +1,7 @@
 //! Presets: everything that is heard, under a name.
 //!
-//! In reading order: [`file`](mod@file) reads and writes preset files, [`factory`] holds the factory presets, [`store`]
-//! is the user's preset folders, and [`list`] lists both.
+//! In reading order: [`file`](mod@file) reads and writes preset files, [`factory`] holds the
+//! factory presets, [`store`] is the user's preset folders, and [`list`] lists both.
 
 pub mod factory;
 pub mod file;

@@ -1,6 +1,7 @@
 //! `ondes bench`: the load of a model in an audio callback on this machine.
 //!
-//! Measures every block of a [`RealtimeBenchmark`], which plays the model as it would be played live.
+//! Measures every block of a [`RealtimeBenchmark`], which plays the model as it would be played
+//! live.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -21,7 +22,8 @@ use crate::render::speed;
 use crate::terminal;
 use crate::{help, interrupt, open_model};
 
-/// Length of sound played before the measurement, seconds: warms up caches, CPU clock and the model's state.
+/// Length of sound played before the measurement, seconds: warms up caches, CPU clock and the
+/// model's state.
 const WARM_UP_S: f64 = 0.5;
 
 const EXAMPLES: &str = "\
@@ -121,19 +123,31 @@ impl Percentiles {
     fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let share = |share: f64| values[((values.len() - 1) as f64 * share).ceil() as usize];
-        Self { median: share(0.5), p99: share(0.99), worst: share(1.0) }
+        Self {
+            median: share(0.5),
+            p99: share(0.99),
+            worst: share(1.0),
+        }
     }
 }
 
 impl BenchReport {
     /// Formats the results for the terminal, in several lines.
     fn text(&self) -> String {
-        let Self { ns_per_sample: ns, late_blocks, block, .. } = self;
+        let Self {
+            ns_per_sample: ns,
+            late_blocks,
+            block,
+            ..
+        } = self;
         let late = match late_blocks {
             0 => String::new(),
             late => format!(", {late} of {} blocks too late", self.blocks),
         };
-        let variant = self.variant.iter().map(|name| format!(", {}", terminal::sanitize(name)));
+        let variant = self
+            .variant
+            .iter()
+            .map(|name| format!(", {}", terminal::sanitize(name)));
         format!(
             "{}{} ({}), {}\n\
              speed    {}× real time, {:.0} ns/sample (median), {:.0} (99 %), {:.0} (worst)\n\
@@ -169,19 +183,35 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
     let path = arguments.model.display();
     // The program prints an error without its sources.
     let (model, _) = open_model::find(&arguments.model).map_err(|error| anyhow!("{error:#}"))?;
-    let model = Arc::new(arguments.program.apply(Arc::unwrap_or_clone(model), &arguments.model)?);
+    let model = Arc::new(
+        arguments
+            .program
+            .apply(Arc::unwrap_or_clone(model), &arguments.model)?,
+    );
     let header = model.header();
     let sample_rate = arguments.sample_rate.unwrap_or(header.sample_rate);
     let with_path = |error: &dyn Display| anyhow!("{path}: {error}");
-    let setup = Setup { sample_rate, max_block: arguments.block as usize };
+    let setup = Setup {
+        sample_rate,
+        max_block: arguments.block as usize,
+    };
     ensure!(
         arguments.size >= 1.0 || !header.variants.is_empty(),
         "{path}: the model has no smaller variants; leave out --size"
     );
-    let executor = arguments.executor_arguments.selection_for(&model).map_err(|error| with_path(&error))?;
+    let executor = arguments
+        .executor_arguments
+        .selection_for(&model)
+        .map_err(|error| with_path(&error))?;
     let size = arguments.size;
-    let options = PipelineOptions { sample_rate, size, executor, ..PipelineOptions::default() };
-    let mut benchmark = RealtimeBenchmark::new(&model, setup, &options).map_err(|error| with_path(&error))?;
+    let options = PipelineOptions {
+        sample_rate,
+        size,
+        executor,
+        ..PipelineOptions::default()
+    };
+    let mut benchmark =
+        RealtimeBenchmark::new(&model, setup, &options).map_err(|error| with_path(&error))?;
     let source = benchmark.source();
     let options = PipelineOptions { source, ..options };
     let pipeline = Pipeline::new(&model, &options).map_err(|error| with_path(&error))?;
@@ -199,7 +229,9 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
     let report = BenchReport {
         model: path.to_string(),
         name: header.card.name.clone(),
-        variant: header.variant(arguments.size).map(|variant| variant.name.clone()),
+        variant: header
+            .variant(arguments.size)
+            .map(|variant| variant.name.clone()),
         kind: header.kind.name(),
         input,
         sample_rate,
@@ -207,10 +239,18 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
         blocks,
         seconds,
         realtime_factor: seconds / taken_s,
-        ns_per_sample: Percentiles::of(blocks_s.iter().map(|s| 1e9 * s / f64::from(arguments.block)).collect()),
+        ns_per_sample: Percentiles::of(
+            blocks_s
+                .iter()
+                .map(|s| 1e9 * s / f64::from(arguments.block))
+                .collect(),
+        ),
         load: taken_s / seconds,
         load_worst: worst_s / block_s,
-        late_blocks: blocks_s.iter().filter(|taken_s| **taken_s > block_s).count(),
+        late_blocks: blocks_s
+            .iter()
+            .filter(|taken_s| **taken_s > block_s)
+            .count(),
         latency_samples: benchmark.latency_samples(),
         latency_ms: 1e3 * benchmark.latency_samples() as f64 / f64::from(sample_rate),
         executor: pipeline.executor(),
@@ -218,7 +258,11 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
         flush_to_zero: true,
         memory_bytes: pipeline.bytes(),
     };
-    terminal::print(&if arguments.json { serde_json::to_string(&report)? } else { report.text() })
+    terminal::print(&if arguments.json {
+        serde_json::to_string(&report)?
+    } else {
+        report.text()
+    })
 }
 
 /// Plays `seconds` of sound, at least one block, and returns the time of each block in seconds.
@@ -241,7 +285,8 @@ mod tests {
 
     #[test]
     fn percentiles_are_measured_values() {
-        let Percentiles { median, p99, worst } = Percentiles::of((1..=200).rev().map(f64::from).collect());
+        let Percentiles { median, p99, worst } =
+            Percentiles::of((1..=200).rev().map(f64::from).collect());
         assert_eq!((median, p99, worst), (101.0, 199.0, 200.0));
         let Percentiles { median, p99, worst } = Percentiles::of(vec![7.0]);
         assert_eq!((median, p99, worst), (7.0, 7.0, 7.0));

@@ -1,7 +1,9 @@
-//! ALSA's library, opened when it is needed: without it, the program only lacks ALSA's devices and ports.
+//! ALSA's library, opened when it is needed: without it, the program only lacks ALSA's devices and
+//! ports.
 //!
-//! Cargo's configuration keeps the crate `alsa-sys` from linking the library (`.cargo/config.toml`). Each function that is
-//! used is defined here, as a jump to an address in a table.
+//! Cargo's configuration keeps the crate `alsa-sys` from linking the library
+//! (`.cargo/config.toml`). Each function that is used is defined here, as a jump to an address in a
+//! table.
 
 #![allow(unsafe_code)]
 
@@ -17,8 +19,8 @@ const FILE: &str = "libasound.so.2";
 /// Reason to be shown where it is missing.
 pub(super) const MISSING: &str = "ALSA's library, libasound.so.2, is not installed";
 
-/// Makes ALSA usable on this thread, as far as it is installed, and keeps it from printing to standard error. To be
-/// called on each thread before its first use.
+/// Makes ALSA usable on this thread, as far as it is installed, and keeps it from printing to
+/// standard error. To be called on each thread before its first use.
 pub(super) fn prepare() {
     if is_installed() {
         // Lasts as long as the thread. If it cannot be set, ALSA prints its messages.
@@ -32,7 +34,8 @@ pub(super) fn is_installed() -> bool {
     LIBRARY.is_some()
 }
 
-/// Opens the library and enters its functions into the table. A function that it lacks keeps failing.
+/// Opens the library and enters its functions into the table. A function that it lacks keeps
+/// failing.
 fn open() -> Option<Library> {
     // SAFETY: ALSA's library does nothing when it is loaded.
     let library = unsafe { Library::new(FILE) }.ok()?;

@@ -27,7 +27,11 @@ impl Audio {
     }
 
     /// Same as [`Audio::open`]; on JACK the client of the devices also receives MIDI.
-    pub fn open_with_midi(choice: AudioChoice, midi: &MidiInputs, factory: CallbackFactory) -> Self {
+    pub fn open_with_midi(
+        choice: AudioChoice,
+        midi: &MidiInputs,
+        factory: CallbackFactory,
+    ) -> Self {
         Self::start(choice, Some(midi.link().clone()), factory)
     }
 
@@ -35,22 +39,36 @@ impl Audio {
         let status_cell = Arc::<AudioStatusCell>::default();
         let stats = Arc::new(StreamStats::default());
         let (choices, inbox) = mpsc::channel();
-        let supervisor = Supervisor { inbox, status_cell: status_cell.clone(), stats: stats.clone(), midi, factory };
+        let supervisor = Supervisor {
+            inbox,
+            status_cell: status_cell.clone(),
+            stats: stats.clone(),
+            midi,
+            factory,
+        };
         let thread = std::thread::Builder::new().name("ondes-audio".into());
         let thread = match thread.spawn(move || supervisor.run(choice)) {
             Ok(thread) => Some(thread),
             Err(error) => {
-                status_cell.set(AudioStatus::Failed(format!("the audio thread cannot be started: {error}")));
+                status_cell.set(AudioStatus::Failed(format!(
+                    "the audio thread cannot be started: {error}"
+                )));
                 None
             }
         };
-        Self { choices: Some(choices), status_cell, stats, thread }
+        Self {
+            choices: Some(choices),
+            status_cell,
+            stats,
+            thread,
+        }
     }
 
     /// Switches to other devices.
     pub fn choose(&self, choice: AudioChoice) {
         let Some(choices) = &self.choices else { return };
-        self.status_cell.announce_choice(|| choices.send(choice).is_ok());
+        self.status_cell
+            .announce_choice(|| choices.send(choice).is_ok());
     }
 
     /// Returns the status.
@@ -58,7 +76,8 @@ impl Audio {
         self.status_cell.get()
     }
 
-    /// Waits while devices are being opened and returns the status; [`AudioStatus::Opening`] after `timeout`.
+    /// Waits while devices are being opened and returns the status; [`AudioStatus::Opening`] after
+    /// `timeout`.
     pub fn settled(&self, timeout: Duration) -> AudioStatus {
         self.status_cell.wait_until_settled(timeout)
     }

@@ -1,8 +1,9 @@
 //! Connects an input device to an output device with another clock.
 //!
-//! Both are joined by a ring that is kept at a fixed number of frames: the latency. It is filled before the output
-//! reads. When the faster output has emptied the ring, there is silence until it is filled again; when the faster input
-//! has filled it to twice the latency, it is cut back to the latency.
+//! Both are joined by a ring that is kept at a fixed number of frames: the latency. It is filled
+//! before the output reads. When the faster output has emptied the ring, there is silence until it
+//! is filled again; when the faster input has filled it to twice the latency, it is cut back to the
+//! latency.
 
 use std::sync::Arc;
 
@@ -38,8 +39,8 @@ enum BridgeState {
     Starved,
 }
 
-/// Returns the frames that a bridge must hold for these block lengths so that neither side runs short: in the worst
-/// case an output block is due just before an input block arrives.
+/// Returns the frames that a bridge must hold for these block lengths so that neither side runs
+/// short: in the worst case an output block is due just before an input block arrives.
 pub(super) fn bridge_latency(input_block: usize, output_block: usize) -> usize {
     input_block + output_block
 }
@@ -57,9 +58,23 @@ pub(super) fn bridge(
     let (tx, rx) = HeapRb::new((limit + latency) * channels).split();
     let stats_in = stats.clone();
     let scratch = vec![0.0; output_block.max(1) * channels];
-    let out =
-        BridgeOut { ring: rx, channels, latency, limit, state: BridgeState::Starting, scratch, stats: stats.clone() };
-    (BridgeIn { ring: tx, channels, stats: stats_in }, out)
+    let out = BridgeOut {
+        ring: rx,
+        channels,
+        latency,
+        limit,
+        state: BridgeState::Starting,
+        scratch,
+        stats: stats.clone(),
+    };
+    (
+        BridgeIn {
+            ring: tx,
+            channels,
+            stats: stats_in,
+        },
+        out,
+    )
 }
 
 impl BridgeIn {
@@ -81,7 +96,8 @@ impl BridgeOut {
             if self.state == BridgeState::Starved {
                 self.stats.count_dropped(held - self.latency.max(frames));
             }
-            self.ring.skip((held - self.latency.max(frames)) * self.channels);
+            self.ring
+                .skip((held - self.latency.max(frames)) * self.channels);
             self.state = BridgeState::OpenedStream;
         } else if self.state == BridgeState::OpenedStream && held > self.limit {
             self.ring.skip((held - self.latency) * self.channels);
@@ -95,7 +111,8 @@ impl BridgeOut {
         self.state == BridgeState::OpenedStream
     }
 
-    /// Reads `frames` frames, which [`prepare`](Self::prepare) has found to be available, into planar buffers.
+    /// Reads `frames` frames, which [`prepare`](Self::prepare) has found to be available, into
+    /// planar buffers.
     pub fn pop(&mut self, planar: &mut [Vec<f32>], frames: usize) {
         let mut done = 0;
         while done < frames {
@@ -117,7 +134,8 @@ impl BridgeOut {
 mod tests {
     use super::*;
 
-    /// Two devices of given speeds and block lengths; the input is the frame number, from 1 on, and twice that.
+    /// Two devices of given speeds and block lengths; the input is the frame number, from 1 on, and
+    /// twice that.
     struct Devices {
         tx: BridgeIn,
         rx: BridgeOut,
@@ -138,11 +156,18 @@ mod tests {
             if self.rx.prepare(frames) {
                 self.rx.pop(&mut planar, frames);
             }
-            self.played.extend((0..frames).map(|frame| [planar[0][frame], planar[1][frame]]));
+            self.played
+                .extend((0..frames).map(|frame| [planar[0][frame], planar[1][frame]]));
         }
 
         /// Runs both for `frames` frames of the output; `input_speed` is relative to the output.
-        fn run(&mut self, frames: usize, input_block: usize, output_block: usize, input_speed: f64) {
+        fn run(
+            &mut self,
+            frames: usize,
+            input_block: usize,
+            output_block: usize,
+            input_speed: f64,
+        ) {
             let (start, recorded) = (self.played.len(), self.recorded);
             while self.played.len() < start + frames {
                 let due = ((self.played.len() - start) as f64 * input_speed) as usize + input_block;
@@ -157,7 +182,15 @@ mod tests {
     fn devices(input_block: usize, output_block: usize) -> (Devices, Arc<StreamStats>) {
         let stats = Arc::new(StreamStats::default());
         let (tx, rx) = bridge(2, input_block, output_block, &stats);
-        (Devices { tx, rx, recorded: 0, played: Vec::new() }, stats)
+        (
+            Devices {
+                tx,
+                rx,
+                recorded: 0,
+                played: Vec::new(),
+            },
+            stats,
+        )
     }
 
     #[test]
@@ -165,14 +198,26 @@ mod tests {
         for (input_block, output_block) in [(64, 64), (256, 64), (64, 256), (480, 441), (1, 7)] {
             let (mut devices, stats) = devices(input_block, output_block);
             devices.run(20_000, input_block, output_block, 1.0);
-            assert_eq!(stats.drift().dropped_frames + stats.drift().inserted_frames, 0);
-            let first = devices.played.iter().position(|frame| frame[0] != 0.0).unwrap();
+            assert_eq!(
+                stats.drift().dropped_frames + stats.drift().inserted_frames,
+                0
+            );
+            let first = devices
+                .played
+                .iter()
+                .position(|frame| frame[0] != 0.0)
+                .unwrap();
             for (frame, played) in devices.played[first..].iter().enumerate() {
                 assert_eq!(*played, [played[0], 2.0 * played[0]]);
-                assert_eq!(played[0], devices.played[first][0] + frame as f32, "{input_block} to {output_block}");
+                assert_eq!(
+                    played[0],
+                    devices.played[first][0] + frame as f32,
+                    "{input_block} to {output_block}"
+                );
             }
             // When the first frame was read, the ring held exactly the latency.
-            let recorded_then = devices.played[first][0] as usize - 1 + bridge_latency(input_block, output_block);
+            let recorded_then =
+                devices.played[first][0] as usize - 1 + bridge_latency(input_block, output_block);
             assert_eq!(recorded_then % input_block, 0);
         }
     }
@@ -189,7 +234,12 @@ mod tests {
             let made_up = drift.dropped_frames.max(drift.inserted_frames);
             assert!((700..=1300).contains(&made_up), "{drift:?}");
             // The order of frames is kept, and the latency stays near its nominal value.
-            let heard: Vec<f32> = devices.played.iter().map(|frame| frame[0]).filter(|n| *n != 0.0).collect();
+            let heard: Vec<f32> = devices
+                .played
+                .iter()
+                .map(|frame| frame[0])
+                .filter(|n| *n != 0.0)
+                .collect();
             assert!(heard.is_sorted());
             let behind = devices.recorded as f32 - heard.last().unwrap();
             assert!(behind <= 3.0 * 128.0, "{behind}");

@@ -16,8 +16,8 @@ use ondes_engine::panics;
 /// Largest number of channels in one direction: a MADI interface.
 pub(super) const MAX_CHANNELS: usize = 64;
 
-/// Largest block of a callback, frames; longer buffers of a device are split. Some sound servers use buffers of
-/// seconds.
+/// Largest block of a callback, frames; longer buffers of a device are split. Some sound servers
+/// use buffers of seconds.
 pub(super) const MAX_BLOCK: usize = 4096;
 
 /// Counters that the audio thread publishes.
@@ -43,12 +43,18 @@ impl StreamStats {
     }
 
     pub fn drift(&self) -> Drift {
-        Drift { dropped_frames: self.dropped_frames.load(Relaxed), inserted_frames: self.inserted_frames.load(Relaxed) }
+        Drift {
+            dropped_frames: self.dropped_frames.load(Relaxed),
+            inserted_frames: self.inserted_frames.load(Relaxed),
+        }
     }
 
     /// Returns the latencies of output and input in frames, as the system reported them last.
     pub fn latencies(&self) -> (usize, usize) {
-        (self.output_latency_frames.load(Relaxed), self.input_latency_frames.load(Relaxed))
+        (
+            self.output_latency_frames.load(Relaxed),
+            self.input_latency_frames.load(Relaxed),
+        )
     }
 
     /// Returns whether the owner is closing the devices.
@@ -107,8 +113,17 @@ impl CallbackSlot {
         let (incoming_tx, incoming) = HeapRb::new(1).split();
         let (returned, returned_rx) = HeapRb::new(1).split();
         (
-            Self { incoming, returned, callback: None, max_block, stats },
-            CallbackOwner { incoming: incoming_tx, returned: returned_rx },
+            Self {
+                incoming,
+                returned,
+                callback: None,
+                max_block,
+                stats,
+            },
+            CallbackOwner {
+                incoming: incoming_tx,
+                returned: returned_rx,
+            },
         )
     }
 
@@ -122,14 +137,21 @@ impl CallbackSlot {
             silence(output);
             return;
         };
-        let frames = output.iter().map(|channel| channel.len()).min().unwrap_or(0);
+        let frames = output
+            .iter()
+            .map(|channel| channel.len())
+            .min()
+            .unwrap_or(0);
         let max_block = self.max_block;
         let played = catch_unwind(AssertUnwindSafe(|| {
             for start in (0..frames).step_by(max_block) {
                 let block = start..frames.min(start + max_block);
-                let input: ArrayVec<&[f32], MAX_CHANNELS> = input.iter().map(|all| &all[block.clone()]).collect();
-                let mut output: ArrayVec<&mut [f32], MAX_CHANNELS> =
-                    output.iter_mut().map(|all| &mut all[block.clone()]).collect();
+                let input: ArrayVec<&[f32], MAX_CHANNELS> =
+                    input.iter().map(|all| &all[block.clone()]).collect();
+                let mut output: ArrayVec<&mut [f32], MAX_CHANNELS> = output
+                    .iter_mut()
+                    .map(|all| &mut all[block.clone()])
+                    .collect();
                 callback.process(&input, &mut output);
             }
         }));
@@ -140,9 +162,14 @@ impl CallbackSlot {
     }
 
     fn return_callback(&mut self, panic: Option<Box<dyn Any + Send>>) {
-        let Some(callback) = self.callback.take() else { return };
+        let Some(callback) = self.callback.take() else {
+            return;
+        };
         // There is room: a slot has one callback in its lifetime.
-        let left = self.returned.try_push(ReturnedCallback { _callback: callback, panic });
+        let left = self.returned.try_push(ReturnedCallback {
+            _callback: callback,
+            panic,
+        });
         debug_assert!(left.is_ok());
     }
 }
@@ -217,7 +244,12 @@ mod tests {
         let (mut slot, mut owner) = CallbackSlot::new(7, Arc::default());
         assert_eq!(play(&mut slot, 10)[0], [0.0; 10]);
         let dropped_on = Arc::default();
-        owner.install(Box::new(Counter { next: 0.0, longest: 7, panic_at: 1e9, dropped_on }));
+        owner.install(Box::new(Counter {
+            next: 0.0,
+            longest: 7,
+            panic_at: 1e9,
+            dropped_on,
+        }));
         let mut expected = 0.0;
         for frames in [1, 7, 8, 30, 0, 3] {
             let [left, right] = play(&mut slot, frames);
@@ -234,7 +266,12 @@ mod tests {
     fn a_panic_is_silenced_and_reported() {
         let (mut slot, mut owner) = CallbackSlot::new(16, Arc::default());
         let dropped_on = Arc::<Mutex<Option<ThreadId>>>::default();
-        owner.install(Box::new(Counter { next: 0.0, longest: 16, panic_at: 5.0, dropped_on: dropped_on.clone() }));
+        owner.install(Box::new(Counter {
+            next: 0.0,
+            longest: 16,
+            panic_at: 5.0,
+            dropped_on: dropped_on.clone(),
+        }));
         assert_eq!(play(&mut slot, 16), [[0.0; 16], [0.0; 16]]);
         assert_eq!(play(&mut slot, 16), [[0.0; 16], [0.0; 16]]);
         assert!(dropped_on.lock().unwrap().is_none());
@@ -246,7 +283,12 @@ mod tests {
     fn the_callback_is_not_dropped_by_the_audio_thread() {
         let (mut slot, mut owner) = CallbackSlot::new(16, Arc::default());
         let dropped_on = Arc::<Mutex<Option<ThreadId>>>::default();
-        owner.install(Box::new(Counter { next: 0.0, longest: 16, panic_at: 1e9, dropped_on: dropped_on.clone() }));
+        owner.install(Box::new(Counter {
+            next: 0.0,
+            longest: 16,
+            panic_at: 1e9,
+            dropped_on: dropped_on.clone(),
+        }));
         let audio = std::thread::spawn(move || {
             play(&mut slot, 4);
             drop(slot);
@@ -254,6 +296,9 @@ mod tests {
         audio.join().unwrap();
         assert!(dropped_on.lock().unwrap().is_none());
         drop(owner);
-        assert_eq!(*dropped_on.lock().unwrap(), Some(std::thread::current().id()));
+        assert_eq!(
+            *dropped_on.lock().unwrap(),
+            Some(std::thread::current().id())
+        );
     }
 }

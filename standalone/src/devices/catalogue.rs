@@ -64,8 +64,8 @@ pub fn hosts() -> Vec<AudioHost> {
     HostKind::all().into_iter().map(describe).collect()
 }
 
-/// Returns the devices of a sound system, by default of the preferred one. Devices that cannot be opened are left out,
-/// unless they are busy.
+/// Returns the devices of a sound system, by default of the preferred one. Devices that cannot be
+/// opened are left out, unless they are busy.
 ///
 /// # Errors
 /// Returns a one-line error if there is no such sound system or it cannot be used.
@@ -79,12 +79,19 @@ pub fn devices(host: Option<&str>) -> Result<Vec<AudioDevice>, String> {
 }
 
 pub(super) fn find_host(name: Option<&str>) -> Result<HostKind, String> {
-    let Some(name) = name else { return Ok(HostKind::default()) };
+    let Some(name) = name else {
+        return Ok(HostKind::default());
+    };
     let kinds = HostKind::all();
-    let found = kinds.iter().find(|kind| kind.name().eq_ignore_ascii_case(name));
+    let found = kinds
+        .iter()
+        .find(|kind| kind.name().eq_ignore_ascii_case(name));
     found.copied().ok_or_else(|| {
         let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
-        format!("unknown sound system {name:?}; available: {}", names.join(", "))
+        format!(
+            "unknown sound system {name:?}; available: {}",
+            names.join(", ")
+        )
     })
 }
 
@@ -100,6 +107,9 @@ mod tests {
             assert!(find_host(Some(&host.name.to_lowercase())).is_ok());
         }
         let error = find_host(Some("OSS/2")).unwrap_err();
-        assert!(error.contains("OSS/2") && error.contains(&hosts[0].name) && !error.contains('\n'), "{error}");
+        assert!(
+            error.contains("OSS/2") && error.contains(&hosts[0].name) && !error.contains('\n'),
+            "{error}"
+        );
     }
 }

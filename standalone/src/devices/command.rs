@@ -63,12 +63,23 @@ pub fn run(arguments: &DevicesArguments) -> anyhow::Result<()> {
 impl DeviceListing {
     fn take() -> Self {
         let describe = |host: AudioHost| match catalogue::devices(Some(&host.name)) {
-            Ok(devices) => HostListing { host, devices, error: None },
-            Err(error) => HostListing { host, devices: Vec::new(), error: Some(error) },
+            Ok(devices) => HostListing {
+                host,
+                devices,
+                error: None,
+            },
+            Err(error) => HostListing {
+                host,
+                devices: Vec::new(),
+                error: Some(error),
+            },
         };
         let audio = catalogue::hosts().into_iter().map(describe).collect();
         let (ports, errors) = midi::ports();
-        Self { audio, midi: MidiListing { ports, errors } }
+        Self {
+            audio,
+            midi: MidiListing { ports, errors },
+        }
     }
 
     fn text(&self) -> String {
@@ -77,19 +88,33 @@ impl DeviceListing {
         let mut line = |line: String| {
             let _ = writeln!(text, "{}", sanitize(&line));
         };
-        for HostListing { host, devices, error } in &self.audio {
-            line(format!("{}{}", host.name, if host.default { " (default)" } else { "" }));
+        for HostListing {
+            host,
+            devices,
+            error,
+        } in &self.audio
+        {
+            line(format!(
+                "{}{}",
+                host.name,
+                if host.default { " (default)" } else { "" }
+            ));
             match (devices.is_empty(), error) {
                 (_, Some(error)) => line(format!("  {error}")),
                 (true, None) => line("  no devices".into()),
                 (false, None) => {}
             }
             for device in devices {
-                let name = if device.name == device.id { String::new() } else { format!("  {}", device.name) };
+                let name = if device.name == device.id {
+                    String::new()
+                } else {
+                    format!("  {}", device.name)
+                };
                 line(format!("  {}{name}", device.id));
                 let directions = [("output", &device.output), ("input", &device.input)];
-                for (word, direction) in
-                    directions.into_iter().filter_map(|(word, direction)| Some((word, direction.as_ref()?)))
+                for (word, direction) in directions
+                    .into_iter()
+                    .filter_map(|(word, direction)| Some((word, direction.as_ref()?)))
                 {
                     line(format!("    {}", describe(word, direction)));
                 }
@@ -114,10 +139,16 @@ fn describe(word: &str, direction: &DirectionInfo) -> String {
     if direction.sample_rates.is_empty() {
         return format!("{word}{default}: busy");
     }
-    let rates: Vec<String> =
-        direction.sample_rates.iter().map(|&rate| (f64::from(rate) / 1000.0).to_string()).collect();
-    let channels =
-        if direction.channels == 1 { "1 channel".into() } else { format!("up to {} channels", direction.channels) };
+    let rates: Vec<String> = direction
+        .sample_rates
+        .iter()
+        .map(|&rate| (f64::from(rate) / 1000.0).to_string())
+        .collect();
+    let channels = if direction.channels == 1 {
+        "1 channel".into()
+    } else {
+        format!("up to {} channels", direction.channels)
+    };
     format!("{word}{default}: {channels}; {} kHz", rates.join(", "))
 }
 
@@ -127,24 +158,53 @@ mod tests {
 
     #[test]
     fn the_list_is_printed_as_text() {
-        let direction =
-            |channels, default| Some(DirectionInfo { channels, sample_rates: vec![44_100, 48_000], default });
+        let direction = |channels, default| {
+            Some(DirectionInfo {
+                channels,
+                sample_rates: vec![44_100, 48_000],
+                default,
+            })
+        };
         let card = AudioDevice {
             id: "hw:0".into(),
             name: "Card\n0".into(),
             output: direction(8, true),
             input: direction(1, false),
         };
-        let busy = Some(DirectionInfo { channels: 0, sample_rates: Vec::new(), default: false });
-        let other = AudioDevice { id: "system".into(), name: "system".into(), output: busy, input: None };
-        let host = |name: &str, default| AudioHost { name: name.into(), available: true, default };
+        let busy = Some(DirectionInfo {
+            channels: 0,
+            sample_rates: Vec::new(),
+            default: false,
+        });
+        let other = AudioDevice {
+            id: "system".into(),
+            name: "system".into(),
+            output: busy,
+            input: None,
+        };
+        let host = |name: &str, default| AudioHost {
+            name: name.into(),
+            available: true,
+            default,
+        };
         let error = Some("no JACK server is running".into());
         let listing = DeviceListing {
             audio: vec![
-                HostListing { host: host("ALSA", true), devices: vec![card, other], error: None },
-                HostListing { host: host("JACK", false), devices: Vec::new(), error },
+                HostListing {
+                    host: host("ALSA", true),
+                    devices: vec![card, other],
+                    error: None,
+                },
+                HostListing {
+                    host: host("JACK", false),
+                    devices: Vec::new(),
+                    error,
+                },
             ],
-            midi: MidiListing { ports: Vec::new(), errors: vec!["no sequencer".into()] },
+            midi: MidiListing {
+                ports: Vec::new(),
+                errors: vec!["no sequencer".into()],
+            },
         };
         let expected = "\
 ALSA (default)

@@ -1,4 +1,5 @@
-//! Sound through JACK: input and output run in one cycle and need no bridge. The client receives MIDI as well.
+//! Sound through JACK: input and output run in one cycle and need no bridge. The client receives
+//! MIDI as well.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +31,8 @@ const AUDIO: &str = "32 bit float mono audio";
 /// Default number of channels.
 const CHANNELS: u16 = 2;
 
-/// Returns whether a server is running; one that refuses for the moment occupies the sound card all the same.
+/// Returns whether a server is running; one that refuses for the moment occupies the sound card all
+/// the same.
 pub(super) fn is_running() -> bool {
     match connect(QUERY_CLIENT) {
         Ok(_) => true,
@@ -51,7 +53,10 @@ pub(super) fn devices() -> Result<Vec<AudioDevice>, String> {
         })
     };
     // Outputs of hardware are input ports of its client.
-    let (outputs, inputs) = (hardware(&client, PortFlags::IS_INPUT), hardware(&client, PortFlags::IS_OUTPUT));
+    let (outputs, inputs) = (
+        hardware(&client, PortFlags::IS_INPUT),
+        hardware(&client, PortFlags::IS_OUTPUT),
+    );
     let defaults = (default_of(&outputs), default_of(&inputs));
     let mut names: Vec<&String> = outputs.keys().chain(inputs.keys()).collect();
     names.sort_unstable();
@@ -83,8 +88,8 @@ fn default_of(clients: &BTreeMap<String, Vec<String>>) -> Option<String> {
     system.or_else(|| clients.keys().next()).cloned()
 }
 
-/// Opens the chosen devices; plays silence until a callback is installed. Also works on a server without hardware,
-/// whose ports are connected by others. With `midi` the client receives MIDI.
+/// Opens the chosen devices; plays silence until a callback is installed. Also works on a server
+/// without hardware, whose ports are connected by others. With `midi` the client receives MIDI.
 pub(super) fn open(
     choice: &AudioChoice,
     stats: &Arc<StreamStats>,
@@ -93,16 +98,32 @@ pub(super) fn open(
     let client = connect(CLIENT)?;
     let sample_rate = client.sample_rate();
     if let Some(wanted) = choice.sample_rate.filter(|&wanted| wanted != sample_rate) {
-        return Err(format!("the JACK server runs at {sample_rate} Hz, not at {wanted} Hz"));
+        return Err(format!(
+            "the JACK server runs at {sample_rate} Hz, not at {wanted} Hz"
+        ));
     }
-    let (output, playback) = find_ports(&client, PortFlags::IS_INPUT, choice.output.as_deref(), "outputs of JACK")?;
+    let (output, playback) = find_ports(
+        &client,
+        PortFlags::IS_INPUT,
+        choice.output.as_deref(),
+        "outputs of JACK",
+    )?;
     let wants_input = choice.wants_input();
     let (input, capture) = match wants_input {
-        true => find_ports(&client, PortFlags::IS_OUTPUT, choice.input.as_deref(), "inputs of JACK")?,
+        true => find_ports(
+            &client,
+            PortFlags::IS_OUTPUT,
+            choice.input.as_deref(),
+            "inputs of JACK",
+        )?,
         false => (None, Vec::new()),
     };
     let outputs = channels(choice.output_channels)?;
-    let inputs = if wants_input { channels(choice.input_channels)? } else { 0 };
+    let inputs = if wants_input {
+        channels(choice.input_channels)?
+    } else {
+        0
+    };
     let failed = |error: jack::Error| format!("JACK: {error}");
     let max_block = (client.buffer_size() as usize).min(MAX_BLOCK);
     let (slot, owner) = CallbackSlot::new(max_block, stats.clone());
@@ -118,9 +139,19 @@ pub(super) fn open(
         slot,
         stats: stats.clone(),
     };
-    let ours_out: Vec<String> = audio.outputs.iter().filter_map(|port| port.name().ok()).collect();
-    let ours_in: Vec<String> = audio.inputs.iter().filter_map(|port| port.name().ok()).collect();
-    let mut midi_input = midi.map(|link| MidiInput::register(&client, &link.queues)).transpose()?;
+    let ours_out: Vec<String> = audio
+        .outputs
+        .iter()
+        .filter_map(|port| port.name().ok())
+        .collect();
+    let ours_in: Vec<String> = audio
+        .inputs
+        .iter()
+        .filter_map(|port| port.name().ok())
+        .collect();
+    let mut midi_input = midi
+        .map(|link| MidiInput::register(&client, &link.queues))
+        .transpose()?;
     let midi_port = midi_input.as_ref().map(MidiInput::name).transpose()?;
     let handler = move |client: &Client, scope: &ProcessScope| {
         if let Some(midi) = &mut midi_input {
@@ -128,10 +159,20 @@ pub(super) fn open(
         }
         audio.process(scope);
     };
-    let client = Arc::new(ActiveClient::activate(client, Box::new(handler), Some(stats.clone()))?);
-    let connections = ours_out.iter().zip(&playback).chain(capture.iter().zip(&ours_in));
+    let client = Arc::new(ActiveClient::activate(
+        client,
+        Box::new(handler),
+        Some(stats.clone()),
+    )?);
+    let connections = ours_out
+        .iter()
+        .zip(&playback)
+        .chain(capture.iter().zip(&ours_in));
     for (from, to) in connections {
-        client.client().connect_ports_by_name(from, to).map_err(failed)?;
+        client
+            .client()
+            .connect_ports_by_name(from, to)
+            .map_err(failed)?;
     }
     if let Some((link, port)) = midi.zip(midi_port) {
         link.set(JackMidi::Shared(MidiClient::new(client.clone(), port)));
@@ -139,7 +180,11 @@ pub(super) fn open(
     let opened = Opened {
         host: HOST.into(),
         output: output.unwrap_or_else(|| HOST.into()),
-        input: if wants_input { Some(input.unwrap_or_else(|| HOST.into())) } else { None },
+        input: if wants_input {
+            Some(input.unwrap_or_else(|| HOST.into()))
+        } else {
+            None
+        },
         sample_rate,
         max_block,
         inputs,
@@ -148,7 +193,14 @@ pub(super) fn open(
         input_latency_frames: 0,
         bridge_frames: 0,
     };
-    Ok(OpenedStream { opened, stream: Box::new(JackStream { client, midi: midi.cloned() }), owner })
+    Ok(OpenedStream {
+        opened,
+        stream: Box::new(JackStream {
+            client,
+            midi: midi.cloned(),
+        }),
+        owner,
+    })
 }
 
 /// Returns the requested device and its ports.
@@ -162,18 +214,26 @@ fn find_ports(
     let name = match wanted {
         None => default_of(&clients),
         Some(wanted) => {
-            let names: Vec<_> = clients.keys().map(|name| (name.clone(), name.clone())).collect();
+            let names: Vec<_> = clients
+                .keys()
+                .map(|name| (name.clone(), name.clone()))
+                .collect();
             Some(names[device_info::find(&names, wanted, what)?].0.clone())
         }
     };
-    let ports = name.as_ref().and_then(|name| clients.remove(name)).unwrap_or_default();
+    let ports = name
+        .as_ref()
+        .and_then(|name| clients.remove(name))
+        .unwrap_or_default();
     Ok((name, ports))
 }
 
 fn channels(wanted: Option<u16>) -> Result<usize, String> {
     match usize::from(wanted.unwrap_or(CHANNELS)) {
         channels @ 1..=MAX_CHANNELS => Ok(channels),
-        channels => Err(format!("JACK: {channels} channels; supported: 1 to {MAX_CHANNELS}")),
+        channels => Err(format!(
+            "JACK: {channels} channels; supported: 1 to {MAX_CHANNELS}"
+        )),
     }
 }
 
@@ -188,13 +248,29 @@ struct AudioPorts {
 impl AudioPorts {
     fn process(&mut self, scope: &ProcessScope) {
         // The library caches these values; no request to the server.
-        let playback = self.outputs.iter().map(|port| port.get_latency_range(LatencyType::Playback).1).max();
-        let capture = self.inputs.iter().map(|port| port.get_latency_range(LatencyType::Capture).1).max();
-        self.stats.set_output_latency(playback.unwrap_or(0) as usize);
+        let playback = self
+            .outputs
+            .iter()
+            .map(|port| port.get_latency_range(LatencyType::Playback).1)
+            .max();
+        let capture = self
+            .inputs
+            .iter()
+            .map(|port| port.get_latency_range(LatencyType::Capture).1)
+            .max();
+        self.stats
+            .set_output_latency(playback.unwrap_or(0) as usize);
         self.stats.set_input_latency(capture.unwrap_or(0) as usize);
-        let input: ArrayVec<&[f32], MAX_CHANNELS> = self.inputs.iter().map(|port| port.as_slice(scope)).collect();
-        let mut output: ArrayVec<&mut [f32], MAX_CHANNELS> =
-            self.outputs.iter_mut().map(|port| port.as_mut_slice(scope)).collect();
+        let input: ArrayVec<&[f32], MAX_CHANNELS> = self
+            .inputs
+            .iter()
+            .map(|port| port.as_slice(scope))
+            .collect();
+        let mut output: ArrayVec<&mut [f32], MAX_CHANNELS> = self
+            .outputs
+            .iter_mut()
+            .map(|port| port.as_mut_slice(scope))
+            .collect();
         self.slot.play(&input, &mut output);
     }
 }

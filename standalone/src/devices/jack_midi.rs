@@ -1,5 +1,5 @@
-//! MIDI from JACK: an input port that others can connect to, in the client of the audio device, or in a client of its
-//! own if that is not on JACK.
+//! MIDI from JACK: an input port that others can connect to, in the client of the audio device, or
+//! in a client of its own if that is not on JACK.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,9 +32,17 @@ pub(super) struct MidiInput {
 impl MidiInput {
     /// Registers the port with a client that is not active yet.
     pub fn register(client: &Client, queues: &Arc<PortQueues>) -> Result<Self, String> {
-        let port = client.register_port(PORT, MidiIn::default()).map_err(|error| format!("JACK: {error}"))?;
-        let sender = queues.sender().ok_or("JACK: too many MIDI ports are connected")?;
-        Ok(Self { port, sender, sample_rate: f64::from(client.sample_rate()) })
+        let port = client
+            .register_port(PORT, MidiIn::default())
+            .map_err(|error| format!("JACK: {error}"))?;
+        let sender = queues
+            .sender()
+            .ok_or("JACK: too many MIDI ports are connected")?;
+        Ok(Self {
+            port,
+            sender,
+            sample_rate: f64::from(client.sample_rate()),
+        })
     }
 
     /// Returns the full name of the port.
@@ -45,7 +53,9 @@ impl MidiInput {
     /// Sends the messages of this cycle to the callback.
     pub fn receive(&mut self, client: &Client, scope: &ProcessScope) {
         // Start of this cycle by JACK's smooth clock rather than by the time of this call.
-        let since = scope.cycle_times().map_or(0, |times| client.time().saturating_sub(times.current_usecs));
+        let since = scope
+            .cycle_times()
+            .map_or(0, |times| client.time().saturating_sub(times.current_usecs));
         let now = Instant::now();
         let start = now.checked_sub(Duration::from_micros(since)).unwrap_or(now);
         for message in self.port.iter(scope) {
@@ -66,7 +76,11 @@ pub(super) struct MidiClient {
 
 impl MidiClient {
     pub fn new(client: Arc<ActiveClient>, port: String) -> Self {
-        Self { client, port, handled: BTreeSet::new() }
+        Self {
+            client,
+            port,
+            handled: BTreeSet::new(),
+        }
     }
 
     fn open_separate(queues: &Arc<PortQueues>) -> Result<Self, String> {
@@ -74,25 +88,39 @@ impl MidiClient {
         let mut input = MidiInput::register(&client, queues)?;
         let port = input.name()?;
         let handler = move |client: &Client, scope: &ProcessScope| input.receive(client, scope);
-        Ok(Self::new(Arc::new(ActiveClient::activate(client, Box::new(handler), None)?), port))
+        Ok(Self::new(
+            Arc::new(ActiveClient::activate(client, Box::new(handler), None)?),
+            port,
+        ))
     }
 
     /// Connects new ports and returns the names of all connected ones.
     fn update_connections(&mut self, choice: &MidiChoice, mirrored: bool) -> Vec<String> {
         let client = self.client.client();
-        let available: BTreeSet<String> = client.ports(None, Some(MIDI), PortFlags::IS_OUTPUT).into_iter().collect();
+        let available: BTreeSet<String> = client
+            .ports(None, Some(MIDI), PortFlags::IS_OUTPUT)
+            .into_iter()
+            .collect();
         let own = client.port_by_name(&self.port);
-        let is_connected = |port: &str| own.as_ref().is_some_and(|own| own.is_connected_to(port).unwrap_or(false));
+        let is_connected = |port: &str| {
+            own.as_ref()
+                .is_some_and(|own| own.is_connected_to(port).unwrap_or(false))
+        };
         self.handled.retain(|port| available.contains(port));
         for port in available {
             if self.handled.contains(&port) {
                 continue;
             }
-            let hardware = client.port_by_name(&port).is_some_and(|port| port.flags().contains(PortFlags::IS_PHYSICAL));
+            let hardware = client
+                .port_by_name(&port)
+                .is_some_and(|port| port.flags().contains(PortFlags::IS_PHYSICAL));
             let twice = choice.ports == MidiPorts::All && mirrored && hardware;
             let wanted = choice.ports.includes(&port) && !twice;
             // A port whose client is not ready refuses; it is tried again next time.
-            if !wanted || is_connected(&port) || client.connect_ports_by_name(&port, &self.port).is_ok() {
+            if !wanted
+                || is_connected(&port)
+                || client.connect_ports_by_name(&port, &self.port).is_ok()
+            {
                 self.handled.insert(port);
             }
         }
@@ -102,7 +130,10 @@ impl MidiClient {
     /// Removes all connections; those that are wanted are made again.
     fn disconnect(&mut self) {
         let client = self.client.client();
-        let connected = client.port_by_name(&self.port).map(|port| port.get_connections()).unwrap_or_default();
+        let connected = client
+            .port_by_name(&self.port)
+            .map(|port| port.get_connections())
+            .unwrap_or_default();
         for port in connected {
             // The other port may have disappeared.
             drop(client.disconnect_ports_by_name(&port, &self.port));
@@ -119,10 +150,11 @@ pub(super) struct JackMidiInput {
 }
 
 impl JackMidiInput {
-    /// Closes a client of its own if the server is gone: while a client of the old server exists, JACK's library does not
-    /// find a new server.
+    /// Closes a client of its own if the server is gone: while a client of the old server exists,
+    /// JACK's library does not find a new server.
     pub fn close_if_gone(&mut self) {
-        self.separate.take_if(|midi| midi.client.failure().is_some());
+        self.separate
+            .take_if(|midi| midi.client.failure().is_some());
     }
 
     /// Removes all connections, for another choice of ports.
@@ -133,8 +165,8 @@ impl JackMidiInput {
         }
     }
 
-    /// Connects new ports and returns the names of all connected ones. With `mirrored` the system's MIDI is connected
-    /// directly, and "all ports" excludes JACK's mirrors of hardware ports.
+    /// Connects new ports and returns the names of all connected ones. With `mirrored` the system's
+    /// MIDI is connected directly, and "all ports" excludes JACK's mirrors of hardware ports.
     pub fn update_connections(
         &mut self,
         choice: &MidiChoice,

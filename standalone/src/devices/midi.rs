@@ -43,21 +43,34 @@ pub struct MidiInputs {
 }
 
 impl MidiInputs {
-    /// Starts to connect ports. If the system allows it, creates an input port "Ondes" for other programs. Ports of JACK
-    /// are connected once [`Audio::open_with_midi`](super::Audio::open_with_midi) has opened the audio devices.
+    /// Starts to connect ports. If the system allows it, creates an input port "Ondes" for other
+    /// programs. Ports of JACK are connected once
+    /// [`Audio::open_with_midi`](super::Audio::open_with_midi) has opened the audio devices.
     pub fn open(choice: MidiChoice) -> Self {
         let (orders, inbox) = mpsc::channel();
         let link = Arc::new(MidiLink::new(PortQueues::new()));
         let status = Arc::<Mutex<MidiStatus>>::default();
-        let watcher = PortWatcher { inbox, link: link.clone(), status: status.clone() };
-        let thread = match std::thread::Builder::new().name("ondes-midi".into()).spawn(move || watcher.run(choice)) {
+        let watcher = PortWatcher {
+            inbox,
+            link: link.clone(),
+            status: status.clone(),
+        };
+        let thread = match std::thread::Builder::new()
+            .name("ondes-midi".into())
+            .spawn(move || watcher.run(choice))
+        {
             Ok(thread) => Some(thread),
             Err(error) => {
                 lock(&status).errors = vec![format!("the MIDI thread cannot be started: {error}")];
                 None
             }
         };
-        Self { orders: Some(orders), link, status, thread }
+        Self {
+            orders: Some(orders),
+            link,
+            status,
+            thread,
+        }
     }
 
     /// Switches to other ports or channels.
@@ -66,8 +79,9 @@ impl MidiInputs {
         self.orders.as_ref().map(|orders| orders.send(choice).ok());
     }
 
-    /// Returns the audio thread's end, for blocks of at most `max_block` frames at `sample_rate` Hz; `None` while
-    /// another one is in use. Must not be dropped on the audio thread. Messages from before are dropped.
+    /// Returns the audio thread's end, for blocks of at most `max_block` frames at `sample_rate`
+    /// Hz; `None` while another one is in use. Must not be dropped on the audio thread. Messages
+    /// from before are dropped.
     pub fn receiver(&self, sample_rate: u32, max_block: usize) -> Option<MidiReceiver> {
         self.link.queues.receiver(sample_rate, max_block)
     }
@@ -118,7 +132,10 @@ pub fn ports() -> (Vec<MidiPort>, Vec<String>) {
     let (mut ports, mut errors) = (Vec::new(), Vec::new());
     for (system, found) in systems {
         match found {
-            Ok(names) => ports.extend(names.into_iter().map(|name| MidiPort { system: system.into(), name })),
+            Ok(names) => ports.extend(names.into_iter().map(|name| MidiPort {
+                system: system.into(),
+                name,
+            })),
             Err(error) => errors.push(error),
         }
     }
@@ -139,9 +156,14 @@ impl PortWatcher {
     fn run(self, mut choice: MidiChoice) {
         super::prepare_thread();
         loop {
-            let Err(panic) = panics::contain(|| self.watch(&mut choice)) else { return };
+            let Err(panic) = panics::contain(|| self.watch(&mut choice)) else {
+                return;
+            };
             let errors = vec![format!("MIDI failed and is opened again: {panic}")];
-            *lock(&self.status) = MidiStatus { errors, ..MidiStatus::default() };
+            *lock(&self.status) = MidiStatus {
+                errors,
+                ..MidiStatus::default()
+            };
             match self.inbox.recv_timeout(SCAN_INTERVAL) {
                 Ok(other) => choice = other,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -182,7 +204,11 @@ impl PortWatcher {
     }
 
     /// Publishes the connected ports of all systems.
-    fn report<const SYSTEMS: usize>(&self, choice: &MidiChoice, systems: [Result<Vec<String>, String>; SYSTEMS]) {
+    fn report<const SYSTEMS: usize>(
+        &self,
+        choice: &MidiChoice,
+        systems: [Result<Vec<String>, String>; SYSTEMS],
+    ) {
         let (mut connected, mut errors) = (Vec::new(), Vec::new());
         for found in systems {
             match found {
@@ -194,13 +220,22 @@ impl PortWatcher {
             MidiPorts::All => Vec::new(),
             MidiPorts::Names(names) => {
                 let there = |wanted: &String| connected.iter().any(|name| has(name, wanted));
-                names.iter().filter(|wanted| !there(wanted)).cloned().collect()
+                names
+                    .iter()
+                    .filter(|wanted| !there(wanted))
+                    .cloned()
+                    .collect()
             }
         };
-        *lock(&self.status) = MidiStatus { connected, missing, errors };
+        *lock(&self.status) = MidiStatus {
+            connected,
+            missing,
+            errors,
+        };
     }
 
-    /// Waits until ports are to be listed again, and returns another choice if there is one. Calls `check` meanwhile.
+    /// Waits until ports are to be listed again, and returns another choice if there is one. Calls
+    /// `check` meanwhile.
     fn wait(&self, mut check: impl FnMut()) -> Result<Option<MidiChoice>, OwnerDropped> {
         let since = Instant::now();
         while since.elapsed() < SCAN_INTERVAL && !self.link.take_changed() {

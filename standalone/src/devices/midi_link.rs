@@ -1,5 +1,5 @@
-//! Link between the MIDI inputs and the audio devices: on JACK one client plays the sound and receives MIDI, since each
-//! client of an overloaded server adds dropouts.
+//! Link between the MIDI inputs and the audio devices: on JACK one client plays the sound and
+//! receives MIDI, since each client of an overloaded server adds dropouts.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -33,7 +33,11 @@ pub(super) enum JackMidi {
 
 impl MidiLink {
     pub fn new(queues: Arc<PortQueues>) -> Self {
-        Self { queues, jack: Mutex::new(JackMidi::Opening), changed: AtomicBool::new(false) }
+        Self {
+            queues,
+            jack: Mutex::new(JackMidi::Opening),
+            changed: AtomicBool::new(false),
+        }
     }
 
     /// Changes the client. The previous one is no longer in use when this returns.

@@ -8,13 +8,14 @@
 //! - `supervisor`: the thread that opens, watches and reopens devices;
 //! - `callback_slot`: the audio thread;
 //! - `alsa_library`: ALSA, opened at run time;
-//! - `system` (the sound systems of cpal, with `sample_format` and `bridge`) and `jack` (with `jack_client`): the
-//!   [`opened_stream`]s.
+//! - `system` (the sound systems of cpal, with `sample_format` and `bridge`) and `jack` (with
+//!   `jack_client`): the [`opened_stream`]s.
 //!
 //! MIDI:
 //!
 //! - [`midi`]: ports that are connected when they appear;
-//! - `system_midi` (the system's ports, with `timestamps`) and `jack_midi`: the sources of messages;
+//! - `system_midi` (the system's ports, with `timestamps`) and `jack_midi`: the sources of
+//!   messages;
 //! - `midi_link`: which client of JACK receives MIDI.
 //!
 //! [`command`] is `ondes devices`.

@@ -9,8 +9,8 @@ pub(super) trait DeviceStream: Send {
     fn failure(&mut self) -> Option<String>;
 }
 
-/// Running devices and the owner of their callback. The stream is dropped first, so that the callback returns to its
-/// owner.
+/// Running devices and the owner of their callback. The stream is dropped first, so that the
+/// callback returns to its owner.
 pub(super) struct OpenedStream {
     pub opened: Opened,
     pub stream: Box<dyn DeviceStream>,

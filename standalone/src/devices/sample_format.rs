@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use cpal::{Data, FromSample, I24, SampleFormat, SizedSample, U24};
 
-/// Evaluates an expression with the type of a sample format; `None` for formats other than linear PCM.
+/// Evaluates an expression with the type of a sample format; `None` for formats other than linear
+/// PCM.
 macro_rules! with_sample {
     ($format:expr, $Sample:ident => $code:expr) => {
         with_sample!($format, $Sample => $code,
@@ -21,8 +22,8 @@ macro_rules! with_sample {
     };
 }
 
-/// Largest value for integer formats, one 24-bit step below 1 (representable in `f32`): 1 itself would wrap around in
-/// 24 bits.
+/// Largest value for integer formats, one 24-bit step below 1 (representable in `f32`): 1 itself
+/// would wrap around in 24 bits.
 const FULL_SCALE: f32 = 1.0 - 1.0 / 8_388_608.0;
 
 /// Returns whether the format is supported.
@@ -32,15 +33,24 @@ pub(super) fn is_known(format: SampleFormat) -> bool {
 
 /// Passes all samples of a device buffer to `take`, interleaved, in −1 … 1.
 pub(super) fn read(data: &Data, take: impl FnOnce(&mut dyn ExactSizeIterator<Item = f32>)) {
-    fn read<T: SizedSample>(data: &Data, take: impl FnOnce(&mut dyn ExactSizeIterator<Item = f32>)) -> Option<()>
+    fn read<T: SizedSample>(
+        data: &Data,
+        take: impl FnOnce(&mut dyn ExactSizeIterator<Item = f32>),
+    ) -> Option<()>
     where
         f32: FromSample<T>,
     {
-        take(&mut data.as_slice::<T>()?.iter().map(|sample| f32::from_sample_(*sample)));
+        take(
+            &mut data
+                .as_slice::<T>()?
+                .iter()
+                .map(|sample| f32::from_sample_(*sample)),
+        );
         Some(())
     }
     // Unsupported formats were refused when the device was opened.
-    let _known: Option<()> = with_sample!(data.sample_format(), Sample => read::<Sample>(data, take));
+    let _known: Option<()> =
+        with_sample!(data.sample_format(), Sample => read::<Sample>(data, take));
 }
 
 /// Writes `frames` of a device buffer from planar sound, clipped for integer formats.
@@ -50,7 +60,11 @@ pub(super) fn write(data: &mut Data, frames: Range<usize>, planar: &[Vec<f32>]) 
         frames: Range<usize>,
         planar: &[Vec<f32>],
     ) -> Option<()> {
-        let (least, most) = if T::FORMAT.is_float() { (f32::NEG_INFINITY, f32::INFINITY) } else { (-1.0, FULL_SCALE) };
+        let (least, most) = if T::FORMAT.is_float() {
+            (f32::NEG_INFINITY, f32::INFINITY)
+        } else {
+            (-1.0, FULL_SCALE)
+        };
         let channels = planar.len();
         let samples = data.as_slice_mut::<T>()?;
         let samples = samples.get_mut(frames.start * channels..frames.end * channels)?;
@@ -61,7 +75,8 @@ pub(super) fn write(data: &mut Data, frames: Range<usize>, planar: &[Vec<f32>]) 
         }
         Some(())
     }
-    let _known: Option<()> = with_sample!(data.sample_format(), Sample => write::<Sample>(data, frames, planar));
+    let _known: Option<()> =
+        with_sample!(data.sample_format(), Sample => write::<Sample>(data, frames, planar));
 }
 
 #[cfg(test)]
@@ -82,7 +97,8 @@ mod tests {
     /// Wraps a slice as a device buffer.
     #[allow(unsafe_code)]
     fn data<T: SizedSample>(samples: &mut [T]) -> Data {
-        // SAFETY: pointer, length and format are those of the slice, which outlives the returned value in these tests.
+        // SAFETY: pointer, length and format are those of the slice, which outlives the returned
+        // value in these tests.
         unsafe { Data::from_parts(samples.as_mut_ptr().cast(), samples.len(), T::FORMAT) }
     }
 
@@ -103,16 +119,28 @@ mod tests {
     #[test]
     fn integers_use_full_scale_and_clip() {
         let sixteen = written(7i16);
-        assert_eq!(sixteen, [7, 7, 0, -0x2000, 0x4000, i16::MIN, i16::MAX, i16::MIN]);
+        assert_eq!(
+            sixteen,
+            [7, 7, 0, -0x2000, 0x4000, i16::MIN, i16::MAX, i16::MIN]
+        );
         assert_eq!(read_back(sixteen)[2..6], [0.0, -0.25, 0.5, -1.0]);
         let eight = written(7u8);
         assert_eq!(eight, [7, 7, 0x80, 0x60, 0xC0, 0, 0xFF, 0]);
         assert_eq!(read_back(eight)[2..6], [0.0, -0.25, 0.5, -1.0]);
         let thirty_two = written(7i32);
-        assert_eq!(thirty_two[..6], [7, 7, 0, -0x2000_0000, 0x4000_0000, i32::MIN]);
+        assert_eq!(
+            thirty_two[..6],
+            [7, 7, 0, -0x2000_0000, 0x4000_0000, i32::MIN]
+        );
         assert_eq!(thirty_two[6..], [i32::MAX - 0xFF, i32::MIN]);
-        let twenty_four: Vec<i32> = written(I24::new(7).unwrap()).into_iter().map(I24::inner).collect();
-        assert_eq!(twenty_four[2..], [0, -0x20_0000, 0x40_0000, -0x80_0000, 0x7F_FFFF, -0x80_0000]);
+        let twenty_four: Vec<i32> = written(I24::new(7).unwrap())
+            .into_iter()
+            .map(I24::inner)
+            .collect();
+        assert_eq!(
+            twenty_four[2..],
+            [0, -0x20_0000, 0x40_0000, -0x80_0000, 0x7F_FFFF, -0x80_0000]
+        );
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub struct Opened {
     pub outputs: usize,
     /// Latency from the callback to the converter in frames, as far as the system reports it.
     pub output_latency_frames: usize,
-    /// Latency from the converter to the callback in frames, as far as the system reports it, `bridge_frames` included.
+    /// Latency from the converter to the callback in frames, as far as the system reports it,
+    /// `bridge_frames` included.
     pub input_latency_frames: usize,
     /// Latency of the bridge between two devices in frames; 0 if both run in one cycle.
     pub bridge_frames: usize,
@@ -52,8 +53,8 @@ pub enum AudioStatus {
         /// Time of the loss.
         since: Instant,
     },
-    /// The chosen devices cannot be used, for this one-line reason. They are tried again every second, unless the
-    /// callback could not be created or has failed three times in a row.
+    /// The chosen devices cannot be used, for this one-line reason. They are tried again every
+    /// second, unless the callback could not be created or has failed three times in a row.
     Failed(String),
 }
 
@@ -80,8 +81,14 @@ struct CellState {
 
 impl Default for AudioStatusCell {
     fn default() -> Self {
-        let state = CellState { status: AudioStatus::Opening, unseen: 0 };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
+        let state = CellState {
+            status: AudioStatus::Opening,
+            unseen: 0,
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }
     }
 }
 
@@ -91,8 +98,8 @@ impl AudioStatusCell {
         self.lock().status.clone()
     }
 
-    /// Sends a choice to the supervisor; if that succeeds, the status is [`AudioStatus::Opening`] until the choice was
-    /// received.
+    /// Sends a choice to the supervisor; if that succeeds, the status is [`AudioStatus::Opening`]
+    /// until the choice was received.
     pub fn announce_choice(&self, send: impl FnOnce() -> bool) {
         let mut state = self.lock();
         if send() {
@@ -104,7 +111,10 @@ impl AudioStatusCell {
     /// Waits while devices are being opened, at most `timeout`, and returns the status.
     pub fn wait_until_settled(&self, timeout: Duration) -> AudioStatus {
         let opening = |state: &mut CellState| state.status == AudioStatus::Opening;
-        let (state, _) = recover(self.changed.wait_timeout_while(self.lock(), timeout, opening));
+        let (state, _) = recover(
+            self.changed
+                .wait_timeout_while(self.lock(), timeout, opening),
+        );
         state.status.clone()
     }
 

@@ -25,7 +25,8 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Blocks after which the system's latency figures are reliable: its buffers are empty at first.
 const SETTLING_BLOCKS: u64 = 4;
 
-/// Attempts with a callback that fails each time; the devices then stay closed until others are chosen.
+/// Attempts with a callback that fails each time; the devices then stay closed until others are
+/// chosen.
 const MAX_CALLBACK_FAILURES: usize = 3;
 
 /// Time after which a callback that plays counts as sound again.
@@ -71,7 +72,8 @@ enum Next {
 struct History {
     /// Output device that has played.
     played: Option<String>,
-    /// The device stays reported as lost, with its first reason, until it is back or another one is chosen.
+    /// The device stays reported as lost, with its first reason, until it is back or another one is
+    /// chosen.
     lost: bool,
     /// Failures of the callback in a row.
     callback_failures: usize,
@@ -83,10 +85,11 @@ impl Supervisor {
         super::prepare_thread();
         let mut history = History::default();
         loop {
-            let next = panics::contain(|| self.play(&choice, &mut history)).unwrap_or_else(|panic| {
-                let reason = format!("the sound system's driver failed: {panic}");
-                self.fail(StreamFailure::Callback(reason), &mut history)
-            });
+            let next =
+                panics::contain(|| self.play(&choice, &mut history)).unwrap_or_else(|panic| {
+                    let reason = format!("the sound system's driver failed: {panic}");
+                    self.fail(StreamFailure::Callback(reason), &mut history)
+                });
             let other = match next {
                 Next::End => return,
                 Next::Open(other) => Some(other),
@@ -108,7 +111,8 @@ impl Supervisor {
             Err(failure) => return self.fail(failure, history),
         };
         (history.played, history.lost) = (Some(running.opened.output.clone()), false);
-        self.status_cell.set(AudioStatus::Playing(running.opened.clone()));
+        self.status_cell
+            .set(AudioStatus::Playing(running.opened.clone()));
         let started = Instant::now();
         let end = self.watch(&mut running);
         if started.elapsed() >= CALLBACK_PROBATION {
@@ -136,7 +140,11 @@ impl Supervisor {
             Some(_) if again && history.lost => {}
             Some(device) if again => {
                 history.lost = true;
-                self.status_cell.set(AudioStatus::Lost { device: device.clone(), reason, since: Instant::now() });
+                self.status_cell.set(AudioStatus::Lost {
+                    device: device.clone(),
+                    reason,
+                    since: Instant::now(),
+                });
             }
             _ => self.status_cell.set(AudioStatus::Failed(reason)),
         }
@@ -154,7 +162,10 @@ impl Supervisor {
                 return Err(StreamFailure::Device(failure));
             }
             if since.elapsed() > 2 * STALL_TIMEOUT {
-                return Err(StreamFailure::Device(format!("{} does not play", running.opened.output)));
+                return Err(StreamFailure::Device(format!(
+                    "{} does not play",
+                    running.opened.output
+                )));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -164,7 +175,9 @@ impl Supervisor {
             running.opened.input_latency_frames = input + running.opened.bridge_frames;
         }
         let callback = panics::contain(|| (self.factory)(&running.opened))
-            .map_err(|panic| StreamFailure::Callback(format!("the audio callback cannot be created: {panic}")))?
+            .map_err(|panic| {
+                StreamFailure::Callback(format!("the audio callback cannot be created: {panic}"))
+            })?
             .map_err(StreamFailure::Factory)?;
         running.owner.install(callback);
         Ok(running)
@@ -223,11 +236,17 @@ impl Supervisor {
     fn wait(&self, timeout: Option<Duration>) -> Result<Option<AudioChoice>, OwnerDropped> {
         let order = match timeout {
             Some(timeout) => self.inbox.recv_timeout(timeout),
-            None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            None => self
+                .inbox
+                .recv()
+                .map_err(|_| RecvTimeoutError::Disconnected),
         };
         match order {
             Ok(choice) => {
-                let (latest, more) = self.inbox.try_iter().fold((choice, 0), |(_, more), choice| (choice, more + 1));
+                let (latest, more) = self
+                    .inbox
+                    .try_iter()
+                    .fold((choice, 0), |(_, more), choice| (choice, more + 1));
                 self.status_cell.seen(1 + more);
                 Ok(Some(latest))
             }

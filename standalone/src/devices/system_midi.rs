@@ -49,29 +49,59 @@ impl SystemMidi {
             self.lister = Some(client()?);
             self._virtual_port = virtual_port(queues.sender());
         }
-        let Some(lister) = &self.lister else { return Ok(Vec::new()) };
-        let there: Vec<_> = lister.ports().into_iter().map(|port| (port.id(), port)).collect();
-        self.connected.retain(|connected| there.iter().any(|(id, _)| *id == connected.id));
+        let Some(lister) = &self.lister else {
+            return Ok(Vec::new());
+        };
+        let there: Vec<_> = lister
+            .ports()
+            .into_iter()
+            .map(|port| (port.id(), port))
+            .collect();
+        self.connected
+            .retain(|connected| there.iter().any(|(id, _)| *id == connected.id));
         for (id, port) in there {
             // The port disappeared after it was listed.
-            let Ok(name) = lister.port_name(&port) else { continue };
-            if !choice.ports.includes(&name) || self.connected.iter().any(|connected| connected.id == id) {
+            let Ok(name) = lister.port_name(&port) else {
+                continue;
+            };
+            if !choice.ports.includes(&name)
+                || self.connected.iter().any(|connected| connected.id == id)
+            {
                 continue;
             }
-            let (Some(sender), Ok(client)) = (queues.sender(), client()) else { continue };
+            let (Some(sender), Ok(client)) = (queues.sender(), client()) else {
+                continue;
+            };
             // A port that cannot be connected is tried again next time.
-            if let Ok(connection) = client.connect(&port, NAME, on_message, (sender, TimestampMapper::default())) {
-                self.connected.push(ConnectedPort { id, name, _connection: connection });
+            if let Ok(connection) = client.connect(
+                &port,
+                NAME,
+                on_message,
+                (sender, TimestampMapper::default()),
+            ) {
+                self.connected.push(ConnectedPort {
+                    id,
+                    name,
+                    _connection: connection,
+                });
             }
         }
-        Ok(self.connected.iter().map(|connected| connected.name.clone()).collect())
+        Ok(self
+            .connected
+            .iter()
+            .map(|connected| connected.name.clone())
+            .collect())
     }
 }
 
 /// Returns the names of all ports.
 pub(super) fn ports() -> Result<Vec<String>, String> {
     let client = client()?;
-    Ok(client.ports().iter().filter_map(|port| client.port_name(port).ok()).collect())
+    Ok(client
+        .ports()
+        .iter()
+        .filter_map(|port| client.port_name(port).ok())
+        .collect())
 }
 
 fn on_message(stamp_us: u64, message: &[u8], (sender, stamps): &mut (PortSender, TimestampMapper)) {
@@ -87,7 +117,8 @@ fn client() -> Result<MidiInput, String> {
     if !std::path::Path::new("/dev/snd/seq").exists() {
         return Err("ALSA MIDI is missing: no /dev/snd/seq; load the kernel module snd-seq".into());
     }
-    let mut client = MidiInput::new(NAME).map_err(|_| format!("{SYSTEM}: MIDI cannot be opened"))?;
+    let mut client =
+        MidiInput::new(NAME).map_err(|_| format!("{SYSTEM}: MIDI cannot be opened"))?;
     client.ignore(Ignore::ActiveSense);
     Ok(client)
 }
@@ -96,7 +127,10 @@ fn client() -> Result<MidiInput, String> {
 fn virtual_port(sender: Option<PortSender>) -> Option<Connection> {
     use midir::os::unix::VirtualInput;
     // If it cannot be created, other ports can still be connected.
-    client().ok()?.create_virtual(NAME, on_message, (sender?, TimestampMapper::default())).ok()
+    client()
+        .ok()?
+        .create_virtual(NAME, on_message, (sender?, TimestampMapper::default()))
+        .ok()
 }
 
 #[cfg(not(unix))]

@@ -8,7 +8,8 @@ use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineError, PipelineOptions, latency_at};
 use serde::Serialize;
 
-/// Time for all measurements of a model: short enough not to be noticed, long enough for two digits.
+/// Time for all measurements of a model: short enough not to be noticed, long enough for two
+/// digits.
 const BUDGET: Duration = Duration::from_millis(120);
 /// Trials of a measurement.
 const TRIALS: u32 = 6;
@@ -44,7 +45,10 @@ pub struct PlaybackCost {
 /// Returns an error if the model cannot be played.
 pub fn measure(model: &Model) -> Result<Vec<PlaybackCost>, PipelineError> {
     match model.header().kind {
-        Kind::Instrument => Ok(vec![measure_note(model)?, measure_sound(model, "following a recording", BUDGET / 2)?]),
+        Kind::Instrument => Ok(vec![
+            measure_note(model)?,
+            measure_sound(model, "following a recording", BUDGET / 2)?,
+        ]),
         Kind::Effect | Kind::Codec => Ok(vec![measure_sound(model, "a recording", BUDGET)?]),
         Kind::Generator => Ok(vec![measure_sound(model, "on its own", BUDGET)?]),
     }
@@ -58,18 +62,31 @@ fn measure_note(model: &Model) -> Result<PlaybackCost, PipelineError> {
     let (mut block, mut position) = ([0.0; BLOCK], 0);
     let ns_per_sample = time(BUDGET / 2, BLOCK, || {
         if pipeline.sounding() == 0 {
-            let kind = EventKind::NoteOn { channel: 0, key, velocity: 0.8 };
+            let kind = EventKind::NoteOn {
+                channel: 0,
+                key,
+                velocity: 0.8,
+            };
             // If the event queue is full the note starts a block later.
             let _ = pipeline.handle(Event { at: position, kind });
         }
         pipeline.process(&[], &mut block);
         position += BLOCK as u64;
     });
-    pipeline_cost("one note", model, (&pipeline, ControlSource::Notes), ns_per_sample)
+    pipeline_cost(
+        "one note",
+        model,
+        (&pipeline, ControlSource::Notes),
+        ns_per_sample,
+    )
 }
 
 /// Measures one session whose input is a sawtooth of 220 Hz.
-fn measure_sound(model: &Model, what: &str, budget: Duration) -> Result<PlaybackCost, PipelineError> {
+fn measure_sound(
+    model: &Model,
+    what: &str,
+    budget: Duration,
+) -> Result<PlaybackCost, PipelineError> {
     let mut pipeline = set_up(model, ControlSource::AudioInput)?;
     let step = 220.0 / model.header().sample_rate as f32;
     let (mut input, mut block, mut phase) = ([0.0; BLOCK], [0.0; BLOCK], 0.0_f32);
@@ -80,12 +97,24 @@ fn measure_sound(model: &Model, what: &str, budget: Duration) -> Result<Playback
         }
         pipeline.process(&input, &mut block);
     });
-    pipeline_cost(what, model, (&pipeline, ControlSource::AudioInput), ns_per_sample)
+    pipeline_cost(
+        what,
+        model,
+        (&pipeline, ControlSource::AudioInput),
+        ns_per_sample,
+    )
 }
 
 fn set_up(model: &Model, source: ControlSource) -> Result<Pipeline, PipelineError> {
     let sample_rate = model.header().sample_rate;
-    Pipeline::new(model, &PipelineOptions { sample_rate, source, ..Default::default() })
+    Pipeline::new(
+        model,
+        &PipelineOptions {
+            sample_rate,
+            source,
+            ..Default::default()
+        },
+    )
 }
 
 fn pipeline_cost(
@@ -110,12 +139,16 @@ fn pipeline_cost(
         memory_bytes: pipeline.bytes(),
         latency_samples,
         latency_ms: 1e3 * latency_samples as f64 / rate,
-        latency_ms_at: HOST_RATES.into_iter().map(latency_at).collect::<Result<_, _>>()?,
+        latency_ms_at: HOST_RATES
+            .into_iter()
+            .map(latency_at)
+            .collect::<Result<_, _>>()?,
     })
 }
 
-/// Returns the time per sample in ns of a step of `samples` samples: the fastest of several trials, which exclude what
-/// other programs take. The first quarter of the budget warms up caches and clock.
+/// Returns the time per sample in ns of a step of `samples` samples: the fastest of several trials,
+/// which exclude what other programs take. The first quarter of the budget warms up caches and
+/// clock.
 fn time(budget: Duration, samples: usize, mut step: impl FnMut()) -> f64 {
     let mut measure = |budget: Duration| {
         let begun = Instant::now();
@@ -130,5 +163,7 @@ fn time(budget: Duration, samples: usize, mut step: impl FnMut()) -> f64 {
         }
     };
     measure(budget / 4);
-    (0..TRIALS).map(|_| measure(3 * budget / (4 * TRIALS))).fold(f64::INFINITY, f64::min)
+    (0..TRIALS)
+        .map(|_| measure(3 * budget / (4 * TRIALS)))
+        .fold(f64::INFINITY, f64::min)
 }

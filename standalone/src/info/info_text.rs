@@ -16,7 +16,13 @@ pub fn format(info: &ModelInfo) -> String {
     let mut text = InfoText::default();
     text.head(info);
     text.table("methods", info.methods.iter().map(method_row).collect());
-    text.table("variants", info.variants.iter().map(|variant| variant_row(variant, info)).collect());
+    text.table(
+        "variants",
+        info.variants
+            .iter()
+            .map(|variant| variant_row(variant, info))
+            .collect(),
+    );
     text.table("controls", info.controls.iter().map(control_row).collect());
     text.table("settings", info.settings.iter().map(setting_row).collect());
     text.cost(info);
@@ -32,18 +38,28 @@ impl InfoText {
     /// Adds a line `label  value`, unless the value is empty.
     fn row(&mut self, label: &str, value: &str) {
         if !value.is_empty() {
-            self.0.push_str(&format!("{label:LABEL_WIDTH$}{}\n", sanitize(value)));
+            self.0
+                .push_str(&format!("{label:LABEL_WIDTH$}{}\n", sanitize(value)));
         }
     }
 
     /// Adds rows with aligned columns; the label stands beside the first row.
     fn table(&mut self, label: &str, rows: Vec<Vec<String>>) {
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width =
-            |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-        let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+        let width = |column: usize| {
+            rows.iter()
+                .filter_map(|row| row.get(column))
+                .map(|cell| cell.chars().count())
+                .max()
+        };
+        let widths: Vec<usize> = (0..columns)
+            .map(|column| width(column).unwrap_or(0))
+            .collect();
         for (index, row) in rows.iter().enumerate() {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+            let cells = row
+                .iter()
+                .zip(&widths)
+                .map(|(cell, width)| format!("{cell:width$}"));
             let line = cells.collect::<Vec<_>>().join("  ");
             self.row(if index == 0 { label } else { "" }, line.trim_end());
         }
@@ -57,7 +73,11 @@ impl InfoText {
         self.row("licence", &info.licence);
         if let Some(gear) = &info.gear {
             let known = [&gear.make, &gear.model, &gear.kind, &gear.tone];
-            let known: Vec<&str> = known.iter().filter(|text| !text.is_empty()).map(|text| text.as_str()).collect();
+            let known: Vec<&str> = known
+                .iter()
+                .filter(|text| !text.is_empty())
+                .map(|text| text.as_str())
+                .collect();
             self.row("gear", &known.join(", "));
         }
         if let Some(levels) = &info.levels {
@@ -69,21 +89,42 @@ impl InfoText {
                 level("output", levels.output_dbu, "dBu"),
                 level("loudness", levels.loudness_db, "dB"),
             ];
-            self.row("levels", &known.into_iter().flatten().collect::<Vec<_>>().join(", "));
+            self.row(
+                "levels",
+                &known.into_iter().flatten().collect::<Vec<_>>().join(", "),
+            );
         }
-        self.row("file", &format!("{}, {}, format {}", info.file, bytes(info.file_bytes), info.format));
+        self.row(
+            "file",
+            &format!(
+                "{}, {}, format {}",
+                info.file,
+                bytes(info.file_bytes),
+                info.format
+            ),
+        );
         self.row("sample rate", &format!("{} Hz", info.sample_rate));
         let stored = info.storage.iter().map(|stored| {
             let share = 100.0 * stored.weights as f64 / info.parameters.max(1) as f64;
-            format!("{share:.0} % {}, {}", stored.storage, bytes(stored.bytes as u64))
+            format!(
+                "{share:.0} % {}, {}",
+                stored.storage,
+                bytes(stored.bytes as u64)
+            )
         });
         let stored = stored.collect::<Vec<_>>().join("; ");
-        self.row("parameters", &format!("{} ({stored})", group_thousands(info.parameters)));
+        self.row(
+            "parameters",
+            &format!("{} ({stored})", group_thousands(info.parameters)),
+        );
         for (index, note) in info.program.iter().flatten().enumerate() {
             self.row(if index == 0 { "program" } else { "" }, note);
         }
         if let Some(performance) = &info.performance {
-            let (low, high) = (note_name(performance.pitch_low), note_name(performance.pitch_high));
+            let (low, high) = (
+                note_name(performance.pitch_low),
+                note_name(performance.pitch_high),
+            );
             let voices = match (performance.mode, performance.polyphony) {
                 (PlayMode::Mono, _) => "mono".to_owned(),
                 (PlayMode::Legato, _) => "legato".to_owned(),
@@ -99,18 +140,36 @@ impl InfoText {
                 cost.what.clone(),
                 format!("{}× real time", speed(cost.realtime_factor)),
                 format!("{:.0} ns/sample", cost.ns_per_sample),
-                format!("latency {} samples ({:.1} ms)", cost.latency_samples, cost.latency_ms),
+                format!(
+                    "latency {} samples ({:.1} ms)",
+                    cost.latency_samples, cost.latency_ms
+                ),
                 bytes(cost.memory_bytes as u64),
                 cost.executor.clone(),
             ]
         });
         self.table("on this CPU", rows.collect());
         let rows = info.cost.iter().map(|cost| {
-            let at = |(rate, ms): (&u32, &f64)| format!("{ms:.1} at {} kHz", f64::from(*rate) / 1e3);
-            vec![cost.what.clone(), cost.latency_ms_at.iter().map(at).collect::<Vec<_>>().join(", ")]
+            let at =
+                |(rate, ms): (&u32, &f64)| format!("{ms:.1} at {} kHz", f64::from(*rate) / 1e3);
+            vec![
+                cost.what.clone(),
+                cost.latency_ms_at
+                    .iter()
+                    .map(at)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            ]
         });
         self.table("latency, ms", rows.collect());
-        self.row("real time", if info.holds_in_real_time { "yes" } else { "too slow on this machine" });
+        self.row(
+            "real time",
+            if info.holds_in_real_time {
+                "yes"
+            } else {
+                "too slow on this machine"
+            },
+        );
     }
 
     fn provenance(&mut self, info: &ModelInfo) {
@@ -124,8 +183,15 @@ impl InfoText {
                         group_thousands(training.steps as usize),
                         training.seed
                     )],
-                    vec![format!("{:.1} minutes of {}", training.corpus_seconds / 60.0, training.corpus)],
-                    vec![format!("validation loss {}", figure(training.validation_loss))],
+                    vec![format!(
+                        "{:.1} minutes of {}",
+                        training.corpus_seconds / 60.0,
+                        training.corpus
+                    )],
+                    vec![format!(
+                        "validation loss {}",
+                        figure(training.validation_loss)
+                    )],
                 ],
             );
         }
@@ -133,10 +199,22 @@ impl InfoText {
             .quality
             .iter()
             .any(|measure| measure.baseline.is_some())
-            .then(|| ["held-out sound", "model", "baseline"].map(str::to_owned).to_vec());
+            .then(|| {
+                ["held-out sound", "model", "baseline"]
+                    .map(str::to_owned)
+                    .to_vec()
+            });
         let rows = info.quality.iter().map(|measure| {
-            let unit = |value: f64| format!("{} {}", figure(value), measure.unit).trim_end().to_owned();
-            vec![measure.name.clone(), unit(measure.value), measure.baseline.map(unit).unwrap_or_default()]
+            let unit = |value: f64| {
+                format!("{} {}", figure(value), measure.unit)
+                    .trim_end()
+                    .to_owned()
+            };
+            vec![
+                measure.name.clone(),
+                unit(measure.value),
+                measure.baseline.map(unit).unwrap_or_default(),
+            ]
         });
         self.table("quality", heading.into_iter().chain(rows).collect());
     }
@@ -147,11 +225,17 @@ fn method_row(method: &MethodInfo) -> Vec<String> {
     vec![
         method.name.clone(),
         format!("{} → {}", ports(&method.inputs), ports(&method.outputs)),
-        format!("latency {} samples ({:.1} ms)", method.latency_samples, method.latency_ms),
+        format!(
+            "latency {} samples ({:.1} ms)",
+            method.latency_samples, method.latency_ms
+        ),
         match method.nodes {
             // A TorchScript model does not report its operations.
             0 => String::new(),
-            _ => format!("{:.1} M multiply-adds/s", 1e-6 * method.multiply_adds_per_second),
+            _ => format!(
+                "{:.1} M multiply-adds/s",
+                1e-6 * method.multiply_adds_per_second
+            ),
         },
         labels(&method.input_labels, &method.output_labels),
     ]
@@ -169,11 +253,24 @@ fn labels(inputs: &[String], outputs: &[String]) -> String {
 
 /// Formats a variant with its share of the whole model's arithmetic.
 fn variant_row(variant: &Variant, info: &ModelInfo) -> Vec<String> {
-    let cost = |name: &str| info.methods.iter().find(|method| method.name == name).map(|m| m.multiply_adds_per_second);
+    let cost = |name: &str| {
+        info.methods
+            .iter()
+            .find(|method| method.name == name)
+            .map(|m| m.multiply_adds_per_second)
+    };
     let whole = cost("forward").or_else(|| cost("synth"));
-    let share = cost(&variant.method).zip(whole).map(|(own, whole)| own / whole);
-    let share = share.map(|share| format!("{:.0} % of the arithmetic", 100.0 * share)).unwrap_or_default();
-    vec![variant.name.clone(), format!("below {}", figure(variant.up_to.into())), share]
+    let share = cost(&variant.method)
+        .zip(whole)
+        .map(|(own, whole)| own / whole);
+    let share = share
+        .map(|share| format!("{:.0} % of the arithmetic", 100.0 * share))
+        .unwrap_or_default();
+    vec![
+        variant.name.clone(),
+        format!("below {}", figure(variant.up_to.into())),
+        share,
+    ]
 }
 
 /// Formats a port: name, channels if several, ratio if it is not audio.
@@ -189,9 +286,15 @@ fn port(port: &Port) -> String {
 }
 
 fn control_row(control: &Control) -> Vec<String> {
-    let [min, max, default] = [control.min, control.max, control.default].map(|value| figure(value.into()));
+    let [min, max, default] =
+        [control.min, control.max, control.default].map(|value| figure(value.into()));
     let range = format!("{min} to {max} {}", control.unit);
-    vec![control.name.clone(), range.trim_end().to_owned(), format!("default {default}"), control.description.clone()]
+    vec![
+        control.name.clone(),
+        range.trim_end().to_owned(),
+        format!("default {default}"),
+        control.description.clone(),
+    ]
 }
 
 fn setting_row(setting: &Setting) -> Vec<String> {
@@ -200,20 +303,32 @@ fn setting_row(setting: &Setting) -> Vec<String> {
         SettingKind::Text(values) => format!("{values} values"),
         SettingKind::Sound(_) => "sound file".into(),
     };
-    let default = if setting.value.is_empty() { String::new() } else { format!("default {}", setting.value) };
+    let default = if setting.value.is_empty() {
+        String::new()
+    } else {
+        format!("default {}", setting.value)
+    };
     vec![setting.name.clone(), kind, default]
 }
 
-/// Formats a figure with at most three digits after the point; a small one with three digits that are not 0.
+/// Formats a figure with at most three digits after the point; a small one with three digits that
+/// are not 0.
 fn figure(value: f64) -> String {
     let size = value.abs();
     let text = match size {
         0.0 => return "0".to_owned(),
         small if small < 1e-6 => return format!("{value:.2e}"),
-        small if small < 0.1 => format!("{value:.digits$}", digits = (2.0 - small.log10().floor()) as usize),
+        small if small < 0.1 => format!(
+            "{value:.digits$}",
+            digits = (2.0 - small.log10().floor()) as usize
+        ),
         _ => format!("{value:.3}"),
     };
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
 }
 
 /// Formats a number of bytes with a decimal unit.
@@ -245,10 +360,28 @@ mod tests {
 
     #[test]
     fn numbers_are_readable() {
-        assert_eq!([0, 12, 123, 1_234, 1_234_567].map(group_thousands), ["0", "12", "123", "1 234", "1 234 567"]);
-        assert_eq!([12, 1_234, 3_456_789].map(bytes), ["12 bytes", "1.2 kB", "3.5 MB"]);
-        let figures = [0.0, -12.049_386_978_149_414, 12.2, 0.5, 1.0, 20_000.0, 0.003_712_3, -0.05, 4.56e-9];
-        let texts = ["0", "-12.049", "12.2", "0.5", "1", "20000", "0.00371", "-0.05", "4.56e-9"];
+        assert_eq!(
+            [0, 12, 123, 1_234, 1_234_567].map(group_thousands),
+            ["0", "12", "123", "1 234", "1 234 567"]
+        );
+        assert_eq!(
+            [12, 1_234, 3_456_789].map(bytes),
+            ["12 bytes", "1.2 kB", "3.5 MB"]
+        );
+        let figures = [
+            0.0,
+            -12.049_386_978_149_414,
+            12.2,
+            0.5,
+            1.0,
+            20_000.0,
+            0.003_712_3,
+            -0.05,
+            4.56e-9,
+        ];
+        let texts = [
+            "0", "-12.049", "12.2", "0.5", "1", "20000", "0.00371", "-0.05", "4.56e-9",
+        ];
         assert_eq!(figures.map(figure), texts);
     }
 }

@@ -1,7 +1,7 @@
 //! `ondes info`: a model's card, ports, controls and cost.
 //!
-//! [`model_info`] gathers the information, [`cost`] measures the cost of playing, [`info_text`] formats both for the
-//! terminal.
+//! [`model_info`] gathers the information, [`cost`] measures the cost of playing, [`info_text`]
+//! formats both for the terminal.
 
 mod cost;
 mod info_text;
@@ -28,7 +28,8 @@ Examples:
 #[derive(Args)]
 #[command(after_help = help::with_models(EXAMPLES))]
 pub struct InfoArguments {
-    /// Model file, NAME.ondes, a bundled model by its name, a capture of another program or a TorchScript model
+    /// Model file, NAME.ondes, a bundled model by its name, a capture of another program or a
+    /// TorchScript model
     pub model: PathBuf,
     /// Method and settings of a TorchScript model.
     #[command(flatten)]
@@ -48,8 +49,11 @@ pub fn run(arguments: &InfoArguments) -> anyhow::Result<()> {
     let model = arguments.program.apply(Arc::unwrap_or_clone(model), path)?;
     let with_path = |error: &dyn std::fmt::Display| anyhow::anyhow!("{}: {error}", path.display());
     let file_bytes = match file {
-        Some(file) => std::fs::metadata(file).map_err(|error| with_path(&error))?.len(),
-        None => BundledModel::named(&path.to_string_lossy()).map_or(0, |bundled| bundled.file_bytes() as u64),
+        Some(file) => std::fs::metadata(file)
+            .map_err(|error| with_path(&error))?
+            .len(),
+        None => BundledModel::named(&path.to_string_lossy())
+            .map_or(0, |bundled| bundled.file_bytes() as u64),
     };
     // A TorchScript model may fail while it is measured.
     let gathered = contain(|| model_info::gather(&model, path, file_bytes));

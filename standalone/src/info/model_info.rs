@@ -5,7 +5,9 @@ use std::path::Path;
 
 use ondes_engine::instrument::Performance;
 use ondes_engine::model::program::Setting;
-use ondes_engine::model::{Control, Gear, Levels, Measure, Method, Model, Port, Storage, Training, Variant};
+use ondes_engine::model::{
+    Control, Gear, Levels, Measure, Method, Model, Port, Storage, Training, Variant,
+};
 use ondes_engine::pipeline::{PipelineError, controls};
 use serde::Serialize;
 
@@ -49,7 +51,8 @@ pub struct ModelInfo {
     pub performance: Option<Performance>,
     /// Notes about a TorchScript program; null for other models.
     pub program: Option<Vec<String>>,
-    /// Plays at least twice as fast as real time, which leaves a reserve for other programs and slow moments.
+    /// Plays at least twice as fast as real time, which leaves a reserve for other programs and
+    /// slow moments.
     pub holds_in_real_time: bool,
     /// Cost of playing on this machine.
     pub cost: Vec<PlaybackCost>,
@@ -125,12 +128,21 @@ pub fn gather(model: &Model, path: &Path, file_bytes: u64) -> Result<ModelInfo, 
         sample_rate: header.sample_rate,
         parameters: model.parameters(),
         storage: storage(model),
-        methods: header.methods.iter().map(|method| describe(model, method)).collect(),
+        methods: header
+            .methods
+            .iter()
+            .map(|method| describe(model, method))
+            .collect(),
         controls: controls(header),
-        settings: model.program().map(|program| program.settings.clone()).unwrap_or_default(),
+        settings: model
+            .program()
+            .map(|program| program.settings.clone())
+            .unwrap_or_default(),
         performance: header.performance,
         program: model.program().map(|program| program.notes.clone()),
-        holds_in_real_time: cost.iter().all(|cost| cost.realtime_factor >= REALTIME_MARGIN),
+        holds_in_real_time: cost
+            .iter()
+            .all(|cost| cost.realtime_factor >= REALTIME_MARGIN),
         cost,
         gear: card.gear,
         levels: card.levels,
@@ -144,18 +156,26 @@ pub fn gather(model: &Model, path: &Path, file_bytes: u64) -> Result<ModelInfo, 
 fn storage(model: &Model) -> Vec<StorageInfo> {
     let mut by_storage = BTreeMap::new();
     for (_, tensor) in model.weights().iter() {
-        let (weights, bytes) = by_storage.entry(tensor.values().storage()).or_insert((0, 0));
+        let (weights, bytes) = by_storage
+            .entry(tensor.values().storage())
+            .or_insert((0, 0));
         *weights += tensor.values().len();
         *bytes += tensor.bytes();
     }
-    let info = |(storage, (weights, bytes)): (Storage, _)| StorageInfo { storage: storage.name(), weights, bytes };
+    let info = |(storage, (weights, bytes)): (Storage, _)| StorageInfo {
+        storage: storage.name(),
+        weights,
+        bytes,
+    };
     by_storage.into_iter().map(info).collect()
 }
 
 fn describe(model: &Model, method: &Method) -> MethodInfo {
     let sample_rate = model.header().sample_rate;
     let latency_samples = model.latency_samples(method);
-    let call = model.program().and_then(|program| program.calls.get(&method.name));
+    let call = model
+        .program()
+        .and_then(|program| program.calls.get(&method.name));
     MethodInfo {
         name: method.name.clone(),
         block: method.block,
@@ -166,7 +186,11 @@ fn describe(model: &Model, method: &Method) -> MethodInfo {
         latency_ms: 1e3 * latency_samples as f64 / f64::from(sample_rate),
         warm_up_samples: method.warm_up,
         multiply_adds_per_second: method.multiply_adds_per_second(sample_rate),
-        input_labels: call.map(|call| call.input_labels.clone()).unwrap_or_default(),
-        output_labels: call.map(|call| call.output_labels.clone()).unwrap_or_default(),
+        input_labels: call
+            .map(|call| call.input_labels.clone())
+            .unwrap_or_default(),
+        output_labels: call
+            .map(|call| call.output_labels.clone())
+            .unwrap_or_default(),
     }
 }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct MidiChoice {
     /// Ports.
     pub ports: MidiPorts,
-    /// Channels, one bit each, channel 1 the lowest. Clock, start and stop have no channel and always pass.
+    /// Channels, one bit each, channel 1 the lowest. Clock, start and stop have no channel and
+    /// always pass.
     pub channels: u16,
 }
 
@@ -25,7 +26,10 @@ pub enum MidiPorts {
 
 impl Default for MidiChoice {
     fn default() -> Self {
-        Self { ports: MidiPorts::All, channels: u16::MAX }
+        Self {
+            ports: MidiPorts::All,
+            channels: u16::MAX,
+        }
     }
 }
 
@@ -49,11 +53,20 @@ mod tests {
 
     #[test]
     fn a_choice_survives_serialisation() {
-        let choice = MidiChoice { ports: MidiPorts::Names(vec!["Keystep".into()]), channels: 3 };
+        let choice = MidiChoice {
+            ports: MidiPorts::Names(vec!["Keystep".into()]),
+            channels: 3,
+        };
         let text = serde_json::to_string(&choice).unwrap();
         assert_eq!(text, r#"{"ports":{"names":["Keystep"]},"channels":3}"#);
         assert_eq!(serde_json::from_str::<MidiChoice>(&text).unwrap(), choice);
-        assert_eq!(serde_json::from_str::<MidiChoice>("{}").unwrap(), MidiChoice::default());
-        assert!(choice.ports.includes("Arturia KEYSTEP:port 1") && !choice.ports.includes("Midi Through"));
+        assert_eq!(
+            serde_json::from_str::<MidiChoice>("{}").unwrap(),
+            MidiChoice::default()
+        );
+        assert!(
+            choice.ports.includes("Arturia KEYSTEP:port 1")
+                && !choice.ports.includes("Midi Through")
+        );
     }
 }

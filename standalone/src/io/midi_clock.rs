@@ -9,8 +9,8 @@ const TICKS_PER_SIXTEENTH: u32 = 6;
 /// Plausible tempos, quarter notes per minute. Beyond them the clock has stopped or is disturbed.
 const TEMPO_BPM: std::ops::RangeInclusive<f64> = 15.0..=600.0;
 
-/// Bandwidth of the smoothing loop, per message: follows a change of tempo within two beats, while a jitter of
-/// milliseconds moves the tempo by far less than one quarter note per minute.
+/// Bandwidth of the smoothing loop, per message: follows a change of tempo within two beats, while
+/// a jitter of milliseconds moves the tempo by far less than one quarter note per minute.
 const BANDWIDTH: f64 = 0.02;
 
 /// Follows a MIDI clock; neither waits nor allocates.
@@ -40,7 +40,8 @@ impl ClockFollower {
         Self::default()
     }
 
-    /// Handles clock, start, continue, stop and song position that arrived at `seconds`; ignores other messages.
+    /// Handles clock, start, continue, stop and song position that arrived at `seconds`; ignores
+    /// other messages.
     pub fn handle_message(&mut self, seconds: f64, message: &[u8]) {
         match *message {
             [0xF8] => self.tick(seconds),
@@ -48,7 +49,8 @@ impl ClockFollower {
             [0xFB] => self.playing = true,
             [0xFC] => self.playing = false,
             [0xF2, low, high] => {
-                self.ticks = (u32::from(high & 0x7F) << 7 | u32::from(low & 0x7F)) * TICKS_PER_SIXTEENTH;
+                self.ticks =
+                    (u32::from(high & 0x7F) << 7 | u32::from(low & 0x7F)) * TICKS_PER_SIXTEENTH;
             }
             _ => {}
         }
@@ -59,20 +61,23 @@ impl ClockFollower {
         self.playing
     }
 
-    /// Returns the smoothed tempo in quarter notes per minute; `None` before the second clock message and after the
-    /// clock has stopped.
+    /// Returns the smoothed tempo in quarter notes per minute; `None` before the second clock
+    /// message and after the clock has stopped.
     pub fn tempo_bpm(&self) -> Option<f64> {
         self.tick_estimate?.period.map(tempo)
     }
 
-    /// Returns the song position at `seconds` in quarter notes. Interpolates between messages, but not past the next
-    /// one.
+    /// Returns the song position at `seconds` in quarter notes. Interpolates between messages, but
+    /// not past the next one.
     pub fn position_beats(&self, seconds: f64) -> f64 {
         let Some(done) = self.ticks.checked_sub(1).filter(|_| self.playing) else {
             return f64::from(self.ticks) / TICKS_PER_BEAT;
         };
         let since = match self.tick_estimate {
-            Some(TickEstimate { last, period: Some(period) }) => ((seconds - last) / period).clamp(0.0, 1.0),
+            Some(TickEstimate {
+                last,
+                period: Some(period),
+            }) => ((seconds - last) / period).clamp(0.0, 1.0),
             _ => 0.0,
         };
         (f64::from(done) + since) / TICKS_PER_BEAT
@@ -84,17 +89,30 @@ impl ClockFollower {
         }
         self.tick_estimate = Some(match self.tick_estimate {
             Some(tick_estimate) => tick_estimate.next(seconds),
-            None => TickEstimate { last: seconds, period: None },
+            None => TickEstimate {
+                last: seconds,
+                period: None,
+            },
         });
     }
 }
 
 impl TickEstimate {
     fn next(self, seconds: f64) -> Self {
-        let restarted = Self { last: seconds, period: None };
+        let restarted = Self {
+            last: seconds,
+            period: None,
+        };
         let Some(period) = self.period else {
             let period = seconds - self.last;
-            return if is_plausible(period) { Self { last: seconds, period: Some(period) } } else { restarted };
+            return if is_plausible(period) {
+                Self {
+                    last: seconds,
+                    period: Some(period),
+                }
+            } else {
+                restarted
+            };
         };
         let late = seconds - (self.last + period);
         // Too far off for jitter: the clock was stopped or its tempo jumped.
@@ -104,7 +122,14 @@ impl TickEstimate {
         let omega = std::f64::consts::TAU * BANDWIDTH;
         let last = self.last + period + std::f64::consts::SQRT_2 * omega * late;
         let period = period + omega * omega * late;
-        if is_plausible(period) { Self { last, period: Some(period) } } else { restarted }
+        if is_plausible(period) {
+            Self {
+                last,
+                period: Some(period),
+            }
+        } else {
+            restarted
+        }
     }
 }
 
@@ -156,7 +181,11 @@ mod tests {
         let mut clock = ClockFollower::new();
         let now = run(&mut clock, 0.0, 24 * 8, 120.0, 0.0);
         run(&mut clock, now, 24 * 2, 132.0, 0.0);
-        assert!((clock.tempo_bpm().unwrap() - 132.0).abs() < 1.5, "{:?}", clock.tempo_bpm());
+        assert!(
+            (clock.tempo_bpm().unwrap() - 132.0).abs() < 1.5,
+            "{:?}",
+            clock.tempo_bpm()
+        );
     }
 
     #[test]
@@ -164,7 +193,10 @@ mod tests {
         let mut clock = ClockFollower::new();
         // Clocks also run before the start.
         let now = run(&mut clock, 0.0, 10, 120.0, 0.0);
-        assert_eq!((clock.is_playing(), clock.position_beats(now)), (false, 0.0));
+        assert_eq!(
+            (clock.is_playing(), clock.position_beats(now)),
+            (false, 0.0)
+        );
         clock.handle_message(now - 0.01, &[0xFA]);
         assert_eq!((clock.is_playing(), clock.position_beats(now)), (true, 0.0));
         let end = run(&mut clock, now, 24 * 4, 120.0, 0.0);
@@ -182,9 +214,16 @@ mod tests {
         clock.handle_message(0.0, &[0xFA]);
         let now = run(&mut clock, 0.0, 48, 120.0, 0.0);
         clock.handle_message(now, &[0xFC]);
-        assert_eq!((clock.is_playing(), clock.position_beats(now)), (false, 2.0));
+        assert_eq!(
+            (clock.is_playing(), clock.position_beats(now)),
+            (false, 2.0)
+        );
         let now = run(&mut clock, now, 48, 120.0, 0.0);
-        assert_eq!(clock.position_beats(now), 2.0, "the clock runs, the song does not");
+        assert_eq!(
+            clock.position_beats(now),
+            2.0,
+            "the clock runs, the song does not"
+        );
         // Sixteenth 16 + 128 × 1 is beat 36.
         clock.handle_message(now, &[0xF2, 16, 1]);
         assert_eq!(clock.position_beats(now), 36.0);

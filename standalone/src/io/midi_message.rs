@@ -15,8 +15,8 @@ pub struct MidiMessage {
 }
 
 impl MidiMessage {
-    /// Creates a message of a status byte and up to two data bytes, or a whole system-exclusive message of up to 12 bytes;
-    /// `None` for anything else.
+    /// Creates a message of a status byte and up to two data bytes, or a whole system-exclusive
+    /// message of up to 12 bytes; `None` for anything else.
     pub fn new(at: Instant, message: &[u8]) -> Option<Self> {
         let is_short = match *message.first()? {
             0xF0 => message.len() <= MAX_SYS_EX && message.last() == Some(&0xF7),
@@ -28,7 +28,11 @@ impl MidiMessage {
         }
         let mut bytes = [0; MAX_SYS_EX];
         bytes[..message.len()].copy_from_slice(message);
-        Some(Self { at, bytes, length: message.len() as u8 })
+        Some(Self {
+            at,
+            bytes,
+            length: message.len() as u8,
+        })
     }
 
     /// Returns status and data bytes.

@@ -25,21 +25,36 @@ pub struct MidiReceiver {
 }
 
 impl MidiReceiver {
-    /// Passes the messages of a block to `play`, in order, each with its frame in 0 … `frames` − 1. Call it once at the
-    /// start of each block. Messages are delayed by the length of the largest block.
+    /// Passes the messages of a block to `play`, in order, each with its frame in 0 … `frames` − 1.
+    /// Call it once at the start of each block. Messages are delayed by the length of the largest
+    /// block.
     pub fn receive(&mut self, frames: usize, play: impl FnMut(usize, &MidiMessage)) {
         self.receive_at(Instant::now(), frames, play);
     }
 
-    fn receive_at(&mut self, now: Instant, frames: usize, mut play: impl FnMut(usize, &MidiMessage)) {
+    fn receive_at(
+        &mut self,
+        now: Instant,
+        frames: usize,
+        mut play: impl FnMut(usize, &MidiMessage),
+    ) {
         let start = self.clock.begin(now, frames);
         let mut last = 0;
         // Bounded, so that a flood of messages cannot hold up the sound.
         for _ in 0..MAX_PORTS * PORT_CAPACITY {
-            let heads = self.receivers.iter_mut().filter_map(|sender| Some((sender.try_peek()?.at, sender)));
-            let Some((at, sender)) = heads.min_by_key(|(at, _)| *at) else { return };
-            let Some(frame) = self.clock.frame(at, start, frames) else { return };
-            let Some(message) = sender.try_pop() else { return };
+            let heads = self
+                .receivers
+                .iter_mut()
+                .filter_map(|sender| Some((sender.try_peek()?.at, sender)));
+            let Some((at, sender)) = heads.min_by_key(|(at, _)| *at) else {
+                return;
+            };
+            let Some(frame) = self.clock.frame(at, start, frames) else {
+                return;
+            };
+            let Some(message) = sender.try_pop() else {
+                return;
+            };
             // A message that overtook an earlier one is not played before it.
             last = frame.max(last);
             play(last, &message);
@@ -65,7 +80,9 @@ pub(crate) struct PortQueues {
 impl PortQueues {
     /// Creates queues for 32 ports of 1024 messages each.
     pub fn new() -> Arc<Self> {
-        let (senders, receivers) = (0..MAX_PORTS).map(|_| HeapRb::new(PORT_CAPACITY).split()).unzip();
+        let (senders, receivers) = (0..MAX_PORTS)
+            .map(|_| HeapRb::new(PORT_CAPACITY).split())
+            .unzip();
         Arc::new(Self {
             idle_senders: Mutex::new(senders),
             idle_receivers: Mutex::new(Some(receivers)),
@@ -74,14 +91,18 @@ impl PortQueues {
         })
     }
 
-    /// Returns the audio thread's end, for blocks of at most `max_block` frames at `sample_rate` Hz; `None` while
-    /// another one is in use. Queued messages are dropped.
+    /// Returns the audio thread's end, for blocks of at most `max_block` frames at `sample_rate`
+    /// Hz; `None` while another one is in use. Queued messages are dropped.
     pub fn receiver(self: &Arc<Self>, sample_rate: u32, max_block: usize) -> Option<MidiReceiver> {
         let mut receivers = lock(&self.idle_receivers).take()?;
         for receiver in &mut receivers {
             receiver.clear();
         }
-        Some(MidiReceiver { receivers, clock: BlockClock::new(sample_rate, max_block), queues: self.clone() })
+        Some(MidiReceiver {
+            receivers,
+            clock: BlockClock::new(sample_rate, max_block),
+            queues: self.clone(),
+        })
     }
 
     /// Returns the number of messages dropped because a queue was full.
@@ -92,7 +113,10 @@ impl PortQueues {
     /// Returns a sender for a port; `None` if all are in use.
     pub fn sender(self: &Arc<Self>) -> Option<PortSender> {
         let ring = lock(&self.idle_senders).pop()?;
-        Some(PortSender { ring: Some(ring), queues: self.clone() })
+        Some(PortSender {
+            ring: Some(ring),
+            queues: self.clone(),
+        })
     }
 
     /// Selects the channels that all ports send, one bit each, channel 1 the lowest.
@@ -110,10 +134,16 @@ pub(crate) struct PortSender {
 impl PortSender {
     /// Sends a message that arrived `at`, if its channel is selected. Neither waits nor allocates.
     pub fn send(&mut self, at: Instant, message: &[u8]) {
-        let Some(message) = MidiMessage::new(at, message) else { return };
+        let Some(message) = MidiMessage::new(at, message) else {
+            return;
+        };
         let channels = self.queues.channels.load(Relaxed);
-        let selected = message.channel().is_none_or(|channel| channels & (1 << channel) != 0);
-        let Some(ring) = self.ring.as_mut().filter(|_| selected) else { return };
+        let selected = message
+            .channel()
+            .is_none_or(|channel| channels & (1 << channel) != 0);
+        let Some(ring) = self.ring.as_mut().filter(|_| selected) else {
+            return;
+        };
         if ring.try_push(message).is_err() {
             self.queues.dropped_messages.fetch_add(1, Relaxed);
         }
@@ -153,9 +183,21 @@ mod tests {
         }
         let mut played = Vec::new();
         for block in 0..4 {
-            receiver.receive_at(ms(10 * block), 10, |frame, message| played.push((block, frame, message.bytes()[1])));
+            receiver.receive_at(ms(10 * block), 10, |frame, message| {
+                played.push((block, frame, message.bytes()[1]))
+            });
         }
-        assert_eq!(played, [(1, 1, 1), (1, 2, 2), (1, 3, 3), (1, 4, 4), (2, 1, 11), (2, 2, 12)]);
+        assert_eq!(
+            played,
+            [
+                (1, 1, 1),
+                (1, 2, 2),
+                (1, 3, 3),
+                (1, 4, 4),
+                (2, 1, 11),
+                (2, 2, 12)
+            ]
+        );
     }
 
     #[test]
@@ -185,7 +227,16 @@ mod tests {
             assert_eq!(frame, 0);
             played.push(message.bytes().to_vec());
         });
-        assert_eq!(played, [&[0x90, 1, 1][..], &[0xC2, 3], &[0xF8], &[0xF2, 4, 5], &[0xF0, 1, 0xF7]]);
+        assert_eq!(
+            played,
+            [
+                &[0x90, 1, 1][..],
+                &[0xC2, 3],
+                &[0xF8],
+                &[0xF2, 4, 5],
+                &[0xF0, 1, 0xF7]
+            ]
+        );
     }
 
     #[test]

@@ -61,10 +61,27 @@ impl Tap {
     pub(crate) fn new(channels: usize, frames: usize) -> (Self, TapConsumer) {
         let (samples, samples_out) = HeapRb::new(channels * frames.max(1)).split();
         let (jumps, breaks_out) = HeapRb::new(MAX_JUMPS).split();
-        let progress = Arc::new(TapProgress { end: AtomicU64::new(TapProgress::NEVER), dropped: AtomicU64::new(0) });
-        let consumer =
-            TapConsumer { channels, samples: samples_out, jumps: breaks_out, progress: Arc::clone(&progress) };
-        (Self { channels, samples, jumps, progress, sent: 0, next: None }, consumer)
+        let progress = Arc::new(TapProgress {
+            end: AtomicU64::new(TapProgress::NEVER),
+            dropped: AtomicU64::new(0),
+        });
+        let consumer = TapConsumer {
+            channels,
+            samples: samples_out,
+            jumps: breaks_out,
+            progress: Arc::clone(&progress),
+        };
+        (
+            Self {
+                channels,
+                samples,
+                jumps,
+                progress,
+                sent: 0,
+                next: None,
+            },
+            consumer,
+        )
     }
 
     /// Returns the number of channels.
@@ -75,30 +92,46 @@ impl Tap {
 
     /// Pushes a block, `[channel][frame]`, whose first frame has the number `clock`.
     ///
-    /// All taps of a recorder use the same clock, which counts frames without end. Skipped frames are recorded as
-    /// silence, as are missing channels and frames of a block. If the ring is full the rest of the block is dropped: it
-    /// is silence, too, and is counted. If the clock jumps back, or ahead by more than 10 minutes, the recording ends.
+    /// All taps of a recorder use the same clock, which counts frames without end. Skipped frames
+    /// are recorded as silence, as are missing channels and frames of a block. If the ring is full
+    /// the rest of the block is dropped: it is silence, too, and is counted. If the clock jumps
+    /// back, or ahead by more than 10 minutes, the recording ends.
     pub fn push(&mut self, clock: u64, block: &[&[f32]]) {
         let frames = block.iter().map(|channel| channel.len()).max().unwrap_or(0);
         if frames == 0 {
             return;
         }
         // Stored before the sound is pushed, so that a reader of the sound never sees an older end.
-        self.progress.end.store(clock.saturating_add(frames as u64), Ordering::Release);
+        self.progress
+            .end
+            .store(clock.saturating_add(frames as u64), Ordering::Release);
         let mut accepted = frames.min(self.samples.vacant_len() / self.channels);
         let follows = self.next == Some(clock);
-        if accepted > 0 && !follows && self.jumps.try_push(ClockJump { at: self.sent, clock }).is_err() {
+        if accepted > 0
+            && !follows
+            && self
+                .jumps
+                .try_push(ClockJump {
+                    at: self.sent,
+                    clock,
+                })
+                .is_err()
+        {
             accepted = 0;
         }
         if accepted > 0 {
             let sample = |frame: usize, channel: usize| block.get(channel)?.get(frame).copied();
-            let frame = |frame: usize| (0..self.channels).map(move |channel| sample(frame, channel).unwrap_or(0.0));
+            let frame = |frame: usize| {
+                (0..self.channels).map(move |channel| sample(frame, channel).unwrap_or(0.0))
+            };
             self.samples.push_iter((0..accepted).flat_map(frame));
             self.sent += accepted as u64;
             self.next = Some(clock.wrapping_add(accepted as u64));
         }
         if accepted < frames {
-            self.progress.dropped.fetch_add((frames - accepted) as u64, Ordering::Relaxed);
+            self.progress
+                .dropped
+                .fetch_add((frames - accepted) as u64, Ordering::Relaxed);
         }
     }
 }
@@ -117,6 +150,10 @@ impl TapConsumer {
     /// Fills `interleaved` with frames from the ring.
     pub fn take(&mut self, interleaved: &mut [f32]) {
         let accepted = self.samples.pop_slice(interleaved);
-        debug_assert_eq!(accepted, interleaved.len(), "at most the frames in the ring are requested");
+        debug_assert_eq!(
+            accepted,
+            interleaved.len(),
+            "at most the frames in the ring are requested"
+        );
     }
 }

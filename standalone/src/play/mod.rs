@@ -53,11 +53,12 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(15);
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval at which the status is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Level below which the output counts as silent, and the length of silence after the last note that ends playing,
-/// seconds.
+/// Level below which the output counts as silent, and the length of silence after the last note
+/// that ends playing, seconds.
 const SILENCE_LEVEL: f32 = 1e-4;
 const SILENCE_S: f64 = 0.5;
-/// Longest tail after the last note, seconds: the longest cabinet and a reserve. Some models never fall silent.
+/// Longest tail after the last note, seconds: the longest cabinet and a reserve. Some models never
+/// fall silent.
 const MAX_TAIL_S: f64 = 12.0;
 
 /// Plays a model or a session on the audio devices until Ctrl-C, or until its file is over
@@ -79,7 +80,8 @@ pub struct PlayArguments {
     /// Notes: MIDI ports with this in their name, or a MIDI file [default: all ports]
     #[arg(long, value_name = "PORT|FILE")]
     midi: Option<String>,
-    /// Sound system, such as jack or alsa [default: jack if its server runs, otherwise the system's]
+    /// Sound system, such as jack or alsa [default: jack if its server runs, otherwise the
+    /// system's]
     #[arg(long)]
     host: Option<String>,
     /// Output device, by name or identifier; `ondes devices` lists them [default: the system's]
@@ -97,11 +99,12 @@ pub struct PlayArguments {
     /// Record the output to this file, NAME.wav or NAME.flac
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Set a control of the model in its unit, or a parameter of Ondes by its id: gate, bass, middle, treble,
-    /// oversampling, size, quality, mix, glide …, as in presets
+    /// Set a control of the model in its unit, or a parameter of Ondes by its id: gate, bass,
+    /// middle, treble, oversampling, size, quality, mix, glide …, as in presets
     #[arg(long, value_name = "NAME=VALUE")]
     control: Vec<String>,
-    /// Impulse response of a cabinet, up to 10 s (WAV, AIFF, FLAC …), or a bundled cabinet: 1x12, 2x12 or 4x12
+    /// Impulse response of a cabinet, up to 10 s (WAV, AIFF, FLAC …), or a bundled cabinet: 1x12,
+    /// 2x12 or 4x12
     #[arg(long, value_name = "FILE|NAME")]
     cabinet: Option<PathBuf>,
     /// Tuning of an instrument.
@@ -116,7 +119,8 @@ pub struct PlayArguments {
         value_parser = number_in(TRANSPOSE_RANGE)
     )]
     transpose: f32,
-    /// Thread of the model: the audio callback (inline), or a worker thread with more latency but room for heavy models
+    /// Thread of the model: the audio callback (inline), or a worker thread with more latency but
+    /// room for heavy models
     #[arg(long, value_enum, default_value_t = DriverArgument::Auto)]
     driver: DriverArgument,
     /// Method and settings of a TorchScript model.
@@ -125,7 +129,8 @@ pub struct PlayArguments {
     /// Executor of the network.
     #[command(flatten)]
     executor: ExecutorArguments,
-    /// Stop after this many seconds, up to a day [default: play until Ctrl-C, or to the end of a file]
+    /// Stop after this many seconds, up to a day [default: play until Ctrl-C, or to the end of a
+    /// file]
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = number_in(SECONDS))]
     seconds: Option<f64>,
     /// Print warnings and errors only
@@ -176,8 +181,17 @@ pub fn run(arguments: &PlayArguments) -> anyhow::Result<()> {
 }
 
 fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
-    let record = arguments.record.as_deref().map(|path| Ok::<_, anyhow::Error>((path, format(path)?))).transpose()?;
-    let Prepared { mixer, audio, midi, playback } = prepare(arguments)?;
+    let record = arguments
+        .record
+        .as_deref()
+        .map(|path| Ok::<_, anyhow::Error>((path, format(path)?)))
+        .transpose()?;
+    let Prepared {
+        mixer,
+        audio,
+        midi,
+        playback,
+    } = prepare(arguments)?;
     let meter = mixer.meter.clone();
     let played = Arc::new(Mutex::new(PlayedTime::default()));
     let on_opened = on_opened(playback.clone(), meter.clone(), played.clone());
@@ -185,15 +199,32 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     let opened = wait_for_devices(&app)?;
     if !is_session(&arguments.model) {
         // The status line warns of the tracks of a session.
-        let error = app.mixer().tracks().find_map(|(_, track)| track.error().map(str::to_owned));
+        let error = app
+            .mixer()
+            .tracks()
+            .find_map(|(_, track)| track.error().map(str::to_owned));
         error.map_or(Ok(()), |error| bail!("{error}"))?;
     }
     // From here on interrupts are noticed at once, and the recording is completed.
     interrupt::allow(FINISH_TIMEOUT);
-    app.mixer().notices().iter().for_each(|notice| terminal::warn(notice));
-    let shown_warnings = app.mixer().tracks().filter_map(|(_, track)| track.instance.notice()).collect();
+    app.mixer()
+        .notices()
+        .iter()
+        .for_each(|notice| terminal::warn(notice));
+    let shown_warnings = app
+        .mixer()
+        .tracks()
+        .filter_map(|(_, track)| track.instance.notice())
+        .collect();
     let mut line = StatusLine::new(&opened, shown_warnings, arguments.quiet);
-    let failure = play_until_over(arguments.seconds, &app, playback.as_ref(), &meter, &played, &mut line);
+    let failure = play_until_over(
+        arguments.seconds,
+        &app,
+        playback.as_ref(),
+        &meter,
+        &played,
+        &mut line,
+    );
     let shown_recording_error = line.finish();
     match app.dropouts() {
         0 => {}
@@ -203,12 +234,17 @@ fn play(arguments: &PlayArguments) -> anyhow::Result<()> {
     match (failure, status.error) {
         (Some(failure), _) => bail!("{failure}"),
         // It was printed when it happened.
-        (None, Some(error)) if shown_recording_error.as_ref() == Some(&error) => bail!("the recording is incomplete"),
+        (None, Some(error)) if shown_recording_error.as_ref() == Some(&error) => {
+            bail!("the recording is incomplete")
+        }
         (None, Some(error)) => bail!("{error}"),
         (None, None) => {}
     }
     if status.dropped > 0 {
-        terminal::warn(&format!("the disk was too slow: {} frames of the recording are silence", status.dropped));
+        terminal::warn(&format!(
+            "the disk was too slow: {} frames of the recording are silence",
+            status.dropped
+        ));
     }
     Ok(())
 }
@@ -244,15 +280,27 @@ fn prepare(arguments: &PlayArguments) -> anyhow::Result<Prepared> {
                 arguments.input.is_none(),
                 "{file}: a model that follows --input plays no notes; leave out one of them"
             );
-            let settings = mixer.tracks().next().map(|(_, track)| track.parameters.player_parameters().midi);
-            let score = MidiScore::read(Path::new(file), None, None, &settings.unwrap_or_default())?;
-            score.damage().iter().for_each(|damage| terminal::warn(damage));
+            let settings = mixer
+                .tracks()
+                .next()
+                .map(|(_, track)| track.parameters.player_parameters().midi);
+            let score =
+                MidiScore::read(Path::new(file), None, None, &settings.unwrap_or_default())?;
+            score
+                .damage()
+                .iter()
+                .for_each(|damage| terminal::warn(damage));
             playback = Some(Playback::Notes(Arc::new(score)));
         }
         Some(port) => midi.ports = MidiPorts::Names(vec![port.clone()]),
         None => {}
     }
-    Ok(Prepared { mixer, audio, midi, playback })
+    Ok(Prepared {
+        mixer,
+        audio,
+        midi,
+        playback,
+    })
 }
 
 fn is_session(path: &Path) -> bool {
@@ -269,7 +317,10 @@ fn check_session_options(arguments: &PlayArguments) -> anyhow::Result<()> {
         precision,
         method,
         settings,
-        ("--resampling", arguments.resampling != ResamplingArgument::default()),
+        (
+            "--resampling",
+            arguments.resampling != ResamplingArgument::default(),
+        ),
         ("--input", arguments.input.is_some()),
         ("--control", !arguments.control.is_empty()),
         ("--cabinet", arguments.cabinet.is_some()),
@@ -278,7 +329,10 @@ fn check_session_options(arguments: &PlayArguments) -> anyhow::Result<()> {
         ("--driver", arguments.driver != DriverArgument::Auto),
     ];
     match model_options.iter().find(|(_, given)| *given) {
-        Some((option, _)) => bail!("{option} is for a model; {} sets it for each track", arguments.model.display()),
+        Some((option, _)) => bail!(
+            "{option} is for a model; {} sets it for each track",
+            arguments.model.display()
+        ),
         None => Ok(()),
     }
 }
@@ -320,7 +374,9 @@ fn play_until_over(
             return None;
         }
         let played_s = lock(played).seconds(meter.frames());
-        if playback.is_some_and(|playback| is_over(playback, app, played_s)) && tail.has_faded(played_s, peaks) {
+        if playback.is_some_and(|playback| is_over(playback, app, played_s))
+            && tail.has_faded(played_s, peaks)
+        {
             return None;
         }
     }
@@ -344,7 +400,8 @@ impl Tail {
         if !silent {
             self.silent_since_s = Some(played_s);
         }
-        silent && played_s - since > SILENCE_S || played_s - *self.started_s.get_or_insert(played_s) > MAX_TAIL_S
+        silent && played_s - since > SILENCE_S
+            || played_s - *self.started_s.get_or_insert(played_s) > MAX_TAIL_S
     }
 }
 
@@ -354,11 +411,18 @@ fn add_model_track(
     arguments: &PlayArguments,
     audio: &mut AudioChoice,
 ) -> anyhow::Result<Option<Playback>> {
-    let product = if arguments.input.is_some() { Product::Effect } else { Product::Instrument };
+    let product = if arguments.input.is_some() {
+        Product::Effect
+    } else {
+        Product::Instrument
+    };
     let found = open_model::find(&arguments.model)?;
     let with_path = || arguments.model.display().to_string();
     let executor = executor_selection(arguments, &found.0).with_context(with_path)?;
-    let program = arguments.program.options(&found.0).with_context(with_path)?;
+    let program = arguments
+        .program
+        .options(&found.0)
+        .with_context(with_path)?;
     let slot = mixer.add(product)?;
     let track = mixer.track(slot).context("the track is gone")?;
     let instance = track.instance.clone();
@@ -368,11 +432,15 @@ fn add_model_track(
     instance.set_automatic_cabinet(false);
     // The model is loaded already; the thread ends at once.
     drop(instance.load_model(false, move || Ok(found)).join());
-    instance.set_program_options(program).with_context(with_path)?;
+    instance
+        .set_program_options(program)
+        .with_context(with_path)?;
     for setting in &arguments.control {
         set_control(track, setting)?;
     }
-    instance.set_tuning(arguments.tuning.files()).map_err(|reason| anyhow!("{reason}"))?;
+    instance
+        .set_tuning(arguments.tuning.files())
+        .map_err(|reason| anyhow!("{reason}"))?;
     if let Some(path) = &arguments.cabinet {
         match open_model::bundled_cabinet(path)? {
             Some(bundled) => instance.choose_bundled_cabinet(bundled),
@@ -386,18 +454,28 @@ fn add_model_track(
     instance.apply_requested_variant();
     let semitones = arguments.transpose.round();
     track.parameters.set_value(TRANSPOSE, semitones);
-    track.parameters.set_value(TUNE, 100.0 * (arguments.transpose - semitones));
+    track
+        .parameters
+        .set_value(TUNE, 100.0 * (arguments.transpose - semitones));
     if let Some(driver) = choice::driver_value(arguments.driver.into()) {
         track.parameters.set_value(DRIVER, driver);
     }
-    let Some(input) = &arguments.input else { return Ok(None) };
+    let Some(input) = &arguments.input else {
+        return Ok(None);
+    };
     let path = Path::new(input);
     // A name with such an extension is a file, not a device.
     if has_extension(path, &clip::EXTENSIONS) {
         path.metadata().with_context(|| input.clone())?;
     }
     if path.is_file() {
-        mixer.set_input(slot, TrackInput::File { path: path.into(), looped: arguments.looped })?;
+        mixer.set_input(
+            slot,
+            TrackInput::File {
+                path: path.into(),
+                looped: arguments.looped,
+            },
+        )?;
         return Ok((!arguments.looped).then_some(Playback::Recording));
     }
     audio.input = Some(input.clone());
@@ -407,28 +485,55 @@ fn add_model_track(
 
 /// Sets a control of the model or a parameter of Ondes, `NAME=VALUE`.
 fn set_control(track: &Track, setting: &str) -> anyhow::Result<()> {
-    let (name, value) = setting.split_once('=').with_context(|| format!("--control {setting}: expected NAME=VALUE"))?;
+    let (name, value) = setting
+        .split_once('=')
+        .with_context(|| format!("--control {setting}: expected NAME=VALUE"))?;
     let instance = &track.instance;
-    let bound = (0..MACRO_COUNT).filter_map(|index| Some((instance.macro_control(index)?, ParameterId(index as u32))));
+    let bound = (0..MACRO_COUNT)
+        .filter_map(|index| Some((instance.macro_control(index)?, ParameterId(index as u32))));
     let bound: Vec<(String, ParameterId)> = bound.collect();
-    let control = bound.iter().find(|(control, _)| control == name).map(|(_, id)| *id);
+    let control = bound
+        .iter()
+        .find(|(control, _)| control == name)
+        .map(|(_, id)| *id);
     let Some(id) = control.or_else(|| Parameter::find(name)) else {
-        let known: Vec<&str> =
-            bound.iter().map(|(control, _)| control.as_str()).chain(["and Ondes parameters"]).collect();
-        bail!("--control {setting}: unknown control {name:?}; available: {}", known.join(", "));
+        let known: Vec<&str> = bound
+            .iter()
+            .map(|(control, _)| control.as_str())
+            .chain(["and Ondes parameters"])
+            .collect();
+        bail!(
+            "--control {setting}: unknown control {name:?}; available: {}",
+            known.join(", ")
+        );
     };
     let position = instance
         .parse_value(id, value)
         .with_context(|| format!("--control {setting}: {value:?} is not a value of {name}"))?;
-    track.parameters.set_value(id, Parameter::get(id).map_or(position, |parameter| parameter.denormalize(position)));
+    track.parameters.set_value(
+        id,
+        Parameter::get(id).map_or(position, |parameter| parameter.denormalize(position)),
+    );
     Ok(())
 }
 
 /// Returns the executor selection. One given on the command line must work; there is no fallback.
-fn executor_selection(arguments: &PlayArguments, model: &Arc<Model>) -> anyhow::Result<ExecutorSelection> {
+fn executor_selection(
+    arguments: &PlayArguments,
+    model: &Arc<Model>,
+) -> anyhow::Result<ExecutorSelection> {
     let executor = arguments.executor.selection_for(model)?;
-    if arguments.executor.given_options().iter().any(|(_, given)| *given) {
-        let options = PipelineOptions { source: ControlSource::AudioInput, executor, ..PipelineOptions::default() };
+    if arguments
+        .executor
+        .given_options()
+        .iter()
+        .any(|(_, given)| *given)
+    {
+        let options = PipelineOptions {
+            source: ControlSource::AudioInput,
+            executor,
+            ..PipelineOptions::default()
+        };
         build_playable(model, &options)?;
     }
     Ok(executor)
@@ -447,18 +552,27 @@ fn with_session_defaults(here: AudioChoice, session: &AudioChoice) -> AudioChoic
 }
 
 /// Schedules the events, or those that are left, each time devices were opened.
-fn on_opened(playback: Option<Playback>, meter: Arc<MasterMeter>, played: Arc<Mutex<PlayedTime>>) -> OnOpened {
+fn on_opened(
+    playback: Option<Playback>,
+    meter: Arc<MasterMeter>,
+    played: Arc<Mutex<PlayedTime>>,
+) -> OnOpened {
     Box::new(move |mixer: &mut Mixer, opened: &Opened| {
         let before_s = {
             let mut played = lock(&played);
             played.begin(meter.restart(), opened.sample_rate)
         };
-        let Some(Playback::Notes(score)) = &playback else { return Ok(()) };
+        let Some(Playback::Notes(score)) = &playback else {
+            return Ok(());
+        };
         let rate = f64::from(opened.sample_rate);
         let done = (before_s * rate) as u64;
         mixer.set_scores(|settings| {
             let events = score.track_events(settings, opened.sample_rate)?;
-            Ok(remaining_events(events, done).into_iter().map(|(at, kind)| (at - done, kind)).collect())
+            Ok(remaining_events(events, done)
+                .into_iter()
+                .map(|(at, kind)| (at - done, kind))
+                .collect())
         })
     })
 }
@@ -467,9 +581,11 @@ fn on_opened(playback: Option<Playback>, meter: Arc<MasterMeter>, played: Arc<Mu
 fn is_over(playback: &Playback, app: &AudioApp, played_s: f64) -> bool {
     match playback {
         Playback::Notes(score) => score.end(1_000) as f64 / 1e3 < played_s,
-        Playback::Recording => {
-            app.mixer().track(0).and_then(|track| track.clip().cloned()).is_none_or(|clip| !clip.is_playing())
-        }
+        Playback::Recording => app
+            .mixer()
+            .track(0)
+            .and_then(|track| track.clip().cloned())
+            .is_none_or(|clip| !clip.is_playing()),
     }
 }
 
@@ -477,7 +593,11 @@ fn is_over(playback: &Playback, app: &AudioApp, played_s: f64) -> bool {
 fn format(path: &Path) -> anyhow::Result<RecordingFormat> {
     // A regular file is kept, and the recording gets a number.
     let is_special = path.metadata().is_ok_and(|metadata| !metadata.is_file());
-    ensure!(!is_special, "{}: not a regular file; choose another --record", path.display());
+    ensure!(
+        !is_special,
+        "{}: not a regular file; choose another --record",
+        path.display()
+    );
     if has_extension(path, &["flac"]) {
         return Ok(RecordingFormat::Flac);
     }
@@ -490,5 +610,9 @@ fn format(path: &Path) -> anyhow::Result<RecordingFormat> {
 }
 
 fn has_extension(path: &Path, extensions: &[&str]) -> bool {
-    path.extension().is_some_and(|found| extensions.iter().any(|extension| found.eq_ignore_ascii_case(extension)))
+    path.extension().is_some_and(|found| {
+        extensions
+            .iter()
+            .any(|extension| found.eq_ignore_ascii_case(extension))
+    })
 }

@@ -10,8 +10,8 @@ pub struct PlayedTime {
 }
 
 impl PlayedTime {
-    /// Starts to count anew for devices that were opened at a sample rate in Hz; the old ones have played `frames`.
-    /// Returns the seconds so far.
+    /// Starts to count anew for devices that were opened at a sample rate in Hz; the old ones have
+    /// played `frames`. Returns the seconds so far.
     pub fn begin(&mut self, frames: u64, sample_rate: u32) -> f64 {
         self.before_s = self.seconds(frames);
         self.sample_rate = Some(sample_rate);
@@ -20,7 +20,10 @@ impl PlayedTime {
 
     /// Returns the seconds so far; the devices have played `frames` since they were opened.
     pub fn seconds(&self, frames: u64) -> f64 {
-        self.before_s + self.sample_rate.map_or(0.0, |rate| frames as f64 / f64::from(rate))
+        self.before_s
+            + self
+                .sample_rate
+                .map_or(0.0, |rate| frames as f64 / f64::from(rate))
     }
 }
 

@@ -25,16 +25,27 @@ pub struct StatusLine {
 }
 
 impl StatusLine {
-    /// Creates a line for the opened devices, hidden if `quiet`; `shown_warnings` were printed before.
+    /// Creates a line for the opened devices, hidden if `quiet`; `shown_warnings` were printed
+    /// before.
     pub fn new(opened: &Opened, shown_warnings: Vec<String>, quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal() && !quiet;
-        let target = if terminal { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
+        let target = if terminal {
+            ProgressDrawTarget::stderr_with_hz(10)
+        } else {
+            ProgressDrawTarget::hidden()
+        };
         let bar = ProgressBar::with_draw_target(None, target);
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(100));
-        let Opened { host, output, sample_rate, max_block, .. } = opened;
+        let Opened {
+            host,
+            output,
+            sample_rate,
+            max_block,
+            ..
+        } = opened;
         Self {
             bar,
             head: format!("{host} {output}, {sample_rate} Hz, {max_block} frames"),
@@ -61,7 +72,9 @@ impl StatusLine {
             self.shown_recording_error = recording.error;
             self.bar.suspend(|| {
                 let error = self.shown_recording_error.as_deref().unwrap_or_default();
-                terminal::warn(&format!("{error}; the recording ends there, and playing goes on"));
+                terminal::warn(&format!(
+                    "{error}; the recording ends there, and playing goes on"
+                ));
             });
         }
         for (_, track) in app.mixer().tracks() {
@@ -70,25 +83,46 @@ impl StatusLine {
                 _ => None,
             };
             let error = track.error().map(str::to_owned);
-            for news in error.into_iter().chain(failed).chain(track.instance.session.warning()) {
+            for news in error
+                .into_iter()
+                .chain(failed)
+                .chain(track.instance.session.warning())
+            {
                 if !self.shown_warnings.contains(&news) {
-                    self.bar.suspend(|| terminal::warn(&format!("{}: {news}", track.title())));
+                    self.bar
+                        .suspend(|| terminal::warn(&format!("{}: {news}", track.title())));
                     self.shown_warnings.push(news);
                 }
             }
         }
         let text = match status {
             AudioStatus::Playing(_) | AudioStatus::Opening => {
-                let healths: Vec<_> =
-                    app.mixer().tracks().filter_map(|(_, track)| track.instance.session.health()).collect();
+                let healths: Vec<_> = app
+                    .mixer()
+                    .tracks()
+                    .filter_map(|(_, track)| track.instance.session.health())
+                    .collect();
                 let dropouts = app.dropouts();
                 let load: f32 = healths.iter().map(|health| health.load).sum();
-                let slowest_ms = healths.iter().map(|health| health.latency_ms).fold(0.0, f64::max);
+                let slowest_ms = healths
+                    .iter()
+                    .map(|health| health.latency_ms)
+                    .fold(0.0, f64::max);
                 let latency_ms = slowest_ms + 1e3 * LOOKAHEAD_S;
-                let sizes =
-                    app.mixer().tracks().filter_map(|(_, track)| track.instance.session.variant()).collect::<Vec<_>>();
-                let sizes = if sizes.is_empty() { String::new() } else { format!("  size {}", sizes.join(", ")) };
-                let recorded = recording.recording.map(|_| "  recording").unwrap_or_default();
+                let sizes = app
+                    .mixer()
+                    .tracks()
+                    .filter_map(|(_, track)| track.instance.session.variant())
+                    .collect::<Vec<_>>();
+                let sizes = if sizes.is_empty() {
+                    String::new()
+                } else {
+                    format!("  size {}", sizes.join(", "))
+                };
+                let recorded = recording
+                    .recording
+                    .map(|_| "  recording")
+                    .unwrap_or_default();
                 format!(
                     "{}  load {:.0} %  dropouts {dropouts}  latency {latency_ms:.1} ms  {level_db:.1} dB{sizes}{recorded}",
                     self.head,

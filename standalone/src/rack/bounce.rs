@@ -13,7 +13,8 @@ use super::strip::Strip;
 /// Frames rendered at a time: enough to be worth starting threads.
 pub const CHUNK: usize = 8_192;
 
-/// Renders what a [`Rack`] plays, sample for sample, with any number of threads and with the same latency.
+/// Renders what a [`Rack`] plays, sample for sample, with any number of threads and with the same
+/// latency.
 pub struct Bounce {
     tracks: Vec<BouncedTrack>,
     master: Master,
@@ -51,7 +52,8 @@ impl BouncedTrack {
                 *here = &channel[start..start + count];
             }
             let input = &channels[..input.len().min(MAX_INPUTS)];
-            self.strip.play(clock + start as u64, count, input, &[], None, any_solo);
+            self.strip
+                .play(clock + start as u64, count, input, &[], None, any_solo);
             for (kept, channel) in self.sound.iter_mut().zip(self.strip.sound(count)) {
                 kept[start..start + count].copy_from_slice(channel);
             }
@@ -66,11 +68,31 @@ impl Bounce {
     /// Takes over a rack that has not played yet.
     #[must_use]
     pub fn new(rack: Rack) -> Self {
-        let Rack { strips, master, tracks_latency, clock, .. } = rack;
-        let strips = strips.into_iter().enumerate().filter_map(|(slot, strip)| Some((slot, strip?)));
+        let Rack {
+            strips,
+            master,
+            tracks_latency,
+            clock,
+            ..
+        } = rack;
+        let strips = strips
+            .into_iter()
+            .enumerate()
+            .filter_map(|(slot, strip)| Some((slot, strip?)));
         let sound = || vec![0.0; CHUNK];
-        let tracks = strips.map(|(slot, strip)| BouncedTrack { slot, strip, sound: [sound(), sound()] }).collect();
-        Self { tracks, master, tracks_latency, clock }
+        let tracks = strips
+            .map(|(slot, strip)| BouncedTrack {
+                slot,
+                strip,
+                sound: [sound(), sound()],
+            })
+            .collect();
+        Self {
+            tracks,
+            master,
+            tracks_latency,
+            clock,
+        }
     }
 
     /// Returns the latency of all tracks after compensation, that of the slowest, in samples.
@@ -85,10 +107,15 @@ impl Bounce {
         self.tracks_latency + self.master.latency_samples()
     }
 
-    /// Returns the longest tail of a track after the end of its input, without the latency, in samples.
+    /// Returns the longest tail of a track after the end of its input, without the latency, in
+    /// samples.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
-        self.tracks.iter().map(|track| track.strip.tail_samples()).max().unwrap_or(0)
+        self.tracks
+            .iter()
+            .map(|track| track.strip.tail_samples())
+            .max()
+            .unwrap_or(0)
     }
 
     /// Returns the tracks.
@@ -103,8 +130,9 @@ impl Bounce {
         self.master.gains()
     }
 
-    /// Renders at most [`CHUNK`] frames: `input[channel][frame]` is the input, of the same length; `sink` receives each
-    /// block of the master. At most `jobs` threads work; the output does not depend on their number.
+    /// Renders at most [`CHUNK`] frames: `input[channel][frame]` is the input, of the same length;
+    /// `sink` receives each block of the master. At most `jobs` threads work; the output does not
+    /// depend on their number.
     ///
     /// # Errors
     /// Returns the error of `sink`.
@@ -134,7 +162,12 @@ impl Bounce {
             audio_callback::enter(|| {
                 self.master.begin(count);
                 for track in &self.tracks {
-                    self.master.add(track.sound.each_ref().map(|channel| &channel[start..start + count]));
+                    self.master.add(
+                        track
+                            .sound
+                            .each_ref()
+                            .map(|channel| &channel[start..start + count]),
+                    );
                 }
                 self.master.finish(count);
             });

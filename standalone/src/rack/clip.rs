@@ -29,7 +29,8 @@ pub struct Clip {
 }
 
 impl Clip {
-    /// Reads a recording and converts it to `sample_rate` Hz. Only the first two channels are played.
+    /// Reads a recording and converts it to `sample_rate` Hz. Only the first two channels are
+    /// played.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read or lasts longer than an hour.
@@ -66,7 +67,10 @@ impl Clip {
 
     /// Takes over position, looping and play state of another clip of the same recording.
     pub fn resume_from(&self, other: &Self) {
-        self.seek((other.position() as u64 * u64::from(self.sample_rate) / u64::from(other.sample_rate)) as usize);
+        self.seek(
+            (other.position() as u64 * u64::from(self.sample_rate) / u64::from(other.sample_rate))
+                as usize,
+        );
         self.set_looped(other.is_looped());
         self.playing.store(other.is_playing(), Relaxed);
     }
@@ -91,7 +95,8 @@ impl Clip {
 
     /// Moves to a frame.
     pub fn seek(&self, frame: usize) {
-        self.position.store(frame.min(self.frames()) as u64, Relaxed);
+        self.position
+            .store(frame.min(self.frames()) as u64, Relaxed);
     }
 
     /// Returns whether the clip plays; it stops by itself at its end unless it is looped.
@@ -127,8 +132,10 @@ impl Clip {
         let (mut position, mut done) = (start, 0);
         while done < frames && self.is_playing() {
             let count = (frames - done).min(self.frames().saturating_sub(position));
-            left[done..done + count].copy_from_slice(&self.sound.left()[position..position + count]);
-            right[done..done + count].copy_from_slice(&self.sound.right()[position..position + count]);
+            left[done..done + count]
+                .copy_from_slice(&self.sound.left()[position..position + count]);
+            right[done..done + count]
+                .copy_from_slice(&self.sound.right()[position..position + count]);
             (position, done) = (position + count, done + count);
             if position == self.frames() {
                 match self.is_looped() {
@@ -140,14 +147,18 @@ impl Clip {
         left[done..].fill(0.0);
         right[done..].fill(0.0);
         // A seek in the meantime takes precedence.
-        let _ = self.position.compare_exchange(start as u64, position as u64, Relaxed, Relaxed);
+        let _ = self
+            .position
+            .compare_exchange(start as u64, position as u64, Relaxed, Relaxed);
     }
 }
 
 fn waveform(left: &[f32], right: &[f32]) -> Arc<[f32]> {
     let length = left.len().div_ceil(WAVEFORM_POINTS).max(1);
     let parts = left.chunks(length).zip(right.chunks(length));
-    parts.map(|(left, right)| peak(left).max(peak(right)).min(1.0)).collect()
+    parts
+        .map(|(left, right)| peak(left).max(peak(right)).min(1.0))
+        .collect()
 }
 
 /// Decoded recording.
@@ -178,7 +189,8 @@ impl Sound {
 /// Decodes a whole recording at `sample_rate` Hz: its first channels, at most `max_channels`.
 ///
 /// # Errors
-/// Returns an error if the file cannot be read, lasts longer than an hour or does not fit into the memory for sound.
+/// Returns an error if the file cannot be read, lasts longer than an hour or does not fit into the
+/// memory for sound.
 pub fn decode(path: &Path, sample_rate: u32, max_channels: usize) -> anyhow::Result<Sound> {
     let name = path.display();
     let mut decoder = standard_input::open_recording(path)?;
@@ -190,7 +202,8 @@ pub fn decode(path: &Path, sample_rate: u32, max_channels: usize) -> anyhow::Res
     let mut sound = GrowingSound::new(rate, sample_rate, decoder.channels().min(max_channels))
         .map_err(|error| anyhow!("{name}: {error}"))?;
     let at = |error| anyhow!("{name}: {error}");
-    // Refuses what is too large before it is decoded. What a file only claims is given back at the end.
+    // Refuses what is too large before it is decoded. What a file only claims is given back at the
+    // end.
     sound.make_room(declared).map_err(at)?;
     let mut decoded = Vec::new();
     let mut frames = 0;
@@ -224,10 +237,19 @@ impl GrowingSound {
     fn new(rate: u32, sample_rate: u32, channels: usize) -> Result<Self, ResampleError> {
         let channel = |_| {
             let resampler = StreamResampler::new(rate, sample_rate)?;
-            Ok(GrowingChannel { latency_left: resampler.latency(), resampler, sound: Vec::new() })
+            Ok(GrowingChannel {
+                latency_left: resampler.latency(),
+                resampler,
+                sound: Vec::new(),
+            })
         };
         let channels = (0..channels).map(channel).collect::<Result<_, _>>()?;
-        Ok(Self { rates: [rate, sample_rate], channels, capacity: 0, memory: Reservation::default() })
+        Ok(Self {
+            rates: [rate, sample_rate],
+            channels,
+            capacity: 0,
+            memory: Reservation::default(),
+        })
     }
 
     /// Makes room for `frames` of the file in total.
@@ -238,29 +260,55 @@ impl GrowingSound {
             return Ok(());
         }
         let capacity = frames.max(self.capacity + self.capacity / 2);
-        self.memory.resize((capacity * self.channels.len() * size_of::<f32>()) as u64)?;
+        self.memory
+            .resize((capacity * self.channels.len() * size_of::<f32>()) as u64)?;
         for channel in &mut self.channels {
-            channel.sound.try_reserve_exact(capacity - channel.sound.len())?;
+            channel
+                .sound
+                .try_reserve_exact(capacity - channel.sound.len())?;
         }
         self.capacity = capacity;
         Ok(())
     }
 
     fn push(&mut self, decoded: &[Vec<f32>]) {
-        for (GrowingChannel { resampler, latency_left, sound }, decoded) in self.channels.iter_mut().zip(decoded) {
-            resampler.push(decoded, |samples| append_after_latency(samples, latency_left, sound));
+        for (
+            GrowingChannel {
+                resampler,
+                latency_left,
+                sound,
+            },
+            decoded,
+        ) in self.channels.iter_mut().zip(decoded)
+        {
+            resampler.push(decoded, |samples| {
+                append_after_latency(samples, latency_left, sound)
+            });
         }
     }
 
     fn finish(mut self) -> anyhow::Result<Sound> {
-        let finish = |GrowingChannel { mut resampler, mut latency_left, mut sound }: GrowingChannel| {
-            resampler.finish(|samples| append_after_latency(samples, &mut latency_left, &mut sound));
+        let finish = |GrowingChannel {
+                          mut resampler,
+                          mut latency_left,
+                          mut sound,
+                      }: GrowingChannel| {
+            resampler
+                .finish(|samples| append_after_latency(samples, &mut latency_left, &mut sound));
             sound.shrink_to_fit();
             sound
         };
         let channels: Vec<Vec<f32>> = self.channels.into_iter().map(finish).collect();
-        self.memory.resize(channels.iter().map(|channel| size_of_val(channel.as_slice()) as u64).sum())?;
-        Ok(Sound { channels, _memory: self.memory })
+        self.memory.resize(
+            channels
+                .iter()
+                .map(|channel| size_of_val(channel.as_slice()) as u64)
+                .sum(),
+        )?;
+        Ok(Sound {
+            channels,
+            _memory: self.memory,
+        })
     }
 }
 
@@ -309,7 +357,10 @@ mod tests {
         clip.set_looped(true);
         clip.set_playing(true);
         let round = play(&clip, 250);
-        assert_eq!((round[0], round[100], round[249], clip.position()), (1.0, 1.0, 50.0, 50));
+        assert_eq!(
+            (round[0], round[100], round[249], clip.position()),
+            (1.0, 1.0, 50.0, 50)
+        );
         clip.seek(9);
         assert_eq!(play(&clip, 1), [10.0]);
         clip.set_playing(false);
@@ -326,7 +377,10 @@ mod tests {
         other.set_playing(false);
         clip.resume_from(&other);
         assert_eq!((clip.position(), clip.is_playing()), (100, false));
-        let missing = Clip::read(Path::new("/nowhere/at all.wav"), 48_000).err().unwrap().to_string();
+        let missing = Clip::read(Path::new("/nowhere/at all.wav"), 48_000)
+            .err()
+            .unwrap()
+            .to_string();
         assert!(missing.starts_with("/nowhere/at all.wav: "), "{missing}");
     }
 }

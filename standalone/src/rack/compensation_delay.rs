@@ -62,9 +62,15 @@ impl CompensationDelay {
             if self.fading_in.is_none() && self.target != self.current {
                 self.fading_in = Some((self.target, 0));
             }
-            let count = self.fading_in.map_or(usize::MAX, |(_, faded)| self.fade - faded).min(frames - done);
+            let count = self
+                .fading_in
+                .map_or(usize::MAX, |(_, faded)| self.fade - faded)
+                .min(frames - done);
             let from = |delay: usize| (self.write_position + done + size - delay) % size;
-            let (old, new) = (from(self.current), self.fading_in.map(|(delay, faded)| (from(delay), faded)));
+            let (old, new) = (
+                from(self.current),
+                self.fading_in.map(|(delay, faded)| (from(delay), faded)),
+            );
             for (history, sound) in self.history.iter().zip(sound.iter_mut()) {
                 let sound = &mut sound[done..][..count];
                 match new {
@@ -77,7 +83,8 @@ impl CompensationDelay {
                     Some((new, faded)) => {
                         for (frame, sample) in sound.iter_mut().enumerate() {
                             let gain = (faded + frame + 1) as f32 / self.fade as f32;
-                            let (old, new) = (history[(old + frame) % size], history[(new + frame) % size]);
+                            let (old, new) =
+                                (history[(old + frame) % size], history[(new + frame) % size]);
                             *sample = old + gain * (new - old);
                         }
                     }
@@ -114,7 +121,12 @@ mod tests {
             let line: Vec<f32> = (start..start + length).map(|n| n as f32 + 1.0).collect();
             let mut sound = [line.clone(), line.iter().map(|sample| -sample).collect()];
             delay.process(&mut sound, length);
-            assert!(sound[0].iter().zip(&sound[1]).all(|(left, right)| *left == -*right));
+            assert!(
+                sound[0]
+                    .iter()
+                    .zip(&sound[1])
+                    .all(|(left, right)| *left == -*right)
+            );
             out.extend_from_slice(&sound[0]);
             start += length;
         }
@@ -129,18 +141,28 @@ mod tests {
             delay.jump_to_target();
             let out = delayed(&mut delay, 40_000, |_, _| {});
             assert!(out[..samples].iter().all(|sample| *sample == 0.0));
-            assert!(out[samples..].iter().enumerate().all(|(n, sample)| *sample == n as f32 + 1.0), "{samples}");
+            assert!(
+                out[samples..]
+                    .iter()
+                    .enumerate()
+                    .all(|(n, sample)| *sample == n as f32 + 1.0),
+                "{samples}"
+            );
         }
     }
 
     #[test]
     fn delays_cross_fade_and_are_limited() {
         let mut delay = CompensationDelay::new(RATE, 64);
-        let out =
-            delayed(&mut delay, 60_000, |start, delay| delay.set_target(if start < 20_000 { 100 } else { 999_999 }));
+        let out = delayed(&mut delay, 60_000, |start, delay| {
+            delay.set_target(if start < 20_000 { 100 } else { 999_999 })
+        });
         assert_eq!((out[15_000], out[59_000]), (14_901.0, 59_001.0 - 16_000.0));
         // Cross-fades between two ramps in 80 frames: from delay 0 to 100, then to 16,000.
-        let steps: Vec<f32> = out.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+        let steps: Vec<f32> = out
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]).abs())
+            .collect();
         assert!(steps.iter().all(|step| *step < 2.0 + 16_000.0 / 80.0));
         assert!(steps[30_000..].iter().all(|step| *step == 1.0));
     }

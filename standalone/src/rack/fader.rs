@@ -29,7 +29,12 @@ pub struct FaderSettings {
 
 impl Default for FaderSettings {
     fn default() -> Self {
-        Self { level_db: 0.0, pan: 0.0, mute: false, solo: false }
+        Self {
+            level_db: 0.0,
+            pan: 0.0,
+            mute: false,
+            solo: false,
+        }
     }
 }
 
@@ -37,14 +42,28 @@ impl FaderSettings {
     /// Clamps all values to their ranges; NaN becomes 0.
     #[must_use]
     pub fn within_limits(self) -> Self {
-        let sane = |value: f32, min: f32, max: f32| if value.is_nan() { 0.0 } else { value.clamp(min, max) };
-        Self { level_db: sane(self.level_db, SILENT_DB, LOUDEST_DB), pan: sane(self.pan, -1.0, 1.0), ..self }
+        let sane = |value: f32, min: f32, max: f32| {
+            if value.is_nan() {
+                0.0
+            } else {
+                value.clamp(min, max)
+            }
+        };
+        Self {
+            level_db: sane(self.level_db, SILENT_DB, LOUDEST_DB),
+            pan: sane(self.pan, -1.0, 1.0),
+            ..self
+        }
     }
 
     /// Returns the gains of left and right with constant power; both are 1 at 0 dB in the middle.
     #[must_use]
     pub fn gains(&self) -> [f32; 2] {
-        let level = if self.level_db <= SILENT_DB { 0.0 } else { db_to_amplitude(self.level_db) };
+        let level = if self.level_db <= SILENT_DB {
+            0.0
+        } else {
+            db_to_amplitude(self.level_db)
+        };
         if self.pan == 0.0 {
             return [level; 2];
         }
@@ -55,7 +74,11 @@ impl FaderSettings {
     /// Returns the gains after mute and solo; `any_solo` tells that some track is solo.
     #[must_use]
     pub fn gains_heard(&self, any_solo: bool) -> [f32; 2] {
-        if self.mute || any_solo && !self.solo { [0.0; 2] } else { self.gains() }
+        if self.mute || any_solo && !self.solo {
+            [0.0; 2]
+        } else {
+            self.gains()
+        }
     }
 }
 
@@ -63,7 +86,11 @@ impl FaderSettings {
 pub fn ramp(block: &mut [f32], gain: &mut f32, target: f32) {
     let step = (target - *gain) / block.len().max(1) as f32;
     for (frame, sample) in block.iter_mut().enumerate() {
-        *sample *= if step == 0.0 { target } else { *gain + step * (frame + 1) as f32 };
+        *sample *= if step == 0.0 {
+            target
+        } else {
+            *gain + step * (frame + 1) as f32
+        };
     }
     *gain = target;
 }
@@ -105,7 +132,12 @@ impl Fader {
 
     /// Changes the settings.
     pub fn set(&self, settings: FaderSettings) {
-        let FaderSettings { level_db, pan, mute, solo } = settings.within_limits();
+        let FaderSettings {
+            level_db,
+            pan,
+            mute,
+            solo,
+        } = settings.within_limits();
         self.level_db.store(level_db.to_bits(), Relaxed);
         self.pan.store(pan.to_bits(), Relaxed);
         self.mute.store(mute, Relaxed);
@@ -120,17 +152,42 @@ mod tests {
     #[test]
     fn panning_has_constant_power() {
         for pan in [-1.0, -0.3, 0.0, 0.7, 1.0] {
-            let [left, right] = FaderSettings { pan, ..FaderSettings::default() }.gains();
+            let [left, right] = FaderSettings {
+                pan,
+                ..FaderSettings::default()
+            }
+            .gains();
             assert!((left * left + right * right - 2.0).abs() < 1e-5, "{pan}");
         }
         assert_eq!(FaderSettings::default().gains(), [1.0; 2]);
-        assert_eq!(FaderSettings { level_db: SILENT_DB, pan: 0.5, ..FaderSettings::default() }.gains(), [0.0; 2]);
+        assert_eq!(
+            FaderSettings {
+                level_db: SILENT_DB,
+                pan: 0.5,
+                ..FaderSettings::default()
+            }
+            .gains(),
+            [0.0; 2]
+        );
     }
 
     #[test]
     fn settings_are_clamped() {
         let fader = Fader::default();
-        fader.set(FaderSettings { level_db: 400.0, pan: f32::NAN, mute: true, solo: false });
-        assert_eq!(fader.get(), FaderSettings { level_db: LOUDEST_DB, pan: 0.0, mute: true, solo: false });
+        fader.set(FaderSettings {
+            level_db: 400.0,
+            pan: f32::NAN,
+            mute: true,
+            solo: false,
+        });
+        assert_eq!(
+            fader.get(),
+            FaderSettings {
+                level_db: LOUDEST_DB,
+                pan: 0.0,
+                mute: true,
+                solo: false
+            }
+        );
     }
 }

@@ -10,14 +10,16 @@ const RELEASE_S: f64 = 0.060;
 /// Largest output sample: −0.3 dB re full scale.
 pub const CEILING: f32 = 0.966;
 
-/// Stereo look-ahead limiter: the gain falls linearly to what the coming peak requires and recovers slowly. Below
-/// [`CEILING`] the gain is exactly 1 and the sound only delayed.
+/// Stereo look-ahead limiter: the gain falls linearly to what the coming peak requires and recovers
+/// slowly. Below [`CEILING`] the gain is exactly 1 and the sound only delayed.
 ///
-/// The gain is a moving average, as long as the look-ahead, of the smallest gain that the coming samples require; each
-/// sample is multiplied by an average of gains that are all small enough for it.
+/// The gain is a moving average, as long as the look-ahead, of the smallest gain that the coming
+/// samples require; each sample is multiplied by an average of gains that are all small enough for
+/// it.
 pub struct Limiter {
     delay: VecDeque<[f32; 2]>,
-    /// Required gains of the coming samples with their positions; increasing, for a sliding minimum.
+    /// Required gains of the coming samples with their positions; increasing, for a sliding
+    /// minimum.
     needed: VecDeque<(u64, f32)>,
     /// Sliding minima whose average is the gain, and their sum.
     window_minima: VecDeque<f32>,
@@ -66,11 +68,19 @@ impl Limiter {
             let required = if peak > CEILING { CEILING / peak } else { 1.0 };
             // Instant attack, slow release.
             self.envelope = required.min(1.0 - (1.0 - self.envelope) * self.release);
-            while self.needed.back().is_some_and(|(_, later)| *later >= self.envelope) {
+            while self
+                .needed
+                .back()
+                .is_some_and(|(_, later)| *later >= self.envelope)
+            {
                 self.needed.pop_back();
             }
             self.needed.push_back((self.position, self.envelope));
-            while self.needed.front().is_some_and(|(position, _)| position + ahead < self.position) {
+            while self
+                .needed
+                .front()
+                .is_some_and(|(position, _)| position + ahead < self.position)
+            {
                 self.needed.pop_front();
             }
             let window_minima = self.needed.front().map_or(1.0, |(_, gain)| *gain);
@@ -105,17 +115,27 @@ mod tests {
 
     fn limited(sound: &[f32]) -> Vec<f32> {
         let mut limiter = Limiter::new(48_000);
-        let (mut left, mut right) = (sound.to_vec(), sound.iter().map(|sample| -0.5 * sample).collect::<Vec<_>>());
+        let (mut left, mut right) = (
+            sound.to_vec(),
+            sound.iter().map(|sample| -0.5 * sample).collect::<Vec<_>>(),
+        );
         for (left, right) in left.chunks_mut(37).zip(right.chunks_mut(37)) {
             limiter.process(left, right);
         }
-        assert!(left.iter().zip(&right).all(|(left, right)| (0.5 * left + right).abs() < 1e-6), "both alike");
+        assert!(
+            left.iter()
+                .zip(&right)
+                .all(|(left, right)| (0.5 * left + right).abs() < 1e-6),
+            "both alike"
+        );
         left
     }
 
     #[test]
     fn soft_sound_is_only_delayed() {
-        let sound: Vec<f32> = (0..10_000).map(|n| CEILING * (n as f32 * 0.05).sin()).collect();
+        let sound: Vec<f32> = (0..10_000)
+            .map(|n| CEILING * (n as f32 * 0.05).sin())
+            .collect();
         let late = Limiter::new(48_000).latency_samples();
         assert_eq!(limited(&sound)[late..], sound[..sound.len() - late]);
     }
@@ -123,14 +143,25 @@ mod tests {
     #[test]
     fn the_output_stays_below_the_ceiling_and_the_gain_is_smooth() {
         let mut random = Lcg::new(1);
-        let noise = |loudness: f32| loudness * ((random.next_u32() >> 8) as f32 / (1 << 23) as f32 - 1.0);
-        let loudness = |n: usize| if (n / 8_000).is_multiple_of(2) { 8.0 } else { 0.5 };
+        let noise =
+            |loudness: f32| loudness * ((random.next_u32() >> 8) as f32 / (1 << 23) as f32 - 1.0);
+        let loudness = |n: usize| {
+            if (n / 8_000).is_multiple_of(2) {
+                8.0
+            } else {
+                0.5
+            }
+        };
         let mut noise = noise;
         let sound: Vec<f32> = (0..40_000).map(|n| noise(loudness(n))).collect();
         let out = limited(&sound);
         assert!(out.iter().all(|sample| sample.abs() <= CEILING * 1.0001));
         let late = Limiter::new(48_000).latency_samples();
-        let gains: Vec<f32> = out[late..].iter().zip(&sound).map(|(out, sound)| out / sound).collect();
+        let gains: Vec<f32> = out[late..]
+            .iter()
+            .zip(&sound)
+            .map(|(out, sound)| out / sound)
+            .collect();
         let step = max_step(&gains);
         assert!(step < 1.5 / late as f32, "{step}");
         assert!(gains.iter().any(|gain| *gain < 0.2) && gains.iter().any(|gain| *gain > 0.5));

@@ -22,10 +22,21 @@ pub struct Master {
 impl Master {
     /// Creates a master bus for a sample rate in Hz and blocks of at most `max_block` frames.
     #[must_use]
-    pub fn new(fader: Arc<Fader>, meter: Arc<MasterMeter>, sample_rate: u32, max_block: usize) -> Self {
+    pub fn new(
+        fader: Arc<Fader>,
+        meter: Arc<MasterMeter>,
+        sample_rate: u32,
+        max_block: usize,
+    ) -> Self {
         let block = || vec![0.0; max_block];
         let gains = fader.get().gains_heard(false);
-        Self { sound: [block(), block()], fader, gains, limiter: Limiter::new(sample_rate), meter }
+        Self {
+            sound: [block(), block()],
+            fader,
+            gains,
+            limiter: Limiter::new(sample_rate),
+            meter,
+        }
     }
 
     /// Returns the largest block length, frames.
@@ -48,13 +59,17 @@ impl Master {
 
     /// Starts a block: clears the sum.
     pub fn begin(&mut self, frames: usize) {
-        self.sound.iter_mut().for_each(|channel| channel[..frames].fill(0.0));
+        self.sound
+            .iter_mut()
+            .for_each(|channel| channel[..frames].fill(0.0));
     }
 
     /// Adds a track, `[channel][frame]`, as long as the block.
     pub fn add(&mut self, track: [&[f32]; 2]) {
         for (sum, track) in self.sound.iter_mut().zip(track) {
-            sum.iter_mut().zip(track).for_each(|(sum, sample)| *sum += *sample);
+            sum.iter_mut()
+                .zip(track)
+                .for_each(|(sum, sample)| *sum += *sample);
         }
     }
 
@@ -65,12 +80,15 @@ impl Master {
             ramp(&mut channel[..frames], gain, target);
         }
         let [left, right] = &mut self.sound;
-        self.limiter.process(&mut left[..frames], &mut right[..frames]);
+        self.limiter
+            .process(&mut left[..frames], &mut right[..frames]);
         for (channel, highest) in self.sound.iter().zip(&self.meter.peaks) {
             let top = peak(&channel[..frames]);
             highest.fetch_max(top.to_bits(), Relaxed);
         }
-        self.meter.reduction.fetch_min(self.limiter.reduction().to_bits(), Relaxed);
+        self.meter
+            .reduction
+            .fetch_min(self.limiter.reduction().to_bits(), Relaxed);
     }
 
     /// Returns the output of the block, `[channel][frame]`.

@@ -27,7 +27,8 @@ use super::strip_plan::{self, BuiltPart, BuiltPlan, StripConfig, StripPlan, late
 use super::track::{TRACKS, Track};
 use crate::io::{ClockFollower, MidiReceiver, Tap};
 
-/// Shortest time between two rebuilds of a track: an unsteady latency must not keep the loader busy.
+/// Shortest time between two rebuilds of a track: an unsteady latency must not keep the loader
+/// busy.
 const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(2);
 /// Capacity of the queues to and from the audio thread.
 const QUEUE_CAPACITY: usize = 64;
@@ -60,8 +61,8 @@ pub struct Mixer {
 }
 
 impl Mixer {
-    /// Creates a mixer without tracks. `wake` is called from any thread when there is something new to show; it must
-    /// not block.
+    /// Creates a mixer without tracks. `wake` is called from any thread when there is something new
+    /// to show; it must not block.
     #[must_use]
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
@@ -93,7 +94,10 @@ impl Mixer {
 
     /// Iterates over all tracks with their slots.
     pub fn tracks(&self) -> impl Iterator<Item = (usize, &Track)> {
-        self.tracks.iter().enumerate().filter_map(|(slot, track)| Some((slot, track.as_ref()?)))
+        self.tracks
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, track)| Some((slot, track.as_ref()?)))
     }
 
     /// Renames the track in a slot; with an empty name it shows its model's.
@@ -139,7 +143,11 @@ impl Mixer {
     /// # Errors
     /// Returns an error if the recording cannot be read; the input then stays as it is.
     pub fn set_input(&mut self, slot: usize, input: TrackInput) -> anyhow::Result<()> {
-        let clip = self.sample_rate().map(|rate| strip_plan::read(&input, rate)).transpose()?.flatten();
+        let clip = self
+            .sample_rate()
+            .map(|rate| strip_plan::read(&input, rate))
+            .transpose()?
+            .flatten();
         self.store_input(slot, input, clip);
         self.renew(slot)
     }
@@ -153,7 +161,9 @@ impl Mixer {
 
     /// Loops the recording of a track, or plays it once; the position stays.
     pub fn set_looped(&mut self, slot: usize, again: bool) {
-        let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) else { return };
+        let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) else {
+            return;
+        };
         if let TrackInput::File { looped, .. } = &mut track.input {
             *looped = again;
         }
@@ -205,11 +215,17 @@ impl Mixer {
         Ok(())
     }
 
-    /// Creates the audio thread's half with all strips. `taps` are the master's and those of the tracks.
+    /// Creates the audio thread's half with all strips. `taps` are the master's and those of the
+    /// tracks.
     ///
     /// # Errors
     /// Returns an error if a track's model cannot be played.
-    pub fn open(&mut self, setup: Setup, midi: Option<MidiReceiver>, taps: Vec<Tap>) -> anyhow::Result<Rack> {
+    pub fn open(
+        &mut self,
+        setup: Setup,
+        midi: Option<MidiReceiver>,
+        taps: Vec<Tap>,
+    ) -> anyhow::Result<Rack> {
         let (mut rack, plans) = self.open_empty(setup, midi, taps);
         for plan in plans {
             if let Some(finished) = plan.build()? {
@@ -219,14 +235,24 @@ impl Mixer {
         Ok(rack)
     }
 
-    /// Creates the audio thread's half without strips, and a plan for each; [`Mixer::insert`] adds the built strips
-    /// before the sound starts.
-    pub fn open_empty(&mut self, setup: Setup, midi: Option<MidiReceiver>, taps: Vec<Tap>) -> (Rack, Vec<StripPlan>) {
+    /// Creates the audio thread's half without strips, and a plan for each; [`Mixer::insert`] adds
+    /// the built strips before the sound starts.
+    pub fn open_empty(
+        &mut self,
+        setup: Setup,
+        midi: Option<MidiReceiver>,
+        taps: Vec<Tap>,
+    ) -> (Rack, Vec<StripPlan>) {
         let (changes, incoming) = HeapRb::new(QUEUE_CAPACITY).split();
         // Room for all strips of a rack.
         let (retiring, retired) = HeapRb::new(QUEUE_CAPACITY + TRACKS).split();
         let (choosing, programs) = HeapRb::new(QUEUE_CAPACITY).split();
-        self.link = Some(RackLink { setup, changes, retired, programs });
+        self.link = Some(RackLink {
+            setup,
+            changes,
+            retired,
+            programs,
+        });
         self.meter.restart();
         let rack = Rack {
             strips: [const { None }; TRACKS],
@@ -236,7 +262,12 @@ impl Mixer {
             messages: ArrayVec::new(),
             clock_follower: ClockFollower::new(),
             programs: choosing,
-            master: Master::new(self.master.clone(), self.meter.clone(), setup.sample_rate, setup.max_block),
+            master: Master::new(
+                self.master.clone(),
+                self.meter.clone(),
+                setup.sample_rate,
+                setup.max_block,
+            ),
             tracks_latency: 0,
             meter: self.meter.clone(),
             taps,
@@ -244,7 +275,10 @@ impl Mixer {
             sample_rate: setup.sample_rate,
         };
         // The strips so far end with the old rack.
-        self.tracks.iter_mut().flatten().for_each(|track| track.installed = None);
+        self.tracks
+            .iter_mut()
+            .flatten()
+            .for_each(|track| track.installed = None);
         let plans = (0..TRACKS).filter_map(|slot| self.plan(slot)).collect();
         (rack, plans)
     }
@@ -262,7 +296,9 @@ impl Mixer {
     pub fn install(&mut self, finished: BuiltPlan) {
         match self.accept(finished) {
             Some((slot, BuiltPart::Strip(strip))) => self.send(RackChange::Install(slot, strip)),
-            Some((slot, BuiltPart::StripRouting(routing))) => self.send(RackChange::Route(slot, routing)),
+            Some((slot, BuiltPart::StripRouting(routing))) => {
+                self.send(RackChange::Route(slot, routing))
+            }
             None => {}
         }
     }
@@ -277,12 +313,20 @@ impl Mixer {
     }
 
     fn accept(&mut self, finished: BuiltPlan) -> Option<(usize, BuiltPart)> {
-        let BuiltPlan { slot, number, config, clip, input_error, part } = finished;
+        let BuiltPlan {
+            slot,
+            number,
+            config,
+            clip,
+            input_error,
+            part,
+        } = finished;
         let track = self.tracks.get_mut(slot).and_then(Option::as_mut)?;
         if track.latest_plan.load(Relaxed) != number {
             return None;
         }
-        (track.installed, track.clip, track.error) = (Some((config, Instant::now())), clip, input_error);
+        (track.installed, track.clip, track.error) =
+            (Some((config, Instant::now())), clip, input_error);
         Some((slot, part))
     }
 
@@ -311,7 +355,8 @@ impl Mixer {
         })
     }
 
-    /// Builds and installs what a track needs. A strip that plays keeps playing, held notes included.
+    /// Builds and installs what a track needs. A strip that plays keeps playing, held notes
+    /// included.
     fn renew(&mut self, slot: usize) -> anyhow::Result<()> {
         if let Some(finished) = self.plan(slot).map(StripPlan::build).transpose()?.flatten() {
             self.install(finished);
@@ -328,8 +373,8 @@ impl Mixer {
         }
     }
 
-    /// Does periodic work, best ten times a second: rebuilds the tracks of [`Mixer::tracks_to_renew`] and loads the
-    /// models of [`Mixer::next_request`].
+    /// Does periodic work, best ten times a second: rebuilds the tracks of
+    /// [`Mixer::tracks_to_renew`] and loads the models of [`Mixer::next_request`].
     pub fn tick(&mut self) {
         for slot in self.tracks_to_renew() {
             // A failing model reports it in its status; the old strip keeps playing.
@@ -340,11 +385,13 @@ impl Mixer {
         }
     }
 
-    /// Drops replaced parts, requests the models that MIDI program changes selected, and returns the slots of tracks whose
-    /// driver or latency has changed.
+    /// Drops replaced parts, requests the models that MIDI program changes selected, and returns
+    /// the slots of tracks whose driver or latency has changed.
     pub fn tracks_to_renew(&mut self) -> Vec<usize> {
         let mut programs = ArrayVec::<(u8, u8), QUEUE_CAPACITY>::new();
-        let Some(link) = &mut self.link else { return Vec::new() };
+        let Some(link) = &mut self.link else {
+            return Vec::new();
+        };
         while link.retired.try_pop().is_some() {}
         programs.extend(std::iter::from_fn(|| link.programs.try_pop()).take(QUEUE_CAPACITY));
         for (channel, program) in programs {
@@ -352,7 +399,9 @@ impl Mixer {
         }
         let mut tracks_to_renew = Vec::new();
         for (slot, track) in self.tracks.iter_mut().enumerate() {
-            let Some((track, (config, when))) = track.as_mut().and_then(|track| Some((&*track, track.installed?)))
+            let Some((track, (config, when))) = track
+                .as_mut()
+                .and_then(|track| Some((&*track, track.installed?)))
             else {
                 continue;
             };
@@ -363,7 +412,10 @@ impl Mixer {
             }
         }
         for slot in &tracks_to_renew {
-            if let Some((_, when)) = self.tracks[*slot].as_mut().and_then(|track| track.installed.as_mut()) {
+            if let Some((_, when)) = self.tracks[*slot]
+                .as_mut()
+                .and_then(|track| track.installed.as_mut())
+            {
                 // Keeps the track from being returned again while it is rebuilt.
                 *when = Instant::now();
             }
@@ -373,7 +425,9 @@ impl Mixer {
 
     /// Requests another model for a track; see [`Mixer::next_request`].
     pub fn request_model(&mut self, slot: usize, reference: FileReference) {
-        let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) else { return };
+        let Some(track) = self.tracks.get_mut(slot).and_then(Option::as_mut) else {
+            return;
+        };
         let request = ModelRequest::new(slot, track.instance.clone(), reference);
         match self.requests.iter_mut().find(|other| other.slot() == slot) {
             Some(other) => *other = request,
@@ -381,17 +435,26 @@ impl Mixer {
         }
     }
 
-    /// Returns the oldest request for a model. Of several requests for a track only the newest counts.
+    /// Returns the oldest request for a model. Of several requests for a track only the newest
+    /// counts.
     pub fn next_request(&mut self) -> Option<ModelRequest> {
         self.requests.pop_front()
     }
 
     /// Requests a model of the set list on all tracks that receive the MIDI channel.
     fn handle_program_change(&mut self, channel: u8, program: usize) {
-        let Some(reference) = self.set_list.get(program).cloned() else { return };
+        let Some(reference) = self.set_list.get(program).cloned() else {
+            return;
+        };
         let receives = |(_, track): &(usize, &Track)| track.midi_channels >> channel & 1 == 1;
-        let slots: Vec<usize> = self.tracks().filter(receives).map(|(slot, _)| slot).collect();
-        slots.into_iter().for_each(|slot| self.request_model(slot, reference.clone()));
+        let slots: Vec<usize> = self
+            .tracks()
+            .filter(receives)
+            .map(|(slot, _)| slot)
+            .collect();
+        slots
+            .into_iter()
+            .for_each(|slot| self.request_model(slot, reference.clone()));
     }
 
     /// Returns the session without its devices.
@@ -404,7 +467,8 @@ impl Mixer {
         session
     }
 
-    /// Restores a session. Returns one line per problem; a track whose model or recording is missing is silent.
+    /// Restores a session. Returns one line per problem; a track whose model or recording is
+    /// missing is silent.
     pub fn restore(&mut self, session: &SessionFile) -> Vec<String> {
         let mut problems = self.replace(LoadedSession::read(session, &self.waker()));
         for slot in 0..TRACKS {
@@ -419,14 +483,19 @@ impl Mixer {
         (0..TRACKS).for_each(|slot| self.remove(slot));
         self.master.set(restored.master);
         self.set_list = restored.set_list;
-        self.tracks.iter_mut().zip(restored.tracks).for_each(|(slot, track)| *slot = Some(track));
+        self.tracks
+            .iter_mut()
+            .zip(restored.tracks)
+            .for_each(|(slot, track)| *slot = Some(track));
         restored.problems
     }
 
     /// Returns the warnings about the models that play, one line each.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
-        let notice = |(slot, track): (usize, &Track)| Some(format!("track {}: {}", slot + 1, track.instance.notice()?));
+        let notice = |(slot, track): (usize, &Track)| {
+            Some(format!("track {}: {}", slot + 1, track.instance.notice()?))
+        };
         self.tracks().filter_map(notice).collect()
     }
 
@@ -449,18 +518,39 @@ impl LoadedSession {
     /// Loads the models of a session; slow.
     #[must_use]
     pub fn read(session: &SessionFile, wake: &Arc<dyn Fn() + Send + Sync>) -> Self {
-        let tracks: Vec<Track> = session.tracks.iter().take(TRACKS).map(|saved| Track::restored(saved, wake)).collect();
+        let tracks: Vec<Track> = session
+            .tracks
+            .iter()
+            .take(TRACKS)
+            .map(|saved| Track::restored(saved, wake))
+            .collect();
         // A program that may not run is no problem of the session: somebody is asked.
-        let missing = tracks.iter().filter_map(|track| track.instance.missing_model());
+        let missing = tracks
+            .iter()
+            .filter_map(|track| track.instance.missing_model());
         let missing = missing.filter(|missing| missing.program.is_none());
         let mut problems: Vec<String> = missing.map(|missing| missing.to_string()).collect();
-        let cabinets = tracks.iter().filter_map(|track| track.instance.missing_cabinet());
+        let cabinets = tracks
+            .iter()
+            .filter_map(|track| track.instance.missing_cabinet());
         problems.extend(cabinets.map(|missing| missing.describe("cabinet")));
-        problems.extend(tracks.iter().filter_map(|track| track.instance.tuning_problem()));
+        problems.extend(
+            tracks
+                .iter()
+                .filter_map(|track| track.instance.tuning_problem()),
+        );
         if session.tracks.len() > TRACKS {
-            problems.push(format!("only the first {TRACKS} of {} tracks are played", session.tracks.len()));
+            problems.push(format!(
+                "only the first {TRACKS} of {} tracks are played",
+                session.tracks.len()
+            ));
         }
-        Self { tracks, master: session.master, set_list: session.set_list.clone(), problems }
+        Self {
+            tracks,
+            master: session.master,
+            set_list: session.set_list.clone(),
+            problems,
+        }
     }
 }
 
@@ -478,19 +568,39 @@ mod tests {
     fn only_the_newest_program_change_of_a_track_is_loaded() {
         let mut mixer = Mixer::new(|| {});
         (0..8).for_each(|slot| assert_eq!(mixer.add_silent(Product::Instrument).unwrap(), slot));
-        mixer.set_list = BUNDLED[..3].iter().map(|bundled| FileReference::to(&bundled.model(), None)).collect();
+        mixer.set_list = BUNDLED[..3]
+            .iter()
+            .map(|bundled| FileReference::to(&bundled.model(), None))
+            .collect();
         (0..375).for_each(|change| mixer.handle_program_change(change as u8 % 16, change % 3));
-        let superseded = ModelRequest::new(7, mixer.track(7).unwrap().instance.clone(), mixer.set_list[0].clone());
+        let superseded = ModelRequest::new(
+            7,
+            mixer.track(7).unwrap().instance.clone(),
+            mixer.set_list[0].clone(),
+        );
         mixer.handle_program_change(9, 2);
         mixer.remove(3);
         let requests: Vec<_> = std::iter::from_fn(|| mixer.next_request()).collect();
-        assert_eq!(requests.iter().map(ModelRequest::slot).collect::<Vec<_>>(), [0, 1, 2, 4, 5, 6, 7]);
+        assert_eq!(
+            requests.iter().map(ModelRequest::slot).collect::<Vec<_>>(),
+            [0, 1, 2, 4, 5, 6, 7]
+        );
         requests.into_iter().for_each(ModelRequest::load);
         superseded.load();
-        assert!(mixer.tracks().all(|(_, track)| track.title() == BUNDLED[2].name));
+        assert!(
+            mixer
+                .tracks()
+                .all(|(_, track)| track.title() == BUNDLED[2].name)
+        );
         // The session builds its network on a thread of its own.
-        mixer.tracks().for_each(|(_, track)| track.instance.wait_until_loaded(Duration::from_secs(20)));
-        assert!(mixer.tracks().all(|(_, track)| track.instance.status() != LoadStatus::Loading));
+        mixer
+            .tracks()
+            .for_each(|(_, track)| track.instance.wait_until_loaded(Duration::from_secs(20)));
+        assert!(
+            mixer
+                .tracks()
+                .all(|(_, track)| track.instance.status() != LoadStatus::Loading)
+        );
     }
 
     #[test]
@@ -500,9 +610,26 @@ mod tests {
             let mut mixer = Mixer::new(|| {});
             mixer.add(Product::Instrument).unwrap();
             // Independent of the load of this machine.
-            mixer.track(0).unwrap().instance.session.set_non_realtime(true);
-            let mut rack = mixer.open(Setup { sample_rate: 44_100, max_block: 512 }, None, Vec::new()).unwrap();
-            rack.receive_midi(0, &MidiMessage::new(Instant::now(), &[0x90, 57, 100]).unwrap());
+            mixer
+                .track(0)
+                .unwrap()
+                .instance
+                .session
+                .set_non_realtime(true);
+            let mut rack = mixer
+                .open(
+                    Setup {
+                        sample_rate: 44_100,
+                        max_block: 512,
+                    },
+                    None,
+                    Vec::new(),
+                )
+                .unwrap();
+            rack.receive_midi(
+                0,
+                &MidiMessage::new(Instant::now(), &[0x90, 57, 100]).unwrap(),
+            );
             let mut play = |blocks: usize| {
                 let peaks = (0..blocks).map(|_| {
                     let mut block = [[0.0_f32; 512]; 2];
@@ -521,7 +648,8 @@ mod tests {
                 // Simulates that time has passed.
                 let track = mixer.tracks[0].as_mut().unwrap();
                 let (config, when) = track.installed.unwrap();
-                track.installed = Some((config, when.checked_sub(2 * MIN_RENEWAL_INTERVAL).unwrap()));
+                track.installed =
+                    Some((config, when.checked_sub(2 * MIN_RENEWAL_INTERVAL).unwrap()));
                 let before = track.installed.unwrap().1;
                 mixer.tick();
                 if mixer.tracks[0].as_ref().unwrap().installed.unwrap().1 != before {
@@ -538,7 +666,10 @@ mod tests {
             assert_eq!(rack.latency_samples(), late + master.latency_samples());
             latencies.push(late);
             assert_eq!(renewals.first(), Some(&0), "driver {driver}");
-            assert!(renewals.len() <= 2 && renewals.last() < Some(&5), "driver {driver}: {renewals:?}");
+            assert!(
+                renewals.len() <= 2 && renewals.last() < Some(&5),
+                "driver {driver}: {renewals:?}"
+            );
         }
         assert!(latencies[1] > latencies[0], "a worker takes its time");
     }

@@ -1,9 +1,10 @@
 //! Up to sixteen mixed tracks: what the app plays and a session render writes.
 //!
-//! [`Mixer`] adds, loads and saves tracks, on any thread but the audio thread. [`Rack`] is the audio thread's half: a
-//! [`strip`] for each [`track`] with its own instance and a [`compensation_delay`], then the [`master`] with its
-//! [`limiter`]. Built strips (a [`strip_plan`] builds one) and replaced ones pass between both halves as [`changes`];
-//! [`fader`] settings and the [`meter`] are shared. A [`Bounce`] renders offline what the rack plays, to the bit.
+//! [`Mixer`] adds, loads and saves tracks, on any thread but the audio thread. [`Rack`] is the
+//! audio thread's half: a [`strip`] for each [`track`] with its own instance and a
+//! [`compensation_delay`], then the [`master`] with its [`limiter`]. Built strips (a [`strip_plan`]
+//! builds one) and replaced ones pass between both halves as [`changes`]; [`fader`] settings and
+//! the [`meter`] are shared. A [`Bounce`] renders offline what the rack plays, to the bit.
 
 pub mod bounce;
 mod changes;

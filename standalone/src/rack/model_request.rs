@@ -17,9 +17,18 @@ pub struct ModelRequest {
 
 impl ModelRequest {
     /// Creates a request; the track shows that it is loading.
-    pub(super) fn new(slot: usize, instance: Arc<InstanceHandle>, reference: FileReference) -> Self {
+    pub(super) fn new(
+        slot: usize,
+        instance: Arc<InstanceHandle>,
+        reference: FileReference,
+    ) -> Self {
         let number = instance.begin_request();
-        Self { slot, instance, number, reference }
+        Self {
+            slot,
+            instance,
+            number,
+            reference,
+        }
     }
 
     /// Returns the slot of the track.
@@ -28,10 +37,15 @@ impl ModelRequest {
         self.slot
     }
 
-    /// Loads the model, which may take long, unless the track has been given another one in the meantime. The track
-    /// reports an error.
+    /// Loads the model, which may take long, unless the track has been given another one in the
+    /// meantime. The track reports an error.
     pub fn load(self) {
-        let Self { instance, number, reference, .. } = self;
+        let Self {
+            instance,
+            number,
+            reference,
+            ..
+        } = self;
         instance.load_requested(number, false, || reference.find().map_err(Into::into));
     }
 }

@@ -50,7 +50,10 @@ impl Callback for Rack {
 
 impl Rack {
     fn play(&mut self, input: &[&[f32]], output: &mut [&mut [f32]]) {
-        let frames = output.first().map_or(0, |channel| channel.len()).min(self.master.max_block());
+        let frames = output
+            .first()
+            .map_or(0, |channel| channel.len())
+            .min(self.master.max_block());
         self.apply_changes();
         self.align();
         self.read_midi(frames);
@@ -58,12 +61,20 @@ impl Rack {
         let any_solo = self.any_solo();
         self.master.begin(frames);
         let taps = self.taps.split_first_mut();
-        let (master_tap, mut taps) =
-            taps.map_or((None, [].iter_mut()), |(master, taps)| (Some(master), taps.iter_mut()));
+        let (master_tap, mut taps) = taps.map_or((None, [].iter_mut()), |(master, taps)| {
+            (Some(master), taps.iter_mut())
+        });
         for strip in &mut self.strips {
             let tap = taps.next();
             let Some(strip) = strip else { continue };
-            strip.play(self.clock, frames, input, &self.messages, transport, any_solo);
+            strip.play(
+                self.clock,
+                frames,
+                input,
+                &self.messages,
+                transport,
+                any_solo,
+            );
             self.master.add(strip.sound(frames));
             if let Some(tap) = tap {
                 tap.push(self.clock, &strip.sound(frames));
@@ -102,11 +113,17 @@ impl Rack {
     fn apply_changes(&mut self) {
         while let Some(change) = self.changes.try_pop() {
             let slot = match change {
-                RackChange::Install(slot, _) | RackChange::Remove(slot) | RackChange::Route(slot, _) => slot,
+                RackChange::Install(slot, _)
+                | RackChange::Remove(slot)
+                | RackChange::Route(slot, _) => slot,
             };
-            let Some(here) = self.strips.get_mut(slot) else { continue };
+            let Some(here) = self.strips.get_mut(slot) else {
+                continue;
+            };
             let old = match change {
-                RackChange::Install(_, strip) => here.replace(strip).map(|_strip| RetiredPart::Strip { _strip }),
+                RackChange::Install(_, strip) => here
+                    .replace(strip)
+                    .map(|_strip| RetiredPart::Strip { _strip }),
                 RackChange::Remove(_) => here.take().map(|_strip| RetiredPart::Strip { _strip }),
                 RackChange::Route(_, routing) => {
                     let _routing = match here {
@@ -117,7 +134,8 @@ impl Rack {
                 }
             };
             if let Some(Err(old)) = old.map(|old| self.retired.try_push(old)) {
-                // The queue has room for all strips that exist; dropping a strip here would take too long.
+                // The queue has room for all strips that exist; dropping a strip here would take
+                // too long.
                 std::mem::forget(old);
             }
         }
@@ -125,15 +143,27 @@ impl Rack {
 
     /// Aligns all tracks with the slowest one.
     fn align(&mut self) {
-        self.tracks_latency = self.strips.iter().flatten().map(|strip| strip.latency_samples()).max().unwrap_or(0);
-        self.strips.iter_mut().flatten().for_each(|strip| strip.align_to(self.tracks_latency));
+        self.tracks_latency = self
+            .strips
+            .iter()
+            .flatten()
+            .map(|strip| strip.latency_samples())
+            .max()
+            .unwrap_or(0);
+        self.strips
+            .iter_mut()
+            .flatten()
+            .for_each(|strip| strip.align_to(self.tracks_latency));
     }
 
     /// Ends all fades: faders and delays jump to their targets.
     pub(super) fn finish_fades(&mut self) {
         self.align();
         let any_solo = self.any_solo();
-        self.strips.iter_mut().flatten().for_each(|strip| strip.finish_fades(any_solo));
+        self.strips
+            .iter_mut()
+            .flatten()
+            .for_each(|strip| strip.finish_fades(any_solo));
     }
 
     /// Returns whether any track is solo.
@@ -142,7 +172,9 @@ impl Rack {
     }
 
     fn read_midi(&mut self, frames: usize) {
-        let Some(mut midi) = self.midi.take() else { return };
+        let Some(mut midi) = self.midi.take() else {
+            return;
+        };
         midi.receive(frames, |frame, message| self.receive_midi(frame, message));
         self.midi = Some(midi);
     }
@@ -165,7 +197,13 @@ impl Rack {
     /// Returns the transport of the external MIDI clock.
     fn transport(&self) -> Option<Transport> {
         let tempo = self.clock_follower.tempo_bpm()? as f32;
-        let position = self.clock_follower.position_beats(self.clock as f64 / f64::from(self.sample_rate));
-        Some(Transport { tempo, position, playing: self.clock_follower.is_playing() })
+        let position = self
+            .clock_follower
+            .position_beats(self.clock as f64 / f64::from(self.sample_rate));
+        Some(Transport {
+            tempo,
+            position,
+            playing: self.clock_follower.is_playing(),
+        })
     }
 }

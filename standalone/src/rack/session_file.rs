@@ -22,7 +22,8 @@ const FORMAT: &str = "ondes-session";
 pub const EXTENSION: &str = "ondes-session";
 /// Version that is written; older versions can be read.
 const VERSION: u32 = 1;
-/// Largest session file, bytes: more than the largest embedded model takes in Base64, as for presets.
+/// Largest session file, bytes: more than the largest embedded model takes in Base64, as for
+/// presets.
 const MAX_BYTES: u64 = preset::file::LARGEST;
 
 /// Session as it is saved, JSON with the extension `.ondes-session`.
@@ -138,7 +139,8 @@ impl SessionFile {
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display();
         let text = files::read(path, MAX_BYTES).with_context(|| name.to_string())?;
-        let mut session = Self::parse(files::without_mark(&text)).with_context(|| name.to_string())?;
+        let mut session =
+            Self::parse(files::without_mark(&text)).with_context(|| name.to_string())?;
         let folder = saved_path::folder(path);
         session.map_paths(&|path| saved_path::from_saved(path, &folder));
         Ok(session)
@@ -151,10 +153,17 @@ impl SessionFile {
             format: String,
             version: u32,
         }
-        let Ok(head) = serde_json::from_slice::<Head>(text) else { bail!("not an Ondes session") };
+        let Ok(head) = serde_json::from_slice::<Head>(text) else {
+            bail!("not an Ondes session")
+        };
         ensure!(head.format == FORMAT, "not an Ondes session");
-        ensure!(head.version <= VERSION, "session version {}; this Ondes reads up to version {VERSION}", head.version);
-        serde_json::from_slice(text).map_err(|error| anyhow!("{}", files::shortened(&error.to_string())))
+        ensure!(
+            head.version <= VERSION,
+            "session version {}; this Ondes reads up to version {VERSION}",
+            head.version
+        );
+        serde_json::from_slice(text)
+            .map_err(|error| anyhow!("{}", files::shortened(&error.to_string())))
     }
 
     fn map_paths(&mut self, map: &impl Fn(&Path) -> PathBuf) {
@@ -164,12 +173,19 @@ impl SessionFile {
                 *path = map(path);
             }
         }
-        self.set_list.iter_mut().filter_map(|model| model.path.as_mut()).for_each(|path| *path = map(path));
+        self.set_list
+            .iter_mut()
+            .filter_map(|model| model.path.as_mut())
+            .for_each(|path| *path = map(path));
     }
 
     /// Lets the TorchScript programs of the tracks and of the set list run until this process ends.
     pub fn allow_programs(&self) {
-        let models = self.tracks.iter().map(|track| &track.selection.model).chain(&self.set_list);
+        let models = self
+            .tracks
+            .iter()
+            .map(|track| &track.selection.model)
+            .chain(&self.set_list);
         for model in models {
             // A reference without a hash means whatever is at the path.
             let at_path = model.path.as_deref().filter(|_| model.hash.is_empty());
@@ -181,11 +197,12 @@ impl SessionFile {
         }
     }
 
-    /// Writes the session; replaces an existing file only when it is complete. Files below its folder are named relative
-    /// to it ([`saved_path`]).
+    /// Writes the session; replaces an existing file only when it is complete. Files below its
+    /// folder are named relative to it ([`saved_path`]).
     ///
     /// # Errors
-    /// Returns an error that names the file and the reason; also if the session would be too large to be read.
+    /// Returns an error that names the file and the reason; also if the session would be too large
+    /// to be read.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         let write = || -> anyhow::Result<()> {
             let base = saved_path::folder(path);
@@ -218,27 +235,54 @@ mod tests {
             product: Product::Instrument,
             parameters: ParameterValues::new(),
             selection: InstanceState::default(),
-            fader: FaderSettings { level_db: -3.0, pan: 0.25, ..FaderSettings::default() },
-            input: TrackInput::File { path: folder.path().join("takes/a.wav"), looped: true },
+            fader: FaderSettings {
+                level_db: -3.0,
+                pan: 0.25,
+                ..FaderSettings::default()
+            },
+            input: TrackInput::File {
+                path: folder.path().join("takes/a.wav"),
+                looped: true,
+            },
             midi_channels: 1,
         };
-        let model = FileReference { path: Some(folder.path().join("b.ondes")), ..FileReference::default() };
-        let session = SessionFile { tracks: vec![track], set_list: vec![model], ..SessionFile::default() };
+        let model = FileReference {
+            path: Some(folder.path().join("b.ondes")),
+            ..FileReference::default()
+        };
+        let session = SessionFile {
+            tracks: vec![track],
+            set_list: vec![model],
+            ..SessionFile::default()
+        };
         session.write(&path).unwrap();
         session.write(&path).unwrap();
         assert_eq!(SessionFile::read(&path).unwrap(), session);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left over");
+        assert_eq!(
+            std::fs::read_dir(folder.path()).unwrap().count(),
+            1,
+            "nothing is left over"
+        );
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.contains(r#""path": "takes/a.wav""#) && text.contains(r#""path": "b.ondes""#), "{text}");
+        assert!(
+            text.contains(r#""path": "takes/a.wav""#) && text.contains(r#""path": "b.ondes""#),
+            "{text}"
+        );
         for (text, reason) in [
             ("{", "not an Ondes session"),
             (r#"{"format":"song","version":1}"#, "not an Ondes session"),
             (r#"{"format":"ondes-session","version":9}"#, "version 9"),
-            (r#"{"format":"ondes-session","version":1,"tracks":[{"mix":1}]}"#, "Settings"),
+            (
+                r#"{"format":"ondes-session","version":1,"tracks":[{"mix":1}]}"#,
+                "Settings",
+            ),
         ] {
             std::fs::write(&path, text).unwrap();
             let error = format!("{:#}", SessionFile::read(&path).unwrap_err());
-            assert!(error.starts_with(&path.display().to_string()) && error.contains(reason), "{error}");
+            assert!(
+                error.starts_with(&path.display().to_string()) && error.contains(reason),
+                "{error}"
+            );
             assert!(!error.contains('\n'));
         }
     }
@@ -247,13 +291,28 @@ mod tests {
     fn sessions_have_a_limit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.ondes-session");
-        let model = FileReference { embedded: Some("A".repeat(MAX_BYTES as usize)), ..FileReference::default() };
-        let session = SessionFile { set_list: vec![model], ..SessionFile::default() };
+        let model = FileReference {
+            embedded: Some("A".repeat(MAX_BYTES as usize)),
+            ..FileReference::default()
+        };
+        let session = SessionFile {
+            set_list: vec![model],
+            ..SessionFile::default()
+        };
         let error = format!("{:#}", session.write(&path).unwrap_err());
-        assert!(error.contains("a.ondes-session: the session has 32 MB with its models"), "{error}");
+        assert!(
+            error.contains("a.ondes-session: the session has 32 MB with its models"),
+            "{error}"
+        );
         assert!(!path.exists(), "what cannot be read is not written");
-        std::fs::File::create(&path).unwrap().set_len(MAX_BYTES + 1).unwrap();
+        std::fs::File::create(&path)
+            .unwrap()
+            .set_len(MAX_BYTES + 1)
+            .unwrap();
         let error = format!("{:#}", SessionFile::read(&path).unwrap_err());
-        assert!(error.contains("a.ondes-session: 33554433 bytes; at most 33554432"), "{error}");
+        assert!(
+            error.contains("a.ondes-session: 33554433 bytes; at most 33554432"),
+            "{error}"
+        );
     }
 }

@@ -47,7 +47,8 @@ pub struct Strip {
     gains: [f32; 2],
 }
 
-/// Input and MIDI routing of a strip. It can be changed while the strip plays; sounding notes continue.
+/// Input and MIDI routing of a strip. It can be changed while the strip plays; sounding notes
+/// continue.
 pub struct StripRouting {
     /// Audio input.
     pub input: StripInput,
@@ -79,7 +80,14 @@ impl Strip {
     /// Creates a strip for a sample rate in Hz and blocks of at most `max_block` frames.
     #[must_use]
     pub fn new(parts: StripParts, sample_rate: u32, max_block: usize) -> Self {
-        let StripParts { player, instance, parameters, fader, routing, score } = parts;
+        let StripParts {
+            player,
+            instance,
+            parameters,
+            fader,
+            routing,
+            score,
+        } = parts;
         let block = || vec![0.0; max_block];
         let mut score = score.into_iter();
         Self {
@@ -98,17 +106,29 @@ impl Strip {
         }
     }
 
-    /// Changes the routing and returns the old one. Sounding notes continue, except on channels that are no longer
-    /// received: their note-offs would be lost.
+    /// Changes the routing and returns the old one. Sounding notes continue, except on channels
+    /// that are no longer received: their note-offs would be lost.
     pub fn set_routing(&mut self, mut routing: Box<StripRouting>) -> Box<StripRouting> {
         self.player.swap_dry_delay(&mut routing.dry);
         let old = std::mem::replace(&mut self.routing, routing);
-        let input_block =
-            |routing: &StripRouting| if routing.source == ControlSource::Notes { routing.midi_channels } else { 0 };
+        let input_block = |routing: &StripRouting| {
+            if routing.source == ControlSource::Notes {
+                routing.midi_channels
+            } else {
+                0
+            }
+        };
         let deaf = input_block(&old) & !input_block(&self.routing);
         for channel in (0..16).filter(|channel| deaf >> channel & 1 == 1) {
             for number in [controller::ALL_NOTES_OFF, controller::RESET] {
-                self.player.handle_event(0, EventKind::Controller { channel, number, value: 0.0 });
+                self.player.handle_event(
+                    0,
+                    EventKind::Controller {
+                        channel,
+                        number,
+                        value: 0.0,
+                    },
+                );
             }
         }
         old
@@ -120,8 +140,8 @@ impl Strip {
         self.player.latency_samples()
     }
 
-    /// Returns the tail after the end of the input in samples, without the latency; 0 for a model that plays by itself, which
-    /// has no end.
+    /// Returns the tail after the end of the input in samples, without the latency; 0 for a model
+    /// that plays by itself, which has no end.
     #[must_use]
     pub fn tail_samples(&self) -> usize {
         match self.player.tail_samples() {
@@ -132,7 +152,8 @@ impl Strip {
 
     /// Delays the strip so that it is aligned with a track of that latency in samples.
     pub fn align_to(&mut self, latency_samples: usize) {
-        self.delay.set_target(latency_samples.saturating_sub(self.player.latency_samples()));
+        self.delay
+            .set_target(latency_samples.saturating_sub(self.player.latency_samples()));
     }
 
     /// Returns the first `frames` of the last block, `[channel][frame]`.
@@ -147,15 +168,17 @@ impl Strip {
         self.fader.get().solo
     }
 
-    /// Ends all fades: fader and delay jump to their targets. `any_solo` tells that some track is solo.
+    /// Ends all fades: fader and delay jump to their targets. `any_solo` tells that some track is
+    /// solo.
     pub fn finish_fades(&mut self, any_solo: bool) {
         self.gains = self.fader.get().gains_heard(any_solo);
         self.delay.jump_to_target();
     }
 
-    /// Plays a block of `frames` that begins at sample `clock`, fader included: `input[channel][frame]` is the device's
-    /// input, `messages` are in order of their frames, `any_solo` tells that some track is solo. A panic, which is a
-    /// bug, silences this strip alone.
+    /// Plays a block of `frames` that begins at sample `clock`, fader included:
+    /// `input[channel][frame]` is the device's input, `messages` are in order of their frames,
+    /// `any_solo` tells that some track is solo. A panic, which is a bug, silences this strip
+    /// alone.
     pub fn play(
         &mut self,
         clock: u64,
@@ -166,12 +189,15 @@ impl Strip {
         any_solo: bool,
     ) {
         if !self.player.has_failed()
-            && let Err(reason) = contain(|| self.play_instance(clock, frames, input, messages, transport))
+            && let Err(reason) =
+                contain(|| self.play_instance(clock, frames, input, messages, transport))
         {
             self.player.fail(reason);
         }
         if self.player.has_failed() {
-            self.sound.iter_mut().for_each(|channel| channel[..frames].fill(0.0));
+            self.sound
+                .iter_mut()
+                .for_each(|channel| channel[..frames].fill(0.0));
         }
         self.delay.process(&mut self.sound, frames);
         let target = self.fader.get().gains_heard(any_solo);
@@ -191,7 +217,9 @@ impl Strip {
     ) {
         let parameters = self.parameters.player_parameters();
         self.player.begin_block(&parameters);
-        let Self { decoder, player, .. } = self;
+        let Self {
+            decoder, player, ..
+        } = self;
         decoder.set_settings(&parameters.midi, |kind| player.handle_event(0, kind));
         if let Some(transport) = transport {
             self.player.set_transport(transport);
@@ -199,7 +227,10 @@ impl Strip {
         let end = clock + frames as u64;
         let mut messages = messages.iter().peekable();
         loop {
-            let scored = self.next.filter(|(at, _)| *at < end).map(|(at, _)| at.saturating_sub(clock) as usize);
+            let scored = self
+                .next
+                .filter(|(at, _)| *at < end)
+                .map(|(at, _)| at.saturating_sub(clock) as usize);
             match (messages.peek(), scored) {
                 (Some((frame, _)), scored) if scored.is_none_or(|at| *frame <= at) => {
                     if let Some((frame, message)) = messages.next() {
@@ -217,7 +248,8 @@ impl Strip {
         }
         self.feed_input(frames, input);
         let [left, right] = &mut self.sound;
-        self.player.process(&mut [&mut left[..frames], &mut right[..frames]]);
+        self.player
+            .process(&mut [&mut left[..frames], &mut right[..frames]]);
     }
 
     fn handle_midi(&mut self, frame: usize, message: &MidiMessage) {
@@ -228,7 +260,8 @@ impl Strip {
         if let &[status, number, value] = bytes
             && status & 0xF0 == CONTROL_CHANGE
         {
-            self.parameters.handle_controller(&self.instance.midi_bindings, number, value);
+            self.parameters
+                .handle_controller(&self.instance.midi_bindings, number, value);
         }
         if let Some(kind) = self.decoder.decode_bytes(bytes) {
             self.play_event(frame, kind);
@@ -241,7 +274,11 @@ impl Strip {
             return;
         }
         if let EventKind::Controller { number, value, .. } = kind {
-            self.parameters.handle_controller(&self.instance.midi_bindings, number, (127.0 * value).round() as u8);
+            self.parameters.handle_controller(
+                &self.instance.midi_bindings,
+                number,
+                (127.0 * value).round() as u8,
+            );
         }
         self.play_event(frame, kind);
     }

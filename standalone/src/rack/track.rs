@@ -101,7 +101,8 @@ impl Track {
         self.midi_channels
     }
 
-    /// Returns the reason why it is silent, in one line: its recording or its model cannot be played.
+    /// Returns the reason why it is silent, in one line: its recording or its model cannot be
+    /// played.
     #[must_use]
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
@@ -110,8 +111,16 @@ impl Track {
     /// Returns the name to show.
     #[must_use]
     pub fn title(&self) -> String {
-        let model = || self.instance.model().map(|model| model.header().card.name.clone());
-        if self.name.is_empty() { model().unwrap_or_default() } else { self.name.clone() }
+        let model = || {
+            self.instance
+                .model()
+                .map(|model| model.header().card.name.clone())
+        };
+        if self.name.is_empty() {
+            model().unwrap_or_default()
+        } else {
+            self.name.clone()
+        }
     }
 
     pub(super) fn saved(&self) -> SavedTrack {

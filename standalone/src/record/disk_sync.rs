@@ -1,7 +1,7 @@
 //! Syncs recordings to the disk on a thread of its own.
 //!
-//! A process that is killed loses nothing that was written; a power cut loses what the system had not yet synced. A
-//! sync may take seconds, too long for the thread that writes.
+//! A process that is killed loses nothing that was written; a power cut loses what the system had
+//! not yet synced. A sync may take seconds, too long for the thread that writes.
 
 use std::fs::File;
 use std::path::Path;
@@ -32,14 +32,24 @@ impl DiskSync {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("ondes-disk".into()).spawn(work)?;
-        Ok(Self { files: Some(files), failures, thread: Some(thread) })
+        let thread = std::thread::Builder::new()
+            .name("ondes-disk".into())
+            .spawn(work)?;
+        Ok(Self {
+            files: Some(files),
+            failures,
+            thread: Some(thread),
+        })
     }
 
     /// Requests a sync of what was written to `file`. Returns false if the queue is full.
     pub fn request_sync(&self, file: &File, path: &Path) -> bool {
-        let Ok(file) = file.try_clone() else { return false };
-        self.files.as_ref().is_some_and(|files| files.try_send((file, display_name(path))).is_ok())
+        let Ok(file) = file.try_clone() else {
+            return false;
+        };
+        self.files
+            .as_ref()
+            .is_some_and(|files| files.try_send((file, display_name(path))).is_ok())
     }
 
     /// Returns the errors since the last call.

@@ -6,17 +6,23 @@ use jiff::Zoned;
 
 use super::format::RecordingFormat;
 
-/// Returns an unused path in `folder` for a recording that starts now, in local time: `Ondes 2026-11-21 14.03.22.wav`
-/// for the title `Ondes`. If the name is taken, ` (2)` and so on follows the time.
+/// Returns an unused path in `folder` for a recording that starts now, in local time:
+/// `Ondes 2026-11-21 14.03.22.wav` for the title `Ondes`. If the name is taken, ` (2)` and so on
+/// follows the time.
 #[must_use]
 pub fn take_name(folder: &Path, title: &str, format: RecordingFormat) -> PathBuf {
     free_paths(folder, &stamp(title, &Zoned::now()), &[""], format).remove(0)
 }
 
-/// Returns unused paths for tracks that are recorded together: `Ondes 2026-11-21 14.03.22 Bass.wav` for the track
-/// `Bass`, without a suffix for an empty name. Tracks of the same name are numbered.
+/// Returns unused paths for tracks that are recorded together: `Ondes 2026-11-21 14.03.22 Bass.wav`
+/// for the track `Bass`, without a suffix for an empty name. Tracks of the same name are numbered.
 #[must_use]
-pub fn take_names(folder: &Path, title: &str, tracks: &[&str], format: RecordingFormat) -> Vec<PathBuf> {
+pub fn take_names(
+    folder: &Path,
+    title: &str,
+    tracks: &[&str],
+    format: RecordingFormat,
+) -> Vec<PathBuf> {
     free_paths(folder, &stamp(title, &Zoned::now()), tracks, format)
 }
 
@@ -25,11 +31,21 @@ fn stamp(title: &str, now: &Zoned) -> String {
     format!("{} {}", sanitize(title), now.strftime("%Y-%m-%d %H.%M.%S"))
 }
 
-/// Returns the paths for the first of `stamp`, `stamp (2)` and so on for which no track has a file yet.
-fn free_paths(folder: &Path, stamp: &str, tracks: &[&str], format: RecordingFormat) -> Vec<PathBuf> {
+/// Returns the paths for the first of `stamp`, `stamp (2)` and so on for which no track has a file
+/// yet.
+fn free_paths(
+    folder: &Path,
+    stamp: &str,
+    tracks: &[&str],
+    format: RecordingFormat,
+) -> Vec<PathBuf> {
     let mut suffixes: Vec<String> = Vec::new();
     for track in tracks {
-        let name = if track.is_empty() { String::new() } else { format!(" {}", sanitize(track)) };
+        let name = if track.is_empty() {
+            String::new()
+        } else {
+            format!(" {}", sanitize(track))
+        };
         let mut suffix = name.clone();
         // Some file systems ignore case.
         let same = |a: &str, b: &str| a.to_lowercase() == b.to_lowercase();
@@ -42,7 +58,10 @@ fn free_paths(folder: &Path, stamp: &str, tracks: &[&str], format: RecordingForm
         suffixes.push(suffix);
     }
     let paths = |stamp: &str| -> Vec<PathBuf> {
-        suffixes.iter().map(|suffix| folder.join(format!("{stamp}{suffix}.{}", format.extension()))).collect()
+        suffixes
+            .iter()
+            .map(|suffix| folder.join(format!("{stamp}{suffix}.{}", format.extension())))
+            .collect()
     };
     let mut found = paths(stamp);
     for number in 2.. {
@@ -57,7 +76,13 @@ fn free_paths(folder: &Path, stamp: &str, tracks: &[&str], format: RecordingForm
 
 /// Replaces the characters that some system does not allow in file names.
 fn sanitize(name: &str) -> String {
-    let shown = |c: char| if c.is_control() || r#"/\:*?"<>|"#.contains(c) { '_' } else { c };
+    let shown = |c: char| {
+        if c.is_control() || r#"/\:*?"<>|"#.contains(c) {
+            '_'
+        } else {
+            c
+        }
+    };
     name.chars().map(shown).collect()
 }
 
@@ -73,7 +98,10 @@ mod tests {
         assert_eq!(stamp("Ondes", &now), "Ondes 2026-11-21 14.03.22");
         let name = take_name(Path::new("x"), "Ondes", RecordingFormat::Float32);
         let name = name.strip_prefix("x").unwrap().to_str().unwrap();
-        assert!(name.starts_with("Ondes 20") && name.ends_with(".wav") && name.len() == 29, "{name}");
+        assert!(
+            name.starts_with("Ondes 20") && name.ends_with(".wav") && name.len() == 29,
+            "{name}"
+        );
     }
 
     #[test]
@@ -81,14 +109,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let found = |tracks: &[&str]| -> Vec<String> {
             let paths = free_paths(folder.path(), "A 1", tracks, RecordingFormat::Flac);
-            paths.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+            paths
+                .iter()
+                .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+                .collect()
         };
         assert_eq!(found(&[""]), ["A 1.flac"]);
         fs::write(folder.path().join("A 1.flac"), "").unwrap();
         assert_eq!(found(&[""]), ["A 1 (2).flac"]);
         fs::write(folder.path().join("A 1 (2) Bass.flac"), "").unwrap();
         let tracks = ["", "Bass", "bass", "../up"];
-        let expected = ["A 1 (3).flac", "A 1 (3) Bass.flac", "A 1 (3) bass (2).flac", "A 1 (3) .._up.flac"];
+        let expected = [
+            "A 1 (3).flac",
+            "A 1 (3) Bass.flac",
+            "A 1 (3) bass (2).flac",
+            "A 1 (3) .._up.flac",
+        ];
         assert_eq!(found(&tracks), expected);
     }
 }

@@ -42,15 +42,19 @@ pub(super) enum SoundFile {
 
 impl SoundFile {
     /// Creates a new file; an existing one is an error.
-    pub fn create(path: &Path, format: RecordingFormat, sample_rate: u32, channels: usize) -> Result<Self, MediaError> {
+    pub fn create(
+        path: &Path,
+        format: RecordingFormat,
+        sample_rate: u32,
+        channels: usize,
+    ) -> Result<Self, MediaError> {
         let wav = |bits| GrowingWav::create(path, sample_rate, channels, bits).map(Self::Wav);
         match format {
             RecordingFormat::Float32 => wav(WavBits::Float32),
             RecordingFormat::Int24 => wav(WavBits::Int24),
             RecordingFormat::Int16 => wav(WavBits::Int16),
-            RecordingFormat::Flac => {
-                GrowingFlac::create(path, sample_rate, channels).map(|flac| Self::Flac(Box::new(flac)))
-            }
+            RecordingFormat::Flac => GrowingFlac::create(path, sample_rate, channels)
+                .map(|flac| Self::Flac(Box::new(flac))),
         }
     }
 

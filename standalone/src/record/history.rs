@@ -20,7 +20,12 @@ impl SampleHistory {
         let length = frames.checked_mul(channels).ok_or(RecordError::Memory)?;
         // Zeroed by the system: a track that plays nothing takes no memory.
         let samples = try_zeroed_slice_box(length).map_err(|()| RecordError::Memory)?;
-        Ok(Self { samples, channels, capacity: frames as u64, held: None })
+        Ok(Self {
+            samples,
+            channels,
+            capacity: frames as u64,
+            held: None,
+        })
     }
 
     pub fn channels(&self) -> usize {
@@ -48,7 +53,9 @@ impl SampleHistory {
 
     /// Adds frames, which `fill` writes to the given slices; the oldest are overwritten.
     pub fn push(&mut self, frames: u64, mut fill: impl FnMut(&mut [f32])) {
-        let Some(mut held) = self.held.take() else { return };
+        let Some(mut held) = self.held.take() else {
+            return;
+        };
         let end = held.end.saturating_add(frames);
         while held.end < end {
             let place = self.place(held.end..end);
@@ -60,7 +67,11 @@ impl SampleHistory {
     }
 
     /// Passes frames to `sink`, in slices. They must be held.
-    pub fn read<E>(&self, mut frames: Range<u64>, mut sink: impl FnMut(&[f32]) -> Result<(), E>) -> Result<(), E> {
+    pub fn read<E>(
+        &self,
+        mut frames: Range<u64>,
+        mut sink: impl FnMut(&[f32]) -> Result<(), E>,
+    ) -> Result<(), E> {
         while !frames.is_empty() {
             let place = self.place(frames.clone());
             frames.start += (place.len() / self.channels) as u64;

@@ -1,15 +1,17 @@
 //! Records what is played: the master, single tracks, or all of them in sync.
 //!
-//! An audio callback pushes its sound into [`Tap`]s. One thread ([`writer`]) reads them, keeps the last seconds of
-//! every tap in memory ([`history`]) and writes the files of a recording ([`take`]). So a recording can start in the
-//! past, with a pre-roll, or save the past without having been started.
+//! An audio callback pushes its sound into [`Tap`]s. One thread ([`writer`]) reads them, keeps the
+//! last seconds of every tap in memory ([`history`]) and writes the files of a recording
+//! ([`take`]). So a recording can start in the past, with a pre-roll, or save the past without
+//! having been started.
 //!
-//! - All taps use the same sample clock; the files of one recording start and end at the same sample. Missing sound
-//!   (the disk was too slow for longer than the rings last, or a tap was not pushed) is silence of the same length;
-//!   dropped frames are counted in [`RecordingStatus::dropped`].
-//! - Every file ([`RecordingFormat`]) is complete at every moment: a killed process loses less than a second. A full
-//!   disk or a removed folder ends the recording, with one line in [`RecordingStatus::error`]; playing continues and
-//!   another recording can start.
+//! - All taps use the same sample clock; the files of one recording start and end at the same
+//!   sample. Missing sound (the disk was too slow for longer than the rings last, or a tap was not
+//!   pushed) is silence of the same length; dropped frames are counted in
+//!   [`RecordingStatus::dropped`].
+//! - Every file ([`RecordingFormat`]) is complete at every moment: a killed process loses less than
+//!   a second. A full disk or a removed folder ends the recording, with one line in
+//!   [`RecordingStatus::error`]; playing continues and another recording can start.
 //! - No file is overwritten; [`take_name`] and [`take_names`] find unused names.
 //!
 //! ```no_run

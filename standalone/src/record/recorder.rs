@@ -31,15 +31,20 @@ pub struct RecorderSetup {
     pub channels: Vec<usize>,
     /// Length of the pre-roll, 0 to 600 seconds. A minute at 48 kHz takes 11.5 MB per channel.
     pub preroll_s: f64,
-    /// Longest time that the disk may take for a write before sound is dropped, 0.01 to 60 seconds. A second takes
-    /// twice the memory of a second of pre-roll.
+    /// Longest time that the disk may take for a write before sound is dropped, 0.01 to 60 seconds.
+    /// A second takes twice the memory of a second of pre-roll.
     pub ring_s: f64,
 }
 
 impl Default for RecorderSetup {
     /// Stereo master at 48 kHz, 30 s of pre-roll, 4 s of tolerance for the disk.
     fn default() -> Self {
-        Self { sample_rate: 48_000, channels: vec![2], preroll_s: 30.0, ring_s: 4.0 }
+        Self {
+            sample_rate: 48_000,
+            channels: vec![2],
+            preroll_s: 30.0,
+            ring_s: 4.0,
+        }
     }
 }
 
@@ -50,7 +55,8 @@ pub struct RecordingStatus {
     pub recording: Option<u64>,
     /// Stopped recordings and saved pre-rolls whose files are not complete yet.
     pub finishing: usize,
-    /// Frames that all taps have dropped since the last recording started; they are silence in the files.
+    /// Frames that all taps have dropped since the last recording started; they are silence in the
+    /// files.
     pub dropped: u64,
     /// Last error since a recording started or a pre-roll was saved, in one line.
     pub error: Option<String>,
@@ -79,7 +85,11 @@ impl Recorder {
     /// # Errors
     /// Returns [`RecordError`] if a value is out of range, or memory or a thread cannot be had.
     pub fn new(setup: &RecorderSetup) -> Result<(Self, Vec<Tap>), RecordError> {
-        check("the sample rate in Hz", f64::from(setup.sample_rate), RATES_HZ)?;
+        check(
+            "the sample rate in Hz",
+            f64::from(setup.sample_rate),
+            RATES_HZ,
+        )?;
         check("the pre-roll in seconds", setup.preroll_s, PREROLL_S)?;
         check("the length of the rings in seconds", setup.ring_s, RING_S)?;
         let frames = |seconds: f64| (seconds * f64::from(setup.sample_rate)).ceil() as usize;
@@ -91,7 +101,11 @@ impl Recorder {
             taps.push(tap);
             progress.push(Arc::clone(&consumer.progress));
             // The pre-roll stays complete while up to a ring of new frames follows it.
-            readers.push(TapReader::new(consumer, SampleHistory::new(channels, preroll + ring)?, setup.sample_rate));
+            readers.push(TapReader::new(
+                consumer,
+                SampleHistory::new(channels, preroll + ring)?,
+                setup.sample_rate,
+            ));
         }
         let (commands, pending) = crossbeam_channel::unbounded();
         let shared = Arc::new(WriterShared::default());
@@ -104,7 +118,9 @@ impl Recorder {
             disk: DiskSync::start().map_err(RecordError::Thread)?,
             takes: Vec::new(),
         };
-        let thread = std::thread::Builder::new().name("ondes-recorder".into()).spawn(move || writer.run());
+        let thread = std::thread::Builder::new()
+            .name("ondes-recorder".into())
+            .spawn(move || writer.run());
         let recorder = Self {
             sample_rate: setup.sample_rate,
             channels: setup.channels.clone(),
@@ -118,11 +134,12 @@ impl Recorder {
         Ok((recorder, taps))
     }
 
-    /// Starts a recording: each file receives the tap of its number, all from the same sample on: the latest one
-    /// pushed, or the first one of the pre-roll.
+    /// Starts a recording: each file receives the tap of its number, all from the same sample on:
+    /// the latest one pushed, or the first one of the pre-roll.
     ///
     /// # Errors
-    /// Returns [`RecordError`] if a recording is running, or a file exists or cannot be created; no file is left then.
+    /// Returns [`RecordError`] if a recording is running, or a file exists or cannot be created; no
+    /// file is left then.
     pub fn start(
         &mut self,
         files: impl IntoIterator<Item = (usize, PathBuf)>,
@@ -138,17 +155,27 @@ impl Recorder {
         let id = self.number();
         self.dropped_before = self.dropped();
         let mut state = self.shared.lock();
-        self.send(WriterCommand::Begin { id, tracks, now, preroll })?;
+        self.send(WriterCommand::Begin {
+            id,
+            tracks,
+            now,
+            preroll,
+        })?;
         (state.current, state.frames, state.error) = (Some(id), 0, None);
         Ok(())
     }
 
-    /// Stops the recording at the latest sample pushed. Its files are completed in the background; see
-    /// [`RecordingStatus::finishing`] and [`wait`](Self::wait).
+    /// Stops the recording at the latest sample pushed. Its files are completed in the background;
+    /// see [`RecordingStatus::finishing`] and [`wait`](Self::wait).
     pub fn stop(&mut self) {
         let mut state = self.shared.lock();
         if let Some(id) = state.current.take()
-            && self.send(WriterCommand::End { id, now: self.now() }).is_ok()
+            && self
+                .send(WriterCommand::End {
+                    id,
+                    now: self.now(),
+                })
+                .is_ok()
         {
             state.finishing += 1;
         }
@@ -157,7 +184,8 @@ impl Recorder {
     /// Saves the pre-roll, whether a recording is running or not.
     ///
     /// # Errors
-    /// Returns [`RecordError`] if nothing was played yet, or a file exists or cannot be created; no file is left then.
+    /// Returns [`RecordError`] if nothing was played yet, or a file exists or cannot be created; no
+    /// file is left then.
     pub fn save_preroll(
         &mut self,
         files: impl IntoIterator<Item = (usize, PathBuf)>,
@@ -216,16 +244,26 @@ impl Recorder {
                 }
             }
         }
-        if tracks.is_empty() { Err(RecordError::NoFile) } else { Ok(tracks) }
+        if tracks.is_empty() {
+            Err(RecordError::NoFile)
+        } else {
+            Ok(tracks)
+        }
     }
 
     /// Returns the number of the frame after the last one pushed.
     fn now(&self) -> Option<u64> {
-        self.progress.iter().filter_map(|progress| progress.end()).max()
+        self.progress
+            .iter()
+            .filter_map(|progress| progress.end())
+            .max()
     }
 
     fn dropped(&self) -> u64 {
-        self.progress.iter().map(|progress| progress.dropped.load(Ordering::Relaxed)).sum()
+        self.progress
+            .iter()
+            .map(|progress| progress.dropped.load(Ordering::Relaxed))
+            .sum()
     }
 
     fn number(&mut self) -> u64 {
@@ -233,11 +271,18 @@ impl Recorder {
         self.next
     }
 
-    /// Sends a command, under the lock of the shared state, so that the thread cannot write beyond an end. Fails only if
-    /// the thread has failed.
+    /// Sends a command, under the lock of the shared state, so that the thread cannot write beyond
+    /// an end. Fails only if the thread has failed.
     fn send(&self, command: WriterCommand) -> Result<(), RecordError> {
-        let sent = self.commands.as_ref().is_some_and(|commands| commands.send(command).is_ok());
-        if sent { Ok(()) } else { Err(RecordError::Failed) }
+        let sent = self
+            .commands
+            .as_ref()
+            .is_some_and(|commands| commands.send(command).is_ok());
+        if sent {
+            Ok(())
+        } else {
+            Err(RecordError::Failed)
+        }
     }
 }
 
@@ -256,7 +301,11 @@ fn check(what: &'static str, found: f64, range: RangeInclusive<f64>) -> Result<(
     if range.contains(&found) {
         return Ok(());
     }
-    Err(RecordError::Limit { what, found, supported: format!("{} to {}", range.start(), range.end()) })
+    Err(RecordError::Limit {
+        what,
+        found,
+        supported: format!("{} to {}", range.start(), range.end()),
+    })
 }
 
 #[cfg(test)]
@@ -268,18 +317,32 @@ mod tests {
     #[test]
     fn a_panic_ends_the_recording_with_its_files_and_the_next_one_starts() {
         let folder = tempfile::tempdir().unwrap();
-        let setup = RecorderSetup { channels: vec![1], preroll_s: 0.0, ..RecorderSetup::default() };
+        let setup = RecorderSetup {
+            channels: vec![1],
+            preroll_s: 0.0,
+            ..RecorderSetup::default()
+        };
         let (mut recorder, mut taps) = Recorder::new(&setup).unwrap();
         taps[0].push(0, &[&[0.5; 100]]);
         let start = |recorder: &mut Recorder, name: &str| {
-            recorder.start([(0, folder.path().join(name))], RecordingFormat::Float32, false)
+            recorder.start(
+                [(0, folder.path().join(name))],
+                RecordingFormat::Float32,
+                false,
+            )
         };
         start(&mut recorder, "first.wav").unwrap();
         // Its tap does not exist, which is a bug.
         let path = folder.path().join("bug.wav");
         let file = SoundFile::create(&path, RecordingFormat::Float32, 48_000, 1).unwrap();
         let tracks = vec![TakeTrack::new(7, path, file)];
-        recorder.send(WriterCommand::Save { id: 99, tracks, now: 100 }).unwrap();
+        recorder
+            .send(WriterCommand::Save {
+                id: 99,
+                tracks,
+                now: 100,
+            })
+            .unwrap();
         let since = Instant::now();
         while recorder.status().error.is_none() {
             assert!(since.elapsed() < Duration::from_secs(30));
@@ -287,13 +350,21 @@ mod tests {
         }
         let status = recorder.wait();
         let error = status.error.unwrap();
-        assert!(error.starts_with("the recording failed: index out of bounds"), "{error}");
+        assert!(
+            error.starts_with("the recording failed: index out of bounds"),
+            "{error}"
+        );
         assert_eq!((status.recording, status.finishing), (None, 0));
         assert!(hound::WavReader::open(folder.path().join("first.wav")).is_ok());
         start(&mut recorder, "second.wav").unwrap();
         taps[0].push(100, &[&[0.25; 100]]);
         recorder.stop();
         assert_eq!(recorder.wait().error, None);
-        assert!(hound::WavReader::open(folder.path().join("second.wav")).unwrap().duration() > 0);
+        assert!(
+            hound::WavReader::open(folder.path().join("second.wav"))
+                .unwrap()
+                .duration()
+                > 0
+        );
     }
 }

@@ -5,7 +5,8 @@ use ringbuf::traits::Consumer;
 use super::history::SampleHistory;
 use crate::io::tap::TapConsumer;
 
-/// Longest gap of the clock that is filled with silence, seconds. A longer or negative one is a reset of the clock.
+/// Longest gap of the clock that is filled with silence, seconds. A longer or negative one is a
+/// reset of the clock.
 const MAX_GAP_S: u64 = 600;
 
 /// A tap as the writer sees it.
@@ -23,7 +24,14 @@ pub(super) struct TapReader {
 
 impl TapReader {
     pub fn new(consumer: TapConsumer, history: SampleHistory, sample_rate: u32) -> Self {
-        Self { consumer, history, sample_rate, frames_read: 0, gap: 0, jump: None }
+        Self {
+            consumer,
+            history,
+            sample_rate,
+            frames_read: 0,
+            gap: 0,
+            jump: None,
+        }
     }
 
     /// Returns the number of the frame after the last one held.
@@ -31,20 +39,23 @@ impl TapReader {
         self.history.held().map(|held| held.end)
     }
 
-    /// Returns whether a reset of the clock was reached; nothing more is read before [`pass_jump`](Self::pass_jump).
+    /// Returns whether a reset of the clock was reached; nothing more is read before
+    /// [`pass_jump`](Self::pass_jump).
     pub fn at_jump(&self) -> bool {
         self.jump.is_some()
     }
 
     /// Returns whether the clock was set back here.
     pub fn jumps_back(&self) -> bool {
-        self.jump.zip(self.end()).is_some_and(|(jump, end)| jump < end)
+        self.jump
+            .zip(self.end())
+            .is_some_and(|(jump, end)| jump < end)
     }
 
     /// Clears the history and continues after the reset.
     ///
-    /// If the clock was set `back`, a reader that has not reached the reset drops all frames before it, which now lie
-    /// in the future.
+    /// If the clock was set `back`, a reader that has not reached the reset drops all frames before
+    /// it, which now lie in the future.
     pub fn pass_jump(&mut self, back: bool) {
         if let Some(clock) = self.jump.take() {
             self.history.restart(clock);
@@ -102,7 +113,10 @@ mod tests {
 
     fn reader() -> (Tap, TapReader) {
         let (tap, consumer) = Tap::new(1, 100);
-        (tap, TapReader::new(consumer, SampleHistory::new(1, 1_000).unwrap(), 1_000))
+        (
+            tap,
+            TapReader::new(consumer, SampleHistory::new(1, 1_000).unwrap(), 1_000),
+        )
     }
 
     fn all(reader: &TapReader) -> Vec<f32> {
@@ -111,7 +125,10 @@ mod tests {
             all.extend_from_slice(slice);
             Ok(())
         };
-        reader.history.read(reader.history.held().unwrap(), copy).unwrap();
+        reader
+            .history
+            .read(reader.history.held().unwrap(), copy)
+            .unwrap();
         all
     }
 
@@ -134,13 +151,21 @@ mod tests {
     #[test]
     fn a_clock_reset_restarts_the_history() {
         let (mut tap, mut reader) = reader();
-        for (clock, held) in [(7, 7..8), (3, 3..4), (700_000, 700_000..700_001), (699_999, 699_999..700_000)] {
+        for (clock, held) in [
+            (7, 7..8),
+            (3, 3..4),
+            (700_000, 700_000..700_001),
+            (699_999, 699_999..700_000),
+        ] {
             tap.push(clock, &[&[clock as f32]]);
             reader.drain(1_000);
             let back = reader.jumps_back();
             reader.pass_jump(back);
             reader.drain(1_000);
-            assert_eq!((reader.history.held(), all(&reader)), (Some(held), vec![clock as f32]));
+            assert_eq!(
+                (reader.history.held(), all(&reader)),
+                (Some(held), vec![clock as f32])
+            );
         }
     }
 
@@ -155,7 +180,10 @@ mod tests {
         tap.push(510, &[&[2.0; 10]]);
         tap.push(20, &[&[3.0; 2]]);
         reader.drain(1_000);
-        assert_eq!((reader.history.held(), all(&reader)), (Some(20..22), vec![3.0; 2]));
+        assert_eq!(
+            (reader.history.held(), all(&reader)),
+            (Some(20..22), vec![3.0; 2])
+        );
     }
 
     #[test]
@@ -164,14 +192,26 @@ mod tests {
         let ones = [1.0; 150];
         tap.push(0, &[&ones]);
         tap.push(150, &[&ones[..10]]);
-        assert_eq!(reader.consumer.progress.dropped.load(std::sync::atomic::Ordering::Relaxed), 60);
+        assert_eq!(
+            reader
+                .consumer
+                .progress
+                .dropped
+                .load(std::sync::atomic::Ordering::Relaxed),
+            60
+        );
         assert_eq!(reader.consumer.progress.end(), Some(160));
         reader.drain(1_000);
         tap.push(160, &[&ones[..20]]);
         reader.drain(1_000);
         let sound = all(&reader);
         assert_eq!(sound.len(), 180);
-        assert!(sound.iter().enumerate().all(|(n, &sample)| sample == f32::from(!(100..160).contains(&n))));
+        assert!(
+            sound
+                .iter()
+                .enumerate()
+                .all(|(n, &sample)| sample == f32::from(!(100..160).contains(&n)))
+        );
     }
 
     #[test]

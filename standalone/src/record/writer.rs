@@ -27,7 +27,11 @@ pub(super) enum WriterCommand {
         preroll: bool,
     },
     /// Saves the pre-roll up to frame `now`.
-    Save { id: u64, tracks: Vec<TakeTrack>, now: u64 },
+    Save {
+        id: u64,
+        tracks: Vec<TakeTrack>,
+        now: u64,
+    },
     /// Ends a take before frame `now`.
     End { id: u64, now: Option<u64> },
 }
@@ -78,13 +82,15 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Runs until the recorder is dropped and all takes are complete. A panic ends the takes, whose files are complete
-    /// up to there.
+    /// Runs until the recorder is dropped and all takes are complete. A panic ends the takes, whose
+    /// files are complete up to there.
     pub fn run(mut self) {
         let mut pending = VecDeque::new();
         let mut closing = false;
         while !closing || !pending.is_empty() || !self.takes.is_empty() {
-            let Err(panic) = contain(|| self.step(&mut pending, &mut closing)) else { continue };
+            let Err(panic) = contain(|| self.step(&mut pending, &mut closing)) else {
+                continue;
+            };
             pending.clear();
             let was_idle = self.takes.is_empty();
             self.takes.clear();
@@ -102,7 +108,8 @@ impl Writer {
         self.report_error(failures.first().map(ToString::to_string));
     }
 
-    /// Executes commands, writes what is due and waits for a while. Sets `closing` when the recorder is dropped.
+    /// Executes commands, writes what is due and waits for a while. Sets `closing` when the
+    /// recorder is dropped.
     fn step(&mut self, pending: &mut VecDeque<WriterCommand>, closing: &mut bool) {
         // So that a command finds all frames that were pushed before it.
         while self.drain_and_receive(pending) {}
@@ -127,8 +134,8 @@ impl Writer {
     /// Reads the rings, then the commands. Returns whether there were any.
     fn drain_and_receive(&mut self, pending: &mut VecDeque<WriterCommand>) -> bool {
         self.drain();
-        // Commands are sent under this lock. An end that comes from now on lies behind what was read, so nothing beyond
-        // the end is written.
+        // Commands are sent under this lock. An end that comes from now on lies behind what was
+        // read, so nothing beyond the end is written.
         let _lock = self.shared.lock();
         let before = pending.len();
         pending.extend(self.commands.try_iter());
@@ -137,12 +144,26 @@ impl Writer {
 
     fn execute(&mut self, command: WriterCommand) {
         match command {
-            WriterCommand::Begin { id, tracks, now, preroll } => {
+            WriterCommand::Begin {
+                id,
+                tracks,
+                now,
+                preroll,
+            } => {
                 // After the clock was set back, that frame might not come for a long time.
-                let latest = self.readers.iter().filter_map(|reader| reader.consumer.progress.end()).max();
+                let latest = self
+                    .readers
+                    .iter()
+                    .filter_map(|reader| reader.consumer.progress.end())
+                    .max();
                 let now = now.filter(|&now| latest.is_some_and(|latest| latest >= now));
-                let start = if preroll { now.map(|now| self.preroll_start(now, &tracks)) } else { now };
-                self.takes.push(Take::new(id, tracks, self.sample_rate, start));
+                let start = if preroll {
+                    now.map(|now| self.preroll_start(now, &tracks))
+                } else {
+                    now
+                };
+                self.takes
+                    .push(Take::new(id, tracks, self.sample_rate, start));
             }
             WriterCommand::Save { id, tracks, now } => {
                 let start = self.preroll_start(now, &tracks);
@@ -160,9 +181,13 @@ impl Writer {
 
     /// Returns the first frame of a pre-roll that ends at `now`, limited by the sound held.
     fn preroll_start(&self, now: u64, tracks: &[TakeTrack]) -> u64 {
-        let held = tracks.iter().filter_map(|track| self.readers[track.reader].history.held());
+        let held = tracks
+            .iter()
+            .filter_map(|track| self.readers[track.reader].history.held());
         let first = held.map(|held| held.start).min();
-        now.saturating_sub(self.preroll).max(first.unwrap_or(now)).min(now)
+        now.saturating_sub(self.preroll)
+            .max(first.unwrap_or(now))
+            .min(now)
     }
 
     /// Reads the rings.
@@ -175,15 +200,26 @@ impl Writer {
 
     /// Ends all takes at a clock reset, then continues after it.
     fn handle_clock_jumps(&mut self) {
-        let Some(end) = self.readers.iter().filter(|reader| reader.at_jump()).filter_map(TapReader::end).max() else {
+        let Some(end) = self
+            .readers
+            .iter()
+            .filter(|reader| reader.at_jump())
+            .filter_map(TapReader::end)
+            .max()
+        else {
             return;
         };
         if self.takes.is_empty() {
             let back = self.readers.iter().any(TapReader::jumps_back);
-            self.readers.iter_mut().for_each(|reader| reader.pass_jump(back));
+            self.readers
+                .iter_mut()
+                .for_each(|reader| reader.pass_jump(back));
         }
         for take in &mut self.takes {
-            take.end_at(end, Some("the recording ended at a reset of the sample clock"));
+            take.end_at(
+                end,
+                Some("the recording ended at a reset of the sample clock"),
+            );
         }
     }
 
@@ -217,7 +253,11 @@ impl Writer {
         let failure = self.disk.failures().next();
         self.report_error(failure.map(|failure| failure.to_string()));
         let mut state = self.shared.lock();
-        if let Some(take) = self.takes.iter().find(|take| state.current == Some(take.id)) {
+        if let Some(take) = self
+            .takes
+            .iter()
+            .find(|take| state.current == Some(take.id))
+        {
             state.frames = take.frames(&self.readers);
         }
         drop(state);

@@ -11,7 +11,8 @@ use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{ControlSource, InputChannels};
 use ondes_processor::choice;
 use ondes_processor::parameter::{
-    BEND_RANGE, BLOCK_DC, CHANNELS, GATE, MPE, OUTPUT_LEVEL, OVERSAMPLING, REVERB, REVERB_TIME, SIZE, TONE, TONE_GAINS,
+    BEND_RANGE, BLOCK_DC, CHANNELS, GATE, MPE, OUTPUT_LEVEL, OVERSAMPLING, REVERB, REVERB_TIME,
+    SIZE, TONE, TONE_GAINS,
 };
 
 use super::output_target::{OutputTarget, check_not_input};
@@ -78,8 +79,8 @@ channels; --input takes the place of the audio device. All tracks are aligned. -
 #[derive(Args)]
 #[command(after_help = help::with_bundled(EXAMPLES))]
 pub struct RenderArguments {
-    /// Model or session to render: NAME.ondes, a bundled model by its name, a capture of another program, a TorchScript model
-    /// (.ts, .nm; its code is executed), or NAME.ondes-session
+    /// Model or session to render: NAME.ondes, a bundled model by its name, a capture of another
+    /// program, a TorchScript model (.ts, .nm; its code is executed), or NAME.ondes-session
     #[arg(value_name = "MODEL|SESSION")]
     pub model: PathBuf,
     /// Run the TorchScript programs that the session names, this time only; run only what you trust
@@ -90,27 +91,30 @@ pub struct RenderArguments {
     /// MIDI file to play on an instrument, a folder of them, or - for standard input
     #[arg(long, value_name = "FILE|FOLDER")]
     pub midi: Vec<PathBuf>,
-    /// Recording for an instrument to follow in pitch and loudness, or to send through an effect or codec (WAV, AIFF,
-    /// FLAC, MP3, Ogg, M4A …), a folder of them, or - for standard input
+    /// Recording for an instrument to follow in pitch and loudness, or to send through an effect or
+    /// codec (WAV, AIFF, FLAC, MP3, Ogg, M4A …), a folder of them, or - for standard input
     #[arg(long, value_name = "FILE|FOLDER")]
     pub input: Vec<PathBuf>,
-    /// WAV or FLAC file to write, - for standard output (WAV), or the folder of a batch [default: SOURCE-MODEL.wav in the
-    /// current folder]
+    /// WAV or FLAC file to write, - for standard output (WAV), or the folder of a batch [default:
+    /// SOURCE-MODEL.wav in the current folder]
     #[arg(short, long, value_name = "FILE|FOLDER")]
     pub out: Option<PathBuf>,
     /// File format of the output [default: that of the ending of --out, .wav or .flac; else WAV]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub format: Option<SoundFormat>,
-    /// Sample rate of the output, 1000 to 768000 Hz [default: that of the recording; with --midi that of the model]
+    /// Sample rate of the output, 1000 to 768000 Hz [default: that of the recording; with --midi
+    /// that of the model]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1_000..=768_000))]
     pub sample_rate: Option<u32>,
     /// Conversion between the sample rates of output and model
     #[arg(long, value_enum, value_name = "METHOD", default_value_t)]
     pub resampling: ResamplingArgument,
-    /// Bits per sample: 16 or 24 (integers), or 32 (floating point, not in FLAC) [default: 32; 24 in FLAC]
+    /// Bits per sample: 16 or 24 (integers), or 32 (floating point, not in FLAC) [default: 32; 24
+    /// in FLAC]
     #[arg(long, value_enum, hide_possible_values = true)]
     pub bits: Option<BitDepth>,
-    /// Normalize the output to this EBU R 128 loudness, -70 to 0 LUFS, with a true peak of at most -1 dBTP
+    /// Normalize the output to this EBU R 128 loudness, -70 to 0 LUFS, with a true peak of at most
+    /// -1 dBTP
     #[arg(long, value_name = "LUFS", allow_negative_numbers = true, value_parser = number_in(-70.0..=0.0))]
     pub normalize: Option<f64>,
     /// Block length, 1 to 65536 samples; it does not change the sound
@@ -143,7 +147,8 @@ pub struct RenderArguments {
         value_parser = number_in(TRANSPOSE)
     )]
     pub transpose: f32,
-    /// Tempo of a song that begins with the first sample, 20 to 400 beats a minute, for models that follow one
+    /// Tempo of a song that begins with the first sample, 20 to 400 beats a minute, for models that
+    /// follow one
     #[arg(long, value_name = "BPM", value_parser = number_in(20.0_f32..=400.0))]
     pub tempo: Option<f32>,
     /// Seed of noise and other random variations; the same seed gives the same sound
@@ -161,12 +166,12 @@ pub struct RenderArguments {
     /// Also write each track of a session after its fader, as NAME-TRACK.wav
     #[arg(long)]
     pub stems: bool,
-    /// Length in seconds, up to a day: of a session [default: until everything has faded out], or of what a model with
-    /// a prior generates
+    /// Length in seconds, up to a day: of a session [default: until everything has faded out], or
+    /// of what a model with a prior generates
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = number_in(SECONDS))]
     pub seconds: Option<f64>,
-    /// Recording that a model with a prior goes on from, as dense and as loud; with --seconds. The result begins where it
-    /// ends, and a song of --tempo where it begins
+    /// Recording that a model with a prior goes on from, as dense and as loud; with --seconds. The
+    /// result begins where it ends, and a song of --tempo where it begins
     #[arg(long, value_name = "FILE", requires = "seconds", conflicts_with_all = ["midi", "input"])]
     pub prime: Option<PathBuf>,
     /// Files of a batch, or tracks of a session, to render in parallel [default: one per core]
@@ -178,11 +183,13 @@ pub struct RenderArguments {
     /// Render files of a batch again that are up to date; needed when only options have changed
     #[arg(long)]
     pub force: bool,
-    /// Most memory for decoded sound, such as 512M or 4G: the recordings of a session's tracks and its --input, which
-    /// are held whole; other sources are streamed [default: half of the machine's memory]
+    /// Most memory for decoded sound, such as 512M or 4G: the recordings of a session's tracks and
+    /// its --input, which are held whole; other sources are streamed [default: half of the
+    /// machine's memory]
     #[arg(long, value_name = "SIZE", value_parser = memory::parse_size)]
     pub memory: Option<u64>,
-    /// Print one JSON object, with --out - on standard error; for a batch one line per file and a summary
+    /// Print one JSON object, with --out - on standard error; for a batch one line per file and a
+    /// summary
     #[arg(long)]
     pub json: bool,
     /// Print warnings and errors only
@@ -194,12 +201,12 @@ pub struct RenderArguments {
 #[derive(Args)]
 #[command(next_help_heading = "Cabinet and interface")]
 pub struct ChainArguments {
-    /// Impulse response of a cabinet, up to 10 s (WAV, AIFF, FLAC …); two channels are averaged. Or a bundled cabinet:
-    /// 1x12, 2x12 or 4x12
+    /// Impulse response of a cabinet, up to 10 s (WAV, AIFF, FLAC …); two channels are averaged. Or
+    /// a bundled cabinet: 1x12, 2x12 or 4x12
     #[arg(long, value_name = "FILE|NAME")]
     pub cabinet: Option<PathBuf>,
-    /// Level of a full-scale sine at the interface that made the recording, -60 to 60 dBu; drives a model with a
-    /// calibrated input at its true level
+    /// Level of a full-scale sine at the interface that made the recording, -60 to 60 dBu; drives a
+    /// model with a calibrated input at its true level
     #[arg(long, value_name = "DBU", allow_negative_numbers = true, value_parser = number_in(-60.0_f32..=60.0))]
     pub interface_dbu: Option<f32>,
 }
@@ -225,13 +232,19 @@ impl RenderArguments {
     /// # Errors
     /// Returns an error if a file cannot be read.
     pub fn key_tuning(&self) -> anyhow::Result<Option<KeyTuning>> {
-        self.tuning.files().map(|files| files.read().map_err(|error| anyhow!("{error}"))).transpose()
+        self.tuning
+            .files()
+            .map(|files| files.read().map_err(|error| anyhow!("{error}")))
+            .transpose()
     }
 
     /// Returns the calibration of levels.
     pub fn calibration(&self) -> Calibration {
         let output = choice::output_level(self.parameters.value(OUTPUT_LEVEL));
-        Calibration { interface_dbu: self.chain.interface_dbu, output }
+        Calibration {
+            interface_dbu: self.chain.interface_dbu,
+            output,
+        }
     }
 
     /// Returns the settings of the chain, without the gains that depend on the model.
@@ -263,7 +276,9 @@ impl RenderArguments {
 
     /// Returns whether a session is to be rendered, by the extension.
     pub fn is_session(&self) -> bool {
-        self.model.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(session_file::EXTENSION))
+        self.model
+            .extension()
+            .is_some_and(|ending| ending.eq_ignore_ascii_case(session_file::EXTENSION))
     }
 
     /// Checks that exactly one source is given for a model.
@@ -272,7 +287,11 @@ impl RenderArguments {
     /// Returns an error without a source, with two, or with options that are for sessions only.
     pub fn check_model(&self) -> anyhow::Result<()> {
         let name = self.model.display();
-        ensure!(!self.stems, "--stems needs a session, NAME.{}; {name} is a model", session_file::EXTENSION);
+        ensure!(
+            !self.stems,
+            "--stems needs a session, NAME.{}; {name} is a model",
+            session_file::EXTENSION
+        );
         let is_driven = !(self.midi.is_empty() && self.input.is_empty());
         if is_driven && self.seconds.is_some() {
             bail!(
@@ -280,7 +299,10 @@ impl RenderArguments {
                 session_file::EXTENSION
             );
         }
-        ensure!(self.midi.is_empty() || self.input.is_empty(), "{name}: takes --midi or --input, not both");
+        ensure!(
+            self.midi.is_empty() || self.input.is_empty(),
+            "{name}: takes --midi or --input, not both"
+        );
         Ok(())
     }
 
@@ -294,29 +316,41 @@ impl RenderArguments {
         }
         let header = model.header();
         let needed = match header.kind {
-            _ if header.method("prior").is_some() => "--seconds to play on its own, or --midi or --input",
+            _ if header.method("prior").is_some() => {
+                "--seconds to play on its own, or --midi or --input"
+            }
             Kind::Instrument | Kind::Generator => "--midi or --input",
             Kind::Effect | Kind::Codec => "--input",
         };
         bail!("{}: needs {needed}", self.model.display())
     }
 
-    /// Checks the output's format and sample format before anything is rendered. `is_file` is false for the folder of a
-    /// batch.
+    /// Checks the output's format and sample format before anything is rendered. `is_file` is false
+    /// for the folder of a batch.
     ///
     /// # Errors
-    /// Returns an error for an ending that is not written, or a format that does not hold the bits or the stream.
+    /// Returns an error for an ending that is not written, or a format that does not hold the bits
+    /// or the stream.
     pub fn check_format(&self, is_file: bool) -> anyhow::Result<()> {
         let out = self.out.as_deref().filter(|_| is_file);
         if out.is_some_and(|out| out.as_os_str() == "-") {
-            ensure!(self.format != Some(SoundFormat::Flac), "--format flac needs a file; standard output is WAV");
+            ensure!(
+                self.format != Some(SoundFormat::Flac),
+                "--format flac needs a file; standard output is WAV"
+            );
         } else if let Some(out) = out {
-            check_not_input(out, self.sources().into_iter().chain([self.model.as_path()]))?;
+            check_not_input(
+                out,
+                self.sources().into_iter().chain([self.model.as_path()]),
+            )?;
             SoundFormat::check(out, self.format)?;
         }
         let format = out.map_or_else(|| self.container(), SoundFormat::of);
         let is_float = format == SoundFormat::Flac && self.bits == Some(BitDepth::Float32);
-        ensure!(!is_float, "FLAC holds integers; give --bits 16 or --bits 24");
+        ensure!(
+            !is_float,
+            "FLAC holds integers; give --bits 16 or --bits 24"
+        );
         Ok(())
     }
 
@@ -327,22 +361,32 @@ impl RenderArguments {
 
     /// Returns the sample format of an output.
     pub fn bits_of(&self, target: &OutputTarget) -> BitDepth {
-        self.bits.unwrap_or_else(|| BitDepth::usual(target.format()))
+        self.bits
+            .unwrap_or_else(|| BitDepth::usual(target.format()))
     }
 
     /// Returns the length in seconds of what the model is to generate without a source.
     pub fn generated_seconds(&self) -> Option<f64> {
-        self.seconds.filter(|_| self.midi.is_empty() && self.input.is_empty())
+        self.seconds
+            .filter(|_| self.midi.is_empty() && self.input.is_empty())
     }
 
     /// Returns the source of an instrument's pitch.
     pub fn source(&self) -> ControlSource {
-        if self.midi.is_empty() { ControlSource::AudioInput } else { ControlSource::Notes }
+        if self.midi.is_empty() {
+            ControlSource::AudioInput
+        } else {
+            ControlSource::Notes
+        }
     }
 
     /// Returns all files and folders to play.
     pub fn sources(&self) -> Vec<&Path> {
-        [&self.midi, &self.input, &self.more].into_iter().flatten().map(PathBuf::as_path).collect()
+        [&self.midi, &self.input, &self.more]
+            .into_iter()
+            .flatten()
+            .map(PathBuf::as_path)
+            .collect()
     }
 
     /// Returns the source if it is a single file and no option asks for a batch.

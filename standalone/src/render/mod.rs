@@ -1,9 +1,10 @@
 //! `ondes render`: MIDI files, recordings or sessions to WAV files.
 //!
-//! [`arguments`] is the command line. [`model_renderer`] renders one file: from a [`source`] (a [`midi_score`], a
-//! [`recording_reader`], or nothing but a recording to go on from, [`prime`]), through a pipeline ([`pipeline_render`]), to
-//! an [`output_target`] as [`wav_output`], with a [`loudness`] if one is asked for; [`report`] has the results. [`batch`]
-//! renders many files, in [`shard`]s if asked to; [`session`] renders the tracks of a session.
+//! [`arguments`] is the command line. [`model_renderer`] renders one file: from a [`source`] (a
+//! [`midi_score`], a [`recording_reader`], or nothing but a recording to go on from, [`prime`]),
+//! through a pipeline ([`pipeline_render`]), to an [`output_target`] as [`wav_output`], with a
+//! [`loudness`] if one is asked for; [`report`] has the results. [`batch`] renders many files, in
+//! [`shard`]s if asked to; [`session`] renders the tracks of a session.
 
 mod arguments;
 mod batch;
@@ -39,7 +40,8 @@ use output_target::OutputTarget;
 /// Renders as the command line asks. `started` is the start of the program.
 ///
 /// # Errors
-/// Returns an error that names the file and what is wrong with it. A failed render leaves no output.
+/// Returns an error that names the file and what is wrong with it. A failed render leaves no
+/// output.
 pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> {
     memory::set_limit(arguments.memory.unwrap_or_else(memory::usual_limit));
     if arguments.is_session() {
@@ -52,8 +54,13 @@ pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> 
     let started_at = SystemTime::now();
     let (model, _) = open_model::find(&arguments.model)?;
     arguments.check_source(&model)?;
-    let model = arguments.program.apply(Arc::unwrap_or_clone(model), &arguments.model)?;
-    let renderer = ModelRenderer { model: &model, arguments };
+    let model = arguments
+        .program
+        .apply(Arc::unwrap_or_clone(model), &arguments.model)?;
+    let renderer = ModelRenderer {
+        model: &model,
+        arguments,
+    };
     if arguments.generated_seconds().is_some() {
         return render_one(&renderer, Path::new("prior"), started);
     }
@@ -73,6 +80,14 @@ fn render_one(renderer: &ModelRenderer<'_>, source: &Path, started: Instant) -> 
     if arguments.quiet {
         return Ok(());
     }
-    let text = if arguments.json { serde_json::to_string(&report)? } else { report.line() };
-    if to_stdout { terminal::print_to_stderr(&text) } else { terminal::print(&text) }
+    let text = if arguments.json {
+        serde_json::to_string(&report)?
+    } else {
+        report.line()
+    };
+    if to_stdout {
+        terminal::print_to_stderr(&text)
+    } else {
+        terminal::print(&text)
+    }
 }

@@ -42,19 +42,23 @@ impl<'a> ModelRenderer<'a> {
     /// # Errors
     /// Returns an error if the model does not support an option or has no such control.
     pub fn check(&self) -> anyhow::Result<IdlePipeline> {
-        let sample_rate = self.arguments.sample_rate.unwrap_or(self.model.header().sample_rate);
+        let sample_rate = self
+            .arguments
+            .sample_rate
+            .unwrap_or(self.model.header().sample_rate);
         let channels = self.arguments.channels();
         let pipeline = self.build_pipeline(sample_rate, channels)?;
         self.chain(sample_rate)?;
         Ok(Some(((sample_rate, channels), pipeline)))
     }
 
-    /// Renders a file to a WAV; `started` is the start of the waiting time. Reuses the pipeline of the file before, if
-    /// there is one, and leaves its own. Returns the rest of the work: waiting for the disk, and the report.
+    /// Renders a file to a WAV; `started` is the start of the waiting time. Reuses the pipeline of
+    /// the file before, if there is one, and leaves its own. Returns the rest of the work: waiting
+    /// for the disk, and the report.
     ///
     /// # Errors
-    /// Returns an error that names the file and what is wrong with it, now or from the rest of the work. A failed
-    /// render leaves no output.
+    /// Returns an error that names the file and what is wrong with it, now or from the rest of the
+    /// work. A failed render leaves no output.
     pub fn play<'b>(
         self,
         source: &'b Path,
@@ -65,14 +69,20 @@ impl<'a> ModelRenderer<'a> {
     ) -> anyhow::Result<impl FnOnce() -> anyhow::Result<RenderReport> + Send + use<'a, 'b>> {
         let Self { model, arguments } = self;
         let mut source_reader = RenderSource::open(source, arguments, model)?;
-        let sample_rate = arguments.sample_rate.unwrap_or_else(|| source_reader.natural_rate(model));
+        let sample_rate = arguments
+            .sample_rate
+            .unwrap_or_else(|| source_reader.natural_rate(model));
         let chain = self.chain(sample_rate)?;
         let channels = source_reader.channels(arguments);
         let mut pipeline = self.reuse_or_build_pipeline(idle, sample_rate, channels)?;
         if let RenderSource::Generated(_, Some(prime)) = &source_reader {
             self.apply_measured(prime, &mut pipeline)?;
         }
-        let output_channels = if chain.is_stereo() { 2 } else { pipeline.channels() };
+        let output_channels = if chain.is_stereo() {
+            2
+        } else {
+            pipeline.channels()
+        };
         let is_instrument = model.header().kind == Kind::Instrument;
         let performance = is_instrument.then(|| model.header().performance.unwrap_or_default());
         let (mut warnings, notes, notes_outside) = match &source_reader {
@@ -84,22 +94,50 @@ impl<'a> ModelRenderer<'a> {
             RenderSource::Recording(_) | RenderSource::Generated(..) => (Vec::new(), 0, 0),
         };
         let untold = arguments.calibration().missing_levels(self.levels());
-        warnings.extend(untold.map(|reason| format!("{}: level not calibrated: {reason}", arguments.model.display())));
+        warnings.extend(untold.map(|reason| {
+            format!(
+                "{}: level not calibrated: {reason}",
+                arguments.model.display()
+            )
+        }));
         warnings.iter().for_each(|warning| progress.warn(warning));
         let already_shown = warnings.len();
 
         let latency = pipeline.latency_samples();
         let rest = (latency + pipeline.tail_samples() + chain.tail_samples()) as u64;
-        let expected = source_reader.length(sample_rate).map(|length| length + rest);
-        let output = WavOutput::create(&target, sample_rate, output_channels, arguments, latency, expected)?;
+        let expected = source_reader
+            .length(sample_rate)
+            .map(|length| length + rest);
+        let output = WavOutput::create(
+            &target,
+            sample_rate,
+            output_channels,
+            arguments,
+            latency,
+            expected,
+        )?;
         progress.expect(expected, sample_rate);
-        let render = PipelineRender::new(pipeline, chain, output, progress, sample_rate, arguments.block as usize);
+        let render = PipelineRender::new(
+            pipeline,
+            chain,
+            output,
+            progress,
+            sample_rate,
+            arguments.block as usize,
+        );
         let started_at = Instant::now();
         let played = match &mut source_reader {
             RenderSource::Midi(score) => {
-                let tempos = if arguments.tempo.is_some() { &[] } else { score.tempos() };
+                let tempos = if arguments.tempo.is_some() {
+                    &[]
+                } else {
+                    score.tempos()
+                };
                 let tuning = arguments.key_tuning()?;
-                let tuning = tuning.iter().flat_map(KeyTuning::events).map(|kind| Event { at: 0, kind });
+                let tuning = tuning
+                    .iter()
+                    .flat_map(KeyTuning::events)
+                    .map(|kind| Event { at: 0, kind });
                 render.play(tuning.chain(score.events(sample_rate)), tempos)?
             }
             RenderSource::Recording(recording) => render.play_recording(recording)?,
@@ -109,22 +147,37 @@ impl<'a> ModelRenderer<'a> {
                     Some(prime) => render.prime(&mut prime.recording, self.position_of(LISTEN)),
                     None => Ok(render),
                 };
-                primed.with_context(|| arguments.model.display().to_string())?.generate(samples)?
+                primed
+                    .with_context(|| arguments.model.display().to_string())?
+                    .generate(samples)?
             }
         };
-        let FinishedRender { pipeline, output, in_pipeline, first_sample, invalid_output } = played;
+        let FinishedRender {
+            pipeline,
+            output,
+            in_pipeline,
+            first_sample,
+            invalid_output,
+        } = played;
         let elapsed = started_at.elapsed();
-        let (notes_dropped, samples_missing) = (pipeline.notes_dropped(), pipeline.samples_missing());
+        let (notes_dropped, samples_missing) =
+            (pipeline.notes_dropped(), pipeline.samples_missing());
         let (executor, memory_bytes) = (pipeline.executor(), pipeline.bytes());
         *idle = Some(((sample_rate, channels), pipeline));
         if let Some(notice) = executor::take_warning() {
             warnings.push(format!("{}: {notice}", arguments.model.display()));
         }
-        let invalid = invalid_output.map(|invalid| format!("{}: {}", arguments.model.display(), invalid.warning()));
+        let invalid = invalid_output
+            .map(|invalid| format!("{}: {}", arguments.model.display(), invalid.warning()));
         warnings.extend(invalid);
         if let RenderSource::Recording(recording) = &source_reader {
             let name = source.display();
-            warnings.extend(recording.warnings().into_iter().map(|warning| format!("{name}: {warning}")));
+            warnings.extend(
+                recording
+                    .warnings()
+                    .into_iter()
+                    .map(|warning| format!("{name}: {warning}")),
+            );
         }
         Ok(move || {
             let written = output.finish()?;
@@ -133,13 +186,19 @@ impl<'a> ModelRenderer<'a> {
             let loudness = &written.loudness;
             match notes_dropped {
                 0 => {}
-                dropped => warnings.push(format!("{out}: {dropped} notes had no free voice; raise --voices")),
+                dropped => warnings.push(format!(
+                    "{out}: {dropped} notes had no free voice; raise --voices"
+                )),
             }
             match samples_missing {
                 0 => {}
-                missing => warnings.push(format!("{out}: {missing} samples are missing; please report this bug")),
+                missing => warnings.push(format!(
+                    "{out}: {missing} samples are missing; please report this bug"
+                )),
             }
-            warnings[already_shown..].iter().for_each(|warning| progress.warn(warning));
+            warnings[already_shown..]
+                .iter()
+                .for_each(|warning| progress.warn(warning));
 
             let frames = written.frames;
             let seconds = frames as f64 / f64::from(sample_rate);
@@ -173,14 +232,18 @@ impl<'a> ModelRenderer<'a> {
         })
     }
 
-    /// Restarts the idle pipeline if it has the sample rate in Hz and the channels, otherwise builds a new one.
+    /// Restarts the idle pipeline if it has the sample rate in Hz and the channels, otherwise
+    /// builds a new one.
     fn reuse_or_build_pipeline(
         &self,
         idle: &mut IdlePipeline,
         sample_rate: u32,
         channels: InputChannels,
     ) -> anyhow::Result<Pipeline> {
-        match idle.take().filter(|(built_for, _)| *built_for == (sample_rate, channels)) {
+        match idle
+            .take()
+            .filter(|(built_for, _)| *built_for == (sample_rate, channels))
+        {
             Some((_, mut pipeline)) => {
                 pipeline.restart();
                 self.apply_controls(pipeline)
@@ -191,15 +254,37 @@ impl<'a> ModelRenderer<'a> {
 
     /// Returns where the command line sets a control, else its default.
     fn position_of(&self, name: &str) -> f32 {
-        let set = self.arguments.controls.iter().rev().find(|(known, _)| known == name).map(|(_, value)| *value);
-        let control = self.model.header().controls.iter().find(|control| control.name == name);
+        let set = self
+            .arguments
+            .controls
+            .iter()
+            .rev()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| *value);
+        let control = self
+            .model
+            .header()
+            .controls
+            .iter()
+            .find(|control| control.name == name);
         set.or_else(|| Some(control?.default)).unwrap_or_default()
     }
 
     /// Sets the controls that a recording tells and the command line does not.
     fn apply_measured(&self, prime: &Prime, pipeline: &mut Pipeline) -> anyhow::Result<()> {
-        let is_set = |name: &str| self.arguments.controls.iter().any(|(known, _)| known == name);
-        for control in self.model.header().controls.iter().filter(|control| !is_set(&control.name)) {
+        let is_set = |name: &str| {
+            self.arguments
+                .controls
+                .iter()
+                .any(|(known, _)| known == name)
+        };
+        for control in self
+            .model
+            .header()
+            .controls
+            .iter()
+            .filter(|control| !is_set(&control.name))
+        {
             if let Some(value) = prime.measured(control) {
                 pipeline.set_control(&control.name, value)?;
             }
@@ -216,8 +301,13 @@ impl<'a> ModelRenderer<'a> {
     fn chain(&self, sample_rate: u32) -> anyhow::Result<Chain> {
         let arguments = self.arguments;
         let calibration = arguments.calibration();
-        let settings = ChainSettings { gains_db: calibration.gains_db(self.levels()), ..arguments.chain_settings() };
-        if settings.tone_position == TonePosition::Before && self.arguments.source() == ControlSource::Notes {
+        let settings = ChainSettings {
+            gains_db: calibration.gains_db(self.levels()),
+            ..arguments.chain_settings()
+        };
+        if settings.tone_position == TonePosition::Before
+            && self.arguments.source() == ControlSource::Notes
+        {
             bail!("--tone before filters the input and needs --input");
         }
         if calibration.output == OutputLevel::Calibrated && calibration.interface_dbu.is_none() {
@@ -239,13 +329,19 @@ impl<'a> ModelRenderer<'a> {
     }
 
     /// Builds the pipeline and sets its controls.
-    fn build_pipeline(&self, sample_rate: u32, channels: InputChannels) -> anyhow::Result<Pipeline> {
+    fn build_pipeline(
+        &self,
+        sample_rate: u32,
+        channels: InputChannels,
+    ) -> anyhow::Result<Pipeline> {
         let Self { model, arguments } = *self;
         let kind = model.header().kind;
         let plays_notes = matches!(kind, Kind::Instrument | Kind::Generator);
         if !plays_notes && arguments.source() == ControlSource::Notes {
             let (file, kind) = (arguments.model.display(), kind.name());
-            bail!("{file}: only instruments and generators play notes, this model is of kind {kind}; give it --input");
+            bail!(
+                "{file}: only instruments and generators play notes, this model is of kind {kind}; give it --input"
+            );
         }
         if arguments.generated_seconds().is_some() && model.header().method("prior").is_none() {
             bail!(
@@ -258,10 +354,14 @@ impl<'a> ModelRenderer<'a> {
             bail!("{file}: only effects can be oversampled, this model is of kind {kind}");
         }
         if arguments.size() < 1.0 && model.header().variants.is_empty() {
-            bail!("{}: the model has no smaller variants; leave out --size", arguments.model.display());
+            bail!(
+                "{}: the model has no smaller variants; leave out --size",
+                arguments.model.display()
+            );
         }
         let executor = arguments.executor_arguments.selection_for(model);
-        let executor = executor.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
+        let executor =
+            executor.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
         let options = PipelineOptions {
             sample_rate,
             resampling: arguments.resampling.into(),
@@ -276,16 +376,25 @@ impl<'a> ModelRenderer<'a> {
             ..Default::default()
         };
         let made = Pipeline::new(model, &options);
-        self.apply_controls(made.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?)
+        self.apply_controls(
+            made.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?,
+        )
     }
 
     /// Sets the controls of the command line, and starts its song.
     fn apply_controls(&self, mut pipeline: Pipeline) -> anyhow::Result<Pipeline> {
         let Self { arguments, .. } = *self;
-        let applied = arguments.controls.iter().try_for_each(|(name, value)| pipeline.set_control(name, *value));
+        let applied = arguments
+            .controls
+            .iter()
+            .try_for_each(|(name, value)| pipeline.set_control(name, *value));
         applied.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
         if let Some(tempo) = arguments.tempo {
-            let song = Transport { tempo, position: 0.0, playing: true };
+            let song = Transport {
+                tempo,
+                position: 0.0,
+                playing: true,
+            };
             let started = pipeline.set_transport(song);
             started.map_err(|error| anyhow!("{}: {error}", arguments.model.display()))?;
         }

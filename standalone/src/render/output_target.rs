@@ -69,9 +69,15 @@ impl OutputTarget {
 ///
 /// # Errors
 /// Returns an error if `out` is one of `read`.
-pub fn check_not_input<'a>(out: &Path, read: impl IntoIterator<Item = &'a Path>) -> anyhow::Result<()> {
+pub fn check_not_input<'a>(
+    out: &Path,
+    read: impl IntoIterator<Item = &'a Path>,
+) -> anyhow::Result<()> {
     if read.into_iter().any(|path| is_same_file(path, out)) {
-        bail!("{}: output would overwrite an input; choose another --out", out.display());
+        bail!(
+            "{}: output would overwrite an input; choose another --out",
+            out.display()
+        );
     }
     Ok(())
 }
@@ -84,7 +90,11 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
 /// Returns `SOURCE-MODEL.wav` from the stems of both names, with the ending of the format.
 fn default_name(source: &Path, model: &Path, format: SoundFormat) -> PathBuf {
     let stem = |path: &Path| path.file_stem().unwrap_or_default().to_os_string();
-    let mut name = if standard_input::is_meant(source) { "input".into() } else { stem(source) };
+    let mut name = if standard_input::is_meant(source) {
+        "input".into()
+    } else {
+        stem(source)
+    };
     name.push("-");
     name.push(stem(model));
     PathBuf::from(name).with_added_extension(format.extension())

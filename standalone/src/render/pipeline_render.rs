@@ -58,7 +58,8 @@ pub struct FinishedRender {
 }
 
 impl<'a> PipelineRender<'a> {
-    /// Creates a render in blocks of `block` samples, the largest block of the chain, at `sample_rate` Hz.
+    /// Creates a render in blocks of `block` samples, the largest block of the chain, at
+    /// `sample_rate` Hz.
     pub fn new(
         pipeline: Pipeline,
         chain: Chain,
@@ -83,8 +84,8 @@ impl<'a> PipelineRender<'a> {
         }
     }
 
-    /// Plays events in order of time, in a song with these changes of tempo, until every voice is silent and the tail has
-    /// faded out.
+    /// Plays events in order of time, in a song with these changes of tempo, until every voice is
+    /// silent and the tail has faded out.
     ///
     /// # Errors
     /// Returns an error if the sound cannot be written or the work is interrupted.
@@ -95,12 +96,19 @@ impl<'a> PipelineRender<'a> {
     ) -> anyhow::Result<FinishedRender> {
         let mut events = events.peekable();
         let rate = f64::from(self.sample_rate);
-        let mut tempos = tempos.iter().map(|change| ((change.at_s * rate).round() as u64, change)).peekable();
+        let mut tempos = tempos
+            .iter()
+            .map(|change| ((change.at_s * rate).round() as u64, change))
+            .peekable();
         let mut last = 0;
         loop {
             let mut length = self.block[0].len();
             while let Some((_, change)) = tempos.next_if(|(at, _)| *at <= self.position) {
-                let song = Transport { tempo: change.tempo, position: change.beats, playing: true };
+                let song = Transport {
+                    tempo: change.tempo,
+                    position: change.beats,
+                    playing: true,
+                };
                 self.pipeline.set_transport(song)?;
             }
             if let Some((at, _)) = tempos.peek() {
@@ -109,9 +117,12 @@ impl<'a> PipelineRender<'a> {
             let end = self.position + length as u64;
             while let Some(&event) = events.peek().filter(|event| event.at < end) {
                 if self.pipeline.handle(event).is_err() {
-                    // The event queue is full: render up to this event, sample by sample if necessary, since queued
-                    // events wait for the next frame.
-                    length = event.at.saturating_sub(self.position).clamp(1, length as u64) as usize;
+                    // The event queue is full: render up to this event, sample by sample if
+                    // necessary, since queued events wait for the next frame.
+                    length = event
+                        .at
+                        .saturating_sub(self.position)
+                        .clamp(1, length as u64) as usize;
                     break;
                 }
                 last = event.at;
@@ -129,20 +140,28 @@ impl<'a> PipelineRender<'a> {
     /// Sends a recording through the model, until the tail has faded out.
     ///
     /// # Errors
-    /// Returns an error if the recording is damaged, the sound cannot be written or the work is interrupted.
-    pub fn play_recording(mut self, recording: &mut RecordingReader) -> anyhow::Result<FinishedRender> {
+    /// Returns an error if the recording is damaged, the sound cannot be written or the work is
+    /// interrupted.
+    pub fn play_recording(
+        mut self,
+        recording: &mut RecordingReader,
+    ) -> anyhow::Result<FinishedRender> {
         self.hear(recording)?;
         // What stands before the model rings out through it.
-        let silence = self.input_block.each_ref().map(|side| vec![0.0; side.len()]);
+        let silence = self
+            .input_block
+            .each_ref()
+            .map(|side| vec![0.0; side.len()]);
         self.advance_to(self.position + self.tail_samples(), Some(&silence))?;
         Ok(self.finish())
     }
 
-    /// Lets the model hear a recording as what it has played, without writing what it plays meanwhile, and sets the control
-    /// that this takes to `listen` for what follows.
+    /// Lets the model hear a recording as what it has played, without writing what it plays
+    /// meanwhile, and sets the control that this takes to `listen` for what follows.
     ///
     /// # Errors
-    /// Returns an error if the model cannot listen, the recording is damaged or the work is interrupted.
+    /// Returns an error if the model cannot listen, the recording is damaged or the work is
+    /// interrupted.
     pub fn prime(mut self, recording: &mut RecordingReader, listen: f32) -> anyhow::Result<Self> {
         self.pipeline.set_control(LISTEN, 1.0)?;
         self.is_heard = false;
@@ -190,7 +209,8 @@ impl<'a> PipelineRender<'a> {
 
     /// Returns the samples after the voices' last one until everything is written.
     fn tail_samples(&self) -> u64 {
-        (self.pipeline.latency_samples() + self.pipeline.tail_samples() + self.chain.tail_samples()) as u64
+        (self.pipeline.latency_samples() + self.pipeline.tail_samples() + self.chain.tail_samples())
+            as u64
     }
 
     /// Renders up to a sample; `input` is a block of silence, or none where the model has no input.
@@ -202,7 +222,8 @@ impl<'a> PipelineRender<'a> {
         Ok(())
     }
 
-    /// Renders `length` samples, at most a block; `input` is a block with at least as many, or none for silence.
+    /// Renders `length` samples, at most a block; `input` is a block with at least as many, or none
+    /// for silence.
     fn advance(&mut self, input: Option<&[Vec<f32>; 2]>, length: usize) -> anyhow::Result<()> {
         interrupt::check()?;
         let is_stereo = self.pipeline.channels() == 2;
@@ -212,19 +233,29 @@ impl<'a> PipelineRender<'a> {
         if let Some(input) = input {
             let mut sides = self.input_block.each_mut().map(|side| &mut side[..length]);
             let count = self.pipeline.input_channels();
-            sides.iter_mut().zip(input).take(count).for_each(|(side, input)| side.copy_from_slice(&input[..length]));
+            sides
+                .iter_mut()
+                .zip(input)
+                .take(count)
+                .for_each(|(side, input)| side.copy_from_slice(&input[..length]));
             self.chain.process_input(&mut sides[..count]);
             driven = sides.map(|side| &*side);
         }
         let process = || match is_stereo {
-            true => self.pipeline.process_stereo(driven, [&mut *left, &mut *right]),
+            true => self
+                .pipeline
+                .process_stereo(driven, [&mut *left, &mut *right]),
             false => self.pipeline.process(driven[0], left),
         };
         // A TorchScript model reports an error by a panic with a message.
         contain(process).map_err(|reason| anyhow!("the model failed: {reason}"))?;
         // The pipeline outputs NaN from the first invalid sample on.
-        if let Some(first) = (0..length).find(|frame| left[*frame].is_nan() || is_stereo && right[*frame].is_nan()) {
-            [&mut *left, &mut *right].into_iter().for_each(|side| side[first..].fill(0.0));
+        if let Some(first) =
+            (0..length).find(|frame| left[*frame].is_nan() || is_stereo && right[*frame].is_nan())
+        {
+            [&mut *left, &mut *right]
+                .into_iter()
+                .for_each(|side| side[first..].fill(0.0));
             let (first, _) = self.invalid.unwrap_or((self.position + first as u64, 0));
             self.invalid = Some((first, self.position + length as u64));
         }
@@ -255,7 +286,19 @@ impl<'a> PipelineRender<'a> {
                 samples: end.saturating_sub(latency).saturating_sub(first),
             }
         });
-        let Self { pipeline, output, in_pipeline, first_sample, .. } = self;
-        FinishedRender { pipeline, output, in_pipeline, first_sample, invalid_output }
+        let Self {
+            pipeline,
+            output,
+            in_pipeline,
+            first_sample,
+            ..
+        } = self;
+        FinishedRender {
+            pipeline,
+            output,
+            in_pipeline,
+            first_sample,
+            invalid_output,
+        }
     }
 }

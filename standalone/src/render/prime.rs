@@ -11,7 +11,8 @@ use super::recording_reader::RecordingReader;
 
 /// Control of a generator: how far it goes on from what it hears.
 pub const LISTEN: &str = "listen";
-/// Controls of a generator that have the unit of what can be measured in a recording: onsets a second, and dB.
+/// Controls of a generator that have the unit of what can be measured in a recording: onsets a
+/// second, and dB.
 const DENSITY: &str = "density";
 const LOUDNESS: &str = "loudness";
 /// Shortest recording in which they are measured, and length of the end of a long one, seconds.
@@ -33,12 +34,17 @@ impl Prime {
     /// Opens a recording and measures it at `sample_rate` Hz.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read, is damaged or has a rate that cannot be converted.
+    /// Returns an error if the file cannot be read, is damaged or has a rate that cannot be
+    /// converted.
     pub fn open(path: &Path, sample_rate: u32) -> anyhow::Result<Self> {
         let open = || RecordingReader::open(path, Some(sample_rate), InputChannels::Mono);
-        // It is read twice: what is measured must be known before the model hears it, and a long one is not kept.
+        // It is read twice: what is measured must be known before the model hears it, and a long
+        // one is not kept.
         let measured = measure(&mut open()?, sample_rate)?;
-        Ok(Self { recording: Box::new(open()?), measured })
+        Ok(Self {
+            recording: Box::new(open()?),
+            measured,
+        })
     }
 
     /// Returns the value for a control, within its range, if it is one that is measured.
@@ -67,7 +73,8 @@ fn measure(recording: &mut RecordingReader, sample_rate: u32) -> anyhow::Result<
         }
     }
     let rate = f64::from(sample_rate);
-    let density = |sound: &[f32]| (onsets(sound, rate).len() as f64 * rate / sound.len() as f64) as f32;
+    let density =
+        |sound: &[f32]| (onsets(sound, rate).len() as f64 * rate / sound.len() as f64) as f32;
     let is_enough = end.len() > least && sample_rate >= MEASURED_HZ;
     Ok(is_enough.then(|| [density(&end), mean_db(&end, rate)]))
 }

@@ -17,11 +17,11 @@ struct Channel {
     ready: Vec<f32>,
 }
 
-/// Reads a recording in blocks, in constant memory: the channels that are processed, converted to another rate and
-/// aligned with the start of the recording.
+/// Reads a recording in blocks, in constant memory: the channels that are processed, converted to
+/// another rate and aligned with the start of the recording.
 ///
-/// The rate is converted before the model, not after it: an instrument that follows a telephone call at 8 kHz can then
-/// sound up to 20 kHz.
+/// The rate is converted before the model, not after it: an instrument that follows a telephone
+/// call at 8 kHz can then sound up to 20 kHz.
 pub struct RecordingReader {
     decoder: Decoder,
     decoded: Vec<Vec<f32>>,
@@ -35,22 +35,42 @@ pub struct RecordingReader {
 }
 
 impl RecordingReader {
-    /// Opens a recording; without a rate it is read at its own. Of more than two channels, `Stereo` selects the first
-    /// two.
+    /// Opens a recording; without a rate it is read at its own. Of more than two channels, `Stereo`
+    /// selects the first two.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read or its rate cannot be converted.
-    pub fn open(path: &Path, sample_rate: Option<u32>, selection: InputChannels) -> anyhow::Result<Self> {
+    pub fn open(
+        path: &Path,
+        sample_rate: Option<u32>,
+        selection: InputChannels,
+    ) -> anyhow::Result<Self> {
         let decoder = standard_input::open_recording(path)?;
         let rate = decoder.sample_rate();
         let channel = |_| {
             let resampler = StreamResampler::new(rate, sample_rate.unwrap_or(rate))
                 .map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
-            Ok(Channel { latency_left: resampler.latency(), resampler, ready: Vec::new() })
+            Ok(Channel {
+                latency_left: resampler.latency(),
+                resampler,
+                ready: Vec::new(),
+            })
         };
-        let count = if selection == InputChannels::Stereo { decoder.channels().min(2) } else { 1 };
+        let count = if selection == InputChannels::Stereo {
+            decoder.channels().min(2)
+        } else {
+            1
+        };
         let channels = (0..count).map(channel).collect::<anyhow::Result<_>>()?;
-        Ok(Self { decoder, decoded: Vec::new(), mono: Vec::new(), selection, channels, consumed: 0, ended: false })
+        Ok(Self {
+            decoder,
+            decoded: Vec::new(),
+            mono: Vec::new(),
+            selection,
+            channels,
+            consumed: 0,
+            ended: false,
+        })
     }
 
     /// Returns the number of channels to process, 1 or 2.
@@ -68,7 +88,8 @@ impl RecordingReader {
         self.decoder.frames()
     }
 
-    /// Fills `block`, `[channel][frame]`, and returns the number of frames, which is smaller only at the end.
+    /// Fills `block`, `[channel][frame]`, and returns the number of frames, which is smaller only
+    /// at the end.
     ///
     /// # Errors
     /// Returns an error if the recording is damaged.
@@ -91,7 +112,10 @@ impl RecordingReader {
 
     /// Returns warnings about the recording, once it was read.
     pub fn warnings(&self) -> Vec<&'static str> {
-        let truncated = self.decoder.truncated().then_some("is truncated; played up to its end");
+        let truncated = self
+            .decoder
+            .truncated()
+            .then_some("is truncated; played up to its end");
         let replaced = (self.decoder.replaced() > 0)
             .then_some("contains samples that are NaN, infinite or above +120 dBFS; limited");
         truncated.into_iter().chain(replaced).collect()
@@ -99,7 +123,9 @@ impl RecordingReader {
 
     /// Converts more sound; returns false at the end.
     fn refill(&mut self) -> anyhow::Result<bool> {
-        self.channels.iter_mut().for_each(|channel| channel.ready.clear());
+        self.channels
+            .iter_mut()
+            .for_each(|channel| channel.ready.clear());
         self.consumed = 0;
         while self.channels[0].ready.is_empty() && !self.ended {
             if self.decoder.next(&mut self.decoded)? {
@@ -107,7 +133,10 @@ impl RecordingReader {
                     mix_to_mono(&self.decoded, &mut self.mono);
                     self.channels[0].push(&self.mono);
                 } else {
-                    self.channels.iter_mut().zip(&self.decoded).for_each(|(channel, sound)| channel.push(sound));
+                    self.channels
+                        .iter_mut()
+                        .zip(&self.decoded)
+                        .for_each(|(channel, sound)| channel.push(sound));
                 }
             } else {
                 self.channels.iter_mut().for_each(Channel::finish);
@@ -120,12 +149,20 @@ impl RecordingReader {
 
 impl Channel {
     fn push(&mut self, sound: &[f32]) {
-        let Self { resampler, latency_left, ready } = self;
+        let Self {
+            resampler,
+            latency_left,
+            ready,
+        } = self;
         resampler.push(sound, |sound| append(sound, latency_left, ready));
     }
 
     fn finish(&mut self) {
-        let Self { resampler, latency_left, ready } = self;
+        let Self {
+            resampler,
+            latency_left,
+            ready,
+        } = self;
         resampler.finish(|sound| append(sound, latency_left, ready));
     }
 }

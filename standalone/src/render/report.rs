@@ -48,7 +48,8 @@ pub struct RenderReport {
     pub notes_dropped: u64,
     /// Output that is silent because the model computed NaN or infinity; null without any.
     pub invalid_output: Option<InvalidOutput>,
-    /// Time from the start of the program, or of this file in a batch, to the first audible sample, ms.
+    /// Time from the start of the program, or of this file in a batch, to the first audible sample,
+    /// ms.
     pub start_ms: Option<f64>,
     /// Memory of the pipeline's weights, states and buffers, bytes.
     pub memory_bytes: usize,
@@ -70,15 +71,22 @@ pub struct InvalidOutput {
 impl InvalidOutput {
     /// Returns the warning about it.
     pub fn warning(&self) -> String {
-        format!("computes invalid numbers (NaN or infinity); silent from {:.2} s", self.first_second)
+        format!(
+            "computes invalid numbers (NaN or infinity); silent from {:.2} s",
+            self.first_second
+        )
     }
 }
 
 impl RenderReport {
     /// Formats the results for the terminal, in one line.
     pub fn line(&self) -> String {
-        let peak = self.peak_db.map_or("silent".to_owned(), |peak| format!("peak {peak:.1} dB"));
-        let loudness = self.lufs.map_or_else(String::new, |lufs| format!(", {lufs:.1} LUFS"));
+        let peak = self
+            .peak_db
+            .map_or("silent".to_owned(), |peak| format!("peak {peak:.1} dB"));
+        let loudness = self
+            .lufs
+            .map_or_else(String::new, |lufs| format!(", {lufs:.1} LUFS"));
         let latency_ms = 1e3 * self.latency_samples as f64 / f64::from(self.sample_rate);
         format!(
             "{}: {:.2} s at {} Hz, {}× real time, {peak}{loudness}, latency of {latency_ms:.1} ms compensated",

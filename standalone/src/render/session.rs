@@ -95,14 +95,22 @@ struct TrackReport {
 impl SessionReport {
     /// Formats the results for the terminal, in one line.
     fn line(&self) -> String {
-        let peak = self.peak_db.map_or("silent".to_owned(), |peak| format!("peak {peak:.1} dB"));
-        let loudness = self.lufs.map_or_else(String::new, |lufs| format!(", {lufs:.1} LUFS"));
+        let peak = self
+            .peak_db
+            .map_or("silent".to_owned(), |peak| format!("peak {peak:.1} dB"));
+        let loudness = self
+            .lufs
+            .map_or_else(String::new, |lufs| format!(", {lufs:.1} LUFS"));
         let limited = if self.reduction_db > 0.05 {
             format!(", limited by up to {:.1} dB", self.reduction_db)
         } else {
             String::new()
         };
-        let stems = if self.tracks.iter().any(|track| track.out.is_some()) { ", each with a stem file" } else { "" };
+        let stems = if self.tracks.iter().any(|track| track.out.is_some()) {
+            ", each with a stem file"
+        } else {
+            ""
+        };
         format!(
             "{}: {:.2} s at {} Hz, {}× real time, {peak}{loudness}{limited}, {} tracks{stems}",
             self.out,
@@ -117,25 +125,35 @@ impl SessionReport {
 /// Renders a session as the command line asks.
 ///
 /// # Errors
-/// Returns an error that names the file and what is wrong with it. A failed render leaves no output.
+/// Returns an error that names the file and what is wrong with it. A failed render leaves no
+/// output.
 pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
     check(arguments)?;
     arguments.check_format(true)?;
     let name = arguments.model.display();
     let session = SessionFile::read(&arguments.model).map_err(with_causes)?;
-    ensure!(!session.tracks.is_empty(), "{name}: the session has no tracks");
+    ensure!(
+        !session.tracks.is_empty(),
+        "{name}: the session has no tracks"
+    );
     if arguments.trust {
         session.allow_programs();
     }
     let recordings = session.tracks.iter().filter_map(|track| track.input.file());
-    let read: Vec<&Path> =
-        [arguments.model.as_path()].into_iter().chain(arguments.sources()).chain(recordings).collect();
+    let read: Vec<&Path> = [arguments.model.as_path()]
+        .into_iter()
+        .chain(arguments.sources())
+        .chain(recordings)
+        .collect();
     let default = || {
         let stem = PathBuf::from(arguments.model.file_stem().unwrap_or_default());
         stem.with_added_extension(arguments.container().extension())
     };
     let target = OutputTarget::choose_avoiding(arguments, default, read.iter().copied())?;
-    let sample_rate = arguments.sample_rate.or(session.audio.sample_rate).unwrap_or(DEFAULT_RATE);
+    let sample_rate = arguments
+        .sample_rate
+        .or(session.audio.sample_rate)
+        .unwrap_or(DEFAULT_RATE);
 
     let mut mixer = Mixer::offline();
     let problems = mixer.restore(&session);
@@ -144,16 +162,29 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
         bail!("{name}: {problem}");
     }
     let Material { input, length } = Material::load(arguments, &mut mixer, sample_rate)?;
-    let setup = Setup { sample_rate, max_block: arguments.block as usize };
-    let rack = mixer.open(setup, None, Vec::new()).map_err(|error| anyhow!("{name}: {error:#}"))?;
+    let setup = Setup {
+        sample_rate,
+        max_block: arguments.block as usize,
+    };
+    let rack = mixer
+        .open(setup, None, Vec::new())
+        .map_err(|error| anyhow!("{name}: {error:#}"))?;
     if let Some(error) = mixer.tracks().find_map(|(_, track)| track.error()) {
         bail!("{name}: {error}");
     }
     let length = session_length(arguments, &mixer, length, sample_rate)?;
-    let stems = if arguments.stems { stem_targets(arguments, &target, &mixer, &read)? } else { Vec::new() };
+    let stems = if arguments.stems {
+        stem_targets(arguments, &target, &mixer, &read)?
+    } else {
+        Vec::new()
+    };
     let progress = RenderProgress::of_sound(arguments.quiet);
     let mut warnings = mixer.notices();
-    warnings.extend(unused_inputs(arguments, &mixer, input.as_ref().map_or(0, |input| input.channels.len())));
+    warnings.extend(unused_inputs(
+        arguments,
+        &mixer,
+        input.as_ref().map_or(0, |input| input.channels.len()),
+    ));
     warnings.iter().for_each(|warning| progress.warn(warning));
     let already_shown = warnings.len();
 
@@ -171,7 +202,13 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
     let latency_samples = render.bounce.latency_samples();
     render.render_all(length, arguments.seconds.is_none())?;
     let elapsed = started_at.elapsed();
-    let SessionRender { mix, stems: files, peaks, jobs, .. } = render;
+    let SessionRender {
+        mix,
+        stems: files,
+        peaks,
+        jobs,
+        ..
+    } = render;
     add_track_warnings(arguments, &mixer, sample_rate, &mut tracks, &mut warnings)?;
     for (track, peak) in tracks.iter_mut().zip(peaks) {
         track.peak_db = amplitude_db(peak);
@@ -184,7 +221,9 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
     let written = mix.finish()?;
     let out = target.name();
     warnings.extend(written.warnings(&out, arguments));
-    warnings[already_shown..].iter().for_each(|warning| progress.warn(warning));
+    warnings[already_shown..]
+        .iter()
+        .for_each(|warning| progress.warn(warning));
     drop(progress);
 
     let seconds = written.frames as f64 / f64::from(sample_rate);
@@ -212,7 +251,11 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
     if arguments.quiet {
         return Ok(());
     }
-    let text = if arguments.json { serde_json::to_string(&report)? } else { report.line() };
+    let text = if arguments.json {
+        serde_json::to_string(&report)?
+    } else {
+        report.line()
+    };
     match target {
         OutputTarget::File(_) => terminal::print(&text),
         OutputTarget::StandardOutput => terminal::print_to_stderr(&text),
@@ -233,11 +276,18 @@ struct Material {
 
 impl Material {
     /// Schedules the MIDI file on all tracks and decodes the input.
-    fn load(arguments: &RenderArguments, mixer: &mut Mixer, sample_rate: u32) -> anyhow::Result<Self> {
+    fn load(
+        arguments: &RenderArguments,
+        mixer: &mut Mixer,
+        sample_rate: u32,
+    ) -> anyhow::Result<Self> {
         let mut length = 0;
         if let Some(midi) = arguments.midi.first() {
             let score = MidiScore::read(midi, None, None, &MidiSettings::default())?;
-            score.damage().iter().for_each(|damage| terminal::warn(damage));
+            score
+                .damage()
+                .iter()
+                .for_each(|damage| terminal::warn(damage));
             length = score.end(sample_rate);
             mixer.set_scores(|settings| score.track_events(settings, sample_rate))?;
         }
@@ -250,7 +300,8 @@ impl Material {
     }
 }
 
-/// Returns the length of the render in frames, without tail: `--seconds`, or the longest of material and recordings.
+/// Returns the length of the render in frames, without tail: `--seconds`, or the longest of
+/// material and recordings.
 fn session_length(
     arguments: &RenderArguments,
     mixer: &Mixer,
@@ -261,9 +312,14 @@ fn session_length(
         return Ok((seconds * f64::from(sample_rate)).round() as u64);
     }
     let clips = mixer.tracks().filter_map(|(_, track)| track.clip());
-    let length = clips.map(|clip| clip.frames() as u64).fold(material_length, u64::max);
+    let length = clips
+        .map(|clip| clip.frames() as u64)
+        .fold(material_length, u64::max);
     let name = arguments.model.display();
-    ensure!(length > 0, "{name}: the session has no recording that sets its length; give --midi, --input or --seconds");
+    ensure!(
+        length > 0,
+        "{name}: the session has no recording that sets its length; give --midi, --input or --seconds"
+    );
     Ok(length)
 }
 
@@ -286,9 +342,14 @@ fn add_track_warnings(
         }
         let session = &track.instance.session;
         if let Some(invalid) = session.health().and_then(|health| health.invalid_output) {
-            let first = invalid.first_sample.saturating_sub(report.latency_samples as u64);
+            let first = invalid
+                .first_sample
+                .saturating_sub(report.latency_samples as u64);
             let first_second = first as f64 / f64::from(sample_rate);
-            let invalid = InvalidOutput { first_second, samples: invalid.samples };
+            let invalid = InvalidOutput {
+                first_second,
+                samples: invalid.samples,
+            };
             warnings.push(format!("{name}: track {number}: {}", invalid.warning()));
             report.invalid_output = Some(invalid);
         } else if let Some(warning) = session.warning()
@@ -313,10 +374,19 @@ fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
         settings,
         ("--control", !arguments.controls.is_empty()),
         ("--oversampling", arguments.oversampling() != 1),
-        ("--resampling", arguments.resampling != ResamplingArgument::default()),
+        (
+            "--resampling",
+            arguments.resampling != ResamplingArgument::default(),
+        ),
         ("--size", arguments.size() < 1.0),
-        ("gate, tone, cabinet, reverb or levels", arguments.has_chain()),
-        ("--bend-range", arguments.parameters.given(BEND_RANGE).is_some()),
+        (
+            "gate, tone, cabinet, reverb or levels",
+            arguments.has_chain(),
+        ),
+        (
+            "--bend-range",
+            arguments.parameters.given(BEND_RANGE).is_some(),
+        ),
         ("--mpe", arguments.parameters.given(MPE).is_some()),
         ("--tuning", arguments.tuning.files().is_some()),
         ("--transpose", arguments.transpose != 0.0),
@@ -328,12 +398,18 @@ fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
     if let Some((option, _)) = of_models.iter().find(|(_, given_options)| *given_options) {
         bail!("{option} is for a model; {name} sets it for each track");
     }
-    let of_batches = [("--shard", arguments.shard.is_some()), ("--force", arguments.force)];
+    let of_batches = [
+        ("--shard", arguments.shard.is_some()),
+        ("--force", arguments.force),
+    ];
     if let Some((option, _)) = of_batches.iter().find(|(_, given_options)| *given_options) {
         bail!("{option} is for a batch; {name} is a session");
     }
     let many = !arguments.more.is_empty() || arguments.midi.len() > 1 || arguments.input.len() > 1;
-    ensure!(!many, "{name}: a session takes at most one file for --midi and one for --input");
+    ensure!(
+        !many,
+        "{name}: a session takes at most one file for --midi and one for --input"
+    );
     ensure!(
         !(arguments.stems && arguments.normalize.is_some()),
         "--stems cannot be combined with --normalize: the stems would not add up to the mix"
@@ -341,7 +417,8 @@ fn check(arguments: &RenderArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the stem files beside the mix, `NAME-TRACK.wav` in its format; a number is added to equal names.
+/// Returns the stem files beside the mix, `NAME-TRACK.wav` in its format; a number is added to
+/// equal names.
 fn stem_targets(
     arguments: &RenderArguments,
     mix: &OutputTarget,
@@ -349,7 +426,10 @@ fn stem_targets(
     read: &[&Path],
 ) -> anyhow::Result<Vec<OutputTarget>> {
     let OutputTarget::File(mix) = mix else {
-        bail!("{}: --stems writes files beside the mix and needs a file as --out", arguments.model.display());
+        bail!(
+            "{}: --stems writes files beside the mix and needs a file as --out",
+            arguments.model.display()
+        );
     };
     let stem = mix.file_stem().unwrap_or_default().to_string_lossy();
     let mut used_names = BTreeSet::new();
@@ -362,9 +442,14 @@ fn stem_targets(
         let numbered = (2..).map(|number: u32| format!("{name} {number}"));
         let unused = |name: &String| !used_names.contains(&name.to_lowercase());
         // There are always more numbers than tracks.
-        let Some(name) = std::iter::once(name.clone()).chain(numbered).find(unused) else { continue };
+        let Some(name) = std::iter::once(name.clone()).chain(numbered).find(unused) else {
+            continue;
+        };
         used_names.insert(name.to_lowercase());
-        let path = mix.with_file_name(format!("{stem}-{name}.{}", SoundFormat::of(mix).extension()));
+        let path = mix.with_file_name(format!(
+            "{stem}-{name}.{}",
+            SoundFormat::of(mix).extension()
+        ));
         check_not_input(&path, read.iter().copied())?;
         targets.push(OutputTarget::File(path));
     }
@@ -373,7 +458,13 @@ fn stem_targets(
 
 /// Makes a title usable as a part of a file name on all systems.
 fn file_name(title: &str) -> String {
-    let shown = |c: char| if c.is_control() || r#"/\:*?"<>|"#.contains(c) { '_' } else { c };
+    let shown = |c: char| {
+        if c.is_control() || r#"/\:*?"<>|"#.contains(c) {
+            '_'
+        } else {
+            c
+        }
+    };
     title.trim().chars().map(shown).take(64).collect()
 }
 
@@ -382,11 +473,16 @@ fn unused_inputs(arguments: &RenderArguments, mixer: &Mixer, inputs: usize) -> V
     let mut warnings = Vec::new();
     let (mut notes, mut channels) = (false, false);
     for (slot, track) in mixer.tracks() {
-        let by_notes = track.parameters.control_source() == ControlSource::Notes && !track.instance.uses_audio_input();
+        let by_notes = track.parameters.control_source() == ControlSource::Notes
+            && !track.instance.uses_audio_input();
         let title = terminal::sanitize(&track.title()).into_owned();
-        let mut warn = |reason: &str| warnings.push(format!("track {} ({title}): {reason}", slot + 1));
+        let mut warn =
+            |reason: &str| warnings.push(format!("track {} ({title}): {reason}", slot + 1));
         // Notes begin and end a generator, which also plays without.
-        let is_generator = track.instance.model().is_some_and(|model| model.header().kind == Kind::Generator);
+        let is_generator = track
+            .instance
+            .model()
+            .is_some_and(|model| model.header().kind == Kind::Generator);
         notes |= by_notes || is_generator && track.instance.product == Product::Instrument;
         if by_notes && arguments.midi.is_empty() {
             warn("it plays notes; give them with --midi");
@@ -404,7 +500,10 @@ fn unused_inputs(arguments: &RenderArguments, mixer: &Mixer, inputs: usize) -> V
         warnings.push(format!("{}: no track plays notes", midi.display()));
     }
     if let Some(input) = arguments.input.first().filter(|_| !channels) {
-        warnings.push(format!("{}: no track has the audio device as its input", input.display()));
+        warnings.push(format!(
+            "{}: no track has the audio device as its input",
+            input.display()
+        ));
     }
     warnings
 }
@@ -437,19 +536,39 @@ impl<'a> SessionRender<'a> {
         progress: &'a RenderProgress,
     ) -> anyhow::Result<Self> {
         let frames = Some(length + bounce.tail_samples() as u64);
-        let create = |target, latency| WavOutput::create(target, sample_rate, CHANNELS, arguments, latency, frames);
+        let create = |target, latency| {
+            WavOutput::create(target, sample_rate, CHANNELS, arguments, latency, frames)
+        };
         let mix = create(target, bounce.latency_samples())?;
-        let stems = stems.iter().map(|stem| create(stem, bounce.tracks_latency_samples()));
+        let stems = stems
+            .iter()
+            .map(|stem| create(stem, bounce.tracks_latency_samples()));
         let stems = stems.collect::<anyhow::Result<Vec<_>>>()?;
         let peaks = vec![0.0; bounce.tracks().len()];
-        let jobs = arguments.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-        Ok(Self { bounce, input, position: 0, jobs, sample_rate, mix, stems, peaks, progress })
+        let jobs = arguments
+            .jobs
+            .or_else(|| thread::available_parallelism().ok())
+            .map_or(1, NonZeroUsize::get);
+        Ok(Self {
+            bounce,
+            input,
+            position: 0,
+            jobs,
+            sample_rate,
+            mix,
+            stems,
+            peaks,
+            progress,
+        })
     }
 
     /// Returns reports of the tracks with names and latencies.
     fn track_reports(&self, mixer: &Mixer) -> Vec<TrackReport> {
         let report = |bounced: &BouncedTrack| {
-            let name = mixer.track(bounced.slot).map(Track::title).unwrap_or_default();
+            let name = mixer
+                .track(bounced.slot)
+                .map(Track::title)
+                .unwrap_or_default();
             TrackReport {
                 name,
                 out: None,
@@ -464,9 +583,14 @@ impl<'a> SessionRender<'a> {
     /// Renders `length` frames, and the tail if `with_tail` is set.
     fn render_all(&mut self, length: u64, with_tail: bool) -> anyhow::Result<()> {
         let latency = self.bounce.latency_samples() as u64;
-        self.progress.expect(Some(length + latency), self.sample_rate);
+        self.progress
+            .expect(Some(length + latency), self.sample_rate);
         self.advance(length, None)?;
-        let tail = if with_tail { self.bounce.tail_samples() as u64 } else { 0 };
+        let tail = if with_tail {
+            self.bounce.tail_samples() as u64
+        } else {
+            0
+        };
         self.advance(length + tail + latency, Some(length + tail))
     }
 
@@ -475,15 +599,23 @@ impl<'a> SessionRender<'a> {
         // Silence follows the recording.
         let silence = [0.0; CHUNK];
         let input = self.input.take();
-        let channels = input.as_ref().map_or([].as_slice(), |input| &input.channels);
+        let channels = input
+            .as_ref()
+            .map_or([].as_slice(), |input| &input.channels);
         let length = input.as_ref().map_or(0, Sound::frames) as u64;
         while self.position < target {
             interrupt::check()?;
             let start = self.position;
-            let until = if start < length { target.min(length) } else { target };
+            let until = if start < length {
+                target.min(length)
+            } else {
+                target
+            };
             let frames = (until - start).min(CHUNK as u64) as usize;
             let range = start as usize..start as usize + frames;
-            let block = channels.iter().map(|channel| channel.get(range.clone()).unwrap_or(&silence[..frames]));
+            let block = channels
+                .iter()
+                .map(|channel| channel.get(range.clone()).unwrap_or(&silence[..frames]));
             let block: Vec<&[f32]> = block.collect();
             self.play(frames, &block, end)?;
         }
@@ -500,7 +632,9 @@ impl<'a> SessionRender<'a> {
             let mut faded = track.sound(frames).map(<[f32]>::to_vec);
             for (channel, gain) in faded.iter_mut().zip(gains) {
                 channel.iter_mut().for_each(|sample| *sample *= gain);
-                *peak = channel.iter().fold(*peak, |peak, sample| peak.max(sample.abs()));
+                *peak = channel
+                    .iter()
+                    .fold(*peak, |peak, sample| peak.max(sample.abs()));
             }
             if let Some(stem) = stems.next() {
                 let latency_left = stem.latency_left() as u64;

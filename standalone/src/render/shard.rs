@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-/// Part `index` of `count`, counted from 1: every `count`-th entry of a list. The parts are disjoint and cover the
-/// list.
+/// Part `index` of `count`, counted from 1: every `count`-th entry of a list. The parts are
+/// disjoint and cover the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     index: usize,
@@ -28,7 +28,9 @@ impl FromStr for Shard {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let numbers = text.split_once('/').and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
+        let numbers = text
+            .split_once('/')
+            .and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
         match numbers {
             Some((index, count)) if (1..=count).contains(&index) => Ok(Self { index, count }),
             _ => Err("expected I/N with I from 1 to N, such as 3/8"),
@@ -44,8 +46,11 @@ mod tests {
     fn shards_cover_the_list() {
         let list: Vec<usize> = (0..10).collect();
         for count in 1..=12 {
-            let parts = (1..=count).map(|index| format!("{index}/{count}").parse::<Shard>().expect("a part"));
-            let mut all: Vec<usize> = parts.flat_map(|part| part.of(&list).copied().collect::<Vec<_>>()).collect();
+            let parts = (1..=count)
+                .map(|index| format!("{index}/{count}").parse::<Shard>().expect("a part"));
+            let mut all: Vec<usize> = parts
+                .flat_map(|part| part.of(&list).copied().collect::<Vec<_>>())
+                .collect();
             all.sort_unstable();
             assert_eq!(all, list, "{count} parts");
         }

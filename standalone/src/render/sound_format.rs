@@ -27,27 +27,41 @@ impl SoundFormat {
 
     /// Returns the format of a file by its extension: FLAC, or WAV for all others.
     pub fn of(path: &Path) -> Self {
-        let is_flac = path.extension().is_some_and(|end| end.eq_ignore_ascii_case(Self::Flac.extension()));
+        let is_flac = path
+            .extension()
+            .is_some_and(|end| end.eq_ignore_ascii_case(Self::Flac.extension()));
         if is_flac { Self::Flac } else { Self::Wav }
     }
 
-    /// Checks the extension of an output file: it must be that of a format which is written, and of the format `wanted`
-    /// if there is one. Devices, pipes and names without an extension are WAV.
+    /// Checks the extension of an output file: it must be that of a format which is written, and of
+    /// the format `wanted` if there is one. Devices, pipes and names without an extension are WAV.
     ///
     /// # Errors
     /// Returns an error that names the file and the formats.
     pub fn check(out: &Path, wanted: Option<Self>) -> anyhow::Result<()> {
         let name = out.display();
-        let is_special = out.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
-        let format = match out.extension().and_then(|end| end.to_str()).map(str::to_lowercase).as_deref() {
+        let is_special = out
+            .metadata()
+            .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
+        let format = match out
+            .extension()
+            .and_then(|end| end.to_str())
+            .map(str::to_lowercase)
+            .as_deref()
+        {
             _ if is_special => Self::Wav,
             None | Some("wav" | "wave") => Self::Wav,
             Some("flac") => Self::Flac,
-            Some(other) => bail!("{name}: .{other} files are not written; give --out a name ending in .wav or .flac"),
+            Some(other) => bail!(
+                "{name}: .{other} files are not written; give --out a name ending in .wav or .flac"
+            ),
         };
         if let Some(wanted) = wanted {
             let (found, wanted_name) = (format.extension(), wanted.extension());
-            ensure!(format == wanted, "{name}: the name means .{found}, but --format is {wanted_name}");
+            ensure!(
+                format == wanted,
+                "{name}: the name means .{found}, but --format is {wanted_name}"
+            );
         }
         Ok(())
     }

@@ -32,17 +32,28 @@ impl RenderSource {
         Ok(match arguments.source() {
             ControlSource::Notes => {
                 let settings = arguments.midi_settings();
-                Self::Midi(MidiScore::read(path, arguments.track.as_deref(), arguments.channel, &settings)?)
+                Self::Midi(MidiScore::read(
+                    path,
+                    arguments.track.as_deref(),
+                    arguments.channel,
+                    &settings,
+                )?)
             }
             ControlSource::AudioInput => {
                 let channels = match arguments.channels() {
                     // An instrument follows one sound, and a generator goes on from one.
-                    InputChannels::Stereo if matches!(model.header().kind, Kind::Instrument | Kind::Generator) => {
+                    InputChannels::Stereo
+                        if matches!(model.header().kind, Kind::Instrument | Kind::Generator) =>
+                    {
                         InputChannels::Mono
                     }
                     channels => channels,
                 };
-                Self::Recording(Box::new(RecordingReader::open(path, arguments.sample_rate, channels)?))
+                Self::Recording(Box::new(RecordingReader::open(
+                    path,
+                    arguments.sample_rate,
+                    channels,
+                )?))
             }
         })
     }
@@ -71,7 +82,9 @@ impl RenderSource {
             Self::Generated(seconds, _) => Some((seconds * f64::from(sample_rate)).ceil() as u64),
             Self::Recording(recording) => {
                 let scale = f64::from(sample_rate) / f64::from(recording.sample_rate());
-                recording.frames().map(|frames| (frames as f64 * scale) as u64)
+                recording
+                    .frames()
+                    .map(|frames| (frames as f64 * scale) as u64)
             }
         }
     }

@@ -12,7 +12,8 @@ use super::report::amplitude_db;
 use super::sound_format::SoundFormat;
 use crate::flac::FlacWriter;
 
-/// Longest time by which an output exceeds its expected length, seconds: voices may ring for a minute.
+/// Longest time by which an output exceeds its expected length, seconds: voices may ring for a
+/// minute.
 const MARGIN_S: u64 = 120;
 /// Mono or stereo.
 const MAX_CHANNELS: usize = 2;
@@ -38,7 +39,8 @@ impl SoundWriter {
     }
 }
 
-/// WAV or FLAC file that is being written. Skips the latency, measures the peak and normalizes the loudness.
+/// WAV or FLAC file that is being written. Skips the latency, measures the peak and normalizes the
+/// loudness.
 pub struct WavOutput {
     writer: SoundWriter,
     /// Clips samples beyond −1 … 1.
@@ -82,17 +84,21 @@ impl WrittenWav {
         }
         if self.clips && self.peak > 1.0 {
             let over = amplitude_db(self.peak).unwrap_or_default();
-            warnings.push(format!("{out}: clipped, {over:.1} dB above full scale; WAV with --bits 32 avoids clipping"));
+            warnings.push(format!(
+                "{out}: clipped, {over:.1} dB above full scale; WAV with --bits 32 avoids clipping"
+            ));
         }
         warnings
     }
 }
 
 impl WavOutput {
-    /// Creates a mono or stereo WAV of about `frames` frames, if that is known, whose first `latency` frames are skipped.
+    /// Creates a mono or stereo WAV of about `frames` frames, if that is known, whose first
+    /// `latency` frames are skipped.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be created or the loudness cannot be measured at that rate.
+    /// Returns an error if the file cannot be created or the loudness cannot be measured at that
+    /// rate.
     pub fn create(
         target: &OutputTarget,
         sample_rate: u32,
@@ -104,22 +110,34 @@ impl WavOutput {
         let to_standard_output = *target == OutputTarget::StandardOutput;
         let bit_depth = arguments.bits_of(target);
         let bits = bit_depth.wav();
-        let normalizer =
-            arguments.normalize.map(|lufs| Normalizer::new(lufs, sample_rate, channels, target)).transpose()?;
+        let normalizer = arguments
+            .normalize
+            .map(|lufs| Normalizer::new(lufs, sample_rate, channels, target))
+            .transpose()?;
         let frames = frames.map(|frames| frames + MARGIN_S * u64::from(sample_rate));
         let flac = |path| FlacWriter::create(path, sample_rate, channels, bit_depth.count());
-        let wav = |writer: Result<WavWriter, MediaError>| writer.map(|wav| SoundWriter::Wav(wav.into()));
+        let wav =
+            |writer: Result<WavWriter, MediaError>| writer.map(|wav| SoundWriter::Wav(wav.into()));
         let writer = match target {
             OutputTarget::File(path) if target.format() == SoundFormat::Flac => {
                 flac(path).map(|flac| SoundWriter::Flac(Box::new(flac)))
             }
-            OutputTarget::File(path) if frames.is_none_or(|frames| WavWriter::is_long(frames, channels, bits)) => {
+            OutputTarget::File(path)
+                if frames.is_none_or(|frames| WavWriter::is_long(frames, channels, bits)) =>
+            {
                 wav(WavWriter::create_long(path, sample_rate, channels, bits))
             }
             OutputTarget::File(path) => wav(WavWriter::create(path, sample_rate, channels, bits)),
             OutputTarget::StandardOutput => {
                 let stream = BufWriter::with_capacity(1 << 16, io::stdout());
-                wav(WavWriter::to_writer(stream, "standard output", sample_rate, channels, bits, None))
+                wav(WavWriter::to_writer(
+                    stream,
+                    "standard output",
+                    sample_rate,
+                    channels,
+                    bits,
+                    None,
+                ))
             }
         };
         let writer = writer.map_err(|error| closed_pipe_or(error, to_standard_output))?;
@@ -150,13 +168,22 @@ impl WavOutput {
             return Ok(());
         }
         let mut rest = [[].as_slice(); MAX_CHANNELS];
-        rest.iter_mut().zip(sound).for_each(|(rest, channel)| *rest = &channel[skipped..]);
+        rest.iter_mut()
+            .zip(sound)
+            .for_each(|(rest, channel)| *rest = &channel[skipped..]);
         let sound = &rest[..self.channels];
-        self.peak = sound.iter().copied().flatten().fold(self.peak, |peak, sample| peak.max(sample.abs()));
+        self.peak = sound
+            .iter()
+            .copied()
+            .flatten()
+            .fold(self.peak, |peak, sample| peak.max(sample.abs()));
         self.frames += (frames - skipped) as u64;
         match &mut self.normalizer {
             Some(normalizer) => normalizer.write(sound),
-            None => self.writer.write(sound).map_err(|error| closed_pipe_or(error, self.to_standard_output)),
+            None => self
+                .writer
+                .write(sound)
+                .map_err(|error| closed_pipe_or(error, self.to_standard_output)),
         }
     }
 
@@ -175,7 +202,15 @@ impl WavOutput {
     /// # Errors
     /// Returns an error if it cannot be completed or the work is interrupted; no file is left then.
     pub fn finish(self) -> anyhow::Result<WrittenWav> {
-        let Self { mut writer, clips, to_standard_output, normalizer, frames, mut peak, .. } = self;
+        let Self {
+            mut writer,
+            clips,
+            to_standard_output,
+            normalizer,
+            frames,
+            mut peak,
+            ..
+        } = self;
         let failed = |error| closed_pipe_or(error, to_standard_output);
         let loudness = match normalizer {
             None => None,
@@ -186,14 +221,22 @@ impl WavOutput {
             }
         };
         writer.finish().map_err(failed)?;
-        Ok(WrittenWav { frames, peak, loudness, clips })
+        Ok(WrittenWav {
+            frames,
+            peak,
+            loudness,
+            clips,
+        })
     }
 }
 
-/// Turns an error of a closed pipe into the system's error that [`crate::terminal::is_closed_pipe`] expects.
+/// Turns an error of a closed pipe into the system's error that [`crate::terminal::is_closed_pipe`]
+/// expects.
 fn closed_pipe_or(error: MediaError, to_standard_output: bool) -> anyhow::Error {
     match error {
-        MediaError::Unwritable { source, .. } if to_standard_output && source.kind() == io::ErrorKind::BrokenPipe => {
+        MediaError::Unwritable { source, .. }
+            if to_standard_output && source.kind() == io::ErrorKind::BrokenPipe =>
+        {
             source.into()
         }
         error => error.into(),

@@ -8,21 +8,40 @@ use crate::help;
 /// Ids of the arguments that take a model.
 const MODEL: [&str; 2] = ["model", "file"];
 
-/// Adds the names to the script of a shell; scripts of shells other than bash, zsh and fish stay as they are.
+/// Adds the names to the script of a shell; scripts of shells other than bash, zsh and fish stay as
+/// they are.
 pub fn add(script: &str, shell: Shell, program: &Command) -> String {
-    let takes_model = |command: &&Command| command.get_positionals().any(|one| MODEL.contains(&one.get_id().as_str()));
-    let commands: Vec<&str> = program.get_subcommands().filter(takes_model).map(Command::get_name).collect();
-    let (models, cabinets) = (help::model_names().join(" "), help::cabinet_names().join(" "));
+    let takes_model = |command: &&Command| {
+        command
+            .get_positionals()
+            .any(|one| MODEL.contains(&one.get_id().as_str()))
+    };
+    let commands: Vec<&str> = program
+        .get_subcommands()
+        .filter(takes_model)
+        .map(Command::get_name)
+        .collect();
+    let (models, cabinets) = (
+        help::model_names().join(" "),
+        help::cabinet_names().join(" "),
+    );
     let name = program.get_name();
     match shell {
-        Shell::Bash => format!("{script}\n{}", bash(name, &commands.join("|"), &models, &cabinets)),
+        Shell::Bash => format!(
+            "{script}\n{}",
+            bash(name, &commands.join("|"), &models, &cabinets)
+        ),
         Shell::Zsh => zsh(script, &models, &cabinets),
-        Shell::Fish => format!("{script}\n{}", fish(name, &commands.join(" "), &models, &cabinets)),
+        Shell::Fish => format!(
+            "{script}\n{}",
+            fish(name, &commands.join(" "), &models, &cabinets)
+        ),
         _ => script.to_owned(),
     }
 }
 
-/// Returns a function around that of the script, which adds the names where a model or a cabinet may stand.
+/// Returns a function around that of the script, which adds the names where a model or a cabinet
+/// may stand.
 fn bash(name: &str, commands: &str, models: &str, cabinets: &str) -> String {
     format!(
         r#"_{name}_bundled() {{
@@ -58,7 +77,11 @@ fn zsh(script: &str, models: &str, cabinets: &str) -> String {
          (( $+functions[_ondes_cabinets] )) ||\n_ondes_cabinets() {{\n    \
          _alternative 'cabinets:bundled cabinet:({cabinets})' 'files:file:_files'\n}}\n"
     );
-    let is_model = |line: &str| MODEL.iter().any(|id| line.trim_start().starts_with(&format!("':{id} -- ")));
+    let is_model = |line: &str| {
+        MODEL
+            .iter()
+            .any(|id| line.trim_start().starts_with(&format!("':{id} -- ")))
+    };
     let replaced = |line: &str| {
         let names = match line {
             model if is_model(model) => "_ondes_models",
@@ -69,7 +92,11 @@ fn zsh(script: &str, models: &str, cabinets: &str) -> String {
     };
     let lines: Vec<String> = script.lines().map(replaced).collect();
     // The first line tells zsh what the script completes.
-    let (first, rest) = lines.split_first().map_or((String::new(), &[][..]), |(first, rest)| (first.clone(), rest));
+    let (first, rest) = lines
+        .split_first()
+        .map_or((String::new(), &[][..]), |(first, rest)| {
+            (first.clone(), rest)
+        });
     format!("{first}\n\n{functions}{}\n", rest.join("\n"))
 }
 

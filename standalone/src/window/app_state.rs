@@ -108,15 +108,20 @@ impl SelectedTrack {
 }
 
 impl AppState {
-    /// Restores the state of the last run from the settings in `folder`. `wake` is called from any thread when there is
-    /// something new to show.
+    /// Restores the state of the last run from the settings in `folder`. `wake` is called from any
+    /// thread when there is something new to show.
     pub fn open(folder: Option<PathBuf>, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
         let settings = folder.as_deref().map(AppSettings::read).unwrap_or_default();
         let autosave = folder.as_deref().and_then(Autosave::open);
         let waker = wake.clone();
         let mixer = Mixer::new(move || waker());
         let meter = mixer.meter.clone();
-        let app = AudioApp::new(mixer, settings.audio.clone(), settings.midi.clone(), Box::new(|_, _| Ok(())));
+        let app = AudioApp::new(
+            mixer,
+            settings.audio.clone(),
+            settings.midi.clone(),
+            Box::new(|_, _| Ok(())),
+        );
         let app = Arc::new(app);
         let changed = wake.clone();
         let offers_autosave = autosave.as_ref().is_some_and(Autosave::is_there);
@@ -152,8 +157,11 @@ impl AppState {
             // Read in the background: the window opens whatever it is.
             Some(path) => {
                 app_state.app.restore_file(path.clone());
-                app_state.pending_session =
-                    Some(PendingSession { path: Some(path), recovered: false, add_instrument: false });
+                app_state.pending_session = Some(PendingSession {
+                    path: Some(path),
+                    recovered: false,
+                    add_instrument: false,
+                });
             }
             None => app_state.handle(AppCommand::AddTrack(Product::Instrument)),
         }
@@ -172,7 +180,9 @@ impl AppState {
             }
         }
         if let Some(selected) = &mut self.selected {
-            selected.view_model.apply_loaded_presets(&*selected.parameters);
+            selected
+                .view_model
+                .apply_loaded_presets(&*selected.parameters);
         }
         self.apply_dialog_answer();
         self.update_recording();
@@ -189,10 +199,17 @@ impl AppState {
         let sound = self.app.status();
         let loading = self.app.loading();
         let mixer = self.app.mixer();
-        let healths: Vec<_> = mixer.tracks().filter_map(|(_, track)| track.instance.session.health()).collect();
+        let healths: Vec<_> = mixer
+            .tracks()
+            .filter_map(|(_, track)| track.instance.session.health())
+            .collect();
         let mut tracks = Vec::new();
         for (slot, track) in mixer.tracks() {
-            let peak_db = match self.selected.as_ref().filter(|selected| selected.slot == slot) {
+            let peak_db = match self
+                .selected
+                .as_ref()
+                .filter(|selected| selected.slot == slot)
+            {
                 Some(selected) => max_peak_db(selected.view_model.view().output.levels),
                 None => peak_db(&track.instance.monitor),
             };
@@ -203,9 +220,15 @@ impl AppState {
                 playing: clip.is_playing(),
             });
             let progress = track.instance.status();
-            let read = loading.iter().find(|loading| loading.slot == Some(slot)).map(|loading| loading.name.clone());
+            let read = loading
+                .iter()
+                .find(|loading| loading.slot == Some(slot))
+                .map(|loading| loading.name.clone());
             let sound = (progress == LoadStatus::Loading).then(|| "sound".to_owned());
-            let missing = track.instance.missing_model().map(|missing| missing.to_string());
+            let missing = track
+                .instance
+                .missing_model()
+                .map(|missing| missing.to_string());
             let error = missing.or(match progress {
                 LoadStatus::Failed(reason) => Some(reason),
                 _ => track.error().map(str::to_owned),
@@ -227,9 +250,17 @@ impl AppState {
         let recording = self.app.recording();
         let path = self.settings.session.clone();
         let mut problems = self.problems.clone();
-        problems.extend(recording.error.clone().filter(|error| self.dismissed.error.as_ref() != Some(error)));
+        problems.extend(
+            recording
+                .error
+                .clone()
+                .filter(|error| self.dismissed.error.as_ref() != Some(error)),
+        );
         if recording.dropped > self.dismissed.dropped {
-            problems.push(format!("The disk is too slow: {} frames of the recording are silence", recording.dropped));
+            problems.push(format!(
+                "The disk is too slow: {} frames of the recording are silence",
+                recording.dropped
+            ));
         }
         AppView {
             session: path.as_deref().map_or("New session".into(), session_name),
@@ -248,10 +279,12 @@ impl AppState {
             dropouts: healths.iter().map(|health| health.dropouts).sum::<u64>() + self.app.xruns(),
             recording,
             recording_settings: self.settings.recording_settings.clone(),
-            loading: self
-                .pending_session
-                .as_ref()
-                .map(|pending_session| pending_session.path.as_deref().map_or("the session".into(), session_name)),
+            loading: self.pending_session.as_ref().map(|pending_session| {
+                pending_session
+                    .path
+                    .as_deref()
+                    .map_or("the session".into(), session_name)
+            }),
             available: self.device_scan.found.clone(),
             audio: self.settings.audio.clone(),
             midi: self.settings.midi.clone(),
@@ -264,12 +297,23 @@ impl AppState {
 
     /// Draws the panels of the selected track into `ui`, which is the whole area.
     pub fn show(&mut self, ui: &mut egui::Ui) {
-        let Some(selected) = &mut self.selected else { return };
+        let Some(selected) = &mut self.selected else {
+            return;
+        };
         let has_sound = matches!(self.app.status(), AudioStatus::Playing(_));
-        selected.view_model.set_surroundings(Surroundings::App { has_sound });
-        view_model::show(&mut selected.view_model, &mut selected.window, ui, &*selected.parameters);
+        selected
+            .view_model
+            .set_surroundings(Surroundings::App { has_sound });
+        view_model::show(
+            &mut selected.view_model,
+            &mut selected.window,
+            ui,
+            &*selected.parameters,
+        );
         self.apply_restored();
-        let Some(selected) = &mut self.selected else { return };
+        let Some(selected) = &mut self.selected else {
+            return;
+        };
         let window = selected.instance.window_settings();
         if window != self.settings.window {
             self.settings.window = window;
@@ -284,7 +328,11 @@ impl AppState {
 
     /// Returns the theme of the window.
     pub fn theme(&self) -> egui::ThemePreference {
-        self.selected.as_ref().map_or(egui::ThemePreference::System, |selected| selected.view_model.view().theme)
+        self.selected
+            .as_ref()
+            .map_or(egui::ThemePreference::System, |selected| {
+                selected.view_model.view().theme
+            })
     }
 
     /// Handles a command of the user.
@@ -294,8 +342,13 @@ impl AppState {
         if let (Some(change), Some(selected)) = (change, &self.selected)
             && let Some(after) = change.after(&self.app.mixer())
         {
-            let change_of_setting = Change { before: Arc::new(change.before) as _, after: Arc::new(after) as _ };
-            selected.view_model.record_outside(change.label, change_of_setting);
+            let change_of_setting = Change {
+                before: Arc::new(change.before) as _,
+                after: Arc::new(after) as _,
+            };
+            selected
+                .view_model
+                .record_outside(change.label, change_of_setting);
         }
     }
 
@@ -307,7 +360,10 @@ impl AppState {
 
     /// Restores what undo and redo in the panels want of the mixer.
     fn apply_restored(&mut self) {
-        let restored = self.selected.as_mut().map(|selected| selected.view_model.take_restored());
+        let restored = self
+            .selected
+            .as_mut()
+            .map(|selected| selected.view_model.take_restored());
         for setting in restored.into_iter().flatten() {
             let setting = setting.downcast_ref::<MixerSetting>();
             let command = setting.and_then(|setting| setting.restore(&mut self.app.mixer()));
@@ -329,11 +385,20 @@ impl AppState {
                 | AppCommand::SetInput(..)
                 | AppCommand::OpenDropped(_)
         );
-        anyhow::ensure!(!needs_session || self.pending_session.is_none(), "the session is still being loaded");
+        anyhow::ensure!(
+            !needs_session || self.pending_session.is_none(),
+            "the session is still being loaded"
+        );
         match command {
-            AppCommand::New | AppCommand::Open(_) | AppCommand::Recover => self.replace_session(command)?,
+            AppCommand::New | AppCommand::Open(_) | AppCommand::Recover => {
+                self.replace_session(command)?
+            }
             AppCommand::Save => {
-                let path = self.settings.session.clone().context("the session has no name yet")?;
+                let path = self
+                    .settings
+                    .session
+                    .clone()
+                    .context("the session has no name yet")?;
                 self.save(&path)?;
             }
             AppCommand::SaveAs(path) => self.save(&session_path(&path))?,
@@ -355,10 +420,14 @@ impl AppState {
                 }
             }
             AppCommand::SetInput(slot, input) => self.set_input(slot, input)?,
-            AppCommand::SetMidiChannels(slot, channels) => self.app.set_midi_channels(slot, channels),
+            AppCommand::SetMidiChannels(slot, channels) => {
+                self.app.set_midi_channels(slot, channels)
+            }
             AppCommand::Seek(slot, position) => {
                 if let Some(clip) = self.clip(slot) {
-                    clip.seek((f64::from(position.clamp(0.0, 1.0)) * clip.frames() as f64) as usize);
+                    clip.seek(
+                        (f64::from(position.clamp(0.0, 1.0)) * clip.frames() as f64) as usize,
+                    );
                 }
             }
             AppCommand::SetPlaying(slot, playing) => {
@@ -380,7 +449,10 @@ impl AppState {
             AppCommand::Record(true) => self.start_recording()?,
             AppCommand::Record(false) => {
                 self.app.stop_in_background();
-                self.finishing_notice = self.recording.take().map(|path| format!("Recorded to {}", path.display()));
+                self.finishing_notice = self
+                    .recording
+                    .take()
+                    .map(|path| format!("Recorded to {}", path.display()));
             }
             AppCommand::SavePreroll => self.save_preroll()?,
             AppCommand::SetRecording(recording_settings) => {
@@ -390,10 +462,18 @@ impl AppState {
             AppCommand::OpenDropped(path) => self.drop_file(path)?,
             AppCommand::OpenDialog(purpose) => {
                 let session = self.settings.session.as_deref();
-                self.dialog.open(purpose, session, &self.settings.recording_settings, self.wake.clone());
+                self.dialog.open(
+                    purpose,
+                    session,
+                    &self.settings.recording_settings,
+                    self.wake.clone(),
+                );
             }
             AppCommand::Panic => {
-                self.app.mixer().tracks().for_each(|(_, track)| track.instance.monitor.request_panic());
+                self.app
+                    .mixer()
+                    .tracks()
+                    .for_each(|(_, track)| track.instance.monitor.request_panic());
             }
             AppCommand::SetAudio(choice) => self.set_audio(choice),
             AppCommand::SetMidi(choice) => {
@@ -411,21 +491,30 @@ impl AppState {
         self.problems.clear();
         self.notice = None;
         let status = self.app.recording();
-        self.dismissed = DismissedErrors { error: status.error, dropped: status.dropped };
+        self.dismissed = DismissedErrors {
+            error: status.error,
+            dropped: status.dropped,
+        };
     }
 
     /// Removes a track and selects the nearest one.
     fn remove_track(&mut self, slot: usize) {
         self.deselect();
         self.app.mixer().remove(slot);
-        let next = self.app.mixer().tracks().map(|(other, _)| other).min_by_key(|other| other.abs_diff(slot));
+        let next = self
+            .app
+            .mixer()
+            .tracks()
+            .map(|(other, _)| other)
+            .min_by_key(|other| other.abs_diff(slot));
         self.select(next);
     }
 
     /// Switches to other audio devices; those of another sound system are listed first.
     fn set_audio(&mut self, choice: AudioChoice) {
         if choice.host != self.settings.audio.host {
-            self.device_scan.begin(choice.host.clone(), waker(&self.wake));
+            self.device_scan
+                .begin(choice.host.clone(), waker(&self.wake));
         }
         self.app.choose_audio(choice.clone());
         self.settings.audio = choice;
@@ -461,7 +550,9 @@ impl AppState {
         if let TrackInput::Channels { first, count } = input {
             let required = (first + count) as u16;
             let mut audio = self.settings.audio.clone();
-            if audio.input_channels.is_some_and(|channels| channels < required)
+            if audio
+                .input_channels
+                .is_some_and(|channels| channels < required)
                 || audio.input_channels.is_none() && audio.input.is_none()
             {
                 audio.input_channels = Some(required.max(2));
@@ -470,8 +561,13 @@ impl AppState {
         }
         let mut mixer = self.app.mixer();
         let before = mixer.track(slot).map(|track| track.input().clone());
-        if let (Some(TrackInput::File { path: before, looped: was }), TrackInput::File { path, looped }) =
-            (&before, &input)
+        if let (
+            Some(TrackInput::File {
+                path: before,
+                looped: was,
+            }),
+            TrackInput::File { path, looped },
+        ) = (&before, &input)
             && (before, !was) == (path, *looped)
         {
             mixer.set_looped(slot, *looped);
@@ -490,16 +586,30 @@ impl AppState {
             return self.replace_session(AppCommand::Open(path));
         }
         if self.selected.is_none() {
-            let product = if kind == DroppedKind::Sound { Product::Effect } else { Product::Instrument };
+            let product = if kind == DroppedKind::Sound {
+                Product::Effect
+            } else {
+                Product::Instrument
+            };
             self.try_handle(AppCommand::AddTrack(product))?;
         }
-        let Some(selected) = &mut self.selected else { return Ok(()) };
+        let Some(selected) = &mut self.selected else {
+            return Ok(());
+        };
         if kind == DroppedKind::Sound {
             let slot = selected.slot;
-            self.handle(AppCommand::SetInput(slot, TrackInput::File { path, looped: false }));
+            self.handle(AppCommand::SetInput(
+                slot,
+                TrackInput::File {
+                    path,
+                    looped: false,
+                },
+            ));
             return Ok(());
         }
-        selected.view_model.handle_command(&*selected.parameters, WindowCommand::Open(path));
+        selected
+            .view_model
+            .handle_command(&*selected.parameters, WindowCommand::Open(path));
         Ok(())
     }
 
@@ -509,7 +619,10 @@ impl AppState {
 
     /// Enables the meters of all tracks while the window is open.
     fn enable_metering(&self) {
-        self.app.mixer().tracks().for_each(|(_, track)| track.instance.monitor.set_open(true));
+        self.app
+            .mixer()
+            .tracks()
+            .for_each(|(_, track)| track.instance.monitor.set_open(true));
     }
 
     fn select(&mut self, slot: Option<usize>) {
@@ -518,14 +631,22 @@ impl AppState {
         }
         self.deselect();
         let mixer = self.app.mixer();
-        let Some((slot, track)) = slot.and_then(|slot| Some((slot, mixer.track(slot)?))) else { return };
+        let Some((slot, track)) = slot.and_then(|slot| Some((slot, mixer.track(slot)?))) else {
+            return;
+        };
         let (instance, parameters) = (track.instance.clone(), track.parameters.clone());
         // There is one window; its settings override those of the instance.
         instance.set_window_settings(self.settings.window);
         let models = ModelList::new(instance.product, marks_file());
         let mut view_model = InstanceViewModel::new(instance.clone(), parameters.clone(), models);
         view_model.set_surroundings(Surroundings::App { has_sound: false });
-        self.selected = Some(SelectedTrack { slot, instance, parameters, view_model, window: ondes_ui::Window::new() });
+        self.selected = Some(SelectedTrack {
+            slot,
+            instance,
+            parameters,
+            view_model,
+            window: ondes_ui::Window::new(),
+        });
     }
 
     /// Closes the panels of the selected track; keys held on it are released.
@@ -536,12 +657,18 @@ impl AppState {
     }
 
     fn rescan(&mut self) {
-        self.device_scan.begin(self.settings.audio.host.clone(), waker(&self.wake));
+        self.device_scan
+            .begin(self.settings.audio.host.clone(), waker(&self.wake));
     }
 
     fn write_settings(&mut self) {
         if let Some(folder) = &self.folder {
-            self.problems.extend(self.settings.write(folder).err().map(|error| format!("{error:#}")));
+            self.problems.extend(
+                self.settings
+                    .write(folder)
+                    .err()
+                    .map(|error| format!("{error:#}")),
+            );
         }
     }
 }
@@ -557,7 +684,10 @@ impl Drop for AppState {
 }
 
 fn set_list_entry(FileReference { name, path, .. }: &FileReference) -> SetListEntry {
-    SetListEntry { name: name.clone(), file: path.clone() }
+    SetListEntry {
+        name: name.clone(),
+        file: path.clone(),
+    }
 }
 
 fn waker(wake: &Arc<dyn Fn() + Send + Sync>) -> impl FnOnce() + Send + 'static {
@@ -577,7 +707,10 @@ fn peak_db(monitor: &Monitor) -> f32 {
 }
 
 fn max_peak_db(levels: &[MeterLevel]) -> f32 {
-    levels.iter().map(|level| level.peak_db).fold(f32::NEG_INFINITY, f32::max)
+    levels
+        .iter()
+        .map(|level| level.peak_db)
+        .fold(f32::NEG_INFINITY, f32::max)
 }
 
 #[cfg(test)]

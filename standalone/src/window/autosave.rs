@@ -28,12 +28,17 @@ struct AutosaveOrigin {
 }
 
 impl Autosave {
-    /// Opens the autosave in a folder; `None` if another app holds it or the folder is not writable.
+    /// Opens the autosave in a folder; `None` if another app holds it or the folder is not
+    /// writable.
     pub fn open(folder: &Path) -> Option<Self> {
         fs::create_dir_all(folder).ok()?;
         let turn = File::create(folder.join("unsaved.lock")).ok()?;
         turn.try_lock().ok()?;
-        Some(Self { folder: folder.into(), turn, writing: None })
+        Some(Self {
+            folder: folder.into(),
+            turn,
+            writing: None,
+        })
     }
 
     fn copy(&self) -> PathBuf {
@@ -52,14 +57,19 @@ impl Autosave {
     /// Returns the autosaved session and its original file.
     pub fn read(&self) -> anyhow::Result<(SessionFile, Option<PathBuf>)> {
         let session = SessionFile::read(&self.copy())?;
-        let origin: Option<AutosaveOrigin> =
-            files::read(&self.origin(), MAX_ORIGIN_BYTES).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let origin: Option<AutosaveOrigin> = files::read(&self.origin(), MAX_ORIGIN_BYTES)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok());
         Ok((session, origin.unwrap_or_default().session))
     }
 
     /// Writes a copy on a thread of its own. Returns the error of the previous write, if any.
     pub fn write(&mut self, session: SessionFile, path: Option<PathBuf>) -> Option<String> {
-        if self.writing.as_ref().is_some_and(|writing| !writing.is_finished()) {
+        if self
+            .writing
+            .as_ref()
+            .is_some_and(|writing| !writing.is_finished())
+        {
             return None;
         }
         let problem = self.finish();
@@ -67,10 +77,18 @@ impl Autosave {
         let write = move || {
             let origin_text = serde_json::to_vec(&AutosaveOrigin { session: path }).ok()?;
             let written = files::write(&origin, &origin_text).map_err(anyhow::Error::from);
-            written.and_then(|()| session.write(&copy)).err().map(|error| format!("{error:#}"))
+            written
+                .and_then(|()| session.write(&copy))
+                .err()
+                .map(|error| format!("{error:#}"))
         };
-        let write = move || contain(write).unwrap_or_else(|panic| Some(format!("the autosave failed: {panic}")));
-        match std::thread::Builder::new().name("ondes-autosave".into()).spawn(write) {
+        let write = move || {
+            contain(write).unwrap_or_else(|panic| Some(format!("the autosave failed: {panic}")))
+        };
+        match std::thread::Builder::new()
+            .name("ondes-autosave".into())
+            .spawn(write)
+        {
             Ok(thread) => self.writing = Some(thread),
             Err(error) => return Some(format!("the session cannot be autosaved: {error}")),
         }
@@ -93,7 +111,8 @@ impl Autosave {
 }
 
 impl Drop for Autosave {
-    /// Unlocks explicitly: a child process that starts at this moment holds a copy of the file until it runs its program.
+    /// Unlocks explicitly: a child process that starts at this moment holds a copy of the file
+    /// until it runs its program.
     fn drop(&mut self) {
         drop(self.turn.unlock());
     }
@@ -107,16 +126,25 @@ mod tests {
     fn the_autosave_stays_until_the_session_is_saved() {
         let folder = tempfile::tempdir().unwrap();
         let mut autosave = Autosave::open(folder.path()).unwrap();
-        assert!(Autosave::open(folder.path()).is_none(), "another app has its own work");
+        assert!(
+            Autosave::open(folder.path()).is_none(),
+            "another app has its own work"
+        );
         assert!(!autosave.is_there());
         let mut session = SessionFile::default();
         session.master.level_db = -7.0;
-        assert_eq!(autosave.write(session.clone(), Some("/a.ondes-session".into())), None);
+        assert_eq!(
+            autosave.write(session.clone(), Some("/a.ondes-session".into())),
+            None
+        );
         assert_eq!(autosave.finish(), None);
         drop(autosave);
         let mut autosave = Autosave::open(folder.path()).unwrap();
         assert!(autosave.is_there());
-        assert_eq!(autosave.read().unwrap(), (session, Some("/a.ondes-session".into())));
+        assert_eq!(
+            autosave.read().unwrap(),
+            (session, Some("/a.ondes-session".into()))
+        );
         autosave.clear();
         assert!(!autosave.is_there());
     }

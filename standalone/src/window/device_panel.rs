@@ -22,7 +22,11 @@ pub(super) fn show(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) 
     ui.horizontal(|ui| {
         ui.heading("Devices");
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            if ui.button("Scan again").on_hover_text("Look for devices and ports again").clicked() {
+            if ui
+                .button("Scan again")
+                .on_hover_text("Look for devices and ports again")
+                .clicked()
+            {
                 commands.push(AppCommand::Rescan);
             }
             if view.available.scanning {
@@ -30,14 +34,17 @@ pub(super) fn show(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) 
             }
         });
     });
-    ScrollArea::vertical().id_salt("devices").auto_shrink(false).show(ui, |ui| {
-        audio(ui, view, commands);
-        ui.add_space(12.0);
-        midi(ui, view, commands);
-        for error in &view.available.errors {
-            ui.small(error);
-        }
-    });
+    ScrollArea::vertical()
+        .id_salt("devices")
+        .auto_shrink(false)
+        .show(ui, |ui| {
+            audio(ui, view, commands);
+            ui.add_space(12.0);
+            midi(ui, view, commands);
+            for error in &view.available.errors {
+                ui.small(error);
+            }
+        });
 }
 
 fn audio(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
@@ -51,17 +58,37 @@ fn audio(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
     });
     if pick(ui, "Sound system", &mut choice.host, hosts) {
         // Another sound system has other devices.
-        choice = AudioChoice { host: choice.host, block: choice.block, ..AudioChoice::default() };
+        choice = AudioChoice {
+            host: choice.host,
+            block: choice.block,
+            ..AudioChoice::default()
+        };
     }
     let devices = |side: fn(&AudioDevice) -> Option<&DirectionInfo>| {
-        found.devices.iter().filter(move |device| side(device).is_some()).map(|device| {
-            let name =
-                if device.name == device.id { device.name.clone() } else { format!("{} ({})", device.name, device.id) };
-            (Some(device.id.clone()), name)
-        })
+        found
+            .devices
+            .iter()
+            .filter(move |device| side(device).is_some())
+            .map(|device| {
+                let name = if device.name == device.id {
+                    device.name.clone()
+                } else {
+                    format!("{} ({})", device.name, device.id)
+                };
+                (Some(device.id.clone()), name)
+            })
     };
-    pick(ui, "Output device", &mut choice.output, devices(|device| device.output.as_ref()));
-    let mut input = if now.input_channels == Some(0) { None } else { Some(now.input.clone()) };
+    pick(
+        ui,
+        "Output device",
+        &mut choice.output,
+        devices(|device| device.output.as_ref()),
+    );
+    let mut input = if now.input_channels == Some(0) {
+        None
+    } else {
+        Some(now.input.clone())
+    };
     let inputs = devices(|device| device.input.as_ref()).map(|(id, name)| (Some(id), name));
     let inputs = std::iter::once((Some(None), "Automatic".to_owned())).chain(inputs);
     let none = now.input.is_none() && now.input_channels.is_none();
@@ -75,14 +102,35 @@ fn audio(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
             Some(Some(id)) => (Some(id), None),
         };
     }
-    let known = found.devices.iter().filter(|device| now.output.as_ref().is_none_or(|id| *id == device.id));
-    let known = known.filter_map(|device| device.output.as_ref()).filter(|side| now.output.is_some() || side.default);
-    let mut rates: Vec<u32> = known.flat_map(|side| side.sample_rates.iter().copied()).collect();
+    let known = found
+        .devices
+        .iter()
+        .filter(|device| now.output.as_ref().is_none_or(|id| *id == device.id));
+    let known = known
+        .filter_map(|device| device.output.as_ref())
+        .filter(|side| now.output.is_some() || side.default);
+    let mut rates: Vec<u32> = known
+        .flat_map(|side| side.sample_rates.iter().copied())
+        .collect();
     if rates.is_empty() {
         rates = RATES.into();
     }
-    pick(ui, "Sample rate", &mut choice.sample_rate, rates.into_iter().map(|rate| (Some(rate), format!("{rate} Hz"))));
-    pick(ui, "Block size", &mut choice.block, BLOCKS.into_iter().map(|block| (Some(block), format!("{block} frames"))));
+    pick(
+        ui,
+        "Sample rate",
+        &mut choice.sample_rate,
+        rates
+            .into_iter()
+            .map(|rate| (Some(rate), format!("{rate} Hz"))),
+    );
+    pick(
+        ui,
+        "Block size",
+        &mut choice.block,
+        BLOCKS
+            .into_iter()
+            .map(|block| (Some(block), format!("{block} frames"))),
+    );
     if choice != *now {
         commands.push(AppCommand::SetAudio(choice));
     }
@@ -106,12 +154,22 @@ fn midi(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
     let mut choice = now.clone();
     ui.strong("MIDI");
     let mut every = now.ports == MidiPorts::All;
-    let all =
-        ui.checkbox(&mut every, "All ports").on_hover_text("Play from every MIDI port, also those plugged in later");
+    let all = ui
+        .checkbox(&mut every, "All ports")
+        .on_hover_text("Play from every MIDI port, also those plugged in later");
     if all.changed() {
-        choice.ports = if every { MidiPorts::All } else { MidiPorts::Names(view.ports.connected.clone()) };
+        choice.ports = if every {
+            MidiPorts::All
+        } else {
+            MidiPorts::Names(view.ports.connected.clone())
+        };
     }
-    let mut names: Vec<&str> = view.available.ports.iter().map(|port| port.name.as_str()).collect();
+    let mut names: Vec<&str> = view
+        .available
+        .ports
+        .iter()
+        .map(|port| port.name.as_str())
+        .collect();
     if let MidiPorts::Names(chosen) = &now.ports {
         names.extend(
             chosen
@@ -128,7 +186,10 @@ fn midi(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
         let mut selection = chosen;
         let hint = format!("Play from {name}");
         let port = ui.add_enabled(!every, egui::Checkbox::new(&mut selection, *name));
-        if port.on_hover_text(&hint).on_disabled_hover_text("All ports play").changed()
+        if port
+            .on_hover_text(&hint)
+            .on_disabled_hover_text("All ports play")
+            .changed()
             && let MidiPorts::Names(chosen) = &mut choice.ports
         {
             chosen.retain(|port| port != name);
@@ -141,12 +202,17 @@ fn midi(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
         ui.weak("No ports");
     }
     for missing in &view.ports.missing {
-        ui.small(format!("{missing} is not connected; it is used when it appears"));
+        ui.small(format!(
+            "{missing} is not connected; it is used when it appears"
+        ));
     }
     ui.add_space(4.0);
     let all = ui.horizontal(|ui| {
         ui.label("Channels");
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| all_channels(ui, now.channels, "all tracks")).inner
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            all_channels(ui, now.channels, "all tracks")
+        })
+        .inner
     });
     let all = all.inner;
     let mut selection = None;
@@ -182,23 +248,36 @@ fn pick_named<T: PartialEq + Clone>(
     chosen: &mut Option<T>,
     choices: impl Iterator<Item = (Option<T>, String)>,
 ) -> bool {
-    let choices: Vec<(Option<T>, String)> = std::iter::once((None, none.to_owned())).chain(choices).collect();
+    let choices: Vec<(Option<T>, String)> = std::iter::once((None, none.to_owned()))
+        .chain(choices)
+        .collect();
     // The chosen device may be missing at the moment.
-    let said = choices.iter().find(|(choice, _)| choice == chosen).map_or("not connected", |(_, name)| name.as_str());
+    let said = choices
+        .iter()
+        .find(|(choice, _)| choice == chosen)
+        .map_or("not connected", |(_, name)| name.as_str());
     let before = chosen.clone();
     ui.horizontal(|ui| {
-        ui.allocate_ui_with_layout(vec2(LABEL_WIDTH, 24.0), Layout::left_to_right(Align::Center), |ui| {
-            ui.set_min_width(LABEL_WIDTH);
-            ui.label(label);
-        });
+        ui.allocate_ui_with_layout(
+            vec2(LABEL_WIDTH, 24.0),
+            Layout::left_to_right(Align::Center),
+            |ui| {
+                ui.set_min_width(LABEL_WIDTH);
+                ui.label(label);
+            },
+        );
         let width = ui.available_width();
-        let combo = ComboBox::from_id_salt(label).width(width).truncate().selected_text(said).show_ui(ui, |ui| {
-            for (choice, name) in &choices {
-                if ui.selectable_label(choice == chosen, name).clicked() {
-                    *chosen = choice.clone();
+        let combo = ComboBox::from_id_salt(label)
+            .width(width)
+            .truncate()
+            .selected_text(said)
+            .show_ui(ui, |ui| {
+                for (choice, name) in &choices {
+                    if ui.selectable_label(choice == chosen, name).clicked() {
+                        *chosen = choice.clone();
+                    }
                 }
-            }
-        });
+            });
         named(ui, combo.response, label).on_hover_text(format!("{label}: {said}"));
     });
     *chosen != before

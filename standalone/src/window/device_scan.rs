@@ -35,15 +35,18 @@ impl DeviceScan {
     pub fn begin(&mut self, host: Option<String>, wake: impl FnOnce() + Send + 'static) {
         let (sender, receiver) = channel();
         let look = move || {
-            let found = contain(|| look(host.as_deref())).unwrap_or_else(|panic| AvailableDevices {
-                errors: vec![format!("the device scan failed: {panic}")],
-                ..AvailableDevices::default()
-            });
+            let found =
+                contain(|| look(host.as_deref())).unwrap_or_else(|panic| AvailableDevices {
+                    errors: vec![format!("the device scan failed: {panic}")],
+                    ..AvailableDevices::default()
+                });
             // The receiver is gone if the window was closed or another scan was started.
             drop(sender.send(found));
             wake();
         };
-        let started = std::thread::Builder::new().name("ondes-devices".into()).spawn(look);
+        let started = std::thread::Builder::new()
+            .name("ondes-devices".into())
+            .spawn(look);
         (self.coming, self.found.scanning) = match started {
             Ok(_) => (Some(receiver), true),
             Err(error) => {
@@ -57,7 +60,9 @@ impl DeviceScan {
     pub fn poll(&mut self) {
         match self.coming.as_ref().map(Receiver::try_recv) {
             Some(Ok(found)) => (self.found, self.coming) = (found, None),
-            Some(Err(TryRecvError::Disconnected)) => (self.found.scanning, self.coming) = (false, None),
+            Some(Err(TryRecvError::Disconnected)) => {
+                (self.found.scanning, self.coming) = (false, None)
+            }
             Some(Err(TryRecvError::Empty)) | None => {}
         }
     }
@@ -71,5 +76,11 @@ fn look(host: Option<&str>) -> AvailableDevices {
         errors.insert(0, error);
         Vec::new()
     });
-    AvailableDevices { hosts, devices, ports, errors, scanning: false }
+    AvailableDevices {
+        hosts,
+        devices,
+        ports,
+        errors,
+        scanning: false,
+    }
 }

@@ -15,7 +15,11 @@ pub(super) enum DroppedKind {
 
 impl DroppedKind {
     pub fn of(path: &Path) -> Self {
-        let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+        let ending = path
+            .extension()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .to_lowercase();
         match ending.as_str() {
             session_file::EXTENSION => Self::Session,
             sound if clip::EXTENSIONS.contains(&sound) => Self::Sound,

@@ -35,7 +35,12 @@ impl OpenDialog {
         wake: Arc<dyn Fn() + Send + Sync>,
     ) {
         if self.0.is_none() {
-            self.0 = Some((purpose, FileDialog::open(request(purpose, session, recording_settings), move || wake())));
+            self.0 = Some((
+                purpose,
+                FileDialog::open(request(purpose, session, recording_settings), move || {
+                    wake()
+                }),
+            ));
         }
     }
 
@@ -44,7 +49,9 @@ impl OpenDialog {
     /// # Errors
     /// Returns an error if no dialog is available.
     pub fn poll(&mut self) -> Result<Option<(DialogPurpose, PathBuf)>, &'static str> {
-        let Some((purpose, dialog)) = &self.0 else { return Ok(None) };
+        let Some((purpose, dialog)) = &self.0 else {
+            return Ok(None);
+        };
         let (purpose, answer) = (*purpose, dialog.poll());
         if answer != DialogAnswer::Pending {
             self.0 = None;
@@ -57,17 +64,31 @@ impl OpenDialog {
     }
 }
 
-fn request(purpose: DialogPurpose, session: Option<&Path>, recording_settings: &RecordingSettings) -> DialogRequest {
+fn request(
+    purpose: DialogPurpose,
+    session: Option<&Path>,
+    recording_settings: &RecordingSettings,
+) -> DialogRequest {
     let sessions = vec![("Sessions", vec![session_file::EXTENSION])];
     let folder = session.and_then(Path::parent).map(Path::to_owned);
     match purpose {
-        DialogPurpose::OpenSession => {
-            DialogRequest { title: "Open a session", file_types: sessions, folder, ..DialogRequest::default() }
-        }
+        DialogPurpose::OpenSession => DialogRequest {
+            title: "Open a session",
+            file_types: sessions,
+            folder,
+            ..DialogRequest::default()
+        },
         DialogPurpose::SaveSession => {
-            let name = session.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+            let name = session
+                .and_then(Path::file_name)
+                .map(|name| name.to_string_lossy().into_owned());
             let name = name.unwrap_or_else(|| format!("Session.{}", session_file::EXTENSION));
-            DialogRequest { title: "Save the session", kind: DialogKind::SaveFile(name), file_types: sessions, folder }
+            DialogRequest {
+                title: "Save the session",
+                kind: DialogKind::SaveFile(name),
+                file_types: sessions,
+                folder,
+            }
         }
         DialogPurpose::Recording(_) => {
             let file_types = vec![("Recordings", clip::EXTENSIONS.to_vec())];

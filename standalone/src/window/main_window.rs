@@ -1,11 +1,12 @@
-//! The whole window: bars at the top, tracks on the left, the instrument in the middle, devices on the right.
+//! The whole window: bars at the top, tracks on the left, the instrument in the middle, devices on
+//! the right.
 
 use std::mem::take;
 use std::path::PathBuf;
 
 use egui::{
-    Align, Align2, Button, CentralPanel, ComboBox, FontId, Frame, Id, Key, Label, LayerId, Layout, Margin, Order,
-    Panel, Rect, RichText, ScrollArea, Sense, TextEdit, Ui, UiBuilder, Vec2, vec2,
+    Align, Align2, Button, CentralPanel, ComboBox, FontId, Frame, Id, Key, Label, LayerId, Layout,
+    Margin, Order, Panel, Rect, RichText, ScrollArea, Sense, TextEdit, Ui, UiBuilder, Vec2, vec2,
 };
 
 use super::device_panel;
@@ -18,8 +19,8 @@ use crate::devices::AudioStatus;
 use crate::rack::session_file::TrackInput;
 use crate::record::RecordingFormat;
 
-/// Size below which the window scrolls, points, and what bars add to its height while they are open: the path of a
-/// session, the settings of recordings, and each message.
+/// Size below which the window scrolls, points, and what bars add to its height while they are
+/// open: the path of a session, the settings of recordings, and each message.
 const LEAST_SIZE: Vec2 = vec2(600.0, 360.0);
 const PATH_HEIGHT: f32 = 84.0;
 const RECORDING_HEIGHT: f32 = 110.0;
@@ -61,9 +62,14 @@ impl MainWindow {
         Self::default()
     }
 
-    /// Draws the window into `ui`, its whole area, and returns the user's commands in order. `instrument` draws the
-    /// panels of the selected track.
-    pub fn show(&mut self, ui: &mut Ui, view: &AppView, instrument: impl FnOnce(&mut Ui)) -> Vec<AppCommand> {
+    /// Draws the window into `ui`, its whole area, and returns the user's commands in order.
+    /// `instrument` draws the panels of the selected track.
+    pub fn show(
+        &mut self,
+        ui: &mut Ui,
+        view: &AppView,
+        instrument: impl FnOnce(&mut Ui),
+    ) -> Vec<AppCommand> {
         ondes_ui::install_style(ui.ctx());
         // The style of this frame was set before it was installed.
         let style = ui.ctx().global_style();
@@ -76,13 +82,17 @@ impl MainWindow {
         if size == area.size() {
             self.panels(ui, view, instrument, &mut commands);
         } else {
-            ScrollArea::both().id_salt("window").auto_shrink(false).show(ui, |ui| {
-                // The bar of the one direction takes room of the other.
-                let rect = Rect::from_min_size(ui.max_rect().min, size.max(ui.available_size()));
-                ui.allocate_rect(rect, Sense::hover());
-                let mut ui = ui.new_child(UiBuilder::new().max_rect(rect).id_salt("panels"));
-                self.panels(&mut ui, view, instrument, &mut commands);
-            });
+            ScrollArea::both()
+                .id_salt("window")
+                .auto_shrink(false)
+                .show(ui, |ui| {
+                    // The bar of the one direction takes room of the other.
+                    let rect =
+                        Rect::from_min_size(ui.max_rect().min, size.max(ui.available_size()));
+                    ui.allocate_rect(rect, Sense::hover());
+                    let mut ui = ui.new_child(UiBuilder::new().max_rect(rect).id_salt("panels"));
+                    self.panels(&mut ui, view, instrument, &mut commands);
+                });
         }
         // Not over the field for the name that it has asked for.
         if self.path.is_none() && prompt::show(ui, view, &mut commands) {
@@ -93,16 +103,31 @@ impl MainWindow {
 
     /// Returns the size below which the window scrolls, points.
     fn least_size(&self, view: &AppView) -> Vec2 {
-        let lost = matches!(view.sound, AudioStatus::Lost { .. } | AudioStatus::Failed(_));
+        let lost = matches!(
+            view.sound,
+            AudioStatus::Lost { .. } | AudioStatus::Failed(_)
+        );
         let offer = view.prompt == Some(Prompt::RecoverAutosave);
         let news = !view.problems.is_empty() || view.notice.is_some();
-        let messages = [lost, offer, news, view.loading.is_some()].into_iter().filter(|shown| *shown).count();
-        let path = if self.path.is_some() { PATH_HEIGHT } else { 0.0 };
-        let recording = if self.recording_settings.is_some() { RECORDING_HEIGHT } else { 0.0 };
+        let messages = [lost, offer, news, view.loading.is_some()]
+            .into_iter()
+            .filter(|shown| *shown)
+            .count();
+        let path = if self.path.is_some() {
+            PATH_HEIGHT
+        } else {
+            0.0
+        };
+        let recording = if self.recording_settings.is_some() {
+            RECORDING_HEIGHT
+        } else {
+            0.0
+        };
         LEAST_SIZE + vec2(0.0, path + recording + MESSAGE_HEIGHT * messages as f32)
     }
 
-    /// Draws all panels. Where they have no room beside the instrument, tracks and devices take its place.
+    /// Draws all panels. Where they have no room beside the instrument, tracks and devices take its
+    /// place.
     fn panels(
         &mut self,
         ui: &mut Ui,
@@ -114,102 +139,162 @@ impl MainWindow {
         let has_tracks = width >= TRACKS + INSTRUMENT;
         let has_devices = width >= TRACKS + INSTRUMENT + DEVICES;
         let fill = ui.visuals().panel_fill;
-        let bar = Frame::new().fill(fill).inner_margin(Margin::symmetric(10, 6));
-        Panel::top("session").frame(bar).resizable(false).show(ui, |ui| {
-            if width >= ONE_BAR {
-                ui.horizontal(|ui| {
-                    self.session(ui, view, commands);
-                    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                        self.pages(ui, has_tracks, commands);
-                        ui.separator();
-                        self.sound(ui, view, commands);
+        let bar = Frame::new()
+            .fill(fill)
+            .inner_margin(Margin::symmetric(10, 6));
+        Panel::top("session")
+            .frame(bar)
+            .resizable(false)
+            .show(ui, |ui| {
+                if width >= ONE_BAR {
+                    ui.horizontal(|ui| {
+                        self.session(ui, view, commands);
+                        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                            self.pages(ui, has_tracks, commands);
+                            ui.separator();
+                            self.sound(ui, view, commands);
+                        });
                     });
-                });
-            } else {
-                ui.horizontal(|ui| {
-                    self.session(ui, view, commands);
-                    ui.with_layout(Layout::right_to_left(Align::Center), |ui| self.pages(ui, has_tracks, commands));
-                });
-                ui.horizontal(|ui| {
-                    ui.set_height(ROW);
-                    ui.with_layout(Layout::right_to_left(Align::Center), |ui| self.sound(ui, view, commands));
-                });
-            }
-        });
-        if self.path.is_some() {
-            Panel::top("path").frame(bar).resizable(false).show(ui, |ui| {
-                let area = ScrollArea::vertical().max_height(PATH_HEIGHT - 12.0).auto_shrink([false, true]);
-                area.show(ui, |ui| self.path(ui, view, commands));
+                } else {
+                    ui.horizontal(|ui| {
+                        self.session(ui, view, commands);
+                        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                            self.pages(ui, has_tracks, commands)
+                        });
+                    });
+                    ui.horizontal(|ui| {
+                        ui.set_height(ROW);
+                        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                            self.sound(ui, view, commands)
+                        });
+                    });
+                }
             });
+        if self.path.is_some() {
+            Panel::top("path")
+                .frame(bar)
+                .resizable(false)
+                .show(ui, |ui| {
+                    let area = ScrollArea::vertical()
+                        .max_height(PATH_HEIGHT - 12.0)
+                        .auto_shrink([false, true]);
+                    area.show(ui, |ui| self.path(ui, view, commands));
+                });
         }
         if self.recording_settings.is_some() {
-            Panel::top("takes").frame(bar).resizable(false).show(ui, |ui| self.recording_settings(ui, view, commands));
+            Panel::top("takes")
+                .frame(bar)
+                .resizable(false)
+                .show(ui, |ui| self.recording_settings(ui, view, commands));
         }
         messages(ui, view, commands);
         if has_tracks {
-            Panel::left("tracks").frame(bar).resizable(false).exact_size(TRACKS).show(ui, |ui| {
-                self.tracks.list(ui, view, commands);
-            });
+            Panel::left("tracks")
+                .frame(bar)
+                .resizable(false)
+                .exact_size(TRACKS)
+                .show(ui, |ui| {
+                    self.tracks.list(ui, view, commands);
+                });
         }
         if self.devices && has_devices {
-            Panel::right("devices").frame(bar).resizable(false).exact_size(DEVICES).show(ui, |ui| {
-                device_panel::show(ui, view, commands);
-            });
+            Panel::right("devices")
+                .frame(bar)
+                .resizable(false)
+                .exact_size(DEVICES)
+                .show(ui, |ui| {
+                    device_panel::show(ui, view, commands);
+                });
         } else if self.devices {
-            CentralPanel::default().frame(bar).show(ui, |ui| device_panel::show(ui, view, commands));
+            CentralPanel::default()
+                .frame(bar)
+                .show(ui, |ui| device_panel::show(ui, view, commands));
             return;
         }
         if self.shows_tracks && !has_tracks {
             let before = commands.len();
-            CentralPanel::default().frame(bar).show(ui, |ui| self.tracks.list(ui, view, commands));
+            CentralPanel::default()
+                .frame(bar)
+                .show(ui, |ui| self.tracks.list(ui, view, commands));
             // What was chosen is shown.
-            let chosen = |command: &AppCommand| matches!(command, AppCommand::SelectTrack(_) | AppCommand::AddTrack(_));
+            let chosen = |command: &AppCommand| {
+                matches!(
+                    command,
+                    AppCommand::SelectTrack(_) | AppCommand::AddTrack(_)
+                )
+            };
             self.shows_tracks = !commands[before..].iter().any(chosen);
             return;
         }
         let height = source_height(view);
         if view.selected.is_some() {
-            Panel::top("source").frame(bar).resizable(false).exact_size(height).show(ui, |ui| {
-                self.tracks.source(ui, view, commands);
-            });
+            Panel::top("source")
+                .frame(bar)
+                .resizable(false)
+                .exact_size(height)
+                .show(ui, |ui| {
+                    self.tracks.source(ui, view, commands);
+                });
         }
-        CentralPanel::default().frame(Frame::new().fill(fill)).show(ui, |ui| match view.selected {
-            Some(_) => instrument(ui),
-            None => {
-                let text = match &view.loading {
-                    Some(name) => format!("Loading {name} …"),
-                    None => "Add a track to play, or drop a model here".into(),
-                };
-                ui.centered_and_justified(|ui| ui.weak(text));
-            }
-        });
+        CentralPanel::default()
+            .frame(Frame::new().fill(fill))
+            .show(ui, |ui| match view.selected {
+                Some(_) => instrument(ui),
+                None => {
+                    let text = match &view.loading {
+                        Some(name) => format!("Loading {name} …"),
+                        None => "Add a track to play, or drop a model here".into(),
+                    };
+                    ui.centered_and_justified(|ui| ui.weak(text));
+                }
+            });
     }
 
     /// Draws the bar with folder, format and files of recordings.
     fn recording_settings(&mut self, ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
-        let Some(text) = &mut self.recording_settings else { return };
+        let Some(text) = &mut self.recording_settings else {
+            return;
+        };
         let mut recording_settings = view.recording_settings.clone();
         let mut over = false;
         ui.horizontal_wrapped(|ui| {
             ui.label("Record to");
-            let field = ui.add(TextEdit::singleline(text).desired_width(330.0).hint_text("Ondes in your music folder"));
-            let field = named(ui, field, "Folder for recordings").on_hover_text("Folder that recordings go to");
+            let field = ui.add(
+                TextEdit::singleline(text)
+                    .desired_width(330.0)
+                    .hint_text("Ondes in your music folder"),
+            );
+            let field = named(ui, field, "Folder for recordings")
+                .on_hover_text("Folder that recordings go to");
             if field.lost_focus() && *text != folder(view) {
                 recording_settings.folder =
                     Some(PathBuf::from(text.trim())).filter(|path| !path.as_os_str().is_empty());
             } else if !field.has_focus() {
                 *text = folder(view);
             }
-            if view.can_browse && ui.button("Browse…").on_hover_text("Choose the folder in a dialog").clicked() {
+            if view.can_browse
+                && ui
+                    .button("Browse…")
+                    .on_hover_text("Choose the folder in a dialog")
+                    .clicked()
+            {
                 commands.push(AppCommand::OpenDialog(DialogPurpose::RecordingFolder));
             }
             ui.label("as");
-            let combo = ComboBox::from_id_salt("format").width(150.0).selected_text(format(recording_settings.format));
+            let combo = ComboBox::from_id_salt("format")
+                .width(150.0)
+                .selected_text(format(recording_settings.format));
             let combo = combo.show_ui(ui, |ui| {
-                for choice in
-                    [RecordingFormat::Float32, RecordingFormat::Int24, RecordingFormat::Int16, RecordingFormat::Flac]
-                {
-                    if ui.selectable_label(recording_settings.format == choice, format(choice)).clicked() {
+                for choice in [
+                    RecordingFormat::Float32,
+                    RecordingFormat::Int24,
+                    RecordingFormat::Int16,
+                    RecordingFormat::Flac,
+                ] {
+                    if ui
+                        .selectable_label(recording_settings.format == choice, format(choice))
+                        .clicked()
+                    {
                         recording_settings.format = choice;
                     }
                 }
@@ -217,7 +302,10 @@ impl MainWindow {
             named(ui, combo.response, "Format of recordings").on_hover_text("Format of the files");
             ui.checkbox(&mut recording_settings.tracks, "Each track to its own file")
                 .on_hover_text("Also record each track, after its fader");
-            over = ui.button("Close").on_hover_text("Hide these settings").clicked();
+            over = ui
+                .button("Close")
+                .on_hover_text("Hide these settings")
+                .clicked();
         });
         if recording_settings != view.recording_settings {
             commands.push(AppCommand::SetRecording(recording_settings));
@@ -236,7 +324,10 @@ impl MainWindow {
             self.save(view, commands);
         }
         if pressed(Key::O) {
-            self.path = Some(PathField { text: String::new(), saving: false });
+            self.path = Some(PathField {
+                text: String::new(),
+                saving: false,
+            });
         }
         if pressed(Key::N) {
             commands.push(AppCommand::New);
@@ -249,7 +340,12 @@ impl MainWindow {
     fn save(&mut self, view: &AppView, commands: &mut Vec<AppCommand>) {
         match view.path {
             Some(_) => commands.push(AppCommand::Save),
-            None => self.path = Some(PathField { text: String::new(), saving: true }),
+            None => {
+                self.path = Some(PathField {
+                    text: String::new(),
+                    saving: true,
+                })
+            }
         }
     }
 
@@ -257,25 +353,45 @@ impl MainWindow {
     fn session(&mut self, ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
         ui.set_height(ROW);
         let sign = if view.changed { "•" } else { "" };
-        let name = Label::new(RichText::new(format!("{} {sign}", view.session)).heading()).truncate();
-        ui.allocate_ui_with_layout(vec2(NAME, ROW), Layout::left_to_right(Align::Center), |ui| {
-            ui.set_min_width(NAME);
-            let response = ui.add(name);
-            if let Some(path) = &view.path {
-                response.on_hover_text(path.display().to_string());
-            }
-        });
+        let name =
+            Label::new(RichText::new(format!("{} {sign}", view.session)).heading()).truncate();
+        ui.allocate_ui_with_layout(
+            vec2(NAME, ROW),
+            Layout::left_to_right(Align::Center),
+            |ui| {
+                ui.set_min_width(NAME);
+                let response = ui.add(name);
+                if let Some(path) = &view.path {
+                    response.on_hover_text(path.display().to_string());
+                }
+            },
+        );
         if ui.button("New").on_hover_text("New session").clicked() {
             commands.push(AppCommand::New);
         }
         if ui.button("Open…").on_hover_text("Open a session").clicked() {
-            self.path = Some(PathField { text: String::new(), saving: false });
+            self.path = Some(PathField {
+                text: String::new(),
+                saving: false,
+            });
         }
-        if ui.button("Save").on_hover_text("Save the session").clicked() {
+        if ui
+            .button("Save")
+            .on_hover_text("Save the session")
+            .clicked()
+        {
             self.save(view, commands);
         }
-        if ui.button("Save as…").on_hover_text("Save the session under another name").clicked() {
-            let text = view.path.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
+        if ui
+            .button("Save as…")
+            .on_hover_text("Save the session under another name")
+            .clicked()
+        {
+            let text = view
+                .path
+                .as_deref()
+                .map(|path| path.display().to_string())
+                .unwrap_or_default();
             self.path = Some(PathField { text, saving: true });
         }
     }
@@ -293,17 +409,31 @@ impl MainWindow {
             self.shows_tracks = !self.shows_tracks;
             self.devices = false;
         }
-        if ui.button("Panic").on_hover_text("Silence all tracks").clicked() {
+        if ui
+            .button("Panic")
+            .on_hover_text("Silence all tracks")
+            .clicked()
+        {
             commands.push(AppCommand::Panic);
         }
     }
 
-    /// Draws, from right to left, what records, the master, and the audio status in what is left of the row.
+    /// Draws, from right to left, what records, the master, and the audio status in what is left of
+    /// the row.
     fn sound(&mut self, ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
-        if ui.button("Save last 30 s").on_hover_text("Save the last 30 s to a file").clicked() {
+        if ui
+            .button("Save last 30 s")
+            .on_hover_text("Save the last 30 s to a file")
+            .clicked()
+        {
             commands.push(AppCommand::SavePreroll);
         }
-        if toggle(ui, self.recording_settings.is_some(), "…", "Recording settings") {
+        if toggle(
+            ui,
+            self.recording_settings.is_some(),
+            "…",
+            "Recording settings",
+        ) {
             self.recording_settings = match self.recording_settings {
                 Some(_) => None,
                 None => Some(folder(view)),
@@ -328,17 +458,26 @@ impl MainWindow {
     }
 
     fn path(&mut self, ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
-        let Some(PathField { text, saving }) = &mut self.path else { return };
+        let Some(PathField { text, saving }) = &mut self.path else {
+            return;
+        };
         let (mut chosen, mut over) = (None, false);
         ui.horizontal_wrapped(|ui| {
             let label = if *saving { "Save as" } else { "Open" };
             ui.label(label);
-            let field = TextEdit::singleline(text).desired_width(360.0).hint_text("a name, or the path of a session");
+            let field = TextEdit::singleline(text)
+                .desired_width(360.0)
+                .hint_text("a name, or the path of a session");
             let field = ui.add(field);
             let field = named(ui, field, "Path of the session");
-            let field = field.on_hover_text("A name alone is a session in the folder Ondes of your documents");
+            let field = field
+                .on_hover_text("A name alone is a session in the folder Ondes of your documents");
             let enter = ui.input(|input| input.key_pressed(Key::Enter));
-            let browse = view.can_browse && ui.button("Browse…").on_hover_text("Choose the file in a dialog").clicked();
+            let browse = view.can_browse
+                && ui
+                    .button("Browse…")
+                    .on_hover_text("Choose the file in a dialog")
+                    .clicked();
             if browse {
                 commands.push(AppCommand::OpenDialog(if *saving {
                     DialogPurpose::SaveSession
@@ -346,8 +485,10 @@ impl MainWindow {
                     DialogPurpose::OpenSession
                 }));
                 over = true;
-            } else if field.lost_focus() && enter || ui.button("OK").on_hover_text(label).clicked() {
-                chosen = Some(PathBuf::from(text.trim())).filter(|path| !path.as_os_str().is_empty());
+            } else if field.lost_focus() && enter || ui.button("OK").on_hover_text(label).clicked()
+            {
+                chosen =
+                    Some(PathBuf::from(text.trim())).filter(|path| !path.as_os_str().is_empty());
             } else if ui.button("Cancel").on_hover_text("Do nothing").clicked()
                 || ui.input(|input| input.key_pressed(Key::Escape))
             {
@@ -360,14 +501,22 @@ impl MainWindow {
                 for path in &view.recent {
                     let name = path.file_stem().unwrap_or_default().to_string_lossy();
                     let short = widgets::shorten(&name, RECENT_NAME);
-                    if ui.button(short).on_hover_text(path.display().to_string()).clicked() {
+                    if ui
+                        .button(short)
+                        .on_hover_text(path.display().to_string())
+                        .clicked()
+                    {
                         chosen = Some(path.clone());
                     }
                 }
             }
         });
         if let Some(path) = chosen {
-            commands.push(if *saving { AppCommand::SaveAs(path) } else { AppCommand::Open(path) });
+            commands.push(if *saving {
+                AppCommand::SaveAs(path)
+            } else {
+                AppCommand::Open(path)
+            });
             over = true;
         }
         if over {
@@ -378,7 +527,10 @@ impl MainWindow {
 
 /// Returns the folder for recordings as text.
 fn folder(view: &AppView) -> String {
-    view.recording_settings.folder().map(|folder| folder.display().to_string()).unwrap_or_default()
+    view.recording_settings
+        .folder()
+        .map(|folder| folder.display().to_string())
+        .unwrap_or_default()
 }
 
 /// Returns the label of a format.
@@ -391,25 +543,46 @@ fn format(format: RecordingFormat) -> &'static str {
     }
 }
 
-/// Handles dropped files, and shows a hint while files hover. Takes both from the input, so that later widgets do not
-/// see them.
+/// Handles dropped files, and shows a hint while files hover. Takes both from the input, so that
+/// later widgets do not see them.
 fn dropped(ui: &Ui, commands: &mut Vec<AppCommand>) {
-    let (hovering, dropped) =
-        ui.input_mut(|input| (take(&mut input.raw.hovered_files), take(&mut input.raw.dropped_files)));
-    commands.extend(dropped.iter().map(|file| AppCommand::OpenDropped(file.path().into())));
+    let (hovering, dropped) = ui.input_mut(|input| {
+        (
+            take(&mut input.raw.hovered_files),
+            take(&mut input.raw.dropped_files),
+        )
+    });
+    commands.extend(
+        dropped
+            .iter()
+            .map(|file| AppCommand::OpenDropped(file.path().into())),
+    );
     if !hovering.is_empty() {
         let all = ui.ctx().content_rect();
-        let painter = ui.ctx().layer_painter(LayerId::new(Order::Foreground, Id::unique("dropped")));
+        let painter = ui
+            .ctx()
+            .layer_painter(LayerId::new(Order::Foreground, Id::unique("dropped")));
         painter.rect_filled(all, 0.0, ui.visuals().panel_fill.gamma_multiply(0.85));
         let text = "Drop a model, a recording, a preset or a session";
-        painter.text(all.center(), Align2::CENTER_CENTER, text, FontId::proportional(20.0), ui.visuals().text_color());
+        painter.text(
+            all.center(),
+            Align2::CENTER_CENTER,
+            text,
+            FontId::proportional(20.0),
+            ui.visuals().text_color(),
+        );
     }
 }
 
 /// Returns the height of the input bar: one line, and another one for a recording.
 fn source_height(view: &AppView) -> f32 {
-    let chosen = view.tracks.iter().find(|track| view.selected == Some(track.slot));
-    let is_rolling = chosen.is_some_and(|track| matches!(track.input, TrackInput::File { .. }) && track.clip.is_some());
+    let chosen = view
+        .tracks
+        .iter()
+        .find(|track| view.selected == Some(track.slot));
+    let is_rolling = chosen.is_some_and(|track| {
+        matches!(track.input, TrackInput::File { .. }) && track.clip.is_some()
+    });
     if is_rolling { 84.0 } else { 42.0 }
 }
 
@@ -419,7 +592,11 @@ fn record(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
         Some(time) => (format!("Stop {time}"), true),
         None => ("Record".to_owned(), false),
     };
-    let text = if on { RichText::new(text).color(ui.visuals().error_fg_color) } else { RichText::new(text) };
+    let text = if on {
+        RichText::new(text).color(ui.visuals().error_fg_color)
+    } else {
+        RichText::new(text)
+    };
     let response = ui.add(Button::new(text).min_size(vec2(84.0, 26.0)));
     let label = if on { "Stop recording" } else { "Record" };
     let hint = "Record what is heard to a file; … beside it has the settings";
@@ -429,7 +606,11 @@ fn record(ui: &mut Ui, view: &AppView, commands: &mut Vec<AppCommand>) {
 }
 
 fn limiter(db: f32) -> String {
-    if db > -0.05 || db.is_nan() { "Limiter 0.0".into() } else { format!("Limiter {db:.1}") }
+    if db > -0.05 || db.is_nan() {
+        "Limiter 0.0".into()
+    } else {
+        format!("Limiter {db:.1}")
+    }
 }
 
 /// Draws the audio status in two short lines.
@@ -437,8 +618,17 @@ fn status(ui: &mut Ui, view: &AppView) {
     let (device, figures) = match &view.sound {
         AudioStatus::Opening => ("Opening devices …".into(), String::new()),
         AudioStatus::Playing(opened) => (
-            format!("{} · {} kHz · {} frames", opened.host, f64::from(opened.sample_rate) / 1e3, opened.max_block),
-            format!("load {:.0} % · dropouts {}", 100.0 * view.load, view.dropouts),
+            format!(
+                "{} · {} kHz · {} frames",
+                opened.host,
+                f64::from(opened.sample_rate) / 1e3,
+                opened.max_block
+            ),
+            format!(
+                "load {:.0} % · dropouts {}",
+                100.0 * view.load,
+                view.dropouts
+            ),
         ),
         AudioStatus::Lost { .. } | AudioStatus::Failed(_) => ("No sound".into(), String::new()),
     };
@@ -446,7 +636,10 @@ fn status(ui: &mut Ui, view: &AppView) {
         ui.spacing_mut().item_spacing.y = 1.0;
         let lines = if figures.is_empty() { 1.0 } else { 2.0 };
         ui.add_space((0.5 * (ui.available_height() - lines * 14.0)).max(0.0));
-        for line in [device, figures].into_iter().filter(|line| !line.is_empty()) {
+        for line in [device, figures]
+            .into_iter()
+            .filter(|line| !line.is_empty())
+        {
             let label = ui.add(Label::new(RichText::new(&line).small().weak()).truncate());
             label.on_hover_text(line);
         }
@@ -508,16 +701,22 @@ fn answer(ui: &mut Ui, text: &str, command: AppCommand, commands: &mut Vec<AppCo
 /// Draws a line with buttons on the right; `content` draws these and returns the text.
 fn message(ui: &mut Ui, name: &str, ink: egui::Color32, content: impl FnOnce(&mut Ui) -> String) {
     let fill = ui.visuals().panel_fill.lerp_to_gamma(ink, 0.16);
-    let frame = Frame::new().fill(fill).inner_margin(Margin::symmetric(12, 5));
-    let shown = Panel::top(egui::Id::unique(("message", name))).frame(frame).resizable(false).show(ui, |ui| {
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            ui.set_height(26.0);
-            let text = content(ui);
-            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                ui.add(Label::new(&text).truncate()).on_hover_text(text);
+    let frame = Frame::new()
+        .fill(fill)
+        .inner_margin(Margin::symmetric(12, 5));
+    let shown = Panel::top(egui::Id::unique(("message", name)))
+        .frame(frame)
+        .resizable(false)
+        .show(ui, |ui| {
+            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                ui.set_height(26.0);
+                let text = content(ui);
+                ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                    ui.add(Label::new(&text).truncate()).on_hover_text(text);
+                });
             });
         });
-    });
     let rect = shown.response.rect;
-    ui.painter().vline(rect.left() + 1.5, rect.y_range(), (3.0, ink));
+    ui.painter()
+        .vline(rect.left() + 1.5, rect.y_range(), (3.0, ink));
 }

@@ -1,5 +1,5 @@
-//! Undo and redo of what the user changes in the mixer: faders, inputs, MIDI channels, names, the set list. The steps
-//! are part of the selected track's history, which its panels show.
+//! Undo and redo of what the user changes in the mixer: faders, inputs, MIDI channels, names, the
+//! set list. The steps are part of the selected track's history, which its panels show.
 
 use std::sync::{Arc, Weak};
 
@@ -39,7 +39,10 @@ impl TrackId {
 
     /// Returns the slot of the track; `None` if it was removed.
     pub fn slot(&self, mixer: &Mixer) -> Option<usize> {
-        mixer.tracks().find(|(_, track)| Self::of(track) == *self).map(|(slot, _)| slot)
+        mixer
+            .tracks()
+            .find(|(_, track)| Self::of(track) == *self)
+            .map(|(slot, _)| slot)
     }
 }
 
@@ -57,26 +60,46 @@ impl MixerChange {
     /// Returns the change that a command is about to make; `None` if undo does not restore it.
     pub fn begin(command: &AppCommand, mixer: &Mixer) -> Option<Self> {
         use AppCommand::{
-            AddToSetList, MoveDown, MoveUp, RemoveFromSetList, RenameTrack, SetFader, SetInput, SetMaster,
-            SetMidiChannels,
+            AddToSetList, MoveDown, MoveUp, RemoveFromSetList, RenameTrack, SetFader, SetInput,
+            SetMaster, SetMidiChannels,
         };
         let slot = match command {
             SetMaster(_) => {
                 let before = MixerSetting::Master(mixer.master.get());
-                return Some(Self { label: "Master level".into(), before, after: None });
+                return Some(Self {
+                    label: "Master level".into(),
+                    before,
+                    after: None,
+                });
             }
             AddToSetList | MoveUp(_) | MoveDown(_) | RemoveFromSetList(_) => {
                 let before = MixerSetting::SetList(mixer.set_list.clone());
-                return Some(Self { label: "Set list".into(), before, after: None });
+                return Some(Self {
+                    label: "Set list".into(),
+                    before,
+                    after: None,
+                });
             }
-            SetFader(slot, _) | SetInput(slot, _) | SetMidiChannels(slot, _) | RenameTrack(slot, _) => *slot,
+            SetFader(slot, _)
+            | SetInput(slot, _)
+            | SetMidiChannels(slot, _)
+            | RenameTrack(slot, _) => *slot,
             _ => return None,
         };
         let track = mixer.track(slot)?;
-        let (id, name) = (TrackId::of(track), format!("track {} ({})", slot + 1, track.title()));
+        let (id, name) = (
+            TrackId::of(track),
+            format!("track {} ({})", slot + 1, track.title()),
+        );
         let (what, before) = match command {
-            SetInput(..) => ("Input", MixerSetting::Input(id.clone(), track.input().clone())),
-            SetMidiChannels(..) => ("MIDI channels", MixerSetting::MidiChannels(id.clone(), track.midi_channels())),
+            SetInput(..) => (
+                "Input",
+                MixerSetting::Input(id.clone(), track.input().clone()),
+            ),
+            SetMidiChannels(..) => (
+                "MIDI channels",
+                MixerSetting::MidiChannels(id.clone(), track.midi_channels()),
+            ),
             RenameTrack(..) => ("Name", MixerSetting::Name(id.clone(), track.name.clone())),
             _ => ("Fader", MixerSetting::Fader(id.clone(), track.fader.get())),
         };
@@ -84,10 +107,15 @@ impl MixerChange {
             SetInput(_, input) => Some(MixerSetting::Input(id, input.clone())),
             _ => None,
         };
-        Some(Self { label: format!("{what} of {name}"), before, after })
+        Some(Self {
+            label: format!("{what} of {name}"),
+            before,
+            after,
+        })
     }
 
-    /// Returns the value after the change; `None` if there is no such track any more, or nothing has changed.
+    /// Returns the value after the change; `None` if there is no such track any more, or nothing
+    /// has changed.
     pub fn after(&self, mixer: &Mixer) -> Option<MixerSetting> {
         let after = self.after.clone().or_else(|| self.before.current(mixer));
         after.filter(|after| *after != self.before)
@@ -108,14 +136,16 @@ impl MixerSetting {
         })
     }
 
-    /// Returns the command that restores the value, or restores it at once if there is no such command; `None` then, and
-    /// if the track was removed.
+    /// Returns the command that restores the value, or restores it at once if there is no such
+    /// command; `None` then, and if the track was removed.
     pub fn restore(&self, mixer: &mut Mixer) -> Option<AppCommand> {
         Some(match self {
             Self::Master(settings) => AppCommand::SetMaster(*settings),
             Self::Fader(id, settings) => AppCommand::SetFader(id.slot(mixer)?, *settings),
             Self::Input(id, input) => AppCommand::SetInput(id.slot(mixer)?, input.clone()),
-            Self::MidiChannels(id, channels) => AppCommand::SetMidiChannels(id.slot(mixer)?, *channels),
+            Self::MidiChannels(id, channels) => {
+                AppCommand::SetMidiChannels(id.slot(mixer)?, *channels)
+            }
             Self::Name(id, name) => AppCommand::RenameTrack(id.slot(mixer)?, name.clone()),
             Self::SetList(list) => {
                 mixer.set_list.clone_from(list);

@@ -1,10 +1,11 @@
 //! The app's window: tracks, their instruments, devices and recordings.
 //!
-//! [`view`] is the interface between window and app: plain data to draw, and commands of the user. [`MainWindow`]
-//! draws, with `track_panel`, `device_panel`, `prompt` and `widgets`, and knows nothing else. `app_state` holds mixer,
-//! devices and session and handles the commands, with [`settings`], [`recording_settings`], `dropped_files`, the
-//! system's `file_dialog`, `autosave`, `mixer_history` and a [`device_scan`]. The window is drawn when something changes: the
-//! user or sound wakes it, or `watch`. `scaling` resizes it with its scale.
+//! [`view`] is the interface between window and app: plain data to draw, and commands of the user.
+//! [`MainWindow`] draws, with `track_panel`, `device_panel`, `prompt` and `widgets`, and knows
+//! nothing else. `app_state` holds mixer, devices and session and handles the commands, with
+//! [`settings`], [`recording_settings`], `dropped_files`, the system's `file_dialog`, `autosave`,
+//! `mixer_history` and a [`device_scan`]. The window is drawn when something changes: the user or
+//! sound wakes it, or `watch`. `scaling` resizes it with its scale.
 
 mod app_state;
 mod autosave;
@@ -49,7 +50,8 @@ const FRAME: Duration = Duration::from_millis(33);
 /// Longest time to close devices, and to complete recordings and the autosave.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Opens the window and runs until it is closed. Ctrl-C or SIGTERM closes it; recordings are completed.
+/// Opens the window and runs until it is closed. Ctrl-C or SIGTERM closes it; recordings are
+/// completed.
 ///
 /// # Errors
 /// Returns an error if there is no display.
@@ -59,9 +61,21 @@ pub fn run() -> anyhow::Result<()> {
         .with_app_id("ondes")
         .with_inner_size(SIZE)
         .with_min_inner_size(LEAST_SIZE);
-    let options = NativeOptions { viewport, ..NativeOptions::default() };
-    eframe::run_native("ondes", options, Box::new(|context| Ok(Box::new(Ondes::new(context)))))
-        .map_err(|error| anyhow::anyhow!("the window cannot be opened: {}", reason(&error.to_string())))
+    let options = NativeOptions {
+        viewport,
+        ..NativeOptions::default()
+    };
+    eframe::run_native(
+        "ondes",
+        options,
+        Box::new(|context| Ok(Box::new(Ondes::new(context)))),
+    )
+    .map_err(|error| {
+        anyhow::anyhow!(
+            "the window cannot be opened: {}",
+            reason(&error.to_string())
+        )
+    })
 }
 
 /// Returns an error's text without the place in the source of winit, which it begins with.
@@ -93,7 +107,12 @@ impl Ondes {
             context.request_repaint();
         });
         let app_state = AppState::open(settings::folder(), wake);
-        Self { app_state, window: MainWindow::new(), scaling: WindowScaling::default(), woken }
+        Self {
+            app_state,
+            window: MainWindow::new(),
+            scaling: WindowScaling::default(),
+            woken,
+        }
     }
 
     /// Asks before the window closes, if work would be lost.
@@ -105,9 +124,13 @@ impl Ondes {
         } else if closes && !self.app_state.quits() {
             self.app_state.handle(AppCommand::Quit);
             if !self.app_state.quits() {
-                [ViewportCommand::CancelClose, ViewportCommand::Minimized(false), ViewportCommand::Focus]
-                    .into_iter()
-                    .for_each(|command| context.send_viewport_cmd(command));
+                [
+                    ViewportCommand::CancelClose,
+                    ViewportCommand::Minimized(false),
+                    ViewportCommand::Focus,
+                ]
+                .into_iter()
+                .for_each(|command| context.send_viewport_cmd(command));
                 context.request_repaint();
             }
         } else if self.app_state.quits() {
@@ -148,15 +171,21 @@ impl App for Ondes {
         if !commands.is_empty() {
             ui.ctx().request_repaint();
         }
-        commands.into_iter().for_each(|command| self.app_state.handle(command));
+        commands
+            .into_iter()
+            .for_each(|command| self.app_state.handle(command));
     }
 }
 
-/// Returns whether the view is animated. The pointer and the selected instrument request frames by themselves.
+/// Returns whether the view is animated. The pointer and the selected instrument request frames by
+/// themselves.
 fn moves(view: &AppView) -> bool {
     let is_shown = |peak_db: f32| peak_db > SILENT_DB;
     let is_rolling = |track: &TrackView| track.clip.as_ref().is_some_and(|clip| clip.playing);
     matches!(view.sound, AudioStatus::Playing(_))
         && (view.peaks_db.into_iter().any(is_shown)
-            || view.tracks.iter().any(|track| is_shown(track.peak_db) || is_rolling(track)))
+            || view
+                .tracks
+                .iter()
+                .any(|track| is_shown(track.peak_db) || is_rolling(track)))
 }

@@ -10,15 +10,26 @@ const WIDTH: f32 = 360.0;
 
 /// Returns whether the dialog is open.
 pub(super) fn is_open(view: &AppView) -> bool {
-    matches!(view.prompt, Some(Prompt::UnsavedChanges | Prompt::Quit { .. }))
+    matches!(
+        view.prompt,
+        Some(Prompt::UnsavedChanges | Prompt::Quit { .. })
+    )
 }
 
 /// Draws the dialog over the window, if it is open. Escape cancels. Returns whether to save.
 pub(super) fn show(ui: &Ui, view: &AppView, commands: &mut Vec<AppCommand>) -> bool {
-    let Some(prompt) = view.prompt.filter(|_| is_open(view)) else { return false };
-    let recording = view.recorded_time().map(|time| format!("A recording is running ({time})"));
+    let Some(prompt) = view.prompt.filter(|_| is_open(view)) else {
+        return false;
+    };
+    let recording = view
+        .recorded_time()
+        .map(|time| format!("A recording is running ({time})"));
     let (title, unsaved, quits) = match prompt {
-        Prompt::Quit { unsaved: true } => (format!("Save “{}” before closing?", view.session), true, true),
+        Prompt::Quit { unsaved: true } => (
+            format!("Save “{}” before closing?", view.session),
+            true,
+            true,
+        ),
         Prompt::Quit { unsaved: false } => ("Close during the recording?".into(), false, true),
         _ => (format!("Save “{}” first?", view.session), true, false),
     };
@@ -48,7 +59,11 @@ pub(super) fn show(ui: &Ui, view: &AppView, commands: &mut Vec<AppCommand>) -> b
             if ui.button(decline.0).on_hover_text(decline.1).clicked() {
                 commands.push(AppCommand::Discard);
             }
-            if ui.button("Cancel").on_hover_text("Go back and do nothing").clicked() {
+            if ui
+                .button("Cancel")
+                .on_hover_text("Go back and do nothing")
+                .clicked()
+            {
                 commands.push(AppCommand::Cancel);
             }
         });

@@ -2,12 +2,14 @@
 
 use egui::{Context, Vec2, ViewportCommand};
 
-/// Share of the monitor that the window may grow to: it has a title bar, and the desktop may have panels.
+/// Share of the monitor that the window may grow to: it has a title bar, and the desktop may have
+/// panels.
 const SHARE: f32 = 0.94;
 /// Sizes this close are the same, points: window managers round.
 const TOLERANCE: f32 = 2.0;
 
-/// Resizes the window with its scale, so that as much stays visible, as far as the monitor has room.
+/// Resizes the window with its scale, so that as much stays visible, as far as the monitor has
+/// room.
 pub(super) struct WindowScaling {
     scale: f32,
     /// Size at 100 % of a window that the monitor has limited, and the size that it would have had.
@@ -16,7 +18,10 @@ pub(super) struct WindowScaling {
 
 impl Default for WindowScaling {
     fn default() -> Self {
-        Self { scale: 1.0, limited: None }
+        Self {
+            scale: 1.0,
+            limited: None,
+        }
     }
 }
 
@@ -35,7 +40,9 @@ impl WindowScaling {
             (input.content_rect().size(), viewport.monitor_size, is_fixed)
         });
         // Some systems tell the monitor only after a few frames.
-        let Some(monitor) = monitor else { return context.request_repaint() };
+        let Some(monitor) = monitor else {
+            return context.request_repaint();
+        };
         if is_fixed {
             self.scale = scale;
             return;
@@ -47,7 +54,9 @@ impl WindowScaling {
     /// Returns the new size; all sizes are points at 100 %.
     fn resize(&mut self, size: Vec2, scale: f32, room: Vec2) -> Vec2 {
         let unlimited = match self.limited {
-            Some((limited, unlimited)) if (limited - size).abs().max_elem() <= TOLERANCE => unlimited,
+            Some((limited, unlimited)) if (limited - size).abs().max_elem() <= TOLERANCE => {
+                unlimited
+            }
             _ => size,
         };
         let wanted = unlimited * (scale / self.scale);
@@ -80,8 +89,14 @@ mod tests {
             assert!((size - expected).abs().max_elem() < 0.01, "{scale}: {size}");
         }
         // The user's own size counts, and a larger one than the monitor stays.
-        assert_eq!(window.resize(vec2(600.0, 300.0), 1.5, room), vec2(1200.0, 600.0));
+        assert_eq!(
+            window.resize(vec2(600.0, 300.0), 1.5, room),
+            vec2(1200.0, 600.0)
+        );
         let mut wide = WindowScaling::default();
-        assert_eq!(wide.resize(vec2(3000.0, 600.0), 1.25, room), vec2(3000.0, 750.0));
+        assert_eq!(
+            wide.resize(vec2(3000.0, 600.0), 1.25, room),
+            vec2(3000.0, 750.0)
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Settings of the app: `app.json` in the user's configuration folder, or in the folder of `ONDES_CONFIG`.
+//! Settings of the app: `app.json` in the user's configuration folder, or in the folder of
+//! `ONDES_CONFIG`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,7 +40,9 @@ pub struct AppSettings {
 /// Returns the folder of the app's settings.
 #[must_use]
 pub fn folder() -> Option<PathBuf> {
-    let named = std::env::var_os("ONDES_CONFIG").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let named = std::env::var_os("ONDES_CONFIG")
+        .filter(|folder| !folder.is_empty())
+        .map(PathBuf::from);
     named.or_else(|| Some(dirs::config_dir()?.join("ondes")))
 }
 
@@ -48,7 +51,10 @@ impl AppSettings {
     #[must_use]
     pub fn read(folder: &Path) -> Self {
         let content = files::read(&folder.join("app.json"), MAX_BYTES);
-        content.ok().and_then(|bytes| serde_json::from_slice(files::without_mark(&bytes)).ok()).unwrap_or_default()
+        content
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(files::without_mark(&bytes)).ok())
+            .unwrap_or_default()
     }
 
     /// Writes the settings to a folder, which is created if necessary.
@@ -86,11 +92,16 @@ mod tests {
         assert_eq!(AppSettings::read(&folder), AppSettings::default());
         let mut settings = AppSettings::default();
         settings.audio.host = Some("JACK".into());
-        (0..20).for_each(|number| settings.opened(Some(Path::new(&format!("/{number}.ondes-session")))));
+        (0..20).for_each(|number| {
+            settings.opened(Some(Path::new(&format!("/{number}.ondes-session"))))
+        });
         settings.opened(Some(Path::new("/15.ondes-session")));
         settings.write(&folder).unwrap();
         assert_eq!(AppSettings::read(&folder), settings);
-        assert_eq!((settings.recent.len(), settings.recent[0].to_str()), (RECENT, Some("/15.ondes-session")));
+        assert_eq!(
+            (settings.recent.len(), settings.recent[0].to_str()),
+            (RECENT, Some("/15.ondes-session"))
+        );
         fs::write(folder.join("app.json"), "{").unwrap();
         assert_eq!(AppSettings::read(&folder), AppSettings::default());
     }

@@ -70,7 +70,11 @@ pub struct AppView {
 impl AppView {
     /// Returns the length of the running recording, in minutes and seconds.
     pub(super) fn recorded_time(&self) -> Option<String> {
-        let rate = if let AudioStatus::Playing(opened) = &self.sound { opened.sample_rate } else { 48_000 };
+        let rate = if let AudioStatus::Playing(opened) = &self.sound {
+            opened.sample_rate
+        } else {
+            48_000
+        };
         let seconds = self.recording.recording? / u64::from(rate.max(1));
         Some(format!("{}:{:02}", seconds / 60, seconds % 60))
     }
@@ -203,7 +207,8 @@ pub enum AppCommand {
     Panic,
     /// Open a file dialog.
     OpenDialog(DialogPurpose),
-    /// Open a file dropped on the window: a session, or a model, recording or preset for the selected track.
+    /// Open a file dropped on the window: a session, or a model, recording or preset for the
+    /// selected track.
     OpenDropped(PathBuf),
 
     /// Switch to other audio devices.

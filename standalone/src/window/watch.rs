@@ -1,5 +1,6 @@
-//! Notices what changes without the user, so that the window is drawn then, and only then: devices, loads, recordings,
-//! dropouts, and knobs that MIDI controllers turn. Sound wakes the window by itself.
+//! Notices what changes without the user, so that the window is drawn then, and only then: devices,
+//! loads, recordings, dropouts, and knobs that MIDI controllers turn. Sound wakes the window by
+//! itself.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -53,7 +54,9 @@ impl Watch {
                 last = now;
                 if look % FIGURES_EVERY == 0 {
                     let now = Figures::of(&app);
-                    if now.dropouts != figures.dropouts || (now.load - figures.load).abs() >= LOAD_STEP {
+                    if now.dropouts != figures.dropouts
+                        || (now.load - figures.load).abs() >= LOAD_STEP
+                    {
                         (figures, has_changed) = (now, true);
                     }
                 }
@@ -63,8 +66,14 @@ impl Watch {
             }
         };
         // Without the thread the window shows changes when it is drawn next.
-        let thread = std::thread::Builder::new().name("ondes-watch".into()).spawn(move || drop(contain(watch))).ok();
-        Self { stop: Some(stop), thread }
+        let thread = std::thread::Builder::new()
+            .name("ondes-watch".into())
+            .spawn(move || drop(contain(watch)))
+            .ok();
+        Self {
+            stop: Some(stop),
+            thread,
+        }
     }
 }
 
@@ -82,16 +91,39 @@ impl Seen {
     fn of(app: &AudioApp) -> Self {
         let sound = app.status();
         let recording = app.recording();
-        let rate = if let AudioStatus::Playing(opened) = &sound { opened.sample_rate } else { 48_000 };
-        let seconds = recording.recording.map(|frames| frames / u64::from(rate.max(1)));
+        let rate = if let AudioStatus::Playing(opened) = &sound {
+            opened.sample_rate
+        } else {
+            48_000
+        };
+        let seconds = recording
+            .recording
+            .map(|frames| frames / u64::from(rate.max(1)));
         let mixer = app.mixer();
         let tracks = mixer.tracks().map(|(slot, track)| {
             let (status, error) = (track.instance.status(), track.error().map(str::to_owned));
-            (slot, track.title(), status, error, track.parameters.values())
+            (
+                slot,
+                track.title(),
+                status,
+                error,
+                track.parameters.values(),
+            )
         });
         let tracks = tracks.collect();
-        let recording = (seconds, recording.finishing, recording.dropped, recording.error);
-        Self { sound, ports: app.midi(), loading: app.loading(), recording, tracks }
+        let recording = (
+            seconds,
+            recording.finishing,
+            recording.dropped,
+            recording.error,
+        );
+        Self {
+            sound,
+            ports: app.midi(),
+            loading: app.loading(),
+            recording,
+            tracks,
+        }
     }
 }
 
@@ -106,7 +138,12 @@ impl Figures {
     fn of(app: &AudioApp) -> Self {
         let dropouts = app.dropouts();
         let mixer = app.mixer();
-        let healths = mixer.tracks().filter_map(|(_, track)| track.instance.session.health());
-        Self { dropouts, load: healths.map(|health| health.load).sum() }
+        let healths = mixer
+            .tracks()
+            .filter_map(|(_, track)| track.instance.session.health());
+        Self {
+            dropouts,
+            load: healths.map(|health| health.load).sum(),
+        }
     }
 }

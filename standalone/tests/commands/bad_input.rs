@@ -27,9 +27,17 @@ fn truncated_models_are_refused() {
     let folder = with_score();
     let whole = model_bytes(&folder);
     refuse_model(&folder, &[], &["empty"]);
-    refuse_model(&folder, &whole[..1], &["too short", "download or copy it again"]);
+    refuse_model(
+        &folder,
+        &whole[..1],
+        &["too short", "download or copy it again"],
+    );
     for length in [8, 100, whole.len() / 2, whole.len() - 1] {
-        refuse_model(&folder, &whole[..length], &["cut off", "download or copy it again"]);
+        refuse_model(
+            &folder,
+            &whole[..length],
+            &["cut off", "download or copy it again"],
+        );
     }
 }
 
@@ -37,15 +45,26 @@ fn truncated_models_are_refused() {
 fn unsuitable_executors_are_refused() {
     let folder = with_score();
     let render = ["render", "small.ondes", "--midi", "song.mid"];
-    folder.refuses(&[&render[..], &["--executor", "torch"]].concat(), &["small.ondes: ", "--executor native"]);
-    folder
-        .refuses(&[&render[..], &["--device", "cpu"]].concat(), &["small.ondes: ", "--device cpu", "--executor torch"]);
-    folder.refuses(&["bench", "small.ondes", "--device", "cuda:1"], &["small.ondes: ", "--device cuda:1"]);
+    folder.refuses(
+        &[&render[..], &["--executor", "torch"]].concat(),
+        &["small.ondes: ", "--executor native"],
+    );
+    folder.refuses(
+        &[&render[..], &["--device", "cpu"]].concat(),
+        &["small.ondes: ", "--device cpu", "--executor torch"],
+    );
+    folder.refuses(
+        &["bench", "small.ondes", "--device", "cuda:1"],
+        &["small.ondes: ", "--device cuda:1"],
+    );
     folder.refuses(
         &[&render[..], &["--precision", "f16"]].concat(),
         &["small.ondes: ", "--precision f16", "--executor torch"],
     );
-    folder.refuses(&["bench", "small.ondes", "--precision", "bf16"], &["small.ondes: ", "--precision bf16"]);
+    folder.refuses(
+        &["bench", "small.ondes", "--precision", "bf16"],
+        &["small.ondes: ", "--precision bf16"],
+    );
 }
 
 #[test]
@@ -75,7 +94,10 @@ fn models_of_other_versions_are_refused() {
     let folder = with_score();
     let mut bytes = model_bytes(&folder);
     let version = br#"\"format\":1"#;
-    let at = bytes.windows(version.len()).position(|window| window == version).expect("the header has a version");
+    let at = bytes
+        .windows(version.len())
+        .position(|window| window == version)
+        .expect("the header has a version");
     bytes[at + version.len() - 1] = b'7';
     refuse_model(&folder, &bytes, &["format version 7 is not supported"]);
 }
@@ -84,17 +106,32 @@ fn models_of_other_versions_are_refused() {
 fn effects_refuse_notes() {
     let folder = with_score();
     file::write(&effect(), &folder.path("half.ondes")).expect("the model is written");
-    folder.refuses(&["render", "half.ondes", "--midi", "song.mid"], &["half.ondes: ", "effect", "only instruments"]);
+    folder.refuses(
+        &["render", "half.ondes", "--midi", "song.mid"],
+        &["half.ondes: ", "effect", "only instruments"],
+    );
 }
 
 #[test]
 fn missing_files_are_reported() {
     let folder = with_score();
     folder.refuses(&["info", "none.ondes"], &["none.ondes: No such file"]);
-    folder.refuses(&["render", "none.ondes", "--midi", "song.mid"], &["none.ondes: No such file"]);
-    folder.refuses(&["render", "small.ondes", "--midi", "none.mid"], &["none.mid: No such file"]);
-    folder.refuses(&["render", "small.ondes", "--input", "none.wav"], &["none.wav: no such file"]);
-    folder.refuses(&["render", ".", "--midi", "song.mid"], &[".: ", "not a regular file"]);
+    folder.refuses(
+        &["render", "none.ondes", "--midi", "song.mid"],
+        &["none.ondes: No such file"],
+    );
+    folder.refuses(
+        &["render", "small.ondes", "--midi", "none.mid"],
+        &["none.mid: No such file"],
+    );
+    folder.refuses(
+        &["render", "small.ondes", "--input", "none.wav"],
+        &["none.wav: no such file"],
+    );
+    folder.refuses(
+        &["render", ".", "--midi", "song.mid"],
+        &[".: ", "not a regular file"],
+    );
     folder.refuses(&["render", "small.ondes", "--midi", "."], &[".: "]);
     folder.refuses(&["render", "small.ondes", "--input", "."], &[".: "]);
 }
@@ -105,11 +142,17 @@ fn missing_files_are_reported() {
 fn pipes_and_devices_are_refused() {
     let folder = with_score();
     let pipe = |name: &str| {
-        let made = std::process::Command::new("mkfifo").arg(folder.path(name)).status();
+        let made = std::process::Command::new("mkfifo")
+            .arg(folder.path(name))
+            .status();
         assert!(made.expect("mkfifo is there").success());
     };
     pipe("pipe");
-    for (path, kind) in [("pipe", "a pipe"), ("/dev/zero", "a device"), ("/dev/stdin", "a device")] {
+    for (path, kind) in [
+        ("pipe", "a pipe"),
+        ("/dev/zero", "a device"),
+        ("/dev/stdin", "a device"),
+    ] {
         let reason = format!("not a regular file, but {kind}");
         let words = [path, reason.as_str()];
         for arguments in [
@@ -119,7 +162,14 @@ fn pipes_and_devices_are_refused() {
             &["render", path, "--midi", "song.mid"],
             &["render", "small.ondes", "--midi", path],
             &["render", "small.ondes", "--input", path],
-            &["render", "small.ondes", "--midi", "song.mid", "--cabinet", path],
+            &[
+                "render",
+                "small.ondes",
+                "--midi",
+                "song.mid",
+                "--cabinet",
+                path,
+            ],
         ] {
             folder.refuses(arguments, &words);
         }
@@ -127,14 +177,20 @@ fn pipes_and_devices_are_refused() {
         folder.refuses(&["render", "a.ondes-session", "--out", "x.wav"], &words);
     }
     pipe("pipe.ondes-session");
-    folder.refuses(&["render", "pipe.ondes-session", "--seconds", "1"], &["a pipe"]);
+    folder.refuses(
+        &["render", "pipe.ondes-session", "--seconds", "1"],
+        &["a pipe"],
+    );
     // In a batch it is a file that fails.
     std::fs::create_dir(folder.path("songs")).expect("a folder is made");
     std::fs::copy(folder.path("song.mid"), folder.path("songs/a.mid")).expect("the file is copied");
     pipe("songs/b.mid");
     let output = folder.run(&["render", "small.ondes", "--midi", "songs", "--out", "out"]);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && errors.contains("b.mid: not a regular file, but a pipe"), "{errors}");
+    assert!(
+        output.status.code() == Some(2) && errors.contains("b.mid: not a regular file, but a pipe"),
+        "{errors}"
+    );
     assert_eq!(folder.files_in("out"), ["a.wav"]);
 }
 
@@ -144,14 +200,34 @@ fn models_are_not_written_over_devices_and_links_stay() {
     use std::os::unix::fs::FileTypeExt;
     let folder = Folder::new();
     std::fs::write(folder.path("wire.json"), WIRE).expect("the file is written");
-    folder.refuses(&["import", "wire.json", "-o", "/dev/full"], &["/dev/full: not a regular file, but a device"]);
-    assert!(std::fs::metadata("/dev/full").expect("it is there").file_type().is_char_device());
+    folder.refuses(
+        &["import", "wire.json", "-o", "/dev/full"],
+        &["/dev/full: not a regular file, but a device"],
+    );
+    assert!(
+        std::fs::metadata("/dev/full")
+            .expect("it is there")
+            .file_type()
+            .is_char_device()
+    );
     std::fs::write(folder.path("target.ondes"), "before").expect("the file is written");
     std::os::unix::fs::symlink("target.ondes", folder.path("link.ondes")).expect("a link is made");
-    assert!(folder.run(&["import", "wire.json", "-o", "link.ondes"]).status.success());
-    assert!(std::fs::symlink_metadata(folder.path("link.ondes")).expect("it is there").is_symlink());
+    assert!(
+        folder
+            .run(&["import", "wire.json", "-o", "link.ondes"])
+            .status
+            .success()
+    );
+    assert!(
+        std::fs::symlink_metadata(folder.path("link.ondes"))
+            .expect("it is there")
+            .is_symlink()
+    );
     assert!(file::read(&folder.path("target.ondes")).is_ok());
-    assert_eq!(folder.files(), ["link.ondes", "small.ondes", "target.ondes", "wire.json"]);
+    assert_eq!(
+        folder.files(),
+        ["link.ondes", "small.ondes", "target.ondes", "wire.json"]
+    );
 }
 
 /// A capture of one dense layer.
@@ -165,9 +241,15 @@ fn text_is_refused_as_midi_and_audio() {
     for name in ["text.mid", "text.wav", "text.mp3", "text.ondes"] {
         std::fs::write(folder.path(name), &text).expect("the file is written");
     }
-    folder.refuses(&["render", "small.ondes", "--midi", "text.mid"], &["text.mid: not a MIDI file"]);
+    folder.refuses(
+        &["render", "small.ondes", "--midi", "text.mid"],
+        &["text.mid: not a MIDI file"],
+    );
     for name in ["text.wav", "text.mp3"] {
-        folder.refuses(&["render", "small.ondes", "--input", name], &[name, "not audio"]);
+        folder.refuses(
+            &["render", "small.ondes", "--input", name],
+            &[name, "not audio"],
+        );
     }
     folder.refuses(&["info", "text.ondes"], &["text.ondes: "]);
 }
@@ -176,7 +258,10 @@ fn text_is_refused_as_midi_and_audio() {
 fn empty_recordings_are_refused() {
     let folder = Folder::new();
     write_wav(&folder.path("empty.wav"), 48_000, 1, std::iter::empty());
-    folder.refuses(&["render", "small.ondes", "--input", "empty.wav"], &["empty.wav: contains no audio"]);
+    folder.refuses(
+        &["render", "small.ondes", "--input", "empty.wav"],
+        &["empty.wav: contains no audio"],
+    );
 }
 
 #[test]
@@ -190,8 +275,15 @@ fn a_single_sample_renders() {
 #[test]
 fn midi_files_without_notes_are_refused() {
     let folder = Folder::new();
-    std::fs::write(folder.path("empty.mid"), crate::common::midi(&["Nothing"], &[])).expect("the file is written");
-    folder.refuses(&["render", "small.ondes", "--midi", "empty.mid"], &["empty.mid: contains no notes"]);
+    std::fs::write(
+        folder.path("empty.mid"),
+        crate::common::midi(&["Nothing"], &[]),
+    )
+    .expect("the file is written");
+    folder.refuses(
+        &["render", "small.ondes", "--midi", "empty.mid"],
+        &["empty.mid: contains no notes"],
+    );
 }
 
 #[test]
@@ -202,18 +294,95 @@ fn invalid_command_lines_are_refused() {
         &["sing"],
         &["render"],
         &["render", "small.ondes"],
-        &["render", "small.ondes", "--midi", "song.mid", "--input", "song.mid"],
+        &[
+            "render",
+            "small.ondes",
+            "--midi",
+            "song.mid",
+            "--input",
+            "song.mid",
+        ],
         &["render", "small.ondes", "--midi", "song.mid", "--bits", "8"],
-        &["render", "small.ondes", "--midi", "song.mid", "--block", "0"],
-        &["render", "small.ondes", "--midi", "song.mid", "--sample-rate", "10"],
-        &["render", "small.ondes", "--midi", "song.mid", "--transpose", "NaN"],
-        &["render", "small.ondes", "--midi", "song.mid", "--transpose", "inf"],
-        &["render", "small.ondes", "--midi", "song.mid", "--control", "noise=NaN"],
-        &["render", "small.ondes", "--midi", "song.mid", "--control", "noise=1e39"],
-        &["render", "small.ondes", "--midi", "song.mid", "--normalize", "nan"],
-        &["render", "small.ondes", "--midi", "song.mid", "--normalize", "-inf"],
-        &["render", "small.ondes", "--midi", "song.mid", "--treble", "nan"],
-        &["render", "small.ondes", "--midi", "song.mid", "--interface-dbu", "inf"],
+        &[
+            "render",
+            "small.ondes",
+            "--midi",
+            "song.mid",
+            "--block",
+            "0",
+        ],
+        &[
+            "render",
+            "small.ondes",
+            "--midi",
+            "song.mid",
+            "--sample-rate",
+            "10",
+        ],
+        &[
+            "render",
+            "small.ondes",
+            "--midi",
+            "song.mid",
+            "--transpose",
+            "NaN",
+        ],
+        &[
+            "render",
+            "small.ondes",
+            "--midi",
+            "song.mid",
+            "--transpose",
+            "inf",
+        ],
+        &[
+            "render",
+            "small.ondes",
+            "--midi",
+            "song.mid",
+            "--control",
+            "noise=NaN",
+        ],
+        &[
+            "render",
+            "small.ondes",
+            "--midi",
+            "song.mid",
+            "--control",
+            "noise=1e39",
+        ],
+        &[
+            "render",
+            "small.ondes",
+            "--midi",
+            "song.mid",
+            "--normalize",
+            "nan",
+        ],
+        &[
+            "render",
+            "small.ondes",
+            "--midi",
+            "song.mid",
+            "--normalize",
+            "-inf",
+        ],
+        &[
+            "render",
+            "small.ondes",
+            "--midi",
+            "song.mid",
+            "--treble",
+            "nan",
+        ],
+        &[
+            "render",
+            "small.ondes",
+            "--midi",
+            "song.mid",
+            "--interface-dbu",
+            "inf",
+        ],
         &["render", "small.ondes", "--seconds", "nan"],
         &["render", "small.ondes", "--seconds", "inf"],
         &["bench", "small.ondes", "--seconds", "nan"],
@@ -228,9 +397,30 @@ fn invalid_command_lines_are_refused() {
         &["play", "wind", "--seconds", "0"],
         #[cfg(feature = "devices")]
         &["play", "wind", "--transpose", "nan"],
-        &["render", "small.ondes", "--midi", "song.mid", "--channel", "17"],
-        &["render", "small.ondes", "--midi", "song.mid", "--voices", "0"],
-        &["render", "small.ondes", "--input", "song.mid", "--track", "1"],
+        &[
+            "render",
+            "small.ondes",
+            "--midi",
+            "song.mid",
+            "--channel",
+            "17",
+        ],
+        &[
+            "render",
+            "small.ondes",
+            "--midi",
+            "song.mid",
+            "--voices",
+            "0",
+        ],
+        &[
+            "render",
+            "small.ondes",
+            "--input",
+            "song.mid",
+            "--track",
+            "1",
+        ],
     ];
     for arguments in wrong {
         let output = folder.run(arguments);

@@ -29,7 +29,10 @@ fn presets() -> Format<'static> {
     Format::new("preset", Syntax::Json, seeds, |bytes| {
         let preset = preset::file::parse(bytes).map_err(|error| error.to_string())?;
         let again = preset::file::serialize(&preset).map_err(|error| error.to_string())?;
-        assert_eq!(preset::file::parse(&again).expect("what is written can be read"), preset);
+        assert_eq!(
+            preset::file::parse(&again).expect("what is written can be read"),
+            preset
+        );
         Ok(())
     })
 }
@@ -42,9 +45,22 @@ fn full_session() -> Vec<u8> {
         mixer.rename(slot, "Lead");
         mixer.set_midi_channels(slot, 3).expect("it is stored");
     }
-    mixer.set_input(0, TrackInput::Channels { first: 0, count: 2 }).expect("it is stored");
-    mixer.set_input(1, TrackInput::File { path: "none.wav".into(), looped: true }).expect("it is stored");
-    mixer.set_list = BUNDLED.iter().map(|bundled| FileReference::to(&bundled.model(), None)).collect();
+    mixer
+        .set_input(0, TrackInput::Channels { first: 0, count: 2 })
+        .expect("it is stored");
+    mixer
+        .set_input(
+            1,
+            TrackInput::File {
+                path: "none.wav".into(),
+                looped: true,
+            },
+        )
+        .expect("it is stored");
+    mixer.set_list = BUNDLED
+        .iter()
+        .map(|bundled| FileReference::to(&bundled.model(), None))
+        .collect();
     serde_json::to_vec(&mixer.saved()).expect("a session is JSON")
 }
 
@@ -57,8 +73,16 @@ fn sessions() -> Format<'static> {
         std::fs::write(&path, bytes).expect("the file is written");
         let session = SessionFile::read(&path).map_err(|error| format!("{error:#}"))?;
         session.write(&path).map_err(|error| format!("{error:#}"))?;
-        assert_eq!(SessionFile::read(&path).expect("what is written can be read"), session);
-        if bytes.iter().map(|&byte| usize::from(byte)).sum::<usize>().is_multiple_of(PLAYED) {
+        assert_eq!(
+            SessionFile::read(&path).expect("what is written can be read"),
+            session
+        );
+        if bytes
+            .iter()
+            .map(|&byte| usize::from(byte))
+            .sum::<usize>()
+            .is_multiple_of(PLAYED)
+        {
             play(&session)?;
         }
         Ok(())
@@ -68,15 +92,26 @@ fn sessions() -> Format<'static> {
 fn play(session: &SessionFile) -> Result<(), String> {
     let mut mixer = Mixer::offline();
     let problems = mixer.restore(session);
-    assert!(problems.iter().all(|problem| problem.lines().count() == 1), "{problems:?}");
-    let setup = Setup { sample_rate: 48_000, max_block: 256 };
-    let mut rack = mixer.open(setup, None, Vec::new()).map_err(|error| format!("{error:#}"))?;
+    assert!(
+        problems.iter().all(|problem| problem.lines().count() == 1),
+        "{problems:?}"
+    );
+    let setup = Setup {
+        sample_rate: 48_000,
+        max_block: 256,
+    };
+    let mut rack = mixer
+        .open(setup, None, Vec::new())
+        .map_err(|error| format!("{error:#}"))?;
     let input = [[0.5; 256]; 2];
     for _ in 0..4 {
         let mut output = [[f32::NAN; 256]; 2];
         let [left, right] = &mut output;
         rack.process(&[&input[0], &input[1]], &mut [left, right]);
-        assert!(output.iter().flatten().all(|sample| sample.abs() <= 1.001), "it plays beyond the ceiling");
+        assert!(
+            output.iter().flatten().all(|sample| sample.abs() <= 1.001),
+            "it plays beyond the ceiling"
+        );
     }
     Ok(())
 }

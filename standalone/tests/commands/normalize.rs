@@ -7,11 +7,23 @@ use serde_json::Value;
 
 use crate::common::{Folder, tone, two_tracks, write_wav};
 
-const RENDER: [&str; 6] = ["render", "small.ondes", "--input", "take.wav", "--out", "x.wav"];
+const RENDER: [&str; 6] = [
+    "render",
+    "small.ondes",
+    "--input",
+    "take.wav",
+    "--out",
+    "x.wav",
+];
 
 fn with_take() -> Folder {
     let folder = Folder::new();
-    write_wav(&folder.path("take.wav"), 48_000, 1, tone(330.0, 4.0, 48_000));
+    write_wav(
+        &folder.path("take.wav"),
+        48_000,
+        1,
+        tone(330.0, 4.0, 48_000),
+    );
     folder
 }
 
@@ -21,18 +33,27 @@ fn measured(folder: &Folder, name: &str) -> (f64, f64) {
     let mut meter = EbuR128::new(1, rate, Mode::I | Mode::TRUE_PEAK).expect("it can be measured");
     meter.add_frames_f32(&sound).expect("it is measured");
     let peak = meter.true_peak(0).expect("it was measured");
-    (meter.loudness_global().expect("it was measured"), 20.0 * peak.log10())
+    (
+        meter.loudness_global().expect("it was measured"),
+        20.0 * peak.log10(),
+    )
 }
 
 fn number(report: &Value, key: &str) -> f64 {
-    report[key].as_f64().unwrap_or_else(|| panic!("{key} is no number: {report}"))
+    report[key]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{key} is no number: {report}"))
 }
 
 #[test]
 fn the_loudness_is_as_requested() {
     let folder = with_take();
     let plain = folder.json(&RENDER);
-    assert!(["lufs", "true_peak_db", "gain_db"].iter().all(|&key| plain[key].is_null()));
+    assert!(
+        ["lufs", "true_peak_db", "gain_db"]
+            .iter()
+            .all(|&key| plain[key].is_null())
+    );
     let (before, _) = measured(&folder, "x.wav");
     for (lufs, more) in [
         ("-30", ["--bits", "32"]),
@@ -44,10 +65,16 @@ fn the_loudness_is_as_requested() {
         let report = folder.json(&[&RENDER[..], &["--normalize", lufs], &more].concat());
         let target: f64 = lufs.parse().expect("a number");
         let (loudness, true_peak) = measured(&folder, "x.wav");
-        assert!((loudness - target).abs() < 0.1, "{loudness} LUFS instead of {lufs} with {more:?}");
+        assert!(
+            (loudness - target).abs() < 0.1,
+            "{loudness} LUFS instead of {lufs} with {more:?}"
+        );
         assert!((number(&report, "lufs") - loudness).abs() < 0.1);
         assert!((number(&report, "true_peak_db") - true_peak).abs() < 0.1);
-        assert!((number(&report, "gain_db") - (target - before)).abs() < 0.5, "{report}");
+        assert!(
+            (number(&report, "gain_db") - (target - before)).abs() < 0.5,
+            "{report}"
+        );
         assert!(number(&report, "peak_db") <= number(&report, "true_peak_db") + 1e-3);
         assert_eq!(report["warnings"], Value::Array(Vec::new()));
     }
@@ -59,14 +86,18 @@ fn the_loudness_is_as_requested() {
 fn the_true_peak_stays_below_minus_one() {
     let folder = with_take();
     for bits in ["32", "24"] {
-        let output = folder.run(&[&RENDER[..], &["--normalize", "0", "--json", "--bits", bits]].concat());
+        let output =
+            folder.run(&[&RENDER[..], &["--normalize", "0", "--json", "--bits", bits]].concat());
         let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
         let (loudness, true_peak) = measured(&folder, "x.wav");
         assert!((true_peak + 1.0).abs() < 0.01, "{true_peak} dBTP");
         assert!(loudness < -1.0 && (number(&report, "lufs") - loudness).abs() < 0.1);
         assert!((number(&report, "true_peak_db") + 1.0).abs() < 1e-6);
         let errors = String::from_utf8(output.stderr).expect("text");
-        assert!(errors.starts_with("ondes: warning: x.wav: ") && errors.contains("LUFS instead of 0"), "{errors}");
+        assert!(
+            errors.starts_with("ondes: warning: x.wav: ") && errors.contains("LUFS instead of 0"),
+            "{errors}"
+        );
         assert_eq!(report["warnings"].as_array().map(Vec::len), Some(1));
     }
 }
@@ -93,20 +124,44 @@ fn normalization_only_changes_the_gain() {
 #[test]
 fn silence_stays_silent() {
     let folder = Folder::new();
-    write_wav(&folder.path("take.wav"), 48_000, 1, std::iter::repeat_n(0.0, 48_000));
-    let report = folder.json(&[&RENDER[..], &["--normalize", "-20", "--control", "noise=0"]].concat());
-    assert_eq!((&report["lufs"], &report["gain_db"]), (&Value::Null, &Value::from(0.0)));
-    assert!(report["warnings"][0].as_str().is_some_and(|warning| warning.contains("too short or soft")));
+    write_wav(
+        &folder.path("take.wav"),
+        48_000,
+        1,
+        std::iter::repeat_n(0.0, 48_000),
+    );
+    let report =
+        folder.json(&[&RENDER[..], &["--normalize", "-20", "--control", "noise=0"]].concat());
+    assert_eq!(
+        (&report["lufs"], &report["gain_db"]),
+        (&Value::Null, &Value::from(0.0))
+    );
+    assert!(
+        report["warnings"][0]
+            .as_str()
+            .is_some_and(|warning| warning.contains("too short or soft"))
+    );
 }
 
 #[test]
 fn low_sample_rates_are_refused() {
     let folder = with_take();
     let words = ["x.wav: ", "at least 8000 Hz", "found 4000 Hz"];
-    folder.refuses(&[&RENDER[..], &["--normalize", "-20", "--sample-rate", "4000"]].concat(), &words);
+    folder.refuses(
+        &[
+            &RENDER[..],
+            &["--normalize", "-20", "--sample-rate", "4000"],
+        ]
+        .concat(),
+        &words,
+    );
     for lufs in ["1", "-71", "loud", "NaN"] {
         let output = folder.run(&[&RENDER[..], &["--normalize", lufs]].concat());
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{lufs}");
+        assert_eq!(
+            (output.status.code(), output.stdout.len()),
+            (Some(2), 0),
+            "{lufs}"
+        );
     }
 }
 
@@ -116,7 +171,16 @@ fn all_files_of_a_batch_have_the_loudness() {
     std::fs::create_dir(folder.path("songs")).expect("a folder is made");
     std::fs::write(folder.path("songs/a.mid"), two_tracks()).expect("the file is written");
     std::fs::write(folder.path("songs/b.mid"), two_tracks()).expect("the file is written");
-    let batch = ["render", "small.ondes", "--midi", "songs", "--out", "out", "--normalize", "-28"];
+    let batch = [
+        "render",
+        "small.ondes",
+        "--midi",
+        "songs",
+        "--out",
+        "out",
+        "--normalize",
+        "-28",
+    ];
     let (lines, _) = folder.batch(&batch);
     assert_eq!(lines.len(), 2);
     for line in &lines {

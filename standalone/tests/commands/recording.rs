@@ -19,9 +19,13 @@ fn bursts(sample_rate: u32) -> impl Iterator<Item = f32> {
     let samples = (LENGTH_S * f64::from(sample_rate)) as usize;
     (0..samples).map(move |n| {
         let at = n as f64 / f64::from(sample_rate);
-        let sounds = ONSETS.iter().any(|&onset| (onset..onset + BURST_S).contains(&at));
+        let sounds = ONSETS
+            .iter()
+            .any(|&onset| (onset..onset + BURST_S).contains(&at));
         let phase = TAU * (330.0 * at).fract() as f32;
-        let tone = (1..=4).map(|harmonic| (harmonic as f32 * phase).sin() / harmonic as f32).sum::<f32>();
+        let tone = (1..=4)
+            .map(|harmonic| (harmonic as f32 * phase).sin() / harmonic as f32)
+            .sum::<f32>();
         if sounds { 0.3 * tone } else { 0.0 }
     })
 }
@@ -32,7 +36,10 @@ fn onsets(sound: &[f32], sample_rate: u32) -> Vec<f64> {
     let silence = sample_rate as usize / 5;
     let mut last_loud = None;
     let mut found = Vec::new();
-    let loud = sound.iter().enumerate().filter(|(_, sample)| sample.abs() > 0.2 * peak);
+    let loud = sound
+        .iter()
+        .enumerate()
+        .filter(|(_, sample)| sample.abs() > 0.2 * peak);
     for (n, _) in loud {
         if last_loud.is_none_or(|last| n - last > silence) {
             found.push(n as f64 / f64::from(sample_rate));
@@ -46,7 +53,10 @@ fn assert_aligned(sound: &[f32], sample_rate: u32) {
     let found = onsets(sound, sample_rate);
     assert_eq!(found.len(), ONSETS.len(), "{found:?}");
     for (found, onset) in found.iter().zip(ONSETS) {
-        assert!((found - onset).abs() < 0.015, "{found} s instead of {onset} s");
+        assert!(
+            (found - onset).abs() < 0.015,
+            "{found} s instead of {onset} s"
+        );
     }
 }
 
@@ -71,9 +81,21 @@ fn other_rates_keep_the_alignment() {
     write_wav(&folder.path("bursts.wav"), 44_100, 1, bursts(44_100));
     for rate in [48_000, 96_000, 22_050] {
         let text = rate.to_string();
-        folder.json(&["render", "small.ondes", "--input", "bursts.wav", "--sample-rate", &text, "--out", "x.wav"]);
+        folder.json(&[
+            "render",
+            "small.ondes",
+            "--input",
+            "bursts.wav",
+            "--sample-rate",
+            &text,
+            "--out",
+            "x.wav",
+        ]);
         let sound = read_wav(&folder.path("x.wav"));
-        assert!((sound.len() as u32).abs_diff(rate * 7 / 2 + rate / 100) <= 1, "{rate} Hz");
+        assert!(
+            (sound.len() as u32).abs_diff(rate * 7 / 2 + rate / 100) <= 1,
+            "{rate} Hz"
+        );
         assert_aligned(&sound, rate);
     }
 }
@@ -81,9 +103,23 @@ fn other_rates_keep_the_alignment() {
 #[test]
 fn blocks_do_not_change_the_sound() {
     let folder = Folder::new();
-    write_wav(&folder.path("bursts.wav"), 44_100, 1, bursts(44_100).take(50_000));
+    write_wav(
+        &folder.path("bursts.wav"),
+        44_100,
+        1,
+        bursts(44_100).take(50_000),
+    );
     let render = |block| {
-        folder.json(&["render", "small.ondes", "--input", "bursts.wav", "--block", block, "--sample-rate", "48000"]);
+        folder.json(&[
+            "render",
+            "small.ondes",
+            "--input",
+            "bursts.wav",
+            "--block",
+            block,
+            "--sample-rate",
+            "48000",
+        ]);
         std::fs::read(folder.path("bursts-small.wav")).expect("there is a file")
     };
     let sound = render("256");
@@ -96,7 +132,12 @@ fn blocks_do_not_change_the_sound() {
 fn stereo_is_mixed() {
     let folder = Folder::new();
     write_wav(&folder.path("mono.wav"), 48_000, 1, bursts(48_000));
-    write_wav(&folder.path("stereo.wav"), 48_000, 2, bursts(48_000).flat_map(|sample| [sample, sample]));
+    write_wav(
+        &folder.path("stereo.wav"),
+        48_000,
+        2,
+        bursts(48_000).flat_map(|sample| [sample, sample]),
+    );
     let render = |name: &str| {
         folder.json(&["render", "small.ondes", "--input", name, "--out", "x.wav"]);
         read_wav(&folder.path("x.wav"))
@@ -124,7 +165,10 @@ fn transposing_moves_the_pitch_only() {
         let sound = read_wav(&folder.path("x.wav"));
         assert_aligned(&sound, 48_000);
         let middle = &sound[28_000..36_000];
-        middle.windows(2).filter(|pair| pair[0] < 0.0 && pair[1] >= 0.0).count() as f64
+        middle
+            .windows(2)
+            .filter(|pair| pair[0] < 0.0 && pair[1] >= 0.0)
+            .count() as f64
     };
     let ratio = crossings("12") / crossings("0");
     assert!((ratio - 2.0).abs() < 0.1, "{ratio}");
@@ -136,16 +180,27 @@ fn a_recording_goes_through_an_effect() {
     file::write(&effect(), &folder.path("half.ondes")).expect("the model is written");
     for rate in [48_000, 44_100] {
         write_wav(&folder.path("bursts.wav"), rate, 1, bursts(rate));
-        let report = folder.json(&["render", "half.ondes", "--input", "bursts.wav", "--out", "x.wav"]);
+        let report = folder.json(&[
+            "render",
+            "half.ondes",
+            "--input",
+            "bursts.wav",
+            "--out",
+            "x.wav",
+        ]);
         assert_eq!(report["sample_rate"], rate);
         let sound = read_wav(&folder.path("x.wav"));
         assert_aligned(&sound, rate);
-        // Aligned with the recording to the sample, except for edges of bursts, which rate conversion smooths.
+        // Aligned with the recording to the sample, except for edges of bursts, which rate
+        // conversion smooths.
         let mut worst = 0.0_f32;
         for (n, (heard, played)) in sound.iter().zip(bursts(rate)).enumerate() {
             let at = n as f64 / f64::from(rate);
             let edge = |instant: f64| (at - instant).abs() < 0.02;
-            if !ONSETS.iter().any(|&onset| edge(onset) || edge(onset + BURST_S)) {
+            if !ONSETS
+                .iter()
+                .any(|&onset| edge(onset) || edge(onset + BURST_S))
+            {
                 worst = worst.max((heard - 0.5 * played).abs());
             }
         }
@@ -155,7 +210,14 @@ fn a_recording_goes_through_an_effect() {
     }
     // Without rate conversion there is no tail.
     write_wav(&folder.path("bursts.wav"), 48_000, 1, bursts(48_000));
-    let report = folder.json(&["render", "half.ondes", "--input", "bursts.wav", "--out", "x.wav"]);
+    let report = folder.json(&[
+        "render",
+        "half.ondes",
+        "--input",
+        "bursts.wav",
+        "--out",
+        "x.wav",
+    ]);
     assert_eq!(report["frames"], 168_000);
     assert_eq!(report["notes"], 0);
 }
@@ -166,20 +228,60 @@ fn a_recording_goes_through_a_codec_with_latent_controls() {
     file::write(&codec(), &folder.path("mean.ondes")).expect("the model is written");
     write_wav(&folder.path("bursts.wav"), 48_000, 1, bursts(48_000));
     let render = |controls: &[&str]| {
-        let arguments = ["render", "mean.ondes", "--input", "bursts.wav", "--out", "x.wav"];
+        let arguments = [
+            "render",
+            "mean.ondes",
+            "--input",
+            "bursts.wav",
+            "--out",
+            "x.wav",
+        ];
         folder.json(&[&arguments[..], controls].concat());
         read_wav(&folder.path("x.wav"))
     };
-    let played: Vec<f32> = bursts(48_000).map(|sample| (sample * 32_767.0) as i16 as f32 / 32_768.0).collect();
+    let played: Vec<f32> = bursts(48_000)
+        .map(|sample| (sample * 32_767.0) as i16 as f32 / 32_768.0)
+        .collect();
     let sound = render(&[]);
-    let turned = render(&["--control", "latent1.scale=-2", "--control", "latent1.offset=0.25"]);
-    for ((frame, turned), played) in sound.chunks(16).zip(turned.chunks(16)).zip(played.chunks_exact(16)) {
+    let turned = render(&[
+        "--control",
+        "latent1.scale=-2",
+        "--control",
+        "latent1.offset=0.25",
+    ]);
+    for ((frame, turned), played) in sound
+        .chunks(16)
+        .zip(turned.chunks(16))
+        .zip(played.chunks_exact(16))
+    {
         let mean = played.iter().sum::<f32>() / 16.0;
-        assert!(frame.iter().all(|sample| (sample - mean).abs() < 1e-6), "{frame:?} is not {mean}");
-        assert!(turned.iter().all(|sample| (sample - 0.25 + 2.0 * mean).abs() < 1e-6), "{turned:?} at {mean}");
+        assert!(
+            frame.iter().all(|sample| (sample - mean).abs() < 1e-6),
+            "{frame:?} is not {mean}"
+        );
+        assert!(
+            turned
+                .iter()
+                .all(|sample| (sample - 0.25 + 2.0 * mean).abs() < 1e-6),
+            "{turned:?} at {mean}"
+        );
     }
-    let wrong = ["render", "mean.ondes", "--input", "bursts.wav", "--control", "latent2.scale=0"];
-    folder.refuses(&wrong, &["mean.ondes: ", "unknown control \"latent2.scale\"", "latent1.hold"]);
+    let wrong = [
+        "render",
+        "mean.ondes",
+        "--input",
+        "bursts.wav",
+        "--control",
+        "latent2.scale=0",
+    ];
+    folder.refuses(
+        &wrong,
+        &[
+            "mean.ondes: ",
+            "unknown control \"latent2.scale\"",
+            "latent1.hold",
+        ],
+    );
 }
 
 #[test]
@@ -188,8 +290,18 @@ fn a_truncated_recording_plays_with_a_warning() {
     write_wav(&folder.path("whole.wav"), 48_000, 1, bursts(48_000));
     let whole = std::fs::read(folder.path("whole.wav")).expect("there is a file");
     std::fs::write(folder.path("cut.wav"), &whole[..whole.len() / 2]).expect("the file is written");
-    let output = folder.run(&["render", "small.ondes", "--input", "cut.wav", "--out", "x.wav"]);
+    let output = folder.run(&[
+        "render",
+        "small.ondes",
+        "--input",
+        "cut.wav",
+        "--out",
+        "x.wav",
+    ]);
     assert!(output.status.success());
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(errors.starts_with("ondes: warning: cut.wav: is truncated"), "{errors}");
+    assert!(
+        errors.starts_with("ondes: warning: cut.wav: is truncated"),
+        "{errors}"
+    );
 }

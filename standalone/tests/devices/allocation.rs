@@ -21,8 +21,9 @@ thread_local! {
 /// System allocator that counts.
 struct Counting;
 
-// SAFETY: every call is handed on to the system's allocator as it came; counting touches a thread-local cell only,
-// which is initialised at compile time and has no destructor, so that counting itself never allocates.
+// SAFETY: every call is handed on to the system's allocator as it came; counting touches a
+// thread-local cell only, which is initialised at compile time and has no destructor, so that
+// counting itself never allocates.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
@@ -43,7 +44,8 @@ static ALLOCATOR: Counting = Counting;
 /// Blocks whose allocations are counted, from the first message on.
 const BLOCKS: usize = 300;
 
-/// Plays the input and receives MIDI; after some blocks it reports the allocations made by itself and its surroundings.
+/// Plays the input and receives MIDI; after some blocks it reports the allocations made by itself
+/// and its surroundings.
 struct Witness {
     receiver: Option<MidiReceiver>,
     block: usize,
@@ -76,12 +78,20 @@ fn allocations(choice: AudioChoice) -> u64 {
     let lent = midi.clone();
     let factory = move |opened: &ondes::devices::Opened| {
         let receiver = lent.receiver(opened.sample_rate, opened.max_block);
-        let witness = Witness { receiver, block: 0, before: 0, told: told.clone() };
+        let witness = Witness {
+            receiver,
+            block: 0,
+            before: 0,
+            told: told.clone(),
+        };
         Ok(Box::new(witness) as Box<dyn Callback>)
     };
     let audio = Audio::open_with_midi(choice, &midi, Box::new(factory));
     let (_keyboard, queue) = Peer::keyboard("keyboard");
-    queue.lock().unwrap().extend((0..20_000).map(|_| vec![0x90, 60, 1]));
+    queue
+        .lock()
+        .unwrap()
+        .extend((0..20_000).map(|_| vec![0x90, 60, 1]));
     let heard = hear.recv_timeout(PATIENCE);
     heard.unwrap_or_else(|_| panic!("{:?}", audio.status()))
 }
@@ -90,7 +100,13 @@ fn allocations(choice: AudioChoice) -> u64 {
 fn nothing_is_allocated_on_jack() {
     alone("allocation::nothing_is_allocated_on_jack", || {
         let _server = Server::start();
-        assert_eq!(allocations(AudioChoice { input_channels: Some(2), ..jack() }), 0);
+        assert_eq!(
+            allocations(AudioChoice {
+                input_channels: Some(2),
+                ..jack()
+            }),
+            0
+        );
     });
 }
 
@@ -98,7 +114,10 @@ fn nothing_is_allocated_on_jack() {
 fn nothing_is_allocated_on_alsa() {
     with_card("allocation::nothing_is_allocated_on_alsa", || {
         let _server = Server::start();
-        let choice = AudioChoice { input: Some("ondes_card".into()), ..card("ondes_card") };
+        let choice = AudioChoice {
+            input: Some("ondes_card".into()),
+            ..card("ondes_card")
+        };
         assert_eq!(allocations(choice), 0);
     });
 }

@@ -34,7 +34,11 @@ impl Callback for Tone {
         for (channel, samples) in output.iter_mut().enumerate() {
             let sign = if channel == 0 { 1.0 } else { -1.0 };
             for (frame, sample) in samples.iter_mut().enumerate() {
-                *sample = if go { sign * tone(self.frame + frame) } else { HUM };
+                *sample = if go {
+                    sign * tone(self.frame + frame)
+                } else {
+                    HUM
+                };
             }
         }
         self.frame += if go { frames } else { 0 };
@@ -71,14 +75,27 @@ pub fn play(choice: AudioChoice) -> Player {
     let factory = move |opened: &Opened| {
         living.fetch_add(1, SeqCst);
         count.fetch_add(1, SeqCst);
-        let tone = Tone { frame: 0, go: flag.clone(), alive: living.clone(), longest: opened.max_block };
+        let tone = Tone {
+            frame: 0,
+            go: flag.clone(),
+            alive: living.clone(),
+            longest: opened.max_block,
+        };
         Ok(Box::new(tone) as Box<dyn Callback>)
     };
-    Player { audio: Audio::open(choice, Box::new(factory)), go, alive, made }
+    Player {
+        audio: Audio::open(choice, Box::new(factory)),
+        go,
+        alive,
+        made,
+    }
 }
 
 pub fn jack() -> AudioChoice {
-    AudioChoice { host: Some("jack".into()), ..AudioChoice::default() }
+    AudioChoice {
+        host: Some("jack".into()),
+        ..AudioChoice::default()
+    }
 }
 
 pub fn opened(audio: &Audio) -> Opened {
@@ -104,18 +121,32 @@ pub fn assert_tone(port: &str, go: &AtomicBool, tolerance: f32) {
     let (_recorder, recorded) = Peer::recorder(port);
     let is_hum = |sample: f32| (sample - HUM).abs() <= tolerance;
     // A connection takes some cycles.
-    wait_until("the recorder hears it", || recorded.lock().unwrap().iter().any(|(sample, _)| is_hum(*sample)));
+    wait_until("the recorder hears it", || {
+        recorded
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|(sample, _)| is_hum(*sample))
+    });
     go.store(true, SeqCst);
     let half_a_second = RATE as usize / 2;
     let sounding = || {
-        let recorded: Vec<f32> = recorded.lock().unwrap().iter().map(|(sample, _)| *sample).collect();
+        let recorded: Vec<f32> = recorded
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|(sample, _)| *sample)
+            .collect();
         let hum = recorded.iter().position(|sample| is_hum(*sample))?;
         let first = hum + recorded[hum..].iter().position(|sample| !is_hum(*sample))?;
         (recorded.len() - first >= half_a_second).then(|| recorded[first..].to_vec())
     };
     wait_until("half a second is recorded", || sounding().is_some());
     for (frame, sample) in sounding().unwrap()[..half_a_second].iter().enumerate() {
-        assert!((sample - tone(frame)).abs() <= tolerance, "frame {frame}: {sample}");
+        assert!(
+            (sample - tone(frame)).abs() <= tolerance,
+            "frame {frame}: {sample}"
+        );
     }
 }
 
@@ -125,7 +156,10 @@ fn the_output_is_what_was_computed() {
         let _server = Server::start();
         let player = play(jack());
         let opened = opened(&player.audio);
-        assert_eq!((opened.host.as_str(), opened.output.as_str()), ("JACK", "system"));
+        assert_eq!(
+            (opened.host.as_str(), opened.output.as_str()),
+            ("JACK", "system")
+        );
         assert_eq!((opened.sample_rate, opened.max_block), (RATE, BLOCK));
         assert_eq!((opened.inputs, opened.outputs, opened.input), (0, 2, None));
         assert_tone("Ondes:out_1", &player.go, 0.0);
@@ -145,17 +179,34 @@ fn a_restarted_server_is_reopened() {
         opened(&player.audio);
         server.kill();
         let before = Instant::now();
-        wait_until("the loss is noticed", || matches!(player.audio.status(), AudioStatus::Lost { .. }));
-        let AudioStatus::Lost { device, reason, since } = player.audio.status() else { panic!() };
-        assert_eq!((device.as_str(), reason.as_str()), ("system", "the JACK server has stopped"));
+        wait_until("the loss is noticed", || {
+            matches!(player.audio.status(), AudioStatus::Lost { .. })
+        });
+        let AudioStatus::Lost {
+            device,
+            reason,
+            since,
+        } = player.audio.status()
+        else {
+            panic!()
+        };
+        assert_eq!(
+            (device.as_str(), reason.as_str()),
+            ("system", "the JACK server has stopped")
+        );
         assert!(since <= Instant::now() && since.elapsed() <= before.elapsed() + PATIENCE);
         wait_until("the callback is gone", || player.alive.load(SeqCst) == 0);
 
         // Another server at another rate: the callback is created anew.
         let _server = Server::start_at(44_100);
-        wait_until("it plays again", || matches!(player.audio.status(), AudioStatus::Playing(_)));
+        wait_until("it plays again", || {
+            matches!(player.audio.status(), AudioStatus::Playing(_))
+        });
         assert_eq!(opened(&player.audio).sample_rate, 44_100);
-        assert_eq!((player.made.load(SeqCst), player.alive.load(SeqCst)), (2, 1));
+        assert_eq!(
+            (player.made.load(SeqCst), player.alive.load(SeqCst)),
+            (2, 1)
+        );
         assert_tone("Ondes:out_1", &player.go, 0.0);
     });
 }
@@ -167,7 +218,9 @@ fn a_server_can_start_later() {
         let failed = AudioStatus::Failed("no JACK server is running".into());
         assert_eq!(player.audio.settled(PATIENCE), failed);
         let _server = Server::start();
-        wait_until("it plays", || matches!(player.audio.status(), AudioStatus::Playing(_)));
+        wait_until("it plays", || {
+            matches!(player.audio.status(), AudioStatus::Playing(_))
+        });
     });
 }
 
@@ -175,41 +228,97 @@ fn a_server_can_start_later() {
 fn the_round_trip_latency_is_as_reported() {
     alone("audio::the_round_trip_latency_is_as_reported", || {
         let _server = Server::start();
-        let choice = AudioChoice { input_channels: Some(1), output_channels: Some(1), ..jack() };
+        let choice = AudioChoice {
+            input_channels: Some(1),
+            output_channels: Some(1),
+            ..jack()
+        };
         let audio = Audio::open(choice, Box::new(|_| Ok(Box::new(Wire))));
         let opened = opened(&audio);
-        assert_eq!((opened.inputs, opened.outputs, opened.input.as_deref()), (1, 1, Some("system")));
+        assert_eq!(
+            (opened.inputs, opened.outputs, opened.input.as_deref()),
+            (1, 1, Some("system"))
+        );
         let (peer, recorded) = Peer::recorder("Ondes:out_1");
         let _timekeeper = Peer::timekeeper("Ondes:in_1");
-        assert_eq!(peer.connections("Ondes:in_1"), ["system:capture_1", "timekeeper:out"]);
-        let heard = || recorded.lock().unwrap().iter().filter(|(sample, _)| *sample != 0.0).count();
+        assert_eq!(
+            peer.connections("Ondes:in_1"),
+            ["system:capture_1", "timekeeper:out"]
+        );
+        let heard = || {
+            recorded
+                .lock()
+                .unwrap()
+                .iter()
+                .filter(|(sample, _)| *sample != 0.0)
+                .count()
+        };
         wait_until("a while is recorded", || heard() > 20 * BLOCK);
         let recorded = recorded.lock().unwrap();
         let delays = recorded.iter().filter(|(sample, _)| *sample != 0.0);
-        let delays: Vec<u32> = delays.map(|(sample, time)| (time % (1 << 20)).wrapping_sub(*sample as u32)).collect();
+        let delays: Vec<u32> = delays
+            .map(|(sample, time)| (time % (1 << 20)).wrapping_sub(*sample as u32))
+            .collect();
         // Cycles may be reordered while a connection is made.
         let settled = &delays[delays.len() / 2..];
-        assert!(settled.iter().all(|delay| *delay as usize == opened.bridge_frames), "{:?}", settled.iter().max());
+        assert!(
+            settled
+                .iter()
+                .all(|delay| *delay as usize == opened.bridge_frames),
+            "{:?}",
+            settled.iter().max()
+        );
     });
 }
 
 #[test]
 fn errors_name_the_available_choices() {
     alone("audio::errors_name_the_available_choices", || {
-        let error = refusal(AudioChoice { host: Some("OSS".into()), ..AudioChoice::default() });
+        let error = refusal(AudioChoice {
+            host: Some("OSS".into()),
+            ..AudioChoice::default()
+        });
         assert_eq!(error, "unknown sound system \"OSS\"; available: ALSA, JACK");
         assert_eq!(refusal(jack()), "no JACK server is running");
         let _server = Server::start();
-        let error = refusal(AudioChoice { output: Some("Babyface".into()), ..jack() });
-        assert_eq!(error, "\"Babyface\" is not among the outputs of JACK; available: system");
-        let error = refusal(AudioChoice { input: Some("Babyface".into()), ..jack() });
-        assert_eq!(error, "\"Babyface\" is not among the inputs of JACK; available: system");
-        let error = refusal(AudioChoice { sample_rate: Some(44_100), ..jack() });
+        let error = refusal(AudioChoice {
+            output: Some("Babyface".into()),
+            ..jack()
+        });
+        assert_eq!(
+            error,
+            "\"Babyface\" is not among the outputs of JACK; available: system"
+        );
+        let error = refusal(AudioChoice {
+            input: Some("Babyface".into()),
+            ..jack()
+        });
+        assert_eq!(
+            error,
+            "\"Babyface\" is not among the inputs of JACK; available: system"
+        );
+        let error = refusal(AudioChoice {
+            sample_rate: Some(44_100),
+            ..jack()
+        });
         assert_eq!(error, "the JACK server runs at 48000 Hz, not at 44100 Hz");
-        assert!(refusal(AudioChoice { output_channels: Some(65), ..jack() }).contains("1 to 64"));
-        let alsa = AudioChoice { host: Some("ALSA".into()), output: Some("Babyface".into()), ..AudioChoice::default() };
+        assert!(
+            refusal(AudioChoice {
+                output_channels: Some(65),
+                ..jack()
+            })
+            .contains("1 to 64")
+        );
+        let alsa = AudioChoice {
+            host: Some("ALSA".into()),
+            output: Some("Babyface".into()),
+            ..AudioChoice::default()
+        };
         let error = refusal(alsa);
-        assert!(error.starts_with("\"Babyface\" is not among the outputs of ALSA; available: "), "{error}");
+        assert!(
+            error.starts_with("\"Babyface\" is not among the outputs of ALSA; available: "),
+            "{error}"
+        );
     });
 }
 
@@ -224,16 +333,39 @@ fn failing_callbacks_are_reported() {
         }
         let _server = Server::start();
         let audio = Audio::open(jack(), Box::new(|_| Ok(Box::new(Bomb))));
-        wait_until("it is told", || matches!(audio.status(), AudioStatus::Lost { .. }));
-        let AudioStatus::Lost { device, reason, .. } = audio.status() else { panic!() };
-        assert_eq!((device.as_str(), reason.as_str()), ("system", "the audio callback failed: out of tune"));
+        wait_until("it is told", || {
+            matches!(audio.status(), AudioStatus::Lost { .. })
+        });
+        let AudioStatus::Lost { device, reason, .. } = audio.status() else {
+            panic!()
+        };
+        assert_eq!(
+            (device.as_str(), reason.as_str()),
+            ("system", "the audio callback failed: out of tune")
+        );
         // It fails each time.
-        wait_until("it is given up", || matches!(audio.status(), AudioStatus::Failed(_)));
-        assert_eq!(audio.status(), AudioStatus::Failed("the audio callback failed: out of tune".into()));
-        audio.choose(AudioChoice { output_channels: Some(1), ..jack() });
-        wait_until("another choice is tried", || matches!(audio.status(), AudioStatus::Lost { .. }));
-        let audio = Audio::open(jack(), Box::new(|opened| Err(format!("no model for {} Hz", opened.sample_rate))));
-        assert_eq!(audio.settled(PATIENCE), AudioStatus::Failed("no model for 48000 Hz".into()));
+        wait_until("it is given up", || {
+            matches!(audio.status(), AudioStatus::Failed(_))
+        });
+        assert_eq!(
+            audio.status(),
+            AudioStatus::Failed("the audio callback failed: out of tune".into())
+        );
+        audio.choose(AudioChoice {
+            output_channels: Some(1),
+            ..jack()
+        });
+        wait_until("another choice is tried", || {
+            matches!(audio.status(), AudioStatus::Lost { .. })
+        });
+        let audio = Audio::open(
+            jack(),
+            Box::new(|opened| Err(format!("no model for {} Hz", opened.sample_rate))),
+        );
+        assert_eq!(
+            audio.settled(PATIENCE),
+            AudioStatus::Failed("no model for 48000 Hz".into())
+        );
     });
 }
 
@@ -251,12 +383,26 @@ fn a_device_is_opened_again_after_a_panic() {
         let factory = move |_: &Opened| {
             made += 1;
             assert_ne!(made, 2, "no callback");
-            Ok(if made == 1 { Box::new(Bomb) as Box<dyn Callback> } else { Box::new(Wire) })
+            Ok(if made == 1 {
+                Box::new(Bomb) as Box<dyn Callback>
+            } else {
+                Box::new(Wire)
+            })
         };
-        let audio = Audio::open(AudioChoice { input_channels: Some(2), ..jack() }, Box::new(factory));
-        wait_until("it is told", || matches!(audio.status(), AudioStatus::Lost { .. }));
+        let audio = Audio::open(
+            AudioChoice {
+                input_channels: Some(2),
+                ..jack()
+            },
+            Box::new(factory),
+        );
+        wait_until("it is told", || {
+            matches!(audio.status(), AudioStatus::Lost { .. })
+        });
         // The second callback cannot be created, the third one plays.
-        wait_until("it plays again", || matches!(audio.status(), AudioStatus::Playing(_)));
+        wait_until("it plays again", || {
+            matches!(audio.status(), AudioStatus::Playing(_))
+        });
     });
 }
 
@@ -277,41 +423,59 @@ impl Callback for Late {
 /// JACK cancels the thread of a client that is closed, also in the middle of a block.
 #[test]
 fn a_client_can_be_closed_in_the_middle_of_a_block() {
-    alone("audio::a_client_can_be_closed_in_the_middle_of_a_block", || {
-        let _server = Server::start_impatient();
-        for _ in 0..10 {
-            let blocks = Arc::<AtomicUsize>::default();
-            let counter = blocks.clone();
-            let late = move |_: &Opened| {
-                let late = Late { pause: Duration::from_millis(300), blocks: counter.clone() };
-                Ok(Box::new(late) as Box<dyn Callback>)
-            };
-            let audio = Audio::open(jack(), Box::new(late));
-            wait_until("a block is late", || blocks.load(SeqCst) > 0);
-            drop(audio);
-        }
-    });
+    alone(
+        "audio::a_client_can_be_closed_in_the_middle_of_a_block",
+        || {
+            let _server = Server::start_impatient();
+            for _ in 0..10 {
+                let blocks = Arc::<AtomicUsize>::default();
+                let counter = blocks.clone();
+                let late = move |_: &Opened| {
+                    let late = Late {
+                        pause: Duration::from_millis(300),
+                        blocks: counter.clone(),
+                    };
+                    Ok(Box::new(late) as Box<dyn Callback>)
+                };
+                let audio = Audio::open(jack(), Box::new(late));
+                wait_until("a block is late", || blocks.load(SeqCst) > 0);
+                drop(audio);
+            }
+        },
+    );
 }
 
 #[test]
 fn a_client_that_does_not_answer_is_reported_and_reopened() {
-    alone("audio::a_client_that_does_not_answer_is_reported_and_reopened", || {
-        let _server = Server::start_impatient();
-        let blocks = Arc::<AtomicUsize>::default();
-        let counter = blocks.clone();
-        let mut pause = Duration::from_secs(3);
-        let factory = move |_: &Opened| {
-            let pause = std::mem::take(&mut pause);
-            Ok(Box::new(Late { pause, blocks: counter.clone() }) as Box<dyn Callback>)
-        };
-        let audio = Audio::open(jack(), Box::new(factory));
-        wait_until("it is told", || matches!(audio.status(), AudioStatus::Lost { .. }));
-        let AudioStatus::Lost { reason, .. } = audio.status() else { panic!() };
-        assert_eq!(reason, "it has stopped playing");
-        wait_until("it plays again", || matches!(audio.status(), AudioStatus::Playing(_)));
-        let before = blocks.load(SeqCst);
-        wait_until("blocks are played", || blocks.load(SeqCst) > before + 10);
-    });
+    alone(
+        "audio::a_client_that_does_not_answer_is_reported_and_reopened",
+        || {
+            let _server = Server::start_impatient();
+            let blocks = Arc::<AtomicUsize>::default();
+            let counter = blocks.clone();
+            let mut pause = Duration::from_secs(3);
+            let factory = move |_: &Opened| {
+                let pause = std::mem::take(&mut pause);
+                Ok(Box::new(Late {
+                    pause,
+                    blocks: counter.clone(),
+                }) as Box<dyn Callback>)
+            };
+            let audio = Audio::open(jack(), Box::new(factory));
+            wait_until("it is told", || {
+                matches!(audio.status(), AudioStatus::Lost { .. })
+            });
+            let AudioStatus::Lost { reason, .. } = audio.status() else {
+                panic!()
+            };
+            assert_eq!(reason, "it has stopped playing");
+            wait_until("it plays again", || {
+                matches!(audio.status(), AudioStatus::Playing(_))
+            });
+            let before = blocks.load(SeqCst);
+            wait_until("blocks are played", || blocks.load(SeqCst) > before + 10);
+        },
+    );
 }
 
 #[test]
@@ -320,16 +484,32 @@ fn another_choice_replaces_the_first() {
         let _server = Server::start();
         let player = play(jack());
         assert_eq!(opened(&player.audio).outputs, 2);
-        player.audio.choose(AudioChoice { output_channels: Some(4), input: Some("system".into()), ..jack() });
+        player.audio.choose(AudioChoice {
+            output_channels: Some(4),
+            input: Some("system".into()),
+            ..jack()
+        });
         let now = opened(&player.audio);
         assert_eq!((now.outputs, now.inputs), (4, 2));
-        assert_eq!((player.made.load(SeqCst), player.alive.load(SeqCst)), (2, 1));
-        player.audio.choose(AudioChoice { output: Some("nowhere".into()), ..jack() });
-        assert!(matches!(player.audio.settled(PATIENCE), AudioStatus::Failed(_)));
+        assert_eq!(
+            (player.made.load(SeqCst), player.alive.load(SeqCst)),
+            (2, 1)
+        );
+        player.audio.choose(AudioChoice {
+            output: Some("nowhere".into()),
+            ..jack()
+        });
+        assert!(matches!(
+            player.audio.settled(PATIENCE),
+            AudioStatus::Failed(_)
+        ));
         assert_eq!(player.alive.load(SeqCst), 0);
         // The last of several choices wins, whatever is being opened.
         for channels in 1..=6 {
-            player.audio.choose(AudioChoice { output_channels: Some(channels), ..jack() });
+            player.audio.choose(AudioChoice {
+                output_channels: Some(channels),
+                ..jack()
+            });
             assert!(matches!(player.audio.status(), AudioStatus::Opening));
         }
         assert_eq!(opened(&player.audio).outputs, 6);

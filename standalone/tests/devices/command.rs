@@ -7,7 +7,11 @@ use crate::server::{Server, alone};
 
 /// Returns standard output; asserts that nothing else was printed, not even by libraries.
 fn devices(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_ondes")).arg("devices").args(arguments).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_ondes"))
+        .arg("devices")
+        .args(arguments)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
     String::from_utf8(output.stdout).unwrap()
@@ -17,7 +21,10 @@ fn devices(arguments: &[&str]) -> String {
 fn missing_devices_are_reported() {
     alone("command::missing_devices_are_reported", || {
         let text = devices(&[]);
-        assert!(text.contains("\nJACK\n  no JACK server is running\nMIDI\n"), "{text}");
+        assert!(
+            text.contains("\nJACK\n  no JACK server is running\nMIDI\n"),
+            "{text}"
+        );
         let json: serde_json::Value = serde_json::from_str(&devices(&["--json"])).unwrap();
         assert_eq!(json["audio"][1]["name"], "JACK");
         assert_eq!(json["audio"][1]["available"], false);
@@ -42,9 +49,15 @@ MIDI
         assert!(text.contains("\n  keyboard:keys  JACK\n"), "{text}");
         let json: serde_json::Value = serde_json::from_str(&devices(&["--json"])).unwrap();
         let system = &json["audio"][1]["devices"][0];
-        assert_eq!((&system["id"], &system["output"]["channels"]), (&"system".into(), &2.into()));
+        assert_eq!(
+            (&system["id"], &system["output"]["channels"]),
+            (&"system".into(), &2.into())
+        );
         assert_eq!(system["input"]["sample_rates"], serde_json::json!([48_000]));
         let ports = json["midi"]["ports"].as_array().unwrap();
-        assert!(ports.contains(&serde_json::json!({ "system": "JACK", "name": "keyboard:keys" })), "{ports:?}");
+        assert!(
+            ports.contains(&serde_json::json!({ "system": "JACK", "name": "keyboard:keys" })),
+            "{ports:?}"
+        );
     });
 }

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use jack::contrib::ClosureProcessHandler;
-use jack::{AsyncClient, AudioIn, AudioOut, Client, ClientOptions, Control, MidiOut, ProcessScope, RawMidi};
+use jack::{
+    AsyncClient, AudioIn, AudioOut, Client, ClientOptions, Control, MidiOut, ProcessScope, RawMidi,
+};
 
 /// Recorded samples, each with the server's time in frames.
 pub type Tape = Arc<Mutex<Vec<(f32, u32)>>>;
@@ -23,7 +25,11 @@ fn client(name: &str) -> Client {
 
 impl Peer {
     fn start(client: Client, process: Process) -> Self {
-        Self(client.activate_async((), ClosureProcessHandler::new(process)).unwrap())
+        Self(
+            client
+                .activate_async((), ClosureProcessHandler::new(process))
+                .unwrap(),
+        )
     }
 
     /// Records one port.
@@ -34,7 +40,11 @@ impl Peer {
         let recorded = Arc::new(Mutex::new(Vec::new()));
         let tape = recorded.clone();
         let record = move |_: &Client, scope: &ProcessScope| {
-            let frames = input.as_slice(scope).iter().copied().zip(scope.last_frame_time()..);
+            let frames = input
+                .as_slice(scope)
+                .iter()
+                .copied()
+                .zip(scope.last_frame_time()..);
             tape.lock().unwrap().extend(frames);
             Control::Continue
         };
@@ -49,7 +59,11 @@ impl Peer {
         let mut output = client.register_port("out", AudioOut::default()).unwrap();
         let name = output.name().unwrap();
         let play = move |_: &Client, scope: &ProcessScope| {
-            for (sample, time) in output.as_mut_slice(scope).iter_mut().zip(scope.last_frame_time()..) {
+            for (sample, time) in output
+                .as_mut_slice(scope)
+                .iter_mut()
+                .zip(scope.last_frame_time()..)
+            {
                 *sample = (time % (1 << 20)) as f32;
             }
             Control::Continue
@@ -68,8 +82,15 @@ impl Peer {
         let send = move |_: &Client, scope: &ProcessScope| {
             let mut writer = output.writer(scope);
             for time in [7, 8, 200] {
-                let Some(message) = hands.lock().unwrap().pop_front() else { break };
-                writer.write(&RawMidi { time, bytes: &message }).unwrap();
+                let Some(message) = hands.lock().unwrap().pop_front() else {
+                    break;
+                };
+                writer
+                    .write(&RawMidi {
+                        time,
+                        bytes: &message,
+                    })
+                    .unwrap();
             }
             Control::Continue
         };
@@ -78,16 +99,30 @@ impl Peer {
 
     /// Connects two ports, given by name or pattern.
     pub fn connect(&self, from: &str, to: &str) {
-        let port = |pattern: &str| self.port_with(pattern).unwrap_or_else(|| panic!("no port is like {pattern}"));
-        self.0.as_client().connect_ports_by_name(&port(from), &port(to)).unwrap();
+        let port = |pattern: &str| {
+            self.port_with(pattern)
+                .unwrap_or_else(|| panic!("no port is like {pattern}"))
+        };
+        self.0
+            .as_client()
+            .connect_ports_by_name(&port(from), &port(to))
+            .unwrap();
     }
 
     /// Returns the first port whose name matches a pattern.
     pub fn port_with(&self, pattern: &str) -> Option<String> {
-        self.0.as_client().ports(Some(pattern), None, jack::PortFlags::empty()).into_iter().next()
+        self.0
+            .as_client()
+            .ports(Some(pattern), None, jack::PortFlags::empty())
+            .into_iter()
+            .next()
     }
 
     pub fn connections(&self, port: &str) -> Vec<String> {
-        self.0.as_client().port_by_name(port).map(|port| port.get_connections()).unwrap_or_default()
+        self.0
+            .as_client()
+            .port_by_name(port)
+            .map(|port| port.get_connections())
+            .unwrap_or_default()
     }
 }

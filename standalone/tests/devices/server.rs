@@ -20,7 +20,8 @@ pub const BLOCK: usize = 256;
 /// Timeout for anything that happens at all.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs a test's body in a process of its own, which can start its own server. `test` is the test's full name.
+/// Runs a test's body in a process of its own, which can start its own server. `test` is the test's
+/// full name.
 pub fn alone(test: &str, body: impl FnOnce()) {
     alone_with(test, &[], body);
 }
@@ -34,19 +35,31 @@ pub fn alone_with(test: &str, variables: &[(&str, &Path)], body: impl FnOnce()) 
     let turn = File::create(std::env::temp_dir().join("ondes-jack-tests.lock")).unwrap();
     turn.lock().unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(ALONE, test);
+    command
+        .args([test, "--exact", "--nocapture", "--test-threads=1"])
+        .env(ALONE, test);
     let server = format!("ondes-test-{}", std::process::id());
-    command.env(SERVER, &server).env("JACK_NO_AUDIO_RESERVATION", "1");
+    command
+        .env(SERVER, &server)
+        .env("JACK_NO_AUDIO_RESERVATION", "1");
     let output = command.envs(variables.iter().copied()).output().unwrap();
     sweep(&server);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success() && out.contains("1 passed"), "{out}{err}{}", output.status);
+    assert!(
+        output.status.success() && out.contains("1 passed"),
+        "{out}{err}{}",
+        output.status
+    );
 }
 
 /// Removes what a killed server has left in shared memory.
 fn sweep(server: &str) {
-    for file in std::fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
+    for file in std::fs::read_dir("/dev/shm")
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         if file.file_name().to_string_lossy().contains(server) {
             drop(std::fs::remove_file(file.path()));
         }
@@ -80,9 +93,21 @@ impl Server {
         let mut command = Command::new("jackd");
         // Without real-time priority, which test machines may refuse.
         command.args(["-n", &name, "-r"]).args(options);
-        command.args(["-d", "dummy", "-r", &rate.to_string(), "-p", &block.to_string()]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let started = command.spawn().expect("jackd (package jackd2; see `cargo xtask setup --tests`)");
+        command.args([
+            "-d",
+            "dummy",
+            "-r",
+            &rate.to_string(),
+            "-p",
+            &block.to_string(),
+        ]);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let started = command
+            .spawn()
+            .expect("jackd (package jackd2; see `cargo xtask setup --tests`)");
         let mut server = Self(started);
         wait_until("the JACK server runs", || {
             assert!(server.0.try_wait().unwrap().is_none(), "jackd ended");
@@ -94,7 +119,13 @@ impl Server {
     /// Sends a signal by name.
     #[allow(dead_code, reason = "it is for the tests of playing")]
     pub fn signal(&self, name: &str) {
-        assert!(Command::new("kill").args([&format!("-{name}"), &self.0.id().to_string()]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([&format!("-{name}"), &self.0.id().to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 
     /// Kills the server without notice to its clients.

@@ -15,8 +15,9 @@ thread_local! {
 /// System allocator that counts.
 struct Counting;
 
-// SAFETY: every call is handed on to the system's allocator as it came; counting touches a thread-local cell only,
-// which is initialised at compile time and has no destructor, so that counting itself never allocates.
+// SAFETY: every call is handed on to the system's allocator as it came; counting touches a
+// thread-local cell only, which is initialised at compile time and has no destructor, so that
+// counting itself never allocates.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
@@ -49,7 +50,13 @@ fn a_playing_rack_does_not_allocate() {
     assert!(track.instance.midi_bindings.learn("transpose"));
     hands.open();
     let mut sound = hands.block();
-    let messages = [[0x90, 60, 90], [0xB0, 20, 77], [0x91, 64, 90], [0xE0, 0, 80], [0xF2, 0, 1]];
+    let messages = [
+        [0x90, 60, 90],
+        [0xB0, 20, 77],
+        [0x91, 64, 90],
+        [0xE0, 0, 80],
+        [0xF2, 0, 1],
+    ];
     let messages: Vec<_> = messages.iter().map(|bytes| message(bytes)).collect();
     let start = message(&[0xFA]);
     let clock = message(&[0xF8]);

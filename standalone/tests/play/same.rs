@@ -16,8 +16,16 @@ const SILENCE_S: u32 = 3;
 
 /// Returns the latency of a model when it is played with these options, in samples.
 fn latency(model: &Path, play: &[&str]) -> usize {
-    let source = if play.contains(&"--input") { ControlSource::AudioInput } else { ControlSource::Notes };
-    let options = PipelineOptions { sample_rate: RATE, source, ..PipelineOptions::default() };
+    let source = if play.contains(&"--input") {
+        ControlSource::AudioInput
+    } else {
+        ControlSource::Notes
+    };
+    let options = PipelineOptions {
+        sample_rate: RATE,
+        source,
+        ..PipelineOptions::default()
+    };
     let pipeline = Pipeline::new(&file::read(model).unwrap(), &options).unwrap();
     pipeline.latency_samples() + Limiter::new(RATE).latency_samples()
 }
@@ -25,7 +33,8 @@ fn latency(model: &Path, play: &[&str]) -> usize {
 /// Attempts on a busy machine.
 const ATTEMPTS: usize = 10;
 
-/// Plays with `play` until it exits; asserts that what was heard and recorded equals a render with `arguments`.
+/// Plays with `play` until it exits; asserts that what was heard and recorded equals a render with
+/// `arguments`.
 fn assert_same(play: &[&str], arguments: &[&str], folder: &Path) {
     let rendered = render(folder, arguments);
     assert!(peak(&rendered) > 0.05 && peak(&rendered) < CEILING);
@@ -33,7 +42,10 @@ fn assert_same(play: &[&str], arguments: &[&str], folder: &Path) {
     let mut attempts = 0;
     let (heard, recorded) = loop {
         let _server = Server::start();
-        let playing = Playing::start(folder, &[play, &["--driver", "inline", "--record", "take.wav"]].concat());
+        let playing = Playing::start(
+            folder,
+            &[play, &["--driver", "inline", "--record", "take.wav"]].concat(),
+        );
         let ears = Ears::open();
         let said = playing.end_well();
         print!("{said}");
@@ -52,9 +64,16 @@ fn assert_same(play: &[&str], arguments: &[&str], folder: &Path) {
         // Other clients connect later.
         for (sound, late) in [(heard, "heard"), (recorded, "recorded")] {
             let (_, there) = place(&rendered, sound);
-            assert!(there.start <= (SILENCE_S * RATE) as usize, "{late}: {}", there.start);
+            assert!(
+                there.start <= (SILENCE_S * RATE) as usize,
+                "{late}: {}",
+                there.start
+            );
             assert!(peak(&rendered[there.end..]) < 1e-4, "all of it is {late}");
-            assert!(late == "heard" || peak(&rendered[..there.start]) == 0.0, "its beginning is recorded");
+            assert!(
+                late == "heard" || peak(&rendered[..there.start]) == 0.0,
+                "its beginning is recorded"
+            );
         }
     }
     assert_eq!(recorded.len(), 2);
@@ -67,10 +86,18 @@ fn a_midi_file_plays_as_rendered() {
         let start = SILENCE_S * 960;
         midi(
             folder.path(),
-            &[(57, start, start + 700), (64, start + 500, start + 1_300), (60, start + 1_300, start + 1_700)],
+            &[
+                (57, start, start + 700),
+                (64, start + 500, start + 1_300),
+                (60, start + 1_300, start + 1_700),
+            ],
         );
         let model = bundled("bowed");
-        assert_same(&["bowed", "--midi", "notes.mid"], &[&model, "--midi", "notes.mid"], folder.path());
+        assert_same(
+            &["bowed", "--midi", "notes.mid"],
+            &[&model, "--midi", "notes.mid"],
+            folder.path(),
+        );
     });
 }
 
@@ -80,7 +107,11 @@ fn a_recording_is_followed_as_rendered() {
         let folder = tempfile::tempdir().unwrap();
         tone(folder.path(), f64::from(SILENCE_S), 2.0);
         let model = bundled("wind");
-        assert_same(&["wind", "--input", "tone.wav"], &[&model, "--input", "tone.wav"], folder.path());
+        assert_same(
+            &["wind", "--input", "tone.wav"],
+            &[&model, "--input", "tone.wav"],
+            folder.path(),
+        );
     });
 }
 
@@ -104,7 +135,17 @@ fn the_chain_of_an_amplifier_plays_as_rendered() {
                 "--control",
                 "bass=6",
             ],
-            &[&model, "--input", "tone.wav", "--cabinet", "box.wav", "--gate", "-60", "--bass", "6"],
+            &[
+                &model,
+                "--input",
+                "tone.wav",
+                "--cabinet",
+                "box.wav",
+                "--gate",
+                "-60",
+                "--bass",
+                "6",
+            ],
             folder.path(),
         );
     });
@@ -116,8 +157,9 @@ const SOFT_DB: f32 = -45.0;
 /// Returns the level of every 50 ms, dB.
 fn levels(sound: &[f32]) -> Vec<f32> {
     let window = RATE as usize / 20;
-    let level =
-        |window: &[f32]| 10.0 * (window.iter().map(|x| x * x).sum::<f32>() / window.len() as f32 + 1e-12).log10();
+    let level = |window: &[f32]| {
+        10.0 * (window.iter().map(|x| x * x).sum::<f32>() / window.len() as f32 + 1e-12).log10()
+    };
     sound.chunks_exact(window).map(level).collect()
 }
 
@@ -128,10 +170,15 @@ fn a_keyboard_plays_as_rendered() {
         midi(folder.path(), &[(57, 0, 768), (64, 768, 1_536)]);
         let rendered = render(folder.path(), &[&bundled("bowed"), "--midi", "notes.mid"]);
         let _server = Server::start();
-        let playing = Playing::start(folder.path(), &["bowed", "--midi", "keyboard", "--driver", "inline"]);
+        let playing = Playing::start(
+            folder.path(),
+            &["bowed", "--midi", "keyboard", "--driver", "inline"],
+        );
         let ears = Ears::open();
         let (keyboard, queue) = Peer::keyboard("keyboard");
-        wait_until("it is heard", || !keyboard.connections("keyboard:keys").is_empty());
+        wait_until("it is heard", || {
+            !keyboard.connections("keyboard:keys").is_empty()
+        });
         let begin = |sound: &[f32]| sound.iter().position(|sample| sample.abs() > 1e-3).unwrap();
         let wanted = levels(&rendered[begin(&rendered)..]);
         assert!(wanted.iter().filter(|level| **level > SOFT_DB).count() > 28);
@@ -142,15 +189,28 @@ fn a_keyboard_plays_as_rendered() {
             // Three messages per cycle, fillers in between: a note lasts 150 cycles, 0.8 s.
             let pause = || std::iter::repeat_n(vec![0xFE], 3 * 150 - 2);
             let first = [vec![0x90, 57, 90], vec![0xFE]].into_iter().chain(pause());
-            let second = [vec![0x80, 57, 64], vec![0x90, 64, 90]].into_iter().chain(pause());
-            queue.lock().unwrap().extend(first.chain(second).chain([vec![0x80, 64, 64]]));
+            let second = [vec![0x80, 57, 64], vec![0x90, 64, 90]]
+                .into_iter()
+                .chain(pause());
+            queue
+                .lock()
+                .unwrap()
+                .extend(first.chain(second).chain([vec![0x80, 64, 64]]));
             wait_until("all is played", || queue.lock().unwrap().is_empty());
             ears.listen(2.0);
             let [left, right] = ears.heard();
-            assert!(left.iter().zip(&right).all(|(left, right)| left == right), "both sides are alike");
+            assert!(
+                left.iter().zip(&right).all(|(left, right)| left == right),
+                "both sides are alike"
+            );
             let heard = levels(&left[mark + begin(&left[mark..])..]);
-            let windows = wanted.iter().zip(&heard).filter(|(wanted, _)| **wanted > SOFT_DB);
-            let worst = windows.map(|(wanted, heard)| (wanted - heard).abs()).fold(0.0, f32::max);
+            let windows = wanted
+                .iter()
+                .zip(&heard)
+                .filter(|(wanted, _)| **wanted > SOFT_DB);
+            let worst = windows
+                .map(|(wanted, heard)| (wanted - heard).abs())
+                .fold(0.0, f32::max);
             println!("{worst} dB");
             worst < 1.5
         });

@@ -9,7 +9,12 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 #[test]
 fn pushing_does_not_allocate() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
-    let setup = RecorderSetup { sample_rate: 48_000, channels: vec![2, 64], preroll_s: 1.0, ring_s: 0.1 };
+    let setup = RecorderSetup {
+        sample_rate: 48_000,
+        channels: vec![2, 64],
+        preroll_s: 1.0,
+        ring_s: 0.1,
+    };
     let (mut recorder, mut taps) = Recorder::new(&setup).expect("there is memory");
     let files = (0..2).map(|tap| (tap, folder.path().join(format!("{tap}.wav"))));
     let block = vec![0.5_f32; 10_000];
@@ -24,7 +29,9 @@ fn pushing_does_not_allocate() {
         }
     };
     assert_eq!(allocations(|| play(64)), 0);
-    recorder.start(files, RecordingFormat::Float32, true).expect("it starts");
+    recorder
+        .start(files, RecordingFormat::Float32, true)
+        .expect("it starts");
     assert_eq!(allocations(|| play(64)), 0);
     // More than the rings hold.
     assert_eq!(allocations(|| play(10_000)), 0);

@@ -34,14 +34,20 @@ pub fn sample(tap: usize, channel: usize, clock: u64) -> f32 {
 
 /// Returns a range of a tap's sound, interleaved.
 pub fn sound(tap: usize, channels: usize, frames: std::ops::Range<u64>) -> Vec<f32> {
-    frames.flat_map(|clock| (0..channels).map(move |channel| sample(tap, channel, clock))).collect()
+    frames
+        .flat_map(|clock| (0..channels).map(move |channel| sample(tap, channel, clock)))
+        .collect()
 }
 
 /// Pushes a block of that sound.
 pub fn push(taps: &mut [Tap], index: usize, clock: u64, frames: usize) {
     let tap = &mut taps[index];
     let block: Vec<Vec<f32>> = (0..tap.channels())
-        .map(|channel| (clock..clock + frames as u64).map(|clock| sample(index, channel, clock)).collect())
+        .map(|channel| {
+            (clock..clock + frames as u64)
+                .map(|clock| sample(index, channel, clock))
+                .collect()
+        })
         .collect();
     let block: Vec<&[f32]> = block.iter().map(Vec::as_slice).collect();
     tap.push(clock, &block);
@@ -56,13 +62,21 @@ pub fn recorder(channels: &[usize], preroll_s: f64) -> (TempDir, Recorder, Vec<T
 
 /// Returns the setup of [`recorder`].
 pub fn setup(channels: &[usize], preroll_s: f64) -> RecorderSetup {
-    RecorderSetup { sample_rate: RATE, channels: channels.to_vec(), preroll_s, ring_s: 8.0 }
+    RecorderSetup {
+        sample_rate: RATE,
+        channels: channels.to_vec(),
+        preroll_s,
+        ring_s: 8.0,
+    }
 }
 
 /// Reads a 32-bit float file, interleaved.
 pub fn read_float(path: &Path) -> Vec<f32> {
     let mut reader = hound::WavReader::open(path).expect("a WAV");
-    reader.samples::<f32>().collect::<Result<_, _>>().expect("whole samples")
+    reader
+        .samples::<f32>()
+        .collect::<Result<_, _>>()
+        .expect("whole samples")
 }
 
 /// Decodes a file of any format, interleaved.
@@ -70,7 +84,9 @@ pub fn decode(path: &Path) -> Vec<f32> {
     let mut decoder = Decoder::open(path).expect("a sound file");
     let (mut all, mut block) = (Vec::new(), Vec::new());
     while decoder.next(&mut block).expect("no damage") {
-        all.extend((0..block[0].len()).flat_map(|frame| block.iter().map(move |channel| channel[frame])));
+        all.extend(
+            (0..block[0].len()).flat_map(|frame| block.iter().map(move |channel| channel[frame])),
+        );
     }
     all
 }
@@ -89,7 +105,10 @@ pub fn child(script: &str, test: &str, folder: &Path) -> std::process::Command {
     let program: PathBuf = std::env::current_exe().expect("this program has a file");
     let mut command = std::process::Command::new("sh");
     let script = format!("{script} exec \"$0\" \"$@\"");
-    command.args(["-c", &script]).arg(program).args(["--ignored", "--exact", "--nocapture", test]);
+    command
+        .args(["-c", &script])
+        .arg(program)
+        .args(["--ignored", "--exact", "--nocapture", test]);
     command.env(FOLDER, folder);
     command
 }
@@ -98,5 +117,7 @@ const FOLDER: &str = "ONDES_TEST_FOLDER";
 
 /// Returns the folder given to [`child`].
 pub fn child_folder() -> PathBuf {
-    std::env::var_os(FOLDER).expect("it is started by another test").into()
+    std::env::var_os(FOLDER)
+        .expect("it is started by another test")
+        .into()
 }

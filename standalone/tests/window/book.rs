@@ -1,5 +1,6 @@
-//! Pictures of the book: real instances that play, without a display. A test compares them with the window as it is
-//! drawn now, so that they are never out of date. `cargo xtask pictures` draws them again.
+//! Pictures of the book: real instances that play, without a display. A test compares them with the
+//! window as it is drawn now, so that they are never out of date. `cargo xtask pictures` draws them
+//! again.
 
 use std::time::Duration;
 
@@ -19,7 +20,9 @@ use ondes_processor::parameter::ParameterId;
 use ondes_processor::product::Product;
 use ondes_ui::view_model::InstanceViewModel;
 use ondes_ui::view_model::model_list::ModelList;
-use ondes_ui::{EntryOrigin, ModelEntry, PresetEntry, SIZE, Surroundings, ViewModel, Window, WindowView};
+use ondes_ui::{
+    EntryOrigin, ModelEntry, PresetEntry, SIZE, Surroundings, ViewModel, Window, WindowView,
+};
 
 use super::fake_app::{playing, track};
 use super::raster::Raster;
@@ -28,10 +31,12 @@ const RATE: u32 = 48_000;
 const BLOCK: usize = 480;
 /// Sound before the picture, blocks.
 const BLOCKS: usize = 120;
-/// Share of pixels that may differ: models that are trained again draw other curves, another window differs by more.
+/// Share of pixels that may differ: models that are trained again draw other curves, another window
+/// differs by more.
 const TOLERANCE: f32 = 0.02;
 
-/// An instance that has played, without what depends on the machine: its speed, its user's files, and its desktop.
+/// An instance that has played, without what depends on the machine: its speed, its user's files,
+/// and its desktop.
 struct Portrait {
     model: InstanceViewModel,
     models: Vec<ModelEntry>,
@@ -44,38 +49,77 @@ impl Portrait {
     fn of(product: Product, surroundings: Surroundings) -> Self {
         let mut mixer = Mixer::offline();
         let slot = mixer.add(product).unwrap();
-        let mut rack = mixer.open(Setup { sample_rate: RATE, max_block: BLOCK }, None, Vec::new()).unwrap();
+        let mut rack = mixer
+            .open(
+                Setup {
+                    sample_rate: RATE,
+                    max_block: BLOCK,
+                },
+                None,
+                Vec::new(),
+            )
+            .unwrap();
         let track = mixer.track(slot).unwrap();
         let (instance, parameters) = (track.instance.clone(), track.parameters.clone());
-        let mut model = InstanceViewModel::new(instance.clone(), parameters, ModelList::new(product, None));
+        let mut model =
+            InstanceViewModel::new(instance.clone(), parameters, ModelList::new(product, None));
         model.set_surroundings(surroundings);
         // The lists are read on threads of their own.
-        while model.refresh().is_some_and(|again| again < Duration::from_millis(100)) {
+        while model
+            .refresh()
+            .is_some_and(|again| again < Duration::from_millis(100))
+        {
             std::thread::sleep(Duration::from_millis(5));
         }
         instance.monitor.set_open(true);
         for key in [57, 64] {
-            instance.monitor.push_key(EventKind::NoteOn { channel: 0, key, velocity: 0.7 });
+            instance.monitor.push_key(EventKind::NoteOn {
+                channel: 0,
+                key,
+                velocity: 0.7,
+            });
         }
         for block in 0..BLOCKS {
             let at = |n: usize| (block * BLOCK + n) as f32 / RATE as f32 * std::f32::consts::TAU;
-            let input: Vec<f32> =
-                (0..BLOCK).map(|n| 0.2 * (110.0 * at(n)).sin() + 0.1 * (165.0 * at(n)).sin()).collect();
+            let input: Vec<f32> = (0..BLOCK)
+                .map(|n| 0.2 * (110.0 * at(n)).sin() + 0.1 * (165.0 * at(n)).sin())
+                .collect();
             rack.process(&[&input], &mut [&mut [0.0; BLOCK], &mut [0.0; BLOCK]]);
         }
         model.refresh();
         let view = model.view();
-        let models = view.models.iter().filter(|entry| entry.origin == EntryOrigin::Bundled).cloned().collect();
-        let presets = view.presets.iter().filter(|entry| entry.origin == EntryOrigin::Bundled).cloned().collect();
-        Self { model, models, presets, surroundings }
+        let models = view
+            .models
+            .iter()
+            .filter(|entry| entry.origin == EntryOrigin::Bundled)
+            .cloned()
+            .collect();
+        let presets = view
+            .presets
+            .iter()
+            .filter(|entry| entry.origin == EntryOrigin::Bundled)
+            .cloned()
+            .collect();
+        Self {
+            model,
+            models,
+            presets,
+            surroundings,
+        }
     }
 }
 
 impl ViewModel for Portrait {
     fn view(&self) -> WindowView<'_> {
         let ms = |ms: f64| Duration::from_secs_f64(ms / 1e3);
-        let inference_time =
-            Percentiles { count: 900, p50: ms(0.42), p95: ms(0.5), p99: ms(0.61), p999: ms(0.7), worst: ms(0.9) };
+        let inference_time = Percentiles {
+            count: 900,
+            p50: ms(0.42),
+            p95: ms(0.5),
+            p99: ms(0.61),
+            p999: ms(0.7),
+            worst: ms(0.9),
+        };
         let health = Health {
             driven: Driven::Inline,
             latency_samples: 0,
@@ -117,7 +161,9 @@ fn compare<S>(mut test: Harness<'_, S>, name: &str) {
     test.run_steps(4);
     let picture = test.render().expect("a picture");
     let pixels = (picture.width() * picture.height()) as f32;
-    let options = SnapshotOptions::new().threshold(0.6).max_failed_pixels((TOLERANCE * pixels) as usize);
+    let options = SnapshotOptions::new()
+        .threshold(0.6)
+        .max_failed_pixels((TOLERANCE * pixels) as usize);
     test.snapshot_options(name, &options.output_path("../docs/src/img"));
 }
 
@@ -126,21 +172,32 @@ fn harness<S>(
     state: S,
     mut draw: impl FnMut(&mut egui::Ui, &mut S) + 'static,
 ) -> Harness<'static, S> {
-    let builder = Harness::builder().with_size(size).with_max_steps(16).with_step_dt(1.0 / 60.0);
-    builder.with_render_cursor(false).renderer(Raster::default()).build_ui_state(
-        move |ui, state| {
-            ui.ctx().set_theme(egui::Theme::Dark);
-            // The harness adds a margin, windows have none.
-            let all = UiBuilder::new().max_rect(ui.ctx().content_rect());
-            draw(&mut ui.new_child(all), state);
-        },
-        state,
-    )
+    let builder = Harness::builder()
+        .with_size(size)
+        .with_max_steps(16)
+        .with_step_dt(1.0 / 60.0);
+    builder
+        .with_render_cursor(false)
+        .renderer(Raster::default())
+        .build_ui_state(
+            move |ui, state| {
+                ui.ctx().set_theme(egui::Theme::Dark);
+                // The harness adds a margin, windows have none.
+                let all = UiBuilder::new().max_rect(ui.ctx().content_rect());
+                draw(&mut ui.new_child(all), state);
+            },
+            state,
+        )
 }
 
 fn draw_plugin(product: Product, name: &str) {
     let state = (Portrait::of(product, Surroundings::Host), Window::new());
-    compare(harness(SIZE, state, |ui, (portrait, window)| drop(window.show(ui, portrait))), name);
+    compare(
+        harness(SIZE, state, |ui, (portrait, window)| {
+            drop(window.show(ui, portrait))
+        }),
+        name,
+    );
 }
 
 #[test]
@@ -161,13 +218,27 @@ fn session() -> AppView {
         ("Drums", Product::Instrument, -6.0, -9.0),
         ("Triode", Product::Effect, -2.0, -11.0),
     ];
-    let tracks = band.into_iter().enumerate().map(|(slot, (name, product, level_db, peak_db))| {
-        let fader = FaderSettings { level_db, pan: 0.2 * slot as f32 - 0.3, ..FaderSettings::default() };
-        TrackView { fader, peak_db, ..track(slot, name, product) }
-    });
+    let tracks = band
+        .into_iter()
+        .enumerate()
+        .map(|(slot, (name, product, level_db, peak_db))| {
+            let fader = FaderSettings {
+                level_db,
+                pan: 0.2 * slot as f32 - 0.3,
+                ..FaderSettings::default()
+            };
+            TrackView {
+                fader,
+                peak_db,
+                ..track(slot, name, product)
+            }
+        });
     let mut tracks: Vec<TrackView> = tracks.collect();
     tracks[3].input = TrackInput::Channels { first: 0, count: 1 };
-    let set_list = ["Violin", "Cello", "Drums"].map(|name| SetListEntry { name: name.into(), file: None });
+    let set_list = ["Violin", "Cello", "Drums"].map(|name| SetListEntry {
+        name: name.into(),
+        file: None,
+    });
     AppView {
         session: "Evening".into(),
         changed: false,
@@ -184,7 +255,10 @@ fn draw_app(name: &str, size: [f32; 2], scale: f32) {
     let portrait = Portrait::of(Product::Effect, Surroundings::App { has_sound: true });
     let state = (MainWindow::new(), Window::new());
     let test = harness(size, state, move |ui, (window, panels)| {
-        let view = Scaled { portrait: &portrait, scale };
+        let view = Scaled {
+            portrait: &portrait,
+            scale,
+        };
         drop(window.show(ui, &session(), |ui| drop(panels.show(ui, &view))));
     });
     assert!(test.query_by_label("Track 4").is_some());
@@ -210,7 +284,10 @@ struct Scaled<'a> {
 
 impl ViewModel for Scaled<'_> {
     fn view(&self) -> WindowView<'_> {
-        WindowView { scale: self.scale, ..self.portrait.view() }
+        WindowView {
+            scale: self.scale,
+            ..self.portrait.view()
+        }
     }
 
     fn format_value(&self, knob: ParameterId, position: f32) -> String {

@@ -21,16 +21,39 @@ use super::fake_app::{choose, click, drop_file, open, playing, sees, told, type_
 #[test]
 fn tracks_are_added_selected_mixed_and_removed() {
     let mut test = open(playing());
-    for label in ["Add an instrument", "Add an effect", "Track 2", "Mute Bowed", "Solo Wind", "Remove Wind", "Panic"] {
+    for label in [
+        "Add an instrument",
+        "Add an effect",
+        "Track 2",
+        "Mute Bowed",
+        "Solo Wind",
+        "Remove Wind",
+        "Panic",
+    ] {
         click(&mut test, label);
     }
-    let fader = FaderSettings { level_db: -3.0, ..FaderSettings::default() };
+    let fader = FaderSettings {
+        level_db: -3.0,
+        ..FaderSettings::default()
+    };
     let expected = [
         AppCommand::AddTrack(Product::Instrument),
         AppCommand::AddTrack(Product::Effect),
         AppCommand::SelectTrack(1),
-        AppCommand::SetFader(0, FaderSettings { mute: true, ..fader }),
-        AppCommand::SetFader(1, FaderSettings { solo: true, ..fader }),
+        AppCommand::SetFader(
+            0,
+            FaderSettings {
+                mute: true,
+                ..fader
+            },
+        ),
+        AppCommand::SetFader(
+            1,
+            FaderSettings {
+                solo: true,
+                ..fader
+            },
+        ),
         AppCommand::RemoveTrack(1),
         AppCommand::Panic,
     ];
@@ -50,7 +73,10 @@ fn tracks_are_added_selected_mixed_and_removed() {
         matches!(moved[1], AppCommand::SetFader(1, moved) if moved.pan > 0.0 && moved.level_db == -3.0),
         "{moved:?}"
     );
-    assert!(matches!(moved[2], AppCommand::SetMaster(moved) if moved.level_db > 0.0), "{moved:?}");
+    assert!(
+        matches!(moved[2], AppCommand::SetMaster(moved) if moved.level_db > 0.0),
+        "{moved:?}"
+    );
 }
 
 #[test]
@@ -64,41 +90,88 @@ fn devices_and_ports_are_selected() {
     choose(&mut test, "Input device", "hw:Babyface");
     let audio = AudioChoice::default();
     let expected = [
-        AppCommand::SetAudio(AudioChoice { output: Some("hw:Babyface".into()), ..audio.clone() }),
-        AppCommand::SetAudio(AudioChoice { sample_rate: Some(44_100), ..audio.clone() }),
-        AppCommand::SetAudio(AudioChoice { block: Some(64), ..audio.clone() }),
-        AppCommand::SetAudio(AudioChoice { input: Some("hw:Babyface".into()), ..audio.clone() }),
+        AppCommand::SetAudio(AudioChoice {
+            output: Some("hw:Babyface".into()),
+            ..audio.clone()
+        }),
+        AppCommand::SetAudio(AudioChoice {
+            sample_rate: Some(44_100),
+            ..audio.clone()
+        }),
+        AppCommand::SetAudio(AudioChoice {
+            block: Some(64),
+            ..audio.clone()
+        }),
+        AppCommand::SetAudio(AudioChoice {
+            input: Some("hw:Babyface".into()),
+            ..audio.clone()
+        }),
     ];
     assert_eq!(told(&mut test), expected);
     // Another sound system has other devices and rates.
-    test.state_mut().view.audio = AudioChoice { output: Some("hw:Babyface".into()), block: Some(64), ..audio.clone() };
+    test.state_mut().view.audio = AudioChoice {
+        output: Some("hw:Babyface".into()),
+        block: Some(64),
+        ..audio.clone()
+    };
     choose(&mut test, "Sound system", "ALSA");
     assert_eq!(
         told(&mut test),
-        [AppCommand::SetAudio(AudioChoice { host: Some("ALSA".into()), block: Some(64), ..audio })]
+        [AppCommand::SetAudio(AudioChoice {
+            host: Some("ALSA".into()),
+            block: Some(64),
+            ..audio
+        })]
     );
 
     click(&mut test, "All ports");
     let both = MidiPorts::Names(vec!["Keystation".into(), "Faders".into()]);
-    assert_eq!(told(&mut test), [AppCommand::SetMidi(MidiChoice { ports: both.clone(), channels: u16::MAX })]);
+    assert_eq!(
+        told(&mut test),
+        [AppCommand::SetMidi(MidiChoice {
+            ports: both.clone(),
+            channels: u16::MAX
+        })]
+    );
     test.state_mut().view.midi.ports = both.clone();
     test.run_steps(2);
     click(&mut test, "MIDI channel 1 for all tracks");
-    assert_eq!(told(&mut test), [AppCommand::SetMidi(MidiChoice { ports: both.clone(), channels: 1 })]);
+    assert_eq!(
+        told(&mut test),
+        [AppCommand::SetMidi(MidiChoice {
+            ports: both.clone(),
+            channels: 1
+        })]
+    );
     click(&mut test, "Faders");
     let one = MidiPorts::Names(vec!["Keystation".into()]);
-    assert_eq!(told(&mut test), [AppCommand::SetMidi(MidiChoice { ports: one, channels: u16::MAX })]);
+    assert_eq!(
+        told(&mut test),
+        [AppCommand::SetMidi(MidiChoice {
+            ports: one,
+            channels: u16::MAX
+        })]
+    );
 }
 
 #[test]
 fn a_track_takes_channels_or_a_recording_as_input() {
     let mut test = open(playing());
     choose(&mut test, "Input of the track", "Inputs 1–2");
-    assert_eq!(told(&mut test), [AppCommand::SetInput(0, TrackInput::Channels { first: 0, count: 2 })]);
+    assert_eq!(
+        told(&mut test),
+        [AppCommand::SetInput(
+            0,
+            TrackInput::Channels { first: 0, count: 2 }
+        )]
+    );
     choose(&mut test, "Input of the track", "Recording…");
     type_in(&mut test, "Path of the recording", "/songs/voice.wav");
     click(&mut test, "Play");
-    let file = |looped| TrackInput::File { path: "/songs/voice.wav".into(), looped };
+    let file = |looped| TrackInput::File {
+        path: "/songs/voice.wav".into(),
+        looped,
+    };
     assert_eq!(told(&mut test), [AppCommand::SetInput(0, file(false))]);
     click(&mut test, "MIDI channel 3 for the track");
     assert_eq!(told(&mut test), [AppCommand::SetMidiChannels(0, 0b100)]);
@@ -106,7 +179,12 @@ fn a_track_takes_channels_or_a_recording_as_input() {
     let track = &mut test.state_mut().view.tracks[0];
     (track.input, track.midi_channels) = (file(false), 0b100);
     let waveform = Arc::from(vec![0.5; 64]);
-    track.clip = Some(ClipView { waveform, position: 0.25, length_s: 8.0, playing: true });
+    track.clip = Some(ClipView {
+        waveform,
+        position: 0.25,
+        length_s: 8.0,
+        playing: true,
+    });
     test.run_steps(4);
     click(&mut test, "Loop the recording");
     click(&mut test, "Play the recording");
@@ -114,13 +192,25 @@ fn a_track_takes_channels_or_a_recording_as_input() {
     click(&mut test, "MIDI channel 5 for the track");
     click(&mut test, "MIDI channel 3 for the track");
     let did = told(&mut test);
-    assert_eq!(did[..2], [AppCommand::SetInput(0, file(true)), AppCommand::SetPlaying(0, false)]);
+    assert_eq!(
+        did[..2],
+        [
+            AppCommand::SetInput(0, file(true)),
+            AppCommand::SetPlaying(0, false)
+        ]
+    );
     // A click on the waveform moves there.
-    assert!(matches!(did[2], AppCommand::Seek(0, part) if (part - 0.5).abs() < 0.01), "{did:?}");
+    assert!(
+        matches!(did[2], AppCommand::Seek(0, part) if (part - 0.5).abs() < 0.01),
+        "{did:?}"
+    );
     // Without any channel the track would be silent for no visible reason.
     assert_eq!(
         did[did.len() - 2..],
-        [AppCommand::SetMidiChannels(0, 0b10100), AppCommand::SetMidiChannels(0, u16::MAX)]
+        [
+            AppCommand::SetMidiChannels(0, 0b10100),
+            AppCommand::SetMidiChannels(0, u16::MAX)
+        ]
     );
 }
 
@@ -153,15 +243,23 @@ fn recording_starts_and_stops() {
     let mut test = open(playing());
     click(&mut test, "Record");
     click(&mut test, "Save last 30 s");
-    assert_eq!(told(&mut test), [AppCommand::Record(true), AppCommand::SavePreroll]);
-    test.state_mut().view.recording =
-        record::RecordingStatus { recording: Some(48_000 * 75), ..record::RecordingStatus::default() };
+    assert_eq!(
+        told(&mut test),
+        [AppCommand::Record(true), AppCommand::SavePreroll]
+    );
+    test.state_mut().view.recording = record::RecordingStatus {
+        recording: Some(48_000 * 75),
+        ..record::RecordingStatus::default()
+    };
     test.state_mut().view.notice = Some("Saved the last 30 s to /music/a.wav".into());
     test.run_steps(2);
     assert!(sees(&test, "/music/a.wav"));
     click(&mut test, "Stop recording");
     click(&mut test, "Dismiss");
-    assert_eq!(told(&mut test), [AppCommand::Record(false), AppCommand::Dismiss]);
+    assert_eq!(
+        told(&mut test),
+        [AppCommand::Record(false), AppCommand::Dismiss]
+    );
 }
 
 #[test]
@@ -175,9 +273,18 @@ fn recording_settings_are_changed() {
     test.run_steps(2);
     let before = playing().recording_settings;
     let expected = [
-        AppCommand::SetRecording(RecordingSettings { format: RecordingFormat::Flac, ..before.clone() }),
-        AppCommand::SetRecording(RecordingSettings { tracks: true, ..before.clone() }),
-        AppCommand::SetRecording(RecordingSettings { folder: Some("/stage/takes".into()), ..before }),
+        AppCommand::SetRecording(RecordingSettings {
+            format: RecordingFormat::Flac,
+            ..before.clone()
+        }),
+        AppCommand::SetRecording(RecordingSettings {
+            tracks: true,
+            ..before.clone()
+        }),
+        AppCommand::SetRecording(RecordingSettings {
+            folder: Some("/stage/takes".into()),
+            ..before
+        }),
     ];
     let mut did = told(&mut test);
     // An unanswered command is repeated.
@@ -185,7 +292,10 @@ fn recording_settings_are_changed() {
     assert_eq!(did, expected);
     click(&mut test, "Close");
     assert!(test.query_by_label("Folder for recordings").is_none());
-    test.state_mut().view.problems.push("/stage/takes/a.wav: No space left on device".into());
+    test.state_mut()
+        .view
+        .problems
+        .push("/stage/takes/a.wav: No space left on device".into());
     test.run_steps(2);
     assert!(sees(&test, "No space left on device"));
 }
@@ -195,10 +305,14 @@ fn files_are_dropped() {
     let mut test = open(playing());
     drop_file(&mut test, "/models/bell.ondes");
     drop_file(&mut test, "/songs/Night.ondes-session");
-    let expected =
-        ["/models/bell.ondes", "/songs/Night.ondes-session"].map(|path| AppCommand::OpenDropped(PathBuf::from(path)));
+    let expected = ["/models/bell.ondes", "/songs/Night.ondes-session"]
+        .map(|path| AppCommand::OpenDropped(PathBuf::from(path)));
     assert_eq!(told(&mut test), expected);
-    assert_eq!(test.state().dropped_on_instrument, 0, "the instrument would open them a second time");
+    assert_eq!(
+        test.state().dropped_on_instrument,
+        0,
+        "the instrument would open them a second time"
+    );
 }
 
 #[test]
@@ -206,7 +320,10 @@ fn files_are_selected_in_the_file_dialog() {
     let mut test = open(playing());
     click(&mut test, "Open…");
     click(&mut test, "Browse…");
-    assert!(test.query_by_label("Path of the session").is_none(), "the dialog takes its place");
+    assert!(
+        test.query_by_label("Path of the session").is_none(),
+        "the dialog takes its place"
+    );
     click(&mut test, "Save as…");
     click(&mut test, "Browse…");
     choose(&mut test, "Input of the track", "Recording…");
@@ -222,7 +339,12 @@ fn files_are_selected_in_the_file_dialog() {
     assert_eq!(told(&mut test), wanted.map(AppCommand::OpenDialog));
     test.state_mut().view.recording_settings.folder = Some("/stage/chosen".into());
     test.run_steps(2);
-    assert_eq!(test.get_by_label("Folder for recordings").value().as_deref(), Some("/stage/chosen"));
+    assert_eq!(
+        test.get_by_label("Folder for recordings")
+            .value()
+            .as_deref(),
+        Some("/stage/chosen")
+    );
 
     test.state_mut().view.can_browse = false;
     test.run_steps(2);
@@ -276,22 +398,39 @@ fn unsaved_changes_are_asked_about() {
     assert_eq!(told(&mut test), [AppCommand::Quit]);
     for (prompt, title) in [
         (Prompt::UnsavedChanges, "Save “Stage” first?"),
-        (Prompt::Quit { unsaved: true }, "Save “Stage” before closing?"),
+        (
+            Prompt::Quit { unsaved: true },
+            "Save “Stage” before closing?",
+        ),
     ] {
         test.state_mut().view.prompt = Some(prompt);
         test.run_steps(2);
-        assert!(sees(&test, title) && sees(&test, "unsaved changes") && !sees(&test, "recording is running"));
-        ["Cancel", "Save changes", "Don't save"].into_iter().for_each(|answer| click(&mut test, answer));
+        assert!(
+            sees(&test, title)
+                && sees(&test, "unsaved changes")
+                && !sees(&test, "recording is running")
+        );
+        ["Cancel", "Save changes", "Don't save"]
+            .into_iter()
+            .for_each(|answer| click(&mut test, answer));
         // Keys of the window wait for the answer.
         test.key_press_modifiers(egui::Modifiers::COMMAND, Key::N);
         test.key_press(Key::Escape);
         test.run_steps(2);
-        let expected = [AppCommand::Cancel, AppCommand::Save, AppCommand::Discard, AppCommand::Cancel];
+        let expected = [
+            AppCommand::Cancel,
+            AppCommand::Save,
+            AppCommand::Discard,
+            AppCommand::Cancel,
+        ];
         assert_eq!(told(&mut test), expected, "{title}");
     }
     test.state_mut().view.recording.recording = Some(48_000 * 65);
     test.run_steps(2);
-    assert!(sees(&test, "A recording is running (1:05); it ends when the window closes"));
+    assert!(sees(
+        &test,
+        "A recording is running (1:05); it ends when the window closes"
+    ));
     test.state_mut().view.prompt = Some(Prompt::Quit { unsaved: false });
     test.run_steps(2);
     assert!(!sees(&test, "unsaved") && test.query_by_label("Save changes").is_none());
@@ -314,10 +453,17 @@ fn unsaved_changes_are_asked_about() {
 
 #[test]
 fn errors_are_shown() {
-    let lost =
-        AudioStatus::Lost { device: "Babyface".into(), reason: "it was unplugged".into(), since: Instant::now() };
+    let lost = AudioStatus::Lost {
+        device: "Babyface".into(),
+        reason: "it was unplugged".into(),
+        since: Instant::now(),
+    };
     let problems = vec!["first".to_owned(), "/a.wav: no such file".to_owned()];
-    let mut test = open(AppView { sound: lost, problems, ..playing() });
+    let mut test = open(AppView {
+        sound: lost,
+        problems,
+        ..playing()
+    });
     assert!(sees(&test, "No sound from Babyface (it was unplugged)"));
     assert!(sees(&test, "/a.wav: no such file (and 1 more)"));
     test.state_mut().view.sound = AudioStatus::Failed("no JACK server is running".into());
@@ -335,13 +481,29 @@ fn extreme_data_do_not_break_the_window() {
     let mut view = playing();
     view.peaks_db = [nan, f32::INFINITY];
     (view.limiter_db, view.load) = (nan, nan);
-    view.master = FaderSettings { level_db: nan, pan: nan, ..FaderSettings::default() };
+    view.master = FaderSettings {
+        level_db: nan,
+        pan: nan,
+        ..FaderSettings::default()
+    };
     view.tracks[0].peak_db = nan;
-    view.tracks[0].input = TrackInput::File { path: "/a.wav".into(), looped: true };
-    view.tracks[0].clip = Some(ClipView { waveform: Arc::from([]), position: nan, length_s: nan, playing: true });
+    view.tracks[0].input = TrackInput::File {
+        path: "/a.wav".into(),
+        looped: true,
+    };
+    view.tracks[0].clip = Some(ClipView {
+        waveform: Arc::from([]),
+        position: nan,
+        length_s: nan,
+        playing: true,
+    });
     let mut test = open(view);
     test.render().expect("a picture");
-    let mut test = open(AppView { tracks: Vec::new(), selected: None, ..playing() });
+    let mut test = open(AppView {
+        tracks: Vec::new(),
+        selected: None,
+        ..playing()
+    });
     assert!(sees(&test, "Add a track to play"));
     test.set_size(egui::vec2(200.0, 120.0));
     test.run_steps(2);

@@ -34,19 +34,47 @@ pub type Test = Harness<'static, Desktop>;
 
 /// Two tracks that play on JACK.
 pub fn playing() -> AppView {
-    let side = |default| Some(DirectionInfo { channels: 2, sample_rates: vec![44_100, 48_000], default });
-    let host = |name: &str, default| AudioHost { name: name.into(), available: true, default };
-    let device =
-        |id: &str, default| AudioDevice { id: id.into(), name: id.into(), output: side(default), input: side(default) };
-    let port = |name: &str| MidiPort { system: "ALSA".into(), name: name.into() };
+    let side = |default| {
+        Some(DirectionInfo {
+            channels: 2,
+            sample_rates: vec![44_100, 48_000],
+            default,
+        })
+    };
+    let host = |name: &str, default| AudioHost {
+        name: name.into(),
+        available: true,
+        default,
+    };
+    let device = |id: &str, default| AudioDevice {
+        id: id.into(),
+        name: id.into(),
+        output: side(default),
+        input: side(default),
+    };
+    let port = |name: &str| MidiPort {
+        system: "ALSA".into(),
+        name: name.into(),
+    };
     AppView {
         session: "Stage".into(),
         path: Some("/songs/Stage.ondes-session".into()),
         changed: true,
-        recent: vec!["/songs/Stage.ondes-session".into(), "/songs/Night.ondes-session".into()],
-        tracks: vec![track(0, "Bowed", Product::Instrument), track(1, "Wind", Product::Effect)],
+        recent: vec![
+            "/songs/Stage.ondes-session".into(),
+            "/songs/Night.ondes-session".into(),
+        ],
+        tracks: vec![
+            track(0, "Bowed", Product::Instrument),
+            track(1, "Wind", Product::Effect),
+        ],
         selected: Some(0),
-        set_list: ["Bowed", "Plucked"].map(|name| SetListEntry { name: name.into(), file: None }).into(),
+        set_list: ["Bowed", "Plucked"]
+            .map(|name| SetListEntry {
+                name: name.into(),
+                file: None,
+            })
+            .into(),
         can_browse: true,
         master: FaderSettings::default(),
         peaks_db: [-12.0, -15.0],
@@ -55,7 +83,10 @@ pub fn playing() -> AppView {
         load: 0.23,
         dropouts: 1,
         recording: record::RecordingStatus::default(),
-        recording_settings: RecordingSettings { folder: Some("/music/Ondes".into()), ..RecordingSettings::default() },
+        recording_settings: RecordingSettings {
+            folder: Some("/music/Ondes".into()),
+            ..RecordingSettings::default()
+        },
         loading: None,
         available: AvailableDevices {
             hosts: vec![host("ALSA", false), host("JACK", true)],
@@ -66,7 +97,10 @@ pub fn playing() -> AppView {
         },
         audio: AudioChoice::default(),
         midi: MidiChoice::default(),
-        ports: MidiStatus { connected: vec!["Keystation".into(), "Faders".into()], ..MidiStatus::default() },
+        ports: MidiStatus {
+            connected: vec!["Keystation".into(), "Faders".into()],
+            ..MidiStatus::default()
+        },
         problems: Vec::new(),
         notice: None,
         prompt: None,
@@ -94,7 +128,10 @@ pub fn track(slot: usize, title: &str, product: Product) -> TrackView {
         title: title.into(),
         file: None,
         product,
-        fader: FaderSettings { level_db: -3.0, ..FaderSettings::default() },
+        fader: FaderSettings {
+            level_db: -3.0,
+            ..FaderSettings::default()
+        },
         peak_db: -9.0,
         loading: None,
         error: None,
@@ -111,7 +148,12 @@ pub fn open(view: AppView) -> Test {
 
 /// Opens a window of a size in pixels, at a scale, and draws a few frames.
 pub fn open_in(view: AppView, size: egui::Vec2, scale: f32) -> Test {
-    let desktop = Desktop { window: MainWindow::new(), view, told: Vec::new(), dropped_on_instrument: 0 };
+    let desktop = Desktop {
+        window: MainWindow::new(),
+        view,
+        told: Vec::new(),
+        dropped_on_instrument: 0,
+    };
     let mut test = Harness::builder()
         .with_size(size)
         .with_max_steps(16)
@@ -187,6 +229,8 @@ impl egui::DroppedFile for Dropped {
 
 /// Drops a file on the window.
 pub fn drop_file(test: &mut Test, path: &str) {
-    test.input_mut().dropped_files.push(Arc::new(Dropped(path.into())));
+    test.input_mut()
+        .dropped_files
+        .push(Arc::new(Dropped(path.into())));
     test.run_steps(2);
 }

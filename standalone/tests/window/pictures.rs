@@ -12,7 +12,10 @@ fn picture(test: &mut Test, name: &str) {
     test.remove_cursor();
     test.run_steps(2);
     // Another machine's sine may differ by a bit, and with it a pixel on the edge of a curve.
-    test.snapshot_options(name, &SnapshotOptions::new().threshold(0.6).max_failed_pixels(20));
+    test.snapshot_options(
+        name,
+        &SnapshotOptions::new().threshold(0.6).max_failed_pixels(20),
+    );
 }
 
 #[test]
@@ -27,9 +30,17 @@ fn a_recording_plays_and_a_prompt_is_open() {
     let mut view = playing();
     view.prompt = Some(Prompt::RecoverAutosave);
     view.problems.push("/songs/old.wav: no such file".into());
-    view.tracks[0].input = TrackInput::File { path: "/songs/voice.wav".into(), looped: true };
+    view.tracks[0].input = TrackInput::File {
+        path: "/songs/voice.wav".into(),
+        looped: true,
+    };
     let waveform: Arc<[f32]> = (0..512).map(|n| (n * n % 97) as f32 / 97.0).collect();
-    view.tracks[0].clip = Some(ClipView { waveform, position: 0.4, length_s: 92.5, playing: true });
+    view.tracks[0].clip = Some(ClipView {
+        waveform,
+        position: 0.4,
+        length_s: 92.5,
+        playing: true,
+    });
     view.tracks[1].loading = Some("choir.ondes".into());
     let mut test = open(view);
     click(&mut test, "Recording settings");

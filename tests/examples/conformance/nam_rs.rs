@@ -20,5 +20,7 @@ pub fn play(path: &Path, input: &[f32]) -> Result<Vec<f32>, String> {
         model.process_buffer(&mut sound);
         Ok(sound.split_off(SILENCE))
     };
-    catch_unwind(play).map_err(|_| "panics".to_owned())?.map_err(|error| error.to_string())
+    catch_unwind(play)
+        .map_err(|_| "panics".to_owned())?
+        .map_err(|error| error.to_string())
 }

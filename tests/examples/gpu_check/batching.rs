@@ -25,13 +25,23 @@ pub fn check(device: Device, report: &mut Report) -> Result<(), String> {
     );
     let models = [
         ("graph: untrained effect", untrained_effect(1)),
-        ("program: convolutions, 32 channels", program(&streaming(32, 1))?),
-        ("program: a counter, copied for each session", program(&counter())?),
+        (
+            "program: convolutions, 32 channels",
+            program(&streaming(32, 1))?,
+        ),
+        (
+            "program: a counter, copied for each session",
+            program(&counter())?,
+        ),
     ];
     for (name, model) in &models {
         for sessions in SESSIONS {
             let difference = difference(model, device, sessions)?;
-            let cells = [(*name).to_owned(), sessions.to_string(), format!("{difference:.1e}")];
+            let cells = [
+                (*name).to_owned(),
+                sessions.to_string(),
+                format!("{difference:.1e}"),
+            ];
             report.check(&cells, difference <= BOUND);
         }
     }
@@ -49,13 +59,18 @@ fn difference(model: &Model, device: Device, sessions: usize) -> Result<f64, Str
     let mut largest: f64 = 0.0;
     for number in 0..STEPS {
         // Another order in each step, sometimes with streams left out.
-        let mut streams: Vec<usize> = (0..sessions).filter(|stream| number == 0 || (stream + number) % 5 > 0).collect();
+        let mut streams: Vec<usize> = (0..sessions)
+            .filter(|stream| number == 0 || (stream + number) % 5 > 0)
+            .collect();
         let turn = number % streams.len().max(1);
         streams.rotate_left(turn);
         if streams.is_empty() {
             continue;
         }
-        let given: Vec<_> = streams.iter().map(|&stream| inputs(method, 1_000 * number + stream, 1)).collect();
+        let given: Vec<_> = streams
+            .iter()
+            .map(|&stream| inputs(method, 1_000 * number + stream, 1))
+            .collect();
         let together = step(&mut batch, &streams, 1, &given);
         for ((&stream, given), together) in streams.iter().zip(given).zip(together) {
             let single = step(&mut alone[stream], &[0], 1, &[given]);

@@ -43,9 +43,19 @@ pub fn measure(device: Device, patience: Duration, report: &mut Report) -> Resul
         for hop in HOPS {
             for sessions in SESSIONS {
                 // A model steps by its own block, or by several of them.
-                let block = model.method("forward").map_err(|fault| fault.to_string())?.block;
+                let block = model
+                    .method("forward")
+                    .map_err(|fault| fault.to_string())?
+                    .block;
                 if hop % block == 0 {
-                    rounds(name, model, (device, precision), [hop, sessions], patience, report)?;
+                    rounds(
+                        name,
+                        model,
+                        (device, precision),
+                        [hop, sessions],
+                        patience,
+                        report,
+                    )?;
                 }
             }
         }
@@ -77,7 +87,10 @@ fn rounds(
         let mut executor = prepare(model, "forward", Some(there), count, blocks)?;
         let streams: Vec<usize> = (0..count).collect();
         executor.begin(&streams, blocks);
-        for (port, values) in inputs(method, first, blocks * count).into_iter().enumerate() {
+        for (port, values) in inputs(method, first, blocks * count)
+            .into_iter()
+            .enumerate()
+        {
             executor.input(port).copy_from_slice(&values);
         }
         batches.push((executor, streams));
@@ -101,14 +114,29 @@ fn rounds(
             break;
         }
     }
-    if let Some((executor, _)) = batches.iter().find(|(executor, _)| !executor.name().contains(&there.0.to_string())) {
+    if let Some((executor, _)) = batches
+        .iter()
+        .find(|(executor, _)| !executor.name().contains(&there.0.to_string()))
+    {
         return Err(format!("{name}: {}", executor.name()));
     }
     let seen = histogram.percentiles();
     let ms = |duration: Duration| format!("{:.2}", 1e3 * duration.as_secs_f64());
     let share = seen.p99.as_secs_f64() * f64::from(SAMPLE_RATE) / hop as f64;
     let figures = [seen.p50, seen.p95, seen.p99, seen.p999, seen.worst].map(ms);
-    let facts = [name.to_owned(), hop.to_string(), sessions.to_string(), seen.count.to_string()];
-    report.row(&[&facts[..], &figures[..], &[format!("{:.0} %", 100.0 * share)][..]].concat());
+    let facts = [
+        name.to_owned(),
+        hop.to_string(),
+        sessions.to_string(),
+        seen.count.to_string(),
+    ];
+    report.row(
+        &[
+            &facts[..],
+            &figures[..],
+            &[format!("{:.0} %", 100.0 * share)][..],
+        ]
+        .concat(),
+    );
     Ok(())
 }

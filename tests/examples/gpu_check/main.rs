@@ -1,8 +1,9 @@
-//! Checks and measures libtorch on a GPU, and writes a report. `cargo xtask gpu-check` runs it with the library around
-//! libtorch. The same checks run on the CPU.
+//! Checks and measures libtorch on a GPU, and writes a report. `cargo xtask gpu-check` runs it with
+//! the library around libtorch. The same checks run on the CPU.
 //!
-//! [`parity`] compares to the native executor, [`batching`] compares batches to sessions alone, [`fallback`] exhausts
-//! the device's memory, [`latency`] measures steps, [`report`] writes the results.
+//! [`parity`] compares to the native executor, [`batching`] compares batches to sessions alone,
+//! [`fallback`] exhausts the device's memory, [`latency`] measures steps, [`report`] writes the
+//! results.
 
 mod batching;
 mod fallback;
@@ -31,7 +32,11 @@ struct Arguments {
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     seconds: f64,
     /// Path of the report
-    #[arg(long, value_name = "FILE.md", default_value = "target/gpu-check/report.md")]
+    #[arg(
+        long,
+        value_name = "FILE.md",
+        default_value = "target/gpu-check/report.md"
+    )]
     report: PathBuf,
 }
 
@@ -51,19 +56,32 @@ fn check(arguments: &Arguments) -> Result<ExitCode, String> {
     if let Device::Cuda(number) = device
         && usize::from(number) >= library.gpus
     {
-        println!("gpu-check: libtorch finds {} GPUs; {device} was not checked", library.gpus);
+        println!(
+            "gpu-check: libtorch finds {} GPUs; {device} was not checked",
+            library.gpus
+        );
         return Ok(ExitCode::SUCCESS);
     }
     if device == Device::Auto {
         return Err("--device auto cannot be checked; choose cuda:N or cpu".into());
     }
-    let patience = Duration::try_from_secs_f64(arguments.seconds).map_err(|error| format!("--seconds: {error}"))?;
+    let patience = Duration::try_from_secs_f64(arguments.seconds)
+        .map_err(|error| format!("--seconds: {error}"))?;
     let mut report = Report::new(device);
     parity::check(device, &mut report)?;
     batching::check(device, &mut report)?;
     fallback::check(device, &mut report)?;
     latency::measure(device, patience, &mut report)?;
     report.write(&arguments.report)?;
-    println!("gpu-check: {} checks, {} failed: {}", report.checks(), report.failures(), arguments.report.display());
-    Ok(if report.failures() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    println!(
+        "gpu-check: {} checks, {} failed: {}",
+        report.checks(),
+        report.failures(),
+        arguments.report.display()
+    );
+    Ok(if report.failures() == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

@@ -25,16 +25,26 @@ impl Report {
             env!("CARGO_PKG_VERSION"),
             processor(),
             std::thread::available_parallelism().map_or(1, usize::from),
-            gpu(device).map(|gpu| format!("; {gpu}")).unwrap_or_default()
+            gpu(device)
+                .map(|gpu| format!("; {gpu}"))
+                .unwrap_or_default()
         );
-        Self { text, checks: 0, failures: 0 }
+        Self {
+            text,
+            checks: 0,
+            failures: 0,
+        }
     }
 
     /// Starts a section with an introduction and column headings.
     pub fn section(&mut self, title: &str, about: &str, columns: &[&str]) {
         println!("{title}");
         let rule = vec!["---"; columns.len()].join("|");
-        let _ = write!(self.text, "\n## {title}\n\n{about}\n\n| {} |\n|{rule}|\n", columns.join(" | "));
+        let _ = write!(
+            self.text,
+            "\n## {title}\n\n{about}\n\n| {} |\n|{rule}|\n",
+            columns.join(" | ")
+        );
     }
 
     /// Adds a row of figures.
@@ -64,7 +74,8 @@ impl Report {
     /// Writes the report; creates its folder.
     pub fn write(&self, path: &Path) -> Result<(), String> {
         let folder = path.parent().unwrap_or(Path::new("."));
-        let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(path, &self.text));
+        let written =
+            std::fs::create_dir_all(folder).and_then(|()| std::fs::write(path, &self.text));
         written.map_err(|error| format!("{}: {error}", path.display()))
     }
 }
@@ -72,15 +83,33 @@ impl Report {
 /// Returns the name of the processor.
 fn processor() -> String {
     let facts = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = facts.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    name.map_or_else(|| "A processor without a name".into(), |(_, name)| name.trim().into())
+    let name = facts
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    name.map_or_else(
+        || "A processor without a name".into(),
+        |(_, name)| name.trim().into(),
+    )
 }
 
 /// Returns name, driver and memory of a GPU, if `nvidia-smi` reports them.
 fn gpu(device: Device) -> Option<String> {
-    let Device::Cuda(number) = device else { return None };
+    let Device::Cuda(number) = device else {
+        return None;
+    };
     let mut tool = Command::new("nvidia-smi");
-    tool.args(["--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]).arg(format!("--id={number}"));
-    let output = tool.output().ok().filter(|output| output.status.success())?;
-    Some(String::from_utf8_lossy(&output.stdout).trim().replace(',', ", "))
+    tool.args([
+        "--query-gpu=name,driver_version,memory.total",
+        "--format=csv,noheader",
+    ])
+    .arg(format!("--id={number}"));
+    let output = tool
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    Some(
+        String::from_utf8_lossy(&output.stdout)
+            .trim()
+            .replace(',', ", "),
+    )
 }

@@ -16,12 +16,26 @@ pub fn prepare(
     streams: usize,
     blocks: usize,
 ) -> Result<MethodExecutor, String> {
-    let backend = if there.is_some() { Backend::Torch } else { Backend::Native };
+    let backend = if there.is_some() {
+        Backend::Torch
+    } else {
+        Backend::Native
+    };
     let (device, precision) = there.unwrap_or_default();
-    let executor = ExecutorSelection { backend, device, precision };
-    let running = ExecutorOptions { selection: executor, kernels: Kernels::detect(), allow_fallback: false };
+    let executor = ExecutorSelection {
+        backend,
+        device,
+        precision,
+    };
+    let running = ExecutorOptions {
+        selection: executor,
+        kernels: Kernels::detect(),
+        allow_fallback: false,
+    };
     let method = model.method(method).map_err(|fault| fault.to_string())?;
-    running.prepare(model, method, streams, blocks).map_err(|fault| fault.to_string())
+    running
+        .prepare(model, method, streams, blocks)
+        .map_err(|fault| fault.to_string())
 }
 
 /// Opens a TorchScript program as a model.
@@ -43,21 +57,40 @@ pub fn inputs(method: &Method, stream: usize, blocks: usize) -> Vec<Vec<f32>> {
 }
 
 /// Steps streams by some blocks of `given[stream][port]`; returns the first output of each.
-pub fn step(executor: &mut MethodExecutor, streams: &[usize], blocks: usize, given: &[Vec<Vec<f32>>]) -> Vec<Vec<f32>> {
+pub fn step(
+    executor: &mut MethodExecutor,
+    streams: &[usize],
+    blocks: usize,
+    given: &[Vec<Vec<f32>>],
+) -> Vec<Vec<f32>> {
     executor.begin(streams, blocks);
     for port in 0..given[0].len() {
-        let values: Vec<f32> = given.iter().flat_map(|ports| &ports[port]).copied().collect();
+        let values: Vec<f32> = given
+            .iter()
+            .flat_map(|ports| &ports[port])
+            .copied()
+            .collect();
         executor.input(port).copy_from_slice(&values);
     }
     executor.run();
     let out = executor.output(0);
-    out.chunks(out.len() / streams.len()).map(<[f32]>::to_vec).collect()
+    out.chunks(out.len() / streams.len())
+        .map(<[f32]>::to_vec)
+        .collect()
 }
 
 /// Returns the RMS of the difference relative to the reference's.
 pub fn relative_rms(values: &[f32], reference: &[f32]) -> f64 {
     let square = |x: f32| f64::from(x) * f64::from(x);
-    let difference: f64 = values.iter().zip(reference).map(|(&a, &b)| square(a - b)).sum();
+    let difference: f64 = values
+        .iter()
+        .zip(reference)
+        .map(|(&a, &b)| square(a - b))
+        .sum();
     let power: f64 = reference.iter().map(|&b| square(b)).sum();
-    if values.len() == reference.len() && power > 0.0 { (difference / power).sqrt() } else { f64::INFINITY }
+    if values.len() == reference.len() && power > 0.0 {
+        (difference / power).sqrt()
+    } else {
+        f64::INFINITY
+    }
 }

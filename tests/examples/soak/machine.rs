@@ -1,7 +1,8 @@
 //! Records when a core of the machine stood still.
 //!
-//! The host of a virtual machine sometimes suspends it for milliseconds, and nothing inside can be in time then. On
-//! each core a thread of higher priority than ours asks to be woken often, and records when it was not.
+//! The host of a virtual machine sometimes suspends it for milliseconds, and nothing inside can be
+//! in time then. On each core a thread of higher priority than ours asks to be woken often, and
+//! records when it was not.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -65,7 +66,10 @@ pub struct Missed {
 
 /// Returns the number of dropouts while a core stood still, or at most `reach` later.
 pub fn during_stalls(missed: &[Missed], stalls: &[Stall], reach: Duration) -> u64 {
-    let touches =
-        |miss: &&Missed| stalls.iter().any(|stall| stall.from <= miss.until && miss.from <= stall.until + reach);
+    let touches = |miss: &&Missed| {
+        stalls
+            .iter()
+            .any(|stall| stall.from <= miss.until && miss.from <= stall.until + reach)
+    };
     missed.iter().filter(touches).map(|miss| miss.count).sum()
 }

@@ -92,7 +92,10 @@ fn answer(entry: &Value) -> Answer {
     let file = text("file").expect("an answer names its file");
     let expected = text("refused").map_or_else(
         || {
-            let (frames, delay) = (number("frames").expect("frames"), number("delay").unwrap_or(0));
+            let (frames, delay) = (
+                number("frames").expect("frames"),
+                number("delay").unwrap_or(0),
+            );
             let repeats = number("repeats").unwrap_or(1);
             Expected::Sound(Signal {
                 rate: number("rate").expect("a rate") as u32,
@@ -106,7 +109,11 @@ fn answer(entry: &Value) -> Answer {
         },
         Expected::Refused,
     );
-    Answer { file, what: text("what").expect("an answer says what is odd"), expected }
+    Answer {
+        file,
+        what: text("what").expect("an answer says what is odd"),
+        expected,
+    }
 }
 
 /// Decodes a file with Ondes.
@@ -117,11 +124,21 @@ pub fn decode(path: &Path) -> Result<Sound, String> {
     let mut decoder = Decoder::open(path).map_err(|error| error.to_string())?;
     let mut channels = vec![Vec::new(); decoder.channels()];
     let mut block = Vec::new();
-    while decoder.next(&mut block).map_err(|error| error.to_string())? {
-        channels.iter_mut().zip(&block).for_each(|(all, block)| all.extend_from_slice(block));
+    while decoder
+        .next(&mut block)
+        .map_err(|error| error.to_string())?
+    {
+        channels
+            .iter_mut()
+            .zip(&block)
+            .for_each(|(all, block)| all.extend_from_slice(block));
     }
     let warned = decoder.truncated() || decoder.replaced() > 0;
-    Ok(Sound { rate: decoder.sample_rate(), channels, warned })
+    Ok(Sound {
+        rate: decoder.sample_rate(),
+        channels,
+        warned,
+    })
 }
 
 impl Signal {
@@ -138,17 +155,28 @@ impl Signal {
     /// Finds the signal in a sound.
     #[must_use]
     pub fn measure(&self, sound: &Sound) -> Measured {
-        let reference: Vec<Vec<f64>> = (0..sound.channels.len()).map(|channel| self.channel(channel)).collect();
+        let reference: Vec<Vec<f64>> = (0..sound.channels.len())
+            .map(|channel| self.channel(channel))
+            .collect();
         let error = |delay: i64| error_db(&sound.channels, &reference, delay);
         let expected = (self.delay as i64, error(self.delay as i64));
         let (delay, error_db) = if expected.1 <= MAX_ERROR_DB {
             expected
         } else {
             let all = (-MAX_DELAY..=MAX_DELAY).map(|delay| (delay, error(delay)));
-            all.fold(expected, |best, next| if next.1 < best.1 { next } else { best })
+            all.fold(
+                expected,
+                |best, next| if next.1 < best.1 { next } else { best },
+            )
         };
         let frames = sound.channels.first().map_or(0, Vec::len);
-        Measured { rate: sound.rate, channels: sound.channels.len(), frames, delay, error_db }
+        Measured {
+            rate: sound.rate,
+            channels: sound.channels.len(),
+            frames,
+            delay,
+            error_db,
+        }
     }
 
     /// Checks a sound.
@@ -161,39 +189,59 @@ impl Signal {
         if similar && found.error_db <= self.error_db {
             return Ok(());
         }
-        Err(format!("{found:?}; expected (rate, channels, frames, delay) {expected:?} within {} dB", self.error_db))
+        Err(format!(
+            "{found:?}; expected (rate, channels, frames, delay) {expected:?} within {} dB",
+            self.error_db
+        ))
     }
 }
 
-/// Returns the level of the difference, dB of the reference's; 0 dB or more if they have nothing in common.
+/// Returns the level of the difference, dB of the reference's; 0 dB or more if they have nothing in
+/// common.
 fn error_db(sound: &[Vec<f32>], reference: &[Vec<f64>], delay: i64) -> f64 {
     let (mut difference, mut level) = (0.0, 0.0);
     for (sound, reference) in sound.iter().zip(reference) {
         for (n, expected) in (delay..).zip(reference) {
-            let found = usize::try_from(n).ok().and_then(|n| sound.get(n)).copied().unwrap_or(0.0);
+            let found = usize::try_from(n)
+                .ok()
+                .and_then(|n| sound.get(n))
+                .copied()
+                .unwrap_or(0.0);
             difference += (f64::from(found) - expected).powi(2);
             level += expected.powi(2);
         }
     }
-    if level == 0.0 || !difference.is_finite() { 0.0 } else { 10.0 * (difference / level).max(1e-20).log10() }
+    if level == 0.0 || !difference.is_finite() {
+        0.0
+    } else {
+        10.0 * (difference / level).max(1e-20).log10()
+    }
 }
 
-/// Reads a file as Ondes and, from sounds that other programs have decoded into WAV files, as these do; returns a line
-/// of the table as JSON: name, oddity and what each reader makes of it.
+/// Reads a file as Ondes and, from sounds that other programs have decoded into WAV files, as these
+/// do; returns a line of the table as JSON: name, oddity and what each reader makes of it.
 #[must_use]
 pub fn compare(folder: &Path, answer: &Answer, others: &[PathBuf]) -> Value {
     let read = |path: &Path| decode(path).map(|sound| (sound.warned, sound));
     let ours = read(&folder.join(&answer.file));
     let (expected, mut readers) = match &answer.expected {
-        Expected::Refused(_) => {
-            (None, vec![ours.map_or_else(|message| json!(super::refusal(&message)), |_| json!("plays"))])
-        }
+        Expected::Refused(_) => (
+            None,
+            vec![ours.map_or_else(
+                |message| json!(super::refusal(&message)),
+                |_| json!("plays"),
+            )],
+        ),
         Expected::Sound(signal) => {
             let text = ours.map_or_else(
                 |message| json!(super::refusal(&message)),
                 |(warned, sound)| {
                     let found = signal.measure(&sound);
-                    json!(format!("{}{}", describe(signal, found), if warned { ", with a warning" } else { "" }))
+                    json!(format!(
+                        "{}{}",
+                        describe(signal, found),
+                        if warned { ", with a warning" } else { "" }
+                    ))
                 },
             );
             (Some(signal), vec![text])
@@ -233,5 +281,9 @@ fn describe(signal: &Signal, found: Measured) -> String {
     if found.error_db > signal.error_db + SAME_ERROR_DB {
         words.push(format!("error {:.0} dB", found.error_db));
     }
-    if words.is_empty() { "exact".to_owned() } else { words.join(", ") }
+    if words.is_empty() {
+        "exact".to_owned()
+    } else {
+        words.join(", ")
+    }
 }

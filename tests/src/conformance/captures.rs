@@ -1,4 +1,5 @@
-//! Captures. Their answers are what they make of a short signal, after the silence that players begin with.
+//! Captures. Their answers are what they make of a short signal, after the silence that players
+//! begin with.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -64,13 +65,20 @@ pub fn play(path: &Path, input: &[f32]) -> Result<Capture, String> {
     let opened = file::open(path).map_err(|error| error.to_string())?;
     let model = opened.model;
     let methods = model.header().methods.iter();
-    let outputs = methods.map(|method| (method.name.clone(), run(&model, &method.name, input))).collect();
-    Ok(Capture { rate: model.header().sample_rate, outputs, notes: opened.notes })
+    let outputs = methods
+        .map(|method| (method.name.clone(), run(&model, &method.name, input)))
+        .collect();
+    Ok(Capture {
+        rate: model.header().sample_rate,
+        outputs,
+        notes: opened.notes,
+    })
 }
 
 fn run(model: &Model, method: &str, input: &[f32]) -> Vec<f32> {
     let controls = &model.header().controls;
-    let mut executor = Executor::new(model, method, Kernels::detect(), 1, input.len()).expect("a model that was read");
+    let mut executor = Executor::new(model, method, Kernels::detect(), 1, input.len())
+        .expect("a model that was read");
     executor.begin(&[0], input.len());
     executor.input(0).copy_from_slice(input);
     for (port, control) in controls.iter().enumerate() {
@@ -98,7 +106,9 @@ impl Answer {
     /// Says what differs.
     pub fn check(&self, found: Result<Capture, String>) -> Result<(), String> {
         let capture = match (found, &self.refused) {
-            (Err(message), Some(reason)) if message.contains(reason.as_str()) && !message.contains('\n') => {
+            (Err(message), Some(reason))
+                if message.contains(reason.as_str()) && !message.contains('\n') =>
+            {
                 return Ok(());
             }
             (Err(message), _) => return Err(message),
@@ -112,10 +122,22 @@ impl Answer {
             .output
             .iter()
             .map(|output| ("forward", output))
-            .chain(self.methods.iter().map(|(name, output)| (name.as_str(), output)))
+            .chain(
+                self.methods
+                    .iter()
+                    .map(|(name, output)| (name.as_str(), output)),
+            )
             .collect();
-        if !expected.keys().copied().eq(capture.outputs.keys().map(String::as_str)) {
-            return Err(format!("methods {:?}, expected {:?}", capture.outputs.keys(), expected.keys()));
+        if !expected
+            .keys()
+            .copied()
+            .eq(capture.outputs.keys().map(String::as_str))
+        {
+            return Err(format!(
+                "methods {:?}, expected {:?}",
+                capture.outputs.keys(),
+                expected.keys()
+            ));
         }
         for (name, output) in expected {
             let error = error(&capture.outputs[name], output);
@@ -124,8 +146,15 @@ impl Answer {
             }
         }
         match &self.note {
-            None if !capture.notes.is_empty() => Err(format!("unexpected remarks {:?}", capture.notes)),
-            Some(note) if !capture.notes.iter().any(|found| found.contains(note.as_str())) => {
+            None if !capture.notes.is_empty() => {
+                Err(format!("unexpected remarks {:?}", capture.notes))
+            }
+            Some(note)
+                if !capture
+                    .notes
+                    .iter()
+                    .any(|found| found.contains(note.as_str())) =>
+            {
                 Err(format!("remarks {:?}, expected {note:?}", capture.notes))
             }
             _ => Ok(()),
@@ -133,8 +162,8 @@ impl Answer {
     }
 }
 
-/// Reads a file as Ondes and compares the output of another player, or its error. Returns a line of the table as JSON: name,
-/// group, oddity, what each reader makes of it, and why they differ.
+/// Reads a file as Ondes and compares the output of another player, or its error. Returns a line of
+/// the table as JSON: name, group, oddity, what each reader makes of it, and why they differ.
 #[must_use]
 pub fn compare(folder: &Path, answer: &Answer, player: Option<Result<Vec<f32>, String>>) -> Value {
     let describe = |output: &[f32], allowed: f64| match &answer.output {
@@ -145,8 +174,15 @@ pub fn compare(folder: &Path, answer: &Answer, player: Option<Result<Vec<f32>, S
     let ours = match play(&folder.join(&answer.file), &input(folder)) {
         Err(message) => super::refusal(&message),
         Ok(capture) => {
-            let warned = if capture.notes.is_empty() { "" } else { ", with a remark" };
-            format!("{}{warned}", describe(&capture.outputs["forward"], MAX_ERROR))
+            let warned = if capture.notes.is_empty() {
+                ""
+            } else {
+                ", with a remark"
+            };
+            format!(
+                "{}{warned}",
+                describe(&capture.outputs["forward"], MAX_ERROR)
+            )
         }
     };
     let player = match player {

@@ -36,8 +36,8 @@ pub struct Answer {
     tracks: Option<Vec<String>>,
 }
 
-/// A note: start and end in seconds, channel from 1, key, velocity from 1 to 127. It ends where its key is struck again;
-/// `None` if it never ends.
+/// A note: start and end in seconds, channel from 1, key, velocity from 1 to 127. It ends where its
+/// key is struck again; `None` if it never ends.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Note(f64, Option<f64>, u8, u8, u8);
 
@@ -55,7 +55,11 @@ pub struct Content {
 pub fn read(path: &Path) -> Result<Content, String> {
     let midi = MidiFile::read(path).map_err(|error| error.to_string())?;
     let tracks = midi.tracks.iter().map(|track| track.name.clone()).collect();
-    Ok(Content { notes: notes(&midi), warning: midi.warning, tracks })
+    Ok(Content {
+        notes: notes(&midi),
+        warning: midi.warning,
+        tracks,
+    })
 }
 
 fn notes(midi: &MidiFile) -> Vec<Note> {
@@ -63,7 +67,9 @@ fn notes(midi: &MidiFile) -> Vec<Note> {
     let mut sounding: HashMap<(u8, u8), usize> = HashMap::new();
     for event in midi.events_at(RATE, MidiSelection::All) {
         let at = event.at as f64 / RATE;
-        let (EventKind::NoteOn { channel, key, .. } | EventKind::NoteOff { channel, key, .. }) = event.kind else {
+        let (EventKind::NoteOn { channel, key, .. } | EventKind::NoteOff { channel, key, .. }) =
+            event.kind
+        else {
             continue;
         };
         if let Some(index) = sounding.remove(&(channel, key)) {
@@ -71,7 +77,13 @@ fn notes(midi: &MidiFile) -> Vec<Note> {
         }
         if let EventKind::NoteOn { velocity, .. } = event.kind {
             sounding.insert((channel, key), notes.len());
-            notes.push(Note(at, None, channel + 1, key, (127.0 * velocity).round() as u8));
+            notes.push(Note(
+                at,
+                None,
+                channel + 1,
+                key,
+                (127.0 * velocity).round() as u8,
+            ));
         }
     }
     notes.sort_by(|a, b| a.0.total_cmp(&b.0).then((a.2, a.3).cmp(&(b.2, b.3))));
@@ -90,10 +102,16 @@ impl Answer {
             (Ok(_), Some(reason)) => return Err(format!("plays; expected: {reason}")),
             (Ok(content), None) => content,
         };
-        let expected = self.notes.as_ref().expect("an answer has notes or a refusal");
+        let expected = self
+            .notes
+            .as_ref()
+            .expect("an answer has notes or a refusal");
         let difference = difference(&content.notes, expected, MAX_DIFFERENCE_S);
         if difference != "exact" {
-            return Err(format!("{difference}: {:?}; expected {expected:?}", content.notes));
+            return Err(format!(
+                "{difference}: {:?}; expected {expected:?}",
+                content.notes
+            ));
         }
         match (&content.warning, &self.warning) {
             (None, None) => {}
@@ -101,7 +119,9 @@ impl Answer {
             (found, expected) => return Err(format!("warning {found:?}, expected {expected:?}")),
         }
         match &self.tracks {
-            Some(tracks) if *tracks != content.tracks => Err(format!("{:?}, expected {tracks:?}", content.tracks)),
+            Some(tracks) if *tracks != content.tracks => {
+                Err(format!("{:?}, expected {tracks:?}", content.tracks))
+            }
             _ => Ok(()),
         }
     }
@@ -109,15 +129,22 @@ impl Answer {
 
 /// Describes notes: `exact`, or what differs from the answer.
 fn difference(found: &[Note], expected: &[Note], allowed_s: f64) -> String {
-    let sounds = |notes: &[Note]| notes.iter().map(|note| (note.2, note.3, note.4)).collect::<Vec<_>>();
+    let sounds = |notes: &[Note]| {
+        notes
+            .iter()
+            .map(|note| (note.2, note.3, note.4))
+            .collect::<Vec<_>>()
+    };
     let (mut missing, mut more) = (sounds(expected), sounds(found));
-    more.retain(|note| match missing.iter().position(|other| other == note) {
-        Some(index) => {
-            missing.remove(index);
-            false
-        }
-        None => true,
-    });
+    more.retain(
+        |note| match missing.iter().position(|other| other == note) {
+            Some(index) => {
+                missing.remove(index);
+                false
+            }
+            None => true,
+        },
+    );
     let plural = |count: usize| format!("{count} note{}", if count == 1 { "" } else { "s" });
     let mut words = Vec::new();
     if found.is_empty() {
@@ -131,20 +158,29 @@ fn difference(found: &[Note], expected: &[Note], allowed_s: f64) -> String {
     if missing.is_empty() && more.is_empty() {
         let differ = |a: f64, b: f64| (a - b).abs() > allowed_s;
         let mut pairs = found.iter().zip(expected);
-        if pairs.clone().any(|(found, expected)| differ(found.0, expected.0)) {
+        if pairs
+            .clone()
+            .any(|(found, expected)| differ(found.0, expected.0))
+        {
             words.push("other times".to_owned());
         } else if pairs.clone().any(|(found, _)| found.1.is_none()) {
             words.push("a note without end".to_owned());
-        } else if pairs.any(|(found, expected)| differ(found.1.unwrap_or(0.0), expected.1.unwrap_or(0.0))) {
+        } else if pairs
+            .any(|(found, expected)| differ(found.1.unwrap_or(0.0), expected.1.unwrap_or(0.0)))
+        {
             words.push("other ends".to_owned());
         }
     }
-    if words.is_empty() { "exact".to_owned() } else { words.join(", ") }
+    if words.is_empty() {
+        "exact".to_owned()
+    } else {
+        words.join(", ")
+    }
 }
 
-/// Reads a file as Ondes and, from what other programs have made of it, as these do: from their list of notes, or from
-/// the MIDI file that they have written. Returns a line of the table as JSON: name, group, oddity, what each reader makes
-/// of it, and why they differ.
+/// Reads a file as Ondes and, from what other programs have made of it, as these do: from their
+/// list of notes, or from the MIDI file that they have written. Returns a line of the table as
+/// JSON: name, group, oddity, what each reader makes of it, and why they differ.
 #[must_use]
 pub fn compare(folder: &Path, answer: &Answer, others: &[PathBuf]) -> Value {
     let expected = answer.notes.as_deref();
@@ -156,13 +192,21 @@ pub fn compare(folder: &Path, answer: &Answer, others: &[PathBuf]) -> Value {
     let ours = match read(&folder.join(&answer.file)) {
         Err(message) => super::refusal(&message),
         Ok(content) => {
-            let warned = if content.warning.is_some() { ", with a warning" } else { "" };
+            let warned = if content.warning.is_some() {
+                ", with a warning"
+            } else {
+                ""
+            };
             format!("{}{warned}", describe(&content.notes, MAX_DIFFERENCE_S))
         }
     };
     let theirs = others.iter().map(|path| notes_of_other(path));
-    let theirs = theirs
-        .map(|notes| notes.map_or_else(|| "refuses".to_owned(), |notes| describe(&notes, MAX_DIFFERENCE_OF_OTHERS_S)));
+    let theirs = theirs.map(|notes| {
+        notes.map_or_else(
+            || "refuses".to_owned(),
+            |notes| describe(&notes, MAX_DIFFERENCE_OF_OTHERS_S),
+        )
+    });
     let readers: Vec<String> = [ours].into_iter().chain(theirs).collect();
     json!({ "file": answer.file, "group": answer.group, "what": answer.what, "readers": readers, "why": answer.why })
 }
@@ -170,7 +214,10 @@ pub fn compare(folder: &Path, answer: &Answer, others: &[PathBuf]) -> Value {
 /// Returns the notes that another program plays; `None` if it has refused the file.
 fn notes_of_other(path: &Path) -> Option<Vec<Note>> {
     let bytes = std::fs::read(path).ok()?;
-    if path.extension().is_some_and(|extension| extension == "json") {
+    if path
+        .extension()
+        .is_some_and(|extension| extension == "json")
+    {
         return Some(serde_json::from_slice(&bytes).expect("a list of notes"));
     }
     Some(MidiFile::parse(&bytes).map_or_else(|_| Vec::new(), |midi| notes(&midi)))

@@ -1,5 +1,6 @@
-//! Files with the oddities of each format, and the right answer beside each; a folder of `tests/conformance` for each
-//! kind. Tests read them with Ondes, `cargo xtask conformance` with other programs, too.
+//! Files with the oddities of each format, and the right answer beside each; a folder of
+//! `tests/conformance` for each kind. Tests read them with Ondes, `cargo xtask conformance` with
+//! other programs, too.
 
 pub mod audio;
 pub mod captures;
@@ -29,6 +30,11 @@ pub fn answers<T: DeserializeOwned>(folder: &Path) -> Vec<T> {
 
 /// Returns an error without the name of the file and what all errors say.
 fn refusal(message: &str) -> String {
-    let reason = message.split_once(": ").map_or(message, |(_, reason)| reason);
-    format!("refuses: {}", reason.trim_start_matches("is not audio in a known format: "))
+    let reason = message
+        .split_once(": ")
+        .map_or(message, |(_, reason)| reason);
+    format!(
+        "refuses: {}",
+        reason.trim_start_matches("is not audio in a known format: ")
+    )
 }

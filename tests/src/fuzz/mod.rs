@@ -1,9 +1,11 @@
-//! Mutated files: each format that a user opens is read from files that are damaged or made to do harm.
+//! Mutated files: each format that a user opens is read from files that are damaged or made to do
+//! harm.
 //!
-//! A crate lists the [`Format`]s that it reads and passes them to [`run`] in a test. By default that reads a fixed
-//! sequence of files; `cargo xtask fuzz` runs the same tests with other seeds and for longer ([`Options`]). A file is
-//! a fault if reading it panics, takes longer than [`CPU_LIMIT`], holds more than [`MEMORY_LIMIT`] bytes, or gives an
-//! error that is not one line. Each faulty file is saved in `target/fuzz`. Files that were faulty once are kept in
+//! A crate lists the [`Format`]s that it reads and passes them to [`run`] in a test. By default
+//! that reads a fixed sequence of files; `cargo xtask fuzz` runs the same tests with other seeds
+//! and for longer ([`Options`]). A file is a fault if reading it panics, takes longer than
+//! [`CPU_LIMIT`], holds more than [`MEMORY_LIMIT`] bytes, or gives an error that is not one line.
+//! Each faulty file is saved in `target/fuzz`. Files that were faulty once are kept in
 //! `tests/corpus/FORMAT` and are read first, and mutated, in every run.
 
 mod mutation;
@@ -47,8 +49,8 @@ pub struct Format<'a> {
 }
 
 impl<'a> Format<'a> {
-    /// Creates a format from valid files and a function that reads a file as a user would; its error is the message
-    /// that the user sees. The files of `tests/corpus/NAME` are added.
+    /// Creates a format from valid files and a function that reads a file as a user would; its
+    /// error is the message that the user sees. The files of `tests/corpus/NAME` are added.
     pub fn new(
         name: &'static str,
         syntax: Syntax,
@@ -56,15 +58,26 @@ impl<'a> Format<'a> {
         read: impl FnMut(&[u8]) -> Result<(), String> + 'a,
     ) -> Self {
         seeds.extend(files(&checkout().join("tests/corpus").join(name), ""));
-        Self { name, syntax, seeds, read: Box::new(read) }
+        Self {
+            name,
+            syntax,
+            seeds,
+            read: Box::new(read),
+        }
     }
 
     /// Returns file `index` of a sequence: first the seeds as they are, then mutations.
     fn file(&self, seed: u64, index: u64) -> Vec<u8> {
-        let whole = usize::try_from(index).ok().and_then(|index| self.seeds.get(index));
-        let name = self.name.bytes().fold(seed, |hash, byte| hash.wrapping_mul(0x0100_0193) ^ u64::from(byte));
+        let whole = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.seeds.get(index));
+        let name = self.name.bytes().fold(seed, |hash, byte| {
+            hash.wrapping_mul(0x0100_0193) ^ u64::from(byte)
+        });
         let mut random = seeded_rng(name ^ index.wrapping_mul(ondes_engine::random::GOLDEN_GAMMA));
-        whole.cloned().unwrap_or_else(|| mutation::mutate(self.syntax, &self.seeds, &mut random))
+        whole
+            .cloned()
+            .unwrap_or_else(|| mutation::mutate(self.syntax, &self.seeds, &mut random))
     }
 
     /// Reads a file; returns the fault, if any.
@@ -75,7 +88,9 @@ impl<'a> Format<'a> {
         READING.set(false);
         match result {
             Err(_) => Some(format!("panic: {}", PANIC.take())),
-            Ok(_) if bytes > MEMORY_LIMIT => Some(format!("it holds over {} MB", MEMORY_LIMIT >> 20)),
+            Ok(_) if bytes > MEMORY_LIMIT => {
+                Some(format!("it holds over {} MB", MEMORY_LIMIT >> 20))
+            }
             Ok(Err(message)) if message.contains('\n') || message.len() > LONGEST_MESSAGE => {
                 Some(format!("the message is not one short line: {message:.300}"))
             }
@@ -85,18 +100,23 @@ impl<'a> Format<'a> {
     }
 }
 
-/// Returns the contents of the files in a folder whose names end with `ending`, sorted by name; none if there is no
-/// such folder.
+/// Returns the contents of the files in a folder whose names end with `ending`, sorted by name;
+/// none if there is no such folder.
 ///
 /// # Panics
 /// If a file cannot be read.
 #[must_use]
 pub fn files(folder: &Path, ending: &str) -> Vec<Vec<u8>> {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
-    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry of the folder").path()).collect();
+    let mut paths: Vec<_> = entries
+        .map(|entry| entry.expect("an entry of the folder").path())
+        .collect();
     paths.retain(|path| path.is_file() && path.to_string_lossy().ends_with(ending));
     paths.sort();
-    paths.iter().map(|path| std::fs::read(path).expect("the file can be read")).collect()
+    paths
+        .iter()
+        .map(|path| std::fs::read(path).expect("the file can be read"))
+        .collect()
 }
 
 thread_local! {
@@ -125,17 +145,29 @@ fn keep_panics() {
 /// If a file is faulty, or the program is not a test.
 pub fn run(mut formats: Vec<Format>, inputs_per_format: u64) {
     let options = Options::from_environment();
-    formats.retain(|format| options.format.as_deref().is_none_or(|wanted| wanted == format.name));
+    formats.retain(|format| {
+        options
+            .format
+            .as_deref()
+            .is_none_or(|wanted| wanted == format.name)
+    });
     if formats.is_empty() {
         return println!("fuzz: none of these formats are read here");
     }
     keep_panics();
-    let mut faults = Faults { options: &options, found: BTreeMap::new() };
+    let mut faults = Faults {
+        options: &options,
+        found: BTreeMap::new(),
+    };
     if let Some(path) = &options.file {
         let file = std::fs::read(path).expect("the file can be read");
         for format in &mut formats {
             let fault = format.check(&file);
-            println!("{}: {}", format.name, fault.as_deref().unwrap_or("no fault"));
+            println!(
+                "{}: {}",
+                format.name,
+                fault.as_deref().unwrap_or("no fault")
+            );
             faults.add(format.name, "", &file, fault);
         }
         return faults.finish();
@@ -146,11 +178,18 @@ pub fn run(mut formats: Vec<Format>, inputs_per_format: u64) {
         first = index;
         if let Some(format) = formats.iter().find(|format| format.name == name) {
             let file = format.file(options.seed, index);
-            faults.add(format.name, &index.to_string(), &file, Some("the process ended".into()));
+            faults.add(
+                format.name,
+                &index.to_string(),
+                &file,
+                Some("the process ended".into()),
+            );
         }
     }
     let started = Instant::now();
-    let inputs = options.inputs.map_or(inputs_per_format, |inputs| inputs.div_ceil(formats.len() as u64));
+    let inputs = options.inputs.map_or(inputs_per_format, |inputs| {
+        inputs.div_ceil(formats.len() as u64)
+    });
     let is_over = |index: u64| match options.minutes {
         Some(minutes) => started.elapsed().as_secs_f64() > 60.0 * minutes,
         None => index >= inputs,
@@ -158,7 +197,10 @@ pub fn run(mut formats: Vec<Format>, inputs_per_format: u64) {
     let mut index = first;
     while !is_over(index) {
         for format in &mut formats {
-            if watchdog.interrupted().is_some_and(|(name, last)| last == index && name == format.name) {
+            if watchdog
+                .interrupted()
+                .is_some_and(|(name, last)| last == index && name == format.name)
+            {
                 continue;
             }
             let file = format.file(options.seed, index);
@@ -169,12 +211,22 @@ pub fn run(mut formats: Vec<Format>, inputs_per_format: u64) {
         }
         index += 1;
         if index.is_multiple_of(10_000) {
-            println!("fuzz: {} files of each of {} formats, {:.0?}", index, formats.len(), started.elapsed());
+            println!(
+                "fuzz: {} files of each of {} formats, {:.0?}",
+                index,
+                formats.len(),
+                started.elapsed()
+            );
         }
     }
     watchdog.finish();
     let names: Vec<&str> = formats.iter().map(|format| format.name).collect();
-    println!("fuzz: {} files of each of {}, {:.1?}", index - first, names.join(", "), started.elapsed());
+    println!(
+        "fuzz: {} files of each of {}, {:.1?}",
+        index - first,
+        names.join(", "),
+        started.elapsed()
+    );
     faults.finish();
 }
 
@@ -195,13 +247,26 @@ impl Faults<'_> {
         }
         let folder = checkout().join("target/fuzz");
         let path = folder.join(format!("{format}-{}-{index}", self.options.seed));
-        std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, file)).expect("the file can be saved");
-        println!("{format}: {fault}; again: cargo xtask fuzz --format {format} --file {}", path.display());
+        std::fs::create_dir_all(&folder)
+            .and_then(|()| std::fs::write(&path, file))
+            .expect("the file can be saved");
+        println!(
+            "{format}: {fault}; again: cargo xtask fuzz --format {format} --file {}",
+            path.display()
+        );
     }
 
     fn finish(self) {
-        let list: Vec<String> = self.found.iter().map(|(fault, count)| format!("{count} × {fault}")).collect();
-        assert!(list.is_empty(), "faulty files, saved in target/fuzz:\n{}", list.join("\n"));
+        let list: Vec<String> = self
+            .found
+            .iter()
+            .map(|(fault, count)| format!("{count} × {fault}"))
+            .collect();
+        assert!(
+            list.is_empty(),
+            "faulty files, saved in target/fuzz:\n{}",
+            list.join("\n")
+        );
     }
 }
 
@@ -217,19 +282,26 @@ mod tests {
     #[test]
     fn faults_are_found() {
         keep_panics();
-        let mut format = Format::new("planted", Syntax::Text, vec![b"a".to_vec()], |file| match file {
-            b"panic" => panic!("on\npurpose"),
-            b"memory" => {
-                drop(vec![1_u8; MEMORY_LIMIT + 1]);
-                Ok(())
-            }
-            b"lines" => Err("two\nlines".into()),
-            b"refused" => Err("one line".into()),
-            _ => Ok(()),
-        });
+        let mut format = Format::new(
+            "planted",
+            Syntax::Text,
+            vec![b"a".to_vec()],
+            |file| match file {
+                b"panic" => panic!("on\npurpose"),
+                b"memory" => {
+                    drop(vec![1_u8; MEMORY_LIMIT + 1]);
+                    Ok(())
+                }
+                b"lines" => Err("two\nlines".into()),
+                b"refused" => Err("one line".into()),
+                _ => Ok(()),
+            },
+        );
         let mut fault = |file: &[u8]| format.check(file).unwrap_or_default();
         assert!(fault(b"panic").contains("on purpose"));
-        assert!(fault(b"memory").contains("256 MB") && fault(b"lines").contains("not one short line"));
+        assert!(
+            fault(b"memory").contains("256 MB") && fault(b"lines").contains("not one short line")
+        );
         assert_eq!([fault(b"refused"), fault(b"good")], ["", ""]);
     }
 
@@ -237,9 +309,17 @@ mod tests {
     fn files_are_repeatable_and_differ() {
         let archive = models::counter().bytes();
         let document = br#"{ "list": [1, 2.5, "x"], "inner": "{\"a\": 1}" }"#.to_vec();
-        for (syntax, seed) in [(Syntax::Zip, archive), (Syntax::Json, document), (Syntax::Binary, vec![7; 40])] {
+        for (syntax, seed) in [
+            (Syntax::Zip, archive),
+            (Syntax::Json, document),
+            (Syntax::Binary, vec![7; 40]),
+        ] {
             let format = || Format::new("planted", syntax, vec![seed.clone()], |_| Ok(()));
-            let files = |run: u64| (0..200).map(|index| format().file(run, index)).collect::<Vec<_>>();
+            let files = |run: u64| {
+                (0..200)
+                    .map(|index| format().file(run, index))
+                    .collect::<Vec<_>>()
+            };
             let first = files(1);
             assert_eq!((&first[0], &first), (&seed, &files(1)));
             assert!(first != files(2));

@@ -32,7 +32,16 @@ const NUMBERS: &str = "0 -0 -0.0 1 -1 2 3 0.5 127 128 255 256 32768 65535 65536 
 /// Sizes of integers in bits, at whose limits lengths overflow.
 const INTEGER_BITS: [u32; 8] = [0, 7, 8, 15, 16, 31, 32, 63];
 /// Samples and weights that are hard to compute with.
-const FLOATS: [f32; 8] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, -3e37, 1e-40, -0.0, 1e20];
+const FLOATS: [f32; 8] = [
+    f32::NAN,
+    f32::INFINITY,
+    f32::NEG_INFINITY,
+    f32::MAX,
+    -3e37,
+    1e-40,
+    -0.0,
+    1e20,
+];
 
 /// Returns one of the seeds, mutated one to four times.
 pub fn mutate(syntax: Syntax, seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
@@ -52,7 +61,11 @@ pub fn mutate(syntax: Syntax, seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8>
 
 /// Returns a position, in half of the cases near the beginning, where headers are.
 fn position(length: usize, random: &mut Random) -> usize {
-    let end = if random.random_bool(0.5) { length.min(128) } else { length };
+    let end = if random.random_bool(0.5) {
+        length.min(128)
+    } else {
+        length
+    };
     random.random_range(0..end.max(1))
 }
 
@@ -81,7 +94,11 @@ fn binary(mut bytes: Vec<u8>, other: &[u8], random: &mut Random) -> Vec<u8> {
         }
         6 => {
             let copied = bytes[range(bytes.len(), random)].to_vec();
-            let times = if random.random_bool(0.1) { random.random_range(1..200) } else { 1 };
+            let times = if random.random_bool(0.1) {
+                random.random_range(1..200)
+            } else {
+                1
+            };
             if copied.len() * times < LARGEST {
                 bytes.splice(place..place, copied.repeat(times));
             }
@@ -96,7 +113,15 @@ fn binary(mut bytes: Vec<u8>, other: &[u8], random: &mut Random) -> Vec<u8> {
             let value = limit.wrapping_sub(random.random_range(0..=2));
             let size = 1 << random.random_range(0..4);
             let (little, big) = (value.to_le_bytes(), value.to_be_bytes());
-            overwrite(&mut bytes, place, if random.random_bool(0.5) { &little[..size] } else { &big[8 - size..] });
+            overwrite(
+                &mut bytes,
+                place,
+                if random.random_bool(0.5) {
+                    &little[..size]
+                } else {
+                    &big[8 - size..]
+                },
+            );
         }
     }
     bytes
@@ -109,25 +134,35 @@ fn overwrite(bytes: &mut [u8], place: usize, value: &[u8]) {
 
 fn number(random: &mut Random) -> &'static str {
     let count = NUMBERS.split_whitespace().count();
-    NUMBERS.split_whitespace().nth(random.random_range(0..count)).unwrap_or_default()
+    NUMBERS
+        .split_whitespace()
+        .nth(random.random_range(0..count))
+        .unwrap_or_default()
 }
 
 fn text(mut bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
     let number = number(random).as_bytes();
     match random.random_range(0..10) {
         0..=4 => {
-            if let Some(place) = token(&bytes, random, |byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte)) {
+            if let Some(place) = token(&bytes, random, |byte| {
+                byte.is_ascii_digit() || b"+-.eE".contains(&byte)
+            }) {
                 bytes.splice(place, number.iter().copied());
             }
         }
         5 => {
-            if let Some(place) = token(&bytes, random, |byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            if let Some(place) = token(&bytes, random, |byte| {
+                byte.is_ascii_alphanumeric() || byte == b'_'
+            }) {
                 bytes.splice(place, *b"x");
             }
         }
         6 => {
             // The same key twice.
-            let key = bytes.iter().enumerate().filter(|&(_, &byte)| byte == b',' || byte == b'\n');
+            let key = bytes
+                .iter()
+                .enumerate()
+                .filter(|&(_, &byte)| byte == b',' || byte == b'\n');
             let ends: Vec<usize> = key.map(|(place, _)| place).collect();
             if ends.len() > 1 {
                 let end = random.random_range(1..ends.len());
@@ -146,18 +181,33 @@ fn text(mut bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
         8 => bytes.truncate(position(bytes.len(), random)),
         _ => {
             let place = position(bytes.len(), random).min(bytes.len());
-            bytes.insert(place, b"0123456789-.eE{}[],:\"\\\n#=\xFF\0"[random.random_range(0..27)]);
+            bytes.insert(
+                place,
+                b"0123456789-.eE{}[],:\"\\\n#=\xFF\0"[random.random_range(0..27)],
+            );
         }
     }
     bytes
 }
 
 /// Finds a run of bytes of a kind, from a random place on.
-fn token(bytes: &[u8], random: &mut Random, is_part: impl Fn(u8) -> bool) -> Option<std::ops::Range<usize>> {
+fn token(
+    bytes: &[u8],
+    random: &mut Random,
+    is_part: impl Fn(u8) -> bool,
+) -> Option<std::ops::Range<usize>> {
     let from = random.random_range(0..bytes.len().max(1));
     let start = from + bytes.get(from..)?.iter().position(|&byte| is_part(byte))?;
-    let start = start - bytes[..start].iter().rev().take_while(|&&byte| is_part(byte)).count();
-    let length = bytes[start..].iter().take_while(|&&byte| is_part(byte)).count();
+    let start = start
+        - bytes[..start]
+            .iter()
+            .rev()
+            .take_while(|&&byte| is_part(byte))
+            .count();
+    let length = bytes[start..]
+        .iter()
+        .take_while(|&&byte| is_part(byte))
+        .count();
     Some(start..start + length)
 }
 
@@ -183,7 +233,11 @@ fn twist(value: &mut Value, random: &mut Random) {
                 return;
             }
             Value::Object(fields) if !fields.is_empty() => {
-                let name = fields.keys().nth(random.random_range(0..fields.len())).cloned().unwrap_or_default();
+                let name = fields
+                    .keys()
+                    .nth(random.random_range(0..fields.len()))
+                    .cloned()
+                    .unwrap_or_default();
                 if random.random_bool(0.1) {
                     fields.remove(&name);
                 } else {
@@ -212,23 +266,33 @@ fn twist(value: &mut Value, random: &mut Random) {
     };
 }
 
-/// Mutates a member of an archive and packs it again, uncompressed; `None` if the bytes are no archive.
+/// Mutates a member of an archive and packs it again, uncompressed; `None` if the bytes are no
+/// archive.
 fn member(bytes: &[u8], random: &mut Random) -> Option<Vec<u8>> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).ok()?;
     let mut members = Vec::new();
     for index in 0..archive.len() {
         let mut file = archive.by_index(index).ok()?;
         let mut content = Vec::new();
-        file.by_ref().take(LARGEST as u64).read_to_end(&mut content).ok()?;
+        file.by_ref()
+            .take(LARGEST as u64)
+            .read_to_end(&mut content)
+            .ok()?;
         members.push((file.name().to_owned(), content));
     }
     // Most members of an archive are weights, in which there is little to break.
-    let pickle = members.iter().position(|(name, _)| name.ends_with("data.pkl"));
+    let pickle = members
+        .iter()
+        .position(|(name, _)| name.ends_with("data.pkl"));
     let any = random.random_range(0..members.len().max(1));
     let chosen = pickle.filter(|_| random.random_bool(0.5)).unwrap_or(any);
     let (name, content) = members.get_mut(chosen)?;
     let is_text = name.ends_with(".py") || name.ends_with(".json");
-    *content = if is_text { text(content.clone(), random) } else { binary(content.clone(), &[], random) };
+    *content = if is_text {
+        text(content.clone(), random)
+    } else {
+        binary(content.clone(), &[], random)
+    };
     match random.random_range(0..30) {
         0 => drop(members.remove(chosen)),
         1 => members[chosen].0.push('x'),

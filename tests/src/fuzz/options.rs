@@ -16,7 +16,8 @@ pub struct Options {
     pub format: Option<String>,
     /// `ONDES_FUZZ_FILE`: the only file to read.
     pub file: Option<PathBuf>,
-    /// `ONDES_FUZZ_PROGRESS`: file with the position, so that a run can go on after the process has ended.
+    /// `ONDES_FUZZ_PROGRESS`: file with the position, so that a run can go on after the process has
+    /// ended.
     pub progress: Option<PathBuf>,
 }
 
@@ -41,5 +42,9 @@ impl Options {
 fn variable<T: FromStr>(name: &str) -> Option<T> {
     let name = format!("ONDES_FUZZ_{name}");
     let value = std::env::var(&name).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{name}={value}: not a value of this variable")))
+    Some(
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{name}={value}: not a value of this variable")),
+    )
 }

@@ -13,7 +13,8 @@ pub(super) struct Conv {
     pub kernel: usize,
     pub stride: usize,
     pub dilation: usize,
-    /// Frames on the left and right; by default what the filter needs, on both sides or, if causal, on the left.
+    /// Frames on the left and right; by default what the filter needs, on both sides or, if causal,
+    /// on the left.
     pub padding: Option<(usize, usize)>,
     /// Delay of the input in frames, as `cached_conv` is told.
     pub late: usize,
@@ -21,35 +22,71 @@ pub(super) struct Conv {
 
 impl Conv {
     pub fn new(inputs: usize, outputs: usize, kernel: usize) -> Self {
-        Self { inputs, outputs, kernel, stride: 1, dilation: 1, padding: None, late: 0 }
+        Self {
+            inputs,
+            outputs,
+            kernel,
+            stride: 1,
+            dilation: 1,
+            padding: None,
+            late: 0,
+        }
     }
 }
 
 impl ModuleBuilder<'_> {
     pub(super) fn padded(&mut self, padding: usize, channels: usize, crop: bool) -> Module {
         let attributes = vec![
-            ("pad", Attribute::Buffer(Tensor::new(&[1, channels, padding], vec![0.0; channels * padding]))),
+            (
+                "pad",
+                Attribute::Buffer(Tensor::new(
+                    &[1, channels, padding],
+                    vec![0.0; channels * padding],
+                )),
+            ),
             ("initialized", Attribute::Int(1)),
             ("padding", Attribute::Int(padding as i64)),
             ("crop", Attribute::Bool(crop)),
         ];
-        let cropped = if crop { "torch.slice(joined, -1, 0, torch.neg(padding), 1)" } else { "joined" };
+        let cropped = if crop {
+            "torch.slice(joined, -1, 0, torch.neg(padding), 1)"
+        } else {
+            "joined"
+        };
         let body = format!(
             "padding = self.padding\nif torch.gt(padding, 0):\n  pad = self.pad\n  joined = torch.cat([pad, x], -1)\n  \
              last = torch.slice(joined, -1, torch.neg(padding), 9223372036854775807, 1)\n  _0 = torch.copy_(pad, last)\n  \
              y0 = {cropped}\n  y = y0\nelse:\n  y = x\nreturn y"
         );
-        self.script.module(CONVS, "CachedPadding1d", attributes, &[], &[(FORWARD, body.as_str())])
+        self.script.module(
+            CONVS,
+            "CachedPadding1d",
+            attributes,
+            &[],
+            &[(FORWARD, body.as_str())],
+        )
     }
 
     pub(super) fn conv(&mut self, conv: Conv) -> DelayedModule {
-        let Conv { inputs, outputs, kernel, .. } = conv;
+        let Conv {
+            inputs,
+            outputs,
+            kernel,
+            ..
+        } = conv;
         let weight = self.weight(&[outputs, inputs, kernel], inputs * kernel);
         self.conv_of(conv, weight)
     }
 
     pub(super) fn conv_of(&mut self, conv: Conv, weight: Attribute) -> DelayedModule {
-        let Conv { inputs, kernel, stride, dilation, late, .. } = conv;
+        let Conv {
+            inputs,
+            kernel,
+            stride,
+            dilation,
+            late,
+            ..
+        } = conv;
         let reach = (kernel - 1) * dilation;
         let (left, right) = conv.padding.unwrap_or(match self.recipe.causal {
             true => (reach, 0),
@@ -71,8 +108,17 @@ impl ModuleBuilder<'_> {
             let body = format!("x1 = torch.constant_pad_nd(x, [{left}, {right}], 0)\n{convolved}");
             attributes.push(("_pad", Attribute::Pair(left as i64, right as i64)));
             attributes.push(("cumulative_delay", Attribute::Int(0)));
-            let module = self.script.module(CONVS, "Conv1d", attributes, &constants, &[(FORWARD, body.as_str())]);
-            return DelayedModule { module, late: (right + delay + late) / stride };
+            let module = self.script.module(
+                CONVS,
+                "Conv1d",
+                attributes,
+                &constants,
+                &[(FORWARD, body.as_str())],
+            );
+            return DelayedModule {
+                module,
+                late: (right + delay + late) / stride,
+            };
         }
         let late = (right + delay + late) / stride;
         let body = format!(
@@ -81,14 +127,32 @@ impl ModuleBuilder<'_> {
         );
         attributes.extend([
             ("cumulative_delay", Attribute::Int(late as i64)),
-            ("cache", Attribute::Module(self.padded(left + right, inputs, false))),
-            ("downsampling_delay", Attribute::Module(self.padded(delay, inputs, true))),
+            (
+                "cache",
+                Attribute::Module(self.padded(left + right, inputs, false)),
+            ),
+            (
+                "downsampling_delay",
+                Attribute::Module(self.padded(delay, inputs, true)),
+            ),
         ]);
-        let module = self.script.module(CONVS, "CachedConv1d", attributes, &constants, &[(FORWARD, body.as_str())]);
+        let module = self.script.module(
+            CONVS,
+            "CachedConv1d",
+            attributes,
+            &constants,
+            &[(FORWARD, body.as_str())],
+        );
         DelayedModule { module, late }
     }
 
-    pub(super) fn transposed(&mut self, inputs: usize, outputs: usize, stride: usize, late: usize) -> DelayedModule {
+    pub(super) fn transposed(
+        &mut self,
+        inputs: usize,
+        outputs: usize,
+        stride: usize,
+        late: usize,
+    ) -> DelayedModule {
         let (kernel, padding) = (2 * stride, stride / 2);
         let weight = self.weight(&[inputs, outputs, kernel], 2 * inputs);
         let constants = [
@@ -105,8 +169,13 @@ impl ModuleBuilder<'_> {
                 "weight = self.weight\nbias = self.bias\n\
                  return torch.conv_transpose1d(x, weight, bias, [{stride}], [{padding}], [0], 1, [1])"
             );
-            let module =
-                self.script.module(CONVS, "ConvTranspose1d", attributes, &constants, &[(FORWARD, body.as_str())]);
+            let module = self.script.module(
+                CONVS,
+                "ConvTranspose1d",
+                attributes,
+                &constants,
+                &[(FORWARD, body.as_str())],
+            );
             return DelayedModule { module, late };
         }
         let overlap = 2 * padding;
@@ -120,8 +189,13 @@ impl ModuleBuilder<'_> {
              last = torch.slice(y, -1, -{overlap}, 9223372036854775807, 1)\n_1 = torch.copy_(cache, last)\n\
              return torch.slice(y, -1, 0, -{overlap}, 1)"
         );
-        let module =
-            self.script.module(CONVS, "CachedConvTranspose1d", attributes, &constants, &[(FORWARD, body.as_str())]);
+        let module = self.script.module(
+            CONVS,
+            "CachedConvTranspose1d",
+            attributes,
+            &constants,
+            &[(FORWARD, body.as_str())],
+        );
         DelayedModule { module, late }
     }
 }

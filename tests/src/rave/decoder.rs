@@ -8,22 +8,41 @@ impl ModuleBuilder<'_> {
     pub(super) fn noise(&mut self, channels: usize) -> DelayedModule {
         let recipe = self.recipe;
         let is_first = recipe.generation == Generation::V1;
-        let ratios = if is_first { vec![4, 4, 4] } else { vec![2, 2, 2] };
+        let ratios = if is_first {
+            vec![4, 4, 4]
+        } else {
+            vec![2, 2, 2]
+        };
         let hop: usize = ratios.iter().product();
         let (mut net, mut late, mut inputs) = (Vec::new(), 0, channels);
         for (index, &stride) in ratios.iter().enumerate() {
             let is_last = index + 1 == ratios.len();
             let outputs = if is_last { recipe.bands * 5 } else { channels };
-            let conv = Conv { stride, late, ..Conv::new(inputs, outputs, 3) };
+            let conv = Conv {
+                stride,
+                late,
+                ..Conv::new(inputs, outputs, 3)
+            };
             let conv = match is_first {
-                true => Conv { padding: Some(if recipe.causal { (2, 0) } else { (1, 1) }), ..conv },
-                false => Conv { kernel: 2 * stride, padding: Some((stride, 0)), ..conv },
+                true => Conv {
+                    padding: Some(if recipe.causal { (2, 0) } else { (1, 1) }),
+                    ..conv
+                },
+                false => Conv {
+                    kernel: 2 * stride,
+                    padding: Some((stride, 0)),
+                    ..conv
+                },
             };
             let part = self.conv(conv);
             late = part.late;
             net.push(part.module);
             if !is_last {
-                net.push(if is_first { self.leaky() } else { self.activation(outputs) });
+                net.push(if is_first {
+                    self.leaky()
+                } else {
+                    self.activation(outputs)
+                });
             }
             inputs = outputs;
         }
@@ -51,9 +70,18 @@ impl ModuleBuilder<'_> {
             bands = recipe.bands,
             left = hop - 8,
         );
-        let name = if is_first { "NoiseGenerator" } else { "NoiseGeneratorV2" };
-        let module = self.script.module(BLOCKS, name, attributes, &[], &[(FORWARD, body.as_str())]);
-        DelayedModule { module, late: late * hop }
+        let name = if is_first {
+            "NoiseGenerator"
+        } else {
+            "NoiseGeneratorV2"
+        };
+        let module = self
+            .script
+            .module(BLOCKS, name, attributes, &[], &[(FORWARD, body.as_str())]);
+        DelayedModule {
+            module,
+            late: late * hop,
+        }
     }
 
     /// Builds the decoder. Returns it with its delay in samples.
@@ -85,12 +113,18 @@ impl ModuleBuilder<'_> {
         let mut attributes = vec![("amplitude_modulation", Attribute::Bool(true))];
         let mut steps = "net = self.net\ny = (net).forward(x, )\n".to_owned();
         if recipe.noise {
-            attributes.push(("noise_module", Attribute::Module(self.noise(channels).module)));
+            attributes.push((
+                "noise_module",
+                Attribute::Module(self.noise(channels).module),
+            ));
             attributes.push(("waveform_module", Attribute::Module(waveform.module)));
             steps += "noise_module = self.noise_module\nnoise = (noise_module).forward(y, )\n\
                       waveform_module = self.waveform_module\nbands = (waveform_module).forward(y, )\n";
         } else {
-            attributes.extend([("noise_module", Attribute::None), ("waveform_module", Attribute::None)]);
+            attributes.extend([
+                ("noise_module", Attribute::None),
+                ("waveform_module", Attribute::None),
+            ]);
             net.push(waveform.module);
             steps += "noise = 0.\nbands = y\n";
         }
@@ -98,7 +132,16 @@ impl ModuleBuilder<'_> {
         steps += "waveform, amplitude, = torch.chunk(bands, 2, 1)\n\
                   sound = torch.mul(waveform, torch.sigmoid(amplitude))\n\
                   return torch.tanh(torch.add(sound, noise, alpha=1))";
-        (self.script.module(BLOCKS, "GeneratorV2", attributes, &[], &[(FORWARD, steps.as_str())]), late)
+        (
+            self.script.module(
+                BLOCKS,
+                "GeneratorV2",
+                attributes,
+                &[],
+                &[(FORWARD, steps.as_str())],
+            ),
+            late,
+        )
     }
 
     pub(super) fn decoder_v1(&mut self) -> (Module, usize) {
@@ -116,7 +159,10 @@ impl ModuleBuilder<'_> {
             (channels, ratio) = (channels / 2, ratio / stride);
             late += up.late * ratio;
             let modules = vec![self.leaky(), up.module];
-            let inner = DelayedModule { module: self.sequence(modules), late: 0 };
+            let inner = DelayedModule {
+                module: self.sequence(modules),
+                late: 0,
+            };
             net.push(self.around("UpsampleLayer", "net", inner).module);
             let mut layers = Vec::new();
             for dilations in &recipe.dilations {
@@ -124,24 +170,42 @@ impl ModuleBuilder<'_> {
                 let mut told = 0;
                 for &dilation in dilations {
                     modules.push(self.leaky());
-                    let conv = self.conv(Conv { dilation, late: told, ..Conv::new(channels, channels, 3) });
+                    let conv = self.conv(Conv {
+                        dilation,
+                        late: told,
+                        ..Conv::new(channels, channels, 3)
+                    });
                     told = conv.late;
                     modules.push(conv.module);
                 }
-                let inner = DelayedModule { module: self.sequence(modules), late: told };
+                let inner = DelayedModule {
+                    module: self.sequence(modules),
+                    late: told,
+                };
                 let residual = self.residual(channels, inner);
                 late += ratio * residual.late;
                 layers.push(self.around("ResidualLayer", "net", residual).module);
             }
-            let inner = DelayedModule { module: self.sequence(layers), late: 0 };
+            let inner = DelayedModule {
+                module: self.sequence(layers),
+                late: 0,
+            };
             let block = self.around("ResidualBlock", "net", inner);
             let aligned = self.branches(channels, vec![Some(block)]);
             let body = "net = self.net\nparts = (net).forward(x, )\nreturn torch.sum(torch.stack(parts, 0), [0], False, dtype=None)";
             let attributes = vec![("net", Attribute::Module(aligned.module))];
-            net.push(self.script.module(BLOCKS, "ResidualStack", attributes, &[], &[(FORWARD, body)]));
+            net.push(self.script.module(
+                BLOCKS,
+                "ResidualStack",
+                attributes,
+                &[],
+                &[(FORWARD, body)],
+            ));
         }
-        let mut branches =
-            vec![Some(self.conv(Conv::new(channels, recipe.bands, 7))), Some(self.conv(Conv::new(channels, 1, 3)))];
+        let mut branches = vec![
+            Some(self.conv(Conv::new(channels, recipe.bands, 7))),
+            Some(self.conv(Conv::new(channels, 1, 3))),
+        ];
         if recipe.noise {
             branches.push(Some(self.noise(channels)));
         }
@@ -154,12 +218,25 @@ impl ModuleBuilder<'_> {
             ("net", Attribute::Module(self.sequence(net))),
             ("synth", Attribute::Module(synth.module)),
         ];
-        let noisy = if recipe.noise { "torch.add(sound, parts[2], alpha=1)" } else { "sound" };
+        let noisy = if recipe.noise {
+            "torch.add(sound, parts[2], alpha=1)"
+        } else {
+            "sound"
+        };
         let body = format!(
             "net = self.net\nsynth = self.synth\nparts = (synth).forward((net).forward(x, ), )\n\
              loudness = torch.add(torch.mul(torch.pow(torch.sigmoid(parts[1]), 2.2999999999999998), 2), 1.0e-7, alpha=1)\n\
              sound = torch.mul(torch.tanh(parts[0]), loudness)\nreturn {noisy}"
         );
-        (self.script.module(BLOCKS, "Generator", attributes, &[], &[(FORWARD, body.as_str())]), late)
+        (
+            self.script.module(
+                BLOCKS,
+                "Generator",
+                attributes,
+                &[],
+                &[(FORWARD, body.as_str())],
+            ),
+            late,
+        )
     }
 }

@@ -1,8 +1,9 @@
-//! RAVE networks with random weights, as TorchScript archives. Modules, attributes and parameters have the names of
-//! RAVE's exports (acids-ircam/RAVE and acids-ircam/cached_conv); the sources are ours.
+//! RAVE networks with random weights, as TorchScript archives. Modules, attributes and parameters
+//! have the names of RAVE's exports (acids-ircam/RAVE and acids-ircam/cached_conv); the sources are
+//! ours.
 //!
-//! A [`Recipe`] describes the network. `convolutions` and `modules` build the small parts, `encoder`, `decoder` and
-//! `bank` combine them.
+//! A [`Recipe`] describes the network. `convolutions` and `modules` build the small parts,
+//! `encoder`, `decoder` and `bank` combine them.
 
 mod bank;
 mod convolutions;
@@ -21,7 +22,8 @@ use crate::seeded_rng;
 /// Generation of RAVE's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
-    /// Batch norms in the encoder, stacks of residual blocks and a loudness branch in the decoder; also BRAVE.
+    /// Batch norms in the encoder, stacks of residual blocks and a loudness branch in the decoder;
+    /// also BRAVE.
     V1,
     /// Residual dilated units on both sides.
     V2,
@@ -79,7 +81,9 @@ impl Recipe {
             generation: Generation::V1,
             ratios: vec![2, 2, 2, 1],
             capacity: 64,
-            dilations: [3, 9, 27, 45, 63].map(|dilation| vec![dilation, 1]).to_vec(),
+            dilations: [3, 9, 27, 45, 63]
+                .map(|dilation| vec![dilation, 1])
+                .to_vec(),
             causal: true,
             ..Self::v2()
         }
@@ -100,7 +104,12 @@ impl Recipe {
     /// Returns it with few channels and latents.
     #[must_use]
     pub fn small(self) -> Self {
-        Self { capacity: 6, latents: 12, seen: 4, ..self }
+        Self {
+            capacity: 6,
+            latents: 12,
+            seen: 4,
+            ..self
+        }
     }
 
     /// Returns the samples per frame of latents.
@@ -109,10 +118,15 @@ impl Recipe {
         self.bands * self.ratios.iter().product::<usize>()
     }
 
-    /// Builds the export. Returns it with the delays of `encode` and `decode` in samples, as `cached_conv` counts them.
+    /// Builds the export. Returns it with the delays of `encode` and `decode` in samples, as
+    /// `cached_conv` counts them.
     #[must_use]
     pub fn export(&self, seed: u64) -> (Module, [usize; 2]) {
-        let mut builder = ModuleBuilder { recipe: self, script: Script::default(), random: seeded_rng(seed) };
+        let mut builder = ModuleBuilder {
+            recipe: self,
+            script: Script::default(),
+            random: seeded_rng(seed),
+        };
         builder.export()
     }
 }
@@ -137,7 +151,12 @@ impl ModuleBuilder<'_> {
     fn values(&mut self, shape: &[usize], bound: f64) -> Tensor {
         let bound = bound as f32;
         let count = shape.iter().product();
-        Tensor::new(shape, (0..count).map(|_| self.random.random_range(-bound..bound)).collect())
+        Tensor::new(
+            shape,
+            (0..count)
+                .map(|_| self.random.random_range(-bound..bound))
+                .collect(),
+        )
     }
 
     /// Creates weights that keep the level of the input.
@@ -157,8 +176,14 @@ impl ModuleBuilder<'_> {
         let attributes = vec![
             ("latent_pca", Attribute::Buffer(pca)),
             ("latent_mean", Attribute::Buffer(mean)),
-            ("encode_params", Attribute::Counts(vec![1, 1, seen_count, ratio])),
-            ("decode_params", Attribute::Counts(vec![seen_count, ratio, 1, 1])),
+            (
+                "encode_params",
+                Attribute::Counts(vec![1, 1, seen_count, ratio]),
+            ),
+            (
+                "decode_params",
+                Attribute::Counts(vec![seen_count, ratio, 1, 1]),
+            ),
             ("forward_params", Attribute::Counts(vec![1, 1, 1, 1])),
             ("sr", Attribute::Int(44_100)),
             ("resampler", Attribute::None),
@@ -193,7 +218,13 @@ impl ModuleBuilder<'_> {
             ("encode(x: Tensor) -> Tensor:", &*encode),
             ("decode(x: Tensor) -> Tensor:", &*decode),
         ];
-        let module = self.script.module("scripts.export", "VariationalScriptedRAVE", attributes, &[], &methods);
+        let module = self.script.module(
+            "scripts.export",
+            "VariationalScriptedRAVE",
+            attributes,
+            &[],
+            &methods,
+        );
         (module, [encoder_late, bank_late[1] + decoder_late])
     }
 }

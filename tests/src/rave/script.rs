@@ -1,5 +1,5 @@
-//! Writes TorchScript archives: modules with attributes and sources, laid out as `torch.jit.save` does. libtorch loads
-//! and runs them, and the RAVE import reads them.
+//! Writes TorchScript archives: modules with attributes and sources, laid out as `torch.jit.save`
+//! does. libtorch loads and runs them, and the RAVE import reads them.
 
 use std::path::Path;
 
@@ -57,8 +57,10 @@ impl Script {
     ) -> Module {
         self.classes += 1;
         let class = format!("__torch__.{python}.___torch_mangle_{}.{name}", self.classes);
-        let mut attributes: Vec<(String, Attribute)> =
-            attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let mut attributes: Vec<(String, Attribute)> = attributes
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
         attributes.push(("training".into(), Attribute::Bool(false)));
         let quoted = |selected: fn(&Attribute) -> bool| -> String {
             let names = attributes.iter().filter(|(_, value)| selected(value));
@@ -85,13 +87,21 @@ impl Script {
                 format!("  {name} : {kind}\n")
             };
         }
-        constants.iter().for_each(|constant| source += &format!("  {constant}\n"));
+        constants
+            .iter()
+            .for_each(|constant| source += &format!("  {constant}\n"));
         for (head, lines) in methods {
             let (name, arguments) = head.split_once('(').expect("a method has arguments");
             source += &format!("  def {name}(self: {class},\n    {arguments}\n");
-            lines.lines().for_each(|line| source += &format!("    {line}\n"));
+            lines
+                .lines()
+                .for_each(|line| source += &format!("    {line}\n"));
         }
-        Module { class, source, attributes }
+        Module {
+            class,
+            source,
+            attributes,
+        }
     }
 }
 
@@ -99,7 +109,11 @@ impl Module {
     /// Replaces an attribute, or removes it with `None`.
     #[must_use]
     pub fn with(mut self, name: &str, value: Option<Attribute>) -> Self {
-        let at = self.attributes.iter().position(|(other, _)| other == name).expect("it has the attribute");
+        let at = self
+            .attributes
+            .iter()
+            .position(|(other, _)| other == name)
+            .expect("it has the attribute");
         match value {
             Some(value) => self.attributes[at].1 = value,
             None => drop(self.attributes.remove(at)),
@@ -136,14 +150,19 @@ impl Module {
         let mut archive = Archive::of(pickle, "3");
         self.for_each(&mut |module| {
             let (python, _) = module.names();
-            archive.add(&format!("code/{}.py", python.replace('.', "/")), module.source.as_bytes());
+            archive.add(
+                &format!("code/{}.py", python.replace('.', "/")),
+                module.source.as_bytes(),
+            );
         });
         std::fs::write(path, archive.finish()).expect("it can be written");
     }
 
     /// Returns the Python module and the name of its class.
     fn names(&self) -> (&str, &str) {
-        self.class.rsplit_once('.').expect("a class is in a Python module")
+        self.class
+            .rsplit_once('.')
+            .expect("a class is in a Python module")
     }
 
     fn write(&self, pickle: &mut Pickle) {

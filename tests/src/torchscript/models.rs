@@ -8,31 +8,49 @@ use super::{Class, Value};
 pub const ROWS: usize = 64;
 
 fn weight(shape: &[usize], bound: f32, random: &mut impl RngExt) -> Value {
-    Value::Weight(shape.into(), (0..shape.iter().product()).map(|_| random.random_range(-bound..bound)).collect())
+    Value::Weight(
+        shape.into(),
+        (0..shape.iter().product())
+            .map(|_| random.random_range(-bound..bound))
+            .collect(),
+    )
 }
 
 fn cache(shape: &[usize]) -> Value {
     Value::Buffer(shape.into(), vec![0.0; shape.iter().product()])
 }
 
-/// Effect of cached causal convolutions, one channel to one: kernels of 3, dilated by 1, 4 and 16, `channels` wide.
-/// Each row of its caches belongs to one session.
+/// Effect of cached causal convolutions, one channel to one: kernels of 3, dilated by 1, 4 and 16,
+/// `channels` wide. Each row of its caches belongs to one session.
 #[must_use]
 pub fn streaming(channels: usize, seed: u64) -> Class {
     let mut random = crate::seeded_rng(seed);
     let bound = (1.0 / (3.0 * channels as f32)).sqrt();
     let mut class = Class::default().with("first", weight(&[channels, 1, 3], 0.6, &mut random));
     let mut body = vec!["y = x".to_owned()];
-    for (name, dilation, inputs) in [("first", 1, 1), ("second", 4, channels), ("third", 16, channels)] {
+    for (name, dilation, inputs) in [
+        ("first", 1, 1),
+        ("second", 4, channels),
+        ("third", 16, channels),
+    ] {
         let cached = 2 * dilation;
         if name != "first" {
-            class = class.with(name, weight(&[channels, channels, 3], 2.0 * bound, &mut random));
+            class = class.with(
+                name,
+                weight(&[channels, channels, 3], 2.0 * bound, &mut random),
+            );
         }
         class = class.with(&format!("{name}_cache"), cache(&[ROWS, inputs, cached]));
-        body.push(format!("held = torch.slice(self.{name}_cache, 0, 0, torch.size(x, 0))"));
+        body.push(format!(
+            "held = torch.slice(self.{name}_cache, 0, 0, torch.size(x, 0))"
+        ));
         body.push("whole = torch.cat([held, y], 2)".into());
-        body.push(format!("held = torch.copy_(held, torch.slice(whole, 2, -{cached}))"));
-        body.push(format!("y = torch.tanh(torch.conv1d(whole, self.{name}, None, [1], [0], [{dilation}]))"));
+        body.push(format!(
+            "held = torch.copy_(held, torch.slice(whole, 2, -{cached}))"
+        ));
+        body.push(format!(
+            "y = torch.tanh(torch.conv1d(whole, self.{name}, None, [1], [0], [{dilation}]))"
+        ));
     }
     class = class.with("last", weight(&[1, channels, 1], bound, &mut random));
     body.push("return torch.conv1d(y, self.last)".into());
@@ -40,8 +58,8 @@ pub fn streaming(channels: usize, seed: u64) -> Class {
     class.nn("forward", [1, 1, 1, 1], &body)
 }
 
-/// Codec with `latents` latents at `ratio`: each latent is the mean of a frame, and decoding holds it. With `prior` it
-/// also generates sinusoidal latents, at a speed given by its input.
+/// Codec with `latents` latents at `ratio`: each latent is the mean of a frame, and decoding holds
+/// it. With `prior` it also generates sinusoidal latents, at a speed given by its input.
 #[must_use]
 pub fn codec(latents: u32, ratio: u32, prior: bool) -> Class {
     let mean = format!("return torch.expand(torch.avg_pool1d(x, [{ratio}]), [-1, {latents}, -1])");
@@ -60,11 +78,14 @@ pub fn codec(latents: u32, ratio: u32, prior: bool) -> Class {
         "held = torch.copy_(held, torch.slice(whole, 2, -1))",
         &format!("return torch.expand(torch.sin(whole), [-1, {latents}, -1])"),
     ];
-    class.with("phase", cache(&[ROWS, 1, 1])).nn("prior", [1, ratio, latents, ratio], &turn)
+    class
+        .with("phase", cache(&[ROWS, 1, 1]))
+        .nn("prior", [1, ratio, latents, ratio], &turn)
 }
 
-/// Codec as [`codec`] whose prior listens, as those of `msprior` do: while the attribute `listen` is true, it returns the
-/// latents that it is given; afterwards it repeats the last of them. A further output is its certainty.
+/// Codec as [`codec`] whose prior listens, as those of `msprior` do: while the attribute `listen`
+/// is true, it returns the latents that it is given; afterwards it repeats the last of them. A
+/// further output is its certainty.
 #[must_use]
 pub fn listening_codec(latents: u32, ratio: u32) -> Class {
     codec(latents, ratio, false)
@@ -73,7 +94,10 @@ pub fn listening_codec(latents: u32, ratio: u32) -> Class {
         .with("last", cache(&[ROWS, latents as usize, 1]))
         .method("get_attributes() -> List[str]", &["return [\"listen\"]"])
         .method("get_listen() -> bool", &["return self.listen"])
-        .method("set_listen(listen: bool) -> int", &["self.listen = listen", "return 0"])
+        .method(
+            "set_listen(listen: bool) -> int",
+            &["self.listen = listen", "return 0"],
+        )
         .nn(
             "prior",
             [latents, ratio, latents + 1, ratio],
@@ -89,17 +113,20 @@ pub fn listening_codec(latents: u32, ratio: u32) -> Class {
         )
 }
 
-/// Effect with attributes of every type, with getters and setters as nn~ expects: `gain` (float), `steps` (int), `mute`
-/// (bool), `range` (two floats), `name` (str), `table` (tensor) and `source` (buffer). The output is
-/// `gain · steps + range[0]` times the input plus `range[1]` and the mean of the source, or silence: if it is muted, or
-/// the name is "silent". The name cannot be "loud".
+/// Effect with attributes of every type, with getters and setters as nn~ expects: `gain` (float),
+/// `steps` (int), `mute` (bool), `range` (two floats), `name` (str), `table` (tensor) and `source`
+/// (buffer). The output is `gain · steps + range[0]` times the input plus `range[1]` and the mean
+/// of the source, or silence: if it is muted, or the name is "silent". The name cannot be "loud".
 #[must_use]
 pub fn attributes() -> Class {
     let names = ["gain", "steps", "mute", "range", "name", "table", "source"];
     let codes: [&[f32]; 7] = [&[2.0], &[1.0], &[0.0], &[2.0, 2.0], &[3.0], &[4.0], &[5.0]];
     let mut class = Class::default();
     for (name, codes) in names.iter().zip(codes) {
-        class = class.with(&format!("{name}_params"), Value::Buffer(vec![codes.len()], codes.to_vec()));
+        class = class.with(
+            &format!("{name}_params"),
+            Value::Buffer(vec![codes.len()], codes.to_vec()),
+        );
     }
     class
         .with("gain", Value::Float(0.5))
@@ -152,34 +179,47 @@ pub fn attributes() -> Class {
         )
 }
 
-/// Effect that outputs the number of its steps. It counts them for all sessions together, so that sessions cannot share
-/// it.
+/// Effect that outputs the number of its steps. It counts them for all sessions together, so that
+/// sessions cannot share it.
 #[must_use]
 pub fn counter() -> Class {
     Class::default().with("count", Value::Int(0)).nn(
         "forward",
         [1, 1, 1, 1],
-        &["self.count = torch.add(self.count, 1)", "return torch.add(torch.mul(x, 0.), self.count)"],
+        &[
+            "self.count = torch.add(self.count, 1)",
+            "return torch.add(torch.mul(x, 0.), self.count)",
+        ],
     )
 }
 
-/// Effect whose `forward` converts frames from one ratio to another: each output value is that of the last input frame
-/// before it.
+/// Effect whose `forward` converts frames from one ratio to another: each output value is that of
+/// the last input frame before it.
 #[must_use]
 pub fn ratios(inputs: u32, ratio_in: u32, outputs: u32, ratio_out: u32) -> Class {
     let mean = "y = torch.mean(x, [1], True)".to_owned();
     let pace = if ratio_out >= ratio_in {
         let step = ratio_out / ratio_in;
-        format!("y = torch.slice(y, 2, {}, 9223372036854775807, {step})", step - 1)
+        format!(
+            "y = torch.slice(y, 2, {}, 9223372036854775807, {step})",
+            step - 1
+        )
     } else {
-        format!("y = torch.repeat_interleave(y, {}, 2)", ratio_in / ratio_out)
+        format!(
+            "y = torch.repeat_interleave(y, {}, 2)",
+            ratio_in / ratio_out
+        )
     };
     let wide = format!("return torch.expand(y, [-1, {outputs}, -1])");
-    Class::default().nn("forward", [inputs, ratio_in, outputs, ratio_out], &[&mean, &pace, &wide])
+    Class::default().nn(
+        "forward",
+        [inputs, ratio_in, outputs, ratio_out],
+        &[&mean, &pace, &wide],
+    )
 }
 
-/// Stereo effect for Neutone with a delay of one sample: the input times the first parameter plus the third. With
-/// `old`, all metadata values are strings, as older exporters wrote them.
+/// Stereo effect for Neutone with a delay of one sample: the input times the first parameter plus
+/// the third. With `old`, all metadata values are strings, as older exporters wrote them.
 #[must_use]
 pub fn neutone(old: bool) -> Class {
     let parameters = if old {

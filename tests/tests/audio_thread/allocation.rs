@@ -14,7 +14,9 @@ use ondes_tests::allocation::{CountingAllocator, allocations, counted};
 use ondes_tests::audio_models::{
     autoregressive_generator, recalling_generator, sound, untrained_codec, untrained_effect,
 };
-use ondes_tests::random_performance::{MarkedModel, MisbehavingModel, Misbehaviour, RandomPlayer, swap};
+use ondes_tests::random_performance::{
+    MarkedModel, MisbehavingModel, Misbehaviour, RandomPlayer, swap,
+};
 use ondes_tests::{bundled_models, int8_model, random_events, random_splits, untrained_instrument};
 
 #[global_allocator]
@@ -29,12 +31,18 @@ fn allocations_are_counted() {
 fn playing_does_not_allocate() {
     let on_bytes = int8_model(&file::read(&bundled_models()[0]).expect("bundled models are whole"));
     let on_floats = untrained_instrument(1);
-    for (model, source) in
-        [(&on_floats, ControlSource::Notes), (&on_floats, ControlSource::AudioInput), (&on_bytes, ControlSource::Notes)]
-    {
+    for (model, source) in [
+        (&on_floats, ControlSource::Notes),
+        (&on_floats, ControlSource::AudioInput),
+        (&on_bytes, ControlSource::Notes),
+    ] {
         // At 44,099 Hz conversion blocks last two seconds.
         for sample_rate in [44_099, 44_100, 48_000, 96_000] {
-            let options = PipelineOptions { sample_rate, source, ..PipelineOptions::default() };
+            let options = PipelineOptions {
+                sample_rate,
+                source,
+                ..PipelineOptions::default()
+            };
             let mut pipeline = Pipeline::new(model, &options).expect("it plays");
             let length = 100_000;
             let events = random_events(4, length as u64);
@@ -45,11 +53,16 @@ fn playing_does_not_allocate() {
                 let mut start = 0;
                 let mut events = events.iter().peekable();
                 for &block in &blocks {
-                    while let Some(event) = events.next_if(|event| event.at < (start + block) as u64) {
+                    while let Some(event) =
+                        events.next_if(|event| event.at < (start + block) as u64)
+                    {
                         assert!(pipeline.handle(*event).is_ok());
                     }
                     assert!(pipeline.set_control("room", 0.5).is_ok());
-                    pipeline.process(&input[start..start + block], &mut output[start..start + block]);
+                    pipeline.process(
+                        &input[start..start + block],
+                        &mut output[start..start + block],
+                    );
                     start += block;
                 }
             });
@@ -61,11 +74,23 @@ fn playing_does_not_allocate() {
 #[test]
 fn effects_and_codecs_do_not_allocate() {
     let codec = || (untrained_codec(1), "latent2.hold");
-    for (spread, (model, knob)) in [(false, (untrained_effect(1), "drive")), (false, codec()), (true, codec())] {
+    for (spread, (model, knob)) in [
+        (false, (untrained_effect(1), "drive")),
+        (false, codec()),
+        (true, codec()),
+    ] {
         // At 44,099 Hz conversion blocks last two seconds.
         for sample_rate in [44_099, 44_100, 48_000, 96_000, 384_000] {
-            let length = if sample_rate == 44_099 { 400_000 } else { 60_000 };
-            let options = PipelineOptions { sample_rate, spread, ..PipelineOptions::default() };
+            let length = if sample_rate == 44_099 {
+                400_000
+            } else {
+                60_000
+            };
+            let options = PipelineOptions {
+                sample_rate,
+                spread,
+                ..PipelineOptions::default()
+            };
             let mut pipeline = Pipeline::new(&model, &options).expect("it plays");
             let input = sound(length, sample_rate);
             let mut output = vec![0.0; length];
@@ -74,12 +99,18 @@ fn effects_and_codecs_do_not_allocate() {
                 let mut start = 0;
                 for (index, &block) in blocks.iter().enumerate() {
                     assert!(pipeline.set_control(knob, (index % 2) as f32).is_ok());
-                    pipeline.process(&input[start..start + block], &mut output[start..start + block]);
+                    pipeline.process(
+                        &input[start..start + block],
+                        &mut output[start..start + block],
+                    );
                     start += block;
                 }
             });
             assert_eq!(count, 0, "{knob} at {sample_rate} Hz");
-            let options = PipelineOptions { channels: InputChannels::Stereo, ..options };
+            let options = PipelineOptions {
+                channels: InputChannels::Stereo,
+                ..options
+            };
             let mut stereo = Pipeline::new(&model, &options).expect("it plays");
             let mut right = output.clone();
             let count = allocations(|| {
@@ -92,7 +123,10 @@ fn effects_and_codecs_do_not_allocate() {
                 }
             });
             assert_eq!(count, 0, "{knob} in stereo at {sample_rate} Hz");
-            assert!(output.iter().any(|sample| sample.abs() > 1e-3), "{knob} at {sample_rate} Hz: nothing sounds");
+            assert!(
+                output.iter().any(|sample| sample.abs() > 1e-3),
+                "{knob} at {sample_rate} Hz: nothing sounds"
+            );
         }
     }
 }
@@ -100,22 +134,36 @@ fn effects_and_codecs_do_not_allocate() {
 #[test]
 fn a_generator_does_not_allocate() {
     // The second one recalls what it has drawn after two seconds of its last piece.
-    for (model, length) in [(autoregressive_generator(1), 60_000), (recalling_generator(1), 300_000)] {
+    for (model, length) in [
+        (autoregressive_generator(1), 60_000),
+        (recalling_generator(1), 300_000),
+    ] {
         let mut pipeline = Pipeline::new(&model, &PipelineOptions::default()).expect("it plays");
         let mut output = vec![0.0; length];
         let blocks = random_splits(5, output.len(), 8192);
         let count = allocations(|| {
             let mut rest = &mut output[..];
             for (index, &block) in blocks.iter().enumerate() {
-                assert!(pipeline.set_control("temperature", (index % 2) as f32).is_ok());
-                assert!(pipeline.set_control("prior.seed", (index / 2).min(6) as f32).is_ok());
+                assert!(
+                    pipeline
+                        .set_control("temperature", (index % 2) as f32)
+                        .is_ok()
+                );
+                assert!(
+                    pipeline
+                        .set_control("prior.seed", (index / 2).min(6) as f32)
+                        .is_ok()
+                );
                 let (played, later) = std::mem::take(&mut rest).split_at_mut(block);
                 pipeline.process(&[], played);
                 rest = later;
             }
         });
         assert_eq!(count, 0);
-        assert!(output.iter().any(|sample| sample.abs() > 1e-3), "nothing sounds");
+        assert!(
+            output.iter().any(|sample| sample.abs() > 1e-3),
+            "nothing sounds"
+        );
     }
 }
 
@@ -123,11 +171,15 @@ fn a_generator_does_not_allocate() {
 fn the_chain_around_an_oversampled_model_does_not_allocate() {
     const RATE: u32 = 48_000;
     let cabinet = |frames: usize| {
-        let taps = (0..frames).map(|n| (-6.0 * n as f32 / frames as f32).exp() * (n as f32 * 0.7).cos());
+        let taps =
+            (0..frames).map(|n| (-6.0 * n as f32 / frames as f32).exp() * (n as f32 * 0.7).cos());
         let response = Response::new(vec![taps.collect()], RATE).expect("a response");
         Box::new(Cabinet::new(&response, RATE, Kernels::detect()).expect("its own rate"))
     };
-    let options = PipelineOptions { oversampling: 4, ..PipelineOptions::default() };
+    let options = PipelineOptions {
+        oversampling: 4,
+        ..PipelineOptions::default()
+    };
     let mut pipeline = Pipeline::new(&untrained_effect(1), &options).expect("it plays");
     let mut chain = Chain::new(RATE, 8192);
     let input = sound(120_000, RATE);
@@ -140,12 +192,24 @@ fn the_chain_around_an_oversampled_model_does_not_allocate() {
         let mut start = 0;
         for (index, &block) in blocks.iter().enumerate() {
             let on = index / 8 % 2 == 0;
-            let tone_position = if on { TonePosition::Before } else { TonePosition::After };
+            let tone_position = if on {
+                TonePosition::Before
+            } else {
+                TonePosition::After
+            };
             let tone = if on { [6.0, -3.0, 12.0] } else { [0.0; 3] };
             let gains_db = if on { [6.0, -6.0] } else { [0.0; 2] };
             let gate_db = on.then_some(-50.0);
             let reverb = if on { [0.5, 2.0] } else { [0.0, 1.0] };
-            chain.set(&ChainSettings { gate_db, tone, tone_position, block_dc: on, cabinet: 0.9, reverb, gains_db });
+            chain.set(&ChainSettings {
+                gate_db,
+                tone,
+                tone_position,
+                block_dc: on,
+                cabinet: 0.9,
+                reverb,
+                gains_db,
+            });
             let place = chain.cabinet_slot();
             left_behind.extend(place.take_retired());
             if place.is_ready()
@@ -153,7 +217,10 @@ fn the_chain_around_an_oversampled_model_does_not_allocate() {
             {
                 assert!(place.replace(cabinet).is_ok());
             }
-            let (left, right) = (&mut left[start..start + block], &mut right[start..start + block]);
+            let (left, right) = (
+                &mut left[start..start + block],
+                &mut right[start..start + block],
+            );
             chain.process_input(&mut [left, right]);
             pipeline.process(left, &mut heard[..block]);
             left.copy_from_slice(&heard[..block]);
@@ -164,14 +231,20 @@ fn the_chain_around_an_oversampled_model_does_not_allocate() {
         }
     });
     assert_eq!((count, next.len()), (0, 0));
-    assert!(left.iter().all(|sample| sample.is_finite()) && left.iter().any(|sample| sample.abs() > 1e-3));
+    assert!(
+        left.iter().all(|sample| sample.is_finite())
+            && left.iter().any(|sample| sample.abs() > 1e-3)
+    );
 }
 
 #[test]
 fn sleeping_and_waking_do_not_allocate() {
     let wind = bundled_models().swap_remove(1);
     let model = file::read(&wind).expect("bundled models are whole");
-    let options = PipelineOptions { source: ControlSource::AudioInput, ..PipelineOptions::default() };
+    let options = PipelineOptions {
+        source: ControlSource::AudioInput,
+        ..PipelineOptions::default()
+    };
     let mut pipeline = Pipeline::new(&model, &options).expect("it plays");
     let input: Vec<f32> = (0..9_600).map(|n| 0.3 * (n as f32 * 0.03).sin()).collect();
     let mut output = [0.0; 480];
@@ -180,7 +253,11 @@ fn sleeping_and_waking_do_not_allocate() {
         for (part, sounding) in sounding.iter_mut().enumerate() {
             for block in 0..300 {
                 let from = block * 480 % 9_600;
-                let input: &[f32] = if part == 1 { &[] } else { &input[from..from + 480] };
+                let input: &[f32] = if part == 1 {
+                    &[]
+                } else {
+                    &input[from..from + 480]
+                };
                 pipeline.process(input, &mut output);
             }
             *sounding = pipeline.sounding();
@@ -198,9 +275,13 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Plays a session on a thread of its own at twice real time while `meanwhile` runs. Returns the number of allocations
-/// and deallocations in its callbacks.
-fn allocations_while(controller: &SessionController, setup: Setup, meanwhile: impl FnOnce()) -> usize {
+/// Plays a session on a thread of its own at twice real time while `meanwhile` runs. Returns the
+/// number of allocations and deallocations in its callbacks.
+fn allocations_while(
+    controller: &SessionController,
+    setup: Setup,
+    meanwhile: impl FnOnce(),
+) -> usize {
     let session = controller.activate(setup).expect("a sound setup");
     let enough = AtomicBool::new(false);
     let speed = 2.0 * f64::from(setup.sample_rate);
@@ -229,43 +310,80 @@ fn allocations_while(controller: &SessionController, setup: Setup, meanwhile: im
 
 #[test]
 fn sessions_do_not_allocate_while_models_change() {
-    let bundled = bundled_models().into_iter().map(|path| file::read(&path).expect("bundled models are whole"));
-    let models: Vec<_> = [untrained_instrument(1), untrained_effect(2), untrained_codec(3)]
+    let bundled = bundled_models()
         .into_iter()
-        .chain(bundled)
-        .map(Arc::new)
-        .collect();
+        .map(|path| file::read(&path).expect("bundled models are whole"));
+    let models: Vec<_> = [
+        untrained_instrument(1),
+        untrained_effect(2),
+        untrained_codec(3),
+    ]
+    .into_iter()
+    .chain(bundled)
+    .map(Arc::new)
+    .collect();
     for (sample_rate, source, channels, max_block) in [
         (48_000, ControlSource::Notes, InputChannels::Stereo, 256),
         (44_100, ControlSource::AudioInput, InputChannels::Mono, 64),
         (96_000, ControlSource::Notes, InputChannels::Left, 1024),
-        (22_050, ControlSource::AudioInput, InputChannels::Stereo, 500),
+        (
+            22_050,
+            ControlSource::AudioInput,
+            InputChannels::Stereo,
+            500,
+        ),
     ] {
-        let options = PipelineOptions { source, channels, voices: Some(4), ..Default::default() };
-        let factories = models.iter().map(|model| PlayableModel::new(model.clone(), options).expect("it plays"));
-        let factories: Vec<Arc<dyn ModelFactory>> =
-            factories.map(|playable_model| Arc::new(MarkedModel(playable_model)) as Arc<dyn ModelFactory>).collect();
+        let options = PipelineOptions {
+            source,
+            channels,
+            voices: Some(4),
+            ..Default::default()
+        };
+        let factories = models
+            .iter()
+            .map(|model| PlayableModel::new(model.clone(), options).expect("it plays"));
+        let factories: Vec<Arc<dyn ModelFactory>> = factories
+            .map(|playable_model| Arc::new(MarkedModel(playable_model)) as Arc<dyn ModelFactory>)
+            .collect();
         let controller = SessionController::new();
-        let broken = allocations_while(&controller, Setup { sample_rate, max_block }, || {
-            swap(&controller, &factories, 0..6);
-            // A non-real-time host, and a session without a model.
-            controller.set_non_realtime(true);
-            swap(&controller, &factories, 6..7);
-            controller.unload();
-            std::thread::sleep(Duration::from_millis(300));
-        });
+        let broken = allocations_while(
+            &controller,
+            Setup {
+                sample_rate,
+                max_block,
+            },
+            || {
+                swap(&controller, &factories, 0..6);
+                // A non-real-time host, and a session without a model.
+                controller.set_non_realtime(true);
+                swap(&controller, &factories, 6..7);
+                controller.unload();
+                std::thread::sleep(Duration::from_millis(300));
+            },
+        );
         assert_eq!(broken, 0, "{source:?} at {sample_rate} Hz");
     }
 }
 
-/// Returns allocations and deallocations in a second of callbacks of a misbehaving model, and its invalid blocks.
+/// Returns allocations and deallocations in a second of callbacks of a misbehaving model, and its
+/// invalid blocks.
 fn allocations_of(misbehaviour: Misbehaviour, driver: Driver) -> (usize, u64) {
     let controller = SessionController::new();
     controller.set_driver(driver);
-    let broken = allocations_while(&controller, Setup { sample_rate: 48_000, max_block: 256 }, || {
-        controller.load(Box::new(move || Ok(Arc::new(MisbehavingModel(misbehaviour)))), &[]);
-        std::thread::sleep(Duration::from_secs(1));
-    });
+    let broken = allocations_while(
+        &controller,
+        Setup {
+            sample_rate: 48_000,
+            max_block: 256,
+        },
+        || {
+            controller.load(
+                Box::new(move || Ok(Arc::new(MisbehavingModel(misbehaviour)))),
+                &[],
+            );
+            std::thread::sleep(Duration::from_secs(1));
+        },
+    );
     let health = controller.health().expect("a model plays");
     assert!(health.inference_time.count > 20, "{health:?}");
     (broken, health.invalid_blocks)
@@ -276,14 +394,26 @@ fn a_model_that_allocates_in_a_callback_is_detected() {
     let allocates: Misbehaviour = |turn| drop(std::hint::black_box(vec![0_u8; turn.samples()]));
     assert!(allocations_of(allocates, Driver::Inline).0 >= 40);
     // On the worker it is allowed.
-    assert_eq!(allocations_of(allocates, Driver::Worker { latency: None }), (0, 0));
+    assert_eq!(
+        allocations_of(allocates, Driver::Worker { latency: None }),
+        (0, 0)
+    );
 }
 
 #[test]
 fn invalid_output_is_handled_without_allocation() {
-    let raves: Misbehaviour = |turn| turn.output[0][0] = if turn.samples().is_multiple_of(31) { f32::NAN } else { 0.2 };
+    let raves: Misbehaviour = |turn| {
+        turn.output[0][0] = if turn.samples().is_multiple_of(31) {
+            f32::NAN
+        } else {
+            0.2
+        }
+    };
     for driver in [Driver::Inline, Driver::Worker { latency: None }] {
         let (broken, faults) = allocations_of(raves, driver);
-        assert!(broken == 0 && faults > 0, "{driver:?}: {broken} allocations, {faults} faults");
+        assert!(
+            broken == 0 && faults > 0,
+            "{driver:?}: {broken} allocations, {faults} faults"
+        );
     }
 }

@@ -1,15 +1,21 @@
 //! The audio thread makes no system call, except the one that wakes the worker.
 //!
-//! A seccomp filter proves it: any other call kills the process. So each scene runs in a child process, which is this
-//! test again.
+//! A seccomp filter proves it: any other call kills the process. So each scene runs in a child
+//! process, which is this test again.
 
-#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
 #[test]
 fn playing_makes_no_system_calls() {
     eprintln!("not shown here: seccomp, which shows it, is Linux's, on x86-64 and AArch64");
 }
 
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 mod linux {
     use std::collections::BTreeMap;
     use std::env;
@@ -28,8 +34,8 @@ mod linux {
     use ondes_tests::random_performance::{MarkedModel, MisbehavingModel, RandomPlayer, swap};
     use ondes_tests::{bundled_models, untrained_instrument};
     use seccompiler::{
-        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-        apply_filter,
+        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+        SeccompRule, apply_filter,
     };
 
     /// Environment variable with the child's scene.
@@ -41,7 +47,10 @@ mod linux {
     /// Minimum of blocks and of model changes.
     const BLOCKS: usize = 10_000;
     const SWAPS: usize = 12;
-    const SETUP: Setup = Setup { sample_rate: 48_000, max_block: 128 };
+    const SETUP: Setup = Setup {
+        sample_rate: 48_000,
+        max_block: 128,
+    };
 
     /// Activity of a thread whose only permitted system call wakes others.
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +67,13 @@ mod linux {
         Write,
     }
 
-    const SCENES: [Scene; 5] = [Scene::Clock, Scene::PlayWithClock, Scene::Play, Scene::Sleep, Scene::Write];
+    const SCENES: [Scene; 5] = [
+        Scene::Clock,
+        Scene::PlayWithClock,
+        Scene::Play,
+        Scene::Sleep,
+        Scene::Write,
+    ];
 
     /// Runs a scene in a child process and does not return there.
     #[test]
@@ -70,7 +85,10 @@ mod linux {
             say(panic);
             exit(1);
         }));
-        match SCENES.into_iter().find(|scene| format!("{scene:?}") == name) {
+        match SCENES
+            .into_iter()
+            .find(|scene| format!("{scene:?}") == name)
+        {
             Some(Scene::Clock) => read_clock(),
             Some(scene) => play(scene),
             None => panic!("there is no scene {name}"),
@@ -80,7 +98,9 @@ mod linux {
     /// Runs a scene in a child; `None` if the system permits no filter.
     fn run_child(scene: Scene) -> Option<ExitStatus> {
         let mut child = Command::new(env::current_exe().expect("there is a test"));
-        child.args(["system_calls::linux::scene", "--exact", "--nocapture"]).env(SCENE, format!("{scene:?}"));
+        child
+            .args(["system_calls::linux::scene", "--exact", "--nocapture"])
+            .env(SCENE, format!("{scene:?}"));
         let end = child.status().expect("the test runs");
         if end.code() == Some(REFUSED) {
             eprintln!("not shown here: the system refuses seccomp filters");
@@ -95,8 +115,14 @@ mod linux {
 
     #[test]
     fn playing_makes_no_system_calls() {
-        let Some(end) = run_child(Scene::Clock) else { return };
-        let scene = if was_killed(end) { Scene::PlayWithClock } else { Scene::Play };
+        let Some(end) = run_child(Scene::Clock) else {
+            return;
+        };
+        let scene = if was_killed(end) {
+            Scene::PlayWithClock
+        } else {
+            Scene::Play
+        };
         if scene == Scene::PlayWithClock {
             eprintln!("here even a look at the clock is a system call: it is left out");
         }
@@ -115,14 +141,22 @@ mod linux {
     /// Creates a filter that permits waking other threads and nothing else.
     fn filter(with_clock: bool) -> BpfProgram {
         let wake = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as u64;
-        let is_wake = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, wake).expect("an argument");
-        let mut rules =
-            BTreeMap::from([(libc::SYS_futex, vec![SeccompRule::new(vec![is_wake]).expect("a condition")])]);
+        let is_wake = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, wake)
+            .expect("an argument");
+        let mut rules = BTreeMap::from([(
+            libc::SYS_futex,
+            vec![SeccompRule::new(vec![is_wake]).expect("a condition")],
+        )]);
         if with_clock {
             rules.insert(libc::SYS_clock_gettime, Vec::new());
         }
         let here = env::consts::ARCH.try_into().expect("one of the two");
-        let filter = SeccompFilter::new(rules, SeccompAction::KillProcess, SeccompAction::Allow, here);
+        let filter = SeccompFilter::new(
+            rules,
+            SeccompAction::KillProcess,
+            SeccompAction::Allow,
+            here,
+        );
         filter.and_then(TryInto::try_into).expect("a sound filter")
     }
 
@@ -163,22 +197,40 @@ mod linux {
     /// Returns the models that a scene plays in turn.
     fn factories(scene: Scene) -> Vec<Arc<dyn ModelFactory>> {
         match scene {
-            Scene::Sleep => return vec![Arc::new(MarkedModel(MisbehavingModel(|_| sleep(Duration::from_nanos(1)))))],
+            Scene::Sleep => {
+                return vec![Arc::new(MarkedModel(MisbehavingModel(|_| {
+                    sleep(Duration::from_nanos(1))
+                })))];
+            }
             Scene::Write => {
-                return vec![Arc::new(MarkedModel(MisbehavingModel(|_| drop(std::fs::write("/dev/null", "x")))))];
+                return vec![Arc::new(MarkedModel(MisbehavingModel(|_| {
+                    drop(std::fs::write("/dev/null", "x"))
+                })))];
             }
             Scene::Clock | Scene::PlayWithClock | Scene::Play => {}
         }
-        let bundled = bundled_models().into_iter().map(|path| file::read(&path).expect("bundled models are whole"));
-        let small = [untrained_instrument(1), untrained_effect(2), untrained_codec(3)];
+        let bundled = bundled_models()
+            .into_iter()
+            .map(|path| file::read(&path).expect("bundled models are whole"));
+        let small = [
+            untrained_instrument(1),
+            untrained_effect(2),
+            untrained_codec(3),
+        ];
         let models = small.into_iter().chain(bundled).map(Arc::new);
         let playable_models = models.flat_map(|model| {
             [ControlSource::Notes, ControlSource::AudioInput].map(|source| {
-                let options = PipelineOptions { source, voices: Some(4), ..Default::default() };
+                let options = PipelineOptions {
+                    source,
+                    voices: Some(4),
+                    ..Default::default()
+                };
                 PlayableModel::new(model.clone(), options).expect("it plays")
             })
         });
-        playable_models.map(|playable_model| Arc::new(MarkedModel(playable_model)) as Arc<dyn ModelFactory>).collect()
+        playable_models
+            .map(|playable_model| Arc::new(MarkedModel(playable_model)) as Arc<dyn ModelFactory>)
+            .collect()
     }
 
     /// Plays at twice real time, until the minimum of blocks and model changes is reached.
@@ -211,7 +263,10 @@ mod linux {
             }
             enough.store(true, Ordering::Relaxed);
             wait_for(&done);
-            assert!(output.load(Ordering::Relaxed) > 1000, "a silent session shows nothing");
+            assert!(
+                output.load(Ordering::Relaxed) > 1000,
+                "a silent session shows nothing"
+            );
             exit(PLAYED);
         });
     }

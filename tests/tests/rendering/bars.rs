@@ -1,4 +1,5 @@
-//! Generators that follow the bars of a song: in time with the host or by themselves, repeated, and held.
+//! Generators that follow the bars of a song: in time with the host or by themselves, repeated, and
+//! held.
 
 use ondes_engine::model::{Kind, Model, Op, Tensor};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Transport, controls};
@@ -16,7 +17,10 @@ fn follower() -> Model {
     methods[0] = method("prior", RATIO, vec![port("bars", 1, RATIO)], nodes);
     let model = model_with(Kind::Generator, methods, &[], 1);
     let mut weights = model.weights().clone();
-    weights.insert("place.weight", Tensor::new(&[LATENTS, 1], vec![1.0; LATENTS]));
+    weights.insert(
+        "place.weight",
+        Tensor::new(&[LATENTS, 1], vec![1.0; LATENTS]),
+    );
     weights.insert("place.bias", Tensor::new(&[LATENTS], vec![0.0; LATENTS]));
     Model::new(model.header().clone(), weights).expect("it fits")
 }
@@ -43,37 +47,80 @@ fn after(hops: usize) -> f64 {
 fn assert_places(places: &[f32], expected: impl Fn(usize) -> f32, what: &str) {
     for (hop, place) in places.iter().enumerate() {
         let error = (place - expected(hop)).abs();
-        assert!(error.min(4.0 - error) < 1e-3, "{what}, hop {hop}: {place}, expected {}", expected(hop));
+        assert!(
+            error.min(4.0 - error) < 1e-3,
+            "{what}, hop {hop}: {place}, expected {}",
+            expected(hop)
+        );
     }
 }
 
 #[test]
 fn bars_go_on_by_themselves_and_with_the_song() {
     let model = follower();
-    let mut pipeline = Pipeline::new(&model, &PipelineOptions { sample_rate: SAMPLE_RATE, ..Default::default() });
+    let mut pipeline = Pipeline::new(
+        &model,
+        &PipelineOptions {
+            sample_rate: SAMPLE_RATE,
+            ..Default::default()
+        },
+    );
     let pipeline = pipeline.as_mut().expect("it plays");
-    let named = |name: &str| controls(model.header()).into_iter().find(|control| control.name == name);
-    assert_eq!(named("tempo").map(|control| (control.min, control.default, control.max)), Some((40.0, 120.0, 240.0)));
-    assert_places(&places(pipeline, 10.0), |hop| bars(after(hop), 120.0), "alone");
+    let named = |name: &str| {
+        controls(model.header())
+            .into_iter()
+            .find(|control| control.name == name)
+    };
+    assert_eq!(
+        named("tempo").map(|control| (control.min, control.default, control.max)),
+        Some((40.0, 120.0, 240.0))
+    );
+    assert_places(
+        &places(pipeline, 10.0),
+        |hop| bars(after(hop), 120.0),
+        "alone",
+    );
     pipeline.set_control("tempo", 60.0).expect("a control");
     let from = bars(10.0, 120.0);
-    assert_places(&places(pipeline, 3.0), |hop| (from + bars(after(hop), 60.0)).rem_euclid(4.0), "slower");
+    assert_places(
+        &places(pipeline, 3.0),
+        |hop| (from + bars(after(hop), 60.0)).rem_euclid(4.0),
+        "slower",
+    );
 
-    let song = Transport { tempo: 90.0, position: 6.5, playing: true };
+    let song = Transport {
+        tempo: 90.0,
+        position: 6.5,
+        playing: true,
+    };
     pipeline.set_transport(song).expect("there is room");
     let told = |hop: usize| bars(6.5 * 60.0 / 90.0 + after(hop), 90.0);
     let played = places(pipeline, 5.0);
     assert_places(&played, told, "with the song");
     // Where the song stops, bars go on at its tempo.
-    let stopped = Transport { playing: false, position: 0.0, ..song };
+    let stopped = Transport {
+        playing: false,
+        position: 0.0,
+        ..song
+    };
     pipeline.set_transport(stopped).expect("there is room");
-    assert_places(&places(pipeline, 2.0), |hop| told(played.len() + hop), "after the song");
+    assert_places(
+        &places(pipeline, 2.0),
+        |hop| told(played.len() + hop),
+        "after the song",
+    );
 }
 
 #[test]
 fn the_last_bars_are_repeated_and_the_moment_is_held() {
     let model = follower();
-    let mut pipeline = Pipeline::new(&model, &PipelineOptions { sample_rate: SAMPLE_RATE, ..Default::default() });
+    let mut pipeline = Pipeline::new(
+        &model,
+        &PipelineOptions {
+            sample_rate: SAMPLE_RATE,
+            ..Default::default()
+        },
+    );
     let pipeline = pipeline.as_mut().expect("it plays");
     // Two bars and a half.
     places(pipeline, 5.0);
@@ -83,19 +130,45 @@ fn the_last_bars_are_repeated_and_the_moment_is_held() {
     for (hop, place) in looped.iter().enumerate() {
         // To the next frame, of which a bar has 1,500.
         let error = (place - repeated(hop)).abs();
-        assert!(error.min(1.0 - error) < 2e-3, "hop {hop}: {place}, expected {}", repeated(hop));
+        assert!(
+            error.min(1.0 - error) < 2e-3,
+            "hop {hop}: {place}, expected {}",
+            repeated(hop)
+        );
     }
     pipeline.set_control("prior.loop", 0.0).expect("a control");
-    assert_places(&places(pipeline, 1.0), |hop| bars(11.0 + after(hop), 120.0), "after the loop");
+    assert_places(
+        &places(pipeline, 1.0),
+        |hop| bars(11.0 + after(hop), 120.0),
+        "after the loop",
+    );
     // All beats anew: as if there were no loop, once the first beat has begun.
     pipeline.set_control("prior.loop", 2.0).expect("a control");
-    pipeline.set_control("prior.variation", 1.0).expect("a control");
+    pipeline
+        .set_control("prior.variation", 1.0)
+        .expect("a control");
     places(pipeline, 1.0);
-    assert_places(&places(pipeline, 3.0), |hop| bars(13.0 + after(hop), 120.0), "varied");
+    assert_places(
+        &places(pipeline, 3.0),
+        |hop| bars(13.0 + after(hop), 120.0),
+        "varied",
+    );
 
-    pipeline.set_control("prior.freeze", 1.0).expect("a control");
+    pipeline
+        .set_control("prior.freeze", 1.0)
+        .expect("a control");
     let held = places(pipeline, 2.0);
-    assert!(held.iter().all(|place| place.to_bits() == held[0].to_bits()), "{held:?}");
-    pipeline.set_control("prior.freeze", 0.0).expect("a control");
-    assert_places(&places(pipeline, 1.0), |hop| bars(18.0 + after(hop), 120.0), "after it was held");
+    assert!(
+        held.iter()
+            .all(|place| place.to_bits() == held[0].to_bits()),
+        "{held:?}"
+    );
+    pipeline
+        .set_control("prior.freeze", 0.0)
+        .expect("a control");
+    assert_places(
+        &places(pipeline, 1.0),
+        |hop| bars(18.0 + after(hop), 120.0),
+        "after it was held",
+    );
 }

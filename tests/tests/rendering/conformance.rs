@@ -13,13 +13,25 @@ fn audio_files_are_read_as_their_answers_say() {
         let found = decode(&folder.join(&answer.file));
         let result = match (&answer.expected, found) {
             (Expected::Sound(signal), Ok(sound)) => signal.check(signal.measure(&sound)),
-            (Expected::Refused(reason), Err(message)) if message.contains(reason.as_str()) => Ok(()),
+            (Expected::Refused(reason), Err(message)) if message.contains(reason.as_str()) => {
+                Ok(())
+            }
             (expected, Err(message)) => Err(format!("{message}; expected {expected:?}")),
             (Expected::Refused(reason), Ok(_)) => Err(format!("plays; expected: {reason}")),
         };
-        wrong.extend(result.err().map(|difference| format!("{} ({}): {difference}", answer.file, answer.what)));
+        wrong.extend(
+            result
+                .err()
+                .map(|difference| format!("{} ({}): {difference}", answer.file, answer.what)),
+        );
     }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), answers.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        answers.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -29,10 +41,18 @@ fn midi_files_are_read_as_their_answers_say() {
     assert!(answers.len() > 80, "{}", answers.len());
     let check = |answer: &midi::Answer| {
         let result = answer.check(midi::read(&folder.join(&answer.file)));
-        result.err().map(|difference| format!("{} ({}): {difference}", answer.file, answer.what))
+        result
+            .err()
+            .map(|difference| format!("{} ({}): {difference}", answer.file, answer.what))
     };
     let wrong: Vec<String> = answers.iter().filter_map(check).collect();
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), answers.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        answers.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -43,8 +63,16 @@ fn captures_are_played_as_their_answers_say() {
     assert!(answers.len() > 90, "{}", answers.len());
     let check = |answer: &captures::Answer| {
         let result = answer.check(captures::play(&folder.join(&answer.file), &input));
-        result.err().map(|difference| format!("{} ({}): {difference}", answer.file, answer.what))
+        result
+            .err()
+            .map(|difference| format!("{} ({}): {difference}", answer.file, answer.what))
     };
     let wrong: Vec<String> = answers.iter().filter_map(check).collect();
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), answers.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        answers.len(),
+        wrong.join("\n")
+    );
 }

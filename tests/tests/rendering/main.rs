@@ -1,5 +1,5 @@
-//! Offline rendering: streaming equals one pass, latency is exact, files of every format play what they describe, and
-//! damaged ones are refused.
+//! Offline rendering: streaming equals one pass, latency is exact, files of every format play what
+//! they describe, and damaged ones are refused.
 
 mod bars;
 mod captures;

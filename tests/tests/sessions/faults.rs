@@ -1,4 +1,5 @@
-//! Faults of models and hosts cause no panic, no step and no invalid sample, and every dropout is counted.
+//! Faults of models and hosts cause no panic, no step and no invalid sample, and every dropout is
+//! counted.
 
 use std::f32::consts::FRAC_PI_2;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -8,15 +9,20 @@ use std::time::{Duration, Instant};
 use ondes_engine::instrument::{EventKind, NoteExpression, controller};
 use ondes_engine::model::{Activation, Control, Curve, Kind, Method, Model, Op, Tensor};
 use ondes_engine::pipeline::{
-    Action, ControlId, ControlSource, PERFORMANCE_CONTROLS, PipelineOptions, SessionStart, Transport,
+    Action, ControlId, ControlSource, PERFORMANCE_CONTROLS, PipelineOptions, SessionStart,
+    Transport,
 };
 use ondes_engine::realtime::{
-    BlockCommand, Driven, Driver, InvalidOutput, LoadStatus, PlayableModel, Session, SessionController, Setup,
+    BlockCommand, Driven, Driver, InvalidOutput, LoadStatus, PlayableModel, Session,
+    SessionController, Setup,
 };
 use ondes_tests::audio_models::method;
-use ondes_tests::fake_model::{FakeModel, Gate, Host, INJECTED_PANIC, LOUDEST, Wave, load, peak, steepest, wait_until};
+use ondes_tests::fake_model::{
+    FakeModel, Gate, Host, INJECTED_PANIC, LOUDEST, Wave, load, peak, steepest, wait_until,
+};
 use ondes_tests::{
-    HOP, SAMPLE_RATE, header, node, port, random_splits, random_weights, seeded_rng, untrained_instrument,
+    HOP, SAMPLE_RATE, header, node, port, random_splits, random_weights, seeded_rng,
+    untrained_instrument,
 };
 use rand::RngExt;
 
@@ -26,34 +32,58 @@ use crate::exclusive;
 const BLOCK: usize = 240;
 /// Latency of the worker.
 const DELAY: usize = 2 * BLOCK;
-const WORKER: Driver = Driver::Worker { latency: Some(DELAY) };
+const WORKER: Driver = Driver::Worker {
+    latency: Some(DELAY),
+};
 /// Blocks for which a model must be in time again before it fades in: 20 ms.
 const PROBATION: usize = 4;
-const WAVE: Wave = Wave { frequency: 0.0041, peak: 0.8 };
-const OTHER: Wave = Wave { frequency: 0.0067, peak: 0.5 };
+const WAVE: Wave = Wave {
+    frequency: 0.0041,
+    peak: 0.8,
+};
+const OTHER: Wave = Wave {
+    frequency: 0.0067,
+    peak: 0.5,
+};
 
 /// Returns the samples of an undisturbed wave.
 fn undisturbed(wave: Wave, latency: usize, samples: usize) -> Vec<f32> {
     let late = (0..samples as u64).map(|number| number.checked_sub(latency as u64));
-    late.map(|number| number.map_or(0.0, |number| wave.at(number))).collect()
+    late.map(|number| number.map_or(0.0, |number| wave.at(number)))
+        .collect()
 }
 
 /// Asserts that the output is no louder or steeper than a wave with fades.
 fn assert_smooth(heard: &[f32], wave: Wave) {
     assert!(peak(heard) <= wave.peak);
     let bound = wave.steepest() + wave.peak * FRAC_PI_2 / BLOCK as f32 + 1e-6;
-    assert!(steepest(heard) <= bound, "a step of {}, the bound is {bound}", steepest(heard));
+    assert!(
+        steepest(heard) <= bound,
+        "a step of {}, the bound is {bound}",
+        steepest(heard)
+    );
 }
 
-/// Asserts that `heard` is the wave, except for a gap from block `from` to block `to` with a fade of one block on
-/// either side.
+/// Asserts that `heard` is the wave, except for a gap from block `from` to block `to` with a fade
+/// of one block on either side.
 fn assert_gap(heard: &[f32], wave: Wave, latency: usize, from: usize, to: usize) {
     let expected = undisturbed(wave, latency, heard.len());
     assert_smooth(heard, wave);
     let (fallen, risen) = ((from + 1) * BLOCK - 1, (to + 1) * BLOCK - 1);
-    assert!(heard[..from * BLOCK] == expected[..from * BLOCK], "disturbed before the gap");
-    assert!(heard[fallen..to * BLOCK].iter().all(|sample| *sample == 0.0), "output in the gap");
-    assert!(heard[risen..] == expected[risen..], "disturbed after the gap, or later than before");
+    assert!(
+        heard[..from * BLOCK] == expected[..from * BLOCK],
+        "disturbed before the gap"
+    );
+    assert!(
+        heard[fallen..to * BLOCK]
+            .iter()
+            .all(|sample| *sample == 0.0),
+        "output in the gap"
+    );
+    assert!(
+        heard[risen..] == expected[risen..],
+        "disturbed after the gap, or later than before"
+    );
 }
 
 /// Returns a model that blocks from sample `at` on while the gate is closed.
@@ -71,7 +101,10 @@ fn a_stalled_worker_causes_only_a_gap() {
     let _exclusive = exclusive();
     // The longest stall exceeds the worker's history and its queue.
     for blocks in [1, 2, 5, 37, 450] {
-        let (gate, at) = (Arc::new(Gate::default()), Arc::new(AtomicU64::new(u64::MAX)));
+        let (gate, at) = (
+            Arc::new(Gate::default()),
+            Arc::new(AtomicU64::new(u64::MAX)),
+        );
         let mut host = Host::new(stalling(&gate, &at), WORKER, BLOCK);
         assert_eq!(host.session.latency_samples(), DELAY);
         host.play(40);
@@ -93,7 +126,10 @@ fn a_stalled_worker_causes_only_a_gap() {
                 (health.dropouts, health.invalid_blocks, health.driven),
                 (round * blocks as u64, 0, Driven::Worker)
             );
-            assert_eq!((health.latency_samples, host.session.latency_samples()), (DELAY, DELAY));
+            assert_eq!(
+                (health.latency_samples, host.session.latency_samples()),
+                (DELAY, DELAY)
+            );
             let end = host.output.len() / BLOCK;
             let (from, to) = (end - PROBATION - 20 - blocks, end - 20);
             if round == 1 {
@@ -101,7 +137,9 @@ fn a_stalled_worker_causes_only_a_gap() {
             } else {
                 assert_smooth(&host.output, WAVE);
                 let risen = (to + 1) * BLOCK - 1;
-                assert!(host.output[risen..] == undisturbed(WAVE, DELAY, host.output.len())[risen..]);
+                assert!(
+                    host.output[risen..] == undisturbed(WAVE, DELAY, host.output.len())[risen..]
+                );
             }
         }
     }
@@ -134,7 +172,10 @@ fn a_model_that_starts_late_fades_in() {
 #[test]
 fn the_available_part_of_a_block_is_played() {
     let _exclusive = exclusive();
-    let (gate, at) = (Arc::new(Gate::default()), Arc::new(AtomicU64::new(u64::MAX)));
+    let (gate, at) = (
+        Arc::new(Gate::default()),
+        Arc::new(AtomicU64::new(u64::MAX)),
+    );
     let mut host = Host::new(stalling(&gate, &at), WORKER, 2 * BLOCK);
     host.play(20);
     // Two worker steps per block, of which one completes.
@@ -154,7 +195,11 @@ fn the_available_part_of_a_block_is_played() {
     let expected = undisturbed(WAVE, DELAY, host.output.len());
     let (fallen, back) = (half + 2 * BLOCK - 1, half + 5 * 2 * BLOCK);
     assert!(host.output[..half + BLOCK] == expected[..half + BLOCK]);
-    assert!(host.output[fallen..back].iter().all(|sample| *sample == 0.0));
+    assert!(
+        host.output[fallen..back]
+            .iter()
+            .all(|sample| *sample == 0.0)
+    );
     assert!(host.output[back + BLOCK - 1..] == expected[back + BLOCK - 1..]);
 }
 
@@ -168,7 +213,8 @@ fn a_slow_model_moves_aside_and_delays_no_other() {
         FakeModel::new(WAVE).on_output(move |_, out| {
             let begun = Instant::now();
             if calls.fetch_add(1, Ordering::Relaxed) < SLOW_CALLS {
-                let ten_times = Duration::from_secs_f64(10.0 * out.len() as f64 / f64::from(SAMPLE_RATE));
+                let ten_times =
+                    Duration::from_secs_f64(10.0 * out.len() as f64 / f64::from(SAMPLE_RATE));
                 while begun.elapsed() < ten_times {
                     std::hint::spin_loop();
                 }
@@ -185,7 +231,9 @@ fn a_slow_model_moves_aside_and_delays_no_other() {
         slow.play(1);
         other.play(1);
     }
-    wait_until("the slow model is put aside", || slow.health().driven == Driven::SlowWorker);
+    wait_until("the slow model is put aside", || {
+        slow.health().driven == Driven::SlowWorker
+    });
     assert_eq!(other.health().driven, Driven::Worker);
     // Now it blocks completely. On the same thread, the other one would wait for ever.
     slow.play(1);
@@ -207,7 +255,11 @@ fn a_slow_model_moves_aside_and_delays_no_other() {
 fn non_finite_model(bad: f32, from: u64, to: u64) -> (FakeModel, Arc<Mutex<Vec<SessionStart>>>) {
     let starts = Arc::new(Mutex::new(Vec::new()));
     let kept = starts.clone();
-    let double = FakeModel::new(WAVE).with_start(SessionStart { at: 0, seed: 7, transpose: -12.0 });
+    let double = FakeModel::new(WAVE).with_start(SessionStart {
+        at: 0,
+        seed: 7,
+        transpose: -12.0,
+    });
     let double = double.on_open(move |start| kept.lock().expect("nobody panics here").push(*start));
     let double = double.on_output(move |first, out| {
         for (number, sample) in (first..).zip(out) {
@@ -237,7 +289,13 @@ fn non_finite_output_is_silenced() {
                 );
                 assert_eq!(host.controller.status(), LoadStatus::Ready);
                 let first = 40 + latency / BLOCK;
-                assert_gap(&host.output, WAVE, latency, first, first + blocks + PROBATION);
+                assert_gap(
+                    &host.output,
+                    WAVE,
+                    latency,
+                    first,
+                    first + blocks + PROBATION,
+                );
                 // The model restarts each time with the same seed and transposition.
                 let starts = starts.lock().expect("nobody panics here");
                 let again: Vec<_> = starts.iter().filter(|start| start.at > 0).collect();
@@ -254,9 +312,18 @@ fn non_finite_output_is_silenced() {
         let health = host.health();
         assert_eq!(health.invalid_blocks, (100 - latency / BLOCK) as u64);
         let (first_sample, samples) = (latency as u64, (100 * BLOCK - latency) as u64);
-        assert_eq!(health.invalid_output, Some(InvalidOutput { first_sample, samples }));
+        assert_eq!(
+            health.invalid_output,
+            Some(InvalidOutput {
+                first_sample,
+                samples
+            })
+        );
         let warning = host.controller.warning();
-        assert!(warning.is_some_and(|warning| warning.contains("invalid numbers")), "{driver:?}");
+        assert!(
+            warning.is_some_and(|warning| warning.contains("invalid numbers")),
+            "{driver:?}"
+        );
         host.swap(FakeModel::new(OTHER));
         let fresh = host.output.len();
         host.play(10);
@@ -289,9 +356,18 @@ enum PanicSite {
 fn panicking_model(site: PanicSite, broken: &Arc<AtomicBool>) -> FakeModel {
     let check = |here: PanicSite| {
         let broken = broken.clone();
-        move || assert!(here != site || !broken.load(Ordering::Relaxed), "{INJECTED_PANIC}")
+        move || {
+            assert!(
+                here != site || !broken.load(Ordering::Relaxed),
+                "{INJECTED_PANIC}"
+            )
+        }
     };
-    let (sound, command, open) = (check(PanicSite::Sound), check(PanicSite::Command), check(PanicSite::Open));
+    let (sound, command, open) = (
+        check(PanicSite::Sound),
+        check(PanicSite::Command),
+        check(PanicSite::Open),
+    );
     FakeModel::new(WAVE)
         .on_output(move |_, _| sound())
         .on_command(move |_| {
@@ -302,7 +378,13 @@ fn panicking_model(site: PanicSite, broken: &Arc<AtomicBool>) -> FakeModel {
 }
 
 fn turn() -> BlockCommand {
-    BlockCommand { offset: 3, action: Action::Control { id: ControlId::of("knob"), value: 1.0 } }
+    BlockCommand {
+        offset: 3,
+        action: Action::Control {
+            id: ControlId::of("knob"),
+            value: 1.0,
+        },
+    }
 }
 
 #[test]
@@ -319,15 +401,25 @@ fn a_panicking_model_affects_no_other() {
             host.process(&[turn()]);
             other.play(1);
             // The session learns of it when the worker has run.
-            host.play_until("the host hears of it", |host| matches!(host.controller.status(), LoadStatus::Failed(_)));
+            host.play_until("the host hears of it", |host| {
+                matches!(host.controller.status(), LoadStatus::Failed(_))
+            });
             let fallen = host.output.len();
             host.play(10);
             other.play(10);
             let LoadStatus::Failed(reason) = host.controller.status() else {
                 panic!("{driver:?}: {:?}", host.controller.status())
             };
-            assert!(reason.starts_with(&format!("the model failed: {INJECTED_PANIC}")), "{reason}");
-            assert!(host.output[fallen..][BLOCK..].iter().all(|sample| *sample == 0.0), "{driver:?}, {site:?}");
+            assert!(
+                reason.starts_with(&format!("the model failed: {INJECTED_PANIC}")),
+                "{reason}"
+            );
+            assert!(
+                host.output[fallen..][BLOCK..]
+                    .iter()
+                    .all(|sample| *sample == 0.0),
+                "{driver:?}, {site:?}"
+            );
             assert_smooth(&host.output, WAVE);
             // Every function of it is affected, until a model is loaded.
             host.process(&[turn()]);
@@ -339,10 +431,16 @@ fn a_panicking_model_affects_no_other() {
             host.play(10);
             other.play(10);
             let expected = undisturbed(OTHER, host.session.latency_samples(), host.output.len());
-            assert!(host.output[fresh..] == expected[fresh..], "{driver:?}, {site:?}");
+            assert!(
+                host.output[fresh..] == expected[fresh..],
+                "{driver:?}, {site:?}"
+            );
             assert_eq!(host.controller.status(), LoadStatus::Ready);
             assert!(other.output == undisturbed(OTHER, DELAY, other.output.len()));
-            assert_eq!((other.controller.status(), other.health().dropouts), (LoadStatus::Ready, 0));
+            assert_eq!(
+                (other.controller.status(), other.health().dropouts),
+                (LoadStatus::Ready, 0)
+            );
         }
     }
 }
@@ -356,15 +454,23 @@ fn a_model_that_fails_to_start_is_refused() {
         host.play(40);
         let broken = Arc::new(AtomicBool::new(true));
         load(&host.controller, panicking_model(PanicSite::Open, &broken));
-        host.play_until("it is refused", |host| matches!(host.controller.status(), LoadStatus::Failed(_)));
+        host.play_until("it is refused", |host| {
+            matches!(host.controller.status(), LoadStatus::Failed(_))
+        });
         host.play(40);
         // The previous one plays on.
-        assert!(host.output == undisturbed(OTHER, latency, host.output.len()), "{driver:?}");
+        assert!(
+            host.output == undisturbed(OTHER, latency, host.output.len()),
+            "{driver:?}"
+        );
         broken.store(false, Ordering::Relaxed);
         host.swap(FakeModel::new(WAVE));
         let fresh = host.output.len();
         host.play(10);
-        assert!(host.output[fresh..] == undisturbed(WAVE, latency, host.output.len())[fresh..], "{driver:?}");
+        assert!(
+            host.output[fresh..] == undisturbed(WAVE, latency, host.output.len())[fresh..],
+            "{driver:?}"
+        );
     }
 }
 
@@ -375,7 +481,8 @@ fn a_model_that_panics_while_it_is_built_is_refused() {
         let broken = Arc::new(AtomicBool::new(true));
         let model = || {
             let broken = broken.clone();
-            FakeModel::new(WAVE).on_build(move || assert!(!broken.load(Ordering::Relaxed), "{INJECTED_PANIC}"))
+            FakeModel::new(WAVE)
+                .on_build(move || assert!(!broken.load(Ordering::Relaxed), "{INJECTED_PANIC}"))
         };
         let refused = |status| matches!(status, LoadStatus::Failed(reason) if reason.contains(INJECTED_PANIC));
         // By the host's thread, which activates it.
@@ -383,8 +490,17 @@ fn a_model_that_panics_while_it_is_built_is_refused() {
         controller.set_driver(driver);
         load(&controller, model());
         wait_until("it is known", || controller.status() != LoadStatus::Loading);
-        let mut session = controller.activate(Setup { sample_rate: SAMPLE_RATE, max_block: BLOCK }).expect("valid");
-        assert!(refused(controller.status()), "{driver:?}: {:?}", controller.status());
+        let mut session = controller
+            .activate(Setup {
+                sample_rate: SAMPLE_RATE,
+                max_block: BLOCK,
+            })
+            .expect("valid");
+        assert!(
+            refused(controller.status()),
+            "{driver:?}: {:?}",
+            controller.status()
+        );
         let mut block = [1.0; BLOCK];
         session.process(&[], &[], &mut [&mut block]);
         assert_eq!(block, [0.0; BLOCK]);
@@ -404,7 +520,8 @@ fn a_model_that_panics_on_restart_stays_silent() {
     let _exclusive = exclusive();
     for (driver, latency) in [(Driver::Inline, 0), (WORKER, DELAY)] {
         let at = 40 * BLOCK as u64;
-        let double = FakeModel::new(WAVE).on_open(move |start| assert!(start.at < at, "{INJECTED_PANIC}"));
+        let double =
+            FakeModel::new(WAVE).on_open(move |start| assert!(start.at < at, "{INJECTED_PANIC}"));
         let double = double.on_output(move |from, out| {
             if from >= at {
                 out.fill(f32::NAN);
@@ -427,12 +544,19 @@ fn a_model_that_panics_on_restart_stays_silent() {
 fn a_panicked_shared_model_is_not_given_to_new_sessions() {
     let _exclusive = exclusive();
     let broken = Arc::new(AtomicBool::new(false));
-    let mut host = Host::new(panicking_model(PanicSite::Sound, &broken).with_name("shared"), WORKER, BLOCK);
+    let mut host = Host::new(
+        panicking_model(PanicSite::Sound, &broken).with_name("shared"),
+        WORKER,
+        BLOCK,
+    );
     host.play(10);
     broken.store(true, Ordering::Relaxed);
-    host.play_until("the host hears of it", |host| matches!(host.controller.status(), LoadStatus::Failed(_)));
+    host.play_until("the host hears of it", |host| {
+        matches!(host.controller.status(), LoadStatus::Failed(_))
+    });
     broken.store(false, Ordering::Relaxed);
-    // The name makes it the same model; the other wave shows that the panicked instance was replaced.
+    // The name makes it the same model; the other wave shows that the panicked instance was
+    // replaced.
     host.swap(FakeModel::new(OTHER).with_name("shared"));
     let fresh = host.output.len();
     host.play(10);
@@ -443,12 +567,19 @@ fn a_panicked_shared_model_is_not_given_to_new_sessions() {
 fn a_panic_while_loading_is_reported() {
     let _exclusive = exclusive();
     let mut host = Host::new(FakeModel::new(OTHER), Driver::Inline, BLOCK);
-    host.controller.load(Box::new(|| panic!("{INJECTED_PANIC}")), &[]);
-    host.play_until("the host hears of it", |host| matches!(host.controller.status(), LoadStatus::Failed(_)));
+    host.controller
+        .load(Box::new(|| panic!("{INJECTED_PANIC}")), &[]);
+    host.play_until("the host hears of it", |host| {
+        matches!(host.controller.status(), LoadStatus::Failed(_))
+    });
     host.swap(FakeModel::new(WAVE));
     // A queue larger than any memory.
-    host.controller.set_driver(Driver::Worker { latency: Some(usize::MAX / 2) });
-    host.play_until("the host hears of it", |host| host.controller.status() != LoadStatus::Loading);
+    host.controller.set_driver(Driver::Worker {
+        latency: Some(usize::MAX / 2),
+    });
+    host.play_until("the host hears of it", |host| {
+        host.controller.status() != LoadStatus::Loading
+    });
     assert!(matches!(host.controller.status(), LoadStatus::Failed(_)));
     let fresh = host.output.len();
     host.play(10);
@@ -466,12 +597,29 @@ impl Instrument {
         let controller = SessionController::new();
         controller.set_driver(driver);
         controller.set_non_realtime(true);
-        let options = PipelineOptions { source, seed: 3, ..PipelineOptions::default() };
-        load(&controller, PlayableModel::new(Arc::new(model), options).expect("an instrument"));
-        wait_until("the model is loaded", || controller.status() == LoadStatus::Ready);
-        let session = controller.activate(Setup { sample_rate, max_block: 512 }).expect("a sound setup");
+        let options = PipelineOptions {
+            source,
+            seed: 3,
+            ..PipelineOptions::default()
+        };
+        load(
+            &controller,
+            PlayableModel::new(Arc::new(model), options).expect("an instrument"),
+        );
+        wait_until("the model is loaded", || {
+            controller.status() == LoadStatus::Ready
+        });
+        let session = controller
+            .activate(Setup {
+                sample_rate,
+                max_block: 512,
+            })
+            .expect("a sound setup");
         assert_eq!(controller.status(), LoadStatus::Ready);
-        Self { controller, session }
+        Self {
+            controller,
+            session,
+        }
     }
 
     /// Plays a block; returns its samples, which are asserted to be finite and limited.
@@ -479,51 +627,100 @@ impl Instrument {
         let mut sound = vec![f32::NAN; frames];
         let input: &[&[f32]] = if input.is_empty() { &[] } else { &[input] };
         self.session.process(commands, input, &mut [&mut sound]);
-        assert!(sound.iter().all(|sample| sample.abs() <= LOUDEST), "too loud, or no number");
+        assert!(
+            sound.iter().all(|sample| sample.abs() <= LOUDEST),
+            "too loud, or no number"
+        );
         sound
     }
 
     /// Asserts that a note sounds.
     fn assert_alive(&mut self) {
         self.play(&[note_on(0, 60)], &[], 512);
-        assert!(peak(&self.play(&[], &[], 20_000)) > 1e-4, "nothing is heard");
+        assert!(
+            peak(&self.play(&[], &[], 20_000)) > 1e-4,
+            "nothing is heard"
+        );
         self.play(&[note_off(0, 60)], &[], 512);
     }
 }
 
 fn event(offset: usize, kind: EventKind) -> BlockCommand {
-    BlockCommand { offset, action: Action::Play(kind) }
+    BlockCommand {
+        offset,
+        action: Action::Play(kind),
+    }
 }
 
 fn note_on(offset: usize, key: u8) -> BlockCommand {
-    event(offset, EventKind::NoteOn { channel: 0, key, velocity: 0.8 })
+    event(
+        offset,
+        EventKind::NoteOn {
+            channel: 0,
+            key,
+            velocity: 0.8,
+        },
+    )
 }
 
 fn note_off(offset: usize, key: u8) -> BlockCommand {
-    event(offset, EventKind::NoteOff { channel: 0, key, velocity: 0.5 })
+    event(
+        offset,
+        EventKind::NoteOff {
+            channel: 0,
+            key,
+            velocity: 0.5,
+        },
+    )
 }
 
-const DRIVERS: [Driver; 2] = [Driver::Inline, Driver::Worker { latency: Some(1024) }];
+const DRIVERS: [Driver; 2] = [
+    Driver::Inline,
+    Driver::Worker {
+        latency: Some(1024),
+    },
+];
 
 #[test]
 fn a_host_may_change_its_sample_rate_while_notes_sound() {
     let _exclusive = exclusive();
     for driver in DRIVERS {
-        let mut player = Instrument::new(untrained_instrument(1), ControlSource::Notes, driver, 48_000);
+        let mut player = Instrument::new(
+            untrained_instrument(1),
+            ControlSource::Notes,
+            driver,
+            48_000,
+        );
         for sample_rate in [44_100, 96_000, 8_000, 384_000, 48_000] {
             player.play(&[note_on(5, 60), note_on(9, 64)], &[], 5_000);
-            let setup = Setup { sample_rate, max_block: 300 };
-            let old = std::mem::replace(&mut player.session, player.controller.activate(setup).expect("a sound setup"));
+            let setup = Setup {
+                sample_rate,
+                max_block: 300,
+            };
+            let old = std::mem::replace(
+                &mut player.session,
+                player.controller.activate(setup).expect("a sound setup"),
+            );
             assert_eq!(player.controller.status(), LoadStatus::Ready);
-            let new = player.controller.health().expect("a model plays").latency_samples;
+            let new = player
+                .controller
+                .health()
+                .expect("a model plays")
+                .latency_samples;
             assert_eq!(player.session.latency_samples(), new);
             // The old session still plays as before.
-            let mut old = Instrument { controller: player.controller.clone(), session: old };
+            let mut old = Instrument {
+                controller: player.controller.clone(),
+                session: old,
+            };
             assert!(peak(&old.play(&[], &[], 5_000)) > 1e-4);
             drop(old);
             player.assert_alive();
             let health = player.controller.health().expect("a model plays");
-            assert_eq!((health.dropouts, health.invalid_blocks, health.commands_lost), (0, 0, 0));
+            assert_eq!(
+                (health.dropouts, health.invalid_blocks, health.commands_lost),
+                (0, 0, 0)
+            );
         }
     }
 }
@@ -551,25 +748,34 @@ fn the_samples_do_not_depend_on_blocks_and_channels() {
                     let here: Vec<BlockCommand> = notes
                         .iter()
                         .filter(|(at, _)| (start..start + frames).contains(at))
-                        .map(|(at, command)| BlockCommand { offset: at - start, ..*command })
+                        .map(|(at, command)| BlockCommand {
+                            offset: at - start,
+                            ..*command
+                        })
                         .collect();
                     // A block without samples changes nothing.
                     player.session.process(&[], &[], &mut [&mut []]);
                     player.session.process(&[], &[&[], &[]], &mut []);
                     let left = &input[start..start + frames];
                     // The mean of equal channels is exact if their number is a power of two.
-                    let counts = if source == ControlSource::Notes { [0, 2, 6] } else { [1, 2, 4] };
+                    let counts = if source == ControlSource::Notes {
+                        [0, 2, 6]
+                    } else {
+                        [1, 2, 4]
+                    };
                     let inputs = vec![left; counts[random.random_range(0..3)]];
                     let outs = [1, 2, 6][random.random_range(0..3)];
                     let mut outputs = vec![vec![f32::NAN; frames]; outs];
-                    let mut channels: Vec<&mut [f32]> = outputs.iter_mut().map(|output| &mut output[..]).collect();
+                    let mut channels: Vec<&mut [f32]> =
+                        outputs.iter_mut().map(|output| &mut output[..]).collect();
                     player.session.process(&here, &inputs, &mut channels);
                     assert!(outputs.iter().all(|output| *output == outputs[0]));
                     sound.extend_from_slice(&outputs[0]);
                 }
                 assert!(sound.iter().all(|sample| sample.abs() <= LOUDEST));
                 let latency = player.session.latency_samples();
-                let (first_latency, first) = sounds.first().unwrap_or(&(latency, sound.clone())).clone();
+                let (first_latency, first) =
+                    sounds.first().unwrap_or(&(latency, sound.clone())).clone();
                 let length = LENGTH - latency.max(first_latency);
                 let same = sound[latency..][..length] == first[first_latency..][..length];
                 assert!(same, "{source:?}, {driver:?}, blocks {seed}");
@@ -582,36 +788,73 @@ fn the_samples_do_not_depend_on_blocks_and_channels() {
 #[test]
 fn time_advances_for_a_host_without_output() {
     let _exclusive = exclusive();
-    let mut player = Instrument::new(untrained_instrument(1), ControlSource::Notes, Driver::Inline, 48_000);
+    let mut player = Instrument::new(
+        untrained_instrument(1),
+        ControlSource::Notes,
+        Driver::Inline,
+        48_000,
+    );
     let input = [0.1; 3_000];
-    player.session.process(&[note_on(7, 60)], &[&input], &mut []);
-    assert!(peak(&player.play(&[], &[], 9_000)) > 1e-4, "a cue is lost that came when nobody listened");
+    player
+        .session
+        .process(&[note_on(7, 60)], &[&input], &mut []);
+    assert!(
+        peak(&player.play(&[], &[], 9_000)) > 1e-4,
+        "a cue is lost that came when nobody listened"
+    );
 }
 
 #[test]
 fn commands_of_a_block_without_samples_take_effect() {
     let _exclusive = exclusive();
-    let mut player = Instrument::new(untrained_instrument(1), ControlSource::Notes, Driver::Inline, 48_000);
+    let mut player = Instrument::new(
+        untrained_instrument(1),
+        ControlSource::Notes,
+        Driver::Inline,
+        48_000,
+    );
     player.play(&[], &[], 1_000);
-    player.session.process(&[note_on(0, 60)], &[], &mut [&mut []]);
-    assert!(peak(&player.play(&[], &[], 9_000)) > 1e-4, "a note-on is lost");
+    player
+        .session
+        .process(&[note_on(0, 60)], &[], &mut [&mut []]);
+    assert!(
+        peak(&player.play(&[], &[], 9_000)) > 1e-4,
+        "a note-on is lost"
+    );
     player.session.process(&[note_off(0, 60)], &[], &mut []);
     let tail = player.session.tail_samples() + player.session.latency_samples();
     player.play(&[], &[], 48_000 + tail);
-    assert!(peak(&player.play(&[], &[], 9_000)) < 1e-6, "a note-off is lost");
+    assert!(
+        peak(&player.play(&[], &[], 9_000)) < 1e-6,
+        "a note-off is lost"
+    );
 }
 
 #[test]
 fn notes_do_not_block_a_model_that_follows_audio() {
     let _exclusive = exclusive();
     for driver in DRIVERS {
-        let mut player = Instrument::new(untrained_instrument(1), ControlSource::AudioInput, driver, 48_000);
+        let mut player = Instrument::new(
+            untrained_instrument(1),
+            ControlSource::AudioInput,
+            driver,
+            48_000,
+        );
         for _ in 0..8 {
-            let notes: Vec<BlockCommand> = (0..512).map(|n| note_on(n, 40 + (n % 50) as u8)).collect();
+            let notes: Vec<BlockCommand> =
+                (0..512).map(|n| note_on(n, 40 + (n % 50) as u8)).collect();
             player.play(&notes, &[], 512);
             player.play(&[], &[], 4_800);
         }
-        assert_eq!(player.controller.health().expect("a model plays").commands_lost, 0, "{driver:?}");
+        assert_eq!(
+            player
+                .controller
+                .health()
+                .expect("a model plays")
+                .commands_lost,
+            0,
+            "{driver:?}"
+        );
     }
 }
 
@@ -624,23 +867,47 @@ fn dropped_commands_are_counted() {
     let _exclusive = exclusive();
     for driver in DRIVERS {
         let worker = driver != Driver::Inline;
-        let lost = |player: &Instrument| player.controller.health().expect("a model plays").commands_lost;
-        let mut player = Instrument::new(untrained_instrument(1), ControlSource::Notes, driver, 48_000);
-        let all_at_once: Vec<BlockCommand> = (0..256).map(|key| note_on(17, (key % 128) as u8)).collect();
+        let lost = |player: &Instrument| {
+            player
+                .controller
+                .health()
+                .expect("a model plays")
+                .commands_lost
+        };
+        let mut player = Instrument::new(
+            untrained_instrument(1),
+            ControlSource::Notes,
+            driver,
+            48_000,
+        );
+        let all_at_once: Vec<BlockCommand> =
+            (0..256).map(|key| note_on(17, (key % 128) as u8)).collect();
         player.play(&all_at_once, &[], 512);
         player.play(&[], &[], 4_800);
         assert_eq!(lost(&player), 0);
-        let thousands: Vec<BlockCommand> = (0..5_000).map(|n| note_on(n / 10, 40 + (n % 50) as u8)).collect();
+        let thousands: Vec<BlockCommand> = (0..5_000)
+            .map(|n| note_on(n / 10, 40 + (n % 50) as u8))
+            .collect();
         player.play(&thousands, &[], 512);
         let expected = (5_000 - if worker { MAX_COMMANDS } else { MOST_EVENTS }) as u64;
         // The worker may have taken some meanwhile.
-        assert!(lost(&player) <= expected && (worker || lost(&player) == expected), "{} lost", lost(&player));
+        assert!(
+            lost(&player) <= expected && (worker || lost(&player) == expected),
+            "{} lost",
+            lost(&player)
+        );
         player.play(&[], &[], 4_800);
         let before = lost(&player);
         let turns: Vec<BlockCommand> = (0..3_000)
             .map(|n| {
-                let action = Action::Control { id: ControlId::of("brightness"), value: n as f32 / 1_000.0 };
-                BlockCommand { offset: n / 8, action }
+                let action = Action::Control {
+                    id: ControlId::of("brightness"),
+                    value: n as f32 / 1_000.0,
+                };
+                BlockCommand {
+                    offset: n / 8,
+                    action,
+                }
             })
             .collect();
         player.play(&turns, &[], 512);
@@ -650,43 +917,112 @@ fn dropped_commands_are_counted() {
         player.play(&[], &[], 4_800);
         let before = lost(&player);
         player.session.reset();
-        player.play(&[], &[], 9_600 + player.session.tail_samples() + player.session.latency_samples());
-        assert!(peak(&player.play(&[], &[], 9_600)) < 1e-6, "{driver:?}: something hangs");
+        player.play(
+            &[],
+            &[],
+            9_600 + player.session.tail_samples() + player.session.latency_samples(),
+        );
+        assert!(
+            peak(&player.play(&[], &[], 9_600)) < 1e-6,
+            "{driver:?}: something hangs"
+        );
         player.assert_alive();
         assert_eq!(lost(&player), before);
-        assert_eq!(player.controller.health().expect("a model plays").invalid_blocks, 0);
+        assert_eq!(
+            player
+                .controller
+                .health()
+                .expect("a model plays")
+                .invalid_blocks,
+            0
+        );
     }
 }
 
 /// Returns a random command, valid or not.
 fn random_command(random: &mut impl RngExt) -> BlockCommand {
-    let numbers = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, 1e-40, -1.0, 0.0, 0.5, 1.0, 2.0];
+    let numbers = [
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::MAX,
+        f32::MIN,
+        1e-40,
+        -1.0,
+        0.0,
+        0.5,
+        1.0,
+        2.0,
+    ];
     let offsets = [0, 1, 100, 511, 512, 10_000, usize::MAX];
     let offset = offsets[random.random_range(0..offsets.len())];
     let value = numbers[random.random_range(0..numbers.len())];
     let (channel, key) = (random.random_range(0..=255), random.random_range(0..=255));
-    let mut names =
-        vec!["room", "brightness", "attack", "release", "vibrato_rate", "vibrato_depth", "tempo", "position", "?", ""];
+    let mut names = vec![
+        "room",
+        "brightness",
+        "attack",
+        "release",
+        "vibrato_rate",
+        "vibrato_depth",
+        "tempo",
+        "position",
+        "?",
+        "",
+    ];
     names.extend(PERFORMANCE_CONTROLS.iter().map(|control| control.name));
     let action = match random.random_range(0..12) {
-        0 | 1 => Action::Play(EventKind::NoteOn { channel, key, velocity: value }),
-        2 => Action::Play(EventKind::NoteOff { channel, key, velocity: value }),
-        3 => Action::Play(EventKind::Bend { channel, semitones: value }),
+        0 | 1 => Action::Play(EventKind::NoteOn {
+            channel,
+            key,
+            velocity: value,
+        }),
+        2 => Action::Play(EventKind::NoteOff {
+            channel,
+            key,
+            velocity: value,
+        }),
+        3 => Action::Play(EventKind::Bend {
+            channel,
+            semitones: value,
+        }),
         4 => Action::Play(EventKind::Pressure { channel, value }),
-        5 => Action::Play(EventKind::PolyPressure { channel, key, value }),
-        6 => Action::Play(EventKind::Controller { channel, number: random.random_range(0..=255), value }),
+        5 => Action::Play(EventKind::PolyPressure {
+            channel,
+            key,
+            value,
+        }),
+        6 => Action::Play(EventKind::Controller {
+            channel,
+            number: random.random_range(0..=255),
+            value,
+        }),
         7 => {
             use NoteExpression::{Expression, Level, Timbre, Tuning, Vibrato};
             let expressions = [Tuning, Level, Timbre, Vibrato, Expression];
             let expression = expressions[random.random_range(0..5)](value);
-            Action::Play(EventKind::NoteExpression { channel, key, expression })
+            Action::Play(EventKind::NoteExpression {
+                channel,
+                key,
+                expression,
+            })
         }
-        8 => Action::Play(EventKind::Zone { manager: channel, members: key }),
-        9 => Action::Control { id: ControlId::of(names[random.random_range(0..names.len())]), value },
+        8 => Action::Play(EventKind::Zone {
+            manager: channel,
+            members: key,
+        }),
+        9 => Action::Control {
+            id: ControlId::of(names[random.random_range(0..names.len())]),
+            value,
+        },
         _ => {
             let positions = [f64::NAN, f64::INFINITY, f64::MAX, -1e300, -3.5, 0.0, 1e9];
             let position = positions[random.random_range(0..positions.len())];
-            Action::Transport(Transport { tempo: value, position, playing: random.random() })
+            Action::Transport(Transport {
+                tempo: value,
+                position,
+                playing: random.random(),
+            })
         }
     };
     BlockCommand { offset, action }
@@ -701,8 +1037,9 @@ fn invalid_commands_break_nothing() {
                 let mut player = Instrument::new(model, source, driver, 44_100);
                 let mut random = seeded_rng(11);
                 for _ in 0..150 {
-                    let commands: Vec<BlockCommand> =
-                        (0..random.random_range(0..30)).map(|_| random_command(&mut random)).collect();
+                    let commands: Vec<BlockCommand> = (0..random.random_range(0..30))
+                        .map(|_| random_command(&mut random))
+                        .collect();
                     let frames = random.random_range(0..1_500);
                     let input: Vec<f32> = (0..frames)
                         .map(|n| match random.random_range(0..200) {
@@ -722,15 +1059,34 @@ fn invalid_commands_break_nothing() {
                 if source == ControlSource::Notes {
                     assert_eq!(health.invalid_blocks, 0, "{driver:?}");
                     player.session.reset();
-                    let controls = ["room", "brightness", "attack", "release"].map(|name| BlockCommand {
-                        offset: 0,
-                        action: Action::Control { id: ControlId::of(name), value: 5.0 },
-                    });
-                    let transport = Transport { tempo: 120.0, position: 0.0, playing: true };
-                    let no_zone = |manager| event(0, EventKind::Zone { manager, members: 0 });
+                    let controls =
+                        ["room", "brightness", "attack", "release"].map(|name| BlockCommand {
+                            offset: 0,
+                            action: Action::Control {
+                                id: ControlId::of(name),
+                                value: 5.0,
+                            },
+                        });
+                    let transport = Transport {
+                        tempo: 120.0,
+                        position: 0.0,
+                        playing: true,
+                    };
+                    let no_zone = |manager| {
+                        event(
+                            0,
+                            EventKind::Zone {
+                                manager,
+                                members: 0,
+                            },
+                        )
+                    };
                     let mut calm = vec![no_zone(0), no_zone(15)];
                     calm.extend(controls);
-                    calm.push(BlockCommand { offset: 0, action: Action::Transport(transport) });
+                    calm.push(BlockCommand {
+                        offset: 0,
+                        action: Action::Transport(transport),
+                    });
                     player.play(&calm, &[], 48_000);
                     player.assert_alive();
                 }
@@ -746,14 +1102,32 @@ fn non_finite_input_counts_as_silence() {
     let clean: Vec<f32> = (0..30_000).map(|n| 0.3 * (n as f32 * 0.04).sin()).collect();
     let holes: Vec<bool> = clean.iter().map(|_| random.random_bool(0.01)).collect();
     let with = |hole: f32| -> Vec<f32> {
-        clean.iter().zip(&holes).map(|(sample, is_hole)| if *is_hole { hole } else { *sample }).collect()
+        clean
+            .iter()
+            .zip(&holes)
+            .map(|(sample, is_hole)| if *is_hole { hole } else { *sample })
+            .collect()
     };
     for driver in DRIVERS {
         let sounds = [0.0, f32::NAN, f32::INFINITY].map(|hole| {
-            let mut player = Instrument::new(untrained_instrument(1), ControlSource::AudioInput, driver, 48_000);
-            let sound: Vec<f32> =
-                with(hole).chunks(512).flat_map(|input| player.play(&[], input, input.len())).collect();
-            assert_eq!(player.controller.health().expect("a model plays").invalid_blocks, 0);
+            let mut player = Instrument::new(
+                untrained_instrument(1),
+                ControlSource::AudioInput,
+                driver,
+                48_000,
+            );
+            let sound: Vec<f32> = with(hole)
+                .chunks(512)
+                .flat_map(|input| player.play(&[], input, input.len()))
+                .collect();
+            assert_eq!(
+                player
+                    .controller
+                    .health()
+                    .expect("a model plays")
+                    .invalid_blocks,
+                0
+            );
             sound
         });
         assert!(peak(&sounds[0]) > 1e-4);
@@ -766,33 +1140,54 @@ fn a_session_can_be_reset_at_any_point() {
     let _exclusive = exclusive();
     for driver in DRIVERS {
         let mut random = seeded_rng(9);
-        let mut player = Instrument::new(untrained_instrument(1), ControlSource::Notes, driver, 48_000);
+        let mut player = Instrument::new(
+            untrained_instrument(1),
+            ControlSource::Notes,
+            driver,
+            48_000,
+        );
         player.session.reset();
         for round in 0..12 {
-            let keys: Vec<BlockCommand> =
-                (0..random.random_range(1..8)).map(|n| note_on(n * 50, 50 + 3 * n as u8)).collect();
-            let pedal = EventKind::Controller { channel: 0, number: controller::SUSTAIN, value: 1.0 };
+            let keys: Vec<BlockCommand> = (0..random.random_range(1..8))
+                .map(|n| note_on(n * 50, 50 + 3 * n as u8))
+                .collect();
+            let pedal = EventKind::Controller {
+                channel: 0,
+                number: controller::SUSTAIN,
+                value: 1.0,
+            };
             player.play(&[event(0, pedal)], &[], 64);
             player.play(&keys, &[], 512);
             let played = random.random_range(0..12_000);
             let sound = player.play(&[], &[], played);
-            assert!(played < 5_000 || peak(&sound) > 1e-4, "round {round}: nothing is heard");
+            assert!(
+                played < 5_000 || peak(&sound) > 1e-4,
+                "round {round}: nothing is heard"
+            );
             if round % 3 == 0 {
                 player.session.reset();
             }
             player.session.reset();
             // Notes that are cut off fade within 5 ms, rounded up to control frames.
             let fade = 480 + 2 * HOP;
-            player.play(&[], &[], fade + player.session.tail_samples() + player.session.latency_samples());
+            player.play(
+                &[],
+                &[],
+                fade + player.session.tail_samples() + player.session.latency_samples(),
+            );
             let silence = player.play(&[], &[], 4_800);
-            assert!(peak(&silence) < 1e-6, "{driver:?}, round {round}: {} is left", peak(&silence));
+            assert!(
+                peak(&silence) < 1e-6,
+                "{driver:?}, round {round}: {} is left",
+                peak(&silence)
+            );
         }
         player.assert_alive();
     }
 }
 
-/// Returns an instrument that outputs `0.5 · tempo / 1000 + position / 100`, held for a hop, times the gain of the
-/// note.
+/// Returns an instrument that outputs `0.5 · tempo / 1000 + position / 100`, held for a hop, times
+/// the gain of the note.
 fn transport_instrument() -> Model {
     let control = |name: &str, max: f32| Control {
         name: name.into(),
@@ -807,37 +1202,113 @@ fn transport_instrument() -> Model {
         name: "synth".into(),
         block: HOP,
         warm_up: 0,
-        inputs: ["pitch", "loudness", "tempo", "position"].map(|name| port(name, 1, HOP)).to_vec(),
+        inputs: ["pitch", "loudness", "tempo", "position"]
+            .map(|name| port(name, 1, HOP))
+            .to_vec(),
         outputs: vec![port("audio", 1, 1)],
         nodes: vec![
-            node("unheard_pitch", &["pitch"], Op::Affine { scale: 0.0, offset: 0.0 }),
-            node("unheard_loudness", &["loudness"], Op::Affine { scale: 0.0, offset: 0.0 }),
-            node("beat", &["tempo"], Op::Affine { scale: 0.5e-3, offset: 0.0 }),
-            node("place", &["position"], Op::Affine { scale: 1e-2, offset: 0.0 }),
-            node("sum", &["unheard_pitch", "unheard_loudness", "beat", "place"], Op::Add),
-            node("audio", &["sum"], Op::ConvTranspose1d { outputs: 1, kernel: HOP, stride: HOP }),
+            node(
+                "unheard_pitch",
+                &["pitch"],
+                Op::Affine {
+                    scale: 0.0,
+                    offset: 0.0,
+                },
+            ),
+            node(
+                "unheard_loudness",
+                &["loudness"],
+                Op::Affine {
+                    scale: 0.0,
+                    offset: 0.0,
+                },
+            ),
+            node(
+                "beat",
+                &["tempo"],
+                Op::Affine {
+                    scale: 0.5e-3,
+                    offset: 0.0,
+                },
+            ),
+            node(
+                "place",
+                &["position"],
+                Op::Affine {
+                    scale: 1e-2,
+                    offset: 0.0,
+                },
+            ),
+            node(
+                "sum",
+                &["unheard_pitch", "unheard_loudness", "beat", "place"],
+                Op::Add,
+            ),
+            node(
+                "audio",
+                &["sum"],
+                Op::ConvTranspose1d {
+                    outputs: 1,
+                    kernel: HOP,
+                    stride: HOP,
+                },
+            ),
         ],
     }];
     let mut weights = random_weights(&methods, 1);
     weights.insert("audio.weight", Tensor::new(&[1, 1, HOP], vec![1.0; HOP]));
     weights.insert("audio.bias", Tensor::new(&[1], vec![0.0]));
     let mut header = header(Kind::Instrument, methods);
-    header.controls.extend([control("tempo", 1_000.0), control("position", 1e6)]);
+    header
+        .controls
+        .extend([control("tempo", 1_000.0), control("position", 1e6)]);
     Model::new(header, weights).expect("it fits")
 }
 
-/// Returns an effect that passes its input, and overflows 4,800 samples after the input exceeded 0.1.
+/// Returns an effect that passes its input, and overflows 4,800 samples after the input exceeded
+/// 0.1.
 fn overflowing_effect() -> Model {
     let methods = vec![method(
         "forward",
         BLOCK,
         vec![port("in", 1, 1)],
         vec![
-            node("past", &["in"], Op::Conv1d { outputs: 1, kernel: 2, stride: 1, dilation: 4_800, groups: 1 }),
-            node("above", &["past"], Op::Affine { scale: 1.0, offset: -0.1 }),
+            node(
+                "past",
+                &["in"],
+                Op::Conv1d {
+                    outputs: 1,
+                    kernel: 2,
+                    stride: 1,
+                    dilation: 4_800,
+                    groups: 1,
+                },
+            ),
+            node(
+                "above",
+                &["past"],
+                Op::Affine {
+                    scale: 1.0,
+                    offset: -0.1,
+                },
+            ),
             node("positive", &["above"], Op::Activation(Activation::Relu)),
-            node("loud", &["positive"], Op::Affine { scale: 1e30, offset: 0.0 }),
-            node("louder", &["loud"], Op::Affine { scale: 1e30, offset: 0.0 }),
+            node(
+                "loud",
+                &["positive"],
+                Op::Affine {
+                    scale: 1e30,
+                    offset: 0.0,
+                },
+            ),
+            node(
+                "louder",
+                &["loud"],
+                Op::Affine {
+                    scale: 1e30,
+                    offset: 0.0,
+                },
+            ),
             node("out", &["louder", "in"], Op::Add),
         ],
     )];
@@ -850,10 +1321,14 @@ fn overflowing_effect() -> Model {
 #[test]
 fn an_overflowing_effect_is_silenced_and_restarts() {
     let _exclusive = exclusive();
-    let quiet = Wave { frequency: 0.0041, peak: 0.05 };
+    let quiet = Wave {
+        frequency: 0.0041,
+        peak: 0.05,
+    };
     for driver in [Driver::Inline, WORKER] {
         let playable_model =
-            PlayableModel::new(Arc::new(overflowing_effect()), PipelineOptions::default()).expect("it plays");
+            PlayableModel::new(Arc::new(overflowing_effect()), PipelineOptions::default())
+                .expect("it plays");
         let mut host = Host::new(playable_model, driver, BLOCK);
         let latency = host.session.latency_samples();
         host.input = Some(quiet);
@@ -865,11 +1340,21 @@ fn an_overflowing_effect_is_silenced_and_restarts() {
         host.input = Some(quiet);
         host.play(60);
         let health = host.health();
-        assert!((1..4).contains(&health.invalid_blocks), "{driver:?}: {health:?}");
+        assert!(
+            (1..4).contains(&health.invalid_blocks),
+            "{driver:?}: {health:?}"
+        );
         let now = host.output.len();
         let expected = |number: usize| quiet.at((number - latency) as u64);
-        assert!((now - 20 * BLOCK..now).all(|number| host.output[number] == expected(number)), "{driver:?}");
-        assert!(peak(&host.output) <= 0.5, "{driver:?}: {}", peak(&host.output));
+        assert!(
+            (now - 20 * BLOCK..now).all(|number| host.output[number] == expected(number)),
+            "{driver:?}"
+        );
+        assert!(
+            peak(&host.output) <= 0.5,
+            "{driver:?}: {}",
+            peak(&host.output)
+        );
     }
 }
 
@@ -878,20 +1363,34 @@ fn tempo_and_position_reach_the_model_at_their_sample() {
     const LENGTH: usize = 60_000;
     let _exclusive = exclusive();
     let play = |driver: Driver, transports: &[(usize, Transport)], blocks: &[usize]| {
-        let mut player = Instrument::new(transport_instrument(), ControlSource::Notes, driver, SAMPLE_RATE);
+        let mut player = Instrument::new(
+            transport_instrument(),
+            ControlSource::Notes,
+            driver,
+            SAMPLE_RATE,
+        );
         let mut sound: Vec<f32> = Vec::new();
         for &frames in blocks {
             let start = sound.len();
             let here = (start..start + frames).contains(&0).then(|| note_on(0, 60));
-            let told = transports.iter().filter(|(at, _)| (start..start + frames).contains(at));
-            let told = told.map(|&(at, song)| BlockCommand { offset: at - start, action: Action::Transport(song) });
+            let told = transports
+                .iter()
+                .filter(|(at, _)| (start..start + frames).contains(at));
+            let told = told.map(|&(at, song)| BlockCommand {
+                offset: at - start,
+                action: Action::Transport(song),
+            });
             let commands: Vec<BlockCommand> = here.into_iter().chain(told).collect();
             sound.extend(player.play(&commands, &[], frames));
         }
         let latency = player.session.latency_samples();
         sound.split_off(latency)
     };
-    let song = |tempo: f32, position: f64, playing: bool| Transport { tempo, position, playing };
+    let song = |tempo: f32, position: f64, playing: bool| Transport {
+        tempo,
+        position,
+        playing,
+    };
     // Measure the gain of the note with a stopped transport.
     let still = play(Driver::Inline, &[(0, song(0.0, 100.0, false))], &[LENGTH]);
     let transports = [
@@ -910,16 +1409,26 @@ fn tempo_and_position_reach_the_model_at_their_sample() {
             let sound = play(driver, &transports, &random_splits(seed, LENGTH, 2_000));
             for (frame, (sound, still)) in sound.chunks(HOP).zip(still.chunks(HOP)).enumerate() {
                 let at = frame * HOP;
-                let &(since, song) = transports.iter().rfind(|(since, _)| *since <= at).expect("from the start");
+                let &(since, song) = transports
+                    .iter()
+                    .rfind(|(since, _)| *since <= at)
+                    .expect("from the start");
                 if song.tempo.is_nan() {
                     continue;
                 }
                 let seconds = (at - since) as f64 / f64::from(SAMPLE_RATE);
-                let moved = if song.playing { seconds * f64::from(song.tempo) / 60.0 } else { 0.0 };
+                let moved = if song.playing {
+                    seconds * f64::from(song.tempo) / 60.0
+                } else {
+                    0.0
+                };
                 let expected = 0.5e-3 * song.tempo + 1e-2 * (song.position + moved) as f32;
                 for (sound, still) in sound.iter().zip(still) {
                     let (sound, gain) = (*sound, *still);
-                    assert!((sound - gain * expected).abs() < 1e-4, "{driver:?}, frame {frame}: {sound}");
+                    assert!(
+                        (sound - gain * expected).abs() < 1e-4,
+                        "{driver:?}, frame {frame}: {sound}"
+                    );
                 }
             }
             let loudest = still.iter().copied().fold(0.0, f32::max);

@@ -11,8 +11,8 @@ mod quality;
 mod stereo;
 mod swaps;
 
-/// Serialises the tests of this program: the worker, its load and the memory are the process's, and some tests stall
-/// it.
+/// Serialises the tests of this program: the worker, its load and the memory are the process's, and
+/// some tests stall it.
 fn exclusive() -> MutexGuard<'static, ()> {
     static EXCLUSIVE: Mutex<()> = Mutex::new(());
     silence_injected_panics();

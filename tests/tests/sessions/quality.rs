@@ -1,11 +1,14 @@
-//! Models with smaller sizes: the selected size plays, or with `Auto` the largest that there is time for.
+//! Models with smaller sizes: the selected size plays, or with `Auto` the largest that there is
+//! time for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use ondes_engine::pipeline::{Action, Playable, SessionStart};
-use ondes_engine::realtime::{Driver, LoadError, LoadStatus, ModelFactory, Quality, Session, SessionController, Setup};
+use ondes_engine::realtime::{
+    Driver, LoadError, LoadStatus, ModelFactory, Quality, Session, SessionController, Setup,
+};
 use ondes_tests::SAMPLE_RATE;
 use ondes_tests::fake_model::{FakeModel, Host, Wave, load, steepest, wait_until};
 
@@ -15,12 +18,22 @@ const BLOCK: usize = 256;
 const NAMES: [Option<&str>; 3] = [None, Some("middle"), Some("small")];
 /// Output of each size; the levels tell them apart.
 const WAVES: [Wave; 3] = [
-    Wave { frequency: 0.0041, peak: 0.8 },
-    Wave { frequency: 0.0041, peak: 0.5 },
-    Wave { frequency: 0.0041, peak: 0.2 },
+    Wave {
+        frequency: 0.0041,
+        peak: 0.8,
+    },
+    Wave {
+        frequency: 0.0041,
+        peak: 0.5,
+    },
+    Wave {
+        frequency: 0.0041,
+        peak: 0.2,
+    },
 ];
 
-/// Model in three sizes. A block of the full one takes `block_us` microseconds, each smaller size half of that.
+/// Model in three sizes. A block of the full one takes `block_us` microseconds, each smaller size
+/// half of that.
 #[derive(Clone)]
 struct Sizes {
     fakes: Arc<Vec<FakeModel>>,
@@ -38,7 +51,10 @@ impl Sizes {
                 while begun.elapsed() < time {}
             })
         };
-        Self { fakes: Arc::new(WAVES.into_iter().enumerate().map(fake).collect()), place: 0 }
+        Self {
+            fakes: Arc::new(WAVES.into_iter().enumerate().map(fake).collect()),
+            place: 0,
+        }
     }
 }
 
@@ -65,7 +81,12 @@ impl ModelFactory for Sizes {
 
     fn smaller(&self) -> Option<Arc<dyn ModelFactory>> {
         let place = self.place + 1;
-        (place < self.fakes.len()).then(|| Arc::new(Self { place, ..self.clone() }) as Arc<dyn ModelFactory>)
+        (place < self.fakes.len()).then(|| {
+            Arc::new(Self {
+                place,
+                ..self.clone()
+            }) as Arc<dyn ModelFactory>
+        })
     }
 
     fn variant(&self) -> Option<String> {
@@ -91,10 +112,20 @@ impl RealtimeHost {
         controller.set_driver(driver);
         controller.set_quality(Quality::Auto);
         load(&controller, Sizes::new(block_us));
-        wait_until("the model is loaded", || controller.status() != LoadStatus::Loading);
-        let setup = Setup { sample_rate: SAMPLE_RATE, max_block: BLOCK };
+        wait_until("the model is loaded", || {
+            controller.status() != LoadStatus::Loading
+        });
+        let setup = Setup {
+            sample_rate: SAMPLE_RATE,
+            max_block: BLOCK,
+        };
         let session = controller.activate(setup).expect("a sound setup");
-        Self { controller, session, output: Vec::new(), begun: Instant::now() }
+        Self {
+            controller,
+            session,
+            output: Vec::new(),
+            begun: Instant::now(),
+        }
     }
 
     /// Plays until the size `name` plays alone.
@@ -102,16 +133,28 @@ impl RealtimeHost {
         let since = Instant::now();
         let mut settled = 0;
         while settled < 2 * SAMPLE_RATE as usize / BLOCK / 10 {
-            assert!(since.elapsed() < Duration::from_secs(60), "{name:?} never plays");
+            assert!(
+                since.elapsed() < Duration::from_secs(60),
+                "{name:?} never plays"
+            );
             let start = self.output.len();
             self.output.resize(start + BLOCK, f32::NAN);
-            self.session.process(&[], &[], &mut [&mut self.output[start..]]);
-            settled = if self.controller.variant().as_deref() == name { settled + 1 } else { 0 };
+            self.session
+                .process(&[], &[], &mut [&mut self.output[start..]]);
+            settled = if self.controller.variant().as_deref() == name {
+                settled + 1
+            } else {
+                0
+            };
             let sound = Duration::from_secs_f64(self.output.len() as f64 / f64::from(SAMPLE_RATE));
             match sound.checked_sub(self.begun.elapsed()) {
                 Some(early) => std::thread::sleep(early),
                 // Do not catch up after a dropout.
-                None => self.begun = Instant::now().checked_sub(sound).expect("the clock has run so long"),
+                None => {
+                    self.begun = Instant::now()
+                        .checked_sub(sound)
+                        .expect("the clock has run so long")
+                }
             }
         }
     }
@@ -119,7 +162,8 @@ impl RealtimeHost {
 
 /// Returns the steepest step of a cross-fade of 20 ms between two waves.
 fn bound() -> f32 {
-    WAVES[0].steepest() + 2.0 * WAVES[0].peak * std::f32::consts::FRAC_PI_2 / (0.02 * SAMPLE_RATE as f32)
+    WAVES[0].steepest()
+        + 2.0 * WAVES[0].peak * std::f32::consts::FRAC_PI_2 / (0.02 * SAMPLE_RATE as f32)
 }
 
 #[test]
@@ -133,19 +177,34 @@ fn a_smaller_size_plays_under_load_and_the_full_one_returns() {
     host.play_until(NAMES[2]);
     block_us.store(0, Relaxed);
     host.play_until(None);
-    assert!(steepest(&host.output) < bound(), "a click of {}", steepest(&host.output));
-    assert_eq!(host.controller.health().expect("it plays").latency_samples, 0);
+    assert!(
+        steepest(&host.output) < bound(),
+        "a click of {}",
+        steepest(&host.output)
+    );
+    assert_eq!(
+        host.controller.health().expect("it plays").latency_samples,
+        0
+    );
 }
 
 #[test]
 fn a_late_worker_gets_a_smaller_size_with_the_same_latency() {
     let _exclusive = exclusive();
     let block_us = Arc::new(AtomicU64::new(0));
-    let mut host = RealtimeHost::new(Driver::Worker { latency: Some(2 * BLOCK) }, &block_us);
+    let mut host = RealtimeHost::new(
+        Driver::Worker {
+            latency: Some(2 * BLOCK),
+        },
+        &block_us,
+    );
     host.play_until(None);
     block_us.store(7_000, Relaxed);
     host.play_until(NAMES[1]);
-    assert_eq!(host.controller.health().expect("it plays").latency_samples, 2 * BLOCK);
+    assert_eq!(
+        host.controller.health().expect("it plays").latency_samples,
+        2 * BLOCK
+    );
 }
 
 #[test]
@@ -164,11 +223,22 @@ fn each_quality_plays_its_size_after_a_smooth_change() {
         host.play_until("its size plays", |host| {
             let last = host.output.len().saturating_sub(BLOCK)..host.output.len();
             let wave = WAVES[place];
-            host.output.len() > BLOCK && last.clone().all(|number| host.output[number] == wave.at(number as u64))
+            host.output.len() > BLOCK
+                && last
+                    .clone()
+                    .all(|number| host.output[number] == wave.at(number as u64))
         });
-        assert_eq!(host.controller.variant().as_deref(), NAMES[place], "{quality:?}");
+        assert_eq!(
+            host.controller.variant().as_deref(),
+            NAMES[place],
+            "{quality:?}"
+        );
     }
-    assert!(steepest(&host.output) < bound(), "{}", steepest(&host.output));
+    assert!(
+        steepest(&host.output) < bound(),
+        "{}",
+        steepest(&host.output)
+    );
 }
 
 #[test]
@@ -180,5 +250,10 @@ fn offline_sessions_play_the_full_size() {
     host.controller.set_quality(Quality::Auto);
     host.play(120);
     let full = |number: usize| WAVES[0].at(number as u64);
-    assert!(host.output.iter().enumerate().all(|(number, sample)| *sample == full(number)));
+    assert!(
+        host.output
+            .iter()
+            .enumerate()
+            .all(|(number, sample)| *sample == full(number))
+    );
 }

@@ -1,7 +1,8 @@
-//! A GPU that fails while playing, simulated by a library with our interface: another executor takes over, with a
-//! warning.
+//! A GPU that fails while playing, simulated by a library with our interface: another executor
+//! takes over, with a warning.
 //!
-//! A process opens the library only once, so each test runs in a child process whose environment names it.
+//! A process opens the library only once, so each test runs in a child process whose environment
+//! names it.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -63,26 +64,54 @@ const void *ondes_torch_interface(void) { return &table; }
 /// Runs one of the ignored tests below in a child process with the fake library.
 fn with_library(test: &str, variables: &[(&str, &str)]) {
     let folder = tempfile::tempdir().expect("a folder");
-    let (code, library) = (folder.path().join("fake.c"), folder.path().join("libfake.so"));
+    let (code, library) = (
+        folder.path().join("fake.c"),
+        folder.path().join("libfake.so"),
+    );
     std::fs::write(&code, SOURCE).expect("it can be written");
     let mut compile = Command::new("cc");
-    compile.args(["-shared", "-fPIC", "-w"]).arg(format!("-DSTEPS={STEPS}")).arg(format!("-DBLOCK={EFFECT_BLOCK}"));
+    compile
+        .args(["-shared", "-fPIC", "-w"])
+        .arg(format!("-DSTEPS={STEPS}"))
+        .arg(format!("-DBLOCK={EFFECT_BLOCK}"));
     compile.arg(format!("-DVERSION={VERSION}"));
-    assert!(compile.arg("-o").arg(&library).arg(&code).status().expect("there is a compiler").success());
+    assert!(
+        compile
+            .arg("-o")
+            .arg(&library)
+            .arg(&code)
+            .status()
+            .expect("there is a compiler")
+            .success()
+    );
     let mut child = Command::new(std::env::current_exe().expect("we are a program"));
     child
-        .args(["--exact", &format!("fallback::{test}"), "--ignored", "--nocapture"])
+        .args([
+            "--exact",
+            &format!("fallback::{test}"),
+            "--ignored",
+            "--nocapture",
+        ])
         .env("ONDES_TORCH_LIBRARY", &library);
     // No libtorch is needed.
-    child.env("LIBTORCH", folder.path()).env("XDG_DATA_HOME", folder.path()).env("XDG_CACHE_HOME", folder.path());
-    let done = child.envs(variables.iter().copied()).output().expect("it starts");
+    child
+        .env("LIBTORCH", folder.path())
+        .env("XDG_DATA_HOME", folder.path())
+        .env("XDG_CACHE_HOME", folder.path());
+    let done = child
+        .envs(variables.iter().copied())
+        .output()
+        .expect("it starts");
     assert!(
         done.status.success(),
         "{}{}",
         String::from_utf8_lossy(&done.stdout),
         String::from_utf8_lossy(&done.stderr)
     );
-    assert!(String::from_utf8_lossy(&done.stdout).contains("1 passed"), "{test} was not found");
+    assert!(
+        String::from_utf8_lossy(&done.stdout).contains("1 passed"),
+        "{test} was not found"
+    );
 }
 
 #[test]
@@ -106,14 +135,25 @@ fn without_a_stand_by_the_reason_is_reported() {
 }
 
 fn options(device: Device) -> PipelineOptions {
-    options_with(ExecutorSelection { backend: Backend::Torch, device, ..ExecutorSelection::default() })
+    options_with(ExecutorSelection {
+        backend: Backend::Torch,
+        device,
+        ..ExecutorSelection::default()
+    })
 }
 
 fn options_with(executor: ExecutorSelection) -> PipelineOptions {
-    PipelineOptions { source: ControlSource::AudioInput, executor, ..PipelineOptions::default() }
+    PipelineOptions {
+        source: ControlSource::AudioInput,
+        executor,
+        ..PipelineOptions::default()
+    }
 }
 
-const INPUT: Wave = Wave { frequency: 1.0 / 480.0, peak: 0.5 };
+const INPUT: Wave = Wave {
+    frequency: 1.0 / 480.0,
+    peak: 0.5,
+};
 
 #[test]
 #[ignore = "needs the library that its parent makes"]
@@ -125,7 +165,9 @@ fn child_native_code_takes_over() {
         assert_eq!(pipeline.executor(), "torch cuda:0");
         let latency = pipeline.latency_samples();
         let failure = STEPS * EFFECT_BLOCK;
-        let input: Vec<f32> = (0..2 * failure as u64).map(|number| INPUT.at(number)).collect();
+        let input: Vec<f32> = (0..2 * failure as u64)
+            .map(|number| INPUT.at(number))
+            .collect();
         let mut output = vec![0.0; input.len()];
         pipeline.process(&input, &mut output);
         let sound = &output[latency..];
@@ -141,12 +183,21 @@ fn child_native_code_takes_over() {
         for (number, (output, alone)) in sound[1..].iter().zip(alone).enumerate() {
             let share = ((number + 1) as f32 / FADE as f32).min(1.0);
             let due = sound[0] + share * (alone - sound[0]);
-            assert!((output - due).abs() < 1e-6, "sample {number} after the failure: {output}, due {due}");
+            assert!(
+                (output - due).abs() < 1e-6,
+                "sample {number} after the failure: {output}, due {due}"
+            );
         }
         let said = pipeline.executor();
-        assert!(said.starts_with("native ") && said.contains("since torch cuda:0 failed (CUDA error: out of memory)"));
+        assert!(
+            said.starts_with("native ")
+                && said.contains("since torch cuda:0 failed (CUDA error: out of memory)")
+        );
         let notice = executor::take_warning().expect("it is said");
-        assert!(notice.contains("CUDA error: out of memory") && notice.contains("native"), "{notice}");
+        assert!(
+            notice.contains("CUDA error: out of memory") && notice.contains("native"),
+            "{notice}"
+        );
     }
 }
 
@@ -155,39 +206,77 @@ fn child_native_code_takes_over() {
 fn child_no_room() {
     let model = untrained_effect(1);
     let pipeline = Pipeline::new(&model, &options(Device::Auto)).expect("it plays");
-    assert!(pipeline.executor().starts_with("native "), "{}", pipeline.executor());
-    assert!(executor::take_warning().expect("it is said").contains("out of memory"));
-    let refused = Pipeline::new(&model, &options(Device::Cuda(0))).err().expect("it is what was asked for");
+    assert!(
+        pipeline.executor().starts_with("native "),
+        "{}",
+        pipeline.executor()
+    );
+    assert!(
+        executor::take_warning()
+            .expect("it is said")
+            .contains("out of memory")
+    );
+    let refused = Pipeline::new(&model, &options(Device::Cuda(0)))
+        .err()
+        .expect("it is what was asked for");
     assert!(refused.to_string().contains("out of memory"), "{refused}");
     // A precision that the native executor lacks is refused, too.
     let f16 = Precision::F16;
-    let narrow =
-        options_with(ExecutorSelection { backend: Backend::Torch, precision: f16, ..ExecutorSelection::default() });
-    let refused = Pipeline::new(&model, &narrow).err().expect("it is what was asked for");
+    let narrow = options_with(ExecutorSelection {
+        backend: Backend::Torch,
+        precision: f16,
+        ..ExecutorSelection::default()
+    });
+    let refused = Pipeline::new(&model, &narrow)
+        .err()
+        .expect("it is what was asked for");
     assert!(refused.to_string().contains("out of memory"), "{refused}");
-    let refused = Pipeline::new(&model, &options(Device::Cuda(3))).err().expect("there is only one");
+    let refused = Pipeline::new(&model, &options(Device::Cuda(3)))
+        .err()
+        .expect("there is only one");
     assert!(refused.to_string().contains("cuda:3"), "{refused}");
     // With a fallback allowed, an available executor plays.
     for (device, precision, executor) in [
-        (Device::Cuda(0), Precision::F32, "torch cuda:0: CUDA error: out of memory"),
+        (
+            Device::Cuda(0),
+            Precision::F32,
+            "torch cuda:0: CUDA error: out of memory",
+        ),
         (Device::Auto, f16, "torch f16: CUDA error: out of memory"),
         (Device::Cuda(3), f16, "torch cuda:3 f16: there is no cuda:3"),
     ] {
         let lenient = PipelineOptions {
             allow_fallback: true,
-            ..options_with(ExecutorSelection { backend: Backend::Torch, device, precision })
+            ..options_with(ExecutorSelection {
+                backend: Backend::Torch,
+                device,
+                precision,
+            })
         };
         let pipeline = Pipeline::new(&model, &lenient).expect("it plays");
-        let (name, notice) = (pipeline.executor(), executor::take_warning().expect("it is said"));
-        assert!(notice.starts_with(&format!("running on {name} instead of {executor}")), "{notice}");
+        let (name, notice) = (
+            pipeline.executor(),
+            executor::take_warning().expect("it is said"),
+        );
+        assert!(
+            notice.starts_with(&format!("running on {name} instead of {executor}")),
+            "{notice}"
+        );
         assert!(name.starts_with("native "), "{name}");
     }
 }
 
 /// Returns a host that plays the effect with the library.
 fn host(device: Device) -> Host {
-    let playable_model = PlayableModel::new(Arc::new(untrained_effect(1)), options(device)).expect("it plays");
-    let mut host = Host::new(playable_model, Driver::Worker { latency: Some(1_024) }, 256);
+    let playable_model =
+        PlayableModel::new(Arc::new(untrained_effect(1)), options(device)).expect("it plays");
+    let mut host = Host::new(
+        playable_model,
+        Driver::Worker {
+            latency: Some(1_024),
+        },
+        256,
+    );
     host.input = Some(INPUT);
     host
 }
@@ -197,21 +286,39 @@ fn host(device: Device) -> Host {
 fn child_a_session_goes_on() {
     let mut host = host(Device::Cuda(0));
     host.play(5);
-    assert_eq!((host.controller.warning(), host.controller.status()), (None, LoadStatus::Ready));
+    assert_eq!(
+        (host.controller.warning(), host.controller.status()),
+        (None, LoadStatus::Ready)
+    );
     host.play_until("it is said", |host| host.controller.warning().is_some());
     let notice = host.controller.warning().expect("it is said");
-    assert!(notice.contains("torch cuda:0 failed (CUDA error: out of memory); running on native"), "{notice}");
+    assert!(
+        notice.contains("torch cuda:0 failed (CUDA error: out of memory); running on native"),
+        "{notice}"
+    );
     let begun = host.output.len();
     host.play(20);
     assert_eq!(host.controller.status(), LoadStatus::Ready);
-    assert!(host.output[begun..].iter().any(|sample| sample.abs() > 0.01), "it plays on");
+    assert!(
+        host.output[begun..]
+            .iter()
+            .any(|sample| sample.abs() > 0.01),
+        "it plays on"
+    );
 }
 
 #[test]
 #[ignore = "needs the library that its parent makes"]
 fn child_the_reason_is_told() {
     let mut host = host(Device::Cpu);
-    host.play_until("the host hears of it", |host| matches!(host.controller.status(), LoadStatus::Failed(_)));
-    let LoadStatus::Failed(reason) = host.controller.status() else { unreachable!("it was just seen") };
-    assert!(reason.starts_with("the model failed: CUDA error: out of memory; it stays silent"), "{reason}");
+    host.play_until("the host hears of it", |host| {
+        matches!(host.controller.status(), LoadStatus::Failed(_))
+    });
+    let LoadStatus::Failed(reason) = host.controller.status() else {
+        unreachable!("it was just seen")
+    };
+    assert!(
+        reason.starts_with("the model failed: CUDA error: out of memory; it stays silent"),
+        "{reason}"
+    );
 }

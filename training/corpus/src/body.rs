@@ -26,7 +26,8 @@ pub struct BodyDesign {
     pub modes: &'static [Mode],
     /// Gain of the direct path, linear.
     pub direct: f64,
-    /// Corner below which the direct path falls by 6 dB per octave, Hz: a small plate radiates no bass.
+    /// Corner below which the direct path falls by 6 dB per octave, Hz: a small plate radiates no
+    /// bass.
     pub direct_corner_hz: f64,
     /// Corner above which everything falls by 6 dB per octave, Hz.
     pub roll_off_hz: f64,
@@ -34,7 +35,8 @@ pub struct BodyDesign {
 
 /// Bank of modal resonators in parallel with a direct path, followed by a gentle roll-off.
 ///
-/// The form is that of Karjalainen & Smith, "Body modeling techniques for string instrument synthesis" (ICMC 1996).
+/// The form is that of Karjalainen & Smith, "Body modeling techniques for string instrument
+/// synthesis" (ICMC 1996).
 #[derive(Debug, Clone)]
 pub struct Body {
     modes: Vec<(BandPass, f64)>,
@@ -48,7 +50,11 @@ impl Body {
     #[must_use]
     pub fn new(design: &BodyDesign, rate_hz: f64) -> Self {
         Self {
-            modes: design.modes.iter().map(|mode| (BandPass::new(mode.hz, mode.q, rate_hz), mode.gain)).collect(),
+            modes: design
+                .modes
+                .iter()
+                .map(|mode| (BandPass::new(mode.hz, mode.q, rate_hz), mode.gain))
+                .collect(),
             direct: design.direct,
             direct_high_pass: OnePole::new(design.direct_corner_hz, rate_hz),
             roll_off: OnePole::new(design.roll_off_hz, rate_hz),
@@ -79,7 +85,9 @@ mod tests {
             roll_off_hz: 6_000.0,
         };
         let mut body = Body::new(&DESIGN, 48_000.0);
-        let out: Vec<f64> = (0..96_000).map(|n| body.process(if n == 0 { 1.0 } else { 0.0 })).collect();
+        let out: Vec<f64> = (0..96_000)
+            .map(|n| body.process(if n == 0 { 1.0 } else { 0.0 }))
+            .collect();
         assert!(out[480..4_800].iter().any(|x| x.abs() > 1e-4));
         assert!(out[95_000..].iter().all(|x| x.abs() < 1e-15));
         assert!(out.iter().sum::<f64>().abs() < 1e-6);

@@ -27,8 +27,8 @@ pub struct Point {
 /// Time constant of the accent, seconds.
 const ACCENT_S: f64 = 0.03;
 
-/// Time in which pitch and dynamic move from one note to the next attack, seconds, so that a ringing string or tube
-/// does not jump.
+/// Time in which pitch and dynamic move from one note to the next attack, seconds, so that a
+/// ringing string or tube does not jump.
 const CHANGE_S: f64 = 0.01;
 
 impl Curves {
@@ -37,22 +37,34 @@ impl Curves {
     pub fn of(score: &Score) -> Self {
         let len = (score.duration_s * CONTROL_RATE_HZ).ceil() as usize + 1;
         let mut points = vec![Point::default(); len];
-        let (mut former_midi, mut former_dynamic) =
-            score.notes.first().map_or((60.0, 0.0), |note| (note.midi, note.dynamics[0]));
+        let (mut former_midi, mut former_dynamic) = score
+            .notes
+            .first()
+            .map_or((60.0, 0.0), |note| (note.midi, note.dynamics[0]));
         for (n, note) in score.notes.iter().enumerate() {
             let next = score.notes.get(n + 1);
             let held = next.is_some_and(|next| matches!(next.onset, Onset::Slur(_)));
             let from = (note.onset_s * CONTROL_RATE_HZ).round() as usize;
-            let until = next.map_or(len, |next| ((next.onset_s * CONTROL_RATE_HZ).round() as usize).min(len));
+            let until = next.map_or(len, |next| {
+                ((next.onset_s * CONTROL_RATE_HZ).round() as usize).min(len)
+            });
             // If the next attack comes before the release ends, the gate falls just before it.
             let room_s = next.map_or(f64::INFINITY, |next| next.onset_s - note.release_s);
             let decay_s = note.decay_s.min(0.012 + room_s);
-            let release_s = if held { f64::INFINITY } else { note.release_s.min(note.release_s + room_s - decay_s) };
+            let release_s = if held {
+                f64::INFINITY
+            } else {
+                note.release_s.min(note.release_s + room_s - decay_s)
+            };
             for (k, point) in points.iter_mut().enumerate().take(until).skip(from) {
                 let at_s = (k - from) as f64 / CONTROL_RATE_HZ;
                 let now_s = note.onset_s + at_s;
                 let (glide_s, rise, accent) = match note.onset {
-                    Onset::Attack => (CHANGE_S, ease((at_s / note.attack_s).clamp(0.0, 1.0)), (-at_s / ACCENT_S).exp()),
+                    Onset::Attack => (
+                        CHANGE_S,
+                        ease((at_s / note.attack_s).clamp(0.0, 1.0)),
+                        (-at_s / ACCENT_S).exp(),
+                    ),
                     Onset::Slur(glide_s) => (glide_s, 1.0, 0.0),
                 };
                 let moved = ease((at_s / glide_s.max(CHANGE_S)).clamp(0.0, 1.0));
@@ -60,7 +72,9 @@ impl Curves {
                 let dynamic = note.dynamic_at(at_s);
                 let fall = 1.0 - ease(((now_s - release_s) / decay_s).clamp(0.0, 1.0));
                 *point = Point {
-                    midi: former_midi + (note.midi - former_midi) * moved + note.vibrato_at(at_s) / 100.0,
+                    midi: former_midi
+                        + (note.midi - former_midi) * moved
+                        + note.vibrato_at(at_s) / 100.0,
                     dynamic: former_dynamic + (dynamic - former_dynamic) * changed,
                     gate: rise.min(fall),
                     accent,
@@ -114,7 +128,10 @@ mod tests {
     fn a_slur_moves_the_pitch_and_keeps_the_drive() {
         let mut second = Note::plain(0.6, 1.0, 62.0, 0.5);
         second.onset = Onset::Slur(0.03);
-        let score = Score { duration_s: 1.5, notes: vec![Note::plain(0.2, 0.6, 60.0, 0.5), second] };
+        let score = Score {
+            duration_s: 1.5,
+            notes: vec![Note::plain(0.2, 0.6, 60.0, 0.5), second],
+        };
         let curves = Curves::of(&score);
         assert_eq!(curves.at(0.1).gate, 0.0);
         assert_eq!(curves.at(0.4).gate, 1.0);

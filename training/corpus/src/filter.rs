@@ -71,7 +71,8 @@ impl OnePole {
     }
 }
 
-/// Two-pole band-pass with unit gain at its centre and zeros at DC and half the rate: one mode of a body.
+/// Two-pole band-pass with unit gain at its centre and zeros at DC and half the rate: one mode of a
+/// body.
 #[derive(Debug, Clone, Copy)]
 pub struct BandPass {
     gain: f64,
@@ -117,8 +118,8 @@ const HALF_TAPS: usize = 31;
 
 /// Half-band low-pass (windowed sinc, 63 taps) that keeps every second output.
 ///
-/// Half of the taps are zero by construction. Everything that would alias below 20 kHz at an output rate of 48 kHz is
-/// rejected by more than 80 dB.
+/// Half of the taps are zero by construction. Everything that would alias below 20 kHz at an output
+/// rate of 48 kHz is rejected by more than 80 dB.
 #[derive(Debug, Clone)]
 pub struct Decimator {
     taps: Vec<f64>,
@@ -132,14 +133,22 @@ impl Default for Decimator {
         let taps = (0..len)
             .map(|n| {
                 let k = n as f64 - HALF_TAPS as f64;
-                let sinc = if k == 0.0 { 0.5 } else { (PI * k / 2.0).sin() / (PI * k) };
+                let sinc = if k == 0.0 {
+                    0.5
+                } else {
+                    (PI * k / 2.0).sin() / (PI * k)
+                };
                 let x = (n as f64 + 1.0) / (len as f64 + 1.0);
                 // Blackman window.
                 let window = 0.42 - 0.5 * (TAU * x).cos() + 0.08 * (2.0 * TAU * x).cos();
                 sinc * window
             })
             .collect();
-        Self { taps, history: vec![0.0; 2 * len], next: 0 }
+        Self {
+            taps,
+            history: vec![0.0; 2 * len],
+            next: 0,
+        }
     }
 }
 
@@ -191,10 +200,16 @@ mod tests {
 
     #[test]
     fn halver_keeps_the_band_and_rejects_what_would_fold() {
-        for (hz, low, high) in [(1_000.0, 0.999, 1.001), (15_000.0, 0.98, 1.01), (34_000.0, 0.0, 1e-3)] {
+        for (hz, low, high) in [
+            (1_000.0, 0.999, 1.001),
+            (15_000.0, 0.98, 1.01),
+            (34_000.0, 0.0, 1e-3),
+        ] {
             let mut decimator = Decimator::default();
             let tone = |n: u32| (TAU * hz * f64::from(n) / 96_000.0).sin();
-            let out: Vec<f64> = (0..8_000).map(|n| decimator.process(tone(2 * n), tone(2 * n + 1))).collect();
+            let out: Vec<f64> = (0..8_000)
+                .map(|n| decimator.process(tone(2 * n), tone(2 * n + 1)))
+                .collect();
             let gain = peak(out[200..].iter().copied());
             assert!((low..=high).contains(&gain), "{hz} Hz: {gain}");
         }

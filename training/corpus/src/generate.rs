@@ -19,8 +19,8 @@ const VERSION: u32 = 3;
 /// Peak of the loudest file, dB below full scale.
 pub(super) const PEAK_DB: f64 = -3.0;
 
-/// Files recorded at once, before the length of the corpus is checked. Independent of the number of threads, so that
-/// the corpus is too.
+/// Files recorded at once, before the length of the corpus is checked. Independent of the number of
+/// threads, so that the corpus is too.
 const BATCH: usize = 8;
 
 /// Full scale of a 24-bit sample.
@@ -53,7 +53,8 @@ pub struct CorpusSummary {
     pub gain_db: f64,
 }
 
-/// Generates a corpus in the folder `out`. `progress` is called with the number of finished files and of all files.
+/// Generates a corpus in the folder `out`. `progress` is called with the number of finished files
+/// and of all files.
 ///
 /// # Errors
 /// Returns an error if the name or length is invalid or a file cannot be written.
@@ -68,28 +69,53 @@ pub fn generate(
         "a corpus of {minutes} minutes; must be above 0 and at most {MAX_MINUTES}"
     );
     let recorder = Recorder::new(&options.name, options.seed)?;
-    std::fs::create_dir_all(out).with_context(|| format!("{}: cannot create the folder", out.display()))?;
+    std::fs::create_dir_all(out)
+        .with_context(|| format!("{}: cannot create the folder", out.display()))?;
     let recordings = record(&recorder, minutes, progress);
-    let peak = recordings.iter().map(|recording| peak(&recording.samples)).fold(0.0, f32::max);
-    ensure!(peak.is_finite() && peak > 0.0, "the model of {:?} diverged: its peak is {peak}", options.name);
+    let peak = recordings
+        .iter()
+        .map(|recording| peak(&recording.samples))
+        .fold(0.0, f32::max);
+    ensure!(
+        peak.is_finite() && peak > 0.0,
+        "the model of {:?} diverged: its peak is {peak}",
+        options.name
+    );
     let gain = db_to_amplitude_f64(PEAK_DB) / f64::from(peak);
-    recordings.par_iter().enumerate().try_for_each(|(index, recording)| {
-        write_wav(&out.join(file_name(&options.name, index)), &recording.samples, gain)
-    })?;
+    recordings
+        .par_iter()
+        .enumerate()
+        .try_for_each(|(index, recording)| {
+            write_wav(
+                &out.join(file_name(&options.name, index)),
+                &recording.samples,
+                gain,
+            )
+        })?;
     let summary = CorpusSummary {
         files: recordings.len(),
-        notes: recordings.iter().map(|recording| recording.score.notes.len()).sum(),
+        notes: recordings
+            .iter()
+            .map(|recording| recording.score.notes.len())
+            .sum(),
         seconds: seconds(&recordings),
         gain_db: amplitude_to_db_f64(gain),
     };
     let path = out.join("corpus.json");
-    std::fs::write(&path, serde_json::to_string_pretty(&describe(options, &summary, &recordings))?)
-        .with_context(|| format!("{}: cannot be written", path.display()))?;
+    std::fs::write(
+        &path,
+        serde_json::to_string_pretty(&describe(options, &summary, &recordings))?,
+    )
+    .with_context(|| format!("{}: cannot be written", path.display()))?;
     Ok(summary)
 }
 
 /// Makes recordings in batches until the corpus is long enough.
-fn record(recorder: &Recorder, minutes: f64, progress: impl Fn(usize, usize) + Sync) -> Vec<Recording> {
+fn record(
+    recorder: &Recorder,
+    minutes: f64,
+    progress: impl Fn(usize, usize) + Sync,
+) -> Vec<Recording> {
     let goal_s = 60.0 * minutes;
     let expected = AtomicUsize::new((goal_s / RECORDING_S).ceil() as usize);
     let done = AtomicUsize::new(0);
@@ -113,7 +139,10 @@ fn record(recorder: &Recorder, minutes: f64, progress: impl Fn(usize, usize) + S
 }
 
 fn seconds(recordings: &[Recording]) -> f64 {
-    recordings.iter().map(|recording| recording.samples.len() as f64 / OUTPUT_RATE_HZ).sum()
+    recordings
+        .iter()
+        .map(|recording| recording.samples.len() as f64 / OUTPUT_RATE_HZ)
+        .sum()
 }
 
 fn file_name(name: &str, index: usize) -> String {
@@ -131,7 +160,9 @@ pub(super) fn write_wav(path: &Path, samples: &[f32], gain: f64) -> anyhow::Resu
     let mut writer = hound::WavWriter::create(path, spec).with_context(context)?;
     for x in samples {
         let level = (f64::from(*x) * gain).clamp(-1.0, 1.0);
-        writer.write_sample((level * FULL_SCALE).round() as i32).with_context(context)?;
+        writer
+            .write_sample((level * FULL_SCALE).round() as i32)
+            .with_context(context)?;
     }
     writer.finalize().with_context(context)
 }

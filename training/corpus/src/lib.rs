@@ -1,10 +1,11 @@
 //! Training sound from physical models, which anyone can generate again and nobody owns.
 //!
-//! In reading order: [`performance`] composes phrases and [`curves`] turns them into bow and breath control; [`bowed`],
-//! [`wind`] and [`plucked`] are the instruments, built from [`delay`] and [`filter`] and corrected by [`tuning`];
-//! [`body`] and [`room`] shape their sound; [`recorder`] plays one file and [`generate`](mod@generate) writes a corpus.
-//! Each file has its own seed, so a corpus does not depend on the number of threads. [`circuits`] simulates pedals and
-//! an amplifier stage, [`loudspeaker`] guitar cabinets. [`drums`] plays grooves with recorded hits.
+//! In reading order: [`performance`] composes phrases and [`curves`] turns them into bow and breath
+//! control; [`bowed`], [`wind`] and [`plucked`] are the instruments, built from [`delay`] and
+//! [`filter`] and corrected by [`tuning`]; [`body`] and [`room`] shape their sound; [`recorder`]
+//! plays one file and [`generate`](mod@generate) writes a corpus. Each file has its own seed, so a
+//! corpus does not depend on the number of threads. [`circuits`] simulates pedals and an amplifier
+//! stage, [`loudspeaker`] guitar cabinets. [`drums`] plays grooves with recorded hits.
 
 #![forbid(unsafe_code)]
 

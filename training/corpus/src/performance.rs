@@ -1,7 +1,7 @@
 //! Composition of phrases that together cover every pitch, dynamic and articulation.
 //!
-//! A network conditioned on pitch and loudness learns only what the corpus covers. Low-discrepancy sequences therefore
-//! spread the phrases over range and dynamics; everything else is random.
+//! A network conditioned on pitch and loudness learns only what the corpus covers. Low-discrepancy
+//! sequences therefore spread the phrases over range and dynamics; everything else is random.
 
 use rand::{Rng, RngExt};
 
@@ -36,7 +36,8 @@ pub struct Note {
     pub onset_s: f64,
     /// End of the bow stroke or breath, or damping of a plucked string, seconds.
     pub release_s: f64,
-    /// Pitch, MIDI notes. Seldom a whole number, so that the network also learns the pitches between.
+    /// Pitch, MIDI notes. Seldom a whole number, so that the network also learns the pitches
+    /// between.
     pub midi: f64,
     /// Dynamic at the start, the turning point and the end, from 0 (pianissimo) to 1 (fortissimo).
     pub dynamics: [f64; 3],
@@ -150,15 +151,26 @@ impl Score {
         while at_s < last_release_s - 0.4 {
             // A file has about three phrases; a stride of eight keeps the positions of files apart.
             let place = (index * 8 + phrase) as f64;
-            // Equal steps of the dynamic are equal steps in dB; loud phrases are slightly more frequent.
+            // Equal steps of the dynamic are equal steps in dB; loud phrases are slightly more
+            // frequent.
             let level = (place * GOLDEN * GOLDEN).fract().powf(0.75);
             let height = (place * GOLDEN + rng.random_range(0.0..0.05)).fract();
             at_s = compose_phrase(style, at_s, last_release_s, height, level, &mut notes, rng);
-            at_s += if rng.random_bool(0.2) { rng.random_range(0.45..0.75) } else { rng.random_range(0.08..0.35) };
+            at_s += if rng.random_bool(0.2) {
+                rng.random_range(0.45..0.75)
+            } else {
+                rng.random_range(0.08..0.35)
+            };
             phrase += 1;
         }
-        let end_s = notes.iter().map(|note: &Note| note.release_s).fold(0.0, f64::max);
-        Self { duration_s: end_s + style.tail_s, notes }
+        let end_s = notes
+            .iter()
+            .map(|note: &Note| note.release_s)
+            .fold(0.0, f64::max);
+        Self {
+            duration_s: end_s + style.tail_s,
+            notes,
+        }
     }
 }
 
@@ -191,27 +203,50 @@ fn compose_phrase(
             Articulation::Detached,
             Articulation::Detached,
             // Staccato is rare for instruments whose notes decay by themselves.
-            if style.sustained { Articulation::Staccato } else { Articulation::Legato },
+            if style.sustained {
+                Articulation::Staccato
+            } else {
+                Articulation::Legato
+            },
             Articulation::Mixed,
         ],
         rng,
     );
-    // Note lengths from 0.1 to 3 s, uniform on a logarithmic scale; phrases of long notes are shorter.
+    // Note lengths from 0.1 to 3 s, uniform on a logarithmic scale; phrases of long notes are
+    // shorter.
     let beat_s = 0.11 * (2.6f64 / 0.11).powf(rng.random_range(0.0..1.0));
     let count = ((3.6 / beat_s) as usize).clamp(1, rng.random_range(4..12));
     let pitches = draw_pitches(style, melody, height, count, rng);
-    // The phrase moves from its own level to a random one, so that crescendo and diminuendo occur at every level.
-    let goal = if rng.random_bool(0.5) { rng.random_range(0.0..1.0f64).powf(0.75) } else { level };
+    // The phrase moves from its own level to a random one, so that crescendo and diminuendo occur
+    // at every level.
+    let goal = if rng.random_bool(0.5) {
+        rng.random_range(0.0..1.0f64).powf(0.75)
+    } else {
+        level
+    };
     let detune_cents = rng.random_range(-18.0..18.0);
     let vibrato_hz = rng.random_range(4.0..7.0);
-    let vibrato_cents = if rng.random_bool(0.35) { 0.0 } else { rng.random_range(0.1..1.0) * style.vibrato_max_cents };
+    let vibrato_cents = if rng.random_bool(0.35) {
+        0.0
+    } else {
+        rng.random_range(0.1..1.0) * style.vibrato_max_cents
+    };
     for (n, pitch) in pitches.iter().enumerate() {
-        let length_s = (beat_s * rng.random_range(0.75..1.3)).clamp(0.1, 3.0).min(end_s - at_s);
+        let length_s = (beat_s * rng.random_range(0.75..1.3))
+            .clamp(0.1, 3.0)
+            .min(end_s - at_s);
         if length_s < 0.1 {
             break;
         }
         let articulation = match articulation {
-            Articulation::Mixed => pick(&[Articulation::Legato, Articulation::Detached, Articulation::Staccato], rng),
+            Articulation::Mixed => pick(
+                &[
+                    Articulation::Legato,
+                    Articulation::Detached,
+                    Articulation::Staccato,
+                ],
+                rng,
+            ),
             fixed => fixed,
         };
         let gap_s = match articulation {
@@ -219,7 +254,10 @@ fn compose_phrase(
             Articulation::Detached => (0.2 * length_s).min(rng.random_range(0.02..0.08)),
             Articulation::Legato | Articulation::Mixed => 0.0,
         };
-        let touches = n > 0 && notes.last().is_some_and(|note| at_s - note.release_s < 1e-6);
+        let touches = n > 0
+            && notes
+                .last()
+                .is_some_and(|note| at_s - note.release_s < 1e-6);
         let onset = if touches && articulation == Articulation::Legato {
             let slide = rng.random_bool(0.25);
             Onset::Slur(if slide {
@@ -278,7 +316,13 @@ fn draw_dynamics(around: f64, length_s: f64, rng: &mut impl Rng) -> [f64; 3] {
 }
 
 /// Returns `count` pitches; the first is at the fraction `height` of the range.
-fn draw_pitches(style: &Style, melody: Melody, height: f64, count: usize, rng: &mut impl Rng) -> Vec<f64> {
+fn draw_pitches(
+    style: &Style,
+    melody: Melody,
+    height: f64,
+    count: usize,
+    rng: &mut impl Rng,
+) -> Vec<f64> {
     // Half a semitone beyond either end, so that the outermost notes are as likely as the others.
     let (low, high) = (style.midi_low.ceil() as i32, style.midi_high.floor() as i32);
     let start = (f64::from(low) + height * f64::from(high - low + 1)).floor() as i32;
@@ -311,9 +355,12 @@ fn draw_pitches(style: &Style, melody: Melody, height: f64, count: usize, rng: &
     pitches
 }
 
-/// Returns the semitones from `pitch` to the next note of the major scale on `root` in the given direction.
+/// Returns the semitones from `pitch` to the next note of the major scale on `root` in the given
+/// direction.
 fn scale_step(pitch: i32, direction: i32, root: i32) -> i32 {
-    (1..=3).find(|step| MAJOR.contains(&(pitch + direction * step - root).rem_euclid(12))).unwrap_or(1)
+    (1..=3)
+        .find(|step| MAJOR.contains(&(pitch + direction * step - root).rem_euclid(12)))
+        .unwrap_or(1)
 }
 
 /// Returns one of `choices`, all equally likely.
@@ -327,12 +374,24 @@ mod tests {
 
     use super::{Onset, Score, Style};
 
-    const STYLE: Style =
-        Style { midi_low: 43.0, midi_high: 88.0, sustained: true, vibrato_max_cents: 60.0, tail_s: 1.0 };
+    const STYLE: Style = Style {
+        midi_low: 43.0,
+        midi_high: 88.0,
+        sustained: true,
+        vibrato_max_cents: 60.0,
+        tail_s: 1.0,
+    };
 
     fn scores() -> Vec<Score> {
         (0..60)
-            .map(|index| Score::compose(&STYLE, 12.0, index, &mut Xoshiro256PlusPlus::seed_from_u64(index as u64)))
+            .map(|index| {
+                Score::compose(
+                    &STYLE,
+                    12.0,
+                    index,
+                    &mut Xoshiro256PlusPlus::seed_from_u64(index as u64),
+                )
+            })
             .collect()
     }
 
@@ -348,14 +407,24 @@ mod tests {
                 seconds_at_dynamic[((dynamic * 10.0) as usize).min(9)] += length_s / 100.0;
             }
         }
-        assert!(seconds_at_pitch.iter().all(|s| *s > 2.5), "{seconds_at_pitch:?}");
-        assert!(seconds_at_dynamic.iter().all(|s| *s > 20.0), "{seconds_at_dynamic:?}");
+        assert!(
+            seconds_at_pitch.iter().all(|s| *s > 2.5),
+            "{seconds_at_pitch:?}"
+        );
+        assert!(
+            seconds_at_dynamic.iter().all(|s| *s > 20.0),
+            "{seconds_at_dynamic:?}"
+        );
     }
 
     #[test]
     fn notes_follow_each_other_and_leave_a_tail() {
         for score in scores() {
-            assert!((8.0..13.5).contains(&score.duration_s), "{}", score.duration_s);
+            assert!(
+                (8.0..13.5).contains(&score.duration_s),
+                "{}",
+                score.duration_s
+            );
             for pair in score.notes.windows(2) {
                 assert!(pair[0].release_s <= pair[1].onset_s + 1e-9);
                 if let Onset::Slur(_) = pair[1].onset {

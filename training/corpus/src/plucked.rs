@@ -1,10 +1,11 @@
 //! Plucked nylon string on a guitar's body.
 //!
-//! Karplus–Strong loop as extended by Jaffe & Smith ("Extensions of the Karplus-Strong plucked-string algorithm",
-//! Computer Music Journal 7(2), 1983): a delay line closed by a low-pass whose losses are set from two decay times, as
-//! in Välimäki, Huopaniemi, Karjalainen & Jánosy ("Physical modeling of plucked string instruments with application to
-//! real-time sound synthesis", JAES 44(5), 1996). Two loops with slightly different pitch and decay are the string's
-//! two polarisations: one couples to the body and decays fast, the other lasts.
+//! Karplus–Strong loop as extended by Jaffe & Smith ("Extensions of the Karplus-Strong
+//! plucked-string algorithm", Computer Music Journal 7(2), 1983): a delay line closed by a low-pass
+//! whose losses are set from two decay times, as in Välimäki, Huopaniemi, Karjalainen & Jánosy
+//! ("Physical modeling of plucked string instruments with application to real-time sound
+//! synthesis", JAES 44(5), 1996). Two loops with slightly different pitch and decay are the
+//! string's two polarisations: one couples to the body and decays fast, the other lasts.
 
 use std::f64::consts::PI;
 
@@ -28,14 +29,15 @@ const BLOCK: usize = 24;
 const MIDI_LOW: f64 = 40.0;
 const MIDI_HIGH: f64 = 84.0;
 
-/// Level range from the softest to the strongest pluck, dB, without the additional treble of strong ones.
+/// Level range from the softest to the strongest pluck, dB, without the additional treble of strong
+/// ones.
 const RANGE_DB: f64 = 25.0;
 
 /// Width of the finger's pulse, softest and strongest, seconds.
 const PULSE_S: [f64; 2] = [0.0016, 0.0002];
 
-/// Distance of the pluck from the bridge as a fraction of the string, softest and strongest. Depends on strength only,
-/// since a network cannot learn what neither pitch nor loudness tells.
+/// Distance of the pluck from the bridge as a fraction of the string, softest and strongest.
+/// Depends on strength only, since a network cannot learn what neither pitch nor loudness tells.
 const POSITION: [f64; 2] = [0.22, 0.12];
 
 /// Polarisations: detuning in cents, gain, and decay relative to the note's.
@@ -80,14 +82,23 @@ pub struct Plucked;
 
 impl Instrument for Plucked {
     fn style(&self) -> Style {
-        Style { midi_low: MIDI_LOW, midi_high: MIDI_HIGH, sustained: false, vibrato_max_cents: 25.0, tail_s: 0.9 }
+        Style {
+            midi_low: MIDI_LOW,
+            midi_high: MIDI_HIGH,
+            sustained: false,
+            vibrato_max_cents: 25.0,
+            tail_s: 0.9,
+        }
     }
 
     fn render(&self, score: &Score, rng: &mut dyn Rng) -> Vec<f32> {
         let len = (score.duration_s * OUTPUT_RATE_HZ) as usize;
         let mut string = vec![0.0f64; len];
         for (n, note) in score.notes.iter().enumerate() {
-            let next_s = score.notes.get(n + 1).map_or(f64::INFINITY, |next| next.onset_s);
+            let next_s = score
+                .notes
+                .get(n + 1)
+                .map_or(f64::INFINITY, |next| next.onset_s);
             pluck(note, next_s, &mut string, rng);
         }
         let mut body = Body::new(&BODY, OUTPUT_RATE_HZ);
@@ -103,7 +114,8 @@ fn pluck(note: &Note, next_s: f64, out: &mut [f64], rng: &mut dyn Rng) {
     let decay_s = DECAY_S[0] * (DECAY_S[1] / DECAY_S[0]).powf(height);
     let position = POSITION[0] + (POSITION[1] - POSITION[0]) * strength;
     let pulse = finger_pulse(strength, hz, position, rng);
-    let mut strings = POLARISATIONS.map(|(cents, gain, decay)| (StringLoop::new(hz, cents, decay_s * decay), gain));
+    let mut strings = POLARISATIONS
+        .map(|(cents, gain, decay)| (StringLoop::new(hz, cents, decay_s * decay), gain));
     let mut decimator = Decimator::default();
     let from = ((note.onset_s * OUTPUT_RATE_HZ).round() as usize).min(out.len());
     let mut excitation = pulse.into_iter();
@@ -126,7 +138,10 @@ fn pluck(note: &Note, next_s: f64, out: &mut [f64], rng: &mut dyn Rng) {
         for y in chunk {
             let mut sample = || {
                 let x = excitation.next().unwrap_or(0.0);
-                strings.iter_mut().map(|(string, gain)| *gain * string.step(x)).sum::<f64>()
+                strings
+                    .iter_mut()
+                    .map(|(string, gain)| *gain * string.step(x))
+                    .sum::<f64>()
             };
             let (first, second) = (sample(), sample());
             let x = decimator.process(first, second);
@@ -140,8 +155,8 @@ fn pluck(note: &Note, next_s: f64, out: &mut [f64], rng: &mut dyn Rng) {
     }
 }
 
-/// Returns the excitation of the string at [`RATE_HZ`]: a smooth pulse with some roughness, minus its reflection from
-/// the bridge, which cancels the harmonics with a node at the finger.
+/// Returns the excitation of the string at [`RATE_HZ`]: a smooth pulse with some roughness, minus
+/// its reflection from the bridge, which cancels the harmonics with a node at the finger.
 fn finger_pulse(strength: f64, hz: f64, position: f64, rng: &mut dyn Rng) -> Vec<f64> {
     // High notes are plucked by a finger that is wider relative to the period.
     let width_s = (PULSE_S[0] * (PULSE_S[1] / PULSE_S[0]).powf(strength)).min(0.45 / hz);
@@ -152,9 +167,15 @@ fn finger_pulse(strength: f64, hz: f64, position: f64, rng: &mut dyn Rng) -> Vec
     let scale = level * RATE_HZ / (1_000.0 * width);
     let mut roughness = OnePole::new(2_500.0, RATE_HZ);
     let len = (width + delay).ceil() as usize + 3;
-    let rough: Vec<f64> = (0..len).map(|_| roughness.low(rng.random_range(-1.0..1.0))).collect();
+    let rough: Vec<f64> = (0..len)
+        .map(|_| roughness.low(rng.random_range(-1.0..1.0)))
+        .collect();
     let shape = |at: f64| {
-        if (0.0..width).contains(&at) { 0.5 - 0.5 * (2.0 * PI * at / width).cos() } else { 0.0 }
+        if (0.0..width).contains(&at) {
+            0.5 - 0.5 * (2.0 * PI * at / width).cos()
+        } else {
+            0.0
+        }
     };
     (0..len)
         .map(|n| {
@@ -223,7 +244,8 @@ impl StringLoop {
     }
 }
 
-/// Finds the pole of the loss filter whose gain at [`BRIGHT_HZ`] is `ratio` times that at `hz`, by bisection.
+/// Finds the pole of the loss filter whose gain at [`BRIGHT_HZ`] is `ratio` times that at `hz`, by
+/// bisection.
 fn loss_pole(ratio: f64, hz: f64) -> f64 {
     let (mut low, mut high) = (0.0, 0.95);
     for _ in 0..40 {

@@ -53,7 +53,11 @@ impl Recorder {
         let index = names().iter().position(|known| *known == name).unwrap_or(0);
         // Every corpus of an instrument has the same room, whatever the seed.
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(0x0ade_5000 + index as u64);
-        Ok(Self { instrument, room: Room::new(OUTPUT_RATE_HZ, &mut rng), seed })
+        Ok(Self {
+            instrument,
+            room: Room::new(OUTPUT_RATE_HZ, &mut rng),
+            seed,
+        })
     }
 
     /// Plays recording number `index`; equal seeds and indices give equal samples.
@@ -65,12 +69,16 @@ impl Recorder {
         let dry = self.instrument.render(&score, &mut rng);
         let mut samples = self.room.apply(&dry);
         fade_out(&mut samples);
-        Recording { seed, score, samples }
+        Recording {
+            seed,
+            score,
+            samples,
+        }
     }
 }
 
-/// Derives the seed of a recording from that of the corpus by a step of SplitMix64, so that neighbours are
-/// uncorrelated.
+/// Derives the seed of a recording from that of the corpus by a step of SplitMix64, so that
+/// neighbours are uncorrelated.
 fn recording_seed(seed: u64, index: usize) -> u64 {
     mix64(seed.wrapping_add((index as u64 + 1).wrapping_mul(GOLDEN_GAMMA)))
 }

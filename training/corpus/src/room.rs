@@ -17,12 +17,20 @@ const T60_S: f64 = 0.32;
 /// Start of the dense tail, seconds; before it there are early reflections only.
 const TAIL_START_S: f64 = 0.024;
 
-/// Average distance of the tail's pulses, seconds. Low-passed pulses sound smooth above 1,500 per second.
+/// Average distance of the tail's pulses, seconds. Low-passed pulses sound smooth above 1,500 per
+/// second.
 const PULSE_SPACING_S: f64 = 1.0 / 1_800.0;
 
 /// Early reflections: arrival in seconds, and gain relative to the direct sound before [`WET_DB`].
-const EARLY: [(f64, f64); 7] =
-    [(0.0043, 0.62), (0.0071, -0.48), (0.0107, 0.41), (0.0132, 0.33), (0.0176, -0.30), (0.0213, 0.24), (0.0269, -0.21)];
+const EARLY: [(f64, f64); 7] = [
+    (0.0043, 0.62),
+    (0.0071, -0.48),
+    (0.0107, 0.41),
+    (0.0132, 0.33),
+    (0.0176, -0.30),
+    (0.0213, 0.24),
+    (0.0269, -0.21),
+];
 
 /// Corners of the low-passes of successive segments, Hz: walls and air absorb treble first.
 const CORNERS_HZ: [f64; 5] = [7_500.0, 5_000.0, 3_600.0, 2_600.0, 1_900.0];
@@ -37,10 +45,11 @@ struct Segment {
 
 /// Reverberation by segmented velvet noise.
 ///
-/// The tail has one pulse of random sign at a random position in each slot of a regular grid; its segments pass darker
-/// and darker low-passes (Järveläinen & Karjalainen, "Reverberation modeling using velvet noise", AES 30th
-/// International Conference, 2007; Holm-Rasmussen, Lehtonen & Välimäki, "A new reverberator based on variable sparsity
-/// convolution", DAFx 2013). A few hundred additions per sample replace a Fourier transform.
+/// The tail has one pulse of random sign at a random position in each slot of a regular grid; its
+/// segments pass darker and darker low-passes (Järveläinen & Karjalainen, "Reverberation modeling
+/// using velvet noise", AES 30th International Conference, 2007; Holm-Rasmussen, Lehtonen &
+/// Välimäki, "A new reverberator based on variable sparsity convolution", DAFx 2013). A few hundred
+/// additions per sample replace a Fourier transform.
 #[derive(Debug, Clone)]
 pub struct Room {
     segments: Vec<Segment>,
@@ -51,11 +60,18 @@ impl Room {
     /// Draws a random room.
     pub fn new(rate_hz: f64, rng: &mut impl Rng) -> Self {
         let samples = |seconds: f64| (seconds * rate_hz).round() as usize;
-        let mut segments: Vec<Segment> =
-            CORNERS_HZ.iter().map(|&corner_hz| Segment { pulses: Vec::new(), corner_hz }).collect();
+        let mut segments: Vec<Segment> = CORNERS_HZ
+            .iter()
+            .map(|&corner_hz| Segment {
+                pulses: Vec::new(),
+                corner_hz,
+            })
+            .collect();
         for (at_s, gain) in EARLY {
             let jitter_s = rng.random_range(-0.0006..0.0006);
-            segments[0].pulses.push((samples(at_s + jitter_s), gain as f32));
+            segments[0]
+                .pulses
+                .push((samples(at_s + jitter_s), gain as f32));
         }
         let tail_s = LENGTH_S - TAIL_START_S;
         let slots = (tail_s / PULSE_SPACING_S) as usize;
@@ -66,9 +82,15 @@ impl Room {
             let fade = ((LENGTH_S - at_s) / (0.2 * LENGTH_S)).clamp(0.0, 1.0);
             let sign = if rng.random_bool(0.5) { 1.0 } else { -1.0 };
             let part = slot * CORNERS_HZ.len() / slots;
-            segments[part].pulses.push((samples(at_s), (0.22 * sign * decay * fade) as f32));
+            segments[part]
+                .pulses
+                .push((samples(at_s), (0.22 * sign * decay * fade) as f32));
         }
-        let energy: f32 = segments.iter().flat_map(|s| &s.pulses).map(|(_, gain)| gain * gain).sum();
+        let energy: f32 = segments
+            .iter()
+            .flat_map(|s| &s.pulses)
+            .map(|(_, gain)| gain * gain)
+            .sum();
         let scale = (db_to_amplitude_f64(WET_DB) / f64::from(energy).sqrt()) as f32;
         for (_, gain) in segments.iter_mut().flat_map(|segment| &mut segment.pulses) {
             *gain *= scale;
@@ -125,7 +147,10 @@ mod tests {
         let wet = energy(&response[1..]);
         // The low-passes take some of the nominal level.
         let wet_db = 10.0 * wet.log10();
-        assert!((WET_DB - 10.0..WET_DB + 1.0).contains(&f64::from(wet_db)), "{wet_db} dB");
+        assert!(
+            (WET_DB - 10.0..WET_DB + 1.0).contains(&f64::from(wet_db)),
+            "{wet_db} dB"
+        );
         let end = (LENGTH_S * rate_hz) as usize;
         assert!(energy(&response[end + 480..]) < 1e-9 * wet);
     }

@@ -15,7 +15,10 @@ static WIND: LazyLock<Wind> = LazyLock::new(Wind::new);
 
 /// Plays one note from 0.1 s to 1.1 s without a room, 1.9 s in all.
 fn note(instrument: &dyn Instrument, midi: f64, dynamic: f64) -> Vec<f32> {
-    let score = Score { duration_s: 1.9, notes: vec![Note::plain(0.1, 1.1, midi, dynamic)] };
+    let score = Score {
+        duration_s: 1.9,
+        notes: vec![Note::plain(0.1, 1.1, midi, dynamic)],
+    };
     instrument.render(&score, &mut Xoshiro256PlusPlus::seed_from_u64(7))
 }
 
@@ -28,28 +31,38 @@ fn rms_db(samples: &[f32]) -> f64 {
     10.0 * (energy / samples.len() as f64 + 1e-24).log10()
 }
 
-/// Measures the pitch of a steady tone by autocorrelation, from two octaves below `near_hz` to two above, so that wrong
-/// registers are found too. The instruments tune themselves by another method.
+/// Measures the pitch of a steady tone by autocorrelation, from two octaves below `near_hz` to two
+/// above, so that wrong registers are found too. The instruments tune themselves by another method.
 fn pitch_hz(samples: &[f32], near_hz: f64) -> f64 {
     let len = samples.len() / 2;
     let correlation = |lag: usize| -> f64 {
         let (a, b) = (&samples[..len], &samples[lag..lag + len]);
-        let product: f64 = a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+        let product: f64 = a
+            .iter()
+            .zip(b)
+            .map(|(a, b)| f64::from(*a) * f64::from(*b))
+            .sum();
         let energy: f64 = a.iter().zip(b).map(|(a, b)| f64::from(a * a + b * b)).sum();
         2.0 * product / energy
     };
     let bounds = [0.24, 4.2].map(|ratio| (OUTPUT_RATE_HZ / near_hz * ratio) as usize);
     let values: Vec<f64> = (0..=bounds[1] + 1).map(correlation).collect();
     let is_peak = |lag: &usize| values[*lag] > values[lag - 1] && values[*lag] >= values[lag + 1];
-    let highest = (bounds[0]..=bounds[1]).filter(is_peak).map(|lag| values[lag]).fold(0.0, f64::max);
-    let first =
-        (bounds[0]..=bounds[1]).filter(is_peak).find(|lag| values[*lag] > 0.93 * highest).expect("a tone has a period");
+    let highest = (bounds[0]..=bounds[1])
+        .filter(is_peak)
+        .map(|lag| values[lag])
+        .fold(0.0, f64::max);
+    let first = (bounds[0]..=bounds[1])
+        .filter(is_peak)
+        .find(|lag| values[*lag] > 0.93 * highest)
+        .expect("a tone has a period");
     // Over sixteen periods an error of one sample is sixteen times smaller.
     let mut period = refine(first, &correlation);
     for periods in [2.0, 4.0, 8.0, 16.0] {
         let centre = (period * periods).round() as usize;
-        let lag =
-            (centre - 2..=centre + 2).max_by(|a, b| correlation(*a).total_cmp(&correlation(*b))).unwrap_or(centre);
+        let lag = (centre - 2..=centre + 2)
+            .max_by(|a, b| correlation(*a).total_cmp(&correlation(*b)))
+            .unwrap_or(centre);
         period = refine(lag, &correlation) / periods;
     }
     OUTPUT_RATE_HZ / period
@@ -82,7 +95,10 @@ fn is_in_tune(instrument: &dyn Instrument, pitches: &[f64]) {
             let hz = midi_to_hz(midi);
             let got = pitch_hz(part(&note(instrument, midi, dynamic), 0.4, 1.0), hz);
             let cents = 1200.0 * (got / hz).log2();
-            assert!(cents.abs() < 10.0, "midi {midi} at dynamic {dynamic}: {cents:.1} cents off");
+            assert!(
+                cents.abs() < 10.0,
+                "midi {midi} at dynamic {dynamic}: {cents:.1} cents off"
+            );
         }
     }
 }
@@ -90,10 +106,16 @@ fn is_in_tune(instrument: &dyn Instrument, pitches: &[f64]) {
 fn dynamics_are_loudness_and_brightness(instrument: &dyn Instrument, midi: f64, range_db: f64) {
     let notes = [0.0, 0.33, 0.67, 1.0].map(|dynamic| note(instrument, midi, dynamic));
     let levels = notes.each_ref().map(|x| rms_db(part(x, 0.2, 0.9)));
-    assert!(levels.windows(2).all(|pair| pair[1] > pair[0] + 5.0), "{levels:?}");
+    assert!(
+        levels.windows(2).all(|pair| pair[1] > pair[0] + 5.0),
+        "{levels:?}"
+    );
     assert!(levels[3] - levels[0] > range_db, "{levels:?}");
     let [soft, .., loud] = notes.map(|x| brightness_db(part(&x, 0.3, 0.9), midi_to_hz(midi)));
-    assert!(loud > soft + 2.0, "brightness {soft} dB soft, {loud} dB loud");
+    assert!(
+        loud > soft + 2.0,
+        "brightness {soft} dB soft, {loud} dB loud"
+    );
 }
 
 fn is_bounded_and_ends_in_silence(instrument: &dyn Instrument, midi: f64) {
@@ -102,7 +124,10 @@ fn is_bounded_and_ends_in_silence(instrument: &dyn Instrument, midi: f64) {
     assert!(part(&samples, 0.0, 0.09).iter().all(|x| *x == 0.0));
     let sounding = rms_db(part(&samples, 0.2, 1.0));
     assert!(rms_db(part(&samples, 1.8, 1.89)) < sounding - 70.0);
-    assert!(samples.iter().all(|x| *x == 0.0 || x.abs() > 1e-30), "denormal numbers");
+    assert!(
+        samples.iter().all(|x| *x == 0.0 || x.abs() > 1e-30),
+        "denormal numbers"
+    );
 }
 
 #[test]
@@ -142,20 +167,34 @@ fn a_seed_gives_the_same_samples_and_another_gives_others() {
         let (first, again, other) = (recorder.record(5), recorder.record(5), recorder.record(6));
         assert_eq!(first.samples, again.samples);
         assert_ne!(first.samples, other.samples);
-        assert!(first.samples[first.samples.len() - 2_000..].iter().all(|x| *x == 0.0));
-        let mean: f64 = first.samples.iter().map(|x| f64::from(*x)).sum::<f64>() / first.samples.len() as f64;
+        assert!(
+            first.samples[first.samples.len() - 2_000..]
+                .iter()
+                .all(|x| *x == 0.0)
+        );
+        let mean: f64 =
+            first.samples.iter().map(|x| f64::from(*x)).sum::<f64>() / first.samples.len() as f64;
         assert!(mean.abs() < 1e-4, "a DC of {mean}");
     }
 }
 
 #[test]
 fn a_corpus_does_not_depend_on_the_number_of_threads() {
-    let options = CorpusOptions { name: "plucked".to_owned(), minutes: 0.4, seed: 11 };
+    let options = CorpusOptions {
+        name: "plucked".to_owned(),
+        minutes: 0.4,
+        seed: 11,
+    };
     let root = std::env::temp_dir().join(format!("ondes-corpus-test-{}", std::process::id()));
     let folders = [1, 3].map(|threads| {
         let folder = root.join(threads.to_string());
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
-        let summary = pool.install(|| generate(&options, &folder, |_, _| ())).expect("the corpus is written");
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .expect("threads start");
+        let summary = pool
+            .install(|| generate(&options, &folder, |_, _| ()))
+            .expect("the corpus is written");
         assert!(summary.seconds >= 24.0);
         let mut files: Vec<_> = std::fs::read_dir(&folder)
             .expect("the folder exists")
@@ -168,15 +207,29 @@ fn a_corpus_does_not_depend_on_the_number_of_threads() {
             .collect::<Vec<_>>()
     });
     assert!(folders[0].len() >= 3);
-    assert!(folders[0] == folders[1], "one thread and three threads wrote different corpora");
+    assert!(
+        folders[0] == folders[1],
+        "one thread and three threads wrote different corpora"
+    );
     let wav = hound::WavReader::open(root.join("1").join("plucked-0001.wav")).expect("a WAV file");
-    assert_eq!((wav.spec().channels, wav.spec().sample_rate, wav.spec().bits_per_sample), (1, 48_000, 24));
+    assert_eq!(
+        (
+            wav.spec().channels,
+            wav.spec().sample_rate,
+            wav.spec().bits_per_sample
+        ),
+        (1, 48_000, 24)
+    );
     std::fs::remove_dir_all(&root).expect("the folder can be removed");
 }
 
 #[test]
 fn unknown_names_and_lengths_are_refused() {
-    let options = |name: &str, minutes| CorpusOptions { name: name.to_owned(), minutes, seed: 0 };
+    let options = |name: &str, minutes| CorpusOptions {
+        name: name.to_owned(),
+        minutes,
+        seed: 0,
+    };
     let out = std::env::temp_dir();
     assert!(generate(&options("kazoo", 1.0), &out, |_, _| ()).is_err());
     for minutes in [0.0, -1.0, f64::NAN, 1e9] {

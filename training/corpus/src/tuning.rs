@@ -1,7 +1,7 @@
 //! Measurement and correction of an instrument's tuning.
 //!
-//! A bow or reed shifts the pitch of its resonator by an amount that depends on both. Each instrument plays a grid of
-//! steady tones before a corpus is made, and stores the errors.
+//! A bow or reed shifts the pitch of its resonator by an amount that depends on both. Each
+//! instrument plays a grid of steady tones before a corpus is made, and stores the errors.
 
 use std::f64::consts::TAU;
 
@@ -29,11 +29,14 @@ impl Tuning {
     /// Returns corrections of zero.
     #[must_use]
     pub fn none() -> Self {
-        Self { midi_low: 0.0, rows: vec![[0.0; DYNAMICS.len()]] }
+        Self {
+            midi_low: 0.0,
+            rows: vec![[0.0; DYNAMICS.len()]],
+        }
     }
 
-    /// Measures an instrument from `midi_low` to `midi_high`. `tone(midi, dynamic, tuning)` returns a steady tone at
-    /// `rate_hz` without its attack.
+    /// Measures an instrument from `midi_low` to `midi_high`. `tone(midi, dynamic, tuning)` returns
+    /// a steady tone at `rate_hz` without its attack.
     pub fn measure(
         midi_low: f64,
         midi_high: f64,
@@ -41,13 +44,18 @@ impl Tuning {
         tone: impl Fn(f64, f64, &Self) -> Vec<f32> + Sync,
     ) -> Self {
         let count = ((midi_high - midi_low) / STEP_SEMITONES).ceil() as usize + 1;
-        let mut tuning = Self { midi_low, rows: vec![[0.0; DYNAMICS.len()]; count] };
+        let mut tuning = Self {
+            midi_low,
+            rows: vec![[0.0; DYNAMICS.len()]; count],
+        };
         for _ in 0..ROUNDS {
             let errors: Vec<[f64; DYNAMICS.len()]> = (0..count)
                 .into_par_iter()
                 .map(|row| {
                     let midi = midi_low + row as f64 * STEP_SEMITONES;
-                    DYNAMICS.map(|dynamic| error_cents(&tone(midi, dynamic, &tuning), midi_to_hz(midi), rate_hz))
+                    DYNAMICS.map(|dynamic| {
+                        error_cents(&tone(midi, dynamic, &tuning), midi_to_hz(midi), rate_hz)
+                    })
                 })
                 .collect();
             for (row, error) in tuning.rows.iter_mut().zip(errors) {
@@ -79,7 +87,8 @@ fn place(position: f64, len: usize) -> (usize, f64) {
     (position as usize, position.fract())
 }
 
-/// Returns the distance of a steady tone's fundamental above `hz`, cents, from its phase advance between two windows.
+/// Returns the distance of a steady tone's fundamental above `hz`, cents, from its phase advance
+/// between two windows.
 ///
 /// The windows are two periods apart, so errors beyond 380 cents are ambiguous.
 #[must_use]

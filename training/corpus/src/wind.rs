@@ -1,10 +1,11 @@
 //! Single reed on a cylindrical tube.
 //!
-//! The reed is a damped spring that the mouth's pressure closes; the flow through its slit follows Bernoulli's law. In
-//! terms of the waves in the tube this has an explicit solution (Guillemain, Kergomard & Voinier, "Real-time synthesis
-//! of clarinet-like instruments using digital impedance models", JASA 118(1), 2005). The tube is one delay line that
-//! ends in a lossy, inverting reflection, as in Smith, "Efficient simulation of the reed-bore and bow-string
-//! mechanisms" (ICMC 1986); what is not reflected is radiated. A pressure of 1 shuts the reed.
+//! The reed is a damped spring that the mouth's pressure closes; the flow through its slit follows
+//! Bernoulli's law. In terms of the waves in the tube this has an explicit solution (Guillemain,
+//! Kergomard & Voinier, "Real-time synthesis of clarinet-like instruments using digital impedance
+//! models", JASA 118(1), 2005). The tube is one delay line that ends in a lossy, inverting
+//! reflection, as in Smith, "Efficient simulation of the reed-bore and bow-string mechanisms" (ICMC
+//! 1986); what is not reflected is radiated. A pressure of 1 shuts the reed.
 
 use ondes_engine::dsp::level::db_to_amplitude_f64;
 use rand::{Rng, RngExt};
@@ -56,13 +57,19 @@ const EXPRESSION_DB: f64 = 27.0;
 /// Corner of a low-pass on the output, pianissimo and fortissimo, Hz.
 const BRIGHTNESS_HZ: [f64; 2] = [1_600.0, 9_000.0];
 
-/// Turbulence in the slit as a fraction of the pressure, and the audible breath, pianissimo and fortissimo.
+/// Turbulence in the slit as a fraction of the pressure, and the audible breath, pianissimo and
+/// fortissimo.
 const TURBULENCE: f64 = 0.03;
 const BREATH: [f64; 2] = [0.0022, 0.016];
 
 /// Broad resonances of the tone-hole lattice and the bell.
 const BODY: BodyDesign = BodyDesign {
-    modes: &[mode(420.0, 1.2, 0.35), mode(1_150.0, 2.5, 0.35), mode(1_900.0, 3.0, 0.30), mode(2_900.0, 3.5, 0.22)],
+    modes: &[
+        mode(420.0, 1.2, 0.35),
+        mode(1_150.0, 2.5, 0.35),
+        mode(1_900.0, 3.0, 0.30),
+        mode(2_900.0, 3.5, 0.22),
+    ],
     direct: 0.7,
     direct_corner_hz: 110.0,
     roll_off_hz: 6_500.0,
@@ -78,22 +85,31 @@ impl Wind {
     /// Creates the instrument and measures its tuning.
     #[must_use]
     pub fn new() -> Self {
-        let tuning = Tuning::measure(MIDI_LOW, MIDI_HIGH, OUTPUT_RATE_HZ, |midi, dynamic, tuning| {
-            let mut tube = Tube::new();
-            let mut decimator = Decimator::default();
-            let blocks = (0.6 * CONTROL_RATE_HZ) as usize;
-            let mut tone = Vec::with_capacity(blocks * BLOCK);
-            for block in 0..blocks {
-                let point =
-                    Point { midi, dynamic, gate: 1.0, accent: (-(block as f64) / (0.03 * CONTROL_RATE_HZ)).exp() };
-                tube.control(&point, tuning);
-                for _ in 0..BLOCK {
-                    let (first, second) = (tube.step(0.0), tube.step(0.0));
-                    tone.push(decimator.process(first, second) as f32);
+        let tuning = Tuning::measure(
+            MIDI_LOW,
+            MIDI_HIGH,
+            OUTPUT_RATE_HZ,
+            |midi, dynamic, tuning| {
+                let mut tube = Tube::new();
+                let mut decimator = Decimator::default();
+                let blocks = (0.6 * CONTROL_RATE_HZ) as usize;
+                let mut tone = Vec::with_capacity(blocks * BLOCK);
+                for block in 0..blocks {
+                    let point = Point {
+                        midi,
+                        dynamic,
+                        gate: 1.0,
+                        accent: (-(block as f64) / (0.03 * CONTROL_RATE_HZ)).exp(),
+                    };
+                    tube.control(&point, tuning);
+                    for _ in 0..BLOCK {
+                        let (first, second) = (tube.step(0.0), tube.step(0.0));
+                        tone.push(decimator.process(first, second) as f32);
+                    }
                 }
-            }
-            tone.split_off(tone.len() / 2)
-        });
+                tone.split_off(tone.len() / 2)
+            },
+        );
         Self { tuning }
     }
 }
@@ -106,7 +122,13 @@ impl Default for Wind {
 
 impl Instrument for Wind {
     fn style(&self) -> Style {
-        Style { midi_low: MIDI_LOW, midi_high: MIDI_HIGH, sustained: true, vibrato_max_cents: 45.0, tail_s: 0.7 }
+        Style {
+            midi_low: MIDI_LOW,
+            midi_high: MIDI_HIGH,
+            sustained: true,
+            vibrato_max_cents: 45.0,
+            tail_s: 0.7,
+        }
     }
 
     fn render(&self, score: &Score, rng: &mut dyn Rng) -> Vec<f32> {
@@ -127,7 +149,10 @@ impl Instrument for Wind {
             tube.control(&point, &self.tuning);
             expression.towards(db_to_amplitude_f64(EXPRESSION_DB * (dynamic - 1.0)), BLOCK);
             // Breath follows the gate, and grows less with the dynamic than the tone does.
-            breath.towards(point.gate * BREATH[0] * (BREATH[1] / BREATH[0]).powf(dynamic), BLOCK);
+            breath.towards(
+                point.gate * BREATH[0] * (BREATH[1] / BREATH[0]).powf(dynamic),
+                BLOCK,
+            );
             let corner_hz = BRIGHTNESS_HZ[0] * (BRIGHTNESS_HZ[1] / BRIGHTNESS_HZ[0]).powf(dynamic);
             let corner_hz = corner_hz.max(1.5 * midi_to_hz(point.midi));
             tone_low.set_pole(OnePole::pole_for(corner_hz, OUTPUT_RATE_HZ));
@@ -176,10 +201,13 @@ impl Tube {
         let hz = midi_to_hz(point.midi + tuning.correction_cents(point.midi, dynamic) / 100.0);
         let pole = OnePole::pole_for(BELL_CORNER_HZ * (hz / 440.0).powf(0.8), RATE_HZ);
         self.bell_loss.set_pole(pole);
-        // A tube closed at the reed sounds at a quarter of its wavelength: half a period there and back.
+        // A tube closed at the reed sounds at a quarter of its wavelength: half a period there and
+        // back.
         let loss_delay = OnePole::phase_delay_samples(pole, hz, RATE_HZ);
-        self.delay.towards(0.5 * RATE_HZ / hz - loss_delay, 2 * BLOCK);
-        let pressure = PRESSURE[0] + (PRESSURE[1] - PRESSURE[0]) * dynamic + ACCENT_PRESSURE * point.accent;
+        self.delay
+            .towards(0.5 * RATE_HZ / hz - loss_delay, 2 * BLOCK);
+        let pressure =
+            PRESSURE[0] + (PRESSURE[1] - PRESSURE[0]) * dynamic + ACCENT_PRESSURE * point.accent;
         self.pressure.towards(point.gate * pressure, 2 * BLOCK);
         if !self.started {
             self.delay.arrive();

@@ -1,7 +1,7 @@
 //! Networks of captures, in the sizes that other players know.
 //!
-//! A network is defined by its `.nam` configuration, which the engine's importer turns into a graph. A model trained
-//! here and an imported file of another player are therefore identical.
+//! A network is defined by its `.nam` configuration, which the engine's importer turns into a
+//! graph. A model trained here and an imported file of another player are therefore identical.
 
 use anyhow::Context;
 use ondes_engine::model::{Model, Op, Tensor, Weights, import};
@@ -22,9 +22,9 @@ const A2_HEAD_KERNEL: usize = 16;
 /// Network of a capture.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Architecture {
-    /// Arrays of dilated convolutions with skip connections (van den Oord et al., "WaveNet: A generative model for raw
-    /// audio", 2016; for amplifiers Wright, Damskägg, Juvela & Välimäki, "Real-time guitar amplifier emulation with
-    /// deep learning", Applied Sciences 10(3), 2020).
+    /// Arrays of dilated convolutions with skip connections (van den Oord et al., "WaveNet: A
+    /// generative model for raw audio", 2016; for amplifiers Wright, Damskägg, Juvela & Välimäki,
+    /// "Real-time guitar amplifier emulation with deep learning", Applied Sciences 10(3), 2020).
     WaveNet {
         /// Layer arrays in series; the head of one is the initial sum of the next.
         arrays: Vec<LayerArray>,
@@ -66,10 +66,14 @@ pub struct WeightSlot {
     pub fan_in: usize,
 }
 
-/// Returns the sizes that [`Architecture::named`] knows; `lstm-UNITS` also takes other numbers from 1 to 128.
+/// Returns the sizes that [`Architecture::named`] knows; `lstm-UNITS` also takes other numbers from
+/// 1 to 128.
 #[must_use]
 pub fn names() -> &'static [&'static str] {
-    &["standard", "lite", "feather", "nano", "a2-full", "a2-lite", "lstm-16", "lstm-24", "lstm-40"]
+    &[
+        "standard", "lite", "feather", "nano", "a2-full", "a2-lite", "lstm-16", "lstm-24",
+        "lstm-40",
+    ]
 }
 
 /// Returns the names of several sizes in one file.
@@ -85,15 +89,21 @@ impl Architecture {
     /// Returns an error that lists the names if there is none.
     pub fn named(name: &str) -> anyhow::Result<Self> {
         let classic = |first: (usize, &[usize]), second: (usize, &[usize])| {
-            let array = |inputs, (channels, dilations): (usize, &[usize]), heads, bias| LayerArray {
-                inputs,
-                channels,
-                heads,
-                head: (1, bias),
-                layers: dilations.iter().map(|&dilation| (3, dilation)).collect(),
-                activation: json!("Tanh"),
-            };
-            Self::WaveNet { arrays: vec![array(1, first, second.0, false), array(first.0, second, 1, true)] }
+            let array =
+                |inputs, (channels, dilations): (usize, &[usize]), heads, bias| LayerArray {
+                    inputs,
+                    channels,
+                    heads,
+                    head: (1, bias),
+                    layers: dilations.iter().map(|&dilation| (3, dilation)).collect(),
+                    activation: json!("Tanh"),
+                };
+            Self::WaveNet {
+                arrays: vec![
+                    array(1, first, second.0, false),
+                    array(first.0, second, 1, true),
+                ],
+            }
         };
         Ok(match name {
             "standard" => classic((16, &STANDARD), (8, &STANDARD)),
@@ -104,10 +114,13 @@ impl Architecture {
             "a2-lite" => a2(3),
             "a2" => Self::Packed(vec![a2(3), a2(8)]),
             _ => {
-                let hidden = name.strip_prefix("lstm-").and_then(|units| units.parse().ok());
+                let hidden = name
+                    .strip_prefix("lstm-")
+                    .and_then(|units| units.parse().ok());
                 let hidden = hidden.filter(|hidden| (1..=128).contains(hidden));
                 let known = || [names(), packed_names()].concat().join(", ");
-                let hidden = hidden.with_context(|| format!("unknown size {name:?}; available: {}", known()))?;
+                let hidden = hidden
+                    .with_context(|| format!("unknown size {name:?}; available: {}", known()))?;
                 Self::Lstm { hidden }
             }
         })
@@ -117,16 +130,27 @@ impl Architecture {
     #[must_use]
     pub fn of(model: &Model) -> Option<String> {
         let same = |name: &String| {
-            let untrained = Self::named(name).and_then(|architecture| architecture.untrained(0, 48_000)).ok();
+            let untrained = Self::named(name)
+                .and_then(|architecture| architecture.untrained(0, 48_000))
+                .ok();
             untrained.is_some_and(|untrained| untrained.header().methods == model.header().methods)
         };
-        let recurrent = model.header().methods.iter().flat_map(|method| &method.nodes).find_map(|node| match node.op {
-            Op::Lstm { hidden, .. } => Some(format!("lstm-{hidden}")),
-            _ => None,
-        });
+        let recurrent = model
+            .header()
+            .methods
+            .iter()
+            .flat_map(|method| &method.nodes)
+            .find_map(|node| match node.op {
+                Op::Lstm { hidden, .. } => Some(format!("lstm-{hidden}")),
+                _ => None,
+            });
         match recurrent {
             Some(name) => Some(name).filter(same),
-            None => names().iter().chain(packed_names()).map(|&name| name.to_owned()).find(same),
+            None => names()
+                .iter()
+                .chain(packed_names())
+                .map(|&name| name.to_owned())
+                .find(same),
         }
     }
 
@@ -142,27 +166,37 @@ impl Architecture {
 
     /// Returns the sizes with the prefixes of their nodes, the full one, which has none, last.
     fn sizes(&self) -> Vec<(String, &Self)> {
-        let Self::Packed(sizes) = self else { return vec![(String::new(), self)] };
+        let Self::Packed(sizes) = self else {
+            return vec![(String::new(), self)];
+        };
         let prefix = |index: usize| match (index + 1 == sizes.len(), sizes.len()) {
             (true, _) => String::new(),
             (false, 2) => "lite.".to_owned(),
             (false, _) => format!("size{}.", index + 1),
         };
-        sizes.iter().enumerate().map(|(index, size)| (prefix(index), size)).collect()
+        sizes
+            .iter()
+            .enumerate()
+            .map(|(index, size)| (prefix(index), size))
+            .collect()
     }
 
-    /// Returns the name of the architecture in the format, and the format version that introduced it.
+    /// Returns the name of the architecture in the format, and the format version that introduced
+    /// it.
     #[must_use]
     pub fn family(&self) -> (&'static str, &'static str) {
         match self {
             Self::Lstm { .. } => ("LSTM", "0.5.4"),
-            Self::WaveNet { arrays } if arrays.iter().all(|array| array.head.0 == 1) => ("WaveNet", "0.5.4"),
+            Self::WaveNet { arrays } if arrays.iter().all(|array| array.head.0 == 1) => {
+                ("WaveNet", "0.5.4")
+            }
             Self::WaveNet { .. } => ("WaveNet", "0.7.0"),
             Self::Packed(_) => ("SlimmableContainer", "0.7.0"),
         }
     }
 
-    /// Returns the network's configuration in the notation of the format; that of several sizes without weights.
+    /// Returns the network's configuration in the notation of the format; that of several sizes
+    /// without weights.
     #[must_use]
     pub fn config(&self) -> Value {
         match self {
@@ -171,21 +205,34 @@ impl Architecture {
                 "head": null,
                 "head_scale": f64::from(HEAD_SCALE),
             }),
-            Self::Lstm { hidden } => json!({ "input_size": 1, "hidden_size": hidden, "num_layers": 1 }),
-            Self::Packed(sizes) => json!({ "submodels": sizes.iter().map(Self::config).collect::<Vec<_>>() }),
+            Self::Lstm { hidden } => {
+                json!({ "input_size": 1, "hidden_size": hidden, "num_layers": 1 })
+            }
+            Self::Packed(sizes) => {
+                json!({ "submodels": sizes.iter().map(Self::config).collect::<Vec<_>>() })
+            }
         }
     }
 
-    /// Returns all trained tensors. Other weights of the graph stay zero, since the format does not store them.
+    /// Returns all trained tensors. Other weights of the graph stay zero, since the format does not
+    /// store them.
     #[must_use]
     pub fn slots(&self) -> Vec<WeightSlot> {
-        let slot = |name: String, count: usize, fan_in: usize| WeightSlot { name, count, fan_in };
+        let slot = |name: String, count: usize, fan_in: usize| WeightSlot {
+            name,
+            count,
+            fan_in,
+        };
         let mut slots = Vec::new();
         match self {
             Self::WaveNet { arrays } => {
                 for (index, array) in arrays.iter().enumerate() {
                     let (inputs, channels) = (array.inputs, array.channels);
-                    slots.push(slot(format!("array{index}.rechannel.weight"), channels * inputs, inputs));
+                    slots.push(slot(
+                        format!("array{index}.rechannel.weight"),
+                        channels * inputs,
+                        inputs,
+                    ));
                     for (layer, &(kernel, _)) in array.layers.iter().enumerate() {
                         let name = |node: &str| format!("array{index}.layer{layer}.{node}");
                         let fan_in = channels * kernel;
@@ -197,7 +244,11 @@ impl Architecture {
                     }
                     let (kernel, bias) = array.head;
                     let fan_in = channels * kernel;
-                    slots.push(slot(format!("array{index}.head.weight"), array.heads * fan_in, fan_in));
+                    slots.push(slot(
+                        format!("array{index}.head.weight"),
+                        array.heads * fan_in,
+                        fan_in,
+                    ));
                     if bias {
                         slots.push(slot(format!("array{index}.head.bias"), array.heads, fan_in));
                     }
@@ -213,11 +264,10 @@ impl Architecture {
             }
             Self::Packed(_) => {
                 for (prefix, size) in self.sizes() {
-                    slots.extend(
-                        size.slots()
-                            .into_iter()
-                            .map(|slot| WeightSlot { name: format!("{prefix}{}", slot.name), ..slot }),
-                    );
+                    slots.extend(size.slots().into_iter().map(|slot| WeightSlot {
+                        name: format!("{prefix}{}", slot.name),
+                        ..slot
+                    }));
                 }
             }
         }
@@ -230,12 +280,15 @@ impl Architecture {
         matches!(self, Self::WaveNet { .. }).then_some(HEAD_SCALE)
     }
 
-    /// Returns the content of a `.nam` file. Weights that the architecture does not name are left out.
+    /// Returns the content of a `.nam` file. Weights that the architecture does not name are left
+    /// out.
     #[must_use]
     pub fn nam_file(&self, weights: &Weights, sample_rate: u32, metadata: &Value) -> Value {
         let mut file = self.nam_model(weights, "", sample_rate);
         file["metadata"] = metadata.clone();
-        let Self::Packed(sizes) = self else { return file };
+        let Self::Packed(sizes) = self else {
+            return file;
+        };
         let submodels: Vec<Value> = self
             .sizes()
             .into_iter()
@@ -253,7 +306,11 @@ impl Architecture {
     fn nam_model(&self, weights: &Weights, prefix: &str, sample_rate: u32) -> Value {
         let (name, version) = self.family();
         // As doubles, floats survive the way through JSON exactly.
-        let weights: Vec<f64> = self.weight_list(weights, prefix).into_iter().map(f64::from).collect();
+        let weights: Vec<f64> = self
+            .weight_list(weights, prefix)
+            .into_iter()
+            .map(f64::from)
+            .collect();
         json!({
             "version": version,
             "architecture": name,
@@ -263,20 +320,28 @@ impl Architecture {
         })
     }
 
-    /// Returns all weights in the order of the format; none of several sizes, which have lists of their own.
+    /// Returns all weights in the order of the format; none of several sizes, which have lists of
+    /// their own.
     fn weight_list(&self, weights: &Weights, prefix: &str) -> Vec<f32> {
         let values = |name: &str| {
-            let found = weights.iter().find(|(other, _)| other.strip_prefix(prefix) == Some(name));
+            let found = weights
+                .iter()
+                .find(|(other, _)| other.strip_prefix(prefix) == Some(name));
             found.map_or_else(Vec::new, |(_, tensor)| tensor.floats().into_owned())
         };
         match self {
             Self::WaveNet { .. } => {
-                let mut list: Vec<f32> = self.slots().iter().flat_map(|slot| values(&slot.name)).collect();
+                let mut list: Vec<f32> = self
+                    .slots()
+                    .iter()
+                    .flat_map(|slot| values(&slot.name))
+                    .collect();
                 list.extend(self.head_scale());
                 list
             }
             Self::Lstm { hidden } => {
-                // Each row holds the input weight, then the state weights; the initial states, zeros, follow the bias.
+                // Each row holds the input weight, then the state weights; the initial states,
+                // zeros, follow the bias.
                 let [from_input, from_state] = ["layer0.weight_ih", "layer0.weight_hh"].map(values);
                 let mut list = Vec::new();
                 for (input, state) in from_input.iter().zip(from_state.chunks_exact(*hidden)) {
@@ -301,7 +366,9 @@ impl Architecture {
         let mut weights = Weights::default();
         for slot in self.slots() {
             let bound = 1.0 / (slot.fan_in as f32).sqrt();
-            let data: Vec<f32> = (0..slot.count).map(|_| random.random_range(-bound..bound)).collect();
+            let data: Vec<f32> = (0..slot.count)
+                .map(|_| random.random_range(-bound..bound))
+                .collect();
             weights.insert(slot.name, Tensor::new(&[slot.count], data));
         }
         let file = self.nam_file(&weights, sample_rate, &Value::Null);

@@ -24,7 +24,8 @@ const UNRELATED_CORRELATION: f64 = 0.03;
 /// Shortest dropout, samples of exact zeros, and the least level on both sides of it.
 const DROPOUT: usize = 32;
 const DROPOUT_EDGE: f32 = 0.01;
-/// Difference of lengths that is reported, seconds, and least share of the signal that must have been recorded.
+/// Difference of lengths that is reported, seconds, and least share of the signal that must have
+/// been recorded.
 const LENGTHS_S: f64 = 0.5;
 const RECORDED_SHARE: f64 = 0.9;
 
@@ -50,13 +51,19 @@ impl Finding {
     /// Creates a note.
     #[must_use]
     pub fn note(message: String) -> Self {
-        Self { severity: Severity::Note, message }
+        Self {
+            severity: Severity::Note,
+            message,
+        }
     }
 
     /// Creates a finding that stops training.
     #[must_use]
     pub fn stop(message: String) -> Self {
-        Self { severity: Severity::Stop, message }
+        Self {
+            severity: Severity::Stop,
+            message,
+        }
     }
 }
 
@@ -72,7 +79,9 @@ pub fn check_sounds(dry: &[f32], wet: &[f32], rate: u32) -> Vec<Finding> {
                 "{name} is too short: {seconds:.1} s; at least {SHORTEST_S:.0} s are needed"
             )));
         } else if peak(sound) < SILENT {
-            findings.push(Finding::stop(format!("{name} is silent: check levels and connections")));
+            findings.push(Finding::stop(format!(
+                "{name} is silent: check levels and connections"
+            )));
         }
     }
     let clipped = clipped(wet);
@@ -82,13 +91,17 @@ pub fn check_sounds(dry: &[f32], wet: &[f32], rate: u32) -> Vec<Finding> {
             "the recording clips at {clipped} samples ({:.2} %): lower the input level and record again",
             100.0 * share
         );
-        findings.push(if share > CLIPPED_SHARE { Finding::stop(message) } else { Finding::note(message) });
+        findings.push(if share > CLIPPED_SHARE {
+            Finding::stop(message)
+        } else {
+            Finding::note(message)
+        });
     }
     findings
 }
 
-/// Checks two aligned sounds: relation, drift, lengths, noise and dropouts; `lengths` are those before they were cut to
-/// equal length.
+/// Checks two aligned sounds: relation, drift, lengths, noise and dropouts; `lengths` are those
+/// before they were cut to equal length.
 #[must_use]
 pub fn check_alignment(
     dry: &[f32],
@@ -101,10 +114,16 @@ pub fn check_alignment(
     let rate_hz = f64::from(rate);
     let seconds = |samples: usize| samples as f64 / rate_hz;
     if alignment.correlation < UNRELATED_CORRELATION {
-        findings.push(Finding::stop("the recording is unrelated to the dry signal: are these the right files?".into()));
+        findings.push(Finding::stop(
+            "the recording is unrelated to the dry signal: are these the right files?".into(),
+        ));
         return findings;
     }
-    let method = if alignment.from_clicks { "the clicks" } else { "cross-correlation" };
+    let method = if alignment.from_clicks {
+        "the clicks"
+    } else {
+        "cross-correlation"
+    };
     let delay = alignment.delay_samples;
     let milliseconds = delay as f64 / rate_hz * 1e3;
     findings.push(Finding::note(format!(
@@ -112,7 +131,8 @@ pub fn check_alignment(
     )));
     if alignment.inverted {
         findings.push(Finding::note(
-            "the recording has inverted polarity, and so will the capture (--flip inverts it)".into(),
+            "the recording has inverted polarity, and so will the capture (--flip inverts it)"
+                .into(),
         ));
     }
     if alignment.drift_samples.abs() >= DRIFT {
@@ -130,7 +150,11 @@ pub fn check_alignment(
             seconds(dry.len())
         );
         let complete = dry.len() as f64 >= RECORDED_SHARE * lengths.0 as f64;
-        findings.push(if complete { Finding::note(message) } else { Finding::stop(message + ": was it cut off?") });
+        findings.push(if complete {
+            Finding::note(message)
+        } else {
+            Finding::stop(message + ": was it cut off?")
+        });
     }
     if seconds(dry.len()) < SHORT_S {
         findings.push(Finding::note(format!(
@@ -151,7 +175,9 @@ pub fn check_alignment(
 /// Counts the clipped samples.
 fn clipped(sound: &[f32]) -> usize {
     let runs = sound.chunk_by(|a, b| (a.abs() >= FULL_SCALE) == (b.abs() >= FULL_SCALE));
-    runs.filter(|run| run.len() >= CLIPPED_IN_A_ROW && run[0].abs() >= FULL_SCALE).map(<[f32]>::len).sum()
+    runs.filter(|run| run.len() >= CLIPPED_IN_A_ROW && run[0].abs() >= FULL_SCALE)
+        .map(<[f32]>::len)
+        .sum()
 }
 
 /// Compares the level of the recording during silence of the signal with that of the rest.
@@ -170,7 +196,10 @@ fn noise_floor(dry: &[f32], wet: &[f32], rate_hz: f64) -> Option<Finding> {
         return None;
     }
     let (floor, level) = (rms_db(&noise), rms_db(wet));
-    let message = format!("noise floor {floor:.0} dB, {:.0} dB below the sound", level - floor);
+    let message = format!(
+        "noise floor {floor:.0} dB, {:.0} dB below the sound",
+        level - floor
+    );
     Some(Finding::note(if floor - level > NOISE_DB {
         message + ": the recording is noisy, and the capture's error cannot be lower"
     } else {
@@ -185,9 +214,16 @@ fn dropouts(sound: &[f32]) -> Option<(usize, usize)> {
     let mut count = 0;
     for run in sound.chunk_by(|a, b| (*a == 0.0) == (*b == 0.0)) {
         let end = at + run.len();
-        let is_sound =
-            |index: Option<usize>| index.and_then(|index| sound.get(index)).is_some_and(|x| x.abs() > DROPOUT_EDGE);
-        if run[0] == 0.0 && run.len() >= DROPOUT && is_sound(at.checked_sub(1)) && is_sound(Some(end)) {
+        let is_sound = |index: Option<usize>| {
+            index
+                .and_then(|index| sound.get(index))
+                .is_some_and(|x| x.abs() > DROPOUT_EDGE)
+        };
+        if run[0] == 0.0
+            && run.len() >= DROPOUT
+            && is_sound(at.checked_sub(1))
+            && is_sound(Some(end))
+        {
             first.get_or_insert(at);
             count += 1;
         }

@@ -1,4 +1,5 @@
-//! Configuration of `ondes-train capture`: one TOML file per device, or options of the command line.
+//! Configuration of `ondes-train capture`: one TOML file per device, or options of the command
+//! line.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -100,7 +101,8 @@ pub struct CaptureTrainingConfig {
     pub epochs: Option<u64>,
     /// Trains for about this time instead.
     pub minutes: Option<f64>,
-    /// Windows per step, or parallel streams of recurrent networks; `"auto"` finds the largest number that fits.
+    /// Windows per step, or parallel streams of recurrent networks; `"auto"` finds the largest
+    /// number that fits.
     #[serde(deserialize_with = "some_batch_rows")]
     pub batch: Option<usize>,
     /// Bound on the memory of the process, such as "8G".
@@ -191,15 +193,22 @@ impl CaptureConfig {
     /// Reads a configuration and resolves its paths.
     ///
     /// # Errors
-    /// Returns an error with the line if the file is missing, is not TOML, has an unknown key, or a value is out of
-    /// range.
+    /// Returns an error with the line if the file is missing, is not TOML, has an unknown key, or a
+    /// value is out of range.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let mut config: Self = read_toml(path)?;
         config.check().with_context(|| path.display().to_string())?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let pairs = config.pairs.iter_mut().flat_map(|pair| [&mut pair.dry, &mut pair.wet]);
-        let files = [&mut config.out, &mut config.nam, &mut config.from].into_iter().flatten();
-        pairs.chain(files).for_each(|path| *path = folder.join(&path));
+        let pairs = config
+            .pairs
+            .iter_mut()
+            .flat_map(|pair| [&mut pair.dry, &mut pair.wet]);
+        let files = [&mut config.out, &mut config.nam, &mut config.from]
+            .into_iter()
+            .flatten();
+        pairs
+            .chain(files)
+            .for_each(|path| *path = folder.join(&path));
         Ok(config)
     }
 
@@ -208,24 +217,49 @@ impl CaptureConfig {
     /// # Errors
     /// Returns an error that names the field.
     pub fn check(&self) -> anyhow::Result<()> {
-        ensure!(!self.pairs.is_empty(), "there is no [[pair]] with dry and wet");
-        ensure!((8_000..=192_000).contains(&self.sample_rate), "sample_rate must be 8000 to 192000");
+        ensure!(
+            !self.pairs.is_empty(),
+            "there is no [[pair]] with dry and wet"
+        );
+        ensure!(
+            (8_000..=192_000).contains(&self.sample_rate),
+            "sample_rate must be 8000 to 192000"
+        );
         let training = &self.training;
-        ensure!(training.epochs != Some(0), "training.epochs must be above 0");
-        let minutes = training.minutes.is_none_or(|minutes| minutes > 0.0 && minutes.is_finite());
+        ensure!(
+            training.epochs != Some(0),
+            "training.epochs must be above 0"
+        );
+        let minutes = training
+            .minutes
+            .is_none_or(|minutes| minutes > 0.0 && minutes.is_finite());
         ensure!(minutes, "training.minutes must be above 0");
         let between = |value: Option<usize>, range: std::ops::RangeInclusive<usize>| {
             value.is_none_or(|value| range.contains(&value))
         };
         let batch = training.batch.filter(|batch| *batch != AUTO_BATCH);
-        ensure!(between(batch, 1..=4096), "training.batch must be 1 to 4096, or \"auto\"");
-        ensure!(between(training.window, 64..=1_048_576), "training.window must be 64 to 1048576");
         ensure!(
-            training.threads.is_none_or(|threads| (0..=256).contains(&threads)),
+            between(batch, 1..=4096),
+            "training.batch must be 1 to 4096, or \"auto\""
+        );
+        ensure!(
+            between(training.window, 64..=1_048_576),
+            "training.window must be 64 to 1048576"
+        );
+        ensure!(
+            training
+                .threads
+                .is_none_or(|threads| (0..=256).contains(&threads)),
             "training.threads must be 0 to 256"
         );
-        for (name, level) in [("input_dbu", self.card.input_dbu), ("output_dbu", self.card.output_dbu)] {
-            ensure!(level.is_none_or(|level| DBU.contains(&level)), "card.{name} must be -60 to 60");
+        for (name, level) in [
+            ("input_dbu", self.card.input_dbu),
+            ("output_dbu", self.card.output_dbu),
+        ] {
+            ensure!(
+                level.is_none_or(|level| DBU.contains(&level)),
+                "card.{name} must be -60 to 60"
+            );
         }
         if let Some(size) = &self.size {
             super::architecture::Architecture::named(size).context("size")?;
@@ -234,7 +268,11 @@ impl CaptureConfig {
             loss.check()?;
         }
         self.loader.check()?;
-        let files = RunFiles { checkpoint: PathBuf::new(), metrics: PathBuf::new(), tensorboard: None };
+        let files = RunFiles {
+            checkpoint: PathBuf::new(),
+            metrics: PathBuf::new(),
+            tensorboard: None,
+        };
         let network = super::architecture::Architecture::named("nano")?;
         self.options(network, files)?.trainer.check()
     }
@@ -252,7 +290,11 @@ impl CaptureConfig {
     }
 
     fn knob_names(&self) -> Vec<&String> {
-        let mut names: Vec<&String> = self.pairs.iter().flat_map(|pair| pair.knobs.keys()).collect();
+        let mut names: Vec<&String> = self
+            .pairs
+            .iter()
+            .flat_map(|pair| pair.knobs.keys())
+            .collect();
         names.sort();
         names.dedup();
         names
@@ -261,21 +303,35 @@ impl CaptureConfig {
     fn control(&self, name: &str) -> anyhow::Result<Control> {
         let mut positions = Vec::new();
         for (index, pair) in self.pairs.iter().enumerate() {
-            let position = pair.knobs.get(name).copied().filter(|position| position.is_finite());
-            positions.push(
-                position.with_context(|| format!("pair {}: the position of knob {name:?} is missing", index + 1))?,
-            );
+            let position = pair
+                .knobs
+                .get(name)
+                .copied()
+                .filter(|position| position.is_finite());
+            positions.push(position.with_context(|| {
+                format!(
+                    "pair {}: the position of knob {name:?} is missing",
+                    index + 1
+                )
+            })?);
         }
-        let (low, high) = positions
-            .iter()
-            .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), &position| (low.min(position), high.max(position)));
-        ensure!(low < high, "knob {name:?} is at {low} in all pairs; vary it, or leave it out");
+        let (low, high) = positions.iter().fold(
+            (f32::INFINITY, f32::NEG_INFINITY),
+            |(low, high), &position| (low.min(position), high.max(position)),
+        );
+        ensure!(
+            low < high,
+            "knob {name:?} is at {low} in all pairs; vary it, or leave it out"
+        );
         let own = self.knobs.get(name).cloned().unwrap_or_default();
         let (min, max) = (own.min.unwrap_or(low), own.max.unwrap_or(high));
         for (end, value) in [("min", min), ("max", max)] {
             ensure!(value.is_finite(), "knob.{name}.{end} must be a number");
         }
-        ensure!(min <= low && high <= max, "knob {name:?} is at {low} to {high}, outside {min} to {max}");
+        ensure!(
+            min <= low && high <= max,
+            "knob {name:?} is at {low} to {high}, outside {min} to {max}"
+        );
         let control = Control {
             name: name.to_owned(),
             unit: own.unit,
@@ -285,35 +341,56 @@ impl CaptureConfig {
             curve: Curve::Linear,
             description: own.description,
         };
-        ensure!(control.is_valid(), "knob.{name}.default must be {min} to {max}");
+        ensure!(
+            control.is_valid(),
+            "knob.{name}.default must be {min} to {max}"
+        );
         Ok(control)
     }
 
     /// Returns the positions of the knobs in a pair.
     #[must_use]
     pub fn settings(&self, pair: &PairConfig) -> Vec<f32> {
-        self.knob_names().into_iter().filter_map(|name| pair.knobs.get(name).copied()).collect()
+        self.knob_names()
+            .into_iter()
+            .filter_map(|name| pair.knobs.get(name).copied())
+            .collect()
     }
 
     /// Returns the settings of a run.
     ///
     /// # Errors
     /// Returns an error that names the pair or the knob.
-    pub fn options(&self, network: impl Into<NetworkSource>, files: RunFiles) -> anyhow::Result<CaptureOptions> {
+    pub fn options(
+        &self,
+        network: impl Into<NetworkSource>,
+        files: RunFiles,
+    ) -> anyhow::Result<CaptureOptions> {
         let mut options = CaptureOptions::new(network, files);
         let own = &self.training;
         options.knobs = self.controls()?;
         options.seed = self.seed;
         options.workers = self.loader.workers;
         options.trainer.auto_batch = own.batch == Some(AUTO_BATCH);
-        options.batch = own.batch.filter(|batch| *batch != AUTO_BATCH).unwrap_or(options.batch);
+        options.batch = own
+            .batch
+            .filter(|batch| *batch != AUTO_BATCH)
+            .unwrap_or(options.batch);
         options.window = own.window.unwrap_or(options.window);
         options.loss = self.loss.unwrap_or(options.loss);
         let trainer = &mut options.trainer;
-        trainer.memory = own.memory.as_deref().map(parse_bytes).transpose().map_err(anyhow::Error::msg)?;
+        trainer.memory = own
+            .memory
+            .as_deref()
+            .map(parse_bytes)
+            .transpose()
+            .map_err(anyhow::Error::msg)?;
         trainer.checkpoint_activations = own.checkpoint_activations;
         trainer.keep_best = own.keep_best;
-        trainer.length = own.minutes.map_or(Length::Epochs(own.epochs.unwrap_or(EPOCHS)), Length::Minutes);
+        trainer.length = own.minutes.map_or(
+            Length::Epochs(own.epochs.unwrap_or(EPOCHS)),
+            Length::Minutes,
+        );
         trainer.learning_rate = own.learning_rate.unwrap_or(trainer.learning_rate);
         trainer.warmup_steps = own.warmup_steps.unwrap_or(trainer.warmup_steps);
         trainer.weight_decay = own.weight_decay.unwrap_or(trainer.weight_decay);
@@ -330,7 +407,10 @@ impl CaptureConfig {
         trainer.log_every = own.log_every.unwrap_or(trainer.log_every);
         trainer.patience = own.patience.or(trainer.patience);
         trainer.stop_at = own.stop_at.or(trainer.stop_at);
-        trainer.threads = own.threads.filter(|threads| *threads > 0).unwrap_or(trainer.threads);
+        trainer.threads = own
+            .threads
+            .filter(|threads| *threads > 0)
+            .unwrap_or(trainer.threads);
         if let Some(device) = &own.device {
             trainer.device.clone_from(device);
         }

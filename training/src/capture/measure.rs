@@ -23,24 +23,40 @@ const STEP: usize = 256;
 /// Renders a sound through a capture, from its initial state, with its knobs at their defaults.
 ///
 /// # Errors
-/// Returns an error if the model is no effect with one input and one output channel at its sample rate.
+/// Returns an error if the model is no effect with one input and one output channel at its sample
+/// rate.
 pub fn play(model: &Model, dry: &[f32]) -> Result<Vec<f32>, ModelError> {
     play_method(model, "forward", &[], dry)
 }
 
-/// Renders a sound through a size of a capture with its knobs at these settings; none for their defaults.
+/// Renders a sound through a size of a capture with its knobs at these settings; none for their
+/// defaults.
 ///
 /// # Errors
 /// As [`play`].
-pub fn play_method(model: &Model, method: &str, settings: &[f32], dry: &[f32]) -> Result<Vec<f32>, ModelError> {
+pub fn play_method(
+    model: &Model,
+    method: &str,
+    settings: &[f32],
+    dry: &[f32],
+) -> Result<Vec<f32>, ModelError> {
     let settings = settings_or_defaults(model, settings);
     let plan = model.method(method)?;
     let is_mono = |port: &Port| port.channels == 1 && port.ratio == 1;
-    let is_knob = |port: &Port| model.header().controls.iter().any(|control| control.name == port.name);
+    let is_knob = |port: &Port| {
+        model
+            .header()
+            .controls
+            .iter()
+            .any(|control| control.name == port.name)
+    };
     let (sound, knobs) = plan.inputs.split_at(plan.inputs.len().min(1));
-    let fits = sound.iter().chain(&plan.outputs).chain(knobs).all(is_mono) && knobs.iter().all(is_knob);
+    let fits =
+        sound.iter().chain(&plan.outputs).chain(knobs).all(is_mono) && knobs.iter().all(is_knob);
     if !fits || sound.is_empty() || plan.outputs.len() != 1 {
-        return Err(ModelError::Header("not a model with one input and one output channel".into()));
+        return Err(ModelError::Header(
+            "not a model with one input and one output channel".into(),
+        ));
     }
     let block = plan.block;
     let mut executor = Executor::new(model, method, Kernels::detect(), 1, STEP.div_ceil(block))?;
@@ -64,8 +80,17 @@ pub fn play_method(model: &Model, method: &str, settings: &[f32], dry: &[f32]) -
 #[must_use]
 pub fn esr(target: &[f32], sound: &[f32]) -> f64 {
     let square = |x: f64| x * x;
-    let error: f64 = target.iter().zip(sound).map(|(y, x)| square(f64::from(*y) - f64::from(*x))).sum();
-    error / target.iter().map(|y| square(f64::from(*y))).sum::<f64>().max(1e-20)
+    let error: f64 = target
+        .iter()
+        .zip(sound)
+        .map(|(y, x)| square(f64::from(*y) - f64::from(*x)))
+        .sum();
+    error
+        / target
+            .iter()
+            .map(|y| square(f64::from(*y)))
+            .sum::<f64>()
+            .max(1e-20)
 }
 
 /// Quality of a capture on a pair.
@@ -84,20 +109,27 @@ pub struct Comparison {
 /// Uncertainty of a delay that was measured without clicks, samples.
 const DELAY_UNCERTAINTY: i64 = 8;
 
-/// Measures a capture on a pair; the baseline is the dry signal itself. Without clicks, the delay within
-/// `DELAY_UNCERTAINTY` that gives the least error is used, since the recorder's delay is not part of the sound.
+/// Measures a capture on a pair; the baseline is the dry signal itself. Without clicks, the delay
+/// within `DELAY_UNCERTAINTY` that gives the least error is used, since the recorder's delay is not
+/// part of the sound.
 ///
 /// # Errors
 /// As [`play`].
 pub fn compare(model: &Model, pair: &Pair) -> Result<Comparison, ModelError> {
     let round = |value: f64| (value * 1e6).round() / 1e6;
     let sound = play_method(model, "forward", &pair.settings, &pair.dry)?;
-    let reach = if pair.alignment.from_clicks { 0 } else { DELAY_UNCERTAINTY };
+    let reach = if pair.alignment.from_clicks {
+        0
+    } else {
+        DELAY_UNCERTAINTY
+    };
     let error = |delay: i64| {
         let (sound, wet) = overlapping(&sound, &pair.wet, delay);
         esr(wet, sound)
     };
-    let delay = (-reach..=reach).min_by(|&a, &b| error(a).total_cmp(&error(b))).unwrap_or(0);
+    let delay = (-reach..=reach)
+        .min_by(|&a, &b| error(a).total_cmp(&error(b)))
+        .unwrap_or(0);
     let (sound, wet) = overlapping(&sound, &pair.wet, delay);
     let dry = &pair.dry[..pair.dry.len().min(wet.len())];
     let measure = |from: usize| Measure {

@@ -14,19 +14,39 @@ use super::knobs::weights_at;
 ///
 /// # Errors
 /// Returns an error if the file cannot be written.
-pub fn write(path: &Path, architecture: &Architecture, model: &Model, settings: &[f32]) -> anyhow::Result<()> {
+pub fn write(
+    path: &Path,
+    architecture: &Architecture,
+    model: &Model,
+    settings: &[f32],
+) -> anyhow::Result<()> {
     let header = model.header();
-    let file = architecture.nam_file(&weights_at(model, settings), header.sample_rate, &metadata(model));
-    files::write(path, file.to_string().as_bytes()).with_context(|| format!("{}: cannot be written", path.display()))
+    let file = architecture.nam_file(
+        &weights_at(model, settings),
+        header.sample_rate,
+        &metadata(model),
+    );
+    files::write(path, file.to_string().as_bytes())
+        .with_context(|| format!("{}: cannot be written", path.display()))
 }
 
 /// Returns the card in the notation of the format.
 fn metadata(model: &Model) -> Value {
     let card = &model.header().card;
-    let text = |text: &str| if text.is_empty() { Value::Null } else { json!(text) };
+    let text = |text: &str| {
+        if text.is_empty() {
+            Value::Null
+        } else {
+            json!(text)
+        }
+    };
     let gear = card.gear.clone().unwrap_or_default();
     let levels = card.levels.unwrap_or_default();
-    let error = card.quality.iter().find(|measure| measure.name == super::measure::ESR).map(|measure| measure.value);
+    let error = card
+        .quality
+        .iter()
+        .find(|measure| measure.name == super::measure::ESR)
+        .map(|measure| measure.value);
     json!({
         "name": text(&card.name),
         "modeled_by": text(&card.author),

@@ -26,7 +26,11 @@ impl NetworkSource {
         match self {
             Self::New(architecture) => architecture.is_recurrent(),
             Self::Given(model) => {
-                let mut nodes = model.header().methods.iter().flat_map(|method| &method.nodes);
+                let mut nodes = model
+                    .header()
+                    .methods
+                    .iter()
+                    .flat_map(|method| &method.nodes);
                 nodes.any(|node| matches!(node.op, Op::Gru { .. } | Op::Lstm { .. }))
             }
         }
@@ -50,23 +54,36 @@ impl NetworkSource {
         }
     }
 
-    /// Returns the names of the trained methods: all sizes of a new network, `forward` of an existing one.
+    /// Returns the names of the trained methods: all sizes of a new network, `forward` of an
+    /// existing one.
     #[must_use]
     pub fn methods(&self, model: &Model) -> Vec<String> {
-        let variants = model.header().variants.iter().map(|variant| variant.method.clone());
+        let variants = model
+            .header()
+            .variants
+            .iter()
+            .map(|variant| variant.method.clone());
         let sizes = variants.filter(|_| matches!(self, Self::New(_)));
         std::iter::once("forward".to_owned()).chain(sizes).collect()
     }
 
-    /// Returns the names of the trained weights. Weights that `.nam` files do not store stay fixed, and so does the
-    /// second of two biases that are added.
+    /// Returns the names of the trained weights. Weights that `.nam` files do not store stay fixed,
+    /// and so does the second of two biases that are added.
     #[must_use]
     pub fn trained(&self) -> Vec<String> {
         match self {
-            Self::New(architecture) => architecture.slots().into_iter().map(|slot| slot.name).collect(),
+            Self::New(architecture) => architecture
+                .slots()
+                .into_iter()
+                .map(|slot| slot.name)
+                .collect(),
             Self::Given(model) => {
-                let known = Architecture::of(model).and_then(|name| Architecture::named(&name).ok());
-                known.map_or_else(|| trainable_weights(model), |architecture| Self::New(architecture).trained())
+                let known =
+                    Architecture::of(model).and_then(|name| Architecture::named(&name).ok());
+                known.map_or_else(
+                    || trainable_weights(model),
+                    |architecture| Self::New(architecture).trained(),
+                )
             }
         }
     }
@@ -81,7 +98,8 @@ impl NetworkSource {
     }
 }
 
-/// Returns all weights of `forward` except the initial states and second biases of recurrent layers.
+/// Returns all weights of `forward` except the initial states and second biases of recurrent
+/// layers.
 fn trainable_weights(model: &Model) -> Vec<String> {
     let forward = model.header().method("forward");
     let nodes = forward.into_iter().flat_map(|method| &method.nodes);
@@ -93,7 +111,12 @@ fn trainable_weights(model: &Model) -> Vec<String> {
             _ => false,
         };
         let specs = node.op.weights(&[]);
-        names.extend(specs.iter().filter(|spec| !fixed(spec.name)).map(|spec| format!("{}.{}", node.name, spec.name)));
+        names.extend(
+            specs
+                .iter()
+                .filter(|spec| !fixed(spec.name))
+                .map(|spec| format!("{}.{}", node.name, spec.name)),
+        );
     }
     names
 }

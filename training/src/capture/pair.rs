@@ -40,7 +40,9 @@ impl Pair {
         let mut read = |path: &Path, side: &str| -> anyhow::Result<(Vec<f32>, u32)> {
             let (sound, own) = read_mono(path)?;
             if own != rate {
-                findings.push(Finding::note(format!("{side} was resampled from {own} Hz to {rate} Hz")));
+                findings.push(Finding::note(format!(
+                    "{side} was resampled from {own} Hz to {rate} Hz"
+                )));
             }
             let resampled = resample(&sound, own, rate).with_context(|| display_name(path))?;
             Ok((resampled, own))
@@ -62,8 +64,14 @@ impl Pair {
     #[must_use]
     pub fn new(dry: Vec<f32>, wet: Vec<f32>, rate: u32, name: String) -> Self {
         let mut findings = check::check_sounds(&dry, &wet, rate);
-        let stopped = findings.iter().any(|finding| finding.severity == Severity::Stop);
-        let alignment = if stopped { Alignment::default() } else { align(&dry, &wet, f64::from(rate)) };
+        let stopped = findings
+            .iter()
+            .any(|finding| finding.severity == Severity::Stop);
+        let alignment = if stopped {
+            Alignment::default()
+        } else {
+            align(&dry, &wet, f64::from(rate))
+        };
         let (skip_dry, skip_wet) = match alignment.delay_samples {
             delay if delay < 0 => (delay.unsigned_abs() as usize, 0),
             delay => (0, delay as usize),
@@ -75,12 +83,26 @@ impl Pair {
         dry.truncate(common);
         wet.truncate(common);
         if !stopped {
-            findings.extend(check::check_alignment(&dry, &wet, rate, &alignment, lengths));
+            findings.extend(check::check_alignment(
+                &dry, &wet, rate, &alignment, lengths,
+            ));
         }
         let mut hasher = blake3::Hasher::new();
-        hasher.update(bytemuck::cast_slice(&dry)).update(bytemuck::cast_slice(&wet)).update(&rate.to_le_bytes());
+        hasher
+            .update(bytemuck::cast_slice(&dry))
+            .update(bytemuck::cast_slice(&wet))
+            .update(&rate.to_le_bytes());
         let hash = hasher.finalize().to_hex().to_string();
-        Self { dry, wet, rate, name, settings: Vec::new(), hash, alignment, findings }
+        Self {
+            dry,
+            wet,
+            rate,
+            name,
+            settings: Vec::new(),
+            hash,
+            alignment,
+            findings,
+        }
     }
 
     /// Inverts the polarity of the recording.

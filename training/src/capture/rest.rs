@@ -1,4 +1,5 @@
-//! Silence at rest: a device whose output is coupled by a capacitor puts out no constant, so its capture should not.
+//! Silence at rest: a device whose output is coupled by a capacitor puts out no constant, so its
+//! capture should not.
 
 use ondes_engine::model::{Kind, Model, ModelError, Tensor};
 
@@ -7,8 +8,9 @@ use super::measure::play_method;
 /// Changes of the output per unit of bias below which a bias is taken to have no part in it.
 const LEAST_SLOPE: f32 = 1e-6;
 
-/// Returns a capture with a bias in each of its sizes that makes the output 0 at rest, with its knobs at their defaults.
-/// Sizes whose last layer has no bias of one value stay as they are, and so do models of other kinds.
+/// Returns a capture with a bias in each of its sizes that makes the output 0 at rest, with its
+/// knobs at their defaults. Sizes whose last layer has no bias of one value stay as they are, and
+/// so do models of other kinds.
 ///
 /// # Errors
 /// As [`play_method`].
@@ -17,8 +19,15 @@ pub fn silent_at_rest(model: &Model) -> Result<Model, ModelError> {
     if model.header().kind != Kind::Effect {
         return Ok(silent);
     }
-    for method in model.header().methods.iter().map(|method| method.name.as_str()) {
-        let Some((name, before)) = last_bias(&silent, method) else { continue };
+    for method in model
+        .header()
+        .methods
+        .iter()
+        .map(|method| method.name.as_str())
+    {
+        let Some((name, before)) = last_bias(&silent, method) else {
+            continue;
+        };
         let with_bias = |bias: f32| {
             let mut weights = silent.weights().clone();
             weights.insert(name.clone(), Tensor::new(&[1], vec![bias]));
@@ -33,10 +42,23 @@ pub fn silent_at_rest(model: &Model) -> Result<Model, ModelError> {
     Ok(silent)
 }
 
-/// Returns name and value of the bias of a method's last layer that has one; `None` if it has several values.
+/// Returns name and value of the bias of a method's last layer that has one; `None` if it has
+/// several values.
 fn last_bias(model: &Model, method: &str) -> Option<(String, f32)> {
-    let biases = model.header().method(method)?.nodes.iter().rev().map(|node| format!("{}.bias", node.name));
-    let find = |name: String| model.weights().iter().find(|(known, _)| **known == name).map(|(_, bias)| (name, bias));
+    let biases = model
+        .header()
+        .method(method)?
+        .nodes
+        .iter()
+        .rev()
+        .map(|node| format!("{}.bias", node.name));
+    let find = |name: String| {
+        model
+            .weights()
+            .iter()
+            .find(|(known, _)| **known == name)
+            .map(|(_, bias)| (name, bias))
+    };
     let (name, bias) = { biases }.find_map(find)?;
     match bias.floats()[..] {
         [value] => Some((name, value)),
@@ -47,5 +69,8 @@ fn last_bias(model: &Model, method: &str) -> Option<(String, f32)> {
 /// Returns the output of a method after a second of silence.
 fn resting_output(model: &Model, method: &str) -> Result<f32, ModelError> {
     let silence = vec![0.0; model.header().sample_rate as usize];
-    Ok(play_method(model, method, &[], &silence)?.last().copied().unwrap_or_default())
+    Ok(play_method(model, method, &[], &silence)?
+        .last()
+        .copied()
+        .unwrap_or_default())
 }

@@ -1,8 +1,9 @@
 //! Signal to play through a device, about three minutes long.
 //!
-//! In order: two clicks in silence, which give delay and noise floor; sweeps and noise bursts, which cover the edges of
-//! the spectrum; plucked strings at many levels, single notes and chords; and a musical part that is held out of
-//! training. The strings are those of [`ondes_corpus::plucked`], without a room. Equal lengths give equal samples.
+//! In order: two clicks in silence, which give delay and noise floor; sweeps and noise bursts,
+//! which cover the edges of the spectrum; plucked strings at many levels, single notes and chords;
+//! and a musical part that is held out of training. The strings are those of
+//! [`ondes_corpus::plucked`], without a room. Equal lengths give equal samples.
 
 use std::f64::consts::TAU;
 
@@ -28,7 +29,8 @@ const CLICKS_S: [f64; 2] = [0.5, 1.0];
 const SILENCE_S: f64 = 2.0;
 /// Highest peak after the clicks, below the clipping level of converters.
 const PEAK: f64 = 0.97;
-/// Shares of the time after the clicks: sweeps, noise, single notes, chords. The rest is the held-out part.
+/// Shares of the time after the clicks: sweeps, noise, single notes, chords. The rest is the
+/// held-out part.
 const SHARES: [f64; 4] = [0.07, 0.06, 0.37, 0.36];
 /// Levels of sweeps and noise, dB of full scale.
 const SWEEP_LEVELS_DB: [f64; 4] = [-40.0, -24.0, -10.0, -0.5];
@@ -37,7 +39,8 @@ const NOISE_LEVELS_DB: [f64; 6] = [-50.0, -36.0, -24.0, -14.0, -7.0, -1.0];
 const PASSAGE_LEVELS_DB: [f64; 8] = [-1.0, -20.0, -7.0, -30.0, -3.0, -13.0, -40.0, -5.0];
 /// Length of a passage, seconds.
 const PASSAGE_S: f64 = 6.0;
-/// Open strings of a guitar, MIDI notes, and chord shapes as frets by string; −1 for a muted string.
+/// Open strings of a guitar, MIDI notes, and chord shapes as frets by string; −1 for a muted
+/// string.
 const STRINGS: [f64; 6] = [40.0, 45.0, 50.0, 55.0, 59.0, 64.0];
 const SHAPES: [[i32; 6]; 8] = [
     [0, 2, 2, 1, 0, 0],
@@ -59,15 +62,22 @@ pub fn click_positions(rate_hz: f64) -> [usize; 2] {
 /// Tells whether a sound starts with the clicks, with silence around them.
 #[must_use]
 pub fn starts_with_clicks(sound: &[f32], rate_hz: f64) -> bool {
-    let Some(beginning) = sound.get(..((SILENCE_S - 0.1) * rate_hz) as usize) else { return false };
+    let Some(beginning) = sound.get(..((SILENCE_S - 0.1) * rate_hz) as usize) else {
+        return false;
+    };
     // Resampling spreads a click over neighbouring samples.
     let near = (0.005 * rate_hz) as usize;
     let positions = click_positions(rate_hz);
     let has_clicks = positions.iter().all(|&position| {
-        beginning[position.saturating_sub(near)..position + near].iter().any(|x| x.abs() > 0.5 * CLICK_LEVEL)
+        beginning[position.saturating_sub(near)..position + near]
+            .iter()
+            .any(|x| x.abs() > 0.5 * CLICK_LEVEL)
     });
-    let mut elsewhere =
-        beginning.iter().enumerate().filter(|(at, _)| positions.iter().all(|position| position.abs_diff(*at) > near));
+    let mut elsewhere = beginning.iter().enumerate().filter(|(at, _)| {
+        positions
+            .iter()
+            .all(|position| position.abs_diff(*at) > near)
+    });
     has_clicks && elsewhere.all(|(_, x)| x.abs() < 1e-3)
 }
 
@@ -92,7 +102,8 @@ pub fn signal(seconds: f64) -> Vec<f32> {
     signal
 }
 
-/// Generates the signal that the loudness of a capture is measured with: four seconds of playing at −18 dB RMS.
+/// Generates the signal that the loudness of a capture is measured with: four seconds of playing at
+/// −18 dB RMS.
 #[must_use]
 pub fn standard() -> Vec<f32> {
     let mut playing = passages(4.0, 4, &[-1.0], music);
@@ -134,7 +145,11 @@ fn bursts(seconds: f64) -> Vec<f32> {
                 .map(|n| {
                     let share = n as f64 / samples as f64;
                     let white = random.random_range(-1.0..1.0);
-                    let sounding = if share < 0.75 { ease((share * 50.0).min(1.0)) } else { 0.0 };
+                    let sounding = if share < 0.75 {
+                        ease((share * 50.0).min(1.0))
+                    } else {
+                        0.0
+                    };
                     sounding * low_pass.iter_mut().fold(white, |x, filter| filter.low(x))
                 })
                 .collect();
@@ -162,15 +177,28 @@ fn passages(
     let length_s = seconds / count as f64;
     let passage = |index: usize| {
         let mut random = Xoshiro256PlusPlus::seed_from_u64((seed << 32) + index as u64);
-        with_peak(&play(length_s, &mut random), levels_db[index % levels_db.len()])
+        with_peak(
+            &play(length_s, &mut random),
+            levels_db[index % levels_db.len()],
+        )
     };
-    (0..count).into_par_iter().map(passage).collect::<Vec<_>>().concat()
+    (0..count)
+        .into_par_iter()
+        .map(passage)
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 /// Renders notes on one string, in the order of their starts.
 fn string(mut notes: Vec<Note>, length_s: f64, random: &mut Xoshiro256PlusPlus) -> Vec<f64> {
     notes.sort_by(|a, b| a.onset_s.total_cmp(&b.onset_s));
-    let sound = Plucked.render(&Score { duration_s: length_s, notes }, random);
+    let sound = Plucked.render(
+        &Score {
+            duration_s: length_s,
+            notes,
+        },
+        random,
+    );
     sound.into_iter().map(f64::from).collect()
 }
 
@@ -179,10 +207,16 @@ fn single_notes(length_s: f64, random: &mut Xoshiro256PlusPlus) -> Vec<f64> {
     let mut notes = Vec::new();
     let mut at_s = 0.05;
     while at_s < length_s - 0.2 {
-        let note_s = [0.12, 0.25, 0.5, 1.1][random.random_range(0..4)] * random.random_range(0.8..1.2);
+        let note_s =
+            [0.12, 0.25, 0.5, 1.1][random.random_range(0..4)] * random.random_range(0.8..1.2);
         let sounding = if random.random_bool(0.3) { 0.5 } else { 0.97 };
         let midi = random.random_range(40.0_f64..84.0).round();
-        let mut note = Note::plain(at_s, at_s + sounding * note_s, midi, random.random_range(0.1..1.0));
+        let mut note = Note::plain(
+            at_s,
+            at_s + sounding * note_s,
+            midi,
+            random.random_range(0.1..1.0),
+        );
         if note_s > 0.4 && random.random_bool(0.5) {
             note.vibrato_cents = random.random_range(5.0..60.0);
         }
@@ -204,7 +238,12 @@ fn strums(onsets: &[(f64, f64, f64)], length_s: f64, random: &mut Xoshiro256Plus
             let order = if down { index } else { 5 - index };
             let midi = STRINGS[index] + f64::from(fret + barre);
             let strength = (strength * random.random_range(0.85..1.15_f64)).clamp(0.05, 1.0);
-            strings[index].push(Note::plain(onset_s + order as f64 * spread_s, release_s, midi, strength));
+            strings[index].push(Note::plain(
+                onset_s + order as f64 * spread_s,
+                release_s,
+                midi,
+                strength,
+            ));
         }
     }
     let mut sum = Vec::new();
@@ -223,7 +262,11 @@ fn chords(length_s: f64, random: &mut Xoshiro256PlusPlus) -> Vec<f64> {
     while at_s < length_s - 0.3 {
         let chord_s = [0.3, 0.6, 1.2, 2.4][random.random_range(0..4)];
         let sounding = if random.random_bool(0.35) { 0.35 } else { 0.95 };
-        onsets.push((at_s, at_s + sounding * chord_s, random.random_range(0.15..1.0)));
+        onsets.push((
+            at_s,
+            at_s + sounding * chord_s,
+            random.random_range(0.15..1.0),
+        ));
         at_s += chord_s;
     }
     strums(&onsets, length_s, random)
@@ -235,7 +278,11 @@ fn music(length_s: f64, random: &mut Xoshiro256PlusPlus) -> Vec<f64> {
     let beats = (length_s / beat_s) as usize;
     let chord = |beat: usize| {
         let at_s = 0.02 + beat as f64 * beat_s;
-        (at_s, at_s + 0.9 * beat_s, if beat.is_multiple_of(4) { 0.9 } else { 0.6 })
+        (
+            at_s,
+            at_s + 0.9 * beat_s,
+            if beat.is_multiple_of(4) { 0.9 } else { 0.6 },
+        )
     };
     let strummed: Vec<_> = (0..beats).filter(|beat| beat % 4 != 3).map(chord).collect();
     let mut sound = strums(&strummed, length_s, random);
@@ -244,7 +291,12 @@ fn music(length_s: f64, random: &mut Xoshiro256PlusPlus) -> Vec<f64> {
         for half in 0..2 {
             let at_s = 0.02 + (beat as f64 + 0.5 * f64::from(half)) * beat_s;
             let midi = random.random_range(57.0_f64..77.0).round();
-            line.push(Note::plain(at_s, at_s + 0.48 * beat_s, midi, random.random_range(0.4..1.0)));
+            line.push(Note::plain(
+                at_s,
+                at_s + 0.48 * beat_s,
+                midi,
+                random.random_range(0.4..1.0),
+            ));
         }
     }
     if !line.is_empty() {

@@ -34,12 +34,16 @@ impl Split {
     pub fn new(samples: usize, rate_hz: f64) -> Self {
         let held_out_samples = (HELD_OUT_SHARE * samples as f64).min(HELD_OUT_S * rate_hz) as usize;
         let held_out = samples - held_out_samples;
-        Self { validation: held_out - held_out_samples / 2, held_out, end: samples }
+        Self {
+            validation: held_out - held_out_samples / 2,
+            held_out,
+            end: samples,
+        }
     }
 }
 
-/// Batch of windows: inputs `[batch, 1, lead + samples]` and target `[batch, samples]`. A knob that stays where it is has one
-/// sample.
+/// Batch of windows: inputs `[batch, 1, lead + samples]` and target `[batch, samples]`. A knob that
+/// stays where it is has one sample.
 pub struct WindowBatch {
     /// Sound, then each knob.
     pub inputs: Vec<Tensor>,
@@ -49,7 +53,10 @@ pub struct WindowBatch {
 
 impl TensorGroup for WindowBatch {
     fn map(self, change: &mut dyn FnMut(Tensor) -> Tensor) -> Self {
-        Self { inputs: self.inputs.into_iter().map(&mut *change).collect(), wet: change(self.wet) }
+        Self {
+            inputs: self.inputs.into_iter().map(&mut *change).collect(),
+            wet: change(self.wet),
+        }
     }
 }
 
@@ -58,7 +65,9 @@ impl WindowBatch {
     #[must_use]
     pub fn expanded(mut self) -> Self {
         let shape = self.inputs[0].size();
-        self.inputs.iter_mut().for_each(|input| *input = input.expand(&shape, false));
+        self.inputs
+            .iter_mut()
+            .for_each(|input| *input = input.expand(&shape, false));
         self
     }
 }
@@ -88,8 +97,8 @@ pub struct TrainingPart<'a> {
 pub enum WindowOrder {
     /// Windows, each after this many samples of warm-up, in a different order in each epoch.
     Random(usize),
-    /// Parallel streams, cut along time, for recurrent networks. They start at a random offset in each epoch and wrap around at
-    /// the end.
+    /// Parallel streams, cut along time, for recurrent networks. They start at a random offset in
+    /// each epoch and wrap around at the end.
     Streams,
 }
 
@@ -119,7 +128,13 @@ pub struct Windows {
 impl Windows {
     /// Cuts training parts into windows of `length` samples, `batch` at a time.
     #[must_use]
-    pub fn new(parts: &[TrainingPart<'_>], order: WindowOrder, length: usize, batch: usize, seed: u64) -> Self {
+    pub fn new(
+        parts: &[TrainingPart<'_>],
+        order: WindowOrder,
+        length: usize,
+        batch: usize,
+        seed: u64,
+    ) -> Self {
         let (mut dry, mut wet, mut borders) = (Vec::new(), Vec::new(), vec![0]);
         for part in parts {
             // Silence before the start.
@@ -130,21 +145,41 @@ impl Windows {
         }
         let shortest = parts.iter().map(|part| part.wet.len()).min().unwrap_or(0);
         let settings = parts.iter().map(|part| part.settings.clone()).collect();
-        let sound = Arc::new(Sound { dry, wet, borders, settings });
-        Self { sound, order, length: length.min(shortest / 2).max(1), batch, seed, epochs: Mutex::default() }
+        let sound = Arc::new(Sound {
+            dry,
+            wet,
+            borders,
+            settings,
+        });
+        Self {
+            sound,
+            order,
+            length: length.min(shortest / 2).max(1),
+            batch,
+            seed,
+            epochs: Mutex::default(),
+        }
     }
 
     /// Returns the same windows with another number of them per batch, or of streams.
     #[must_use]
     pub fn with_batch(&self, batch: usize) -> Self {
-        Self { sound: self.sound.clone(), batch, epochs: Mutex::default(), ..*self }
+        Self {
+            sound: self.sound.clone(),
+            batch,
+            epochs: Mutex::default(),
+            ..*self
+        }
     }
 
     /// Returns the rows of each step.
     #[must_use]
     pub fn rows(&self) -> StepRows {
         let epoch = (self.order != WindowOrder::Streams).then(|| self.count());
-        StepRows { epoch, ..StepRows::new(self.batch) }
+        StepRows {
+            epoch,
+            ..StepRows::new(self.batch)
+        }
     }
 
     /// Returns the number of steps of an epoch.
@@ -156,7 +191,8 @@ impl Windows {
         }
     }
 
-    /// Returns the number of windows of a recording; the random offset of the first leaves out less than one.
+    /// Returns the number of windows of a recording; the random offset of the first leaves out less
+    /// than one.
     fn count_in(&self, recording: usize) -> usize {
         let borders = &self.sound.borders;
         let samples = borders[recording + 1] - borders[recording];
@@ -165,7 +201,9 @@ impl Windows {
 
     /// Returns the number of windows of an epoch.
     fn count(&self) -> usize {
-        (0..self.sound.settings.len()).map(|recording| self.count_in(recording)).sum()
+        (0..self.sound.settings.len())
+            .map(|recording| self.count_in(recording))
+            .sum()
     }
 
     fn random(&self, epoch: u64) -> Xoshiro256PlusPlus {
@@ -199,7 +237,10 @@ impl Windows {
         Window {
             dry: sound.dry[from..from + lead + self.length].to_vec(),
             wet: sound.wet[start..start + self.length].to_vec(),
-            settings: sound.settings[recording].iter().map(|position| vec![*position]).collect(),
+            settings: sound.settings[recording]
+                .iter()
+                .map(|position| vec![*position])
+                .collect(),
         }
     }
 
@@ -211,10 +252,13 @@ impl Windows {
             + stream * (samples / self.batch)
             + chunk as usize * self.length;
         let gathered = |value: &dyn Fn(usize) -> f32| -> Vec<f32> {
-            (start..start + self.length).map(|sample| value(sample % samples)).collect()
+            (start..start + self.length)
+                .map(|sample| value(sample % samples))
+                .collect()
         };
         let knobs = sound.settings.first().map_or(0, Vec::len);
-        let positions = |knob: usize| gathered(&|sample| sound.settings[sound.recording_at(sample)][knob]);
+        let positions =
+            |knob: usize| gathered(&|sample| sound.settings[sound.recording_at(sample)][knob]);
         Window {
             dry: gathered(&|sample| sound.dry[sample]),
             wet: gathered(&|sample| sound.wet[sample]),
@@ -247,7 +291,9 @@ impl RowSource for Windows {
     fn row(&self, step: u64, row: usize) -> anyhow::Result<Window> {
         let (epoch, index) = (step / self.steps(), step % self.steps());
         Ok(match self.order {
-            WindowOrder::Random(lead) => self.window(self.starts(epoch)[index as usize * self.batch + row], lead),
+            WindowOrder::Random(lead) => {
+                self.window(self.starts(epoch)[index as usize * self.batch + row], lead)
+            }
             WindowOrder::Streams => self.chunk(epoch, index, row),
         })
     }
@@ -264,7 +310,11 @@ impl RowSource for Windows {
 
     fn row_bytes(&self) -> usize {
         let knobs = self.sound.settings.first().map_or(0, Vec::len);
-        let positions = if self.order == WindowOrder::Streams { knobs * self.length } else { knobs };
+        let positions = if self.order == WindowOrder::Streams {
+            knobs * self.length
+        } else {
+            knobs
+        };
         (self.order.lead() + 2 * self.length + positions) * size_of::<f32>()
     }
 }

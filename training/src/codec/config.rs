@@ -7,7 +7,9 @@ use anyhow::{Context, ensure};
 use ondes_engine::model::file;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Augmentation, DataConfig, FeatureRate, LoaderConfig, RecordedKnob, RecordingsConfig};
+use crate::data::{
+    Augmentation, DataConfig, FeatureRate, LoaderConfig, RecordedKnob, RecordingsConfig,
+};
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
 use crate::trainer::memory::data_shares;
@@ -108,7 +110,8 @@ pub struct CodecNetworkConfig {
     pub latents: usize,
     /// Magnitudes of the noise in each band.
     pub noise_bands: usize,
-    /// Harmonics of the pitch that the encoder hears; 0 for a codec without. For sound of one pitch at a time.
+    /// Harmonics of the pitch that the encoder hears; 0 for a codec without. For sound of one pitch
+    /// at a time.
     pub harmonics: usize,
 }
 
@@ -140,18 +143,38 @@ impl CodecNetworkConfig {
     }
 
     fn check(&self) -> anyhow::Result<()> {
-        ensure!((8_000..=192_000).contains(&self.sample_rate), "network.sample_rate must be 8000 to 192000");
-        ensure!([2, 4, 8, 16, 32, 64].contains(&self.bands), "network.bands must be 2, 4, 8, 16, 32 or 64");
-        ensure!((4..=512).contains(&self.channels), "network.channels must be 4 to 512");
+        ensure!(
+            (8_000..=192_000).contains(&self.sample_rate),
+            "network.sample_rate must be 8000 to 192000"
+        );
+        ensure!(
+            [2, 4, 8, 16, 32, 64].contains(&self.bands),
+            "network.bands must be 2, 4, 8, 16, 32 or 64"
+        );
+        ensure!(
+            (4..=512).contains(&self.channels),
+            "network.channels must be 4 to 512"
+        );
         let ratios_fit = self.ratios.iter().all(|ratio| (1..=8).contains(ratio));
         ensure!(
             ratios_fit && (1..=6).contains(&self.ratios.len()),
             "network.ratios must be 1 to 6 numbers from 1 to 8"
         );
         let hops = 2 * self.bands..=4096;
-        ensure!(hops.contains(&self.hop()), "bands times ratios must be {} to {}", hops.start(), hops.end());
-        ensure!((1..=128).contains(&self.latents), "network.latents must be 1 to 128");
-        ensure!((2..=64).contains(&self.noise_bands), "network.noise_bands must be 2 to 64");
+        ensure!(
+            hops.contains(&self.hop()),
+            "bands times ratios must be {} to {}",
+            hops.start(),
+            hops.end()
+        );
+        ensure!(
+            (1..=128).contains(&self.latents),
+            "network.latents must be 1 to 128"
+        );
+        ensure!(
+            (2..=64).contains(&self.noise_bands),
+            "network.noise_bands must be 2 to 64"
+        );
         ensure!(self.harmonics <= 256, "network.harmonics must be 0 to 256");
         Ok(())
     }
@@ -161,22 +184,31 @@ impl CodecNetworkConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CodecLossConfig {
-    /// Weight of the A-weighted loudness, 10 dB, beside the spectral distance, which takes the ends of notes lightly.
+    /// Weight of the A-weighted loudness, 10 dB, beside the spectral distance, which takes the ends
+    /// of notes lightly.
     pub loudness: f64,
-    /// Weight of the information in the latents, nats (Kullback-Leibler divergence from a normal distribution). Much of
-    /// it makes latents smooth; too much makes them empty.
+    /// Weight of the information in the latents, nats (Kullback-Leibler divergence from a normal
+    /// distribution). Much of it makes latents smooth; too much makes them empty.
     pub information: f64,
     /// Weight of the pitch that the encoder hears: nats of the semitone, and distance in semitones.
     pub pitch: f64,
-    /// Weight of the pitch that the encoder hears in tones of random timbre, beside that in the recordings; 0 for none.
+    /// Weight of the pitch that the encoder hears in tones of random timbre, beside that in the
+    /// recordings; 0 for none.
     pub tones: f64,
-    /// Information of each latent that costs nothing, mean nats of a crop's frames (Kingma et al., NeurIPS 2016).
+    /// Information of each latent that costs nothing, mean nats of a crop's frames (Kingma et al.,
+    /// NeurIPS 2016).
     pub free_nats: f64,
 }
 
 impl Default for CodecLossConfig {
     fn default() -> Self {
-        Self { loudness: 0.5, information: 1e-3, pitch: 0.3, tones: 0.3, free_nats: 0.25 }
+        Self {
+            loudness: 0.5,
+            information: 1e-3,
+            pitch: 0.3,
+            tones: 0.3,
+            free_nats: 0.25,
+        }
     }
 }
 
@@ -190,7 +222,10 @@ impl CodecLossConfig {
             ("free_nats", self.free_nats),
         ];
         for (name, weight) in weights {
-            ensure!(weight >= 0.0 && weight.is_finite(), "loss.{name} must be 0 or above");
+            ensure!(
+                weight >= 0.0 && weight.is_finite(),
+                "loss.{name} must be 0 or above"
+            );
         }
         Ok(())
     }
@@ -200,14 +235,19 @@ impl CodecConfig {
     /// Reads a configuration and resolves its paths.
     ///
     /// # Errors
-    /// Returns an error with the line if the file is missing, is not TOML, has an unknown key, or a value is out of
-    /// range.
+    /// Returns an error with the line if the file is missing, is not TOML, has an unknown key, or a
+    /// value is out of range.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let mut config: Self = read_toml(path)?;
         config.check().with_context(|| path.display().to_string())?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let optional = [&mut config.held_out, &mut config.from, &mut config.cache].into_iter().flatten();
-        for path in [&mut config.data, &mut config.out, &mut config.work].into_iter().chain(optional) {
+        let optional = [&mut config.held_out, &mut config.from, &mut config.cache]
+            .into_iter()
+            .flatten();
+        for path in [&mut config.data, &mut config.out, &mut config.work]
+            .into_iter()
+            .chain(optional)
+        {
             *path = folder.join(&path);
         }
         Ok(config)
@@ -216,11 +256,15 @@ impl CodecConfig {
     /// Returns a configuration that trains a codec on with other recordings for an hour.
     ///
     /// # Errors
-    /// Returns an error if the file holds no codec that `ondes-train codec` trains, or a path is not UTF-8.
+    /// Returns an error if the file holds no codec that `ondes-train codec` trains, or a path is
+    /// not UTF-8.
     pub fn of_codec(codec: &Path, data: &Path, out: &Path) -> anyhow::Result<Self> {
         let read = || super::network::sizes(&file::read(codec)?);
         let network = read().with_context(|| codec.display().to_string())?;
-        Ok(Self { network, ..without_recipe(WITHOUT_RECIPE, ("from", codec), data, out)? })
+        Ok(Self {
+            network,
+            ..without_recipe(WITHOUT_RECIPE, ("from", codec), data, out)?
+        })
     }
 
     /// Returns a configuration that trains a codec of these sizes with recordings.
@@ -229,7 +273,11 @@ impl CodecConfig {
     /// Returns an error if a path is not UTF-8.
     pub fn of_sizes(network: CodecNetworkConfig, data: &Path, out: &Path) -> anyhow::Result<Self> {
         let config: Self = without_recipe(WITHOUT_RECIPE, ("from", out), data, out)?;
-        Ok(Self { network, from: None, ..config })
+        Ok(Self {
+            network,
+            from: None,
+            ..config
+        })
     }
 
     pub(crate) fn check(&self) -> anyhow::Result<()> {
@@ -249,17 +297,24 @@ impl CodecConfig {
     /// Returns the settings of the trainer.
     #[must_use]
     pub fn trainer_options(&self) -> TrainerOptions {
-        self.training.trainer_options(&self.work, &self.optimizer, &self.schedule, &self.alerts)
+        self.training
+            .trainer_options(&self.work, &self.optimizer, &self.schedule, &self.alerts)
     }
 
     /// Returns where the recordings are, and how crops are cut from them.
     #[must_use]
     pub fn data(&self) -> DataConfig<'_> {
-        let rate = FeatureRate { sample_rate: self.network.sample_rate, hop: self.network.hop() };
+        let rate = FeatureRate {
+            sample_rate: self.network.sample_rate,
+            hop: self.network.hop(),
+        };
         DataConfig {
             folder: &self.data,
             held_out: self.held_out.as_deref(),
-            cache: self.cache.clone().unwrap_or_else(|| self.work.join("features")),
+            cache: self
+                .cache
+                .clone()
+                .unwrap_or_else(|| self.work.join("features")),
             rate,
             recordings: self.recordings,
             knobs: &NO_KNOBS,

@@ -1,5 +1,5 @@
-//! Loss of a codec: the distance of the sound in spectra and loudness, the information in the latents, and the distance of the pitch that
-//! the encoder hears.
+//! Loss of a codec: the distance of the sound in spectra and loudness, the information in the
+//! latents, and the distance of the pitch that the encoder hears.
 
 use tch::{Device, Kind, Tensor};
 
@@ -7,8 +7,8 @@ use super::config::CodecLossConfig;
 use super::network::{LOWEST_PITCH, PITCHES, REFERENCE_PITCH};
 use crate::loss::{Loss, LoudnessDistance, SpectralDistance};
 
-/// Transforms of the sound, samples (Caillon & Esling, arXiv:2111.05011). Short ones hear where an attack is, long ones
-/// whether a pitch is in tune.
+/// Transforms of the sound, samples (Caillon & Esling, arXiv:2111.05011). Short ones hear where an
+/// attack is, long ones whether a pitch is in tune.
 const SCALES: [i64; 6] = [4096, 2048, 1024, 512, 256, 128];
 
 /// Means and logarithms of variances of the latents, each `[batch, latent, frame]`.
@@ -24,7 +24,10 @@ impl LatentDistribution {
     #[must_use]
     pub fn new(encoded: &Tensor) -> Self {
         let latents = encoded.size()[1] / 2;
-        Self { mean: encoded.narrow(1, 0, latents), log_variance: encoded.narrow(1, latents, latents) }
+        Self {
+            mean: encoded.narrow(1, 0, latents),
+            log_variance: encoded.narrow(1, latents, latents),
+        }
     }
 
     /// Draws latents from normal noise of their shape (Kingma & Welling, ICLR 2014).
@@ -52,17 +55,19 @@ pub struct HeardPitch {
 }
 
 impl HeardPitch {
-    /// Returns the true pitch as the encoder would tell it, octaves above [`REFERENCE_PITCH`], `[batch, 1, frame]`.
+    /// Returns the true pitch as the encoder would tell it, octaves above [`REFERENCE_PITCH`],
+    /// `[batch, 1, frame]`.
     pub fn true_octaves(&self) -> Tensor {
         (&self.semitones - f64::from(REFERENCE_PITCH)) / 12.0
     }
 
-    /// Returns the distance from the true pitch: that of the mean in semitones, and the nats of the two nearest
-    /// semitones, which share the true pitch. It is the mean over all frames, with a pitch or without, so that the parts of
-    /// a batch add up to the whole.
+    /// Returns the distance from the true pitch: that of the mean in semitones, and the nats of the
+    /// two nearest semitones, which share the true pitch. It is the mean over all frames, with a
+    /// pitch or without, so that the parts of a batch add up to the whole.
     pub fn distance(&self) -> Tensor {
         let far = (&self.octaves * 12.0 + f64::from(REFERENCE_PITCH) - &self.semitones).abs();
-        let position = (&self.semitones - LOWEST_PITCH as f64).clamp(0.0, (PITCHES - 1) as f64 - 1e-3);
+        let position =
+            (&self.semitones - LOWEST_PITCH as f64).clamp(0.0, (PITCHES - 1) as f64 - 1e-3);
         let (below, share) = (position.floor(), position.frac());
         let index = below.to_kind(Kind::Int64);
         let nats = |index: &Tensor| -(self.probabilities.gather(1, index, false) + 1e-7).log();
@@ -82,7 +87,12 @@ pub struct CodecLoss {
 impl CodecLoss {
     /// Prepares the terms. Spectral differences are relative to the level of `examples`.
     #[must_use]
-    pub fn new(config: CodecLossConfig, sample_rate: u32, examples: &[Vec<f32>], device: Device) -> Self {
+    pub fn new(
+        config: CodecLossConfig,
+        sample_rate: u32,
+        examples: &[Vec<f32>],
+        device: Device,
+    ) -> Self {
         Self {
             config,
             sound: SpectralDistance::with_scales(&SCALES, device).relative_to(examples),
@@ -94,17 +104,34 @@ impl CodecLoss {
     #[must_use]
     pub fn between(&self, decoded: &Tensor, target: &Tensor) -> Loss {
         let sound = self.sound.between(decoded, target);
-        let mut loss = Loss { total: sound.shallow_clone(), terms: vec![("sound", sound)] };
+        let mut loss = Loss {
+            total: sound.shallow_clone(),
+            terms: vec![("sound", sound)],
+        };
         if self.config.loudness > 0.0 {
-            loss.add("loudness", self.loudness.between(decoded, target) * self.config.loudness);
+            loss.add(
+                "loudness",
+                self.loudness.between(decoded, target) * self.config.loudness,
+            );
         }
         loss
     }
 
     /// Adds what the latents cost.
-    pub fn add_latents(&self, loss: &mut Loss, latents: &LatentDistribution, pitch: Option<&HeardPitch>) {
-        let nats = latents.nats().clamp_min(self.config.free_nats).mean_dim(0, false, Kind::Float);
-        loss.add("information", nats.sum(Kind::Float) * self.config.information);
+    pub fn add_latents(
+        &self,
+        loss: &mut Loss,
+        latents: &LatentDistribution,
+        pitch: Option<&HeardPitch>,
+    ) {
+        let nats = latents
+            .nats()
+            .clamp_min(self.config.free_nats)
+            .mean_dim(0, false, Kind::Float);
+        loss.add(
+            "information",
+            nats.sum(Kind::Float) * self.config.information,
+        );
         if let Some(pitch) = pitch {
             loss.add("pitch", pitch.distance() * self.config.pitch);
         }

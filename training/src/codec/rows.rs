@@ -26,7 +26,10 @@ pub struct CropsAndTones {
 
 impl TensorGroup for CropsAndTones {
     fn map(self, change: &mut dyn FnMut(Tensor) -> Tensor) -> Self {
-        Self { crops: self.crops.map(change), tones: self.tones.map(|tones| tones.map(change)) }
+        Self {
+            crops: self.crops.map(change),
+            tones: self.tones.map(|tones| tones.map(change)),
+        }
     }
 }
 
@@ -35,7 +38,10 @@ impl RowSource for CodecRows {
     type Batch = CropsAndTones;
 
     fn row(&self, step: u64, row: usize) -> anyhow::Result<Self::Row> {
-        Ok((self.dataset.row(step, row)?, self.tones.as_ref().map(|tones| tones.tone(step, row))))
+        Ok((
+            self.dataset.row(step, row)?,
+            self.tones.as_ref().map(|tones| tones.tone(step, row)),
+        ))
     }
 
     fn joined(&self, rows: &[Arc<Self::Row>]) -> CropsAndTones {

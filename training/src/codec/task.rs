@@ -24,9 +24,11 @@ use crate::trainer::options::device;
 use crate::trainer::task::{first_non_finite, model_hash, validation_parts};
 use crate::trainer::{Task, Validation};
 
-/// A-weighted loudness of the loudest recordings in training. A quiet recording would teach a codec for quiet sounds.
+/// A-weighted loudness of the loudest recordings in training. A quiet recording would teach a codec
+/// for quiet sounds.
 const LOUDEST_DB: f64 = -18.0;
-/// A-weighted loudness from which the pitch of a frame counts in full, and up to which not at all, dB.
+/// A-weighted loudness from which the pitch of a frame counts in full, and up to which not at all,
+/// dB.
 const LOUD_DB: f64 = -50.0;
 const QUIET_DB: f64 = -60.0;
 /// Batches per validation.
@@ -70,11 +72,16 @@ impl CodecTeacher {
     /// Returns the latents of a batch, without the pitch, `[batch, latent, frame]`.
     fn latents(&self, batch: &CodecBatch) -> Tensor {
         let inputs = [batch.sound.shallow_clone()];
-        let all = tch::no_grad(|| self.graph.run(&self.weights, &inputs, batch.noise).swap_remove(0));
+        let all = tch::no_grad(|| {
+            self.graph
+                .run(&self.weights, &inputs, batch.noise)
+                .swap_remove(0)
+        });
         all.narrow(1, 0, self.latents)
     }
 
-    /// Returns the mean squared distance of a student's latents, relative to the variance of the teacher's.
+    /// Returns the mean squared distance of a student's latents, relative to the variance of the
+    /// teacher's.
     fn distance(&self, batch: &CodecBatch, student: &Tensor) -> Tensor {
         let squares = (student - self.latents(batch)).square() / &self.variance;
         squares.mean(tch::Kind::Float) * self.share
@@ -125,21 +132,30 @@ impl CodecTask {
     /// Analyses the data, and makes an untrained codec or starts from a trained one.
     ///
     /// # Errors
-    /// Returns an error if the configuration, the data, the trained codec or the device cannot be used.
+    /// Returns an error if the configuration, the data, the trained codec or the device cannot be
+    /// used.
     pub fn new(config: CodecConfig) -> anyhow::Result<Self> {
         let untrained = network::untrained(&config)?;
-        let Some(path) = &config.from else { return Self::from_model(untrained, config) };
+        let Some(path) = &config.from else {
+            return Self::from_model(untrained, config);
+        };
         let known = file::read(path)?;
         // A pruned codec has other sizes than any recipe makes.
         let is_own = network::sizes(&known).is_ok_and(|sizes| sizes == config.network);
-        let initial = principal::in_training(&known, &untrained)
-            .or_else(|error| if is_own { principal::with_variances(&known) } else { Err(error) });
-        let initial = initial.with_context(|| format!("{}: cannot be trained further", path.display()))?;
+        let initial = principal::in_training(&known, &untrained).or_else(|error| {
+            if is_own {
+                principal::with_variances(&known)
+            } else {
+                Err(error)
+            }
+        });
+        let initial =
+            initial.with_context(|| format!("{}: cannot be trained further", path.display()))?;
         Self::from_model(initial, config)
     }
 
-    /// Analyses the data, and starts from a codec in training. Of the configuration's network, rates, bands and
-    /// harmonics are used, and must be the codec's.
+    /// Analyses the data, and starts from a codec in training. Of the configuration's network,
+    /// rates, bands and harmonics are used, and must be the codec's.
     ///
     /// # Errors
     /// As [`CodecTask::new`].
@@ -150,13 +166,25 @@ impl CodecTask {
         let hears_tones = config.network.harmonics > 0 && config.loss.tones > 0.0;
         let tones = hears_tones.then(|| {
             let data = config.data();
-            let size = ToneSize { sample_rate: data.rate.sample_rate, hop: data.rate.hop, frames: data.frames };
+            let size = ToneSize {
+                sample_rate: data.rate.sample_rate,
+                hop: data.rate.hop,
+                frames: data.frames,
+            };
             ToneSource::new(config.seed, size)
         });
-        let rows = Arc::new(CodecRows { dataset: dataset.clone(), tones });
+        let rows = Arc::new(CodecRows {
+            dataset: dataset.clone(),
+            tones,
+        });
         let batch = StepRows::new(config.training.batch);
         Ok(Self {
-            loader: Loader::new(rows, batch, config.loader.workers, memory::data_shares(config.training.memory)[1]),
+            loader: Loader::new(
+                rows,
+                batch,
+                config.loader.workers,
+                memory::data_shares(config.training.memory)[1],
+            ),
             encoder: TorchGraph::new(&network::training_encoder(&initial)?, rate)?,
             pitch_encoder: match hears_tones {
                 true => Some(TorchGraph::new(&network::pitch_encoder(&initial)?, rate)?),
@@ -164,7 +192,10 @@ impl CodecTask {
             },
             decoder: TorchGraph::new(initial.method("decode")?, rate)?,
             gain,
-            delay: FilterBank { bands: config.network.bands }.delay() as i64,
+            delay: FilterBank {
+                bands: config.network.bands,
+            }
+            .delay() as i64,
             loss: CodecLoss::new(
                 config.loss,
                 rate,
@@ -185,7 +216,10 @@ impl CodecTask {
     pub fn set_teacher(&mut self, teacher: &Model, share: f64) -> anyhow::Result<()> {
         let device = device(&self.config.training.device)?;
         let encode = teacher.method("encode").context("the teacher")?;
-        let (theirs, own) = (&encode.outputs[0], &self.initial.method("encode")?.outputs[0]);
+        let (theirs, own) = (
+            &encode.outputs[0],
+            &self.initial.method("encode")?.outputs[0],
+        );
         let rates = (teacher.header().sample_rate, self.sample_rate());
         ensure!(
             (theirs.channels, theirs.ratio) == (own.channels, own.ratio) && rates.0 == rates.1,
@@ -207,7 +241,9 @@ impl CodecTask {
         };
         let crops = self.crops(Subset::Training, 0, 0..TEACHER_ROWS, device)?;
         let latents = teacher.latents(&crops);
-        teacher.variance = latents.var_dim([0_i64, 2].as_slice(), true, true).clamp_min(MIN_VARIANCE);
+        teacher.variance = latents
+            .var_dim([0_i64, 2].as_slice(), true, true)
+            .clamp_min(MIN_VARIANCE);
         self.teacher = Some(teacher);
         Ok(())
     }
@@ -216,7 +252,12 @@ impl CodecTask {
     ///
     /// # Errors
     /// Returns an error if the data cannot be read.
-    pub fn training_sound(&self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<Tensor> {
+    pub fn training_sound(
+        &self,
+        step: u64,
+        rows: Range<usize>,
+        device: Device,
+    ) -> anyhow::Result<Tensor> {
         Ok(self.crops(Subset::Training, step, rows, device)?.sound)
     }
 
@@ -227,22 +268,34 @@ impl CodecTask {
     }
 
     fn encoded(&self, weights: &TorchWeights, batch: &CodecBatch) -> Encoded {
-        let mut outputs = self.encoder.run(weights, &[batch.sound.shallow_clone()], batch.noise).into_iter();
+        let mut outputs = self
+            .encoder
+            .run(weights, &[batch.sound.shallow_clone()], batch.noise)
+            .into_iter();
         let distribution = outputs.next().expect("the encoder shows a distribution");
         let noise = outputs.next().expect("the encoder shows noise");
-        let pitch = outputs.next().zip(outputs.next()).map(|(probabilities, octaves)| HeardPitch {
-            probabilities,
-            octaves,
-            semitones: batch.pitch.shallow_clone(),
-            weight: ((&batch.loudness - QUIET_DB) / (LOUD_DB - QUIET_DB)).clamp(0.0, 1.0),
-        });
-        Encoded { latents: LatentDistribution::new(&distribution), noise, pitch }
+        let pitch = outputs
+            .next()
+            .zip(outputs.next())
+            .map(|(probabilities, octaves)| HeardPitch {
+                probabilities,
+                octaves,
+                semitones: batch.pitch.shallow_clone(),
+                weight: ((&batch.loudness - QUIET_DB) / (LOUD_DB - QUIET_DB)).clamp(0.0, 1.0),
+            });
+        Encoded {
+            latents: LatentDistribution::new(&distribution),
+            noise,
+            pitch,
+        }
     }
 
     /// Returns the pitch that the encoder hears in the tones of a batch.
     fn heard_in_tones(&self, weights: &TorchWeights, batch: &CodecBatch) -> Option<HeardPitch> {
         let (encoder, tones) = self.pitch_encoder.as_ref().zip(batch.tones.as_ref())?;
-        let [probabilities, octaves] = &encoder.run(weights, &[tones.sound.shallow_clone()], batch.noise)[..] else {
+        let [probabilities, octaves] =
+            &encoder.run(weights, &[tones.sound.shallow_clone()], batch.noise)[..]
+        else {
             unreachable!("the encoder shows the pitch")
         };
         Some(HeardPitch {
@@ -253,11 +306,24 @@ impl CodecTask {
         })
     }
 
-    /// Decodes latents, and the pitch if the codec has harmonics, `[batch, samples]`; the sound is aligned with that of
-    /// the batch by [`CodecTask::target`].
-    fn decoded(&self, weights: &TorchWeights, latents: Tensor, octaves: Option<Tensor>, noise: Noise) -> Tensor {
-        let latents = octaves.map_or_else(|| latents.shallow_clone(), |octaves| Tensor::cat(&[&latents, &octaves], 1));
-        let sound = self.decoder.run(weights, &[latents], noise).swap_remove(0).squeeze_dim(1);
+    /// Decodes latents, and the pitch if the codec has harmonics, `[batch, samples]`; the sound is
+    /// aligned with that of the batch by [`CodecTask::target`].
+    fn decoded(
+        &self,
+        weights: &TorchWeights,
+        latents: Tensor,
+        octaves: Option<Tensor>,
+        noise: Noise,
+    ) -> Tensor {
+        let latents = octaves.map_or_else(
+            || latents.shallow_clone(),
+            |octaves| Tensor::cat(&[&latents, &octaves], 1),
+        );
+        let sound = self
+            .decoder
+            .run(weights, &[latents], noise)
+            .swap_remove(0)
+            .squeeze_dim(1);
         sound.narrow(1, self.delay, sound.size()[1] - self.delay)
     }
 
@@ -268,13 +334,26 @@ impl CodecTask {
     }
 
     /// Draws rows of the crops of a subset.
-    fn crops(&self, subset: Subset, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<CodecBatch> {
-        let noise = Noise { seed: step, first_stream: rows.start as u64 };
-        Ok(CodecBatch::new(self.dataset.batch(subset, step, rows, device)?, self.gain, noise))
+    fn crops(
+        &self,
+        subset: Subset,
+        step: u64,
+        rows: Range<usize>,
+        device: Device,
+    ) -> anyhow::Result<CodecBatch> {
+        let noise = Noise {
+            seed: step,
+            first_stream: rows.start as u64,
+        };
+        Ok(CodecBatch::new(
+            self.dataset.batch(subset, step, rows, device)?,
+            self.gain,
+            noise,
+        ))
     }
 
-    /// Returns means of the latents of the training crops of some steps, `[latent, frame]`, computing up to `rows` crops at
-    /// once.
+    /// Returns means of the latents of the training crops of some steps, `[latent, frame]`,
+    /// computing up to `rows` crops at once.
     ///
     /// # Errors
     /// Returns an error if the data cannot be read.
@@ -304,7 +383,11 @@ impl Task for CodecTask {
     }
 
     fn trained(&self) -> Vec<String> {
-        let weights = self.initial.weights().iter().map(|(name, _)| name.to_owned());
+        let weights = self
+            .initial
+            .weights()
+            .iter()
+            .map(|(name, _)| name.to_owned());
         let trained = weights.filter(|name| !FIXED.iter().any(|fixed| name.starts_with(fixed)));
         trained.collect()
     }
@@ -343,19 +426,37 @@ impl Task for CodecTask {
     }
 
     fn checkpoint_activations(&mut self) {
-        for graph in [&mut self.encoder, &mut self.decoder].into_iter().chain(&mut self.pitch_encoder) {
+        for graph in [&mut self.encoder, &mut self.decoder]
+            .into_iter()
+            .chain(&mut self.pitch_encoder)
+        {
             *graph = graph.clone().with_checkpoint(memory::checkpoint);
         }
     }
 
-    fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<CodecBatch> {
-        let noise = Noise { seed: step, first_stream: rows.start as u64 };
+    fn batch(
+        &mut self,
+        step: u64,
+        rows: Range<usize>,
+        device: Device,
+    ) -> anyhow::Result<CodecBatch> {
+        let noise = Noise {
+            seed: step,
+            first_stream: rows.start as u64,
+        };
         let CropsAndTones { crops, tones } = self.loader.take(step, rows, device)?;
-        Ok(CodecBatch { tones, ..CodecBatch::new(crops, self.gain, noise) })
+        Ok(CodecBatch {
+            tones,
+            ..CodecBatch::new(crops, self.gain, noise)
+        })
     }
 
     fn loss(&mut self, weights: &TorchWeights, batch: &CodecBatch) -> Loss {
-        let Encoded { latents, noise, pitch } = self.encoded(weights, batch);
+        let Encoded {
+            latents,
+            noise,
+            pitch,
+        } = self.encoded(weights, batch);
         // A decoder that gets wrong pitches learns to be silent.
         let octaves = pitch.as_ref().map(HeardPitch::true_octaves);
         let decoded = self.decoded(weights, latents.drawn(&noise), octaves, batch.noise);
@@ -374,11 +475,19 @@ impl Task for CodecTask {
         self.config.training.batch
     }
 
-    /// Returns the mean loss over fixed crops of the validation files, without that of the information.
-    fn validate(&mut self, weights: &TorchWeights, device: Device, rows: usize) -> anyhow::Result<Validation> {
+    /// Returns the mean loss over fixed crops of the validation files, without that of the
+    /// information.
+    fn validate(
+        &mut self,
+        weights: &TorchWeights,
+        device: Device,
+        rows: usize,
+    ) -> anyhow::Result<Validation> {
         let (mut sum, mut nats) = (0.0, Vec::new());
         let mut sounds = None;
-        for (step, rows, share) in validation_parts(VALIDATION_BATCHES, self.config.training.batch, rows) {
+        for (step, rows, share) in
+            validation_parts(VALIDATION_BATCHES, self.config.training.batch, rows)
+        {
             let batch = self.crops(Subset::Validation, step, rows, device)?;
             let Encoded { latents, pitch, .. } = self.encoded(weights, &batch);
             let octaves = pitch.map(|pitch| pitch.octaves);
@@ -387,26 +496,51 @@ impl Task for CodecTask {
             sum += share * self.loss.between(&decoded, &target).total.double_value(&[]);
             nats.push(latents.nats());
             if sounds.is_none() {
-                let first = |sound: &Tensor| Vec::<f32>::try_from(sound.get(0).view(-1).to_device(Device::Cpu));
+                let first = |sound: &Tensor| {
+                    Vec::<f32>::try_from(sound.get(0).view(-1).to_device(Device::Cpu))
+                };
                 sounds = Some([first(&target)?, first(&decoded)?]);
             }
         }
-        let nats =
-            Vec::<f32>::try_from((Tensor::cat(&nats, 0).mean_dim(0, false, tch::Kind::Float)).to_device(Device::Cpu))?;
-        let note =
-            format!("{:.1} nats in {} latents", nats.iter().sum::<f32>(), carrying(&nats, self.config.loss.free_nats));
+        let nats = Vec::<f32>::try_from(
+            (Tensor::cat(&nats, 0).mean_dim(0, false, tch::Kind::Float)).to_device(Device::Cpu),
+        )?;
+        let note = format!(
+            "{:.1} nats in {} latents",
+            nats.iter().sum::<f32>(),
+            carrying(&nats, self.config.loss.free_nats)
+        );
         let loss = sum / VALIDATION_BATCHES as f64;
-        Ok(Validation { loss, measure: "validation", sounds, note: Some(note) })
+        Ok(Validation {
+            loss,
+            measure: "validation",
+            sounds,
+            note: Some(note),
+        })
     }
 
     fn first_non_finite(&self, weights: &TorchWeights, batch: &CodecBatch) -> Option<String> {
         let method = self.initial.method("forward").ok()?;
-        first_non_finite(method, self.sample_rate(), weights, &[batch.sound.shallow_clone()])
+        first_non_finite(
+            method,
+            self.sample_rate(),
+            weights,
+            &[batch.sound.shallow_clone()],
+        )
     }
 
     fn identity(&self) -> Vec<(String, String)> {
-        let CodecConfig { seed, network, training, recordings, augmentation, loss, .. } = &self.config;
-        let text = |name: &str, value: &dyn std::fmt::Debug| (name.to_owned(), format!("{value:?}"));
+        let CodecConfig {
+            seed,
+            network,
+            training,
+            recordings,
+            augmentation,
+            loss,
+            ..
+        } = &self.config;
+        let text =
+            |name: &str, value: &dyn std::fmt::Debug| (name.to_owned(), format!("{value:?}"));
         let mut identity = vec![
             text("network", network),
             text("seed", seed),
@@ -425,13 +559,22 @@ impl Task for CodecTask {
         ];
         // Older checkpoints know no mixing, and go on without it.
         identity.extend(recordings.fold_identity());
-        identity.extend(self.teacher.as_ref().map(|teacher| text("teacher", &teacher.share)));
-        identity.extend((augmentation.mix > 0.0).then(|| text("augmentation.mix", &augmentation.mix)));
+        identity.extend(
+            self.teacher
+                .as_ref()
+                .map(|teacher| text("teacher", &teacher.share)),
+        );
+        identity
+            .extend((augmentation.mix > 0.0).then(|| text("augmentation.mix", &augmentation.mix)));
         identity
     }
 
     fn card(&self, steps: u64, validation_loss: f64) -> Training {
-        let corpus = self.config.data.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let corpus = self
+            .config
+            .data
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         Training {
             tool: format!("ondes-train {}", env!("CARGO_PKG_VERSION")),
             corpus,
@@ -446,27 +589,38 @@ impl Task for CodecTask {
 /// Turns sounds up by a gain, dB.
 fn louder(mut sounds: Vec<Vec<f32>>, gain: f64) -> Vec<Vec<f32>> {
     let factor = db_to_amplitude_f64(gain) as f32;
-    sounds.iter_mut().flatten().for_each(|sample| *sample *= factor);
+    sounds
+        .iter_mut()
+        .flatten()
+        .for_each(|sample| *sample *= factor);
     sounds
 }
 
 /// Returns how many latents carry more than the information that is free.
 fn carrying(nats: &[f32], free: f64) -> usize {
-    nats.iter().filter(|nats| f64::from(**nats) > free + 0.05).count()
+    nats.iter()
+        .filter(|nats| f64::from(**nats) > free + 0.05)
+        .count()
 }
 
 impl CodecTask {
-    /// Returns the codec to play: latents in the order of their variance, without what only training needs.
+    /// Returns the codec to play: latents in the order of their variance, without what only
+    /// training needs.
     ///
     /// # Errors
     /// Returns an error if the data cannot be read, or the latents are not finite.
     pub fn finished(&self, model: &Model) -> anyhow::Result<Model> {
         let device = device(&self.config.training.device)?;
         let weights = TorchWeights::new(model.weights(), device);
-        let (_, latents) = with_fewer_rows("the order of the latents", self.config.training.batch, |rows| {
-            self.latents(&weights, 0..principal::BATCHES, device, rows)
-        })?;
-        ensure!(latents.isfinite().all().int64_value(&[]) == 1, "the latents are not finite");
+        let (_, latents) = with_fewer_rows(
+            "the order of the latents",
+            self.config.training.batch,
+            |rows| self.latents(&weights, 0..principal::BATCHES, device, rows),
+        )?;
+        ensure!(
+            latents.isfinite().all().int64_value(&[]) == 1,
+            "the latents are not finite"
+        );
         principal::finished(model, &latents)
     }
 }

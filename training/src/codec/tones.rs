@@ -1,4 +1,5 @@
-//! Tones of random timbre and known pitch, so that an encoder hears the pitch of sounds that are not in its recordings.
+//! Tones of random timbre and known pitch, so that an encoder hears the pitch of sounds that are
+//! not in its recordings.
 
 use std::f64::consts::TAU;
 use std::ops::Range;
@@ -67,7 +68,10 @@ impl Tones {
 
 impl TensorGroup for Tones {
     fn map(self, change: &mut dyn FnMut(Tensor) -> Tensor) -> Self {
-        Self { sound: change(self.sound), pitch: change(self.pitch) }
+        Self {
+            sound: change(self.sound),
+            pitch: change(self.pitch),
+        }
     }
 }
 
@@ -90,16 +94,27 @@ impl ToneSource {
     /// Prepares tones of a size.
     #[must_use]
     pub fn new(seed: u64, size: ToneSize) -> Self {
-        Self { seed, size, inverse: RealFftPlanner::<f32>::new().plan_fft_inverse(TABLE) }
+        Self {
+            seed,
+            size,
+            inverse: RealFftPlanner::<f32>::new().plan_fft_inverse(TABLE),
+        }
     }
 
     /// Makes the tone of a row of a step. It depends on seed, step and row alone.
     #[must_use]
     pub fn tone(&self, step: u64, row: usize) -> Tone {
-        let Self { seed, size, inverse } = self;
+        let Self {
+            seed,
+            size,
+            inverse,
+        } = self;
         let seed = stream_seed(stream_seed(*seed, step), row as u64);
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let (mut sound, mut pitch) = (Vec::with_capacity(size.samples()), Vec::with_capacity(size.frames));
+        let (mut sound, mut pitch) = (
+            Vec::with_capacity(size.samples()),
+            Vec::with_capacity(size.frames),
+        );
         tone(&mut random, size, &**inverse, &mut sound, &mut pitch);
         Tone { sound, pitch }
     }
@@ -140,13 +155,21 @@ fn tone(
     let start = random.random_range(PITCH);
     let glide = random.random_range(-GLIDE..GLIDE);
     let vibrato = random.random_range(0.0..VIBRATO);
-    let (vibrato_hz, vibrato_phase) = (random.random_range(VIBRATO_HZ), random.random_range(0.0..TAU));
+    let (vibrato_hz, vibrato_phase) = (
+        random.random_range(VIBRATO_HZ),
+        random.random_range(0.0..TAU),
+    );
     let samples = size.samples();
-    let semitones =
-        |n: f64| start + glide * n / samples as f64 + vibrato * (TAU * vibrato_hz * n / rate + vibrato_phase).sin();
+    let semitones = |n: f64| {
+        start
+            + glide * n / samples as f64
+            + vibrato * (TAU * vibrato_hz * n / rate + vibrato_phase).sin()
+    };
     let lowest_hz = hertz(start);
-    let highest = (HIGHEST_SHARE * rate / (lowest_hz * 2_f64.powf((GLIDE + VIBRATO) / 12.0))) as usize;
-    let tables = [(); 2].map(|()| period(random, lowest_hz, highest.clamp(1, TABLE / 2 - 1), inverse));
+    let highest =
+        (HIGHEST_SHARE * rate / (lowest_hz * 2_f64.powf((GLIDE + VIBRATO) / 12.0))) as usize;
+    let tables =
+        [(); 2].map(|()| period(random, lowest_hz, highest.clamp(1, TABLE / 2 - 1), inverse));
 
     let level = db_to_amplitude_f64(random.random_range(LEVEL_DB));
     let noise = 3_f64.sqrt() * level * db_to_amplitude_f64(random.random_range(NOISE_DB));
@@ -187,7 +210,11 @@ fn period(
     let resonances: Vec<[f64; 3]> = (0..random.random_range(RESONANCES))
         .map(|_| {
             let octave = random.random_range(RESONANCE_HZ.start.log2()..RESONANCE_HZ.end.log2());
-            [octave, random.random_range(RESONANCE_OCTAVES), random.random_range(RESONANCE_DB)]
+            [
+                octave,
+                random.random_range(RESONANCE_OCTAVES),
+                random.random_range(RESONANCE_DB),
+            ]
         })
         .collect();
     let roughness = random.random_range(0.0..ROUGHNESS_DB);
@@ -202,8 +229,10 @@ fn period(
     let mut spectrum = inverse.make_input_vec();
     for (harmonic, value) in spectrum.iter_mut().enumerate().take(highest + 1).skip(1) {
         let octave = (fundamental_hz * harmonic as f64).log2();
-        let resonant: f64 =
-            resonances.iter().map(|[centre, width, gain]| gain * (-((octave - centre) / width).powi(2)).exp()).sum();
+        let resonant: f64 = resonances
+            .iter()
+            .map(|[centre, width, gain]| gain * (-((octave - centre) / width).powi(2)).exp())
+            .sum();
         let even = if harmonic % 2 == 0 { hollow } else { 0.0 };
         let first = if harmonic == 1 { thin } else { 0.0 };
         let rough = roughness * random.random_range(-1.0..1.0);
@@ -212,7 +241,9 @@ fn period(
         *value = Complex32::from_polar(db_to_amplitude_f64(level) as f32, phase as f32);
     }
     let mut table = inverse.make_output_vec();
-    inverse.process(&mut spectrum, &mut table).expect("the lengths fit, and first and last number are real");
+    inverse
+        .process(&mut spectrum, &mut table)
+        .expect("the lengths fit, and first and last number are real");
     let power = table.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / TABLE as f64;
     let scale = 1.0 / power.sqrt() as f32;
     table.iter_mut().for_each(|sample| *sample *= scale);
@@ -233,30 +264,46 @@ mod tests {
 
     #[test]
     fn tones_have_their_pitch_and_depend_on_step_and_row_alone() {
-        let size = ToneSize { sample_rate: 48_000, hop: 256, frames: 64 };
+        let size = ToneSize {
+            sample_rate: 48_000,
+            hop: 256,
+            frames: 64,
+        };
         let all = |seed: u64, step: u64, rows: Range<usize>| {
             let source = ToneSource::new(seed, size);
             let tones: Vec<Tone> = rows.map(|row| source.tone(step, row)).collect();
             Tones::new(tones.iter())
         };
         let tones = all(1, 2, 0..4);
-        assert_eq!((tones.sound.size(), tones.pitch.size()), (vec![4, 1, 64 * 256], vec![4, 1, 64]));
+        assert_eq!(
+            (tones.sound.size(), tones.pitch.size()),
+            (vec![4, 1, 64 * 256], vec![4, 1, 64])
+        );
         assert_eq!(all(1, 2, 3..4).sound, tones.sound.narrow(0, 3, 1));
         assert_ne!(all(1, 3, 3..4).sound, tones.sound.narrow(0, 3, 1));
         assert_ne!(all(2, 2, 3..4).sound, tones.sound.narrow(0, 3, 1));
         for row in 0..4 {
             let sound = numbers(&tones.sound.get(row));
-            let level = 10.0 * (sound.iter().map(|x| x * x).sum::<f32>() / sound.len() as f32).log10();
+            let level =
+                10.0 * (sound.iter().map(|x| x * x).sum::<f32>() / sound.len() as f32).log10();
             assert!((-65.0..-8.0).contains(&level), "{level} dB");
             // A period later the sound is much the same, half a period later it is not.
             let pitch = numbers(&tones.pitch.get(row));
             let middle = 32 * 256;
             let period = 48_000.0 / hertz(f64::from(pitch[32]));
             let likeness = |lag: usize| {
-                let power: f32 = (0..1024).map(|n| sound[middle + n].powi(2) + sound[middle + n + lag].powi(2)).sum();
-                2.0 * (0..1024).map(|n| sound[middle + n] * sound[middle + n + lag]).sum::<f32>() / power
+                let power: f32 = (0..1024)
+                    .map(|n| sound[middle + n].powi(2) + sound[middle + n + lag].powi(2))
+                    .sum();
+                2.0 * (0..1024)
+                    .map(|n| sound[middle + n] * sound[middle + n + lag])
+                    .sum::<f32>()
+                    / power
             };
-            let (whole, half) = (likeness(period.round() as usize), likeness((period / 2.0).round() as usize));
+            let (whole, half) = (
+                likeness(period.round() as usize),
+                likeness((period / 2.0).round() as usize),
+            );
             assert!(whole > 0.8 && whole > half + 0.1, "{row}: {whole} {half}");
         }
     }

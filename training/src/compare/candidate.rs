@@ -22,12 +22,22 @@ pub struct Candidate {
 /// # Errors
 /// Returns an error if a variant is no valid model.
 pub fn candidates(path: &Path, model: &Model) -> anyhow::Result<Vec<Candidate>> {
-    let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let stem = path
+        .file_stem()
+        .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let mut all = Vec::new();
     for variant in &model.header().variants {
         let name = format!("{stem} ({})", variant.name);
-        all.push(Candidate { name, path: path.to_owned(), model: Arc::new(variants::extract(model, variant)?) });
+        all.push(Candidate {
+            name,
+            path: path.to_owned(),
+            model: Arc::new(variants::extract(model, variant)?),
+        });
     }
-    all.push(Candidate { name: stem, path: path.to_owned(), model: Arc::new(model.clone()) });
+    all.push(Candidate {
+        name: stem,
+        path: path.to_owned(),
+        model: Arc::new(model.clone()),
+    });
     Ok(all)
 }

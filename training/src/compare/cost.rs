@@ -14,7 +14,8 @@ use serde::Serialize;
 use super::candidate::Candidate;
 use crate::prune::sparse::zero_share;
 
-/// Length of a timed run, seconds of sound: several control frames, but short enough that many runs are undisturbed.
+/// Length of a timed run, seconds of sound: several control frames, but short enough that many runs
+/// are undisturbed.
 const RUN_S: f64 = 0.25;
 /// Warm-up before the first run, seconds of sound.
 const WARM_S: f64 = 0.5;
@@ -54,17 +55,28 @@ impl Cost {
     /// Returns an error if it cannot be played or the file cannot be read.
     pub fn measure(model: &Arc<Model>, path: &Path) -> anyhow::Result<Self> {
         let header = model.header();
-        let options = PipelineOptions { sample_rate: header.sample_rate, ..PipelineOptions::default() };
-        let variants = header.variants.iter().flat_map(|variant| std::iter::once(&variant.method).chain(&variant.room));
+        let options = PipelineOptions {
+            sample_rate: header.sample_rate,
+            ..PipelineOptions::default()
+        };
+        let variants = header
+            .variants
+            .iter()
+            .flat_map(|variant| std::iter::once(&variant.method).chain(&variant.room));
         let variants: Vec<&String> = variants.collect();
-        let methods = header.methods.iter().filter(|method| !variants.contains(&&method.name));
+        let methods = header
+            .methods
+            .iter()
+            .filter(|method| !variants.contains(&&method.name));
         Ok(Self {
             file_bytes: std::fs::metadata(path).context("cannot be read")?.len(),
             packed_bytes: deflated_bytes(&file::serialize(model)?)?,
             weights: model.parameters(),
             zeros: zero_share(model),
             memory_bytes: Pipeline::new(model, &options)?.bytes(),
-            multiply_adds_per_second: methods.map(|method| method.multiply_adds_per_second(header.sample_rate)).sum(),
+            multiply_adds_per_second: methods
+                .map(|method| method.multiply_adds_per_second(header.sample_rate))
+                .sum(),
         })
     }
 }
@@ -80,15 +92,23 @@ fn deflated_bytes(bytes: &[u8]) -> std::io::Result<u64> {
 ///
 /// # Errors
 /// Returns an error with the file of a model that cannot be played.
-pub fn speeds(candidates: &[Candidate], blocks: &[u32], seconds: f64) -> anyhow::Result<Vec<Vec<Speed>>> {
+pub fn speeds(
+    candidates: &[Candidate],
+    blocks: &[u32],
+    seconds: f64,
+) -> anyhow::Result<Vec<Vec<Speed>>> {
     let mut benchmarks = Vec::new();
     for candidate in candidates {
         let failed = |error: BenchmarkError| anyhow!("{}: {error}", candidate.path.display());
         for &block in blocks {
             let rate = candidate.model.header().sample_rate;
-            let setup = Setup { sample_rate: rate, max_block: block as usize };
+            let setup = Setup {
+                sample_rate: rate,
+                max_block: block as usize,
+            };
             let mut benchmark =
-                RealtimeBenchmark::new(&candidate.model, setup, &PipelineOptions::default()).map_err(failed)?;
+                RealtimeBenchmark::new(&candidate.model, setup, &PipelineOptions::default())
+                    .map_err(failed)?;
             for _ in 0..benchmark.blocks(WARM_S) {
                 benchmark.play_block();
             }
@@ -99,7 +119,9 @@ pub fn speeds(candidates: &[Candidate], blocks: &[u32], seconds: f64) -> anyhow:
     for _ in 0..(seconds / RUN_S).ceil().max(1.0) as usize {
         for (benchmark, block, _, fastest_s) in &mut benchmarks {
             let count = benchmark.blocks(RUN_S);
-            let elapsed_s: f64 = (0..count).map(|_| benchmark.play_block().as_secs_f64()).sum();
+            let elapsed_s: f64 = (0..count)
+                .map(|_| benchmark.play_block().as_secs_f64())
+                .sum();
             *fastest_s = fastest_s.min(elapsed_s / (count * *block as usize) as f64);
         }
     }
@@ -111,7 +133,10 @@ pub fn speeds(candidates: &[Candidate], blocks: &[u32], seconds: f64) -> anyhow:
             realtime_factor: round(1.0 / (fastest_s * f64::from(rate))),
         })
         .collect();
-    Ok(speeds.chunks(blocks.len().max(1)).map(<[Speed]>::to_vec).collect())
+    Ok(speeds
+        .chunks(blocks.len().max(1))
+        .map(<[Speed]>::to_vec)
+        .collect())
 }
 
 /// Rounds to two decimals; further digits are noise.

@@ -1,7 +1,7 @@
 //! Comparison of models by cost and quality, and their Pareto front.
 //!
-//! [`cost`] measures size, memory and time; quality comes from [`crate::evaluate`] or [`crate::capture::measure`];
-//! [`chart`] draws both.
+//! [`cost`] measures size, memory and time; quality comes from [`crate::evaluate`] or
+//! [`crate::capture::measure`]; [`chart`] draws both.
 
 pub mod candidate;
 pub mod chart;
@@ -50,12 +50,21 @@ impl ComparisonRow {
     /// Returns nanoseconds per sample at the first block size, and the first measure of quality.
     #[must_use]
     pub fn point(&self) -> (f64, f64) {
-        let cost = self.speeds.first().map_or(f64::INFINITY, |speed| speed.ns_per_sample);
-        (cost, self.quality.first().map_or(f64::INFINITY, |measure| measure.value))
+        let cost = self
+            .speeds
+            .first()
+            .map_or(f64::INFINITY, |speed| speed.ns_per_sample);
+        (
+            cost,
+            self.quality
+                .first()
+                .map_or(f64::INFINITY, |measure| measure.value),
+        )
     }
 }
 
-/// Measures all candidates. Timed runs of all candidates alternate, so that disturbances affect all alike.
+/// Measures all candidates. Timed runs of all candidates alternate, so that disturbances affect all
+/// alike.
 ///
 /// # Errors
 /// Returns an error with the file of a model that cannot be played or measured.
@@ -71,16 +80,29 @@ pub fn compare(
     for candidate in candidates {
         progress(&candidate.name);
         let quality = quality(&candidate.model, held_out).with_context(|| named(candidate))?;
-        let cost = Cost::measure(&candidate.model, &candidate.path).with_context(|| named(candidate))?;
+        let cost =
+            Cost::measure(&candidate.model, &candidate.path).with_context(|| named(candidate))?;
         let (name, path) = (candidate.name.clone(), named(candidate));
-        rows.push(ComparisonRow { name, path, cost, speeds: Vec::new(), quality, on_front: false });
+        rows.push(ComparisonRow {
+            name,
+            path,
+            cost,
+            speeds: Vec::new(),
+            quality,
+            on_front: false,
+        });
     }
     progress("time");
-    for (row, speeds) in rows.iter_mut().zip(cost::speeds(candidates, blocks, seconds)?) {
+    for (row, speeds) in rows
+        .iter_mut()
+        .zip(cost::speeds(candidates, blocks, seconds)?)
+    {
         row.speeds = speeds;
     }
     let front = pareto_front(&rows.iter().map(ComparisonRow::point).collect::<Vec<_>>());
-    rows.iter_mut().zip(front).for_each(|(row, on_front)| row.on_front = on_front);
+    rows.iter_mut()
+        .zip(front)
+        .for_each(|(row, on_front)| row.on_front = on_front);
     Ok(rows)
 }
 
@@ -91,25 +113,34 @@ pub fn compare(
 pub fn quality(model: &Model, held_out: &HeldOut<'_>) -> anyhow::Result<Vec<Measure>> {
     match (model.header().kind, held_out) {
         (Kind::Instrument, HeldOut::Recordings(folder, cache)) => {
-            let (measured, training) = open_measured(folder, cache, feature_rate(model)?, Kind::Instrument)?;
+            let (measured, training) =
+                open_measured(folder, cache, feature_rate(model)?, Kind::Instrument)?;
             Ok(evaluate(model, &measured, training.as_ref())?.measures())
         }
         (Kind::Effect, HeldOut::Pair(dry, wet)) => {
             let pair = Pair::read(dry, wet, model.header().sample_rate)?;
             Ok(vec![compare_capture(model, &pair)?.held_out])
         }
-        (Kind::Instrument, _) => bail!("an instrument is measured on a folder of recordings; use --data"),
+        (Kind::Instrument, _) => {
+            bail!("an instrument is measured on a folder of recordings; use --data")
+        }
         (Kind::Effect, _) => bail!("a capture is measured on a pair; use --dry and --wet"),
-        (kind, _) => bail!("a model of the kind {:?} has no measure of quality", kind.name()),
+        (kind, _) => bail!(
+            "a model of the kind {:?} has no measure of quality",
+            kind.name()
+        ),
     }
 }
 
-/// Tells for each point of cost and error whether it is on the Pareto front: no other point is at least as good in both
-/// and better in one.
+/// Tells for each point of cost and error whether it is on the Pareto front: no other point is at
+/// least as good in both and better in one.
 #[must_use]
 pub fn pareto_front(points: &[(f64, f64)]) -> Vec<bool> {
     let dominates = |a: &(f64, f64), b: &(f64, f64)| a.0 <= b.0 && a.1 <= b.1 && a != b;
-    points.iter().map(|point| !points.iter().any(|other| dominates(other, point))).collect()
+    points
+        .iter()
+        .map(|point| !points.iter().any(|other| dominates(other, point)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -118,8 +149,19 @@ mod tests {
 
     #[test]
     fn the_front_holds_undominated_points() {
-        let points = [(1.0, 9.0), (2.0, 5.0), (3.0, 5.0), (4.0, 6.0), (5.0, 1.0), (5.0, 1.0), (9.0, 2.0)];
-        assert_eq!(pareto_front(&points), [true, true, false, false, true, true, false]);
+        let points = [
+            (1.0, 9.0),
+            (2.0, 5.0),
+            (3.0, 5.0),
+            (4.0, 6.0),
+            (5.0, 1.0),
+            (5.0, 1.0),
+            (9.0, 2.0),
+        ];
+        assert_eq!(
+            pareto_front(&points),
+            [true, true, false, false, true, true, false]
+        );
         assert!(pareto_front(&[]).is_empty());
     }
 }

@@ -45,8 +45,18 @@ pub struct LoaderSpeed {
 ///
 /// # Errors
 /// Returns an error if a shard cannot be read or is damaged.
-pub fn measure(dataset: &Arc<Dataset>, batch: usize, workers: usize, seconds: f64) -> anyhow::Result<LoaderSpeed> {
-    let mut loader = Loader::new(dataset.clone(), StepRows::new(batch), workers, data_shares(None)[1]);
+pub fn measure(
+    dataset: &Arc<Dataset>,
+    batch: usize,
+    workers: usize,
+    seconds: f64,
+) -> anyhow::Result<LoaderSpeed> {
+    let mut loader = Loader::new(
+        dataset.clone(),
+        StepRows::new(batch),
+        workers,
+        data_shares(None)[1],
+    );
     let before = dataset.reads();
     let mut step = 0;
     let mut take = || {
@@ -63,7 +73,12 @@ pub fn measure(dataset: &Arc<Dataset>, batch: usize, workers: usize, seconds: f6
     let batches_per_second = f64::from(batches) / started.elapsed().as_secs_f64();
     let mut stats = loader.stats();
     stats.reads = stats.reads.since(before);
-    Ok(LoaderSpeed { workers, crops_per_second: batches_per_second * batch as f64, batches_per_second, stats })
+    Ok(LoaderSpeed {
+        workers,
+        crops_per_second: batches_per_second * batch as f64,
+        batches_per_second,
+        stats,
+    })
 }
 
 /// Measures all numbers of threads; returns a Markdown table and the best number.
@@ -72,9 +87,13 @@ pub fn measure(dataset: &Arc<Dataset>, batch: usize, workers: usize, seconds: f6
 /// Returns an error if a shard cannot be read or is damaged.
 pub fn run(dataset: &Arc<Dataset>, options: &BenchOptions) -> anyhow::Result<String> {
     let cores = available_parallelism().map_or(1, usize::from);
-    let doubled = std::iter::successors(Some(1), |workers| Some(2 * workers)).take_while(|&workers| workers < cores);
-    let all: Vec<usize> =
-        if options.workers.is_empty() { doubled.chain([cores]).collect() } else { options.workers.clone() };
+    let doubled = std::iter::successors(Some(1), |workers| Some(2 * workers))
+        .take_while(|&workers| workers < cores);
+    let all: Vec<usize> = if options.workers.is_empty() {
+        doubled.chain([cores]).collect()
+    } else {
+        options.workers.clone()
+    };
     let mut text =
         "| threads | batches/s | crops/s | × real time | batch, ms: mean, p95, p99 | from memory | MB/s read |\n\
                     |---|---|---|---|---|---|---|\n"
@@ -96,8 +115,17 @@ pub fn run(dataset: &Arc<Dataset>, options: &BenchOptions) -> anyhow::Result<Str
         );
         speeds.push(speed);
     }
-    let most = speeds.iter().map(|speed| speed.crops_per_second).fold(0.0, f64::max);
-    let best = speeds.iter().find(|speed| speed.crops_per_second >= NEARLY_BEST * most);
-    let _ = writeln!(text, "\nbest number of threads: {}", best.map_or(1, |speed| speed.workers));
+    let most = speeds
+        .iter()
+        .map(|speed| speed.crops_per_second)
+        .fold(0.0, f64::max);
+    let best = speeds
+        .iter()
+        .find(|speed| speed.crops_per_second >= NEARLY_BEST * most);
+    let _ = writeln!(
+        text,
+        "\nbest number of threads: {}",
+        best.map_or(1, |speed| speed.workers)
+    );
     Ok(text)
 }

@@ -11,7 +11,8 @@ pub struct Biquad {
 }
 
 impl Biquad {
-    /// Creates a Butterworth high-pass against rumble and direct current: −3 dB at its frequency, 12 dB per octave below.
+    /// Creates a Butterworth high-pass against rumble and direct current: −3 dB at its frequency,
+    /// 12 dB per octave below.
     #[must_use]
     pub fn high_pass(frequency: f64, sample_rate: u32) -> Self {
         let (sine, cosine) = angle(frequency, sample_rate).sin_cos();
@@ -59,7 +60,11 @@ impl Biquad {
     }
 
     fn normalized(forward: [f64; 3], [b0, b1, b2]: [f64; 3]) -> Self {
-        Self { forward: forward.map(|value| value / b0), back: [b1 / b0, b2 / b0], past: [0.0; 2] }
+        Self {
+            forward: forward.map(|value| value / b0),
+            back: [b1 / b0, b2 / b0],
+            past: [0.0; 2],
+        }
     }
 
     /// Filters the next samples in place.
@@ -89,12 +94,15 @@ mod tests {
 
     /// Returns the gain of a filter for a sine, dB, in two pieces.
     fn gain(mut filter: Biquad, frequency: f64, offset: f32) -> f32 {
-        let mut sound: Vec<f32> =
-            (0..RATE).map(|n| (TAU * frequency * f64::from(n) / f64::from(RATE)).sin() as f32 + offset).collect();
+        let mut sound: Vec<f32> = (0..RATE)
+            .map(|n| (TAU * frequency * f64::from(n) / f64::from(RATE)).sin() as f32 + offset)
+            .collect();
         let (first, second) = sound.split_at_mut(777);
         filter.process(first);
         filter.process(second);
-        let peak = sound[24_000..].iter().fold(0.0_f32, |peak, x| peak.max(x.abs()));
+        let peak = sound[24_000..]
+            .iter()
+            .fold(0.0_f32, |peak, x| peak.max(x.abs()));
         20.0 * peak.log10()
     }
 
@@ -122,7 +130,10 @@ mod tests {
             ];
             for (filter, frequency, expected) in checks {
                 let found = f64::from(gain(filter, frequency, 0.0));
-                assert!((found - expected).abs() < 0.15, "{db} dB, {frequency} Hz: {found} is not {expected}");
+                assert!(
+                    (found - expected).abs() < 0.15,
+                    "{db} dB, {frequency} Hz: {found} is not {expected}"
+                );
             }
         }
     }

@@ -16,16 +16,18 @@ use crate::training_config::bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordingsConfig {
-    /// Frequency below which the sound is attenuated, by 12 dB per octave, Hz; 0 for none. Rumble and DC would be learnt as
-    /// sound. A dataset has its own.
+    /// Frequency below which the sound is attenuated, by 12 dB per octave, Hz; 0 for none. Rumble
+    /// and DC would be learnt as sound. A dataset has its own.
     pub high_pass: u16,
-    /// Plays all recordings equally loud: for sessions of different levels, and for recordings of one dynamic. If absent,
-    /// not; for instruments, where the recordings have one dynamic.
+    /// Plays all recordings equally loud: for sessions of different levels, and for recordings of
+    /// one dynamic. If absent, not; for instruments, where the recordings have one dynamic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub match_levels: Option<bool>,
-    /// Interval, in recorded pitches, of those that are not learnt but measured at the end; 0 for none.
+    /// Interval, in recorded pitches, of those that are not learnt but measured at the end; 0 for
+    /// none.
     pub held_out_pitch: usize,
-    /// Fold to validate on, such as "2/5", instead of `training.validation_share`; `--folds` sets it.
+    /// Fold to validate on, such as "2/5", instead of `training.validation_share`; `--folds` sets
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fold: Option<Fold>,
     /// Unit that folds divide.
@@ -34,7 +36,13 @@ pub struct RecordingsConfig {
 
 impl Default for RecordingsConfig {
     fn default() -> Self {
-        Self { high_pass: 30, match_levels: None, held_out_pitch: 0, fold: None, fold_by: FoldBy::default() }
+        Self {
+            high_pass: 30,
+            match_levels: None,
+            held_out_pitch: 0,
+            fold: None,
+            fold_by: FoldBy::default(),
+        }
     }
 }
 
@@ -47,13 +55,24 @@ impl RecordingsConfig {
 
     /// Returns the fold for the identity of a run, if there is one: older checkpoints know none.
     pub(crate) fn fold_identity(&self) -> Option<(String, String)> {
-        self.fold.map(|fold| ("recordings.fold".to_owned(), format!("{fold} by {:?}", self.fold_by).to_lowercase()))
+        self.fold.map(|fold| {
+            (
+                "recordings.fold".to_owned(),
+                format!("{fold} by {:?}", self.fold_by).to_lowercase(),
+            )
+        })
     }
 
     /// Checks the ranges.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        ensure!(self.high_pass <= 500, "recordings.high_pass must be 0 to 500 Hz");
-        ensure!(self.held_out_pitch != 1, "recordings.held_out_pitch must be 0, or 2 and more");
+        ensure!(
+            self.high_pass <= 500,
+            "recordings.high_pass must be 0 to 500 Hz"
+        );
+        ensure!(
+            self.held_out_pitch != 1,
+            "recordings.held_out_pitch must be 0, or 2 and more"
+        );
         Ok(())
     }
 }
@@ -71,7 +90,10 @@ pub struct LoaderConfig {
 
 impl Default for LoaderConfig {
     fn default() -> Self {
-        Self { workers: 0, cache: 512_000_000 }
+        Self {
+            workers: 0,
+            cache: 512_000_000,
+        }
     }
 }
 

@@ -26,7 +26,8 @@ pub struct Envelope {
     pub attack_ms: f32,
     /// Level of the held part relative to the loudest, dB.
     pub sustain_db: f32,
-    /// Time in which the level falls by 60 dB after the held part, ms; `None` if no recording has its release.
+    /// Time in which the level falls by 60 dB after the held part, ms; `None` if no recording has
+    /// its release.
     pub release_ms: Option<f32>,
     /// Loudness of the softest and the loudest notes, dB.
     pub loudness_db: (f32, f32),
@@ -50,16 +51,21 @@ impl Envelope {
     pub fn measure(recordings: &Recordings) -> anyhow::Result<Option<Self>> {
         let rate = recordings.store.format().rate;
         let all = recordings.store.recordings();
-        let is_note = |index: &usize| all[*index].pitch.is_some() && rate.seconds(all[*index].frames) <= NOTE_S;
+        let is_note = |index: &usize| {
+            all[*index].pitch.is_some() && rate.seconds(all[*index].frames) <= NOTE_S
+        };
         let single: Vec<usize> = recordings.indices.iter().copied().filter(is_note).collect();
         let every = single.len().div_ceil(MAX_NOTES).max(1);
         let some = recordings.subset(single.iter().copied().step_by(every).collect());
-        let notes = some.features().filter_map(|features| features.map(|features| note(&features)).transpose());
+        let notes = some
+            .features()
+            .filter_map(|features| features.map(|features| note(&features)).transpose());
         let notes = notes.collect::<anyhow::Result<Vec<Note>>>()?;
         if notes.is_empty() {
             return Ok(None);
         }
-        let at = |value: fn(&Note) -> f32, share| quantile(notes.iter().map(value).collect(), share);
+        let at =
+            |value: fn(&Note) -> f32, share| quantile(notes.iter().map(value).collect(), share);
         let releases: Vec<f32> = notes.iter().filter_map(|note| note.release_ms).collect();
         let loudest = at(|note| note.loudness_db, 0.95);
         let pitches = || single.iter().filter_map(|index| all[*index].pitch);
@@ -67,8 +73,14 @@ impl Envelope {
             attack_ms: at(|note| note.attack_ms, 0.5),
             sustain_db: at(|note| note.sustain_db, 0.5),
             release_ms: (!releases.is_empty()).then(|| quantile(releases, 0.5)),
-            loudness_db: (at(|note| note.loudness_db, 0.05).min(loudest - VELOCITY_RANGE_DB), loudest),
-            pitch: (pitches().fold(f32::INFINITY, f32::min), pitches().fold(f32::NEG_INFINITY, f32::max)),
+            loudness_db: (
+                at(|note| note.loudness_db, 0.05).min(loudest - VELOCITY_RANGE_DB),
+                loudest,
+            ),
+            pitch: (
+                pitches().fold(f32::INFINITY, f32::min),
+                pitches().fold(f32::NEG_INFINITY, f32::max),
+            ),
         }))
     }
 
@@ -79,11 +91,23 @@ impl Envelope {
         let fields = [
             ("attack_ms", Some(self.attack_ms.clamp(0.5, 5e3))),
             ("sustain_db", Some(self.sustain_db.clamp(-60.0, 0.0))),
-            ("release_ms", self.release_ms.map(|release| release.clamp(5.0, 2e4))),
-            ("loudness_min_db", Some(self.loudness_db.0.clamp(-90.0, -1.0))),
-            ("loudness_max_db", Some(self.loudness_db.1.clamp(-89.0, 0.0))),
+            (
+                "release_ms",
+                self.release_ms.map(|release| release.clamp(5.0, 2e4)),
+            ),
+            (
+                "loudness_min_db",
+                Some(self.loudness_db.0.clamp(-90.0, -1.0)),
+            ),
+            (
+                "loudness_max_db",
+                Some(self.loudness_db.1.clamp(-89.0, 0.0)),
+            ),
             ("pitch_low", Some(self.pitch.0.round())),
-            ("pitch_high", Some(self.pitch.1.round().max(self.pitch.0.round() + 1.0))),
+            (
+                "pitch_high",
+                Some(self.pitch.1.round().max(self.pitch.0.round() + 1.0)),
+            ),
         ];
         for (name, value) in fields {
             if let Some(value) = value {
@@ -103,11 +127,21 @@ fn note(features: &Features) -> Option<Note> {
     let onset = levels.iter().position(above(ENDS_DB))?;
     let reached = onset + levels[onset..].iter().position(above(HELD_DB))?;
     let held = levels.iter().rposition(above(HELD_DB))?;
-    let gone = levels[held..].iter().position(|level| *level <= loudness_db - ENDS_DB);
+    let gone = levels[held..]
+        .iter()
+        .position(|level| *level <= loudness_db - ENDS_DB);
     let release_ms = gone.map(|frames| frames as f32 * frame_ms * RELEASE_DB / (ENDS_DB - HELD_DB));
-    let peak = levels[onset..].iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let peak = levels[onset..]
+        .iter()
+        .copied()
+        .fold(f32::NEG_INFINITY, f32::max);
     let sustain_db = quantile(levels[reached..=held].to_vec(), 0.5) - peak;
-    Some(Note { attack_ms: (reached - onset) as f32 * frame_ms, sustain_db, release_ms, loudness_db })
+    Some(Note {
+        attack_ms: (reached - onset) as f32 * frame_ms,
+        sustain_db,
+        release_ms,
+        loudness_db,
+    })
 }
 
 #[cfg(test)]
@@ -120,16 +154,30 @@ mod tests {
 
     #[test]
     fn notes_tell_their_envelope() {
-        let rate = FeatureRate { sample_rate: 16_000, hop: 160 };
+        let rate = FeatureRate {
+            sample_rate: 16_000,
+            hop: 160,
+        };
         // Rises by 4 dB in each frame of 10 ms, is held, and falls by 2 dB in each.
         let level = |frame: usize| match frame {
             0..20 => -100.0 + 4.0 * frame as f32,
             20..120 => -20.0,
             _ => -20.0 - 2.0 * (frame - 120) as f32,
         };
-        let values = Row { loudness: (0..150).map(level).collect(), ..Row::default() };
-        let note = note(&Features { rate, knobs: Default::default(), values }).expect("a note");
-        assert_eq!((note.attack_ms, note.sustain_db, note.loudness_db), (90.0, 0.0, -20.0));
+        let values = Row {
+            loudness: (0..150).map(level).collect(),
+            ..Row::default()
+        };
+        let note = note(&Features {
+            rate,
+            knobs: Default::default(),
+            values,
+        })
+        .expect("a note");
+        assert_eq!(
+            (note.attack_ms, note.sustain_db, note.loudness_db),
+            (90.0, 0.0, -20.0)
+        );
         let release = note.release_ms.expect("it is heard");
         assert!((release - 300.0).abs() < 20.0, "{release}");
         let envelope = Envelope {
@@ -142,6 +190,9 @@ mod tests {
         let table: toml::Table = toml::from_str(&envelope.recipe()).expect("TOML");
         let performance: Performance = table["performance"].clone().try_into().expect("settings");
         assert_eq!(performance.validate(), Ok(()));
-        assert_eq!((performance.attack_ms, performance.pitch_high), (90.0, 61.0));
+        assert_eq!(
+            (performance.attack_ms, performance.pitch_high),
+            (90.0, 61.0)
+        );
     }
 }

@@ -23,7 +23,8 @@ pub enum FoldBy {
     /// Recordings, in the order of their names.
     #[default]
     Recording,
-    /// Pitches, in semitones, each with all of its recordings; those without a pitch are always learnt.
+    /// Pitches, in semitones, each with all of its recordings; those without a pitch are always
+    /// learnt.
     Pitch,
 }
 
@@ -53,22 +54,37 @@ impl Fold {
             Ok(())
         };
         let recording = |index: usize| &all.store.recordings()[index];
-        let usable: Vec<usize> = all.indices.iter().copied().filter(|&index| recording(index).frames > 1).collect();
+        let usable: Vec<usize> = all
+            .indices
+            .iter()
+            .copied()
+            .filter(|&index| recording(index).frames > 1)
+            .collect();
         let (validated, learnt) = match by {
             FoldBy::Recording => {
                 enough(usable.len(), "recordings")?;
-                let (own, others): (Vec<_>, Vec<_>) =
-                    usable.into_iter().enumerate().partition(|(rank, _)| is_own(*rank));
-                let indices = |part: Vec<(usize, usize)>| part.into_iter().map(|(_, index)| index).collect();
+                let (own, others): (Vec<_>, Vec<_>) = usable
+                    .into_iter()
+                    .enumerate()
+                    .partition(|(rank, _)| is_own(*rank));
+                let indices =
+                    |part: Vec<(usize, usize)>| part.into_iter().map(|(_, index)| index).collect();
                 (indices(own), indices(others))
             }
             FoldBy::Pitch => {
-                let semitone = |index: usize| recording(index).pitch.map(|pitch| pitch.round() as i32);
-                let pitches: BTreeSet<i32> = usable.iter().filter_map(|&index| semitone(index)).collect();
+                let semitone =
+                    |index: usize| recording(index).pitch.map(|pitch| pitch.round() as i32);
+                let pitches: BTreeSet<i32> =
+                    usable.iter().filter_map(|&index| semitone(index)).collect();
                 enough(pitches.len(), "pitches")?;
-                let own = pitches.into_iter().enumerate().filter(|(rank, _)| is_own(*rank));
+                let own = pitches
+                    .into_iter()
+                    .enumerate()
+                    .filter(|(rank, _)| is_own(*rank));
                 let own: BTreeSet<i32> = own.map(|(_, pitch)| pitch).collect();
-                usable.into_iter().partition(|&index| semitone(index).is_some_and(|pitch| own.contains(&pitch)))
+                usable
+                    .into_iter()
+                    .partition(|&index| semitone(index).is_some_and(|pitch| own.contains(&pitch)))
             }
         };
         Ok([learnt, validated])
@@ -94,7 +110,9 @@ impl TryFrom<String> for Fold {
         let wrong = || format!("recordings.fold {text:?} must be such as \"2/5\"");
         let (index, count) = text.split_once('/').with_context(wrong)?;
         let (index, count) = (index.trim().parse::<u16>(), count.trim().parse::<u16>());
-        let (Ok(index), Ok(count)) = (index, count) else { anyhow::bail!(wrong()) };
+        let (Ok(index), Ok(count)) = (index, count) else {
+            anyhow::bail!(wrong())
+        };
         ensure!(count > 1 && (1..=count).contains(&index), wrong());
         Ok(Self { index, count })
     }
@@ -117,7 +135,12 @@ mod tests {
     fn folds_are_read_and_written() {
         let parse = |text: &str| Fold::try_from(text.to_owned());
         assert_eq!(parse("2/5").expect("a fold").to_string(), "2/5");
-        assert_eq!(Fold::all(3).map(|fold| fold.to_string()).collect::<Vec<_>>(), ["1/3", "2/3", "3/3"]);
+        assert_eq!(
+            Fold::all(3)
+                .map(|fold| fold.to_string())
+                .collect::<Vec<_>>(),
+            ["1/3", "2/3", "3/3"]
+        );
         for wrong in ["", "2", "0/5", "6/5", "1/1", "a/b"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

@@ -1,7 +1,9 @@
-//! Cuts the rows of the next steps in the background, and copies the next batch to a GPU while it computes the present one.
+//! Cuts the rows of the next steps in the background, and copies the next batch to a GPU while it
+//! computes the present one.
 //!
-//! A row depends on its source, the step and its number only (see [`RowSource::row`]), so the number of threads and the
-//! length of the queue change nothing but the time that the trainer waits. Both grow while it does.
+//! A row depends on its source, the step and its number only (see [`RowSource::row`]), so the
+//! number of threads and the length of the queue change nothing but the time that the trainer
+//! waits. Both grow while it does.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -43,8 +45,8 @@ pub struct LoaderStats {
     pub wait_seconds: f64,
     /// Time of all threads together, seconds.
     pub busy_seconds: f64,
-    /// Time from a batch's first row being started to its last being cut, seconds: mean, 95th and 99th percentile of
-    /// the latest batches.
+    /// Time from a batch's first row being started to its last being cut, seconds: mean, 95th and
+    /// 99th percentile of the latest batches.
     pub latency: [f64; 3],
     /// Steps in the queue that are ready.
     pub ready: u64,
@@ -57,7 +59,8 @@ pub struct LoaderStats {
     pub reads: Reads,
 }
 
-/// Queue of rows, cut by threads of its own. They start with the first step, and end with the loader.
+/// Queue of rows, cut by threads of its own. They start with the first step, and end with the
+/// loader.
 pub struct Loader<S: RowSource> {
     shared: Arc<Shared<S>>,
     threads: Vec<JoinHandle<()>>,
@@ -100,7 +103,8 @@ struct Queue<R> {
 }
 
 impl<S: RowSource> Loader<S> {
-    /// Creates a loader, whose queue takes up to `queue_bytes`. With 0 workers, their number follows from the trainer's wait.
+    /// Creates a loader, whose queue takes up to `queue_bytes`. With 0 workers, their number
+    /// follows from the trainer's wait.
     #[must_use]
     pub fn new(source: Arc<S>, rows: StepRows, workers: usize, queue_bytes: u64) -> Self {
         let queue = Queue {
@@ -114,7 +118,12 @@ impl<S: RowSource> Loader<S> {
             stats: LoaderStats::default(),
             closed: false,
         };
-        let shared = Arc::new(Shared { source, queue: Mutex::new(queue), room: Condvar::new(), cut: Condvar::new() });
+        let shared = Arc::new(Shared {
+            source,
+            queue: Mutex::new(queue),
+            room: Condvar::new(),
+            cut: Condvar::new(),
+        });
         let cores = available_parallelism().map_or(1, usize::from);
         let mut loader = Self {
             shared,
@@ -157,12 +166,18 @@ impl<S: RowSource> Loader<S> {
 
     /// Sets which process of how many takes the rows.
     pub fn set_process(&mut self, rank: usize, size: usize) {
-        self.set_rows(StepRows { process: (rank, size), ..self.rows() });
+        self.set_rows(StepRows {
+            process: (rank, size),
+            ..self.rows()
+        });
     }
 
     /// Changes the number of rows of a step.
     pub fn set_batch(&mut self, batch: usize) {
-        self.set_rows(StepRows { batch, ..self.rows() });
+        self.set_rows(StepRows {
+            batch,
+            ..self.rows()
+        });
     }
 
     fn add_worker(&mut self) {
@@ -170,15 +185,21 @@ impl<S: RowSource> Loader<S> {
         self.threads.push(std::thread::spawn(move || shared.work()));
     }
 
-    /// Takes some of the rows of a step that are this process's own; waits until they are cut. Steps may be taken in any order,
-    /// but only the next ones are cut in advance. Rows of the current step may be taken again.
+    /// Takes some of the rows of a step that are this process's own; waits until they are cut.
+    /// Steps may be taken in any order, but only the next ones are cut in advance. Rows of the
+    /// current step may be taken again.
     ///
     /// # Errors
     /// Returns an error if the data cannot be read, or a thread has panicked.
     ///
     /// # Panics
     /// Panics with libtorch's error, such as that there is not enough memory on a GPU.
-    pub fn take(&mut self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<S::Batch> {
+    pub fn take(
+        &mut self,
+        step: u64,
+        rows: Range<usize>,
+        device: Device,
+    ) -> anyhow::Result<S::Batch> {
         let cut = self.wait_for(step, &rows)?;
         let source = self.shared.source.clone();
         if !matches!(device, Device::Cuda(_)) && !self.uploads_ahead {
@@ -188,10 +209,14 @@ impl<S: RowSource> Loader<S> {
         if rows.start == own.start {
             self.parts.clear();
         }
-        let known = self.uploads.pop_front().filter(|(of, part, _)| (*of, part) == (step, &rows));
+        let known = self
+            .uploads
+            .pop_front()
+            .filter(|(of, part, _)| (*of, part) == (step, &rows));
         let batch = match known {
             Some((.., upload)) => upload.finish(),
-            // A step that is not the next one, or begins again in other parts since memory was missing.
+            // A step that is not the next one, or begins again in other parts since memory was
+            // missing.
             None => {
                 self.uploads.clear();
                 Upload::start(source.joined(&cut), device).finish()
@@ -200,8 +225,14 @@ impl<S: RowSource> Loader<S> {
         self.parts.push(rows.clone());
         if rows.end == own.end && self.rows().own(step + 1) == own {
             for part in std::mem::take(&mut self.parts) {
-                let Some(cut) = lock(&self.shared.queue).ready(step + 1, &part) else { break };
-                self.uploads.push_back((step + 1, part, Upload::start(source.joined(&cut), device)));
+                let Some(cut) = lock(&self.shared.queue).ready(step + 1, &part) else {
+                    break;
+                };
+                self.uploads.push_back((
+                    step + 1,
+                    part,
+                    Upload::start(source.joined(&cut), device),
+                ));
             }
         }
         Ok(batch)
@@ -227,15 +258,22 @@ impl<S: RowSource> Loader<S> {
             self.shared.room.notify_all();
         }
         let own = queue.rows.own(step);
-        ensure!(own.start <= rows.start && rows.end <= own.end, "rows {rows:?} of a step that has the rows {own:?}");
+        ensure!(
+            own.start <= rows.start && rows.end <= own.end,
+            "rows {rows:?} of a step that has the rows {own:?}"
+        );
         let cut = loop {
-            if let Some((&position, _)) =
-                queue.cut.range((step, rows.start)..(step, rows.end)).find(|(_, row)| row.is_err())
+            if let Some((&position, _)) = queue
+                .cut
+                .range((step, rows.start)..(step, rows.end))
+                .find(|(_, row)| row.is_err())
             {
                 let failed = queue.cut.remove(&position);
                 queue.restart(step);
                 self.shared.room.notify_all();
-                return Err(failed.and_then(Result::err).unwrap_or_else(|| anyhow!("the row has gone")));
+                return Err(failed
+                    .and_then(Result::err)
+                    .unwrap_or_else(|| anyhow!("the row has gone")));
             }
             match queue.ready(step, rows) {
                 Some(cut) => break cut,
@@ -271,10 +309,13 @@ impl<S: RowSource> Loader<S> {
         }
     }
 
-    /// Returns the most steps after the current one that the memory of the queue holds, one at least.
+    /// Returns the most steps after the current one that the memory of the queue holds, one at
+    /// least.
     fn deepest(&self, rows: StepRows) -> u64 {
         let step = rows.own(0).len() * self.shared.source.row_bytes();
-        (self.queue_bytes / (step as u64).max(1)).saturating_sub(1).max(1)
+        (self.queue_bytes / (step as u64).max(1))
+            .saturating_sub(1)
+            .max(1)
     }
 
     /// Returns what has been done so far.
@@ -283,12 +324,24 @@ impl<S: RowSource> Loader<S> {
         let queue = lock(&self.shared.queue);
         let mut latencies: Vec<f64> = queue.latencies.iter().copied().collect();
         latencies.sort_by(f64::total_cmp);
-        let at = |share: f64| latencies.get((share * latencies.len() as f64) as usize).copied().unwrap_or_default();
+        let at = |share: f64| {
+            latencies
+                .get((share * latencies.len() as f64) as usize)
+                .copied()
+                .unwrap_or_default()
+        };
         let mean = latencies.iter().sum::<f64>() / latencies.len().max(1) as f64;
-        let is_ready = |step: &u64| queue.started.get(step).is_some_and(|(_, cut)| *cut == queue.rows.own(*step).len());
+        let is_ready = |step: &u64| {
+            queue
+                .started
+                .get(step)
+                .is_some_and(|(_, cut)| *cut == queue.rows.own(*step).len())
+        };
         LoaderStats {
             latency: [mean, at(0.95), at(0.99)],
-            ready: (queue.current + 1..=queue.current + queue.depth).filter(is_ready).count() as u64,
+            ready: (queue.current + 1..=queue.current + queue.depth)
+                .filter(is_ready)
+                .count() as u64,
             depth: queue.depth,
             workers: self.threads.len(),
             reads: self.shared.source.reads(),
@@ -301,7 +354,9 @@ impl<S: RowSource> Drop for Loader<S> {
     fn drop(&mut self) {
         lock(&self.shared.queue).closed = true;
         self.shared.room.notify_all();
-        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+        self.threads
+            .drain(..)
+            .for_each(|thread| drop(thread.join()));
     }
 }
 
@@ -335,7 +390,9 @@ impl<R> Queue<R> {
             let position = (self.next.0, self.next.1.max(own.start));
             if position.1 < own.end {
                 self.next = (position.0, position.1 + 1);
-                self.started.entry(position.0).or_insert_with(|| (Instant::now(), 0));
+                self.started
+                    .entry(position.0)
+                    .or_insert_with(|| (Instant::now(), 0));
                 return Some(position);
             }
             self.next = (position.0 + 1, 0);
@@ -355,7 +412,9 @@ impl<R> Queue<R> {
         if self.cut.insert(position, row.map(Arc::new)).is_some() {
             return;
         }
-        let Some((started, cut)) = self.started.get_mut(&step) else { return };
+        let Some((started, cut)) = self.started.get_mut(&step) else {
+            return;
+        };
         *cut += 1;
         if *cut == own.len() {
             self.latencies.push_back(started.elapsed().as_secs_f64());
@@ -381,8 +440,14 @@ impl<S: RowSource> Shared<S> {
             };
             drop(queue);
             let started = Instant::now();
-            let cut = catch_unwind(AssertUnwindSafe(|| in_range(c"loader", || self.source.row(step, row))));
-            let cut = cut.unwrap_or_else(|_| Err(anyhow!("a thread that cuts the data has crashed at step {step}")));
+            let cut = catch_unwind(AssertUnwindSafe(|| {
+                in_range(c"loader", || self.source.row(step, row))
+            }));
+            let cut = cut.unwrap_or_else(|_| {
+                Err(anyhow!(
+                    "a thread that cuts the data has crashed at step {step}"
+                ))
+            });
             queue = lock(&self.queue);
             queue.put((step, row), cut, started.elapsed());
             if step == queue.current {

@@ -1,5 +1,6 @@
-//! Training data: [`prepare()`] analyses folders of recordings once and writes a dataset of Arrow files ([`shard`]);
-//! [`store`] opens it, and [`Dataset`] draws random crops. A [`Loader`] cuts [`rows`] of any kind ahead of need. [`pieces`] is the analysis of one recording.
+//! Training data: [`prepare()`] analyses folders of recordings once and writes a dataset of Arrow
+//! files ([`shard`]); [`store`] opens it, and [`Dataset`] draws random crops. A [`Loader`] cuts
+//! [`rows`] of any kind ahead of need. [`pieces`] is the analysis of one recording.
 
 pub mod augmentation;
 pub mod bench;
@@ -44,18 +45,40 @@ use crate::config::Config;
 /// Characters of the hash in the name of a dataset in a work folder.
 const NAME_HASH: usize = 12;
 
-/// Opens the recordings of a folder: a dataset of these rates as it is; one of other rates and the audio files of any
-/// other folder are prepared in a folder below `cache` first, files with a [high-pass filter](DataFormat::high_pass).
+/// Opens the recordings of a folder: a dataset of these rates as it is; one of other rates and the
+/// audio files of any other folder are prepared in a folder below `cache` first, files with a
+/// [high-pass filter](DataFormat::high_pass).
 ///
 /// # Errors
 /// Returns an error if a dataset is damaged, or a folder cannot be prepared.
-pub fn open_folder(folder: &Path, cache: &Path, rate: FeatureRate, high_pass: u16) -> anyhow::Result<Recordings> {
-    let absolute = folder.canonicalize().with_context(|| format!("{}: cannot be read", folder.display()))?;
-    let name = absolute.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+pub fn open_folder(
+    folder: &Path,
+    cache: &Path,
+    rate: FeatureRate,
+    high_pass: u16,
+) -> anyhow::Result<Recordings> {
+    let absolute = folder
+        .canonicalize()
+        .with_context(|| format!("{}: cannot be read", folder.display()))?;
+    let name = absolute
+        .file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let prepared = |high_pass: u16| {
-        let identity = format!("{} {} {} {high_pass}", absolute.display(), rate.sample_rate, rate.hop);
+        let identity = format!(
+            "{} {} {} {high_pass}",
+            absolute.display(),
+            rate.sample_rate,
+            rate.hop
+        );
         let hash = &blake3::hash(identity.as_bytes()).to_hex()[..NAME_HASH];
-        (cache.join(format!("{name}-{hash}")), DataFormat { rate, sound: SoundFormat::default(), high_pass })
+        (
+            cache.join(format!("{name}-{hash}")),
+            DataFormat {
+                rate,
+                sound: SoundFormat::default(),
+                high_pass,
+            },
+        )
     };
     if folder.is_dir() && !store::shard_paths(folder)?.is_empty() {
         let recordings = Recordings::open(folder)?;
@@ -72,8 +95,8 @@ pub fn open_folder(folder: &Path, cache: &Path, rate: FeatureRate, high_pass: u1
     Recordings::open(&dataset)
 }
 
-/// Opens the recordings to measure quality on, and those that were learnt if they are known: all of a folder, or those
-/// that a recipe for a model of this kind, an instrument or a codec, holds out.
+/// Opens the recordings to measure quality on, and those that were learnt if they are known: all of
+/// a folder, or those that a recipe for a model of this kind, an instrument or a codec, holds out.
 ///
 /// # Errors
 /// As [`open_folder`], or if the recipe is wrong.
@@ -95,13 +118,17 @@ pub fn open_measured(
             open(config.data())?
         }
     };
-    Ok((dataset.measured().clone(), Some(dataset.recordings(Subset::Training).clone())))
+    Ok((
+        dataset.measured().clone(),
+        Some(dataset.recordings(Subset::Training).clone()),
+    ))
 }
 
 /// Returns whether a path to recordings is that of a recipe.
 #[must_use]
 pub fn is_recipe(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
+    path.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
 }
 
 /// Lists the audio files below a folder, sorted by path.
@@ -114,12 +141,23 @@ pub fn audio_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut visited = BTreeSet::new();
     while let Some(folder) = folders.pop() {
         // Links may lead back to a folder.
-        if !folder.canonicalize().is_ok_and(|folder| visited.insert(folder)) {
+        if !folder
+            .canonicalize()
+            .is_ok_and(|folder| visited.insert(folder))
+        {
             continue;
         }
-        for entry in std::fs::read_dir(&folder).with_context(|| format!("{}: cannot be read", folder.display()))? {
-            let path = entry.with_context(|| format!("{}: cannot be read", folder.display()))?.path();
-            let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("").to_lowercase();
+        for entry in std::fs::read_dir(&folder)
+            .with_context(|| format!("{}: cannot be read", folder.display()))?
+        {
+            let path = entry
+                .with_context(|| format!("{}: cannot be read", folder.display()))?
+                .path();
+            let ending = path
+                .extension()
+                .and_then(|ending| ending.to_str())
+                .unwrap_or("")
+                .to_lowercase();
             if path.is_dir() {
                 folders.push(path);
             } else if FILE_EXTENSIONS.contains(&ending.as_str()) {
@@ -128,7 +166,11 @@ pub fn audio_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         }
     }
     if found.is_empty() {
-        bail!("{}: holds no audio file ({})", folder.display(), FILE_EXTENSIONS.join(", "));
+        bail!(
+            "{}: holds no audio file ({})",
+            folder.display(),
+            FILE_EXTENSIONS.join(", ")
+        );
     }
     found.sort();
     Ok(found)

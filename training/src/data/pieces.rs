@@ -1,8 +1,9 @@
-//! Analysis of recordings of any length: decoded and resampled as a stream, analysed in pieces on all cores.
+//! Analysis of recordings of any length: decoded and resampled as a stream, analysed in pieces on
+//! all cores.
 //!
-//! Pieces begin at fixed positions and are analysed with some sound before and after them, so that the result depends
-//! neither on the number of threads nor on the blocks that the decoder returns. Only the pitch that unvoiced frames hold
-//! is passed from piece to piece.
+//! Pieces begin at fixed positions and are analysed with some sound before and after them, so that
+//! the result depends neither on the number of threads nor on the blocks that the decoder returns.
+//! Only the pitch that unvoiced frames hold is passed from piece to piece.
 
 use std::path::Path;
 
@@ -16,7 +17,8 @@ use super::shard::{DataFormat, Row};
 
 /// Rows of a piece: about half a minute.
 const PIECE_ROWS: usize = 30;
-/// Sound before a piece that the filters and the pitch tracker settle in, seconds: their memory is a twentieth of it.
+/// Sound before a piece that the filters and the pitch tracker settle in, seconds: their memory is
+/// a twentieth of it.
 const LEAD_S: f64 = 1.0;
 
 /// Part of a recording with the sound around it.
@@ -63,12 +65,25 @@ impl Cut {
     }
 
     /// Cuts a piece of `frames` out of sound that begins at the frame `start`.
-    fn piece(&self, sound: &[f32], start: usize, first_frame: usize, frames: usize, last: bool) -> Piece {
+    fn piece(
+        &self,
+        sound: &[f32],
+        start: usize,
+        first_frame: usize,
+        frames: usize,
+        last: bool,
+    ) -> Piece {
         let hop = self.format.rate.hop;
         let from = first_frame.saturating_sub(self.lead_frames);
         let samples = &sound[(from - start) * hop..];
         let length = ((first_frame + frames - from) * hop + self.tail).min(samples.len());
-        Piece { first_frame, last, samples: samples[..length].to_vec(), lead_frames: first_frame - from, frames }
+        Piece {
+            first_frame,
+            last,
+            samples: samples[..length].to_vec(),
+            lead_frames: first_frame - from,
+            frames,
+        }
     }
 }
 
@@ -100,21 +115,35 @@ impl SoundStream<'static> {
             let more = decoder.next(&mut block)?;
             mono.clear();
             if more {
-                let sum = |frame: usize| block.iter().map(|channel: &Vec<f32>| channel[frame]).sum::<f32>();
+                let sum = |frame: usize| {
+                    block
+                        .iter()
+                        .map(|channel: &Vec<f32>| channel[frame])
+                        .sum::<f32>()
+                };
                 mono.extend((0..block[0].len()).map(|frame| scale * sum(frame)));
             }
             Ok(more)
         };
-        Ok(Self { name: display_name(path), sample_rate, high_pass, next: Box::new(next) })
+        Ok(Self {
+            name: display_name(path),
+            sample_rate,
+            high_pass,
+            next: Box::new(next),
+        })
     }
 }
 
-/// Resamples a recording and calls `emit` with its pieces in order, until that returns false. The last piece is padded
-/// with silence to whole frames.
+/// Resamples a recording and calls `emit` with its pieces in order, until that returns false. The
+/// last piece is padded with silence to whole frames.
 ///
 /// # Errors
 /// Returns an error if the sound cannot be read.
-pub fn cut(mut stream: SoundStream<'_>, format: DataFormat, mut emit: impl FnMut(Piece) -> bool) -> anyhow::Result<()> {
+pub fn cut(
+    mut stream: SoundStream<'_>,
+    format: DataFormat,
+    mut emit: impl FnMut(Piece) -> bool,
+) -> anyhow::Result<()> {
     let cut = Cut::new(format);
     let hop = format.rate.hop;
     let resampler = StreamResampler::new(stream.sample_rate, format.rate.sample_rate);
@@ -132,7 +161,9 @@ pub fn cut(mut stream: SoundStream<'_>, format: DataFormat, mut emit: impl FnMut
             ahead -= dropped;
             let from = sound.len();
             sound.extend_from_slice(&samples[dropped..]);
-            high_pass.iter_mut().for_each(|filter| filter.process(&mut sound[from..]));
+            high_pass
+                .iter_mut()
+                .for_each(|filter| filter.process(&mut sound[from..]));
         };
         if more {
             resampler.push(&mono, &mut collect);
@@ -157,7 +188,13 @@ pub fn cut(mut stream: SoundStream<'_>, format: DataFormat, mut emit: impl FnMut
     let end = start + sound.len() / hop;
     while first_frame < end {
         let frames = cut.frames.min(end - first_frame);
-        if !emit(cut.piece(&sound, start, first_frame, frames, first_frame + frames == end)) {
+        if !emit(cut.piece(
+            &sound,
+            start,
+            first_frame,
+            frames,
+            first_frame + frames == end,
+        )) {
             return Ok(());
         }
         first_frame += frames;
@@ -179,11 +216,17 @@ impl Piece {
         let mut analysis = Analysis::new(f64::from(format.rate.sample_rate), hop);
         let mut frames: Vec<AnalysisFrame> = Vec::with_capacity(self.lead_frames + self.frames);
         analysis.push(&self.samples, |frame| frames.push(frame));
-        analysis.push(&vec![0.0; analysis.latency() + hop], |frame| frames.push(frame));
-        let first_voiced = frames.iter().position(|frame| frame.pitch.voiced).unwrap_or(frames.len());
+        analysis.push(&vec![0.0; analysis.latency() + hop], |frame| {
+            frames.push(frame)
+        });
+        let first_voiced = frames
+            .iter()
+            .position(|frame| frame.pitch.voiced)
+            .unwrap_or(frames.len());
         let own = &frames[self.lead_frames..][..self.frames];
         let column = |value: fn(&AnalysisFrame) -> f32| own.iter().map(value).collect();
-        self.samples.truncate((self.lead_frames + self.frames) * hop);
+        self.samples
+            .truncate((self.lead_frames + self.frames) * hop);
         self.samples.drain(..self.lead_frames * hop);
         AnalysedPiece {
             first_frame: self.first_frame,
@@ -194,13 +237,16 @@ impl Piece {
                 loudness: column(|frame| frame.loudness),
                 voiced: column(|frame| f32::from(u8::from(frame.pitch.voiced))),
             },
-            holding: first_voiced.saturating_sub(self.lead_frames).min(self.frames),
+            holding: first_voiced
+                .saturating_sub(self.lead_frames)
+                .min(self.frames),
         }
     }
 }
 
 impl AnalysedPiece {
-    /// Gives unvoiced frames at the start the pitch that the piece before ended with; returns that of this one's end.
+    /// Gives unvoiced frames at the start the pitch that the piece before ended with; returns that
+    /// of this one's end.
     pub fn hold(&mut self, pitch: Option<f32>) -> Option<f32> {
         if let Some(pitch) = pitch {
             self.row.pitch[..self.holding].fill(pitch);

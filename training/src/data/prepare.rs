@@ -1,7 +1,9 @@
-//! Preparation of a dataset: analyses what is new or changed in folders of recordings, and drops what has vanished.
+//! Preparation of a dataset: analyses what is new or changed in folders of recordings, and drops
+//! what has vanished.
 //!
-//! Shards take their names when they are complete, and say themselves what is in them. So there is nothing to repair
-//! after a process was killed, or the disk was full: the next preparation continues after the last complete shard.
+//! Shards take their names when they are complete, and say themselves what is in them. So there is
+//! nothing to repair after a process was killed, or the disk was full: the next preparation
+//! continues after the last complete shard.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -21,7 +23,8 @@ use super::pieces::{AnalysedPiece, Piece, SoundStream, cut};
 use super::shard::{DataFormat, EXTENSION, Shard, ShardWriter, Source};
 use super::store::{RecordedRows, Store, recorded_rows, shard_paths};
 
-/// Sizes, times and hashes of the files at the last preparation. Only saves time: without it, all are hashed again.
+/// Sizes, times and hashes of the files at the last preparation. Only saves time: without it, all
+/// are hashed again.
 const STAMPS: &str = "sources.json";
 /// Largest file of stamps, bytes: millions of files.
 const MAX_STAMPS_BYTES: u64 = 1 << 30;
@@ -47,7 +50,12 @@ impl PrepareOptions {
     /// Returns the default settings for a format.
     #[must_use]
     pub fn new(format: DataFormat) -> Self {
-        Self { format, shard_bytes: SHARD_BYTES, threads: rayon::current_num_threads(), check: false }
+        Self {
+            format,
+            shard_bytes: SHARD_BYTES,
+            threads: rayon::current_num_threads(),
+            check: false,
+        }
     }
 }
 
@@ -96,9 +104,13 @@ struct Stamp {
 /// Prepares a dataset of all audio files below folders.
 ///
 /// # Errors
-/// Returns an error if there is no audio, a file cannot be decoded, or the dataset cannot be written. What was complete
-/// before stays.
-pub fn prepare(folders: &[PathBuf], out: &Path, options: &PrepareOptions) -> anyhow::Result<Summary> {
+/// Returns an error if there is no audio, a file cannot be decoded, or the dataset cannot be
+/// written. What was complete before stays.
+pub fn prepare(
+    folders: &[PathBuf],
+    out: &Path,
+    options: &PrepareOptions,
+) -> anyhow::Result<Summary> {
     prepare_found(out, options, || find(folders, out))
 }
 
@@ -106,7 +118,11 @@ pub fn prepare(folders: &[PathBuf], out: &Path, options: &PrepareOptions) -> any
 ///
 /// # Errors
 /// Returns an error if that cannot be read, or the new one cannot be written.
-pub fn prepare_again(store: &Arc<Store>, out: &Path, options: &PrepareOptions) -> anyhow::Result<Summary> {
+pub fn prepare_again(
+    store: &Arc<Store>,
+    out: &Path,
+    options: &PrepareOptions,
+) -> anyhow::Result<Summary> {
     let recordings = store.recordings().iter().enumerate();
     let found = recordings.map(|(index, recording)| Found {
         origin: Origin::Stored(store.clone(), index),
@@ -126,27 +142,47 @@ fn prepare_found(
     let lock_file = File::create(out.join(LOCK)).with_context(unwritable)?;
     // On systems without locks nobody waits.
     if let Err(fs::TryLockError::WouldBlock) = lock_file.try_lock() {
-        eprintln!("{}: waiting for another process that prepares it", out.display());
+        eprintln!(
+            "{}: waiting for another process that prepares it",
+            out.display()
+        );
         lock_file.lock().with_context(unwritable)?;
     }
     files::remove_abandoned(out, |name| name.ends_with(EXTENSION)).with_context(unwritable)?;
     let found = find()?;
     let wanted: BTreeSet<&Source> = found.iter().map(|found| &found.source).collect();
-    let mut summary = Summary { recordings: found.len(), ..Summary::default() };
+    let mut summary = Summary {
+        recordings: found.len(),
+        ..Summary::default()
+    };
     let mut shards = open_shards(out, options)?;
     let recorded = recorded_rows(&shards);
     // Rows after a gap, which a damaged shard leaves, are written again.
-    let ends = recorded.iter().map(|(source, rows)| (source.clone(), rows.contiguous()));
-    let ends: BTreeMap<Source, (usize, bool)> = ends.map(|(source, (_, end, whole))| (source, (end, whole))).collect();
-    summary.dropped = ends.keys().filter(|source| !wanted.contains(source)).count();
+    let ends = recorded
+        .iter()
+        .map(|(source, rows)| (source.clone(), rows.contiguous()));
+    let ends: BTreeMap<Source, (usize, bool)> = ends
+        .map(|(source, (_, end, whole))| (source, (end, whole)))
+        .collect();
+    summary.dropped = ends
+        .keys()
+        .filter(|source| !wanted.contains(source))
+        .count();
     for shard in &shards {
-        keep_rows(shard, |source, first_frame| wanted.contains(source) && first_frame < ends[source].0)?;
+        keep_rows(shard, |source, first_frame| {
+            wanted.contains(source) && first_frame < ends[source].0
+        })?;
     }
-    let missing = found.iter().filter(|found| !ends.get(&found.source).is_some_and(|(_, whole)| *whole));
-    let missing: Vec<(&Found, usize)> =
-        missing.map(|found| (found, ends.get(&found.source).map_or(0, |(end, _)| *end))).collect();
+    let missing = found
+        .iter()
+        .filter(|found| !ends.get(&found.source).is_some_and(|(_, whole)| *whole));
+    let missing: Vec<(&Found, usize)> = missing
+        .map(|found| (found, ends.get(&found.source).map_or(0, |(end, _)| *end)))
+        .collect();
     summary.analysed = missing.len();
-    let held = missing.iter().map(|(found, end)| held_pitch(&shards, &recorded, &found.source, *end));
+    let held = missing
+        .iter()
+        .map(|(found, end)| held_pitch(&shards, &recorded, &found.source, *end));
     let held = held.collect::<Result<Vec<_>, _>>()?;
     shards.clear();
     if !missing.is_empty() {
@@ -155,58 +191,96 @@ fn prepare_found(
     Ok(summary)
 }
 
-/// Lists the files of the folders with their hashes; those whose size and time are as before are not read.
+/// Lists the files of the folders with their hashes; those whose size and time are as before are
+/// not read.
 fn find(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<Found>> {
     let stamps_path = out.join(STAMPS);
     let known = files::read(&stamps_path, MAX_STAMPS_BYTES).ok();
-    let known: BTreeMap<String, Stamp> = known.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    let known: BTreeMap<String, Stamp> = known
+        .and_then(|text| serde_json::from_slice(&text).ok())
+        .unwrap_or_default();
     let mut paths = BTreeMap::new();
     for folder in folders {
         for path in super::audio_files(folder)? {
-            let below = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+            let below = path
+                .strip_prefix(folder)
+                .unwrap_or(&path)
+                .to_string_lossy()
+                .replace('\\', "/");
             let name = match folder.file_name() {
-                Some(folder) if folders.len() > 1 => format!("{}/{below}", folder.to_string_lossy()),
+                Some(folder) if folders.len() > 1 => {
+                    format!("{}/{below}", folder.to_string_lossy())
+                }
                 _ => below,
             };
             if let Some(other) = paths.insert(name.clone(), path.clone()) {
-                bail!("{} and {} have the same name; rename a folder", other.display(), path.display());
+                bail!(
+                    "{} and {} have the same name; rename a folder",
+                    other.display(),
+                    path.display()
+                );
             }
         }
     }
     let stamp = |(name, path): (&String, &PathBuf)| -> anyhow::Result<(String, Stamp)> {
         let read = || -> std::io::Result<Stamp> {
             let metadata = fs::metadata(path)?;
-            let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-            let mut stamp = Stamp { bytes: metadata.len(), modified_ns: modified.as_nanos(), hash: String::new() };
+            let modified = metadata
+                .modified()?
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
+            let mut stamp = Stamp {
+                bytes: metadata.len(),
+                modified_ns: modified.as_nanos(),
+                hash: String::new(),
+            };
             stamp.hash = match known.get(name) {
-                Some(known) if (known.bytes, known.modified_ns) == (stamp.bytes, stamp.modified_ns) => {
+                Some(known)
+                    if (known.bytes, known.modified_ns) == (stamp.bytes, stamp.modified_ns) =>
+                {
                     known.hash.clone()
                 }
-                _ => blake3::Hasher::new().update_reader(files::open(path)?)?.finalize().to_hex().to_string(),
+                _ => blake3::Hasher::new()
+                    .update_reader(files::open(path)?)?
+                    .finalize()
+                    .to_hex()
+                    .to_string(),
             };
             Ok(stamp)
         };
         let stamp = read().with_context(|| format!("{}: cannot be read", path.display()))?;
         Ok((name.clone(), stamp))
     };
-    let stamps = paths.par_iter().map(stamp).collect::<anyhow::Result<BTreeMap<_, _>>>()?;
+    let stamps = paths
+        .par_iter()
+        .map(stamp)
+        .collect::<anyhow::Result<BTreeMap<_, _>>>()?;
     if stamps != known {
         let written = files::write(&stamps_path, &serde_json::to_vec(&stamps)?);
         written.with_context(|| format!("{}: cannot be written", stamps_path.display()))?;
     }
     let found = stamps.into_iter().zip(paths.into_values());
     Ok(found
-        .map(|((name, stamp), path)| Found { origin: Origin::File(path), source: Source { name, hash: stamp.hash } })
+        .map(|((name, stamp), path)| Found {
+            origin: Origin::File(path),
+            source: Source {
+                name,
+                hash: stamp.hash,
+            },
+        })
         .collect())
 }
 
-/// Opens the shards that are there. Damaged ones are reported and removed: their recordings are analysed again.
+/// Opens the shards that are there. Damaged ones are reported and removed: their recordings are
+/// analysed again.
 fn open_shards(out: &Path, options: &PrepareOptions) -> anyhow::Result<Vec<Shard>> {
     let mut shards = Vec::new();
     for path in shard_paths(out)? {
         let opened = Shard::open(&path).and_then(|shard| {
             let rows = if options.check { shard.rows().len() } else { 0 };
-            (0..rows).into_par_iter().try_for_each(|row| shard.read(row).map(drop))?;
+            (0..rows)
+                .into_par_iter()
+                .try_for_each(|row| shard.read(row).map(drop))?;
             Ok(shard)
         });
         match opened {
@@ -223,7 +297,8 @@ fn open_shards(out: &Path, options: &PrepareOptions) -> anyhow::Result<Vec<Shard
             }
             Err(error) => {
                 eprintln!("{error:#}; its recordings are analysed again");
-                fs::remove_file(&path).with_context(|| format!("{}: cannot be removed", path.display()))?;
+                fs::remove_file(&path)
+                    .with_context(|| format!("{}: cannot be removed", path.display()))?;
             }
         }
     }
@@ -232,13 +307,18 @@ fn open_shards(out: &Path, options: &PrepareOptions) -> anyhow::Result<Vec<Shard
 
 /// Removes rows from a shard; those that stay are copied to a shard that replaces it.
 fn keep_rows(shard: &Shard, keep: impl Fn(&Source, usize) -> bool) -> anyhow::Result<()> {
-    let kept: Vec<_> = shard.rows().enumerate().filter(|(_, (source, row))| keep(source, row.first_frame)).collect();
+    let kept: Vec<_> = shard
+        .rows()
+        .enumerate()
+        .filter(|(_, (source, row))| keep(source, row.first_frame))
+        .collect();
     if kept.len() == shard.rows().len() {
         return Ok(());
     }
     let path = shard.path();
     if kept.is_empty() {
-        return fs::remove_file(path).with_context(|| format!("{}: cannot be removed", path.display()));
+        return fs::remove_file(path)
+            .with_context(|| format!("{}: cannot be removed", path.display()));
     }
     let mut writer = ShardWriter::create(path, shard.format())?;
     for (index, (source, entry)) in kept {
@@ -257,7 +337,9 @@ fn held_pitch(
     if end == 0 {
         return Ok(None);
     }
-    let Some(&(shard, row)) = recorded[source].contiguous().0.last() else { return Ok(None) };
+    let Some(&(shard, row)) = recorded[source].contiguous().0.last() else {
+        return Ok(None);
+    };
     Ok(shards[shard].read(row)?.pitch.last().copied())
 }
 
@@ -302,9 +384,13 @@ fn analyse(
                         return true;
                     }
                     let (reply, analysed) = sync_channel(1);
-                    to_workers.send((piece, reply)).is_ok() && to_writer.send(Message::Piece(index, analysed)).is_ok()
+                    to_workers.send((piece, reply)).is_ok()
+                        && to_writer.send(Message::Piece(index, analysed)).is_ok()
                 };
-                let done = found.origin.stream(format).and_then(|stream| cut(stream, format, emit));
+                let done = found
+                    .origin
+                    .stream(format)
+                    .and_then(|stream| cut(stream, format, emit));
                 let message = done.map_or_else(Message::Failed, |()| Message::End);
                 if to_writer.send(message).is_err() {
                     return;
@@ -341,7 +427,9 @@ fn write(
             }
         };
         let (found, from) = recordings[index];
-        let mut piece = analysed.recv().context("a thread that analyses has crashed")?;
+        let mut piece = analysed
+            .recv()
+            .context("a thread that analyses has crashed")?;
         held[index] = piece.hold(held[index]);
         let rows = piece.rows(options.format);
         let count = rows.len();
@@ -350,11 +438,19 @@ fn write(
                 continue;
             }
             if open.is_none() {
-                open = Some(ShardWriter::create(&out.join(format!("{next_number:05}.{EXTENSION}")), options.format)?);
+                open = Some(ShardWriter::create(
+                    &out.join(format!("{next_number:05}.{EXTENSION}")),
+                    options.format,
+                )?);
                 next_number += 1;
             }
             let writer = open.as_mut().expect("it has just been created");
-            writer.write(&found.source, first_frame, piece.last && row_index + 1 == count, &row)?;
+            writer.write(
+                &found.source,
+                first_frame,
+                piece.last && row_index + 1 == count,
+                &row,
+            )?;
             if writer.bytes() >= options.shard_bytes {
                 open.take().expect("it is open").finish()?;
             }
@@ -367,6 +463,8 @@ fn write(
 /// Returns the number of the next shard, above all that are there.
 fn next_number(out: &Path) -> anyhow::Result<usize> {
     let paths = shard_paths(out)?;
-    let numbers = paths.iter().filter_map(|path| path.file_stem()?.to_str()?.parse::<usize>().ok());
+    let numbers = paths
+        .iter()
+        .filter_map(|path| path.file_stem()?.to_str()?.parse::<usize>().ok());
     Ok(numbers.max().map_or(0, |number| number + 1))
 }

@@ -1,4 +1,5 @@
-//! Rows of batches: sources that a loader cuts them from, and the way from rows to tensors of a device.
+//! Rows of batches: sources that a loader cuts them from, and the way from rows to tensors of a
+//! device.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,15 +9,17 @@ use tch::{Device, Kind, Tensor};
 use super::store::Reads;
 use crate::distributed::rows_of;
 
-/// Source of the rows that a [`Loader`](super::Loader) cuts: crops of recordings, windows of captures.
+/// Source of the rows that a [`Loader`](super::Loader) cuts: crops of recordings, windows of
+/// captures.
 pub trait RowSource: Send + Sync + 'static {
-    /// Row of a batch, in plain memory: on the threads of a loader libtorch would start threads of its own.
+    /// Row of a batch, in plain memory: on the threads of a loader libtorch would start threads of
+    /// its own.
     type Row: Send + Sync + 'static;
     /// Batch of rows.
     type Batch: TensorGroup;
 
-    /// Cuts a row of a step. It depends on the source, the step and the row only, so that threads, their order and resumed runs
-    /// change nothing.
+    /// Cuts a row of a step. It depends on the source, the step and the row only, so that threads,
+    /// their order and resumed runs change nothing.
     ///
     /// # Errors
     /// Returns an error if the data cannot be read.
@@ -53,7 +56,11 @@ pub trait TensorGroup: Sized {
     #[must_use]
     fn to_device(self, device: Device) -> Self {
         self.map(&mut |tensor| match device {
-            Device::Cuda(_) => tensor.pin_memory(device).to_device_(device, tensor.kind(), true, false),
+            Device::Cuda(_) => {
+                tensor
+                    .pin_memory(device)
+                    .to_device_(device, tensor.kind(), true, false)
+            }
             _ => tensor.to_device(device),
         })
     }
@@ -74,13 +81,19 @@ impl StepRows {
     /// Returns equal batches of one process.
     #[must_use]
     pub fn new(batch: usize) -> Self {
-        Self { batch, epoch: None, process: (0, 1) }
+        Self {
+            batch,
+            epoch: None,
+            process: (0, 1),
+        }
     }
 
     /// Returns the number of rows of a step, those of all processes.
     #[must_use]
     pub fn count(&self, step: u64) -> usize {
-        let Some(rows) = self.epoch else { return self.batch };
+        let Some(rows) = self.epoch else {
+            return self.batch;
+        };
         let steps = rows.div_ceil(self.batch).max(1) as u64;
         self.batch.min(rows - (step % steps) as usize * self.batch)
     }
@@ -93,8 +106,9 @@ impl StepRows {
     }
 }
 
-/// Copies rows of equal length into a tensor `[row, 1, value]`. libtorch's own functions would fill it with zeros first, by
-/// threads that wait for their next task at full load, in the way of those that cut rows.
+/// Copies rows of equal length into a tensor `[row, 1, value]`. libtorch's own functions would fill
+/// it with zeros first, by threads that wait for their next task at full load, in the way of those
+/// that cut rows.
 #[expect(unsafe_code)]
 pub(crate) fn stack<'a>(rows: impl ExactSizeIterator<Item = &'a [f32]>) -> Tensor {
     let (count, mut rows) = (rows.len(), rows.peekable());
@@ -103,9 +117,12 @@ pub(crate) fn stack<'a>(rows: impl ExactSizeIterator<Item = &'a [f32]>) -> Tenso
     let data = tensor.data_ptr().cast::<f32>();
     for (index, row) in rows.take(count).enumerate() {
         assert_eq!(row.len(), length, "rows are equally long");
-        // SAFETY: `index` is below `count`, and the tensor is new and contiguous, `count` rows of `length` values, without
-        // another reference to it.
-        unsafe { data.add(index * length).copy_from_nonoverlapping(row.as_ptr(), length) };
+        // SAFETY: `index` is below `count`, and the tensor is new and contiguous, `count` rows of
+        // `length` values, without another reference to it.
+        unsafe {
+            data.add(index * length)
+                .copy_from_nonoverlapping(row.as_ptr(), length)
+        };
     }
     tensor
 }

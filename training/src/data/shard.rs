@@ -1,8 +1,9 @@
-//! Shards: Arrow IPC files with one row per second of a recording, each row a record batch of its own.
+//! Shards: Arrow IPC files with one row per second of a recording, each row a record batch of its
+//! own.
 //!
-//! The footer lists the rows with their checksums, so that opening a shard reads nothing else. Rows are read with
-//! positioned reads, not by a memory map: compressed rows are copied once in any case, and a shard that is truncated
-//! during training is an error instead of a signal.
+//! The footer lists the rows with their checksums, so that opening a shard reads nothing else. Rows
+//! are read with positioned reads, not by a memory map: compressed rows are copied once in any
+//! case, and a shard that is truncated during training is an error instead of a signal.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -13,7 +14,8 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow, bail, ensure};
 use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Int16Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, ListArray, PrimitiveArray, RecordBatch, StringArray, UInt64Array, cast::AsArray,
+    Array, ArrayRef, BooleanArray, ListArray, PrimitiveArray, RecordBatch, StringArray,
+    UInt64Array, cast::AsArray,
 };
 use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
@@ -30,7 +32,8 @@ use super::features::FeatureRate;
 pub const EXTENSION: &str = "arrow";
 /// Key of the index in the footer.
 const INDEX_KEY: &str = "ondes";
-/// Version of the index and of the analysis; changes whenever the result for the same recording changes.
+/// Version of the index and of the analysis; changes whenever the result for the same recording
+/// changes.
 const VERSION: u32 = 4;
 /// Bytes after the footer: its length and the magic number.
 const TRAILER: usize = 10;
@@ -69,14 +72,21 @@ impl SoundFormat {
             Self::F32 => primitive::<Float32Type>(sound.iter().copied()),
             Self::F16 => primitive::<Float16Type>(sound.iter().map(|&x| f16::from_f32(x))),
             // The conversion saturates.
-            Self::I16 => primitive::<Int16Type>(sound.iter().map(|&x| (x * I16_SCALE).round() as i16)),
+            Self::I16 => {
+                primitive::<Int16Type>(sound.iter().map(|&x| (x * I16_SCALE).round() as i16))
+            }
         }
     }
 
     fn decode(self, sound: &dyn Array) -> Option<Vec<f32>> {
         Some(match self {
             Self::F32 => sound.as_primitive_opt::<Float32Type>()?.values().to_vec(),
-            Self::F16 => sound.as_primitive_opt::<Float16Type>()?.values().iter().map(|x| x.to_f32()).collect(),
+            Self::F16 => sound
+                .as_primitive_opt::<Float16Type>()?
+                .values()
+                .iter()
+                .map(|x| x.to_f32())
+                .collect(),
             Self::I16 => {
                 let values = sound.as_primitive_opt::<Int16Type>()?.values();
                 values.iter().map(|&x| f32::from(x) / I16_SCALE).collect()
@@ -111,13 +121,23 @@ impl DataFormat {
     /// Returns the format in words.
     #[must_use]
     pub fn describe(self) -> String {
-        let Self { rate: FeatureRate { sample_rate, hop }, sound, high_pass } = self;
-        let filter = if high_pass == 0 { "no filter".to_owned() } else { format!("a high-pass at {high_pass} Hz") };
+        let Self {
+            rate: FeatureRate { sample_rate, hop },
+            sound,
+            high_pass,
+        } = self;
+        let filter = if high_pass == 0 {
+            "no filter".to_owned()
+        } else {
+            format!("a high-pass at {high_pass} Hz")
+        };
         format!("{sound:?} at {sample_rate} Hz with a hop of {hop} and {filter}")
     }
 
     fn schema(self) -> SchemaRef {
-        let list = |name: &str, item: DataType| Field::new_list(name, Field::new_list_field(item, false), false);
+        let list = |name: &str, item: DataType| {
+            Field::new_list(name, Field::new_list_field(item, false), false)
+        };
         Arc::new(Schema::new(vec![
             Field::new("source", DataType::Utf8, false),
             Field::new("hash", DataType::Utf8, false),
@@ -222,10 +242,24 @@ impl ShardWriter {
             let options = IpcWriteOptions::default()
                 .try_with_compression(Some(CompressionType::ZSTD))?
                 .try_with_compression_level(Some(ZSTD_LEVEL))?;
-            let checksummed = Checksummed { file: BufWriter::new(opened), crc32c: 0, bytes: 0 };
+            let checksummed = Checksummed {
+                file: BufWriter::new(opened),
+                crc32c: 0,
+                bytes: 0,
+            };
             let writer = FileWriter::try_new_with_options(checksummed, &format.schema(), options)?;
-            let index = Index { version: VERSION, format, recordings: Vec::new(), rows: Vec::new() };
-            Ok(Self { path: path.to_owned(), file, writer, index })
+            let index = Index {
+                version: VERSION,
+                format,
+                recordings: Vec::new(),
+                rows: Vec::new(),
+            };
+            Ok(Self {
+                path: path.to_owned(),
+                file,
+                writer,
+                index,
+            })
         };
         create().with_context(|| format!("{}: cannot be written", path.display()))
     }
@@ -240,19 +274,34 @@ impl ShardWriter {
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.
-    pub fn write(&mut self, source: &Source, first_frame: usize, last: bool, row: &Row) -> anyhow::Result<()> {
+    pub fn write(
+        &mut self,
+        source: &Source,
+        first_frame: usize,
+        last: bool,
+        row: &Row,
+    ) -> anyhow::Result<()> {
         let format = self.index.format;
         let schema = self.writer.schema().clone();
         let list = |column: usize, values: ArrayRef| -> anyhow::Result<ArrayRef> {
-            let DataType::List(item) = schema.field(column).data_type() else { bail!("column {column} is no list") };
+            let DataType::List(item) = schema.field(column).data_type() else {
+                bail!("column {column} is no list")
+            };
             let offsets = OffsetBuffer::from_lengths([values.len()]);
-            Ok(Arc::new(ListArray::try_new(item.clone(), offsets, values, None)?))
+            Ok(Arc::new(ListArray::try_new(
+                item.clone(),
+                offsets,
+                values,
+                None,
+            )?))
         };
         let voicing = BooleanArray::from_iter(row.voiced.iter().map(|&voiced| Some(voiced > 0.5)));
         let columns: Vec<ArrayRef> = vec![
             Arc::new(StringArray::from_iter_values([&source.name])),
             Arc::new(StringArray::from_iter_values([&source.hash])),
-            Arc::new(UInt64Array::from_iter_values([(first_frame * format.rate.hop) as u64])),
+            Arc::new(UInt64Array::from_iter_values([
+                (first_frame * format.rate.hop) as u64,
+            ])),
             list(3, format.sound.encode(&row.sound))?,
             list(4, primitive::<Float32Type>(row.pitch.iter().copied()))?,
             list(5, primitive::<Float32Type>(row.loudness.iter().copied()))?,
@@ -260,14 +309,21 @@ impl ShardWriter {
         ];
         let batch = RecordBatch::try_new(schema.clone(), columns)?;
         self.writer.get_mut().crc32c = 0;
-        self.writer.write(&batch).map_err(|error| self.failed(error))?;
+        self.writer
+            .write(&batch)
+            .map_err(|error| self.failed(error))?;
         let recordings = &mut self.index.recordings;
         if recordings.last() != Some(source) {
             recordings.push(source.clone());
         }
         let crc32c = self.writer.get_ref().crc32c;
         let recording = recordings.len() - 1;
-        let pitches = row.pitch.iter().zip(&row.voiced).filter(|(_, voiced)| **voiced > 0.5).map(|(pitch, _)| *pitch);
+        let pitches = row
+            .pitch
+            .iter()
+            .zip(&row.voiced)
+            .filter(|(_, voiced)| **voiced > 0.5)
+            .map(|(pitch, _)| *pitch);
         let pitches: Vec<f32> = pitches.collect();
         self.index.rows.push(RowEntry {
             recording,
@@ -288,9 +344,14 @@ impl ShardWriter {
     /// Returns an error if the file cannot be written.
     pub fn finish(mut self) -> anyhow::Result<()> {
         let index = serde_json::to_string(&self.index)?;
-        self.writer.write_metadata(INDEX_KEY, format!("{:08x}{index}", crc32c::crc32c(index.as_bytes())));
+        self.writer.write_metadata(
+            INDEX_KEY,
+            format!("{:08x}{index}", crc32c::crc32c(index.as_bytes())),
+        );
         self.writer.finish().map_err(|error| self.failed(error))?;
-        self.file.finish().with_context(|| format!("{}: cannot be written", self.path.display()))
+        self.file
+            .finish()
+            .with_context(|| format!("{}: cannot be written", self.path.display()))
     }
 
     fn failed(&self, error: ArrowError) -> anyhow::Error {
@@ -307,7 +368,10 @@ impl ShardWriter {
 pub(crate) fn quantile(mut values: Vec<f32>, share: f32) -> f32 {
     values.sort_by(f32::total_cmp);
     let last = values.len().saturating_sub(1) as f32;
-    values.get((share * last).round() as usize).copied().unwrap_or_default()
+    values
+        .get((share * last).round() as usize)
+        .copied()
+        .unwrap_or_default()
 }
 
 /// Shard that is open for reading, from any number of threads.
@@ -341,8 +405,13 @@ impl Shard {
         read_at(&file, &mut bytes, footer_at)?;
         let footer = root_as_footer(&bytes).map_err(|_| damaged())?;
         let pairs = footer.custom_metadata().into_iter().flatten();
-        let mut values = pairs.filter(|pair| pair.key() == Some(INDEX_KEY)).filter_map(|pair| pair.value());
-        let (crc32c, text) = values.next().and_then(|value| value.split_at_checked(8)).ok_or_else(damaged)?;
+        let mut values = pairs
+            .filter(|pair| pair.key() == Some(INDEX_KEY))
+            .filter_map(|pair| pair.value());
+        let (crc32c, text) = values
+            .next()
+            .and_then(|value| value.split_at_checked(8))
+            .ok_or_else(damaged)?;
         ensure!(
             u32::from_str_radix(crc32c, 16).ok() == Some(crc32c::crc32c(text.as_bytes())),
             "is damaged: the checksum of its index is wrong"
@@ -354,18 +423,44 @@ impl Shard {
         );
         let index: Index = serde_json::from_str(text).context("is damaged")?;
         let FeatureRate { sample_rate, hop } = index.format.rate;
-        ensure!(SAMPLE_RATES.contains(&sample_rate) && HOPS.contains(&hop), "is damaged: its rates are out of range");
-        let blocks: Vec<Block> = footer.recordBatches().into_iter().flatten().copied().collect();
+        ensure!(
+            SAMPLE_RATES.contains(&sample_rate) && HOPS.contains(&hop),
+            "is damaged: its rates are out of range"
+        );
+        let blocks: Vec<Block> = footer
+            .recordBatches()
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect();
         let is_inside = |block: &Block| {
-            let parts = [block.offset(), i64::from(block.metaDataLength()), block.bodyLength()];
-            let end = parts.iter().try_fold(0_u64, |sum, &part| sum.checked_add(u64::try_from(part).ok()?));
+            let parts = [
+                block.offset(),
+                i64::from(block.metaDataLength()),
+                block.bodyLength(),
+            ];
+            let end = parts.iter().try_fold(0_u64, |sum, &part| {
+                sum.checked_add(u64::try_from(part).ok()?)
+            });
             end.is_some_and(|end| end <= footer_at)
         };
-        let named = index.rows.iter().all(|row| row.recording < index.recordings.len());
-        ensure!(blocks.len() == index.rows.len() && named && blocks.iter().all(is_inside), "is damaged");
+        let named = index
+            .rows
+            .iter()
+            .all(|row| row.recording < index.recordings.len());
+        ensure!(
+            blocks.len() == index.rows.len() && named && blocks.iter().all(is_inside),
+            "is damaged"
+        );
         // The footer holds a schema too; ours is the one that the index stands for.
         let decoder = FileDecoder::new(index.format.schema(), MetadataVersion::V5);
-        Ok(Self { path: path.to_owned(), file, blocks, decoder, index })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            blocks,
+            decoder,
+            index,
+        })
     }
 
     /// Returns the path.
@@ -382,7 +477,10 @@ impl Shard {
 
     /// Returns the entries of the rows, in the order of the file, each with its recording.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = (&Source, &RowEntry)> {
-        self.index.rows.iter().map(|row| (&self.index.recordings[row.recording], row))
+        self.index
+            .rows
+            .iter()
+            .map(|row| (&self.index.recordings[row.recording], row))
     }
 
     /// Returns the entry of a row.
@@ -403,18 +501,36 @@ impl Shard {
     /// # Errors
     /// Returns an error if the file cannot be read, or the row is damaged.
     pub fn read(&self, row: usize) -> anyhow::Result<Row> {
-        self.decode(row).with_context(|| self.path.display().to_string())
+        self.decode(row)
+            .with_context(|| self.path.display().to_string())
     }
 
     fn decode(&self, row: usize) -> anyhow::Result<Row> {
         let (entry, block) = (&self.index.rows[row], &self.blocks[row]);
         let mut bytes = vec![0; block.metaDataLength() as usize + block.bodyLength() as usize];
         read_at(&self.file, &mut bytes, block.offset() as u64)?;
-        ensure!(crc32c::crc32c(&bytes) == entry.crc32c, "is damaged: the checksum of row {row} is wrong");
-        let batch = self.decoder.read_record_batch(block, &Buffer::from_vec(bytes))?;
+        ensure!(
+            crc32c::crc32c(&bytes) == entry.crc32c,
+            "is damaged: the checksum of row {row} is wrong"
+        );
+        let batch = self
+            .decoder
+            .read_record_batch(block, &Buffer::from_vec(bytes))?;
         let decoded = batch.and_then(|batch| {
-            let list = |column: usize| batch.column(column).as_list_opt::<i32>().map(ListArray::values);
-            let floats = |column| Some(list(column)?.as_primitive_opt::<Float32Type>()?.values().to_vec());
+            let list = |column: usize| {
+                batch
+                    .column(column)
+                    .as_list_opt::<i32>()
+                    .map(ListArray::values)
+            };
+            let floats = |column| {
+                Some(
+                    list(column)?
+                        .as_primitive_opt::<Float32Type>()?
+                        .values()
+                        .to_vec(),
+                )
+            };
             let voicing = list(6)?.as_boolean_opt()?.values().iter();
             Some(Row {
                 sound: self.index.format.sound.decode(list(3)?)?,
@@ -424,7 +540,11 @@ impl Shard {
             })
         });
         let decoded = decoded.with_context(|| format!("row {row} lacks a column"))?;
-        let lengths = [decoded.pitch.len(), decoded.loudness.len(), decoded.voiced.len()];
+        let lengths = [
+            decoded.pitch.len(),
+            decoded.loudness.len(),
+            decoded.voiced.len(),
+        ];
         let samples = entry.frames.checked_mul(self.index.format.rate.hop);
         ensure!(
             lengths == [entry.frames; 3] && Some(decoded.sound.len()) == samples,
@@ -442,7 +562,11 @@ fn read_at(file: &File, bytes: &mut [u8], position: u64) -> anyhow::Result<()> {
     let read = {
         let (mut done, mut read) = (0, Ok(()));
         while done < bytes.len() && read.is_ok() {
-            match std::os::windows::fs::FileExt::seek_read(file, &mut bytes[done..], position + done as u64) {
+            match std::os::windows::fs::FileExt::seek_read(
+                file,
+                &mut bytes[done..],
+                position + done as u64,
+            ) {
                 Ok(0) => read = Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => done += count,
                 Err(error) => read = Err(error),

@@ -1,4 +1,5 @@
-//! A prepared dataset that is open for reading: its shards, the recordings in them, and a cache of decoded rows.
+//! A prepared dataset that is open for reading: its shards, the recordings in them, and a cache of
+//! decoded rows.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -84,8 +85,14 @@ impl Store {
     /// Returns an error if the folder holds no shards, or they are damaged or incomplete.
     pub fn open(folder: &Path) -> anyhow::Result<Self> {
         let name = folder.display();
-        let shards = shard_paths(folder)?.iter().map(|path| Shard::open(path)).collect::<Result<Vec<_>, _>>()?;
-        let format = shards.first().with_context(|| format!("{name}: holds no dataset"))?.format();
+        let shards = shard_paths(folder)?
+            .iter()
+            .map(|path| Shard::open(path))
+            .collect::<Result<Vec<_>, _>>()?;
+        let format = shards
+            .first()
+            .with_context(|| format!("{name}: holds no dataset"))?
+            .format();
         ensure!(
             shards.iter().all(|shard| shard.format() == format),
             "{name}: its shards have different formats; delete it and prepare it again"
@@ -94,18 +101,40 @@ impl Store {
         for (source, parts) in recorded_rows(&shards) {
             let (rows, frames, whole) = parts.contiguous();
             if !whole {
-                bail!("{name}: {} is incomplete; run `ondes-train prepare` again", source.name);
+                bail!(
+                    "{name}: {} is incomplete; run `ondes-train prepare` again",
+                    source.name
+                );
             }
             let entries = || rows.iter().map(|&(shard, row)| shards[shard].row(row));
             let voiced = entries().map(|entry| entry.voiced).sum();
             // Each second counts by its frames with a pitch.
-            let pitches = entries().flat_map(|entry| std::iter::repeat_n(entry.pitch, entry.voiced)).collect();
-            let loudness = entries().map(|entry| entry.loudness).fold(f32::NEG_INFINITY, f32::max);
+            let pitches = entries()
+                .flat_map(|entry| std::iter::repeat_n(entry.pitch, entry.voiced))
+                .collect();
+            let loudness = entries()
+                .map(|entry| entry.loudness)
+                .fold(f32::NEG_INFINITY, f32::max);
             let pitch = (voiced > 0).then(|| quantile(pitches, 0.5));
-            recordings.push(Recording { source, frames, voiced, pitch, loudness, rows });
+            recordings.push(Recording {
+                source,
+                frames,
+                voiced,
+                pitch,
+                loudness,
+                rows,
+            });
         }
-        let cache = Cache { rows: LruCache::new(capacity(format, CACHE_BYTES)), reads: Reads::default() };
-        Ok(Self { format, shards, recordings, cache: Mutex::new(cache) })
+        let cache = Cache {
+            rows: LruCache::new(capacity(format, CACHE_BYTES)),
+            reads: Reads::default(),
+        };
+        Ok(Self {
+            format,
+            shards,
+            recordings,
+            cache: Mutex::new(cache),
+        })
     }
 
     /// Changes the memory for decoded rows, bytes; at least one row is kept.
@@ -141,7 +170,8 @@ impl Store {
         &self.recordings
     }
 
-    /// Calls `take` with the rows that hold frames of a recording, in order, and which of their frames those are.
+    /// Calls `take` with the rows that hold frames of a recording, in order, and which of their
+    /// frames those are.
     ///
     /// # Errors
     /// Returns an error if a shard cannot be read or is damaged.
@@ -154,10 +184,18 @@ impl Store {
         let length = self.format.row_frames();
         let rows = &self.recordings[recording].rows;
         let last = frames.end.div_ceil(length);
-        for (index, &position) in rows.iter().enumerate().take(last).skip(frames.start / length) {
+        for (index, &position) in rows
+            .iter()
+            .enumerate()
+            .take(last)
+            .skip(frames.start / length)
+        {
             let row = self.row(position)?;
             let first = index * length;
-            take(&row, frames.start.max(first) - first..frames.end.min(first + length) - first);
+            take(
+                &row,
+                frames.start.max(first) - first..frames.end.min(first + length) - first,
+            );
         }
         Ok(())
     }
@@ -185,7 +223,9 @@ impl Store {
     pub(super) fn stream(&self, recording: usize) -> SoundStream<'_> {
         let mut rows = self.recordings[recording].rows.iter();
         let next = move |block: &mut Vec<f32>| {
-            let Some(&(shard, row)) = rows.next() else { return Ok(false) };
+            let Some(&(shard, row)) = rows.next() else {
+                return Ok(false);
+            };
             *block = self.shards[shard].read(row)?.sound;
             Ok(true)
         };
@@ -204,13 +244,25 @@ impl Store {
     pub fn features(&self, recording: usize) -> anyhow::Result<Features> {
         let hop = self.format.rate.hop;
         let mut values = Row::default();
-        self.read(recording, 0..self.recordings[recording].frames, |row, frames| {
-            values.sound.extend_from_slice(&row.sound[frames.start * hop..frames.end * hop]);
-            values.pitch.extend_from_slice(&row.pitch[frames.clone()]);
-            values.loudness.extend_from_slice(&row.loudness[frames.clone()]);
-            values.voiced.extend_from_slice(&row.voiced[frames]);
-        })?;
-        Ok(Features { rate: self.format.rate, knobs: BTreeMap::new(), values })
+        self.read(
+            recording,
+            0..self.recordings[recording].frames,
+            |row, frames| {
+                values
+                    .sound
+                    .extend_from_slice(&row.sound[frames.start * hop..frames.end * hop]);
+                values.pitch.extend_from_slice(&row.pitch[frames.clone()]);
+                values
+                    .loudness
+                    .extend_from_slice(&row.loudness[frames.clone()]);
+                values.voiced.extend_from_slice(&row.voiced[frames]);
+            },
+        )?;
+        Ok(Features {
+            rate: self.format.rate,
+            knobs: BTreeMap::new(),
+            values,
+        })
     }
 }
 
@@ -241,7 +293,12 @@ impl Recordings {
     pub fn open(folder: &Path) -> anyhow::Result<Self> {
         let store = Arc::new(Store::open(folder)?);
         let indices = (0..store.recordings().len()).collect();
-        Ok(Self { store, indices, knobs: Arc::default(), level: None })
+        Ok(Self {
+            store,
+            indices,
+            knobs: Arc::default(),
+            level: None,
+        })
     }
 
     /// Sets the positions of an instrument's knobs, which the recordings' names tell.
@@ -251,7 +308,13 @@ impl Recordings {
     pub fn with_knobs(mut self, knobs: &BTreeMap<String, RecordedKnob>) -> anyhow::Result<Self> {
         if !knobs.is_empty() {
             let positions = |recording: &Recording| knobs::positions(knobs, &recording.source.name);
-            self.knobs = Arc::new(self.store.recordings().iter().map(positions).collect::<Result<_, _>>()?);
+            self.knobs = Arc::new(
+                self.store
+                    .recordings()
+                    .iter()
+                    .map(positions)
+                    .collect::<Result<_, _>>()?,
+            );
         }
         Ok(self)
     }
@@ -259,27 +322,38 @@ impl Recordings {
     /// Brings all recordings to the median of their levels, but for noise.
     #[must_use]
     pub fn with_matched_levels(mut self) -> Self {
-        self.level = Some(quantile(self.iter().map(|recording| recording.loudness).collect(), 0.5));
+        self.level = Some(quantile(
+            self.iter().map(|recording| recording.loudness).collect(),
+            0.5,
+        ));
         self
     }
 
     /// Returns the loudness that a tenth of the recordings exceed, dB.
     #[must_use]
     pub fn loudest(&self) -> f32 {
-        quantile(self.iter().map(|recording| recording.loudness).collect(), 0.9)
+        quantile(
+            self.iter().map(|recording| recording.loudness).collect(),
+            0.9,
+        )
     }
 
     /// Returns the gain of a recording of the store, dB.
     #[must_use]
     pub fn gain(&self, recording: usize) -> f32 {
-        let gain = |level: f32| (level - self.store.recordings()[recording].loudness).clamp(-MATCHED_DB, MATCHED_DB);
+        let gain = |level: f32| {
+            (level - self.store.recordings()[recording].loudness).clamp(-MATCHED_DB, MATCHED_DB)
+        };
         self.level.map_or(0.0, gain)
     }
 
     /// Returns some of the recordings.
     #[must_use]
     pub fn subset(&self, indices: Vec<usize>) -> Self {
-        Self { indices, ..self.clone() }
+        Self {
+            indices,
+            ..self.clone()
+        }
     }
 
     /// Returns the positions of the instrument's knobs in a recording of the store.
@@ -290,20 +364,28 @@ impl Recordings {
 
     /// Returns the recordings in order.
     pub fn iter(&self) -> impl Iterator<Item = &Recording> {
-        self.indices.iter().map(|&index| &self.store.recordings()[index])
+        self.indices
+            .iter()
+            .map(|&index| &self.store.recordings()[index])
     }
 
     /// Returns the total length, seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
-        self.store.format().rate.seconds(self.iter().map(|recording| recording.frames).sum())
+        self.store
+            .format()
+            .rate
+            .seconds(self.iter().map(|recording| recording.frames).sum())
     }
 
     /// Returns every n-th recording, so that they last about `seconds` at most.
     #[must_use]
     pub fn thinned(&self, seconds: f64) -> Self {
         let interval = (self.seconds() / seconds).ceil().max(1.0) as usize;
-        Self { indices: self.indices.iter().copied().step_by(interval).collect(), ..self.clone() }
+        Self {
+            indices: self.indices.iter().copied().step_by(interval).collect(),
+            ..self.clone()
+        }
     }
 
     /// Reads the recordings one after the other.
@@ -311,7 +393,11 @@ impl Recordings {
         self.indices.iter().map(|&index| {
             let mut features = self.store.features(index)?;
             features.knobs = self.knobs(index);
-            apply_gain(self.gain(index), &mut features.values.sound, &mut features.values.loudness);
+            apply_gain(
+                self.gain(index),
+                &mut features.values.sound,
+                &mut features.values.loudness,
+            );
             Ok(features)
         })
     }
@@ -333,7 +419,8 @@ pub(super) fn apply_gain(gain_db: f32, sound: &mut [f32], levels: &mut [f32]) {
 pub(super) struct RecordedRows(BTreeMap<usize, (RowPosition, usize, bool)>);
 
 impl RecordedRows {
-    /// Returns the rows from the start to the first gap, the number of their frames, and true if nothing is missing.
+    /// Returns the rows from the start to the first gap, the number of their frames, and true if
+    /// nothing is missing.
     pub(super) fn contiguous(&self) -> (Vec<RowPosition>, usize, bool) {
         let (mut rows, mut end, mut whole) = (Vec::new(), 0, false);
         for (&first_frame, &(position, frames, last)) in &self.0 {
@@ -357,7 +444,11 @@ pub(super) fn recorded_rows(shards: &[Shard]) -> BTreeMap<Source, RecordedRows> 
                 recorded.insert(source.clone(), RecordedRows::default());
             }
             let rows = recorded.get_mut(source).expect("it has just been inserted");
-            rows.0.entry(row.first_frame).or_insert(((shard_index, row_index), row.frames, row.last));
+            rows.0.entry(row.first_frame).or_insert((
+                (shard_index, row_index),
+                row.frames,
+                row.last,
+            ));
         }
     }
     recorded
@@ -372,8 +463,14 @@ pub fn shard_paths(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(unreadable)? {
         let path = entry.with_context(unreadable)?.path();
-        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if !is_hidden && path.extension().is_some_and(|extension| extension == shard::EXTENSION) {
+        let is_hidden = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !is_hidden
+            && path
+                .extension()
+                .is_some_and(|extension| extension == shard::EXTENSION)
+        {
             paths.push(path);
         }
     }

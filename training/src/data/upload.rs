@@ -51,43 +51,76 @@ impl Drop for Copied {
 }
 
 impl<B: TensorGroup> Upload<B> {
-    /// Begins to copy a batch; to a GPU from pinned memory and on a stream of its own, without waiting.
+    /// Begins to copy a batch; to a GPU from pinned memory and on a stream of its own, without
+    /// waiting.
     ///
     /// # Panics
     /// Panics with libtorch's error, such as that there is not enough memory.
     pub fn start(batch: B, device: Device) -> Self {
-        let Device::Cuda(gpu) = device else { return Self { batch: batch.to_device(device), copied: None } };
+        let Device::Cuda(gpu) = device else {
+            return Self {
+                batch: batch.to_device(device),
+                copied: None,
+            };
+        };
         let (batch, tensors) = listed(batch);
         let gpu = gpu as i32;
         let mut copies = vec![std::ptr::null_mut::<c_void>(); tensors.len()];
         let mut event = std::ptr::null_mut::<c_void>();
         #[expect(unsafe_code, reason = "calls C++")]
         let copies = {
-            let read: Vec<*const c_void> = tensors.iter().map(|tensor| tensor.as_ptr().cast()).collect();
+            let read: Vec<*const c_void> = tensors
+                .iter()
+                .map(|tensor| tensor.as_ptr().cast())
+                .collect();
             let (read, count, written) = (read.as_ptr(), tensors.len(), copies.as_mut_ptr());
             // SAFETY: all pointers are valid for `count` tensors; the error is ours.
-            unsafe { cpp_error::raise(shim::ondes_upload_start(gpu, read, count, written, &raw mut event)) };
+            unsafe {
+                cpp_error::raise(shim::ondes_upload_start(
+                    gpu,
+                    read,
+                    count,
+                    written,
+                    &raw mut event,
+                ))
+            };
             // SAFETY: without an error, each is a new tensor, which nothing else frees.
-            copies.into_iter().map(|copy| unsafe { Tensor::from_ptr(copy.cast()) })
+            copies
+                .into_iter()
+                .map(|copy| unsafe { Tensor::from_ptr(copy.cast()) })
         };
         let mut copies = copies.collect::<Vec<_>>().into_iter();
         let batch = batch.map(&mut |_| copies.next().expect("a copy of each tensor"));
-        Self { batch, copied: NonNull::new(event).map(|event| Copied { event, gpu }) }
+        Self {
+            batch,
+            copied: NonNull::new(event).map(|event| Copied { event, gpu }),
+        }
     }
 
-    /// Returns the copied batch. What the device computes from now on waits for the copies; this thread does not.
+    /// Returns the copied batch. What the device computes from now on waits for the copies; this
+    /// thread does not.
     ///
     /// # Panics
     /// Panics with libtorch's error.
     pub fn finish(self) -> B {
-        let Some(copied) = self.copied else { return self.batch };
+        let Some(copied) = self.copied else {
+            return self.batch;
+        };
         let (batch, tensors) = listed(self.batch);
-        let read: Vec<*const c_void> = tensors.iter().map(|tensor| tensor.as_ptr().cast()).collect();
+        let read: Vec<*const c_void> = tensors
+            .iter()
+            .map(|tensor| tensor.as_ptr().cast())
+            .collect();
         #[expect(unsafe_code, reason = "calls C++")]
         // SAFETY: the event and all tensors are alive; the error is ours.
         unsafe {
             let event = copied.event.as_ptr();
-            cpp_error::raise(shim::ondes_upload_finish(copied.gpu, event, read.as_ptr(), read.len()));
+            cpp_error::raise(shim::ondes_upload_finish(
+                copied.gpu,
+                event,
+                read.as_ptr(),
+                read.len(),
+            ));
         }
         batch
     }

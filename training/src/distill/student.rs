@@ -27,20 +27,27 @@ struct Recipe<N> {
     network: N,
 }
 
-/// Makes the student of a teacher from a description: a model file, which keeps its weights; for a capture, the name of
-/// an [`Architecture`]; for others, a TOML file whose table `network` gives the sizes.
+/// Makes the student of a teacher from a description: a model file, which keeps its weights; for a
+/// capture, the name of an [`Architecture`]; for others, a TOML file whose table `network` gives
+/// the sizes.
 ///
 /// # Errors
-/// Returns an error if there is no such file or size, or its kind or sample rate differs from the teacher's.
+/// Returns an error if there is no such file or size, or its kind or sample rate differs from the
+/// teacher's.
 pub fn student(description: &str, teacher: &Model, seed: u64) -> anyhow::Result<Model> {
     let header = teacher.header();
     let path = Path::new(description);
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let extension = path
+        .extension()
+        .and_then(|extension| extension.to_str())
+        .unwrap_or_default();
     let student = if file::EXTENSIONS.contains(&extension) {
         file::read(path)?
     } else {
         match header.kind {
-            Kind::Effect => Architecture::named(description)?.untrained(seed, header.sample_rate)?,
+            Kind::Effect => {
+                Architecture::named(description)?.untrained(seed, header.sample_rate)?
+            }
             Kind::Instrument => instrument(path, teacher, seed)?,
             Kind::Codec => codec(path, seed)?,
             Kind::Generator => generator(path, teacher, seed)?,
@@ -60,16 +67,20 @@ pub fn student(description: &str, teacher: &Model, seed: u64) -> anyhow::Result<
 /// Reads the table `network` of a recipe.
 fn network_of<N: DeserializeOwned + Default>(path: &Path) -> anyhow::Result<N> {
     let name = path.display();
-    let text = files::read_to_string(path, MAX_BYTES).with_context(|| format!("{name}: cannot be read"))?;
-    let recipe: Recipe<N> =
-        toml::from_str(&text).map_err(|error| anyhow::anyhow!("{name}: {}", error.message().replace('\n', " ")))?;
+    let text = files::read_to_string(path, MAX_BYTES)
+        .with_context(|| format!("{name}: cannot be read"))?;
+    let recipe: Recipe<N> = toml::from_str(&text)
+        .map_err(|error| anyhow::anyhow!("{name}: {}", error.message().replace('\n', " ")))?;
     Ok(recipe.network)
 }
 
 /// Makes an untrained codec, which in the form to play has no variances.
 fn codec(path: &Path, seed: u64) -> anyhow::Result<Model> {
     let network: CodecNetworkConfig = network_of(path)?;
-    let config = CodecConfig { seed, ..CodecConfig::of_sizes(network, Path::new("."), Path::new("student.ondes"))? };
+    let config = CodecConfig {
+        seed,
+        ..CodecConfig::of_sizes(network, Path::new("."), Path::new("student.ondes"))?
+    };
     config.check().with_context(|| path.display().to_string())?;
     with_own_latents(&codec::network::untrained(&config)?)
 }
@@ -77,16 +88,30 @@ fn codec(path: &Path, seed: u64) -> anyhow::Result<Model> {
 /// Makes an untrained generator with the codec, the inputs and the knobs of a teacher.
 fn generator(path: &Path, teacher: &Model, seed: u64) -> anyhow::Result<Model> {
     let network: PriorNetworkConfig = network_of(path)?;
-    network.check().with_context(|| path.display().to_string())?;
+    network
+        .check()
+        .with_context(|| path.display().to_string())?;
     let config = PriorConfig::of_recordings(Path::new("."), Path::new("student.ondes"))?;
-    prior::network::untrained_like(&uncalibrated(teacher)?, &PriorConfig { seed, network, ..config })
+    prior::network::untrained_like(
+        &uncalibrated(teacher)?,
+        &PriorConfig {
+            seed,
+            network,
+            ..config
+        },
+    )
 }
 
 fn instrument(path: &Path, teacher: &Model, seed: u64) -> anyhow::Result<Model> {
     let name = path.display();
     let network: NetworkConfig = network_of(path)?;
     let performance = teacher.header().performance.unwrap_or_default();
-    let config = Config { seed, network, performance, ..Config::new(".".into(), ".".into(), ".".into()) };
+    let config = Config {
+        seed,
+        network,
+        performance,
+        ..Config::new(".".into(), ".".into(), ".".into())
+    };
     config.check().with_context(|| name.to_string())?;
     let student = network::untrained_with_knobs(&config, &knobs(teacher))?;
     let mut header = student.header().clone();
@@ -95,21 +120,36 @@ fn instrument(path: &Path, teacher: &Model, seed: u64) -> anyhow::Result<Model> 
     inherit(&Model::new(header, student.weights().clone())?, teacher)
 }
 
-/// Returns the controls that the teacher's network reads, besides the noise, which every instrument has.
+/// Returns the controls that the teacher's network reads, besides the noise, which every instrument
+/// has.
 fn knobs(teacher: &Model) -> Vec<Control> {
     let header = teacher.header();
-    let read = |name: &str| name != "noise" && header.method("synth").is_some_and(|synth| synth.input(name).is_some());
-    header.controls.iter().filter(|control| read(&control.name)).cloned().collect()
+    let read = |name: &str| {
+        name != "noise"
+            && header
+                .method("synth")
+                .is_some_and(|synth| synth.input(name).is_some())
+    };
+    header
+        .controls
+        .iter()
+        .filter(|control| read(&control.name))
+        .cloned()
+        .collect()
 }
 
-/// Copies the teacher's weights of equal name and shape to the student: the room and the level curves.
+/// Copies the teacher's weights of equal name and shape to the student: the room and the level
+/// curves.
 ///
 /// # Errors
 /// Returns an error if the result is invalid, which cannot happen for a valid student.
 pub fn inherit(student: &Model, teacher: &Model) -> anyhow::Result<Model> {
     let mut weights = Weights::default();
     for (name, own) in student.weights().iter() {
-        let theirs = teacher.weights().iter().find(|(other, tensor)| *other == name && tensor.shape() == own.shape());
+        let theirs = teacher
+            .weights()
+            .iter()
+            .find(|(other, tensor)| *other == name && tensor.shape() == own.shape());
         weights.insert(name, theirs.map_or(own, |(_, tensor)| tensor).clone());
     }
     Ok(Model::new(student.header().clone(), weights)?)

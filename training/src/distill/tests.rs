@@ -11,40 +11,66 @@ use crate::capture::signal::signal;
 use crate::feature_matching::FeatureMatching;
 
 fn capture(size: &str, seed: u64) -> ondes_engine::model::Model {
-    Architecture::named(size).and_then(|size| size.untrained(seed, 48_000)).expect("a model")
+    Architecture::named(size)
+        .and_then(|size| size.untrained(seed, 48_000))
+        .expect("a model")
 }
 
 #[test]
 fn features_match_the_teacher_itself_and_projections_are_learnt() {
     let teacher = capture("lstm-6", 1);
     let input = || vec![Tensor::from_slice(&signal(30.0)[200_000..201_000]).view([1, 1, -1])];
-    let same = FeatureMatching::new(&teacher, &teacher, "forward", 1.0, Device::Cpu).expect("it has the method");
+    let same = FeatureMatching::new(&teacher, &teacher, "forward", 1.0, Device::Cpu)
+        .expect("it has the method");
     let same = same.expect("they have a layer in common");
     assert_eq!(same.names().collect::<Vec<_>>(), ["layer0"]);
-    let shown = |matching: &FeatureMatching, model: &ondes_engine::model::Model, weights: &TorchWeights| {
+    let shown = |matching: &FeatureMatching,
+                 model: &ondes_engine::model::Model,
+                 weights: &TorchWeights| {
         let mut method = matching.with_feature_outputs(model.method("forward").expect("a method"));
         method.warm_up = 0;
-        TorchGraph::new(&method, 48_000).expect("it fits").run(weights, &input(), 0).split_off(1)
+        TorchGraph::new(&method, 48_000)
+            .expect("it fits")
+            .run(weights, &input(), 0)
+            .split_off(1)
     };
     let weights = TorchWeights::new(teacher.weights(), Device::Cpu);
     let features = shown(&same, &teacher, &weights);
-    let loss = same.loss(&weights, &input(), &features, &mut RecurrentState::default()).double_value(&[]);
+    let loss = same
+        .loss(
+            &weights,
+            &input(),
+            &features,
+            &mut RecurrentState::default(),
+        )
+        .double_value(&[]);
     assert!(loss.abs() < 1e-9, "{loss}");
 
     // The projection of a narrower student is learnt.
     let narrow = capture("lstm-3", 2);
-    let matching =
-        FeatureMatching::new(&teacher, &narrow, "forward", 1.0, Device::Cpu).unwrap().expect("a layer in common");
+    let matching = FeatureMatching::new(&teacher, &narrow, "forward", 1.0, Device::Cpu)
+        .unwrap()
+        .expect("a layer in common");
     let mut weights = TorchWeights::new(narrow.weights(), Device::Cpu);
     weights.0.extend(matching.projections(3, Device::Cpu));
     let features = shown(&matching, &narrow, &weights);
-    let name = weights.0.keys().find(|name| name.starts_with("distill:")).cloned().expect("a matrix");
+    let name = weights
+        .0
+        .keys()
+        .find(|name| name.starts_with("distill:"))
+        .cloned()
+        .expect("a matrix");
     assert_eq!(weights.0[&name].size(), [6, 3]);
     let mut matrix = weights.0[&name].set_requires_grad(true);
     let mut losses = Vec::new();
     for _ in 0..60 {
         weights.0.insert(name.clone(), matrix.shallow_clone());
-        let loss = matching.loss(&weights, &input(), &features, &mut RecurrentState::default());
+        let loss = matching.loss(
+            &weights,
+            &input(),
+            &features,
+            &mut RecurrentState::default(),
+        );
         losses.push(loss.double_value(&[]));
         loss.backward();
         tch::no_grad(|| {
@@ -53,9 +79,22 @@ fn features_match_the_teacher_itself_and_projections_are_learnt() {
             matrix.zero_grad();
         });
     }
-    assert!(losses.last() < losses.first().map(|first| 0.8 * first).as_ref(), "{:?}", (losses[0], losses.last()));
-    assert!(weights.0.values().all(|weight| weight.kind() == Kind::Float));
-    assert!(FeatureMatching::new(&teacher, &capture("nano", 1), "forward", 1.0, Device::Cpu).unwrap().is_none());
+    assert!(
+        losses.last() < losses.first().map(|first| 0.8 * first).as_ref(),
+        "{:?}",
+        (losses[0], losses.last())
+    );
+    assert!(
+        weights
+            .0
+            .values()
+            .all(|weight| weight.kind() == Kind::Float)
+    );
+    assert!(
+        FeatureMatching::new(&teacher, &capture("nano", 1), "forward", 1.0, Device::Cpu)
+            .unwrap()
+            .is_none()
+    );
 }
 
 #[test]
@@ -72,7 +111,10 @@ fn pairs_mix_the_teacher_with_the_device() {
     assert_eq!(taught.dry, pair.dry);
     let theirs = play(&teacher, &pair.dry).expect("it plays");
     let early = 10 * 48_000..11 * 48_000;
-    let mean: Vec<f32> = early.clone().map(|at| 0.75 * pair.wet[at] + 0.25 * theirs[at]).collect();
+    let mean: Vec<f32> = early
+        .clone()
+        .map(|at| 0.75 * pair.wet[at] + 0.25 * theirs[at])
+        .collect();
     assert!(esr(&mean, &taught.wet[early]) < 1e-9);
     // The held-out part is the device's own.
     let end = pair.wet.len() - 2 * 48_000;
@@ -88,8 +130,17 @@ fn students_are_sizes_files_or_recipes() {
     let small = student("lstm-3", &teacher, 4).expect("a size");
     assert_eq!(Architecture::of(&small).as_deref(), Some("lstm-3"));
     assert_eq!(small.header().card.name, teacher.header().card.name);
-    let error = |description: &str| student(description, &teacher, 0).expect_err("no student").to_string();
+    let error = |description: &str| {
+        student(description, &teacher, 0)
+            .expect_err("no student")
+            .to_string()
+    };
     assert!(error("huge").contains("huge") && error("missing.ondes").contains("missing.ondes"));
     // A student of equal size inherits all weights.
-    assert_eq!(inherit(&capture("lstm-8", 9), &teacher).expect("a model").weights(), teacher.weights());
+    assert_eq!(
+        inherit(&capture("lstm-8", 9), &teacher)
+            .expect("a model")
+            .weights(),
+        teacher.weights()
+    );
 }

@@ -12,7 +12,8 @@ use tch::{Device, Kind, Tensor};
 
 use super::membership::Membership;
 
-/// Time that a process waits for the others, seconds: longer than a validation, which only the first one does.
+/// Time that a process waits for the others, seconds: longer than a validation, which only the
+/// first one does.
 const TIMEOUT_S: f64 = 600.0;
 /// Variable that sets another time.
 const TIMEOUT_VARIABLE: &str = "ONDES_GROUP_TIMEOUT_S";
@@ -39,7 +40,11 @@ mod shim {
         pub fn ondes_group_join_gpus(group: *mut c_void, timeout_s: f64) -> *mut c_char;
         pub fn ondes_group_leave(group: *mut c_void);
         pub fn ondes_group_sum(group: *const c_void, tensor: *const c_void) -> *mut c_char;
-        pub fn ondes_group_broadcast(group: *const c_void, tensor: *const c_void, root: c_int) -> *mut c_char;
+        pub fn ondes_group_broadcast(
+            group: *const c_void,
+            tensor: *const c_void,
+            root: c_int,
+        ) -> *mut c_char;
         pub fn ondes_buckets_new(
             group: *const c_void,
             gradients: *const c_void,
@@ -72,7 +77,8 @@ fn checked(error: *mut c_char) -> Result<(), GroupError> {
     if error.is_null() {
         return Ok(());
     }
-    // SAFETY: the shim returns null or a string that it allocated with `strdup`, which is ours to free.
+    // SAFETY: the shim returns null or a string that it allocated with `strdup`, which is ours to
+    // free.
     let text = unsafe {
         let text = CStr::from_ptr(error).to_string_lossy().into_owned();
         libc::free(error.cast());
@@ -108,8 +114,17 @@ impl Group {
     /// Returns an error if they do not meet in time.
     #[expect(unsafe_code)]
     pub fn join(membership: &Membership) -> anyhow::Result<Self> {
-        let Membership { rank, size, host, port, is_served, restarts, .. } = membership;
-        let meeting = || format!("process {rank} of {size} cannot meet the others at {host}:{port}");
+        let Membership {
+            rank,
+            size,
+            host,
+            port,
+            is_served,
+            restarts,
+            ..
+        } = membership;
+        let meeting =
+            || format!("process {rank} of {size} cannot meet the others at {host}:{port}");
         let address = own_address(host, *port).with_context(meeting)?;
         // Keys of an earlier start may still be in the launcher's store.
         let prefix = CString::new(format!("ondes/{restarts}")).context("a prefix")?;
@@ -129,13 +144,21 @@ impl Group {
                 &raw mut out,
             )
         };
-        checked(error).map_err(|GroupError(text)| anyhow::anyhow!(text)).with_context(meeting)?;
+        checked(error)
+            .map_err(|GroupError(text)| anyhow::anyhow!(text))
+            .with_context(meeting)?;
         let handle = NonNull::new(out).with_context(meeting)?;
-        Ok(Self { handle, rank: *rank, size: *size, gpus_are_joined: false })
+        Ok(Self {
+            handle,
+            rank: *rank,
+            size: *size,
+            gpus_are_joined: false,
+        })
     }
 
-    /// Joins the GPUs of the processes by NCCL, if all processes call this with `true`: each then has one of its own, and
-    /// an NVIDIA libtorch. Otherwise tensors on GPUs pass through the CPU's memory.
+    /// Joins the GPUs of the processes by NCCL, if all processes call this with `true`: each then
+    /// has one of its own, and an NVIDIA libtorch. Otherwise tensors on GPUs pass through the CPU's
+    /// memory.
     ///
     /// # Errors
     /// Returns an error if a process has gone, or NCCL cannot be started.
@@ -151,7 +174,8 @@ impl Group {
     pub(super) fn start_nccl(&mut self) -> anyhow::Result<()> {
         // SAFETY: the handle is alive, and no other thread uses it.
         let error = unsafe { shim::ondes_group_join_gpus(self.handle.as_ptr(), timeout_s()) };
-        checked(error).map_err(|GroupError(text)| anyhow::anyhow!("the GPUs cannot be joined: {text}"))?;
+        checked(error)
+            .map_err(|GroupError(text)| anyhow::anyhow!("the GPUs cannot be joined: {text}"))?;
         self.gpus_are_joined = true;
         Ok(())
     }
@@ -200,7 +224,9 @@ impl Group {
     pub fn broadcast(&self, tensor: &mut Tensor) -> Result<(), GroupError> {
         self.on_device_of_sums(tensor, |tensor| {
             // SAFETY: as in `sum`.
-            checked(unsafe { shim::ondes_group_broadcast(self.handle.as_ptr(), tensor.as_ptr().cast(), 0) })
+            checked(unsafe {
+                shim::ondes_group_broadcast(self.handle.as_ptr(), tensor.as_ptr().cast(), 0)
+            })
         })
     }
 
@@ -211,7 +237,11 @@ impl Group {
         run: impl FnOnce(&Tensor) -> Result<(), GroupError>,
     ) -> Result<(), GroupError> {
         tch::no_grad(|| {
-            let device = if self.sums_on(tensor.device()) { tensor.device() } else { Device::Cpu };
+            let device = if self.sums_on(tensor.device()) {
+                tensor.device()
+            } else {
+                Device::Cpu
+            };
             if tensor.device() == device && tensor.is_contiguous() {
                 return run(tensor);
             }
@@ -249,7 +279,10 @@ impl Group {
 }
 
 fn timeout_s() -> f64 {
-    std::env::var(TIMEOUT_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(TIMEOUT_S)
+    std::env::var(TIMEOUT_VARIABLE)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(TIMEOUT_S)
 }
 
 /// Returns the range of a batch of `rows` rows that a process computes.
@@ -285,8 +318,8 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// Divides a flat gradient on a device [of sums](Group::sums_on), to which the gradients of `leaves` belong in
-    /// order, each up to its end, into buckets of at least `bucket_elements`.
+    /// Divides a flat gradient on a device [of sums](Group::sums_on), to which the gradients of
+    /// `leaves` belong in order, each up to its end, into buckets of at least `bucket_elements`.
     #[must_use]
     #[expect(unsafe_code)]
     pub fn new(
@@ -309,7 +342,10 @@ impl Buckets {
                 bucket_elements,
             )
         };
-        Some(Self { handle: NonNull::new(handle)?, _group: group })
+        Some(Self {
+            handle: NonNull::new(handle)?,
+            _group: group,
+        })
     }
 
     /// Lets the next backward pass start the sums.

@@ -29,8 +29,8 @@ pub fn follow_launcher() {
     }
 }
 
-/// Runs this program `workers` times with the arguments of this process, and waits for all. Each gets its share of the
-/// cores.
+/// Runs this program `workers` times with the arguments of this process, and waits for all. Each
+/// gets its share of the cores.
 ///
 /// Returns the exit code: that of the first process, or of the one that failed first.
 ///
@@ -39,7 +39,9 @@ pub fn follow_launcher() {
 pub fn run(workers: usize) -> anyhow::Result<u8> {
     let program = std::env::current_exe().context("the path of this program is unknown")?;
     // The port is free now; the first process opens it again at once.
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr())?.port();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())?
+        .port();
     let cores = available_parallelism().map_or(1, usize::from);
     interrupt::install()?;
     let mut processes = Processes(Vec::new());
@@ -50,7 +52,9 @@ pub fn run(workers: usize) -> anyhow::Result<u8> {
             .env("RANK", rank.to_string())
             .env("WORLD_SIZE", workers.to_string())
             .env("LOCAL_RANK", rank.to_string());
-        command.env("MASTER_ADDR", "127.0.0.1").env("MASTER_PORT", port.to_string());
+        command
+            .env("MASTER_ADDR", "127.0.0.1")
+            .env("MASTER_PORT", port.to_string());
         if std::env::var_os("OMP_NUM_THREADS").is_none() {
             command.env("OMP_NUM_THREADS", (cores / workers).max(1).to_string());
         }
@@ -58,7 +62,11 @@ pub fn run(workers: usize) -> anyhow::Result<u8> {
         // Ctrl-C in a terminal reaches this process only, which passes it on once.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        processes.0.push(Some(command.spawn().with_context(|| format!("{}: cannot be started", program.display()))?));
+        processes.0.push(Some(
+            command
+                .spawn()
+                .with_context(|| format!("{}: cannot be started", program.display()))?,
+        ));
     }
     processes.wait()
 }
@@ -75,7 +83,9 @@ impl Processes {
                 forwarded = true;
             }
             for (rank, slot) in self.0.iter_mut().enumerate() {
-                let Some(status) = slot.as_mut().map(Child::try_wait).transpose()?.flatten() else { continue };
+                let Some(status) = slot.as_mut().map(Child::try_wait).transpose()?.flatten() else {
+                    continue;
+                };
                 *slot = None;
                 let ended = status.code().and_then(|code| u8::try_from(code).ok());
                 if status.code().is_none() {
@@ -100,7 +110,9 @@ impl Processes {
     fn interrupt(&self) {
         #[cfg(unix)]
         for child in self.0.iter().flatten() {
-            let Ok(id) = libc::pid_t::try_from(child.id()) else { continue };
+            let Ok(id) = libc::pid_t::try_from(child.id()) else {
+                continue;
+            };
             // The exit code of a shell is the signal's number and 128.
             let signal = libc::c_int::from(interrupt::exit_code()) - 128;
             // SAFETY: the child has not been waited for, so that the number is still its own.

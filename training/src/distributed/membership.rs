@@ -1,4 +1,5 @@
-//! Rank of this process, number of processes, and where they meet, from the variables of whatever started them.
+//! Rank of this process, number of processes, and where they meet, from the variables of whatever
+//! started them.
 
 use anyhow::{Context, bail, ensure};
 
@@ -27,7 +28,14 @@ pub struct Membership {
 /// Variables of a launcher: rank, number of processes, rank on this machine.
 const LAUNCHERS: [(&str, [&str; 3]); 3] = [
     ("torchrun", ["RANK", "WORLD_SIZE", "LOCAL_RANK"]),
-    ("Open MPI", ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"]),
+    (
+        "Open MPI",
+        [
+            "OMPI_COMM_WORLD_RANK",
+            "OMPI_COMM_WORLD_SIZE",
+            "OMPI_COMM_WORLD_LOCAL_RANK",
+        ],
+    ),
     ("Slurm", ["SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"]),
 ];
 
@@ -42,21 +50,31 @@ impl Membership {
 
     fn from_variables(variable: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<Option<Self>> {
         let number = |name: &str| -> anyhow::Result<Option<usize>> {
-            let Some(value) = variable(name) else { return Ok(None) };
-            let number = value.parse().with_context(|| format!("the variable {name} is {value:?}, not a number"))?;
+            let Some(value) = variable(name) else {
+                return Ok(None);
+            };
+            let number = value
+                .parse()
+                .with_context(|| format!("the variable {name} is {value:?}, not a number"))?;
             Ok(Some(number))
         };
         for (launcher, [rank, size, local_rank]) in LAUNCHERS {
-            let (Some(found), Some(processes)) = (number(rank)?, number(size)?) else { continue };
+            let (Some(found), Some(processes)) = (number(rank)?, number(size)?) else {
+                continue;
+            };
             // A shell inside an allocation of Slurm has these variables, too.
             if processes == 1 {
                 continue;
             }
-            ensure!(found < processes, "{rank} is {found}, but there are {processes} processes ({size})");
+            ensure!(
+                found < processes,
+                "{rank} is {found}, but there are {processes} processes ({size})"
+            );
             let host = match variable("MASTER_ADDR") {
                 Some(host) => host,
                 None if launcher == "Slurm" => {
-                    let list = variable("SLURM_STEP_NODELIST").or_else(|| variable("SLURM_JOB_NODELIST"));
+                    let list =
+                        variable("SLURM_STEP_NODELIST").or_else(|| variable("SLURM_JOB_NODELIST"));
                     first_host(&list.context("MASTER_ADDR is not set, and Slurm names no node")?)?
                 }
                 None => bail!(
@@ -64,7 +82,10 @@ impl Membership {
                 ),
             };
             let port = match number("MASTER_PORT")? {
-                Some(port) => u16::try_from(port).ok().filter(|port| *port > 0).context("MASTER_PORT is no port")?,
+                Some(port) => u16::try_from(port)
+                    .ok()
+                    .filter(|port| *port > 0)
+                    .context("MASTER_PORT is no port")?,
                 None => PORT,
             };
             return Ok(Some(Self {
@@ -73,7 +94,8 @@ impl Membership {
                 local_rank: number(local_rank)?.unwrap_or(0),
                 host,
                 port,
-                is_served: variable("TORCHELASTIC_USE_AGENT_STORE").is_some_and(|value| value == "True"),
+                is_served: variable("TORCHELASTIC_USE_AGENT_STORE")
+                    .is_some_and(|value| value == "True"),
                 restarts: number("TORCHELASTIC_RESTART_COUNT")?.unwrap_or(0) as u64,
             }));
         }
@@ -89,12 +111,20 @@ impl Membership {
 
 /// Returns the first host of a list of Slurm's, such as `node[07-12,20],login1`.
 fn first_host(list: &str) -> anyhow::Result<String> {
-    let Some((prefix, rest)) = list.split_once('[').filter(|(prefix, _)| !prefix.contains(',')) else {
+    let Some((prefix, rest)) = list
+        .split_once('[')
+        .filter(|(prefix, _)| !prefix.contains(','))
+    else {
         let first = list.split(',').next().unwrap_or_default();
-        ensure!(!first.is_empty(), "the list of Slurm's nodes is empty; set MASTER_ADDR");
+        ensure!(
+            !first.is_empty(),
+            "the list of Slurm's nodes is empty; set MASTER_ADDR"
+        );
         return Ok(first.to_owned());
     };
-    let (ranges, suffix) = rest.split_once(']').with_context(|| format!("cannot read Slurm's nodes {list:?}"))?;
+    let (ranges, suffix) = rest
+        .split_once(']')
+        .with_context(|| format!("cannot read Slurm's nodes {list:?}"))?;
     let first = ranges.split([',', '-']).next().unwrap_or_default();
     let suffix = suffix.split(',').next().unwrap_or_default();
     Ok(format!("{prefix}{first}{suffix}"))
@@ -105,8 +135,12 @@ mod tests {
     use super::*;
 
     fn read(variables: &[(&str, &str)]) -> anyhow::Result<Option<Membership>> {
-        let find =
-            |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        let find = |name: &str| {
+            variables
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| (*value).to_owned())
+        };
         Membership::from_variables(&find)
     }
 
@@ -132,22 +166,50 @@ mod tests {
             restarts: 2,
         };
         assert_eq!(read(&torchrun).expect("all is there"), Some(expected));
-        let slurm = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "8"), ("SLURM_STEP_NODELIST", "gpu[07-09,12]")];
+        let slurm = [
+            ("SLURM_PROCID", "0"),
+            ("SLURM_NTASKS", "8"),
+            ("SLURM_STEP_NODELIST", "gpu[07-09,12]"),
+        ];
         let slurm = read(&slurm).expect("all is there").expect("processes");
-        assert_eq!((slurm.rank, slurm.size, slurm.host.as_str(), slurm.port), (0, 8, "gpu07", PORT));
-        let mpi = [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2"), ("MASTER_ADDR", "a")];
-        assert_eq!(read(&mpi).expect("all is there").expect("processes").rank, 1);
+        assert_eq!(
+            (slurm.rank, slurm.size, slurm.host.as_str(), slurm.port),
+            (0, 8, "gpu07", PORT)
+        );
+        let mpi = [
+            ("OMPI_COMM_WORLD_RANK", "1"),
+            ("OMPI_COMM_WORLD_SIZE", "2"),
+            ("MASTER_ADDR", "a"),
+        ];
+        assert_eq!(
+            read(&mpi).expect("all is there").expect("processes").rank,
+            1
+        );
         // An interactive shell of Slurm's.
-        assert_eq!(read(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1")]).expect("no processes"), None);
+        assert_eq!(
+            read(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1")]).expect("no processes"),
+            None
+        );
     }
 
     #[test]
     fn wrong_variables_are_named() {
         for (variables, name) in [
             (vec![("RANK", "a"), ("WORLD_SIZE", "2")], "RANK"),
-            (vec![("RANK", "2"), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "a")], "RANK"),
+            (
+                vec![("RANK", "2"), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "a")],
+                "RANK",
+            ),
             (vec![("RANK", "0"), ("WORLD_SIZE", "2")], "MASTER_ADDR"),
-            (vec![("RANK", "0"), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "a"), ("MASTER_PORT", "0")], "MASTER_PORT"),
+            (
+                vec![
+                    ("RANK", "0"),
+                    ("WORLD_SIZE", "2"),
+                    ("MASTER_ADDR", "a"),
+                    ("MASTER_PORT", "0"),
+                ],
+                "MASTER_PORT",
+            ),
         ] {
             let error = read(&variables).expect_err(name).to_string();
             assert!(error.contains(name), "{error}");
@@ -156,9 +218,13 @@ mod tests {
 
     #[test]
     fn the_first_of_slurms_nodes_is_found() {
-        for (list, first) in
-            [("a", "a"), ("a,b[1-2]", "a"), ("n[01-04]", "n01"), ("n[3,5]-ib,m", "n3-ib"), ("n1,n2", "n1")]
-        {
+        for (list, first) in [
+            ("a", "a"),
+            ("a,b[1-2]", "a"),
+            ("n[01-04]", "n01"),
+            ("n[3,5]-ib,m", "n3-ib"),
+            ("n1,n2", "n1"),
+        ] {
             assert_eq!(first_host(list).expect("a list"), first);
         }
         assert!(first_host("").is_err() && first_host("n[1").is_err());

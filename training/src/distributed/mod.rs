@@ -1,9 +1,11 @@
-//! Training by several processes, on one machine or on many: each computes its rows of every batch, and gradients are
-//! summed by the collectives of libtorch (c10d): over Gloo in the memory of CPUs, over NCCL in that of GPUs.
+//! Training by several processes, on one machine or on many: each computes its rows of every batch,
+//! and gradients are summed by the collectives of libtorch (c10d): over Gloo in the memory of CPUs,
+//! over NCCL in that of GPUs.
 //!
-//! [`membership`] reads who a process is from the variables of `torchrun`, Slurm or Open MPI, [`launch`] starts processes
-//! on this machine, and [`Group`] connects them. All processes take the same decisions, since they see the same sums;
-//! the first one validates, writes the files and prints.
+//! [`membership`] reads who a process is from the variables of `torchrun`, Slurm or Open MPI,
+//! [`launch`] starts processes on this machine, and [`Group`] connects them. All processes take the
+//! same decisions, since they see the same sums; the first one validates, writes the files and
+//! prints.
 
 use std::rc::Rc;
 
@@ -19,7 +21,8 @@ mod tests;
 pub use group::{BUCKET_ELEMENTS, Buckets, Group, GroupError, rows_of};
 pub use membership::Membership;
 
-/// Connects this process with the others of its group, and gives it a GPU of its own where there are several.
+/// Connects this process with the others of its group, and gives it a GPU of its own where there
+/// are several.
 ///
 /// # Errors
 /// Returns an error if the processes do not meet.

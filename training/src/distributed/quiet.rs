@@ -11,11 +11,16 @@ pub fn silence() -> SavedStderr {
     #[cfg(unix)]
     {
         use std::os::fd::AsFd;
-        let saved = std::io::stderr().as_fd().try_clone_to_owned().ok().map(File::from);
+        let saved = std::io::stderr()
+            .as_fd()
+            .try_clone_to_owned()
+            .ok()
+            .map(File::from);
         if let Ok(null) = File::options().write(true).open("/dev/null") {
             for target in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
                 use std::os::fd::AsRawFd;
-                // SAFETY: both descriptors are open; the standard library does not own the replaced one.
+                // SAFETY: both descriptors are open; the standard library does not own the replaced
+                // one.
                 #[expect(unsafe_code)]
                 unsafe {
                     libc::dup2(null.as_raw_fd(), target);

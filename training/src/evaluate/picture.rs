@@ -23,8 +23,8 @@ const BACKGROUND: Colour = [14, 13, 20];
 const TITLE: Colour = [246, 240, 232];
 const LABEL: Colour = [172, 166, 182];
 
-/// Draws the first ten seconds of recordings, one after the other, above the model's resynthesis; of a generator, above what
-/// it plays in their place. Colours are the same in both.
+/// Draws the first ten seconds of recordings, one after the other, above the model's resynthesis;
+/// of a generator, above what it plays in their place. Colours are the same in both.
 ///
 /// # Errors
 /// Returns an error if the model is none of these kinds, or a recording cannot be read.
@@ -47,20 +47,34 @@ pub fn draw(model: &Model, files: &Recordings) -> anyhow::Result<Canvas> {
         sound.truncate(most);
         sound
     });
-    let spectrograms = sounds.each_ref().map(|sound| Spectrogram::new(sound, rate, (RIGHT - LEFT) as usize));
+    let spectrograms = sounds
+        .each_ref()
+        .map(|sound| Spectrogram::new(sound, rate, (RIGHT - LEFT) as usize));
     let loudest = spectrograms.each_ref().map(Spectrogram::loudest);
     let name = &model.header().card.name;
     let titles = [format!("{name}: recording"), format!("{name}: model")];
     let mut canvas = Canvas::new(WIDTH, HEIGHT, BACKGROUND);
     for ((spectrogram, title), top) in spectrograms.iter().zip(titles).zip(TOPS) {
-        let plot = Plot { left: LEFT, right: RIGHT, top, bottom: top + PLOT_HEIGHT, label: LABEL };
+        let plot = Plot {
+            left: LEFT,
+            right: RIGHT,
+            top,
+            bottom: top + PLOT_HEIGHT,
+            label: LABEL,
+        };
         plot.draw(&mut canvas, spectrogram, loudest[0].max(loudest[1]));
         plot.draw_frequencies(&mut canvas);
         plot.draw_scale(&mut canvas);
         if top == TOPS[1] {
             plot.draw_times(&mut canvas, sounds[0].len() as f64 / f64::from(rate));
         }
-        canvas.text(&title, [LEFT as f32, top as f32 - 14.0], 22.0, Align::Left, TITLE);
+        canvas.text(
+            &title,
+            [LEFT as f32, top as f32 - 14.0],
+            22.0,
+            Align::Left,
+            TITLE,
+        );
     }
     Ok(canvas)
 }

@@ -15,7 +15,8 @@ pub fn power_gain(frequency_hz: f64) -> f64 {
 
 /// Returns the power gains of the bins of a transform of `length` samples.
 pub fn bin_gains(length: i64, sample_rate: f64, device: Device) -> Tensor {
-    let gains = (0..=length / 2).map(|bin| power_gain(bin as f64 * sample_rate / length as f64) as f32);
+    let gains =
+        (0..=length / 2).map(|bin| power_gain(bin as f64 * sample_rate / length as f64) as f32);
     Tensor::from_slice(&gains.collect::<Vec<_>>()).to_device(device)
 }
 
@@ -30,7 +31,8 @@ impl AWeighting {
         Self { sample_rate }
     }
 
-    /// Returns the mean square of a weighted sound, computed from its spectrum by Parseval's theorem.
+    /// Returns the mean square of a weighted sound, computed from its spectrum by Parseval's
+    /// theorem.
     pub fn mean_square(&self, sound: &Tensor) -> Tensor {
         let samples = sound.size()[1];
         let power = sound.fft_rfft(None, -1, "ortho").view_as_real().square();
@@ -38,7 +40,10 @@ impl AWeighting {
         let gains = bin_gains(samples, self.sample_rate, sound.device());
         // Bins other than the first and the Nyquist frequency stand for two.
         let _ = gains.narrow(0, 1, (samples - 1) / 2).g_mul_scalar_(2.0);
-        (power * gains).sum_dim_intlist([-1_i64].as_slice(), false, Kind::Float).mean(Kind::Float) / samples as f64
+        (power * gains)
+            .sum_dim_intlist([-1_i64].as_slice(), false, Kind::Float)
+            .mean(Kind::Float)
+            / samples as f64
     }
 
     /// Returns the energy of a weighted sound.

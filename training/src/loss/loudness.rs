@@ -23,8 +23,12 @@ impl LoudnessDistance {
     pub fn new(sample_rate: f64, device: Device) -> Self {
         let window = Tensor::hann_window(LENGTH, (Kind::Float, device));
         // Twice the sum over positive frequencies is the mean square of the frame.
-        let scale = (2.0 / (LENGTH as f64 * window.square().sum(Kind::Double).double_value(&[]))).sqrt();
-        Self { window: window * scale, gains: bin_gains(LENGTH, sample_rate, device).view([-1, 1]) }
+        let scale =
+            (2.0 / (LENGTH as f64 * window.square().sum(Kind::Double).double_value(&[]))).sqrt();
+        Self {
+            window: window * scale,
+            gains: bin_gains(LENGTH, sample_rate, device).view([-1, 1]),
+        }
     }
 
     /// Returns the mean absolute difference of the levels, in units of 10 dB.
@@ -36,6 +40,7 @@ impl LoudnessDistance {
     /// Returns the common logarithm of the weighted power, `[batch, frame]`.
     fn level(&self, sound: &Tensor) -> Tensor {
         let power = power_spectrum(sound, LENGTH, HOP, &self.window);
-        ((power * &self.gains).sum_dim_intlist([1_i64].as_slice(), false, Kind::Float) + FLOOR).log10()
+        ((power * &self.gains).sum_dim_intlist([1_i64].as_slice(), false, Kind::Float) + FLOOR)
+            .log10()
     }
 }

@@ -42,8 +42,14 @@ impl MelSpectrum {
         let window = Tensor::hann_window(LENGTH, (Kind::Float, device));
         // A full-scale sine has magnitude 1.
         let window = &window * 2.0 / window.sum(Kind::Float);
-        let bank = Tensor::from_slice(&bank(sample_rate)).view([BANDS as i64, -1]).to_device(device);
-        Self { window, bank, sample_rate }
+        let bank = Tensor::from_slice(&bank(sample_rate))
+            .view([BANDS as i64, -1])
+            .to_device(device);
+        Self {
+            window,
+            bank,
+            sample_rate,
+        }
     }
 
     /// Returns the frames a second.
@@ -51,13 +57,19 @@ impl MelSpectrum {
         self.sample_rate / HOP as f64
     }
 
-    /// Returns the spectral centroids of the frames of `[band, frame]` that are louder than `least_db`, MIDI notes.
+    /// Returns the spectral centroids of the frames of `[band, frame]` that are louder than
+    /// `least_db`, MIDI notes.
     pub fn centroids(&self, logarithms: &Tensor, least_db: f32) -> Vec<f32> {
-        let notes =
-            Tensor::from_slice(&(0..BANDS).map(|band| note(centre_hz(band, self.sample_rate))).collect::<Vec<_>>());
+        let notes = Tensor::from_slice(
+            &(0..BANDS)
+                .map(|band| note(centre_hz(band, self.sample_rate)))
+                .collect::<Vec<_>>(),
+        );
         let powers = (logarithms.exp() - FLOOR).clamp_min(0.0).square();
         let sums = powers.sum_dim_intlist([0_i64].as_slice(), false, Kind::Float);
-        let centroids = (notes.view([-1, 1]) * powers).sum_dim_intlist([0_i64].as_slice(), false, Kind::Float) / &sums;
+        let centroids =
+            (notes.view([-1, 1]) * powers).sum_dim_intlist([0_i64].as_slice(), false, Kind::Float)
+                / &sums;
         let loud = sums.ge(10.0_f64.powf(f64::from(least_db) / 10.0));
         Vec::<f32>::try_from(centroids.masked_select(&loud)).expect("a vector of numbers")
     }
@@ -84,7 +96,8 @@ fn note(hz: f64) -> f32 {
     (69.0 + 12.0 * (hz / 440.0).log2()) as f32
 }
 
-/// Returns triangular filters of equal width on the mel scale `2595 log10(1 + f / 700)`, `[band][bin]`.
+/// Returns triangular filters of equal width on the mel scale `2595 log10(1 + f / 700)`,
+/// `[band][bin]`.
 fn bank(sample_rate: f64) -> Vec<f32> {
     let width = mel(sample_rate / 2.0) / (BANDS + 1) as f64;
     let mut bank = Vec::new();

@@ -1,4 +1,5 @@
-//! Losses as weighted terms. Sounds are `[batch, samples]`; every term is a scalar that is 0 for equal sounds.
+//! Losses as weighted terms. Sounds are `[batch, samples]`; every term is a scalar that is 0 for
+//! equal sounds.
 
 mod a_weighting;
 mod loudness;
@@ -83,9 +84,15 @@ impl LossWeights {
     /// Returns an error that names the first weight below 0, or says that all are 0.
     pub fn check(&self) -> anyhow::Result<()> {
         for (name, weight) in self.terms() {
-            ensure!(weight > 0.0 && weight.is_finite(), "loss.{name} must be 0 or above");
+            ensure!(
+                weight > 0.0 && weight.is_finite(),
+                "loss.{name} must be 0 or above"
+            );
         }
-        ensure!(self.terms().next().is_some(), "loss must have a term with a weight above 0");
+        ensure!(
+            self.terms().next().is_some(),
+            "loss must have a term with a weight above 0"
+        );
         Ok(())
     }
 }
@@ -109,10 +116,17 @@ impl Loss {
     pub(crate) fn added_to(self, sum: Option<Self>, weight: f64) -> Self {
         let own = Self {
             total: self.total * weight,
-            terms: self.terms.into_iter().map(|(name, term)| (name, term * weight)).collect(),
+            terms: self
+                .terms
+                .into_iter()
+                .map(|(name, term)| (name, term * weight))
+                .collect(),
         };
         let Some(sum) = sum else { return own };
-        Self { total: sum.total + own.total, terms: sum.terms.into_iter().chain(own.terms).collect() }
+        Self {
+            total: sum.total + own.total,
+            terms: sum.terms.into_iter().chain(own.terms).collect(),
+        }
     }
 }
 
@@ -134,31 +148,49 @@ pub struct WeightedLoss {
 impl WeightedLoss {
     /// Prepares the terms for a sample rate. Ratios are relative to the power of `training_sound`.
     #[must_use]
-    pub fn new(weights: LossWeights, sample_rate: u32, training_sound: &[&[f32]], device: Device) -> Self {
+    pub fn new(
+        weights: LossWeights,
+        sample_rate: u32,
+        training_sound: &[&[f32]],
+        device: Device,
+    ) -> Self {
         let rate = f64::from(sample_rate);
-        let samples = training_sound.iter().map(|part| part.len()).sum::<usize>().max(1) as f64;
+        let samples = training_sound
+            .iter()
+            .map(|part| part.len())
+            .sum::<usize>()
+            .max(1) as f64;
         let mean = |energy: f64| (energy / samples).max(MIN_POWER);
         let square = |x: f32| f64::from(x).powi(2);
         let energy = |part: &&[f32]| part.iter().map(|x| square(*x)).sum::<f64>();
         let emphasised = |part: &&[f32]| -> f64 {
-            part.windows(2).map(|pair| square(pair[1] - waveform::PRE_EMPHASIS as f32 * pair[0])).sum()
+            part.windows(2)
+                .map(|pair| square(pair[1] - waveform::PRE_EMPHASIS as f32 * pair[0]))
+                .sum()
         };
         let emphasised_sound = || -> Vec<Vec<f32>> {
             let pairs = training_sound.iter().map(|part| part.windows(2));
-            pairs.map(|pairs| pairs.map(|pair| pair[1] - waveform::PRE_EMPHASIS as f32 * pair[0]).collect()).collect()
+            pairs
+                .map(|pairs| {
+                    pairs
+                        .map(|pair| pair[1] - waveform::PRE_EMPHASIS as f32 * pair[0])
+                        .collect()
+                })
+                .collect()
         };
         let a_weighting = (weights.a_weighting > 0.0).then(|| AWeighting::new(rate));
         Self {
             power: mean(training_sound.iter().map(energy).sum()),
             emphasised_power: mean(training_sound.iter().map(emphasised).sum()),
-            weighted_power: a_weighting
-                .as_ref()
-                .map_or(1.0, |filter| mean(training_sound.iter().map(|part| filter.energy(part)).sum())),
+            weighted_power: a_weighting.as_ref().map_or(1.0, |filter| {
+                mean(training_sound.iter().map(|part| filter.energy(part)).sum())
+            }),
             a_weighting,
             stft: MultiResolutionStft::new(device),
             mel: (weights.mel > 0.0).then(|| MelDistance::new(rate, device)),
             loudness: (weights.loudness > 0.0).then(|| LoudnessDistance::new(rate, device)),
-            spectral: (weights.spectral > 0.0).then(|| SpectralDistance::new(device).relative_to(training_sound)),
+            spectral: (weights.spectral > 0.0)
+                .then(|| SpectralDistance::new(device).relative_to(training_sound)),
             spectral_pre_emphasis: (weights.spectral_pre_emphasis > 0.0)
                 .then(|| SpectralDistance::new(device).relative_to(&emphasised_sound())),
             weights,
@@ -171,29 +203,46 @@ impl WeightedLoss {
     /// Panics if the sounds have different shapes.
     #[must_use]
     pub fn between(&self, sound: &Tensor, target: &Tensor) -> Loss {
-        let terms = self.weights.terms().map(|(name, weight)| (name, self.term(name, sound, target) * weight));
+        let terms = self
+            .weights
+            .terms()
+            .map(|(name, weight)| (name, self.term(name, sound, target) * weight));
         let terms: Vec<_> = terms.collect();
-        let total = terms.iter().map(|(_, term)| term.shallow_clone()).reduce(|sum, term| sum + term);
-        Loss { total: total.unwrap_or_else(|| Tensor::zeros([], (Kind::Float, sound.device()))), terms }
+        let total = terms
+            .iter()
+            .map(|(_, term)| term.shallow_clone())
+            .reduce(|sum, term| sum + term);
+        Loss {
+            total: total.unwrap_or_else(|| Tensor::zeros([], (Kind::Float, sound.device()))),
+            terms,
+        }
     }
 
-    /// Returns a random scalar whose gradient, squared, has as its mean the diagonal of the Gauss-Newton matrix of the
-    /// terms `esr`, `mse` and `pre_emphasis`; `None` if none of them is in use.
+    /// Returns a random scalar whose gradient, squared, has as its mean the diagonal of the
+    /// Gauss-Newton matrix of the terms `esr`, `mse` and `pre_emphasis`; `None` if none of them is
+    /// in use.
     ///
-    /// It is the Gauss-Newton-Bartlett estimate for a squared error `w / n Σ (yᵢ − tᵢ)²` of outputs `y`, with targets `t`
-    /// at random signs `u` around them: `√(2 w / n) Σ uᵢ yᵢ`.
+    /// It is the Gauss-Newton-Bartlett estimate for a squared error `w / n Σ (yᵢ − tᵢ)²` of outputs
+    /// `y`, with targets `t` at random signs `u` around them: `√(2 w / n) Σ uᵢ yᵢ`.
     #[must_use]
     pub fn curvature_sample(&self, sound: &Tensor, seed: u64) -> Option<Tensor> {
         let sample = |residual: Tensor, weight: f64, term: u64| {
             let signs = random_signs(&residual, seed ^ term << 62);
             (&residual * signs).sum(Kind::Float) * (2.0 * weight / residual.numel() as f64).sqrt()
         };
-        let samples = self.weights.terms().filter_map(|(name, weight)| match name {
-            "esr" => Some(sample(sound.shallow_clone(), weight / self.power, 0)),
-            "mse" => Some(sample(sound.shallow_clone(), weight, 1)),
-            "pre_emphasis" => Some(sample(pre_emphasised(sound), weight / self.emphasised_power, 2)),
-            _ => None,
-        });
+        let samples = self
+            .weights
+            .terms()
+            .filter_map(|(name, weight)| match name {
+                "esr" => Some(sample(sound.shallow_clone(), weight / self.power, 0)),
+                "mse" => Some(sample(sound.shallow_clone(), weight, 1)),
+                "pre_emphasis" => Some(sample(
+                    pre_emphasised(sound),
+                    weight / self.emphasised_power,
+                    2,
+                )),
+                _ => None,
+            });
         samples.reduce(|sum, sample| sum + sample)
     }
 
@@ -202,19 +251,36 @@ impl WeightedLoss {
             "esr" => mean_square(sound, target) / self.power,
             "mse" => mean_square(sound, target),
             "l1" => mean_absolute(sound, target),
-            "pre_emphasis" => mean_square(&pre_emphasised(sound), &pre_emphasised(target)) / self.emphasised_power,
+            "pre_emphasis" => {
+                mean_square(&pre_emphasised(sound), &pre_emphasised(target)) / self.emphasised_power
+            }
             "a_weighting" => {
                 let filter = self.a_weighting.as_ref().expect("prepared with its weight");
                 filter.mean_square(&(sound - target)) / self.weighted_power
             }
             "stft" => self.stft.between(sound, target),
             "band_stft" => self.stft.between_bands(sound, target),
-            "mel" => self.mel.as_ref().expect("prepared with its weight").between(sound, target),
-            "loudness" => self.loudness.as_ref().expect("prepared with its weight").between(sound, target),
+            "mel" => self
+                .mel
+                .as_ref()
+                .expect("prepared with its weight")
+                .between(sound, target),
+            "loudness" => self
+                .loudness
+                .as_ref()
+                .expect("prepared with its weight")
+                .between(sound, target),
             "dc" => mean_offset(sound, target).square().mean(Kind::Float) / self.power,
-            "spectral" => self.spectral.as_ref().expect("prepared with its weight").between(sound, target),
+            "spectral" => self
+                .spectral
+                .as_ref()
+                .expect("prepared with its weight")
+                .between(sound, target),
             "spectral_pre_emphasis" => {
-                let spectral = self.spectral_pre_emphasis.as_ref().expect("prepared with its weight");
+                let spectral = self
+                    .spectral_pre_emphasis
+                    .as_ref()
+                    .expect("prepared with its weight");
                 spectral.between(&pre_emphasised(sound), &pre_emphasised(target))
             }
             _ => unreachable!("the names are those of the terms"),

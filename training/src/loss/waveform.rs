@@ -2,8 +2,8 @@
 
 use tch::{Kind, Tensor};
 
-/// Coefficient of the pre-emphasis `y[t] = x[t] − 0.95 x[t − 1]` (Wright & Välimäki, "Perceptual loss function for
-/// neural modelling of audio systems", ICASSP 2020).
+/// Coefficient of the pre-emphasis `y[t] = x[t] − 0.95 x[t − 1]` (Wright & Välimäki, "Perceptual
+/// loss function for neural modelling of audio systems", ICASSP 2020).
 pub const PRE_EMPHASIS: f64 = 0.95;
 
 /// Returns the mean squared difference.

@@ -1,4 +1,5 @@
-//! Adam (Kingma & Ba, ICLR 2015) and AdamW (Loshchilov & Hutter, "Decoupled weight decay regularization", ICLR 2019).
+//! Adam (Kingma & Ba, ICLR 2015) and AdamW (Loshchilov & Hutter, "Decoupled weight decay
+//! regularization", ICLR 2019).
 
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
@@ -21,7 +22,11 @@ pub struct AdamConfig {
 impl Default for AdamConfig {
     /// Small models learn fast with a shorter memory of squares than the paper's 0.999.
     fn default() -> Self {
-        Self { beta1: 0.9, beta2: 0.99, epsilon: 1e-8 }
+        Self {
+            beta1: 0.9,
+            beta2: 0.99,
+            epsilon: 1e-8,
+        }
     }
 }
 
@@ -50,18 +55,34 @@ pub(super) struct Moments {
 
 impl Moments {
     pub(super) fn new(parameters: &Parameters) -> Self {
-        Self { first: parameters.zeros(), second: parameters.zeros() }
+        Self {
+            first: parameters.zeros(),
+            second: parameters.zeros(),
+        }
     }
 
     /// Adds a gradient and returns Adam's update without a learning rate, `m̂ / (√v̂ + ε)`.
     pub(super) fn update(&mut self, gradient: &Tensor, config: AdamConfig, number: u64) -> Tensor {
-        let AdamConfig { beta1, beta2, epsilon } = config;
+        let AdamConfig {
+            beta1,
+            beta2,
+            epsilon,
+        } = config;
         let power = i32::try_from(number).unwrap_or(i32::MAX);
         let correction = (1.0 - beta1.powi(power), 1.0 - beta2.powi(power));
-        let _ = self.first.g_mul_scalar_(beta1).g_add_(&(gradient * (1.0 - beta1)));
-        let _ = self.second.g_mul_scalar_(beta2).g_add_(&(gradient.square() * (1.0 - beta2)));
+        let _ = self
+            .first
+            .g_mul_scalar_(beta1)
+            .g_add_(&(gradient * (1.0 - beta1)));
+        let _ = self
+            .second
+            .g_mul_scalar_(beta2)
+            .g_add_(&(gradient.square() * (1.0 - beta2)));
         let mut denominator = &self.second / correction.1;
-        let denominator = denominator.sqrt_().g_add_scalar_(epsilon).g_mul_scalar_(correction.0);
+        let denominator = denominator
+            .sqrt_()
+            .g_add_scalar_(epsilon)
+            .g_mul_scalar_(correction.0);
         &self.first / denominator
     }
 
@@ -81,7 +102,11 @@ impl Adam {
     /// Creates an optimiser with moments of zero.
     #[must_use]
     pub fn new(config: AdamConfig, weight_decay: WeightDecay, parameters: &Parameters) -> Self {
-        Self { config, weight_decay, moments: Moments::new(parameters) }
+        Self {
+            config,
+            weight_decay,
+            moments: Moments::new(parameters),
+        }
     }
 }
 
@@ -94,7 +119,9 @@ impl Optimizer for Adam {
     ) -> anyhow::Result<()> {
         tch::no_grad(|| {
             let gradient = match self.weight_decay {
-                WeightDecay::Penalty => parameters.penalty_gradient(step.weight_decay) + &*parameters.gradients(),
+                WeightDecay::Penalty => {
+                    parameters.penalty_gradient(step.weight_decay) + &*parameters.gradients()
+                }
                 WeightDecay::Decoupled => {
                     parameters.decay(step.rate, step.weight_decay);
                     parameters.gradients().shallow_clone()

@@ -1,5 +1,5 @@
-//! LAMB (You et al., "Large batch optimization for deep learning: training BERT in 76 minutes", ICLR 2020): Adam's
-//! update, scaled in each weight tensor to the norm of that tensor.
+//! LAMB (You et al., "Large batch optimization for deep learning: training BERT in 76 minutes",
+//! ICLR 2020): Adam's update, scaled in each weight tensor to the norm of that tensor.
 
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
@@ -22,7 +22,11 @@ pub struct LambConfig {
 
 impl Default for LambConfig {
     fn default() -> Self {
-        Self { beta1: 0.9, beta2: 0.999, epsilon: 1e-6 }
+        Self {
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-6,
+        }
     }
 }
 
@@ -32,7 +36,11 @@ impl LambConfig {
     }
 
     fn adam(self) -> AdamConfig {
-        AdamConfig { beta1: self.beta1, beta2: self.beta2, epsilon: self.epsilon }
+        AdamConfig {
+            beta1: self.beta1,
+            beta2: self.beta2,
+            epsilon: self.epsilon,
+        }
     }
 }
 
@@ -46,7 +54,10 @@ impl Lamb {
     /// Creates an optimiser with moments of zero.
     #[must_use]
     pub fn new(config: LambConfig, parameters: &Parameters) -> Self {
-        Self { config, moments: Moments::new(parameters) }
+        Self {
+            config,
+            moments: Moments::new(parameters),
+        }
     }
 }
 
@@ -59,7 +70,9 @@ impl Optimizer for Lamb {
     ) -> anyhow::Result<()> {
         tch::no_grad(|| {
             let gradient = parameters.gradients().shallow_clone();
-            let update = self.moments.update(&gradient, self.config.adam(), step.number)
+            let update = self
+                .moments
+                .update(&gradient, self.config.adam(), step.number)
                 + parameters.penalty_gradient(step.weight_decay);
             let values = parameters.values().shallow_clone();
             let (weights, updates) = (parameters.norms(&values), parameters.norms(&update));

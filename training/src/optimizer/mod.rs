@@ -1,5 +1,5 @@
-//! Optimisers. Each is a file of its own, computes on the flat buffers of [`Parameters`], and keeps its whole state in
-//! flat tensors, which checkpoints hold.
+//! Optimisers. Each is a file of its own, computes on the flat buffers of [`Parameters`], and keeps
+//! its whole state in flat tensors, which checkpoints hold.
 
 mod adam;
 mod lamb;
@@ -43,12 +43,13 @@ pub enum GradientKind {
 }
 
 /// Computes a gradient of the step's batch at the current weights, without limits.
-pub type GradientSource<'a> = &'a mut dyn FnMut(&mut Parameters, GradientKind) -> anyhow::Result<()>;
+pub type GradientSource<'a> =
+    &'a mut dyn FnMut(&mut Parameters, GradientKind) -> anyhow::Result<()>;
 
 /// Moves weights by their gradient.
 pub trait Optimizer {
-    /// Moves the weights. Their gradient has been computed and clipped; `gradient` computes it again where an optimiser
-    /// needs it at other weights.
+    /// Moves the weights. Their gradient has been computed and clipped; `gradient` computes it
+    /// again where an optimiser needs it at other weights.
     ///
     /// # Errors
     /// Returns the error of `gradient`; weights and state are then as before.
@@ -97,7 +98,9 @@ impl OptimizerConfig {
     /// Returns an error that lists the names if there is none of this name.
     pub fn named(name: &str) -> anyhow::Result<Self> {
         let table = toml::Table::from_iter([("name".to_owned(), toml::Value::from(name))]);
-        table.try_into().with_context(|| format!("optimizer {name:?}"))
+        table
+            .try_into()
+            .with_context(|| format!("optimizer {name:?}"))
     }
 
     /// Checks the settings.
@@ -130,12 +133,18 @@ impl OptimizerConfig {
 
 /// Checks that a decay rate is 0 to below 1.
 fn check_decay(name: &str, value: f64) -> anyhow::Result<()> {
-    anyhow::ensure!((0.0..1.0).contains(&value), "optimizer.{name} must be 0 to below 1");
+    anyhow::ensure!(
+        (0.0..1.0).contains(&value),
+        "optimizer.{name} must be 0 to below 1"
+    );
     Ok(())
 }
 
 /// Checks that a setting is above 0.
 fn check_positive(name: &str, value: f64) -> anyhow::Result<()> {
-    anyhow::ensure!(value > 0.0 && value.is_finite(), "optimizer.{name} must be above 0");
+    anyhow::ensure!(
+        value > 0.0 && value.is_finite(),
+        "optimizer.{name} must be above 0"
+    );
     Ok(())
 }

@@ -1,10 +1,12 @@
-//! Sharpness-aware minimisation (Foret, Kleiner, Mobahi & Neyshabur, ICLR 2021): another optimiser moves by the gradient
-//! at the worst weights within a small distance.
+//! Sharpness-aware minimisation (Foret, Kleiner, Mobahi & Neyshabur, ICLR 2021): another optimiser
+//! moves by the gradient at the worst weights within a small distance.
 
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use super::{GradientKind, GradientSource, Optimizer, OptimizerConfig, OptimizerStep, check_positive};
+use super::{
+    GradientKind, GradientSource, Optimizer, OptimizerConfig, OptimizerStep, check_positive,
+};
 use crate::trainer::parameters::Parameters;
 
 /// Settings of [`Sam`].
@@ -19,7 +21,10 @@ pub struct SamConfig {
 
 impl Default for SamConfig {
     fn default() -> Self {
-        Self { rho: 0.05, around: Box::default() }
+        Self {
+            rho: 0.05,
+            around: Box::default(),
+        }
     }
 }
 
@@ -44,7 +49,10 @@ impl Sam {
     /// Creates an optimiser around a new one.
     #[must_use]
     pub fn new(config: &SamConfig, parameters: &Parameters) -> Self {
-        Self { rho: config.rho, around: config.around.build(parameters) }
+        Self {
+            rho: config.rho,
+            around: config.around.build(parameters),
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Stochastic gradient descent with momentum (Sutskever, Martens, Dahl & Hinton, "On the importance of initialization
-//! and momentum in deep learning", ICML 2013, in PyTorch's form).
+//! Stochastic gradient descent with momentum (Sutskever, Martens, Dahl & Hinton, "On the importance
+//! of initialization and momentum in deep learning", ICML 2013, in PyTorch's form).
 
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
@@ -19,7 +19,10 @@ pub struct SgdConfig {
 
 impl Default for SgdConfig {
     fn default() -> Self {
-        Self { momentum: 0.9, nesterov: false }
+        Self {
+            momentum: 0.9,
+            nesterov: false,
+        }
     }
 }
 
@@ -39,7 +42,10 @@ impl Sgd {
     /// Creates an optimiser at rest.
     #[must_use]
     pub fn new(config: SgdConfig, parameters: &Parameters) -> Self {
-        Self { config, velocity: parameters.zeros() }
+        Self {
+            config,
+            velocity: parameters.zeros(),
+        }
     }
 }
 
@@ -51,7 +57,8 @@ impl Optimizer for Sgd {
         _gradient: GradientSource<'_>,
     ) -> anyhow::Result<()> {
         tch::no_grad(|| {
-            let gradient = parameters.penalty_gradient(step.weight_decay) + &*parameters.gradients();
+            let gradient =
+                parameters.penalty_gradient(step.weight_decay) + &*parameters.gradients();
             let momentum = self.config.momentum;
             let _ = self.velocity.g_mul_scalar_(momentum).g_add_(&gradient);
             if self.config.nesterov {

@@ -1,10 +1,11 @@
-//! Sophia (Liu, Li, Hall, Liang & Ma, "Sophia: a scalable stochastic second-order optimizer for language model
-//! pre-training", ICLR 2024), with either estimate of the diagonal of the Hessian.
+//! Sophia (Liu, Li, Hall, Liang & Ma, "Sophia: a scalable stochastic second-order optimizer for
+//! language model pre-training", ICLR 2024), with either estimate of the diagonal of the Hessian.
 //!
-//! Gauss-Newton-Bartlett is the square of a gradient for targets that are drawn around the network's own outputs, and
-//! is for losses that are squared errors. Hutchinson's is for all: `u ⊙ H u`. The signs `u` are random, which has the
-//! expectation of the paper's normals and less variance. The product `H u` is a central difference of gradients, so
-//! that layers need no second derivative: recurrent layers of libtorch have none on GPUs.
+//! Gauss-Newton-Bartlett is the square of a gradient for targets that are drawn around the
+//! network's own outputs, and is for losses that are squared errors. Hutchinson's is for all:
+//! `u ⊙ H u`. The signs `u` are random, which has the expectation of the paper's normals and less
+//! variance. The product `H u` is a central difference of gradients, so that layers need no second
+//! derivative: recurrent layers of libtorch have none on GPUs.
 
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
@@ -25,7 +26,8 @@ pub enum CurvatureEstimate {
 }
 
 impl CurvatureEstimate {
-    /// Returns whether it is the default, which checkpoints of before it could be chosen do not name.
+    /// Returns whether it is the default, which checkpoints of before it could be chosen do not
+    /// name.
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -48,7 +50,8 @@ pub struct SophiaConfig {
     /// Estimate of the Hessian.
     #[serde(skip_serializing_if = "CurvatureEstimate::is_default")]
     pub estimate: CurvatureEstimate,
-    /// Distance of the two gradients of Hutchinson's estimate, relative to the root mean square of the weights.
+    /// Distance of the two gradients of Hutchinson's estimate, relative to the root mean square of
+    /// the weights.
     pub distance: f64,
 }
 
@@ -89,7 +92,11 @@ impl Sophia {
     /// Creates an optimiser with a mean gradient and a Hessian of zero.
     #[must_use]
     pub fn new(config: SophiaConfig, parameters: &Parameters) -> Self {
-        Self { config, first: parameters.zeros(), hessian: parameters.zeros() }
+        Self {
+            config,
+            first: parameters.zeros(),
+            hessian: parameters.zeros(),
+        }
     }
 
     /// Adds an estimate of the Hessian at the current weights. The gradient is changed.
@@ -119,7 +126,8 @@ impl Sophia {
     ) -> anyhow::Result<Tensor> {
         let before = tch::no_grad(|| parameters.values().copy());
         let signs = random_signs(&before, number);
-        let scale = tch::no_grad(|| before.norm().double_value(&[])) / (parameters.count().max(1) as f64).sqrt();
+        let scale = tch::no_grad(|| before.norm().double_value(&[]))
+            / (parameters.count().max(1) as f64).sqrt();
         let distance = self.config.distance * if scale > 0.0 { scale } else { 1.0 };
         let mut gradients = Vec::new();
         for side in [distance, -distance] {
@@ -129,7 +137,9 @@ impl Sophia {
             computed?;
             gradients.push(tch::no_grad(|| parameters.gradients().copy()));
         }
-        Ok(tch::no_grad(|| (&gradients[0] - &gradients[1]) * signs * (0.5 / distance)))
+        Ok(tch::no_grad(|| {
+            (&gradients[0] - &gradients[1]) * signs * (0.5 / distance)
+        }))
     }
 }
 
@@ -140,7 +150,13 @@ impl Optimizer for Sophia {
         step: OptimizerStep,
         gradient: GradientSource<'_>,
     ) -> anyhow::Result<()> {
-        let SophiaConfig { beta1, gamma, epsilon, every, .. } = self.config;
+        let SophiaConfig {
+            beta1,
+            gamma,
+            epsilon,
+            every,
+            ..
+        } = self.config;
         let own = tch::no_grad(|| &*parameters.gradients() * (1.0 - beta1));
         if (step.number - 1).is_multiple_of(every) {
             self.estimate(parameters, step.number, gradient)?;

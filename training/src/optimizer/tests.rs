@@ -4,8 +4,8 @@ use ondes_torch::TorchWeights;
 use tch::{Kind, Tensor};
 
 use super::{
-    AdamConfig, CurvatureEstimate, GradientKind, LambConfig, Optimizer, OptimizerConfig, OptimizerStep, SamConfig,
-    SgdConfig, SophiaConfig,
+    AdamConfig, CurvatureEstimate, GradientKind, LambConfig, Optimizer, OptimizerConfig,
+    OptimizerStep, SamConfig, SgdConfig, SophiaConfig,
 };
 use crate::trainer::parameters::{Clip, Parameters};
 
@@ -84,8 +84,10 @@ const REFERENCE: [(&str, [f64; 9]); 5] = [
 ];
 
 fn matrix(rows: i64, columns: i64, value: impl Fn(f64, f64) -> f64) -> Tensor {
-    let values: Vec<f64> =
-        (0..rows).flat_map(|i| (0..columns).map(move |j| (i as f64, j as f64))).map(|(i, j)| value(i, j)).collect();
+    let values: Vec<f64> = (0..rows)
+        .flat_map(|i| (0..columns).map(move |j| (i as f64, j as f64)))
+        .map(|(i, j)| value(i, j))
+        .collect();
     Tensor::from_slice(&values).view([rows, columns])
 }
 
@@ -102,10 +104,16 @@ impl Problem {
         let a = matrix(2, 3, |i, j| 0.3 - 0.1 * i * j + 0.05 * j);
         let b = Tensor::from_slice(&[0.1, 0.0, -0.2]);
         let mut weights = TorchWeights([("a".into(), a), ("b".into(), b)].into());
-        let parameters = Parameters::new(&mut weights, &["a".into(), "b".into()]).expect("there are such weights");
+        let parameters = Parameters::new(&mut weights, &["a".into(), "b".into()])
+            .expect("there are such weights");
         let x = matrix(4, 2, |i, j| 0.1 * i - 0.2 * j + 0.3);
         let y = matrix(4, 3, |i, j| 0.2 * j - 0.15 * i);
-        Self { weights, parameters, x, y }
+        Self {
+            weights,
+            parameters,
+            x,
+            y,
+        }
     }
 
     fn loss(&self) -> Tensor {
@@ -116,7 +124,12 @@ impl Problem {
     /// Makes steps with an optimiser.
     fn train(&mut self, optimizer: &mut dyn Optimizer, steps: u64, rate: f64, weight_decay: f64) {
         for number in 1..=steps {
-            let Self { weights, parameters, x, y } = self;
+            let Self {
+                weights,
+                parameters,
+                x,
+                y,
+            } = self;
             let mut gradient = |parameters: &mut Parameters, _: GradientKind| {
                 parameters.clear_gradients();
                 let output = (x.matmul(&weights.0["a"]) + &weights.0["b"]).tanh();
@@ -125,8 +138,15 @@ impl Problem {
                 Ok(())
             };
             gradient(parameters, GradientKind::Loss).expect("it can be computed");
-            let step = OptimizerStep { number, rate, weight_decay, clip: Clip::default() };
-            optimizer.step(parameters, step, &mut gradient).expect("it steps");
+            let step = OptimizerStep {
+                number,
+                rate,
+                weight_decay,
+                clip: Clip::default(),
+            };
+            optimizer
+                .step(parameters, step, &mut gradient)
+                .expect("it steps");
         }
     }
 
@@ -139,16 +159,29 @@ impl Problem {
 
     /// Returns the gradient of `a` and `b` at the current weights.
     fn gradient(&self) -> Vec<f64> {
-        let inputs = [self.weights.0["a"].shallow_clone(), self.weights.0["b"].shallow_clone()];
+        let inputs = [
+            self.weights.0["a"].shallow_clone(),
+            self.weights.0["b"].shallow_clone(),
+        ];
         let gradients = Tensor::run_backward(&[self.loss()], &inputs, false, false);
-        gradients.iter().flat_map(|gradient| Vec::<f64>::try_from(gradient.contiguous().view(-1)).unwrap()).collect()
+        gradients
+            .iter()
+            .flat_map(|gradient| Vec::<f64>::try_from(gradient.contiguous().view(-1)).unwrap())
+            .collect()
     }
 }
 
 fn near(found: &[f64], expected: &[f64], tolerance: f64, what: &str) {
     assert_eq!(found.len(), expected.len());
-    let largest = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-    assert!(largest <= tolerance, "{what}: {largest}: {found:?}, not {expected:?}");
+    let largest = found
+        .iter()
+        .zip(expected)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f64::max);
+    assert!(
+        largest <= tolerance,
+        "{what}: {largest}: {found:?}, not {expected:?}"
+    );
 }
 
 fn trained(config: &OptimizerConfig, steps: u64, rate: f64, weight_decay: f64) -> Vec<f64> {
@@ -161,7 +194,11 @@ fn trained(config: &OptimizerConfig, steps: u64, rate: f64, weight_decay: f64) -
 #[test]
 fn sgd_adam_and_adamw_equal_pytorch() {
     let sgd = |momentum, nesterov| OptimizerConfig::Sgd(SgdConfig { momentum, nesterov });
-    let adam = AdamConfig { beta1: 0.9, beta2: 0.99, epsilon: 1e-8 };
+    let adam = AdamConfig {
+        beta1: 0.9,
+        beta2: 0.99,
+        epsilon: 1e-8,
+    };
     for (name, expected) in REFERENCE {
         let (config, rate, decay) = match name {
             "sgd" => (sgd(0.0, false), 0.1, 0.0),
@@ -177,7 +214,11 @@ fn sgd_adam_and_adamw_equal_pytorch() {
 /// Algorithm 2 of You et al., written out for the two weights.
 #[test]
 fn lamb_equals_its_paper() {
-    let config = LambConfig { beta1: 0.8, beta2: 0.9, epsilon: 1e-6 };
+    let config = LambConfig {
+        beta1: 0.8,
+        beta2: 0.9,
+        epsilon: 1e-6,
+    };
     let (rate, decay) = (0.05, 0.02);
     let mut problem = Problem::new();
     let mut w = problem.values();
@@ -189,19 +230,34 @@ fn lamb_equals_its_paper() {
         for i in 0..9 {
             m[i] = 0.8 * m[i] + 0.2 * g[i];
             v[i] = 0.9 * v[i] + 0.1 * g[i] * g[i];
-            let corrected = m[i] / (1.0 - 0.8_f64.powi(number)) / ((v[i] / (1.0 - 0.9_f64.powi(number))).sqrt() + 1e-6);
+            let corrected = m[i]
+                / (1.0 - 0.8_f64.powi(number))
+                / ((v[i] / (1.0 - 0.9_f64.powi(number))).sqrt() + 1e-6);
             u[i] = corrected + if i < 6 { decay * w[i] } else { 0.0 };
         }
         for layer in [0..6, 6..9] {
-            let norm = |values: &[f64]| values[layer.clone()].iter().map(|x| x * x).sum::<f64>().sqrt();
+            let norm = |values: &[f64]| {
+                values[layer.clone()]
+                    .iter()
+                    .map(|x| x * x)
+                    .sum::<f64>()
+                    .sqrt()
+            };
             let ratio = norm(&w) / norm(&u);
             layer.clone().for_each(|i| w[i] -= rate * ratio * u[i]);
         }
-        let step = OptimizerStep { number: number as u64, rate, weight_decay: decay, clip: Clip::default() };
+        let step = OptimizerStep {
+            number: number as u64,
+            rate,
+            weight_decay: decay,
+            clip: Clip::default(),
+        };
         problem.parameters.clear_gradients();
         problem.loss().backward();
         problem.parameters.collect_gradients();
-        optimizer.step(&mut problem.parameters, step, &mut |_, _| Ok(())).expect("it steps");
+        optimizer
+            .step(&mut problem.parameters, step, &mut |_, _| Ok(()))
+            .expect("it steps");
         near(&problem.values(), &w, 1e-12, "lamb");
     }
 }
@@ -209,14 +265,26 @@ fn lamb_equals_its_paper() {
 /// Algorithm 1 of Foret et al. around plain gradient descent.
 #[test]
 fn sam_equals_its_paper() {
-    let around = Box::new(OptimizerConfig::Sgd(SgdConfig { momentum: 0.0, nesterov: false }));
+    let around = Box::new(OptimizerConfig::Sgd(SgdConfig {
+        momentum: 0.0,
+        nesterov: false,
+    }));
     let (rho, rate) = (0.1, 0.2);
-    let found = trained(&OptimizerConfig::Sam(SamConfig { rho, around }), 3, rate, 0.0);
+    let found = trained(
+        &OptimizerConfig::Sam(SamConfig { rho, around }),
+        3,
+        rate,
+        0.0,
+    );
     let problem = Problem::new();
     let set = |values: &[f64]| {
         tch::no_grad(|| {
-            problem.weights.0["a"].shallow_clone().copy_(&Tensor::from_slice(&values[..6]).view([2, 3]));
-            problem.weights.0["b"].shallow_clone().copy_(&Tensor::from_slice(&values[6..]));
+            problem.weights.0["a"]
+                .shallow_clone()
+                .copy_(&Tensor::from_slice(&values[..6]).view([2, 3]));
+            problem.weights.0["b"]
+                .shallow_clone()
+                .copy_(&Tensor::from_slice(&values[6..]));
         });
     };
     let mut w = problem.values();
@@ -224,18 +292,25 @@ fn sam_equals_its_paper() {
         set(&w);
         let g = problem.gradient();
         let norm = g.iter().map(|x| x * x).sum::<f64>().sqrt();
-        set(&w.iter().zip(&g).map(|(w, g)| w + rho * g / norm).collect::<Vec<_>>());
+        set(&w
+            .iter()
+            .zip(&g)
+            .map(|(w, g)| w + rho * g / norm)
+            .collect::<Vec<_>>());
         let worst = problem.gradient();
         w.iter_mut().zip(&worst).for_each(|(w, g)| *w -= rate * g);
     }
     near(&found, &w, 1e-12, "sam");
 }
 
-/// Algorithm 3 of Liu et al. On a quadratic whose Hessian is diagonal, both estimates are exact; Gauss-Newton's of a
-/// negative curvature is the magnitude that the sampled gradient has.
+/// Algorithm 3 of Liu et al. On a quadratic whose Hessian is diagonal, both estimates are exact;
+/// Gauss-Newton's of a negative curvature is the magnitude that the sampled gradient has.
 #[test]
 fn sophia_equals_its_paper() {
-    for estimate in [CurvatureEstimate::Hutchinson, CurvatureEstimate::GaussNewton] {
+    for estimate in [
+        CurvatureEstimate::Hutchinson,
+        CurvatureEstimate::GaussNewton,
+    ] {
         sophia_equals_its_paper_with(estimate);
     }
 }
@@ -244,14 +319,26 @@ fn sophia_equals_its_paper_with(estimate: CurvatureEstimate) {
     let curvature = Tensor::from_slice(&[4.0_f64, 1.0, -1.0, 0.01]);
     let start = [1.0_f64, -2.0, 0.5, 3.0];
     let mut weights = TorchWeights([("w".into(), Tensor::from_slice(&start).view([2, 2]))].into());
-    let mut parameters = Parameters::new(&mut weights, &["w".into()]).expect("there is such a weight");
-    let config = SophiaConfig { beta1: 0.9, beta2: 0.5, gamma: 0.5, every: 2, estimate, ..SophiaConfig::default() };
+    let mut parameters =
+        Parameters::new(&mut weights, &["w".into()]).expect("there is such a weight");
+    let config = SophiaConfig {
+        beta1: 0.9,
+        beta2: 0.5,
+        gamma: 0.5,
+        every: 2,
+        estimate,
+        ..SophiaConfig::default()
+    };
     let mut optimizer = OptimizerConfig::Sophia(config).build(&parameters);
     let (rate, decay) = (0.1, 0.01);
     let mut w = start;
     let (mut m, mut h) = ([0.0; 4], [0.0; 4]);
     let c: [f64; 4] = [4.0, 1.0, -1.0, 0.01];
-    let estimated = if estimate == CurvatureEstimate::GaussNewton { c.map(f64::abs) } else { c };
+    let estimated = if estimate == CurvatureEstimate::GaussNewton {
+        c.map(f64::abs)
+    } else {
+        c
+    };
     for number in 1..=6_u64 {
         for i in 0..4 {
             m[i] = 0.9 * m[i] + 0.1 * c[i] * w[i];
@@ -273,14 +360,22 @@ fn sophia_equals_its_paper_with(estimate: CurvatureEstimate) {
             Ok(())
         };
         gradient(&mut parameters, GradientKind::Loss).expect("it can be computed");
-        let step = OptimizerStep { number, rate, weight_decay: decay, clip: Clip::default() };
-        optimizer.step(&mut parameters, step, &mut gradient).expect("it steps");
+        let step = OptimizerStep {
+            number,
+            rate,
+            weight_decay: decay,
+            clip: Clip::default(),
+        };
+        optimizer
+            .step(&mut parameters, step, &mut gradient)
+            .expect("it steps");
         let found = Vec::<f64>::try_from(weights.0["w"].detach().view(-1)).expect("numbers");
         near(&found, &w, 1e-9, "sophia");
     }
 }
 
-/// The estimate of a Hessian that is not diagonal has the right mean, and every optimiser lowers the loss.
+/// The estimate of a Hessian that is not diagonal has the right mean, and every optimiser lowers
+/// the loss.
 #[test]
 fn every_optimizer_learns() {
     let start = Problem::new().loss().double_value(&[]);
@@ -313,7 +408,10 @@ fn a_wrong_setting_is_named() {
         ("name = \"adamw\"\nbeta2 = 1.0", "optimizer.beta2"),
         ("name = \"lamb\"\nepsilon = 0.0", "optimizer.epsilon"),
         ("name = \"sam\"\nrho = 0.0", "optimizer.rho"),
-        ("name = \"sam\"\naround = { name = \"sam\" }", "optimizer.around"),
+        (
+            "name = \"sam\"\naround = { name = \"sam\" }",
+            "optimizer.around",
+        ),
         ("name = \"sophia\"\nevery = 0", "optimizer.every"),
         ("name = \"sophia\"\ngamma = 0.0", "optimizer.gamma"),
         ("name = \"sophia\"\nestimate = \"exact\"", "gauss-newton"),

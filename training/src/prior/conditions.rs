@@ -1,7 +1,9 @@
-//! Conditions that a generator follows: the position in the bar, if the names of the recordings tell their tempo, their style, if
-//! they are in several folders, and knobs for two quantities that are measured in recordings, onsets a second and loudness.
+//! Conditions that a generator follows: the position in the bar, if the names of the recordings
+//! tell their tempo, their style, if they are in several folders, and knobs for two quantities that
+//! are measured in recordings, onsets a second and loudness.
 //!
-//! A frame is measured with the seconds around it, so that a knob sets a tendency and leaves the moments to the prior.
+//! A frame is measured with the seconds around it, so that a knob sets a tendency and leaves the
+//! moments to the prior.
 
 use std::collections::BTreeSet;
 
@@ -14,21 +16,31 @@ use crate::data::Features;
 /// Length of the surroundings of a frame, seconds.
 const SURROUNDINGS_S: f64 = 2.0;
 
-/// Returns the tempo in the name of a recording, such as `groove 96bpm.wav` or `96.5 BPM`, beats a minute.
+/// Returns the tempo in the name of a recording, such as `groove 96bpm.wav` or `96.5 BPM`, beats a
+/// minute.
 #[must_use]
 pub fn tempo_in_name(name: &str) -> Option<f32> {
     let name = name.to_lowercase();
     let before = name[..name.rfind("bpm")?].trim_end_matches([' ', '_', '-']);
-    let start = before.rfind(|letter: char| !letter.is_ascii_digit() && letter != '.').map_or(0, |at| at + 1);
-    before[start..].parse().ok().filter(|tempo| (20.0..=400.0).contains(tempo))
+    let start = before
+        .rfind(|letter: char| !letter.is_ascii_digit() && letter != '.')
+        .map_or(0, |at| at + 1);
+    before[start..]
+        .parse()
+        .ok()
+        .filter(|tempo| (20.0..=400.0).contains(tempo))
 }
 
-/// Returns the styles of recordings with these paths: the folders that they are in, in order; none if one is in no folder, or all
-/// are in the same.
+/// Returns the styles of recordings with these paths: the folders that they are in, in order; none
+/// if one is in no folder, or all are in the same.
 #[must_use]
 pub fn styles<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let folders: Option<BTreeSet<&str>> = names.map(|name| name.split_once('/').map(|(folder, _)| folder)).collect();
-    let several = folders.filter(|folders| folders.len() > 1).unwrap_or_default();
+    let folders: Option<BTreeSet<&str>> = names
+        .map(|name| name.split_once('/').map(|(folder, _)| folder))
+        .collect();
+    let several = folders
+        .filter(|folders| folders.len() > 1)
+        .unwrap_or_default();
     several.into_iter().map(ToOwned::to_owned).collect()
 }
 
@@ -46,11 +58,15 @@ impl Named {
     #[must_use]
     pub fn new(name: &str, styles: &[String]) -> Self {
         let folder = name.split('/').next().unwrap_or_default();
-        Self { tempo: tempo_in_name(name), style: styles.iter().position(|style| style == folder) }
+        Self {
+            tempo: tempo_in_name(name),
+            style: styles.iter().position(|style| style == folder),
+        }
     }
 }
 
-/// Returns the position in four bars, 0 to 4, after some seconds at a tempo in beats a minute; as the player computes it.
+/// Returns the position in four bars, 0 to 4, after some seconds at a tempo in beats a minute; as
+/// the player computes it.
 #[must_use]
 pub fn bars(seconds: f64, tempo: f64) -> f32 {
     bars_after(seconds * tempo / 60.0)
@@ -121,8 +137,8 @@ impl Condition {
         matches!(self, Self::Density | Self::Loudness)
     }
 
-    /// Measures a recording; one value for each of its frames. Bars are those of a recording that begins with one and whose
-    /// tempo is known, `late` samples before a frame begins.
+    /// Measures a recording; one value for each of its frames. Bars are those of a recording that
+    /// begins with one and whose tempo is known, `late` samples before a frame begins.
     #[must_use]
     pub fn measure(self, recording: &Features, named: Named, late: usize) -> Vec<f32> {
         let rate = recording.rate;
@@ -136,16 +152,28 @@ impl Condition {
                 }
                 // Beyond the ends it goes on as within.
                 let per_second = rate.sample_rate as f32 / rate.hop as f32;
-                moving_mean(&counts, around).map(|mean| mean * per_second).collect()
+                moving_mean(&counts, around)
+                    .map(|mean| mean * per_second)
+                    .collect()
             }
             Self::Loudness => {
-                let powers: Vec<f32> = recording.loudness().iter().map(|db| 10.0_f32.powf(db / 10.0)).collect();
-                moving_mean(&powers, around).map(|power| 10.0 * power.log10()).collect()
+                let powers: Vec<f32> = recording
+                    .loudness()
+                    .iter()
+                    .map(|db| 10.0_f32.powf(db / 10.0))
+                    .collect();
+                moving_mean(&powers, around)
+                    .map(|power| 10.0 * power.log10())
+                    .collect()
             }
             Self::Bars => {
                 let tempo = f64::from(named.tempo.unwrap_or(0.0));
-                let seconds = |frame: usize| ((frame * rate.hop) as f64 - late as f64) / f64::from(rate.sample_rate);
-                (0..frames).map(|frame| bars(seconds(frame), tempo)).collect()
+                let seconds = |frame: usize| {
+                    ((frame * rate.hop) as f64 - late as f64) / f64::from(rate.sample_rate)
+                };
+                (0..frames)
+                    .map(|frame| bars(seconds(frame), tempo))
+                    .collect()
             }
             Self::Style => vec![named.style.unwrap_or(0) as f32; frames],
         }

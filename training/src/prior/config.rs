@@ -101,9 +101,11 @@ pub struct PriorNetworkConfig {
     pub components: usize,
     /// Least probability with which one is drawn, relative to the likeliest one, 0 to 1 (min-p).
     pub least: f32,
-    /// Number of bars before the present one whose latents are inputs, for a prior that follows bars.
+    /// Number of bars before the present one whose latents are inputs, for a prior that follows
+    /// bars.
     pub recall: usize,
-    /// Frames of the codec that are drawn at once; several are quicker, but each of them then varies by itself.
+    /// Frames of the codec that are drawn at once; several are quicker, but each of them then
+    /// varies by itself.
     pub group: usize,
 }
 
@@ -125,19 +127,43 @@ impl Default for PriorNetworkConfig {
 
 impl PriorNetworkConfig {
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        ensure!((4..=4096).contains(&self.units), "network.units must be 4 to 4096");
+        ensure!(
+            (4..=4096).contains(&self.units),
+            "network.units must be 4 to 4096"
+        );
         ensure!(self.layers <= 8, "network.layers must be 0 to 8");
-        ensure!(self.attention_layers <= 16, "network.attention_layers must be 0 to 16");
-        ensure!(self.layers + self.attention_layers > 0, "network.layers or network.attention_layers must be above 0");
+        ensure!(
+            self.attention_layers <= 16,
+            "network.attention_layers must be 0 to 16"
+        );
+        ensure!(
+            self.layers + self.attention_layers > 0,
+            "network.layers or network.attention_layers must be above 0"
+        );
         ensure!(
             self.attention_layers == 0 || self.heads > 0 && self.units.is_multiple_of(self.heads),
             "network.heads must divide network.units"
         );
-        ensure!((1..=4096).contains(&self.window), "network.window must be 1 to 4096");
-        ensure!((1..=256).contains(&self.components), "network.components must be 1 to 256");
-        ensure!((0.0..=1.0).contains(&self.least), "network.least must be 0 to 1");
-        ensure!(self.recall <= MAX_BARS_BEFORE, "network.recall must be 0 to {MAX_BARS_BEFORE}");
-        ensure!((1..=64).contains(&self.group), "network.group must be 1 to 64");
+        ensure!(
+            (1..=4096).contains(&self.window),
+            "network.window must be 1 to 4096"
+        );
+        ensure!(
+            (1..=256).contains(&self.components),
+            "network.components must be 1 to 256"
+        );
+        ensure!(
+            (0.0..=1.0).contains(&self.least),
+            "network.least must be 0 to 1"
+        );
+        ensure!(
+            self.recall <= MAX_BARS_BEFORE,
+            "network.recall must be 0 to {MAX_BARS_BEFORE}"
+        );
+        ensure!(
+            (1..=64).contains(&self.group),
+            "network.group must be 1 to 64"
+        );
         Ok(())
     }
 }
@@ -146,24 +172,34 @@ impl PriorNetworkConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RegularizationConfig {
-    /// Noise on the frames before, in standard deviations of the latents, so that a prior finds its way back from its own
-    /// errors: the mean of the crops, each of which has between none and twice as much.
+    /// Noise on the frames before, in standard deviations of the latents, so that a prior finds its
+    /// way back from its own errors: the mean of the crops, each of which has between none and
+    /// twice as much.
     pub noise: f64,
-    /// Share of the crops whose conditions are hidden, and share of those whose bars before are, so that a prior can play without
-    /// them.
+    /// Share of the crops whose conditions are hidden, and share of those whose bars before are, so
+    /// that a prior can play without them.
     pub hidden: f64,
 }
 
 impl Default for RegularizationConfig {
     fn default() -> Self {
-        Self { noise: 0.1, hidden: 0.2 }
+        Self {
+            noise: 0.1,
+            hidden: 0.2,
+        }
     }
 }
 
 impl RegularizationConfig {
     fn check(self) -> anyhow::Result<()> {
-        ensure!((0.0..=10.0).contains(&self.noise), "regularization.noise must be 0 to 10");
-        ensure!((0.0..=1.0).contains(&self.hidden), "regularization.hidden must be 0 to 1");
+        ensure!(
+            (0.0..=10.0).contains(&self.noise),
+            "regularization.noise must be 0 to 10"
+        );
+        ensure!(
+            (0.0..=1.0).contains(&self.hidden),
+            "regularization.hidden must be 0 to 1"
+        );
         Ok(())
     }
 }
@@ -172,20 +208,30 @@ impl PriorConfig {
     /// Reads a configuration and resolves its paths.
     ///
     /// # Errors
-    /// Returns an error with the line if the file is missing, is not TOML, has an unknown key, or a value is out of
-    /// range.
+    /// Returns an error with the line if the file is missing, is not TOML, has an unknown key, or a
+    /// value is out of range.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let mut config: Self = read_toml(path)?;
         config.check().with_context(|| path.display().to_string())?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let paths = [&mut config.codec, &mut config.data, &mut config.out, &mut config.work];
-        for path in paths.into_iter().chain(&mut config.from).chain(&mut config.cache) {
+        let paths = [
+            &mut config.codec,
+            &mut config.data,
+            &mut config.out,
+            &mut config.work,
+        ];
+        for path in paths
+            .into_iter()
+            .chain(&mut config.from)
+            .chain(&mut config.cache)
+        {
             *path = folder.join(&path);
         }
         Ok(config)
     }
 
-    /// Returns a configuration that trains a generator for a codec, or that of a generator, in two hours.
+    /// Returns a configuration that trains a generator for a codec, or that of a generator, in two
+    /// hours.
     ///
     /// # Errors
     /// Returns an error if the file holds no codec, or a path is not UTF-8.
@@ -193,7 +239,9 @@ impl PriorConfig {
         let read = || super::latents::feature_rate(&file::read(codec)?);
         let rate = read().with_context(|| codec.display().to_string())?;
         let mut config: Self = without_recipe(WITHOUT_RECIPE, ("codec", codec), data, out)?;
-        config.network.group = (GROUP_S * f64::from(rate.sample_rate) / rate.hop as f64).round().max(1.0) as usize;
+        config.network.group = (GROUP_S * f64::from(rate.sample_rate) / rate.hop as f64)
+            .round()
+            .max(1.0) as usize;
         Ok(config)
     }
 
@@ -217,6 +265,7 @@ impl PriorConfig {
     /// Returns the settings of the trainer.
     #[must_use]
     pub fn trainer_options(&self) -> TrainerOptions {
-        self.training.trainer_options(&self.work, &self.optimizer, &self.schedule, &self.alerts)
+        self.training
+            .trainer_options(&self.work, &self.optimizer, &self.schedule, &self.alerts)
     }
 }

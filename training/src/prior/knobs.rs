@@ -1,8 +1,9 @@
 //! Knobs of a generator: what they get for what they ask, and the calibration of loudness.
 //!
-//! A prior goes only a part of the way that a knob asks for, since what it has played before says otherwise. So a calibrated
-//! knob asks for more: as much as it takes, on average, to get what it says. That is done for loudness alone: a higher density
-//! than any in the recordings adds few onsets, and other sounds.
+//! A prior goes only a part of the way that a knob asks for, since what it has played before says
+//! otherwise. So a calibrated knob asks for more: as much as it takes, on average, to get what it
+//! says. That is done for loudness alone: a higher density than any in the recordings adds few
+//! onsets, and other sounds.
 
 use std::ops::Range;
 
@@ -24,7 +25,8 @@ const POSITIONS: [f32; 3] = [0.1, 0.5, 0.9];
 const SEEDS: Range<u64> = 100..104;
 /// Part of the way that a knob must get to be calibrated.
 const NO_RESPONSE: f32 = 0.1;
-/// Least part of the way that is made up for: with more, sounds get too different from those of the recordings.
+/// Least part of the way that is made up for: with more, sounds get too different from those of the
+/// recordings.
 const LEAST_RESPONSE: f32 = 0.5;
 
 /// Response to a knob.
@@ -40,13 +42,24 @@ pub struct Response {
 
 /// Measures what the knobs do, each by itself, in pieces with these seeds.
 pub(super) fn responses(player: &Player, seeds: &Range<u64>) -> anyhow::Result<Vec<Response>> {
-    let heard = player.conditions.iter().copied().filter(|condition| condition.is_heard());
-    heard.map(|condition| response(player, condition, seeds)).collect()
+    let heard = player
+        .conditions
+        .iter()
+        .copied()
+        .filter(|condition| condition.is_heard());
+    heard
+        .map(|condition| response(player, condition, seeds))
+        .collect()
 }
 
 fn response(player: &Player, condition: Condition, seeds: &Range<u64>) -> anyhow::Result<Response> {
     let control = condition.control();
-    let knob = player.model.header().controls.iter().find(|known| known.name == control);
+    let knob = player
+        .model
+        .header()
+        .controls
+        .iter()
+        .find(|known| known.name == control);
     let knob = knob.with_context(|| format!("it has no control {control:?}"))?;
     let piece = |value: f32, seed: u64| {
         let sound = player.play(PIECE_S, &[(control, value)], seed)?;
@@ -62,12 +75,19 @@ fn response(player: &Player, condition: Condition, seeds: &Range<u64>) -> anyhow
         let measured = pieces.collect::<anyhow::Result<Vec<f32>>>()?;
         anyhow::Ok((value, measured.iter().sum::<f32>() / count))
     };
-    let measured = POSITIONS.into_iter().map(measure).collect::<anyhow::Result<_>>()?;
-    Ok(Response { control, unit: condition.unit(), measured })
+    let measured = POSITIONS
+        .into_iter()
+        .map(measure)
+        .collect::<anyhow::Result<_>>()?;
+    Ok(Response {
+        control,
+        unit: condition.unit(),
+        measured,
+    })
 }
 
-/// Returns a generator whose loudness is on average what its knob says, as far as it follows the knob at all. The knob of
-/// `model` must not be calibrated.
+/// Returns a generator whose loudness is on average what its knob says, as far as it follows the
+/// knob at all. The knob of `model` must not be calibrated.
 ///
 /// # Errors
 /// Returns an error if the model is no generator.
@@ -88,7 +108,8 @@ pub fn calibrated(model: &Model) -> anyhow::Result<Model> {
     with_asked(model, 1.0 / made_up, -start / made_up)
 }
 
-/// Returns a generator whose knob for loudness asks for what it says, as training measures it in recordings.
+/// Returns a generator whose knob for loudness asks for what it says, as training measures it in
+/// recordings.
 ///
 /// # Errors
 /// Returns an error if the model is no generator.
@@ -107,10 +128,14 @@ fn with_asked(model: &Model, scale: f32, offset: f32) -> anyhow::Result<Model> {
 
 /// Returns the slope and the value at 0 of the line with the least squares through some points.
 fn line(points: &[(f32, f32)]) -> (f32, f32) {
-    let mean = |of: fn(&(f32, f32)) -> f32| points.iter().map(of).sum::<f32>() / points.len() as f32;
+    let mean =
+        |of: fn(&(f32, f32)) -> f32| points.iter().map(of).sum::<f32>() / points.len() as f32;
     let (x, y) = (mean(|point| point.0), mean(|point| point.1));
     let squares: f32 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
-    let products: f32 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+    let products: f32 = points
+        .iter()
+        .map(|point| (point.0 - x) * (point.1 - y))
+        .sum();
     let slope = products / squares;
     (slope, y - slope * x)
 }

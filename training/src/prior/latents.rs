@@ -21,7 +21,8 @@ use crate::data::{FeatureRate, Features, Recordings, RowSource, TensorGroup, sha
 
 /// Seconds of sound that are encoded at once.
 const STEP_S: f64 = 1.0;
-/// Least deviation of a latent and of a condition, as a share of the largest latent's and of the condition's unit.
+/// Least deviation of a latent and of a condition, as a share of the largest latent's and of the
+/// condition's unit.
 const MIN_DEVIATION: f32 = 1e-3;
 const MIN_CONDITION: f32 = 0.05;
 /// Shares of the recordings with values below the range of a knob, and above.
@@ -57,14 +58,26 @@ pub struct Crops {
 /// # Errors
 /// Returns an error if it has no encoder.
 pub fn feature_rate(codec: &Model) -> anyhow::Result<FeatureRate> {
-    let latents = codec.method("encode")?.outputs.first().context("its encoder has no output")?;
-    Ok(FeatureRate { sample_rate: codec.header().sample_rate, hop: latents.ratio })
+    let latents = codec
+        .method("encode")?
+        .outputs
+        .first()
+        .context("its encoder has no output")?;
+    Ok(FeatureRate {
+        sample_rate: codec.header().sample_rate,
+        hop: latents.ratio,
+    })
 }
 
-/// Encodes a sound as a codec does when it plays; returns latents `[frame][latent]`, of whole frames.
+/// Encodes a sound as a codec does when it plays; returns latents `[frame][latent]`, of whole
+/// frames.
 fn encode(codec: &Model, sound: &[f32]) -> anyhow::Result<Vec<f32>> {
     let method = codec.method("encode")?;
-    let main = method.inputs.iter().position(|port| port.ratio == 1).context("its encoder takes no sound")?;
+    let main = method
+        .inputs
+        .iter()
+        .position(|port| port.ratio == 1)
+        .context("its encoder takes no sound")?;
     let blocks = ((STEP_S * f64::from(codec.header().sample_rate)) as usize).div_ceil(method.block);
     let mut executor = Executor::new(codec, "encode", Kernels::detect(), 1, blocks)?;
     let _flush = FlushToZero::on();
@@ -73,8 +86,14 @@ fn encode(codec: &Model, sound: &[f32]) -> anyhow::Result<Vec<f32>> {
     for step in sound.chunks(blocks * method.block) {
         executor.begin(&[0], step.len().div_ceil(method.block));
         for (index, input) in method.inputs.iter().enumerate() {
-            let control = codec.header().controls.iter().find(|control| control.name == input.name);
-            executor.input(index).fill(control.map_or(0.0, |control| control.default));
+            let control = codec
+                .header()
+                .controls
+                .iter()
+                .find(|control| control.name == input.name);
+            executor
+                .input(index)
+                .fill(control.map_or(0.0, |control| control.default));
         }
         let channels = method.inputs[main].channels;
         for (frame, sample) in executor.input(main).chunks_exact_mut(channels).zip(step) {
@@ -87,23 +106,35 @@ fn encode(codec: &Model, sound: &[f32]) -> anyhow::Result<Vec<f32>> {
 }
 
 impl LatentStream {
-    /// Encodes recordings at the rates of [`feature_rate`] and measures conditions in them, on all cores.
+    /// Encodes recordings at the rates of [`feature_rate`] and measures conditions in them, on all
+    /// cores.
     ///
     /// # Errors
-    /// Returns an error if the codec cannot encode them, a recording cannot be read, or the latents are not finite.
-    pub fn new(codec: &Model, recordings: &Recordings, conditions: &[Condition]) -> anyhow::Result<Self> {
+    /// Returns an error if the codec cannot encode them, a recording cannot be read, or the latents
+    /// are not finite.
+    pub fn new(
+        codec: &Model,
+        recordings: &Recordings,
+        conditions: &[Condition],
+    ) -> anyhow::Result<Self> {
         let method = codec.method("encode")?;
         // Latents tell of the sound before the delay of the encoder.
         let late = codec.latency_samples(method);
         let name = |index: usize| recordings.store.recordings()[index].source.name.as_str();
         let styles = styles((0..recordings.store.recordings().len()).map(name));
         let named = |index: usize| Named::new(name(index), &styles);
-        let tempos: Option<Vec<f32>> = recordings.indices.iter().map(|index| named(*index).tempo).collect();
+        let tempos: Option<Vec<f32>> = recordings
+            .indices
+            .iter()
+            .map(|index| named(*index).tempo)
+            .collect();
         let encoded = recordings.indices.par_iter().map(|&index| {
             let one = recordings.subset(vec![index]);
             let recording: Features = one.features().next().context("there is a recording")??;
             let latents = encode(codec, recording.audio())?;
-            let measured = conditions.iter().map(|condition| condition.measure(&recording, named(index), late));
+            let measured = conditions
+                .iter()
+                .map(|condition| condition.measure(&recording, named(index), late));
             anyhow::Ok((recording.frames(), latents, measured.collect::<Vec<_>>()))
         });
         let encoded = encoded.collect::<anyhow::Result<Vec<_>>>()?;
@@ -113,13 +144,25 @@ impl LatentStream {
             starts.push(frames);
             frames += *length as i64;
         }
-        let latents: Vec<f32> = encoded.iter().flat_map(|(_, latents, _)| latents.iter().copied()).collect();
-        ensure!(latents.iter().all(|latent| latent.is_finite()), "the codec makes latents that are not finite");
-        let values =
-            |condition: usize| encoded.iter().flat_map(move |(.., measured)| measured[condition].iter().copied());
+        let latents: Vec<f32> = encoded
+            .iter()
+            .flat_map(|(_, latents, _)| latents.iter().copied())
+            .collect();
+        ensure!(
+            latents.iter().all(|latent| latent.is_finite()),
+            "the codec makes latents that are not finite"
+        );
+        let values = |condition: usize| {
+            encoded
+                .iter()
+                .flat_map(move |(.., measured)| measured[condition].iter().copied())
+        };
         let measured: Vec<f32> = (0..conditions.len()).flat_map(values).collect();
         Ok(Self {
-            latents: Tensor::from_slice(&latents).view([frames, -1]).transpose(0, 1).contiguous(),
+            latents: Tensor::from_slice(&latents)
+                .view([frames, -1])
+                .transpose(0, 1)
+                .contiguous(),
             conditions: Tensor::from_slice(&measured).view([conditions.len() as i64, frames]),
             starts,
             tempos: tempos.unwrap_or_default(),
@@ -140,14 +183,19 @@ impl LatentStream {
         [(0, first), (first, self.frames() - first)].map(|(start, length)| Self {
             latents: self.latents.narrow(1, start, length),
             conditions: self.conditions.narrow(1, start, length),
-            starts: self.starts.iter().map(|first| first - start).filter(|first| (0..length).contains(first)).collect(),
+            starts: self
+                .starts
+                .iter()
+                .map(|first| first - start)
+                .filter(|first| (0..length).contains(first))
+                .collect(),
             tempos: self.tempos.clone(),
             styles: self.styles.clone(),
         })
     }
 
-    /// Returns mean and deviation of each latent. One that hardly varies counts as varying a thousandth of what the others
-    /// do.
+    /// Returns mean and deviation of each latent. One that hardly varies counts as varying a
+    /// thousandth of what the others do.
     ///
     /// # Errors
     /// Returns an error if all latents are constant.
@@ -155,9 +203,14 @@ impl LatentStream {
         let means = Vec::<f32>::try_from(self.latents.mean_dim(1, false, Kind::Float))?;
         let deviations = Vec::<f32>::try_from(self.latents.std_dim(1, false, false))?;
         let largest = deviations.iter().copied().fold(0.0, f32::max);
-        ensure!(largest > 0.0, "the codec makes the same latents of all sounds");
-        let spread =
-            |(mean, deviation): (&f32, &f32)| Spread { mean: *mean, deviation: deviation.max(MIN_DEVIATION * largest) };
+        ensure!(
+            largest > 0.0,
+            "the codec makes the same latents of all sounds"
+        );
+        let spread = |(mean, deviation): (&f32, &f32)| Spread {
+            mean: *mean,
+            deviation: deviation.max(MIN_DEVIATION * largest),
+        };
         Ok(means.iter().zip(&deviations).map(spread).collect())
     }
 
@@ -171,15 +224,27 @@ impl LatentStream {
             if condition == Condition::Style {
                 if !self.styles.is_empty() {
                     let range = (0.0, (self.styles.len() - 1) as f32);
-                    let spread = Spread { mean: 0.0, deviation: 1.0 };
-                    measured.push(MeasuredCondition { condition, spread, range, names: self.styles.clone() });
+                    let spread = Spread {
+                        mean: 0.0,
+                        deviation: 1.0,
+                    };
+                    measured.push(MeasuredCondition {
+                        condition,
+                        spread,
+                        range,
+                        names: self.styles.clone(),
+                    });
                 }
                 continue;
             }
             if condition == Condition::Bars {
                 if !self.tempos.is_empty() {
-                    let [slowest, usual, fastest] = [0.0, 0.5, 1.0].map(|share| quantile(self.tempos.clone(), share));
-                    let spread = Spread { mean: usual, deviation: 1.0 };
+                    let [slowest, usual, fastest] =
+                        [0.0, 0.5, 1.0].map(|share| quantile(self.tempos.clone(), share));
+                    let spread = Spread {
+                        mean: usual,
+                        deviation: 1.0,
+                    };
                     measured.push(MeasuredCondition {
                         condition,
                         spread,
@@ -194,9 +259,17 @@ impl LatentStream {
                 deviation: values.std(false).double_value(&[]) as f32,
             };
             let values = Vec::<f32>::try_from(values)?;
-            let range = (quantile(values.clone(), BEYOND_RANGE), quantile(values, 1.0 - BEYOND_RANGE));
+            let range = (
+                quantile(values.clone(), BEYOND_RANGE),
+                quantile(values, 1.0 - BEYOND_RANGE),
+            );
             if spread.deviation > MIN_CONDITION && range.1 - range.0 > MIN_CONDITION {
-                measured.push(MeasuredCondition { condition, spread, range, names: Vec::new() });
+                measured.push(MeasuredCondition {
+                    condition,
+                    spread,
+                    range,
+                    names: Vec::new(),
+                });
             }
         }
         Ok(measured)
@@ -217,8 +290,9 @@ impl LatentStream {
 
 /// Returns latents `[latent, frame]` with mean 0 and deviation 1.
 pub fn scaled(latents: &Tensor, spreads: &[Spread]) -> Tensor {
-    let column =
-        |value: fn(&Spread) -> f32| Tensor::from_slice(&spreads.iter().map(value).collect::<Vec<f32>>()).view([-1, 1]);
+    let column = |value: fn(&Spread) -> f32| {
+        Tensor::from_slice(&spreads.iter().map(value).collect::<Vec<f32>>()).view([-1, 1])
+    };
     (latents - column(|spread| spread.mean)) / column(|spread| spread.deviation)
 }
 
@@ -232,14 +306,19 @@ struct Series {
 impl Series {
     /// Copies values `[channel, frame]`.
     fn new(values: &Tensor) -> anyhow::Result<Self> {
-        Ok(Self { values: Vec::try_from(values.contiguous().view(-1))?, frames: values.size()[1] as usize })
+        Ok(Self {
+            values: Vec::try_from(values.contiguous().view(-1))?,
+            frames: values.size()[1] as usize,
+        })
     }
 
     /// Returns the channels of each frame of groups, one frame after the other: `[channel][group]`.
     fn grouped(&self, start: usize, group: usize, length: usize) -> Vec<f32> {
         let frame = |offset: usize| {
             let channels = self.values.chunks_exact(self.frames);
-            channels.flat_map(move |values| (0..length).map(move |index| values[start + index * group + offset]))
+            channels.flat_map(move |values| {
+                (0..length).map(move |index| values[start + index * group + offset])
+            })
         };
         (0..group).flat_map(frame).collect()
     }
@@ -270,7 +349,8 @@ pub struct RecalledBars {
 }
 
 impl CropSource {
-    /// Prepares crops of `length` groups of `group` frames; streams that are shorter give shorter ones.
+    /// Prepares crops of `length` groups of `group` frames; streams that are shorter give shorter
+    /// ones.
     ///
     /// # Errors
     /// Returns an error if the stream is shorter than two groups.
@@ -282,12 +362,25 @@ impl CropSource {
         seed: u64,
     ) -> anyhow::Result<Self> {
         let length = length.min(stream.frames() as usize / group);
-        ensure!(length >= 2, "the recordings are too short: {} frames of the codec", stream.frames());
+        ensure!(
+            length >= 2,
+            "the recordings are too short: {} frames of the codec",
+            stream.frames()
+        );
         let count = stream.conditions.size()[0];
-        let conditions = (0..count).map(|condition| Series::new(&stream.conditions.narrow(0, condition, 1)));
+        let conditions =
+            (0..count).map(|condition| Series::new(&stream.conditions.narrow(0, condition, 1)));
         let conditions = conditions.collect::<anyhow::Result<_>>()?;
         let scaled = Series::new(&scaled(&stream.latents, spreads))?;
-        Ok(Self { scaled, conditions, starts: stream.starts.clone(), recall: recall.clone(), group, length, seed })
+        Ok(Self {
+            scaled,
+            conditions,
+            starts: stream.starts.clone(),
+            recall: recall.clone(),
+            group,
+            length,
+            seed,
+        })
     }
 
     /// Returns all frames, grouped, `[channel, group]`.
@@ -302,7 +395,8 @@ impl CropSource {
         (self.scaled.frames / (self.group * self.length)) as u64
     }
 
-    /// Returns a random crop of a step with noise and hidden conditions; it depends on the seed, the step and the row only.
+    /// Returns a random crop of a step with noise and hidden conditions; it depends on the seed,
+    /// the step and the row only.
     fn training(&self, step: u64, row: usize, config: RegularizationConfig) -> Crop {
         let seed = stream_seed(stream_seed(self.seed, step), row as u64);
         let mut random = SplitMix64::new(seed);
@@ -310,7 +404,10 @@ impl CropSource {
         let places = self.scaled.frames - self.length * self.group + 1;
         let start = (share() * places as f64) as usize;
         let mut shown = || f32::from(u8::from(share() >= config.hidden));
-        let shown = Shown { steer: shown(), recall: shown() };
+        let shown = Shown {
+            steer: shown(),
+            recall: shown(),
+        };
         let deviation = (2.0 * config.noise * share()) as f32;
         let mut noise = vec![0.0; self.channels() * self.length];
         fill_normal(Kernels::detect(), seed, 0, &mut noise);
@@ -321,8 +418,16 @@ impl CropSource {
     /// Returns some of the crops that do not overlap, with all conditions and without noise.
     #[must_use]
     pub fn validation(&self, crops: impl Iterator<Item = u64>) -> Crops {
-        let crop =
-            |crop: u64| self.crop(crop as usize * self.length * self.group, Shown { steer: 1.0, recall: 1.0 }, None);
+        let crop = |crop: u64| {
+            self.crop(
+                crop as usize * self.length * self.group,
+                Shown {
+                    steer: 1.0,
+                    recall: 1.0,
+                },
+                None,
+            )
+        };
         let crops: Vec<Crop> = crops.map(crop).collect();
         Crops::new(crops.iter(), self.length)
     }
@@ -337,12 +442,21 @@ impl CropSource {
         let target = self.scaled.grouped(start, self.group, length);
         // As a prior begins: after silence in all channels.
         let mut previous = vec![0.0; target.len()];
-        for (before, values) in previous.chunks_exact_mut(length).zip(target.chunks_exact(length)) {
+        for (before, values) in previous
+            .chunks_exact_mut(length)
+            .zip(target.chunks_exact(length))
+        {
             before[1..].copy_from_slice(&values[..length - 1]);
         }
         if let Some(noise) = noise {
-            for (values, noise) in previous.chunks_exact_mut(length).zip(noise.chunks_exact(length)) {
-                values[1..].iter_mut().zip(&noise[1..]).for_each(|(value, noise)| *value += noise);
+            for (values, noise) in previous
+                .chunks_exact_mut(length)
+                .zip(noise.chunks_exact(length))
+            {
+                values[1..]
+                    .iter_mut()
+                    .zip(&noise[1..])
+                    .for_each(|(value, noise)| *value += noise);
             }
         }
         let constant = |value: f32| vec![value; length];
@@ -362,11 +476,14 @@ impl CropSource {
     /// Returns a condition at the first frame of each group of a crop.
     fn condition(&self, condition: usize, start: usize) -> Vec<f32> {
         let values = &self.conditions[condition].values[start..];
-        (0..self.length).map(|index| values[index * self.group]).collect()
+        (0..self.length)
+            .map(|index| values[index * self.group])
+            .collect()
     }
 
-    /// Returns the inputs for the latents of bars before, of a prior that has read these groups, as the player fills them; zeros for
-    /// what belongs to the recording before. `[channel][group]` for each number of bars.
+    /// Returns the inputs for the latents of bars before, of a prior that has read these groups, as
+    /// the player fills them; zeros for what belongs to the recording before. `[channel][group]`
+    /// for each number of bars.
     fn recalled(&self, previous: &[f32], start: usize) -> Vec<Vec<f32>> {
         let RecalledBars { bars, condition } = &self.recall;
         if bars.is_empty() {
@@ -377,11 +494,17 @@ impl CropSource {
         let recalled = |bars: &usize| {
             let mut positions = BarPositions::new(places.len());
             // After the last group are zeros, for what is not known.
-            let (mut groups, mut told) =
-                ([vec![length; length], vec![length; length]], [vec![0.0; length], vec![0.0; length]]);
+            let (mut groups, mut told) = (
+                [vec![length; length], vec![length; length]],
+                [vec![0.0; length], vec![0.0; length]],
+            );
             for (group, place) in places.iter().enumerate() {
                 let end = start as i64 + group as i64 * group_frames;
-                if self.starts.iter().any(|first| (end - group_frames + 1..=end).contains(first)) {
+                if self
+                    .starts
+                    .iter()
+                    .any(|first| (end - group_frames + 1..=end).contains(first))
+                {
                     positions.clear();
                 }
                 positions.push(*place);
@@ -394,7 +517,11 @@ impl CropSource {
             let at = |groups: &[usize]| -> Vec<f32> {
                 let channels = previous.chunks_exact(length);
                 channels
-                    .flat_map(|values| groups.iter().map(|group| values.get(*group).copied().unwrap_or(0.0)))
+                    .flat_map(|values| {
+                        groups
+                            .iter()
+                            .map(|group| values.get(*group).copied().unwrap_or(0.0))
+                    })
                     .collect()
             };
             [at(&groups[0]), at(&groups[1]), told.concat()].concat()
@@ -437,7 +564,12 @@ impl RowSource for TrainingCrops {
     }
 
     fn row_bytes(&self) -> usize {
-        let CropSource { recall, conditions, length, .. } = &self.source;
+        let CropSource {
+            recall,
+            conditions,
+            length,
+            ..
+        } = &self.source;
         let channels = self.source.channels();
         let recalled = recall.bars.len() * (2 * channels + 2);
         // The target, the same before, and three ports of one channel.
@@ -449,18 +581,24 @@ impl Crops {
     /// Stacks crops of `length` groups.
     fn new<'a>(crops: impl ExactSizeIterator<Item = &'a Crop> + Clone, length: usize) -> Self {
         let rows = crops.len() as i64;
-        let stacked =
-            |part: &dyn Fn(&'a Crop) -> &'a [f32]| stack(crops.clone().map(part)).view([rows, -1, length as i64]);
+        let stacked = |part: &dyn Fn(&'a Crop) -> &'a [f32]| {
+            stack(crops.clone().map(part)).view([rows, -1, length as i64])
+        };
         let ports = crops.clone().next().map_or(0, |crop| crop.inputs.len());
         Self {
             target: stacked(&|crop| &crop.target),
-            inputs: (0..ports).map(|port| stacked(&|crop| &crop.inputs[port])).collect(),
+            inputs: (0..ports)
+                .map(|port| stacked(&|crop| &crop.inputs[port]))
+                .collect(),
         }
     }
 }
 
 impl TensorGroup for Crops {
     fn map(self, change: &mut dyn FnMut(Tensor) -> Tensor) -> Self {
-        Self { target: change(self.target), inputs: self.inputs.into_iter().map(change).collect() }
+        Self {
+            target: change(self.target),
+            inputs: self.inputs.into_iter().map(change).collect(),
+        }
     }
 }

@@ -1,9 +1,10 @@
-//! Priors: recurrent networks that make the latents of a codec by themselves, one frame after the other, so that sound goes
-//! on without input.
+//! Priors: recurrent networks that make the latents of a codec by themselves, one frame after the
+//! other, so that sound goes on without input.
 //!
-//! [`network`] builds the graph: what is known of a frame is a mixture of Gaussians, from which one is drawn and read with
-//! the next frame. [`latents`] encodes recordings and measures the [`conditions`] that knobs set, [`task`] trains with the
-//! [`likelihood`] of each frame after those before it, and compares it with that of models without memory, and [`knobs`] calibrates.
+//! [`network`] builds the graph: what is known of a frame is a mixture of Gaussians, from which one
+//! is drawn and read with the next frame. [`latents`] encodes recordings and measures the
+//! [`conditions`] that knobs set, [`task`] trains with the [`likelihood`] of each frame after those
+//! before it, and compares it with that of models without memory, and [`knobs`] calibrates.
 //! [`evaluate`] compares what a [`player`] plays with recordings.
 
 pub mod conditions;

@@ -29,7 +29,11 @@ pub(super) struct Player<'a> {
 impl<'a> Player<'a> {
     pub fn new(model: &'a Model) -> anyhow::Result<Self> {
         let conditions = network::conditions(model)?;
-        Ok(Self { model, conditions, sample_rate: f64::from(model.header().sample_rate) })
+        Ok(Self {
+            model,
+            conditions,
+            sample_rate: f64::from(model.header().sample_rate),
+        })
     }
 
     /// Returns the knobs for what is measured in a recording, within their ranges.
@@ -42,27 +46,58 @@ impl<'a> Player<'a> {
                     measured.iter().sum::<f32>() / measured.len() as f32
                 }
             };
-            let known = self.model.header().controls.iter().find(|known| known.name == condition.control())?;
+            let known = self
+                .model
+                .header()
+                .controls
+                .iter()
+                .find(|known| known.name == condition.control())?;
             Some((condition.control(), known.clamp(value)))
         };
         self.conditions.iter().filter_map(set).collect()
     }
 
     /// Plays a piece.
-    pub fn play(&self, seconds: f64, settings: &[(&str, f32)], seed: u64) -> anyhow::Result<Vec<f32>> {
-        play(self.model, &vec![0.0; (seconds * self.sample_rate) as usize], settings, seed)
+    pub fn play(
+        &self,
+        seconds: f64,
+        settings: &[(&str, f32)],
+        seed: u64,
+    ) -> anyhow::Result<Vec<f32>> {
+        play(
+            self.model,
+            &vec![0.0; (seconds * self.sample_rate) as usize],
+            settings,
+            seed,
+        )
     }
 }
 
 /// Plays a model with an input; the output is aligned with it and has its length.
-pub(super) fn play(model: &Model, input: &[f32], settings: &[(&str, f32)], seed: u64) -> anyhow::Result<Vec<f32>> {
+pub(super) fn play(
+    model: &Model,
+    input: &[f32],
+    settings: &[(&str, f32)],
+    seed: u64,
+) -> anyhow::Result<Vec<f32>> {
     let sample_rate = model.header().sample_rate;
-    let mut pipeline = Pipeline::new(model, &PipelineOptions { sample_rate, seed, ..Default::default() })?;
+    let mut pipeline = Pipeline::new(
+        model,
+        &PipelineOptions {
+            sample_rate,
+            seed,
+            ..Default::default()
+        },
+    )?;
     for (control, value) in settings {
         pipeline.set_control(control, *value)?;
     }
     let latency = pipeline.latency_samples();
-    let input: Vec<f32> = input.iter().copied().chain(std::iter::repeat_n(0.0, latency)).collect();
+    let input: Vec<f32> = input
+        .iter()
+        .copied()
+        .chain(std::iter::repeat_n(0.0, latency))
+        .collect();
     let mut sound = vec![0.0; input.len()];
     pipeline.process(&input, &mut sound);
     Ok(sound.split_off(latency))
@@ -70,5 +105,8 @@ pub(super) fn play(model: &Model, input: &[f32], settings: &[(&str, f32)], seed:
 
 /// Returns the times at which sounds begin, seconds.
 pub(super) fn onset_times(sound: &[f32], sample_rate: f64) -> Vec<f64> {
-    onsets(sound, sample_rate).into_iter().map(|sample| sample as f64 / sample_rate).collect()
+    onsets(sound, sample_rate)
+        .into_iter()
+        .map(|sample| sample as f64 / sample_rate)
+        .collect()
 }

@@ -56,11 +56,18 @@ impl Activity {
                 .iter()
                 .map(|&node| {
                     let shape = shapes.values[method.inputs.len() + node];
-                    Port { name: method.nodes[node].name.clone(), channels: shape.channels, ratio: shape.ratio }
+                    Port {
+                        name: method.nodes[node].name.clone(),
+                        channels: shape.channels,
+                        ratio: shape.ratio,
+                    }
                 })
                 .collect();
             let graph = TorchGraph::new(&with_outputs, header.sample_rate)?;
-            let values = nodes.iter().map(|node| (method.inputs.len() + node, MomentSums::default())).collect();
+            let values = nodes
+                .iter()
+                .map(|node| (method.inputs.len() + node, MomentSums::default()))
+                .collect();
             Ok(ObservedMethod { graph, values })
         });
         Ok(Self {
@@ -70,15 +77,17 @@ impl Activity {
         })
     }
 
-    /// Runs a method on its ports, `[batch, channels, frames]`, and adds its values to the moments; the share `warm_up`
-    /// of the frames is left out.
+    /// Runs a method on its ports, `[batch, channels, frames]`, and adds its values to the moments;
+    /// the share `warm_up` of the frames is left out.
     pub fn observe(&mut self, method: usize, inputs: &[Tensor], warm_up: f64) {
         let ObservedMethod { graph, values } = &mut self.observed[method];
         let outputs = tch::no_grad(|| graph.run(&self.weights, inputs, 0));
         for ((value, sums), output) in values.iter_mut().zip(outputs) {
             let frames = output.size()[2];
             let skipped = (warm_up * frames as f64) as i64;
-            let settled = output.narrow(2, skipped, frames - skipped).to_kind(Kind::Double);
+            let settled = output
+                .narrow(2, skipped, frames - skipped)
+                .to_kind(Kind::Double);
             let sum = |of: Tensor| -> Vec<f64> {
                 let sums = of.sum_dim_intlist([0_i64, 2].as_slice(), false, Kind::Double);
                 Vec::try_from(sums.to_device(Device::Cpu)).expect("one number for each channel")
@@ -93,7 +102,10 @@ impl Activity {
             let channels = sums.values.iter().zip(&sums.squares);
             let moments = channels.map(|(value, square)| {
                 let mean = value / sums.frames;
-                Moments { mean, variance: (square / sums.frames - mean * mean).max(0.0) }
+                Moments {
+                    mean,
+                    variance: (square / sums.frames - mean * mean).max(0.0),
+                }
             });
             self.moments.insert((method, *value), moments.collect());
         }

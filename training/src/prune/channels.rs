@@ -1,8 +1,9 @@
 //! Dependencies between channels: which must be removed together.
 //!
-//! Residual connections add channels of several layers, normalisations pass them on, gates pair them, recurrent layers
-//! read their own output. [`ChannelClasses`] joins such channels into *classes* that are kept or removed as a whole.
-//! Classes with channels in the same values form a *family*, of which any may be removed.
+//! Residual connections add channels of several layers, normalisations pass them on, gates pair
+//! them, recurrent layers read their own output. [`ChannelClasses`] joins such channels into
+//! *classes* that are kept or removed as a whole. Classes with channels in the same values form a
+//! *family*, of which any may be removed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -19,7 +20,8 @@ enum WeightSide {
 /// Interchangeable classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Family {
-    /// Method and value of each channel of a class, sorted. Identifies the family in narrower models.
+    /// Method and value of each channel of a class, sorted. Identifies the family in narrower
+    /// models.
     pub values: Vec<(usize, usize)>,
     /// Representative channels of the classes.
     pub classes: Vec<usize>,
@@ -42,12 +44,23 @@ impl ChannelClasses {
     /// # Errors
     /// Returns [`ModelError`] if a method is invalid.
     pub fn of(header: &Header) -> Result<Self, ModelError> {
-        let mut channels = Self { parents: Vec::new(), pinned: Vec::new(), values: Vec::new(), sides: HashMap::new() };
+        let mut channels = Self {
+            parents: Vec::new(),
+            pinned: Vec::new(),
+            values: Vec::new(),
+            sides: HashMap::new(),
+        };
         for method in &header.methods {
             let shapes = method.infer()?;
-            let values: Vec<Range<usize>> = shapes.values.iter().map(|shape| channels.add(shape.channels)).collect();
+            let values: Vec<Range<usize>> = shapes
+                .values
+                .iter()
+                .map(|shape| channels.add(shape.channels))
+                .collect();
             let ports = 0..method.inputs.len();
-            ports.chain(shapes.shown.iter().copied()).for_each(|value| channels.pin(values[value].clone()));
+            ports
+                .chain(shapes.shown.iter().copied())
+                .for_each(|value| channels.pin(values[value].clone()));
             for (index, node) in method.nodes.iter().enumerate() {
                 channels.join_node(node, &shapes, &values, index, method.inputs.len());
             }
@@ -112,13 +125,27 @@ impl ChannelClasses {
         }
     }
 
-    fn join_node(&mut self, node: &Node, shapes: &Shapes, values: &[Range<usize>], index: usize, ports: usize) {
+    fn join_node(
+        &mut self,
+        node: &Node,
+        shapes: &Shapes,
+        values: &[Range<usize>],
+        index: usize,
+        ports: usize,
+    ) {
         let out = values[ports + index].clone();
-        let inputs: Vec<Range<usize>> = shapes.reads[index].iter().map(|&value| values[value].clone()).collect();
+        let inputs: Vec<Range<usize>> = shapes.reads[index]
+            .iter()
+            .map(|&value| values[value].clone())
+            .collect();
         let x = inputs[0].clone();
         let half = |channels: &Range<usize>, second: bool| {
             let middle = channels.start + channels.len() / 2;
-            if second { middle..channels.end } else { channels.start..middle }
+            if second {
+                middle..channels.end
+            } else {
+                channels.start..middle
+            }
         };
         match node.op {
             Op::Linear { .. } | Op::ConvTranspose1d { .. } | Op::Gru { .. } | Op::Lstm { .. } => {}
@@ -131,7 +158,9 @@ impl ChannelClasses {
                         all.start + group * length..all.start + (group + 1) * length
                     };
                     let first = part(&x).start;
-                    part(&x).chain(part(&out)).for_each(|channel| self.join(first, channel));
+                    part(&x)
+                        .chain(part(&out))
+                        .for_each(|channel| self.join(first, channel));
                 }
             }
             Op::Gate => {
@@ -143,7 +172,9 @@ impl ChannelClasses {
                 self.join_all(out.clone(), half(&inputs[1], false));
                 self.join_all(out.clone(), half(&inputs[1], true));
             }
-            Op::Add => inputs.iter().for_each(|input| self.join_all(out.clone(), input.clone())),
+            Op::Add => inputs
+                .iter()
+                .for_each(|input| self.join_all(out.clone(), input.clone())),
             Op::Multiply => {
                 self.join_all(out.clone(), x.clone());
                 if inputs[1].len() == x.len() {
@@ -162,8 +193,9 @@ impl ChannelClasses {
             Op::Split { start, channels } => {
                 self.join_all(out.clone(), x.start + start..x.start + start + channels);
             }
-            // Heads have equal numbers of channels; the sum of a softmax is over all channels; the index of a harmonic or band determines its frequency, that of a
-            // phase its time; codes were learnt for all channels, and the noise of a draw belongs to its channels.
+            // Heads have equal numbers of channels; the sum of a softmax is over all channels; the
+            // index of a harmonic or band determines its frequency, that of a phase its time; codes
+            // were learnt for all channels, and the noise of a draw belongs to its channels.
             Op::Attention { .. }
             | Op::Softmax
             | Op::Harmonic
@@ -177,7 +209,10 @@ impl ChannelClasses {
             | Op::Interleave { .. }
             | Op::FlipOddBands
             | Op::Convolve { .. } => {
-                inputs.iter().chain([&out]).for_each(|channels| self.pin(channels.clone()));
+                inputs
+                    .iter()
+                    .chain([&out])
+                    .for_each(|channels| self.pin(channels.clone()));
             }
             // Channel `c` of the output depends on channel `c` of the input only.
             Op::Activation(_)
@@ -200,7 +235,8 @@ impl ChannelClasses {
         self.values[method][value].clone()
     }
 
-    /// Returns the families of removable classes. A class without another of its family must be kept and is left out.
+    /// Returns the families of removable classes. A class without another of its family must be
+    /// kept and is left out.
     #[must_use]
     pub fn families(&self) -> Vec<Family> {
         // Method and value of each channel of a class.
@@ -208,7 +244,10 @@ impl ChannelClasses {
         for (method, values) in self.values.iter().enumerate() {
             for (value, channels) in values.iter().enumerate() {
                 for channel in channels.clone() {
-                    by_class.entry(self.class(channel)).or_default().push((method, value));
+                    by_class
+                        .entry(self.class(channel))
+                        .or_default()
+                        .push((method, value));
                 }
             }
         }
@@ -218,7 +257,9 @@ impl ChannelClasses {
                 families.entry(values).or_default().push(class);
             }
         }
-        let families = families.into_iter().map(|(values, classes)| Family { values, classes });
+        let families = families
+            .into_iter()
+            .map(|(values, classes)| Family { values, classes });
         families.filter(|family| family.classes.len() > 1).collect()
     }
 }

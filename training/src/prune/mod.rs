@@ -1,9 +1,10 @@
 //! Pruning: removes the least important channels or weights and trains the rest.
 //!
-//! *Structured* pruning removes whole channels, so that the model becomes faster: [`channels`] finds those that must be
-//! removed together, [`activity`] records their statistics while the model plays, `importance` rates them by the
-//! matrices that read them (`readers`), and [`narrow`](narrow()) removes them. Unstructured pruning ([`sparse`]) sets
-//! single weights to zero, which costs less quality but is no faster. Both work in rounds with training after each
+//! *Structured* pruning removes whole channels, so that the model becomes faster: [`channels`]
+//! finds those that must be removed together, [`activity`] records their statistics while the model
+//! plays, `importance` rates them by the matrices that read them (`readers`), and
+//! [`narrow`](narrow()) removes them. Unstructured pruning ([`sparse`]) sets single weights to
+//! zero, which costs less quality but is no faster. Both work in rounds with training after each
 //! ([`crate::fine_tune`]); a [`Schedule`] gives the ratio of each round.
 
 pub mod activity;
@@ -48,7 +49,10 @@ impl Schedule {
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let all = [Self::Once, Self::Linear, Self::Cubic];
-        Self::NAMES.iter().position(|known| *known == name).map(|index| all[index])
+        Self::NAMES
+            .iter()
+            .position(|known| *known == name)
+            .map(|index| all[index])
     }
 
     /// Returns the ratio after each round; the last is `ratio`.
@@ -58,7 +62,9 @@ impl Schedule {
         match self {
             Self::Once => vec![ratio],
             Self::Linear => (1..=rounds).map(|round| ratio * progress(round)).collect(),
-            Self::Cubic => (1..=rounds).map(|round| ratio * (1.0 - (1.0 - progress(round)).powi(3))).collect(),
+            Self::Cubic => (1..=rounds)
+                .map(|round| ratio * (1.0 - (1.0 - progress(round)).powi(3)))
+                .collect(),
         }
     }
 }
@@ -78,8 +84,8 @@ pub struct PruneOptions {
     pub features: f64,
 }
 
-/// Prunes a model in rounds, with training after each, up to an interruption; `progress` is called with the ratio and the pruned model before
-/// training.
+/// Prunes a model in rounds, with training after each, up to an interruption; `progress` is called
+/// with the ratio and the pruned model before training.
 ///
 /// # Errors
 /// Returns an error if the data cannot be used, training diverges, or nothing can be removed.
@@ -98,8 +104,14 @@ pub fn prune(
         };
         progress(ratio, &pruned);
         let teacher = (options.features > 0.0).then_some((model, options.features));
-        pruned =
-            job.run(&pruned, FineTuneMode { keep_zeros: !options.structured, teacher, ..FineTuneMode::default() })?;
+        pruned = job.run(
+            &pruned,
+            FineTuneMode {
+                keep_zeros: !options.structured,
+                teacher,
+                ..FineTuneMode::default()
+            },
+        )?;
         if interrupt::requested() {
             break;
         }
@@ -107,11 +119,17 @@ pub fn prune(
     Ok(pruned)
 }
 
-/// Removes channels until the ratio of each family that is missing, compared with the model `original`, is `ratio`.
+/// Removes channels until the ratio of each family that is missing, compared with the model
+/// `original`, is `ratio`.
 ///
 /// # Errors
 /// Returns an error if no channel can be removed.
-pub fn prune_channels(model: &Model, original: &Model, ratio: f64, activity: &Activity) -> anyhow::Result<Model> {
+pub fn prune_channels(
+    model: &Model,
+    original: &Model,
+    ratio: f64,
+    activity: &Activity,
+) -> anyhow::Result<Model> {
     let header = model.header();
     // Of a generator, the prior is trained; its codec stays as it is.
     let trained = |family: &Family| {
@@ -124,24 +142,36 @@ pub fn prune_channels(model: &Model, original: &Model, ratio: f64, activity: &Ac
         .filter(trained)
         .map(|family| (family.values, family.classes.len()))
         .collect();
-    ensure!(!before.is_empty(), "the model has no removable channels: all belong to its inputs and outputs");
+    ensure!(
+        !before.is_empty(),
+        "the model has no removable channels: all belong to its inputs and outputs"
+    );
     let channels = ChannelClasses::of(model.header())?;
     let importance = importance::importance(model, &channels, activity);
     let mut removed = BTreeSet::new();
     for family in channels.families().into_iter().filter(trained) {
-        let all = before.get(&family.values).copied().unwrap_or(family.classes.len());
+        let all = before
+            .get(&family.values)
+            .copied()
+            .unwrap_or(family.classes.len());
         let keep = (((1.0 - ratio) * all as f64).round() as usize).clamp(1, family.classes.len());
         let mut classes = family.classes;
         classes.sort_by(|a, b| importance[*b].total_cmp(&importance[*a]));
         removed.extend(classes.into_iter().skip(keep));
     }
     let weights = importance::compensate_biases(model, &channels, activity, &removed);
-    Ok(narrow(&Model::new(model.header().clone(), weights)?, &channels, &removed)?)
+    Ok(narrow(
+        &Model::new(model.header().clone(), weights)?,
+        &channels,
+        &removed,
+    )?)
 }
 
 /// Records the activity of a model's channels while it plays the training sound of a job.
 fn observe(model: &Model, job: &FineTuneJob<'_>) -> anyhow::Result<Activity> {
     let mut activity = Activity::new(model, job.device()?)?;
-    job.play_training_sound(model, |method, inputs, warm_up| activity.observe(method, inputs, warm_up))?;
+    job.play_training_sound(model, |method, inputs, warm_up| {
+        activity.observe(method, inputs, warm_up)
+    })?;
     Ok(activity)
 }

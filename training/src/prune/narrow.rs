@@ -10,10 +10,19 @@ use super::channels::ChannelClasses;
 ///
 /// # Errors
 /// Returns [`ModelError`] if the result is invalid, which is a bug in the classes.
-pub fn narrow(model: &Model, channels: &ChannelClasses, removed: &BTreeSet<usize>) -> Result<Model, ModelError> {
+pub fn narrow(
+    model: &Model,
+    channels: &ChannelClasses,
+    removed: &BTreeSet<usize>,
+) -> Result<Model, ModelError> {
     let mut header = model.header().clone();
     let mut weights = Weights::default();
-    for (method_index, (method, original)) in header.methods.iter_mut().zip(&model.header().methods).enumerate() {
+    for (method_index, (method, original)) in header
+        .methods
+        .iter_mut()
+        .zip(&model.header().methods)
+        .enumerate()
+    {
         let shapes = original.infer()?;
         // `[value]`: channels that are kept, relative to the value's first.
         let kept: Vec<Vec<usize>> = (0..shapes.values.len())
@@ -32,8 +41,17 @@ pub fn narrow(model: &Model, channels: &ChannelClasses, removed: &BTreeSet<usize
                 Op::Conv1d { groups, .. } => *groups,
                 _ => 1,
             };
-            let (inputs_before, outputs_before) = (shapes.values[reads[0]].channels, shapes.values[output].channels);
-            let cut = NodeCut { input, outputs, groups, inputs_before, outputs_before };
+            let (inputs_before, outputs_before) = (
+                shapes.values[reads[0]].channels,
+                shapes.values[output].channels,
+            );
+            let cut = NodeCut {
+                input,
+                outputs,
+                groups,
+                inputs_before,
+                outputs_before,
+            };
             narrow_node(method, index, &cut);
             let node = &original.nodes[index];
             for spec in node.op.weights(&[shapes.values[reads[0]]]) {
@@ -63,19 +81,29 @@ impl NodeCut<'_> {
     /// Returns the number of groups that are kept.
     fn groups(&self) -> usize {
         let length = self.inputs_before / self.groups;
-        self.input.iter().map(|channel| channel / length).collect::<BTreeSet<_>>().len()
+        self.input
+            .iter()
+            .map(|channel| channel / length)
+            .collect::<BTreeSet<_>>()
+            .len()
     }
 
     fn weight(&self, spec: &WeightSpec, tensor: &Tensor) -> Tensor {
-        let axes = spec.axes.iter().zip(tensor.shape()).map(|(axis, &extent)| match axis {
-            WeightAxis::Inputs => self.input.to_vec(),
-            WeightAxis::Outputs => self.outputs.to_vec(),
-            WeightAxis::GatedOutputs => {
-                let gates = (0..extent).step_by(self.outputs_before);
-                gates.flat_map(|gate| self.outputs.iter().map(move |unit| gate + unit)).collect()
-            }
-            WeightAxis::Fixed => (0..extent).collect(),
-        });
+        let axes = spec
+            .axes
+            .iter()
+            .zip(tensor.shape())
+            .map(|(axis, &extent)| match axis {
+                WeightAxis::Inputs => self.input.to_vec(),
+                WeightAxis::Outputs => self.outputs.to_vec(),
+                WeightAxis::GatedOutputs => {
+                    let gates = (0..extent).step_by(self.outputs_before);
+                    gates
+                        .flat_map(|gate| self.outputs.iter().map(move |unit| gate + unit))
+                        .collect()
+                }
+                WeightAxis::Fixed => (0..extent).collect(),
+            });
         select(tensor, &axes.collect::<Vec<Vec<usize>>>())
     }
 }
@@ -84,7 +112,9 @@ impl NodeCut<'_> {
 fn narrow_node(method: &mut Method, index: usize, cut: &NodeCut<'_>) {
     let kept = cut.outputs.len();
     match &mut method.nodes[index].op {
-        Op::Conv1d { outputs, groups, .. } => {
+        Op::Conv1d {
+            outputs, groups, ..
+        } => {
             *groups = cut.groups();
             *outputs = kept;
         }
@@ -92,7 +122,11 @@ fn narrow_node(method: &mut Method, index: usize, cut: &NodeCut<'_>) {
         Op::Gru { hidden, .. } | Op::Lstm { hidden, .. } => *hidden = kept,
         Op::Prelu { slopes } if *slopes == cut.outputs_before => *slopes = kept,
         Op::Split { start, channels } => {
-            *start = cut.input.iter().filter(|channel| **channel < *start).count();
+            *start = cut
+                .input
+                .iter()
+                .filter(|channel| **channel < *start)
+                .count();
             *channels = kept;
         }
         // Their channel counts follow from their inputs or are never cut.
@@ -128,10 +162,18 @@ fn narrow_node(method: &mut Method, index: usize, cut: &NodeCut<'_>) {
 fn select(tensor: &Tensor, axes: &[Vec<usize>]) -> Tensor {
     let mut positions = vec![0];
     for (axis, extent) in axes.iter().zip(tensor.shape()) {
-        positions =
-            positions.iter().flat_map(|position| axis.iter().map(move |index| position * extent + index)).collect();
+        positions = positions
+            .iter()
+            .flat_map(|position| axis.iter().map(move |index| position * extent + index))
+            .collect();
     }
     let shape: Vec<usize> = axes.iter().map(Vec::len).collect();
     let values = tensor.floats();
-    Tensor::new(&shape, positions.into_iter().map(|position| values[position]).collect())
+    Tensor::new(
+        &shape,
+        positions
+            .into_iter()
+            .map(|position| values[position])
+            .collect(),
+    )
 }

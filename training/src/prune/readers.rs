@@ -1,4 +1,5 @@
-//! Weight matrices that read channels: where a channel's removal changes something, and a bias can compensate for it.
+//! Weight matrices that read channels: where a channel's removal changes something, and a bias can
+//! compensate for it.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +20,8 @@ pub(super) struct Reader {
     pub tap_share: f64,
 }
 
-/// Returns the readers of a method. Grouped convolutions are removed together with the channels that they read, so they
-/// are left out.
+/// Returns the readers of a method. Grouped convolutions are removed together with the channels
+/// that they read, so they are left out.
 pub(super) fn readers(method: &Method, shapes: &Shapes) -> Vec<Reader> {
     let mut readers = Vec::new();
     for (index, Node { name, op, .. }) in method.nodes.iter().enumerate() {
@@ -30,13 +31,23 @@ pub(super) fn readers(method: &Method, shapes: &Shapes) -> Vec<Reader> {
             _ => 1.0,
         };
         let mut add = |spec: &WeightSpec, value: usize, transposed: bool| {
-            let [matrix, bias] =
-                [spec.name, &spec.name.replace("weight", "bias")].map(|weight| format!("{name}.{weight}"));
-            readers.push(Reader { matrix, bias, value, transposed, tap_share });
+            let [matrix, bias] = [spec.name, &spec.name.replace("weight", "bias")]
+                .map(|weight| format!("{name}.{weight}"));
+            readers.push(Reader {
+                matrix,
+                bias,
+                value,
+                transposed,
+                tap_share,
+            });
         };
         for spec in op.weights(&[]) {
             match spec.axes {
-                [WeightAxis::Outputs | WeightAxis::GatedOutputs, WeightAxis::Inputs, ..] => add(&spec, input, false),
+                [
+                    WeightAxis::Outputs | WeightAxis::GatedOutputs,
+                    WeightAxis::Inputs,
+                    ..,
+                ] => add(&spec, input, false),
                 [WeightAxis::Inputs, WeightAxis::Outputs, ..] => add(&spec, input, true),
                 // Its own output of the frame before.
                 [WeightAxis::GatedOutputs, WeightAxis::Outputs] => add(&spec, output, false),
@@ -50,7 +61,10 @@ pub(super) fn readers(method: &Method, shapes: &Shapes) -> Vec<Reader> {
 /// Returns the nodes of a method whose values weight matrices read.
 pub(super) fn read_nodes(method: &Method, shapes: &Shapes) -> BTreeSet<usize> {
     let ports = method.inputs.len();
-    readers(method, shapes).iter().filter_map(|reader| reader.value.checked_sub(ports)).collect()
+    readers(method, shapes)
+        .iter()
+        .filter_map(|reader| reader.value.checked_sub(ports))
+        .collect()
 }
 
 impl Reader {
@@ -67,7 +81,11 @@ impl Reader {
             false => (shape[0], shape[1], false),
         };
         (0..rows).map(move |row| {
-            let position = if transposed { column * rows + row } else { row * columns + column };
+            let position = if transposed {
+                column * rows + row
+            } else {
+                row * columns + column
+            };
             &values[position * taps..(position + 1) * taps]
         })
     }

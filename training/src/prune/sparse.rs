@@ -1,4 +1,5 @@
-//! Unstructured pruning: single weights become zero. The file compresses better, but the model is no faster.
+//! Unstructured pruning: single weights become zero. The file compresses better, but the model is
+//! no faster.
 
 use anyhow::ensure;
 use ondes_engine::model::{Kind, Model, Tensor, Weights};
@@ -6,15 +7,22 @@ use ondes_engine::model::{Kind, Model, Tensor, Weights};
 use crate::codec::network::FIXED;
 use crate::prior;
 
-/// Sets the smallest weights of each matrix to zero, a share of `ratio` (Han, Pool, Tran & Dally, "Learning both
-/// weights and connections for efficient neural networks", NeurIPS 2015). Biases, gains and impulse responses are kept.
+/// Sets the smallest weights of each matrix to zero, a share of `ratio` (Han, Pool, Tran & Dally,
+/// "Learning both weights and connections for efficient neural networks", NeurIPS 2015). Biases,
+/// gains and impulse responses are kept.
 ///
 /// # Errors
 /// Returns an error if the model has no matrices.
 pub fn prune_weights(model: &Model, ratio: f64) -> anyhow::Result<Model> {
     let kind = model.header().kind;
     let is_matrix = |name: &str, tensor: &Tensor| tensor.shape().len() > 1 && is_learnt(kind, name);
-    ensure!(model.weights().iter().any(|(name, tensor)| is_matrix(name, tensor)), "the model has no matrices to prune");
+    ensure!(
+        model
+            .weights()
+            .iter()
+            .any(|(name, tensor)| is_matrix(name, tensor)),
+        "the model has no matrices to prune"
+    );
     let mut weights = Weights::default();
     for (name, tensor) in model.weights().iter() {
         let mut values = tensor.floats().into_owned();
@@ -30,8 +38,8 @@ pub fn prune_weights(model: &Model, ratio: f64) -> anyhow::Result<Model> {
     Ok(Model::new(model.header().clone(), weights)?)
 }
 
-/// Tells whether training moves a weight: a codec's filter bank and the scale of its pitch are fixed, and of a generator
-/// the prior is trained.
+/// Tells whether training moves a weight: a codec's filter bank and the scale of its pitch are
+/// fixed, and of a generator the prior is trained.
 fn is_learnt(kind: Kind, name: &str) -> bool {
     match kind {
         Kind::Codec => !FIXED.iter().any(|fixed| name.starts_with(fixed)),
@@ -43,6 +51,17 @@ fn is_learnt(kind: Kind, name: &str) -> bool {
 /// Returns the share of all weights that are zero, 0 to 1.
 #[must_use]
 pub fn zero_share(model: &Model) -> f64 {
-    let zeros = |tensor: &Tensor| tensor.floats().iter().filter(|value| **value == 0.0).count();
-    model.weights().iter().map(|(_, tensor)| zeros(tensor)).sum::<usize>() as f64 / model.parameters().max(1) as f64
+    let zeros = |tensor: &Tensor| {
+        tensor
+            .floats()
+            .iter()
+            .filter(|value| **value == 0.0)
+            .count()
+    };
+    model
+        .weights()
+        .iter()
+        .map(|(_, tensor)| zeros(tensor))
+        .sum::<usize>() as f64
+        / model.parameters().max(1) as f64
 }

@@ -1,7 +1,9 @@
-//! Post-training quantization: stores a trained model in eight or sixteen bits, within a bound on the audible loss.
+//! Post-training quantization: stores a trained model in eight or sixteen bits, within a bound on
+//! the audible loss.
 //!
-//! In reading order: [`mod@reference`] renders the original, [`compression_loss`] measures the loss on sound; [`search`] finds the precision of each layer
-//! within a bound; [`report`] lists the result by layer. [`crate::fake_quantization`] trains a model for it beforehand.
+//! In reading order: [`mod@reference`] renders the original, [`compression_loss`] measures the loss
+//! on sound; [`search`] finds the precision of each layer within a bound; [`report`] lists the
+//! result by layer. [`crate::fake_quantization`] trains a model for it beforehand.
 
 pub mod compression_loss;
 pub mod reference;

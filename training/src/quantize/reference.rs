@@ -37,8 +37,8 @@ pub enum CalibrationSound {
 }
 
 impl CalibrationSound {
-    /// Returns pieces of the inputs of an effect, spread evenly and joined; `None` for instruments, and where that would
-    /// be more than half of the sound.
+    /// Returns pieces of the inputs of an effect, spread evenly and joined; `None` for instruments,
+    /// and where that would be more than half of the sound.
     pub(super) fn excerpt(&self, sample_rate: u32, seconds: f64) -> Option<Self> {
         let whole: Vec<f32> = match self {
             Self::Pair(pair) => pair.dry.clone(),
@@ -54,8 +54,12 @@ impl CalibrationSound {
         let piece = |index: usize| {
             // From the middle of each of `count` parts.
             let start = (2 * index + 1) * whole.len() / (2 * count) - length / 2;
-            let level = move |at: usize| (at.min(length - 1 - at) as f32 / fade.max(1) as f32).min(1.0);
-            whole[start..start + length].iter().enumerate().map(move |(at, sample)| sample * level(at))
+            let level =
+                move |at: usize| (at.min(length - 1 - at) as f32 / fade.max(1) as f32).min(1.0);
+            whole[start..start + length]
+                .iter()
+                .enumerate()
+                .map(move |(at, sample)| sample * level(at))
         };
         Some(Self::Sounds(vec![(0..count).flat_map(piece).collect()]))
     }
@@ -77,19 +81,29 @@ impl Reference {
     /// Returns an error if it cannot be played on this sound.
     pub(super) fn new(model: &Model, sound: Arc<CalibrationSound>) -> anyhow::Result<Self> {
         let original = render(model, &sound)?;
-        let variants = variants(model)?.into_iter().map(|variant| Self::new(&variant, sound.clone()));
-        Ok(Self { variants: variants.collect::<Result<_, _>>()?, original, sound })
+        let variants = variants(model)?
+            .into_iter()
+            .map(|variant| Self::new(&variant, sound.clone()));
+        Ok(Self {
+            variants: variants.collect::<Result<_, _>>()?,
+            original,
+            sound,
+        })
     }
 
     /// Returns the references of the model's variants with the variants of another model.
     ///
     /// # Errors
     /// Returns an error if a variant is invalid.
-    pub(super) fn variants(&self, model: &Model) -> anyhow::Result<impl Iterator<Item = (&Self, Model)>> {
+    pub(super) fn variants(
+        &self,
+        model: &Model,
+    ) -> anyhow::Result<impl Iterator<Item = (&Self, Model)>> {
         Ok(self.variants.iter().zip(variants(model)?))
     }
 
-    /// Returns the signal-to-noise ratio of a model's output against the original's, dB; infinite if they are equal.
+    /// Returns the signal-to-noise ratio of a model's output against the original's, dB; infinite
+    /// if they are equal.
     ///
     /// # Errors
     /// Returns an error if the model cannot be played.
@@ -111,22 +125,38 @@ impl Reference {
 pub(super) fn render(model: &Model, sound: &CalibrationSound) -> anyhow::Result<Vec<Vec<f32>>> {
     let _flush = FlushToZero::on();
     match sound {
-        CalibrationSound::Recordings(files) => files.iter().map(|file| replay(model, file)).collect(),
+        CalibrationSound::Recordings(files) => {
+            files.iter().map(|file| replay(model, file)).collect()
+        }
         CalibrationSound::Pair(pair) => Ok(vec![process(model, &pair.dry)?]),
-        CalibrationSound::Sounds(sounds) => sounds.iter().map(|sound| process(model, sound)).collect(),
+        CalibrationSound::Sounds(sounds) => {
+            sounds.iter().map(|sound| process(model, sound)).collect()
+        }
         CalibrationSound::Notes => Ok(vec![notes(model)?]),
     }
 }
 
 /// Returns the variants of a model as models.
 fn variants(model: &Model) -> anyhow::Result<Vec<Model>> {
-    model.header().variants.iter().map(|variant| variants::extract(model, variant)).collect()
+    model
+        .header()
+        .variants
+        .iter()
+        .map(|variant| variants::extract(model, variant))
+        .collect()
 }
 
 fn pipeline(model: &Model, source: ControlSource) -> anyhow::Result<Pipeline> {
     let sample_rate = model.header().sample_rate;
-    Pipeline::new(model, &PipelineOptions { sample_rate, source, ..PipelineOptions::default() })
-        .context("it cannot be played")
+    Pipeline::new(
+        model,
+        &PipelineOptions {
+            sample_rate,
+            source,
+            ..PipelineOptions::default()
+        },
+    )
+    .context("it cannot be played")
 }
 
 /// Renders a sound through a model, at the model's sample rate.
@@ -152,13 +182,28 @@ fn notes(model: &Model) -> anyhow::Result<Vec<f32>> {
         let (channel, key) = (0, (performance.pitch_low + range * share(7)).round() as u8);
         let at = (note * step) as u64;
         for kind in [
-            EventKind::NoteOn { channel, key, velocity: 0.2 + 0.8 * share(5) },
-            EventKind::NoteOff { channel, key, velocity: 0.5 },
+            EventKind::NoteOn {
+                channel,
+                key,
+                velocity: 0.2 + 0.8 * share(5),
+            },
+            EventKind::NoteOff {
+                channel,
+                key,
+                velocity: 0.5,
+            },
         ] {
-            let at = if matches!(kind, EventKind::NoteOff { .. }) { at + (4 * step / 5) as u64 } else { at };
-            pipeline.handle(Event { at, kind }).context("too many notes")?;
+            let at = if matches!(kind, EventKind::NoteOff { .. }) {
+                at + (4 * step / 5) as u64
+            } else {
+                at
+            };
+            pipeline
+                .handle(Event { at, kind })
+                .context("too many notes")?;
         }
-        out.chunks_mut(BLOCK).for_each(|block| pipeline.process(&[], block));
+        out.chunks_mut(BLOCK)
+            .for_each(|block| pipeline.process(&[], block));
     }
     Ok(out)
 }

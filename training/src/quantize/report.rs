@@ -29,7 +29,8 @@ pub struct LayerReport {
     pub weights: usize,
     /// Size of the weights, bytes.
     pub bytes: usize,
-    /// Share of the time of all nodes of its method; `None` if the method runs as one fused network.
+    /// Share of the time of all nodes of its method; `None` if the method runs as one fused
+    /// network.
     pub time_share: Option<f64>,
 }
 
@@ -55,21 +56,41 @@ impl CompressionReport {
     ///
     /// # Errors
     /// Returns an error if a model cannot be serialised or run.
-    pub fn new(original: &Model, compressed: &CompressedModel, max_loss: f64, measure: String) -> anyhow::Result<Self> {
+    pub fn new(
+        original: &Model,
+        compressed: &CompressedModel,
+        max_loss: f64,
+        measure: String,
+    ) -> anyhow::Result<Self> {
         let time_shares = time_shares(&compressed.model)?;
         let layer = |choice: &LayerChoice| {
-            let belongs = |name: &str| name.rsplit_once('.').is_some_and(|(owner, _)| owner == choice.layer);
-            let weights = compressed.model.weights().iter().filter(|(name, _)| belongs(name));
+            let belongs = |name: &str| {
+                name.rsplit_once('.')
+                    .is_some_and(|(owner, _)| owner == choice.layer)
+            };
+            let weights = compressed
+                .model
+                .weights()
+                .iter()
+                .filter(|(name, _)| belongs(name));
             let tensors: Vec<_> = weights.map(|(_, tensor)| tensor).collect();
             LayerReport {
                 layer: choice.layer.clone(),
-                stored: tensors.iter().map(|tensor| tensor.values().storage()).max().unwrap_or(Storage::F32).name(),
+                stored: tensors
+                    .iter()
+                    .map(|tensor| tensor.values().storage())
+                    .max()
+                    .unwrap_or(Storage::F32)
+                    .name(),
                 computed: if choice.uses_int8 && choice.precision == WeightPrecision::Computed8 {
                     "int8"
                 } else {
                     "f32"
                 },
-                snr_db: choice.snr_db.is_finite().then_some((10.0 * choice.snr_db).round() / 10.0),
+                snr_db: choice
+                    .snr_db
+                    .is_finite()
+                    .then_some((10.0 * choice.snr_db).round() / 10.0),
                 weights: tensors.iter().map(|tensor| tensor.values().len()).sum(),
                 bytes: tensors.iter().map(|tensor| tensor.bytes()).sum(),
                 time_share: time_shares.get(&choice.layer).copied(),
@@ -95,8 +116,13 @@ impl CompressionReport {
         );
         for layer in &self.layers {
             let percent = |share: f64| format!("{:.1} %", 100.0 * share);
-            let snr = layer.snr_db.map_or_else(|| "-".to_owned(), |snr| format!("{snr:.1} dB"));
-            let (size, time) = (percent(layer.bytes as f64 / all.max(1) as f64), layer.time_share.map(percent));
+            let snr = layer
+                .snr_db
+                .map_or_else(|| "-".to_owned(), |snr| format!("{snr:.1} dB"));
+            let (size, time) = (
+                percent(layer.bytes as f64 / all.max(1) as f64),
+                layer.time_share.map(percent),
+            );
             text += &format!(
                 "{:28} {:>6} {:>9} {:>10} {size:>8} {snr:>8} {:>8}\n",
                 layer.layer,
@@ -107,8 +133,16 @@ impl CompressionReport {
             );
         }
         let ratio = self.bytes as f64 / self.original_bytes.max(1) as f64;
-        text += &format!("size: {} of {} bytes, {ratio:.3} of the original\n", self.bytes, self.original_bytes);
-        text += &format!("loss: {:.2} %, at most {:.2} % ({})", 100.0 * self.loss, 100.0 * self.max_loss, self.measure);
+        text += &format!(
+            "size: {} of {} bytes, {ratio:.3} of the original\n",
+            self.bytes, self.original_bytes
+        );
+        text += &format!(
+            "loss: {:.2} %, at most {:.2} % ({})",
+            100.0 * self.loss,
+            100.0 * self.max_loss,
+            self.measure
+        );
         text
     }
 }
@@ -133,7 +167,12 @@ fn time_shares(model: &Model) -> anyhow::Result<BTreeMap<String, f64>> {
             }
         }
         let all: f64 = fastest.iter().sum();
-        shares.extend(steps.into_iter().zip(fastest).map(|(step, time)| (step, time / all.max(1e-12))));
+        shares.extend(
+            steps
+                .into_iter()
+                .zip(fastest)
+                .map(|(step, time)| (step, time / all.max(1e-12))),
+        );
     }
     Ok(shares)
 }

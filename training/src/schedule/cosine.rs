@@ -1,4 +1,5 @@
-//! Cosine decay with restarts (Loshchilov & Hutter, "SGDR: stochastic gradient descent with warm restarts", ICLR 2017).
+//! Cosine decay with restarts (Loshchilov & Hutter, "SGDR: stochastic gradient descent with warm
+//! restarts", ICLR 2017).
 
 use std::f64::consts::PI;
 
@@ -20,14 +21,24 @@ pub struct Cosine {
 
 impl Default for Cosine {
     fn default() -> Self {
-        Self { cycles: 1, cycle_factor: 1.0, last: 0.01 }
+        Self {
+            cycles: 1,
+            cycle_factor: 1.0,
+            last: 0.01,
+        }
     }
 }
 
 impl Cosine {
     pub(super) fn check(self) -> anyhow::Result<()> {
-        anyhow::ensure!((1..=100).contains(&self.cycles), "schedule.cycles must be 1 to 100");
-        anyhow::ensure!((0.1..=10.0).contains(&self.cycle_factor), "schedule.cycle_factor must be 0.1 to 10");
+        anyhow::ensure!(
+            (1..=100).contains(&self.cycles),
+            "schedule.cycles must be 1 to 100"
+        );
+        anyhow::ensure!(
+            (0.1..=10.0).contains(&self.cycle_factor),
+            "schedule.cycle_factor must be 0.1 to 10"
+        );
         check_share("last", self.last)
     }
 

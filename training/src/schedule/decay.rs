@@ -17,7 +17,10 @@ pub struct Step {
 
 impl Default for Step {
     fn default() -> Self {
-        Self { every: 1_000, factor: 0.5 }
+        Self {
+            every: 1_000,
+            factor: 0.5,
+        }
     }
 }
 
@@ -28,7 +31,8 @@ impl Step {
     }
 
     pub(super) fn share(self, since: u64) -> f64 {
-        self.factor.powi(i32::try_from(since / self.every).unwrap_or(i32::MAX))
+        self.factor
+            .powi(i32::try_from(since / self.every).unwrap_or(i32::MAX))
     }
 }
 
@@ -69,13 +73,19 @@ pub struct Polynomial {
 
 impl Default for Polynomial {
     fn default() -> Self {
-        Self { power: 1.0, last: 0.0 }
+        Self {
+            power: 1.0,
+            last: 0.0,
+        }
     }
 }
 
 impl Polynomial {
     pub(super) fn check(self) -> anyhow::Result<()> {
-        ensure!((0.01..=100.0).contains(&self.power), "schedule.power must be 0.01 to 100");
+        ensure!(
+            (0.01..=100.0).contains(&self.power),
+            "schedule.power must be 0.01 to 100"
+        );
         check_share("last", self.last)
     }
 

@@ -1,5 +1,5 @@
-//! One cycle (Smith & Topin, "Super-convergence: very fast training of neural networks using large learning rates",
-//! 2017).
+//! One cycle (Smith & Topin, "Super-convergence: very fast training of neural networks using large
+//! learning rates", 2017).
 
 use std::f64::consts::PI;
 
@@ -22,19 +22,28 @@ pub struct OneCycle {
 
 impl Default for OneCycle {
     fn default() -> Self {
-        Self { peak: 0.3, first: 0.04, last: 4e-6 }
+        Self {
+            peak: 0.3,
+            first: 0.04,
+            last: 4e-6,
+        }
     }
 }
 
 impl OneCycle {
     pub(super) fn check(self) -> anyhow::Result<()> {
-        ensure!((0.01..=0.99).contains(&self.peak), "schedule.peak must be 0.01 to 0.99");
+        ensure!(
+            (0.01..=0.99).contains(&self.peak),
+            "schedule.peak must be 0.01 to 0.99"
+        );
         check_share("first", self.first)?;
         check_share("last", self.last)
     }
 
     pub(super) fn share(self, progress: f64) -> f64 {
-        let between = |from: f64, to: f64, share: f64| to + (from - to) * (0.5 + 0.5 * (PI * share.min(1.0)).cos());
+        let between = |from: f64, to: f64, share: f64| {
+            to + (from - to) * (0.5 + 0.5 * (PI * share.min(1.0)).cos())
+        };
         if progress < self.peak {
             between(self.first, 1.0, progress / self.peak)
         } else {

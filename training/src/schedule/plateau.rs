@@ -21,7 +21,12 @@ pub struct Plateau {
 
 impl Default for Plateau {
     fn default() -> Self {
-        Self { factor: 0.5, patience: 5, threshold: 1e-3, last: 1e-3 }
+        Self {
+            factor: 0.5,
+            patience: 5,
+            threshold: 1e-3,
+            last: 1e-3,
+        }
     }
 }
 
@@ -51,7 +56,10 @@ impl PlateauState {
 
     /// Takes the loss of a validation.
     pub fn validated(&mut self, plateau: &Plateau, loss: f64) {
-        if self.best.is_none_or(|best| loss < best * (1.0 - plateau.threshold)) {
+        if self
+            .best
+            .is_none_or(|best| loss < best * (1.0 - plateau.threshold))
+        {
             self.best = Some(loss);
             self.waited = 0;
             return;

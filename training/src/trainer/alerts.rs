@@ -1,4 +1,5 @@
-//! Warnings when a run waits for data, becomes slower, worse or too large, and a command that each of them runs.
+//! Warnings when a run waits for data, becomes slower, worse or too large, and a command that each
+//! of them runs.
 
 use std::process::{Command, Stdio};
 
@@ -50,14 +51,22 @@ enum Share {
 }
 
 fn share<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<f64>, D::Error> {
-    let expected = || serde::de::Error::custom("an alert must be a percentage such as \"5%\", or a share from 0 to 1");
+    let expected = || {
+        serde::de::Error::custom(
+            "an alert must be a percentage such as \"5%\", or a share from 0 to 1",
+        )
+    };
     let share = match Share::deserialize(source).map_err(|_| expected())? {
         Share::Number(share) => Some(share),
-        Share::Text(text) => {
-            text.strip_suffix('%').and_then(|percent| percent.trim().parse::<f64>().ok()).map(|percent| percent / 100.0)
-        }
+        Share::Text(text) => text
+            .strip_suffix('%')
+            .and_then(|percent| percent.trim().parse::<f64>().ok())
+            .map(|percent| percent / 100.0),
     };
-    share.filter(|share| (0.0..=1.0).contains(share)).map(Some).ok_or_else(expected)
+    share
+        .filter(|share| (0.0..=1.0).contains(share))
+        .map(Some)
+        .ok_or_else(expected)
 }
 
 fn memory<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<u64>, D::Error> {
@@ -76,11 +85,18 @@ impl AlertsConfig {
             ("validation_rise", self.validation_rise),
         ];
         for (name, share) in shares {
-            ensure!(share.is_none_or(|share| (0.0..=1.0).contains(&share)), "alerts.{name} must be 0 to 100 %");
+            ensure!(
+                share.is_none_or(|share| (0.0..=1.0).contains(&share)),
+                "alerts.{name} must be 0 to 100 %"
+            );
         }
-        let norm = self.gradient_norm.is_none_or(|norm| norm > 0.0 && norm.is_finite());
+        let norm = self
+            .gradient_norm
+            .is_none_or(|norm| norm > 0.0 && norm.is_finite());
         ensure!(norm, "alerts.gradient_norm must be above 0");
-        let rise = self.gradient_rise.is_none_or(|rise| rise > 1.0 && rise.is_finite());
+        let rise = self
+            .gradient_rise
+            .is_none_or(|rise| rise > 1.0 && rise.is_finite());
         ensure!(rise, "alerts.gradient_rise must be above 1");
         Ok(())
     }
@@ -90,12 +106,18 @@ impl AlertsConfig {
     /// # Errors
     /// Returns an error if there is no such threshold, or its value is wrong.
     pub fn set(&mut self, text: &str) -> anyhow::Result<()> {
-        let (name, value) = text.split_once('=').with_context(|| format!("--alert {text:?} must be NAME=VALUE"))?;
+        let (name, value) = text
+            .split_once('=')
+            .with_context(|| format!("--alert {text:?} must be NAME=VALUE"))?;
         let mut table = toml::Table::try_from(&*self)?;
         let number = value.trim().parse::<f64>().ok();
-        table.insert(name.trim().to_owned(), number.map_or_else(|| toml::Value::from(value.trim()), toml::Value::from));
+        table.insert(
+            name.trim().to_owned(),
+            number.map_or_else(|| toml::Value::from(value.trim()), toml::Value::from),
+        );
         if name.trim() == "memory" {
-            let bytes = crate::training_config::parse_bytes(value.trim()).map_err(anyhow::Error::msg)?;
+            let bytes =
+                crate::training_config::parse_bytes(value.trim()).map_err(anyhow::Error::msg)?;
             table.insert("memory".to_owned(), toml::Value::try_from(bytes)?);
         }
         let set: Self = table.try_into().map_err(|error: toml::de::Error| {
@@ -106,12 +128,23 @@ impl AlertsConfig {
         Ok(())
     }
 
-    /// Sets the command, and thresholds if there are none: 10 % more validation loss, ten times the mean gradient, nine
-    /// tenths of the bound on memory or of the machine's free memory.
+    /// Sets the command, and thresholds if there are none: 10 % more validation loss, ten times the
+    /// mean gradient, nine tenths of the bound on memory or of the machine's free memory.
     pub fn set_command(&mut self, command: &str, bound: Option<u64>) {
-        if (Self { command: None, ..self.clone() }) == Self::default() {
-            let memory = bound.or_else(super::memory::available).map(|bytes| bytes / 10 * 9);
-            *self = Self { validation_rise: Some(0.1), gradient_rise: Some(10.0), memory, ..Self::default() };
+        if (Self {
+            command: None,
+            ..self.clone()
+        }) == Self::default()
+        {
+            let memory = bound
+                .or_else(super::memory::available)
+                .map(|bytes| bytes / 10 * 9);
+            *self = Self {
+                validation_rise: Some(0.1),
+                gradient_rise: Some(10.0),
+                memory,
+                ..Self::default()
+            };
         }
         self.command = Some(command.to_owned());
     }
@@ -138,19 +171,32 @@ impl Alert {
     /// # Errors
     /// Returns an error if there is no shell.
     pub fn run(&self, command: &str, log: &std::path::Path) -> anyhow::Result<()> {
-        let mut shell = if cfg!(windows) { Command::new("cmd") } else { Command::new("sh") };
-        shell.arg(if cfg!(windows) { "/C" } else { "-c" }).arg(command).stdin(Stdio::null());
+        let mut shell = if cfg!(windows) {
+            Command::new("cmd")
+        } else {
+            Command::new("sh")
+        };
+        shell
+            .arg(if cfg!(windows) { "/C" } else { "-c" })
+            .arg(command)
+            .stdin(Stdio::null());
         shell
             .env("ONDES_ALERT", self.name)
             .env("ONDES_ALERT_TEXT", &self.text)
             .env("ONDES_STEP", self.step.to_string());
-        shell.env("ONDES_ALERT_VALUE", self.value.to_string()).env("ONDES_ALERT_BOUND", self.bound.to_string());
+        shell
+            .env("ONDES_ALERT_VALUE", self.value.to_string())
+            .env("ONDES_ALERT_BOUND", self.bound.to_string());
         shell.env("ONDES_METRICS", std::path::absolute(log)?);
-        let mut child = shell.spawn().context("the command of the alerts cannot be run")?;
+        let mut child = shell
+            .spawn()
+            .context("the command of the alerts cannot be run")?;
         let command = command.to_owned();
         std::thread::spawn(move || match child.wait() {
             Ok(status) if status.success() => {}
-            Ok(status) => eprintln!("warning: the command of the alerts ends with {status}: {command}"),
+            Ok(status) => {
+                eprintln!("warning: the command of the alerts ends with {status}: {command}")
+            }
             Err(error) => eprintln!("warning: the command of the alerts: {error}"),
         });
         Ok(())
@@ -174,7 +220,13 @@ impl Alerts {
     /// Starts to compare.
     #[must_use]
     pub fn new(config: AlertsConfig) -> Self {
-        Self { config, duration: (0.0, 0), gradient: (0.0, 0), best: f64::INFINITY, exceeded: Vec::new() }
+        Self {
+            config,
+            duration: (0.0, 0),
+            gradient: (0.0, 0),
+            best: f64::INFINITY,
+            exceeded: Vec::new(),
+        }
     }
 
     /// Returns the command that each warning runs.
@@ -197,7 +249,13 @@ impl Alerts {
         match (before, value.is_nan() || value > bound) {
             (None, true) => {
                 self.exceeded.push(name);
-                Some(Alert { name, step, value, bound, text: format!("step {step}: {}", text(bound)) })
+                Some(Alert {
+                    name,
+                    step,
+                    value,
+                    bound,
+                    text: format!("step {step}: {}", text(bound)),
+                })
             }
             (Some(index), false) => {
                 self.exceeded.swap_remove(index);
@@ -213,30 +271,64 @@ impl Alerts {
         let gigabytes = |bytes: f64| bytes / 1e9;
         let bound = self.config.memory.map(|bytes| bytes as f64);
         let memory = self.compare("memory", step, memory as f64, bound, |bound| {
-            format!("the process takes {:.2} GB, more than {:.2} GB", gigabytes(memory as f64), gigabytes(bound))
+            format!(
+                "the process takes {:.2} GB, more than {:.2} GB",
+                gigabytes(memory as f64),
+                gigabytes(bound)
+            )
         });
         memory.into_iter().chain(self.check_speed(line)).collect()
     }
 
     fn check_speed(&mut self, line: &Line) -> Vec<Alert> {
-        let (Some(seconds), Some(wait)) = (line.seconds, line.data_wait) else { return Vec::new() };
+        let (Some(seconds), Some(wait)) = (line.seconds, line.data_wait) else {
+            return Vec::new();
+        };
         let (mean, lines) = &mut self.duration;
         *lines += 1;
         if *lines <= FIRST_LINES {
-            *mean = if *lines == 1 { seconds } else { mean.min(seconds) };
+            *mean = if *lines == 1 {
+                seconds
+            } else {
+                mean.min(seconds)
+            };
             return Vec::new();
         }
         let percent = |share: f64| format!("{:.1} %", 100.0 * share);
         let drop = 1.0 - *mean / seconds.max(1e-12);
-        if self.config.throughput_drop.is_none_or(|bound| drop <= bound) {
+        if self
+            .config
+            .throughput_drop
+            .is_none_or(|bound| drop <= bound)
+        {
             *mean += MEAN_SHARE * (seconds - *mean);
         }
-        let waits = self.compare("data_wait", line.step, wait, self.config.data_wait, |bound| {
-            format!("{} of the time is spent waiting for data, more than {}", percent(wait), percent(bound))
-        });
-        let drops = self.compare("throughput_drop", line.step, drop, self.config.throughput_drop, |bound| {
-            format!("steps per second fell by {}, more than {}", percent(drop), percent(bound))
-        });
+        let waits = self.compare(
+            "data_wait",
+            line.step,
+            wait,
+            self.config.data_wait,
+            |bound| {
+                format!(
+                    "{} of the time is spent waiting for data, more than {}",
+                    percent(wait),
+                    percent(bound)
+                )
+            },
+        );
+        let drops = self.compare(
+            "throughput_drop",
+            line.step,
+            drop,
+            self.config.throughput_drop,
+            |bound| {
+                format!(
+                    "steps per second fell by {}, more than {}",
+                    percent(drop),
+                    percent(bound)
+                )
+            },
+        );
         waits.into_iter().chain(drops).collect()
     }
 
@@ -247,10 +339,18 @@ impl Alerts {
         }
         let (mean, count) = self.gradient;
         let is_first = count < FIRST_GRADIENTS;
-        let rise = if is_first { 1.0 } else { norm / mean.max(1e-300) };
-        let norms = self.compare("gradient_norm", step, norm, self.config.gradient_norm, |bound| {
-            format!("the norm of the gradient is {norm:.3}, above {bound}")
-        });
+        let rise = if is_first {
+            1.0
+        } else {
+            norm / mean.max(1e-300)
+        };
+        let norms = self.compare(
+            "gradient_norm",
+            step,
+            norm,
+            self.config.gradient_norm,
+            |bound| format!("the norm of the gradient is {norm:.3}, above {bound}"),
+        );
         let rises = self.compare("gradient_rise", step, rise, self.config.gradient_rise, |bound| {
             format!("the norm of the gradient is {norm:.3}, {rise:.1} times its mean, more than {bound} times")
         });
@@ -283,25 +383,52 @@ mod tests {
 
     #[test]
     fn a_threshold_is_told_once_until_all_is_well_again() {
-        let config: AlertsConfig = toml::from_str("data_wait = \"5%\"\nthroughput_drop = 0.2").expect("thresholds");
-        let expected = AlertsConfig { data_wait: Some(0.05), throughput_drop: Some(0.2), ..AlertsConfig::default() };
+        let config: AlertsConfig =
+            toml::from_str("data_wait = \"5%\"\nthroughput_drop = 0.2").expect("thresholds");
+        let expected = AlertsConfig {
+            data_wait: Some(0.05),
+            throughput_drop: Some(0.2),
+            ..AlertsConfig::default()
+        };
         assert_eq!(config, expected);
         let mut alerts = Alerts::new(config);
         let mut told = |seconds: f64, wait: f64| -> Vec<String> {
-            let line = Line { seconds: Some(seconds), data_wait: Some(wait), step: 7, ..Line::default() };
-            alerts.check(&line, 0).into_iter().map(|alert| alert.text).collect()
+            let line = Line {
+                seconds: Some(seconds),
+                data_wait: Some(wait),
+                step: 7,
+                ..Line::default()
+            };
+            alerts
+                .check(&line, 0)
+                .into_iter()
+                .map(|alert| alert.text)
+                .collect()
         };
         for _ in 0..10 {
             assert!(told(0.1, 0.01).is_empty());
         }
-        assert_eq!(told(0.11, 0.3), ["step 7: 30.0 % of the time is spent waiting for data, more than 5.0 %"]);
+        assert_eq!(
+            told(0.11, 0.3),
+            ["step 7: 30.0 % of the time is spent waiting for data, more than 5.0 %"]
+        );
         assert!(told(0.11, 0.3).is_empty());
         assert!(told(0.11, 0.01).is_empty());
         assert_eq!(told(0.11, 0.06).len(), 1);
         assert!(told(0.2, 0.06)[0].starts_with("step 7: steps per second fell by 49"));
-        assert!(told(0.2, 0.06).is_empty(), "slow steps do not become the measure");
-        for wrong in ["data_wait = \"5\"", "data_wait = \"500%\"", "throughput_drop = -1.0", "data_wait = true"] {
-            let error = toml::from_str::<AlertsConfig>(wrong).expect_err(wrong).to_string();
+        assert!(
+            told(0.2, 0.06).is_empty(),
+            "slow steps do not become the measure"
+        );
+        for wrong in [
+            "data_wait = \"5\"",
+            "data_wait = \"500%\"",
+            "throughput_drop = -1.0",
+            "data_wait = true",
+        ] {
+            let error = toml::from_str::<AlertsConfig>(wrong)
+                .expect_err(wrong)
+                .to_string();
             assert!(error.contains("an alert must be a percentage"), "{error}");
         }
     }
@@ -309,29 +436,74 @@ mod tests {
     #[test]
     fn losses_gradients_and_memory_are_compared() {
         let mut config = AlertsConfig::default();
-        for text in ["validation_rise=10%", "gradient_norm = 50", "gradient_rise=4", "memory=2G"] {
+        for text in [
+            "validation_rise=10%",
+            "gradient_norm = 50",
+            "gradient_rise=4",
+            "memory=2G",
+        ] {
             config.set(text).expect(text);
         }
-        for wrong in ["validation_rise=ten", "gradient_rise=0.5", "memory=much", "colour=1", "memory"] {
+        for wrong in [
+            "validation_rise=ten",
+            "gradient_rise=0.5",
+            "memory=much",
+            "colour=1",
+            "memory",
+        ] {
             assert!(config.clone().set(wrong).is_err(), "{wrong}");
         }
         let mut alerts = Alerts::new(config);
-        let names = |alerts: Vec<Alert>| alerts.into_iter().map(|alert| alert.name).collect::<Vec<_>>();
-        for (loss, told) in
-            [(1.0, false), (0.5, false), (0.54, false), (0.6, true), (0.7, false), (0.4, false), (0.45, true)]
-        {
-            assert_eq!(names(alerts.check_validation(3, loss)).len(), usize::from(told), "{loss}");
+        let names = |alerts: Vec<Alert>| {
+            alerts
+                .into_iter()
+                .map(|alert| alert.name)
+                .collect::<Vec<_>>()
+        };
+        for (loss, told) in [
+            (1.0, false),
+            (0.5, false),
+            (0.54, false),
+            (0.6, true),
+            (0.7, false),
+            (0.4, false),
+            (0.45, true),
+        ] {
+            assert_eq!(
+                names(alerts.check_validation(3, loss)).len(),
+                usize::from(told),
+                "{loss}"
+            );
         }
-        assert_eq!(names(alerts.check_validation(3, f64::NAN)).len(), 0, "it is told already");
+        assert_eq!(
+            names(alerts.check_validation(3, f64::NAN)).len(),
+            0,
+            "it is told already"
+        );
         for _ in 0..30 {
-            assert!(alerts.check_gradient(4, 10.0).is_empty() && alerts.check_gradient(4, 0.0).is_empty());
+            assert!(
+                alerts.check_gradient(4, 10.0).is_empty()
+                    && alerts.check_gradient(4, 0.0).is_empty()
+            );
         }
         assert_eq!(names(alerts.check_gradient(5, 45.0)), ["gradient_rise"]);
         assert_eq!(names(alerts.check_gradient(6, 60.0)), ["gradient_norm"]);
         assert!(alerts.check_gradient(7, 10.0).is_empty());
-        assert_eq!(names(alerts.check_gradient(8, f64::INFINITY)), ["gradient_norm", "gradient_rise"]);
-        let told = alerts.check(&Line { step: 9, ..Line::default() }, 3_000_000_000);
-        assert_eq!(told[0].text, "step 9: the process takes 3.00 GB, more than 2.00 GB");
+        assert_eq!(
+            names(alerts.check_gradient(8, f64::INFINITY)),
+            ["gradient_norm", "gradient_rise"]
+        );
+        let told = alerts.check(
+            &Line {
+                step: 9,
+                ..Line::default()
+            },
+            3_000_000_000,
+        );
+        assert_eq!(
+            told[0].text,
+            "step 9: the process takes 3.00 GB, more than 2.00 GB"
+        );
     }
 
     #[test]
@@ -339,12 +511,26 @@ mod tests {
         let mut config = AlertsConfig::default();
         config.set_command("true", Some(1_000));
         assert_eq!(
-            (config.validation_rise, config.memory, config.command.as_deref()),
+            (
+                config.validation_rise,
+                config.memory,
+                config.command.as_deref()
+            ),
             (Some(0.1), Some(900), Some("true"))
         );
-        let mut own = AlertsConfig { data_wait: Some(0.5), ..AlertsConfig::default() };
+        let mut own = AlertsConfig {
+            data_wait: Some(0.5),
+            ..AlertsConfig::default()
+        };
         own.set_command("true", None);
-        assert_eq!(own, AlertsConfig { data_wait: Some(0.5), command: Some("true".into()), ..AlertsConfig::default() });
+        assert_eq!(
+            own,
+            AlertsConfig {
+                data_wait: Some(0.5),
+                command: Some("true".into()),
+                ..AlertsConfig::default()
+            }
+        );
     }
 
     #[cfg(unix)]
@@ -352,18 +538,29 @@ mod tests {
     fn a_command_has_the_warning_in_its_environment() {
         let folder = tempfile::tempdir().expect("a folder");
         let out = folder.path().join("out");
-        let alert = Alert { name: "memory", step: 12, value: 3.5, bound: 2.0, text: "too \"much\"".into() };
+        let alert = Alert {
+            name: "memory",
+            step: 12,
+            value: 3.5,
+            bound: 2.0,
+            text: "too \"much\"".into(),
+        };
         let command = format!(
             "echo $ONDES_ALERT $ONDES_STEP $ONDES_ALERT_VALUE $ONDES_ALERT_BOUND \"$ONDES_ALERT_TEXT\" > {0}.new; mv {0}.new {0}",
             out.display()
         );
-        alert.run(&command, std::path::Path::new("metrics.jsonl")).expect("a shell");
+        alert
+            .run(&command, std::path::Path::new("metrics.jsonl"))
+            .expect("a shell");
         for _ in 0..200 {
             if out.exists() {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
-        assert_eq!(std::fs::read_to_string(out).expect("it ran"), "memory 12 3.5 2 too \"much\"\n");
+        assert_eq!(
+            std::fs::read_to_string(out).expect("it ran"),
+            "memory 12 3.5 2 too \"much\"\n"
+        );
     }
 }

@@ -52,7 +52,10 @@ impl Progress {
     #[must_use]
     pub fn batch(&self) -> Option<usize> {
         let names = ["batch", "training.batch"];
-        let (_, rows) = self.identity.iter().find(|(name, _)| names.contains(&name.as_str()))?;
+        let (_, rows) = self
+            .identity
+            .iter()
+            .find(|(name, _)| names.contains(&name.as_str()))?;
         rows.parse().ok()
     }
 
@@ -63,18 +66,28 @@ impl Progress {
     pub fn check_identity(&self, other: &[(String, String)]) -> anyhow::Result<()> {
         const LONG: usize = 60;
         for (name, ours) in other {
-            let stored = self.identity.iter().find(|(stored, _)| stored == name).map(|(_, value)| value);
+            let stored = self
+                .identity
+                .iter()
+                .find(|(stored, _)| stored == name)
+                .map(|(_, value)| value);
             match stored {
                 Some(stored) if stored == ours => {}
                 Some(stored) if stored.len() <= LONG && ours.len() <= LONG => {
-                    bail!("{name} is {stored} in the checkpoint and {ours} now; omit --resume to start a new run")
+                    bail!(
+                        "{name} is {stored} in the checkpoint and {ours} now; omit --resume to start a new run"
+                    )
                 }
-                _ => bail!("{name} has changed since the checkpoint; omit --resume to start a new run"),
+                _ => bail!(
+                    "{name} has changed since the checkpoint; omit --resume to start a new run"
+                ),
             }
         }
         let is_ours = |name: &String| other.iter().any(|(ours, _)| ours == name);
         if let Some((name, stored)) = self.identity.iter().find(|(name, _)| !is_ours(name)) {
-            bail!("{name} is {stored} in the checkpoint and not set now; omit --resume to start a new run");
+            bail!(
+                "{name} is {stored} in the checkpoint and not set now; omit --resume to start a new run"
+            );
         }
         Ok(())
     }
@@ -101,9 +114,13 @@ impl Checkpoint {
     /// # Errors
     /// Returns an error if they are damaged, or of another version.
     pub fn parse(bytes: Vec<u8>) -> anyhow::Result<Self> {
-        let (_, metadata) = SafeTensors::read_metadata(&bytes).context("the checkpoint is damaged")?;
+        let (_, metadata) =
+            SafeTensors::read_metadata(&bytes).context("the checkpoint is damaged")?;
         SafeTensors::deserialize(&bytes).context("the checkpoint is damaged")?;
-        let progress = metadata.metadata().as_ref().and_then(|texts| texts.get(PROGRESS_KEY));
+        let progress = metadata
+            .metadata()
+            .as_ref()
+            .and_then(|texts| texts.get(PROGRESS_KEY));
         let progress = serde_json::from_str(progress.map_or("", String::as_str))
             .context("the checkpoint is damaged or was written by another version")?;
         Ok(Self { progress, bytes })
@@ -133,7 +150,9 @@ impl Checkpoint {
     /// Returns an error if there is none of this name.
     pub fn tensor(&self, name: &str) -> anyhow::Result<Tensor> {
         let tensors = self.tensors()?;
-        let view = tensors.tensor(name).with_context(|| format!("the checkpoint has no {name}"))?;
+        let view = tensors
+            .tensor(name)
+            .with_context(|| format!("the checkpoint has no {name}"))?;
         anyhow::ensure!(view.dtype() == Dtype::F32, "{name} is not f32");
         let values: Vec<f32> = bytemuck::allocation::pod_collect_to_vec(view.data());
         let shape: Vec<i64> = view.shape().iter().map(|&extent| extent as i64).collect();
@@ -146,7 +165,12 @@ impl Checkpoint {
     /// Returns an error if the checkpoint is damaged.
     pub fn names(&self, prefix: &str) -> anyhow::Result<Vec<String>> {
         let tensors = self.tensors()?;
-        Ok(tensors.names().iter().filter_map(|name| name.strip_prefix(prefix)).map(str::to_owned).collect())
+        Ok(tensors
+            .names()
+            .iter()
+            .filter_map(|name| name.strip_prefix(prefix))
+            .map(str::to_owned)
+            .collect())
     }
 
     /// Returns the best model so far; the current one if none has been validated.
@@ -154,7 +178,11 @@ impl Checkpoint {
     /// # Errors
     /// Returns an error if the checkpoint is damaged.
     pub fn best_model(&self) -> anyhow::Result<Model> {
-        let section = if self.progress.best.is_some() { "best" } else { "weights" };
+        let section = if self.progress.best.is_some() {
+            "best"
+        } else {
+            "weights"
+        };
         self.model_of(section)
     }
 
@@ -163,7 +191,11 @@ impl Checkpoint {
     /// # Errors
     /// Returns an error if the checkpoint is damaged.
     pub fn last_model(&self) -> anyhow::Result<Model> {
-        let section = if self.names("ema/")?.is_empty() { "weights" } else { "ema" };
+        let section = if self.names("ema/")?.is_empty() {
+            "weights"
+        } else {
+            "ema"
+        };
         let model = self.model_of(section)?;
         let mut header = model.header().clone();
         if let Some(training) = &mut header.card.training {
@@ -187,21 +219,37 @@ impl Checkpoint {
     }
 }
 
-/// Writes a checkpoint. An existing one is replaced at once, so that a crash at any moment leaves a whole file.
+/// Writes a checkpoint. An existing one is replaced at once, so that a crash at any moment leaves a
+/// whole file.
 ///
 /// # Errors
 /// Returns an error if the file cannot be written.
-pub fn write(path: &Path, progress: &Progress, model: &Model, tensors: &[(String, Tensor)]) -> anyhow::Result<()> {
+pub fn write(
+    path: &Path,
+    progress: &Progress,
+    model: &Model,
+    tensors: &[(String, Tensor)],
+) -> anyhow::Result<()> {
     let model = file::serialize(model)?;
     let mut values = Vec::new();
     for (name, tensor) in tensors {
         let stored = ondes_torch::weights::to_plain(tensor)?;
-        values.push((name.clone(), stored.shape().to_vec(), stored.floats().into_owned()));
+        values.push((
+            name.clone(),
+            stored.shape().to_vec(),
+            stored.floats().into_owned(),
+        ));
     }
     let mut views = Vec::with_capacity(values.len() + 1);
-    views.push((MODEL, TensorView::new(Dtype::U8, vec![model.len()], &model)?));
+    views.push((
+        MODEL,
+        TensorView::new(Dtype::U8, vec![model.len()], &model)?,
+    ));
     for (name, shape, floats) in &values {
-        views.push((name, TensorView::new(Dtype::F32, shape.clone(), bytemuck::cast_slice(floats))?));
+        views.push((
+            name,
+            TensorView::new(Dtype::F32, shape.clone(), bytemuck::cast_slice(floats))?,
+        ));
     }
     let texts = HashMap::from([(PROGRESS_KEY.to_owned(), serde_json::to_string(progress)?)]);
     let written = || -> anyhow::Result<()> {

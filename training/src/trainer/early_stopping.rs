@@ -14,7 +14,11 @@ impl EarlyStopping {
     /// Creates a callback; `waited` validations have passed since the best.
     #[must_use]
     pub fn new(patience: Option<u64>, stop_at: Option<f64>, waited: u64) -> Self {
-        Self { patience, stop_at, waited }
+        Self {
+            patience,
+            stop_at,
+            waited,
+        }
     }
 }
 
@@ -23,7 +27,9 @@ impl Callback for EarlyStopping {
         self.waited = if report.is_best { 0 } else { self.waited + 1 };
         let loss = report.validation.loss;
         if let Some(limit) = self.stop_at.filter(|limit| loss <= *limit) {
-            return Ok(Some(format!("the validation loss {loss:.5} reached {limit}")));
+            return Ok(Some(format!(
+                "the validation loss {loss:.5} reached {limit}"
+            )));
         }
         Ok(self
             .patience

@@ -1,4 +1,5 @@
-//! Metrics of a run over HTTP, in the OpenMetrics format that Prometheus and Grafana read: `--metrics`.
+//! Metrics of a run over HTTP, in the OpenMetrics format that Prometheus and Grafana read:
+//! `--metrics`.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
@@ -27,20 +28,54 @@ type Value = fn(&Line) -> Option<f64>;
 /// Name, which ends with the unit, description and value of each metric.
 const METRICS: [(&str, &str, Value); 15] = [
     ("step", "Steps that are done", |line| Some(line.step as f64)),
-    ("loss", "Training loss, mean over the last steps", |line| line.loss),
-    ("validation_loss", "Last validation loss", |line| line.validation),
+    ("loss", "Training loss, mean over the last steps", |line| {
+        line.loss
+    }),
+    ("validation_loss", "Last validation loss", |line| {
+        line.validation
+    }),
     ("learning_rate", "Learning rate", |line| line.rate),
-    ("gradient_norm", "Norm of the gradient before clipping", |line| line.gradient),
-    ("step_seconds", "Mean duration of a step", |line| line.seconds),
-    ("rows_per_second", "Crops or windows per second", |line| line.rows_per_second),
-    ("data_wait_ratio", "Share of a step spent waiting for data", |line| line.data_wait),
-    ("memory_bytes", "Resident memory", |line| Some(line.system?.memory as f64)),
-    ("memory_peak_bytes", "Largest resident memory", |line| Some(line.system?.memory_peak as f64)),
-    ("cpu_cores", "Cores kept busy", |line| Some(line.system?.cores)),
-    ("loader_queue_steps", "Batches ready in the queue", |line| Some(line.loader?.ready as f64)),
-    ("loader_workers", "Threads that read data", |line| Some(line.loader?.workers as f64)),
-    ("loader_read_bytes", "Bytes read from disk, compressed", |line| Some(line.loader?.reads.bytes as f64)),
-    ("loader_batch_p99_seconds", "Time to make a batch, 99th percentile", |line| Some(line.loader?.latency[2])),
+    (
+        "gradient_norm",
+        "Norm of the gradient before clipping",
+        |line| line.gradient,
+    ),
+    ("step_seconds", "Mean duration of a step", |line| {
+        line.seconds
+    }),
+    ("rows_per_second", "Crops or windows per second", |line| {
+        line.rows_per_second
+    }),
+    (
+        "data_wait_ratio",
+        "Share of a step spent waiting for data",
+        |line| line.data_wait,
+    ),
+    ("memory_bytes", "Resident memory", |line| {
+        Some(line.system?.memory as f64)
+    }),
+    ("memory_peak_bytes", "Largest resident memory", |line| {
+        Some(line.system?.memory_peak as f64)
+    }),
+    ("cpu_cores", "Cores kept busy", |line| {
+        Some(line.system?.cores)
+    }),
+    ("loader_queue_steps", "Batches ready in the queue", |line| {
+        Some(line.loader?.ready as f64)
+    }),
+    ("loader_workers", "Threads that read data", |line| {
+        Some(line.loader?.workers as f64)
+    }),
+    (
+        "loader_read_bytes",
+        "Bytes read from disk, compressed",
+        |line| Some(line.loader?.reads.bytes as f64),
+    ),
+    (
+        "loader_batch_p99_seconds",
+        "Time to make a batch, 99th percentile",
+        |line| Some(line.loader?.latency[2]),
+    ),
 ];
 
 /// Server of the metrics; ends when it is dropped.
@@ -63,13 +98,18 @@ impl Endpoint {
             registry.register(name, description, gauge.clone());
             gauge
         });
-        let server = Server::http(address).map_err(|error| anyhow!("--metrics {address}: {error}"))?;
+        let server =
+            Server::http(address).map_err(|error| anyhow!("--metrics {address}: {error}"))?;
         let server = Arc::new(server);
         let thread = std::thread::spawn({
             let (server, registry) = (server.clone(), Mutex::new(registry));
             move || serve(&server, &registry)
         });
-        Ok(Self { gauges, server, thread: Some(thread) })
+        Ok(Self {
+            gauges,
+            server,
+            thread: Some(thread),
+        })
     }
 
     /// Returns the address, with the port that the system chose for port 0.
@@ -91,7 +131,10 @@ impl Endpoint {
 impl Drop for Endpoint {
     fn drop(&mut self) {
         self.server.unblock();
-        self.thread.take().into_iter().for_each(|thread| drop(thread.join()));
+        self.thread
+            .take()
+            .into_iter()
+            .for_each(|thread| drop(thread.join()));
     }
 }
 
@@ -114,16 +157,21 @@ fn serve(server: &Server, registry: &Mutex<Registry>) {
     }
 }
 
-/// Parses an address such as `127.0.0.1:9464`, an IP address or a port; without an address it is the loopback.
+/// Parses an address such as `127.0.0.1:9464`, an IP address or a port; without an address it is
+/// the loopback.
 ///
 /// # Errors
 /// Returns what is allowed.
 pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let loopback = std::net::IpAddr::from([127, 0, 0, 1]);
     let port = |text: &str| text.parse::<u16>().ok();
-    let address = text.parse().ok().or_else(|| port(text).map(|port| SocketAddr::new(loopback, port)));
+    let address = text
+        .parse()
+        .ok()
+        .or_else(|| port(text).map(|port| SocketAddr::new(loopback, port)));
     let address = address.or_else(|| text.parse().ok().map(|ip| SocketAddr::new(ip, PORT)));
-    address.ok_or_else(|| "must be an address and a port such as 127.0.0.1:9464, or a port".to_owned())
+    address
+        .ok_or_else(|| "must be an address and a port such as 127.0.0.1:9464, or a port".to_owned())
 }
 
 #[cfg(test)]
@@ -135,7 +183,11 @@ mod tests {
 
     fn get(address: SocketAddr, path: &str) -> String {
         let mut stream = TcpStream::connect(address).expect("it is served");
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("it is sent");
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        )
+        .expect("it is sent");
         let mut text = String::new();
         stream.read_to_string(&mut text).expect("an answer");
         text
@@ -146,15 +198,35 @@ mod tests {
         let endpoint = Endpoint::new(parse_address("0").expect("a port")).expect("a free port");
         let address = endpoint.address().expect("an address");
         assert!(address.ip().is_loopback());
-        endpoint.publish(&Line { step: 70, loss: Some(0.25), ..Line::default() });
-        endpoint.publish(&Line { step: 80, validation: Some(0.5), ..Line::default() });
+        endpoint.publish(&Line {
+            step: 70,
+            loss: Some(0.25),
+            ..Line::default()
+        });
+        endpoint.publish(&Line {
+            step: 80,
+            validation: Some(0.5),
+            ..Line::default()
+        });
         let text = get(address, "/metrics");
-        assert!(text.starts_with("HTTP/1.1 200") && text.contains(CONTENT_TYPE), "{text}");
-        for line in ["ondes_train_step 80.0", "ondes_train_loss 0.25", "ondes_train_validation_loss 0.5", "# EOF"] {
+        assert!(
+            text.starts_with("HTTP/1.1 200") && text.contains(CONTENT_TYPE),
+            "{text}"
+        );
+        for line in [
+            "ondes_train_step 80.0",
+            "ondes_train_loss 0.25",
+            "ondes_train_validation_loss 0.5",
+            "# EOF",
+        ] {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");
         }
         assert!(get(address, "/other").starts_with("HTTP/1.1 404"));
-        assert!(Endpoint::new(address).err().is_some_and(|error| error.to_string().contains("in use")));
+        assert!(
+            Endpoint::new(address)
+                .err()
+                .is_some_and(|error| error.to_string().contains("in use"))
+        );
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! The one way through which passes of libtorch run: its exceptions, which tch makes panics, become errors.
+//! The one way through which passes of libtorch run: its exceptions, which tch makes panics, become
+//! errors.
 //!
-//! tch's functions without the prefix `f_` unwrap what C++ throws. A panic that says that memory is missing is
-//! [`OutOfMemory`]; other exceptions of libtorch are errors of one line. All other panics are bugs and stay panics.
+//! tch's functions without the prefix `f_` unwrap what C++ throws. A panic that says that memory is
+//! missing is [`OutOfMemory`]; other exceptions of libtorch are errors of one line. All other
+//! panics are bugs and stay panics.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -13,9 +15,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tch::TchError;
 
-/// Words of messages that say that memory is missing: of our bound, of libtorch, CUDA and cuBLAS, of the C++ library.
-const MEMORY_WORDS: [&str; 5] =
-    ["out of memory", "not enough memory", "can't allocate memory", "bad_alloc", "CUBLAS_STATUS_ALLOC_FAILED"];
+/// Words of messages that say that memory is missing: of our bound, of libtorch, CUDA and cuBLAS,
+/// of the C++ library.
+const MEMORY_WORDS: [&str; 5] = [
+    "out of memory",
+    "not enough memory",
+    "can't allocate memory",
+    "bad_alloc",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+];
 
 /// Something needs more memory than there is.
 #[derive(Clone, Debug)]
@@ -34,7 +42,12 @@ impl OutOfMemory {
     /// Returns the error of something whose allocator says `reason`.
     #[must_use]
     pub fn new(what: &str, reason: &str) -> Self {
-        Self { what: what.to_owned(), reason: reason.to_owned(), kept: None, is_resumable: false }
+        Self {
+            what: what.to_owned(),
+            reason: reason.to_owned(),
+            kept: None,
+            is_resumable: false,
+        }
     }
 }
 
@@ -55,10 +68,20 @@ impl fmt::Display for OutOfMemory {
             }
             None => write!(f, "out of memory in {}; {advice}", self.what)?,
         }
-        let Some((step, path)) = &self.kept else { return Ok(()) };
+        let Some((step, path)) = &self.kept else {
+            return Ok(());
+        };
         match self.is_resumable {
-            true => write!(f, "; {} holds step {step}, from which --resume goes on", path.display()),
-            false => write!(f, "; {} holds step {step}, whose model `ondes-train export` writes", path.display()),
+            true => write!(
+                f,
+                "; {} holds step {step}, from which --resume goes on",
+                path.display()
+            ),
+            false => write!(
+                f,
+                "; {} holds step {step}, whose model `ondes-train export` writes",
+                path.display()
+            ),
         }
     }
 }
@@ -67,7 +90,10 @@ impl std::error::Error for OutOfMemory {}
 
 /// Returns the sizes in the message of our bound, bytes: needed and allowed.
 fn sizes(reason: &str) -> Option<[f64; 2]> {
-    let (needed, rest) = reason.split_once("out of memory: ")?.1.split_once(" bytes of ")?;
+    let (needed, rest) = reason
+        .split_once("out of memory: ")?
+        .1
+        .split_once(" bytes of ")?;
     let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next()?;
     Some([needed.parse().ok()?, digits.parse().ok()?])
 }
@@ -83,10 +109,12 @@ pub fn if_it_fits<R>(run: impl FnOnce() -> R) -> Result<R, String> {
     })
 }
 
-/// Runs passes of libtorch. Its exceptions become errors; `what` names the passes in them, such as "the validation".
+/// Runs passes of libtorch. Its exceptions become errors; `what` names the passes in them, such as
+/// "the validation".
 ///
 /// # Errors
-/// Returns [`OutOfMemory`] if memory is missing, the first line of another exception, and what `run` returns.
+/// Returns [`OutOfMemory`] if memory is missing, the first line of another exception, and what
+/// `run` returns.
 ///
 /// # Panics
 /// Panics if something else than libtorch does.
@@ -96,7 +124,10 @@ pub fn guarded<R>(what: &str, run: impl FnOnce() -> anyhow::Result<R>) -> anyhow
         false => anyhow::anyhow!("libtorch failed in {what}: {}", first_line(text)),
     };
     match caught(run) {
-        Ok(Err(error)) => match error.chain().find_map(|cause| cause.downcast_ref::<TchError>()) {
+        Ok(Err(error)) => match error
+            .chain()
+            .find_map(|cause| cause.downcast_ref::<TchError>())
+        {
             Some(cause) => Err(fault(&cause.to_string())),
             None => Err(error),
         },
@@ -108,7 +139,8 @@ pub fn guarded<R>(what: &str, run: impl FnOnce() -> anyhow::Result<R>) -> anyhow
     }
 }
 
-/// Runs passes over up to `rows` crops at once; over fewer as long as memory is missing. Returns how many fitted, too.
+/// Runs passes over up to `rows` crops at once; over fewer as long as memory is missing. Returns
+/// how many fitted, too.
 ///
 /// # Errors
 /// As [`guarded`], if not even one crop fits.
@@ -166,7 +198,10 @@ fn caught<R>(run: impl FnOnce() -> R) -> Result<R, Box<dyn Any + Send>> {
 
 /// Returns the text of a panic.
 fn message(panic: &(dyn Any + Send)) -> Option<&str> {
-    panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied())
+    panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
 }
 
 fn is_memory(text: &str) -> bool {
@@ -180,8 +215,17 @@ fn is_of_libtorch(text: &str) -> bool {
 
 /// Returns the first line of an exception's text, without tch's words around it.
 fn first_line(text: &str) -> String {
-    let text = text.split_once("Torch(\"").map_or(text, |(_, exception)| exception);
-    text.split("\\n").next().unwrap_or_default().lines().next().unwrap_or_default().trim_end_matches("\")").to_owned()
+    let text = text
+        .split_once("Torch(\"")
+        .map_or(text, |(_, exception)| exception);
+    text.split("\\n")
+        .next()
+        .unwrap_or_default()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches("\")")
+        .to_owned()
 }
 
 /// Failures for tests.
@@ -219,26 +263,42 @@ mod tests {
     #[test]
     fn exceptions_become_errors_of_one_line() {
         let shapes = guarded("the validation", || {
-            let _ = Tensor::zeros([2], (Kind::Float, Device::Cpu)) + Tensor::zeros([3], (Kind::Float, Device::Cpu));
+            let _ = Tensor::zeros([2], (Kind::Float, Device::Cpu))
+                + Tensor::zeros([3], (Kind::Float, Device::Cpu));
             Ok(())
         });
         let error = format!("{:#}", shapes.expect_err("the shapes differ"));
-        assert!(error.starts_with("libtorch failed in the validation: The size of tensor a (2)"), "{error}");
+        assert!(
+            error.starts_with("libtorch failed in the validation: The size of tensor a (2)"),
+            "{error}"
+        );
         assert_eq!(error.lines().count(), 1, "{error}");
         let returned = guarded("a measurement", || {
-            Tensor::zeros([2], (Kind::Float, Device::Cpu)).f_view([3]).context("a view").map(drop)
+            Tensor::zeros([2], (Kind::Float, Device::Cpu))
+                .f_view([3])
+                .context("a view")
+                .map(drop)
         });
         let error = format!("{:#}", returned.expect_err("the size differs"));
-        assert!(error.starts_with("libtorch failed in a measurement: ") && error.lines().count() == 1, "{error}");
-        let huge = guarded("a crop", || Ok(Tensor::zeros([1 << 45], (Kind::Float, Device::Cpu))));
+        assert!(
+            error.starts_with("libtorch failed in a measurement: ") && error.lines().count() == 1,
+            "{error}"
+        );
+        let huge = guarded("a crop", || {
+            Ok(Tensor::zeros([1 << 45], (Kind::Float, Device::Cpu)))
+        });
         assert!(huge.expect_err("there is not so much").is::<OutOfMemory>());
         // Other errors stay what they are, and gradients are on again.
-        let other = guarded("x", || tch::no_grad(|| anyhow::bail!("the file is damaged; out of memory it is not")));
+        let other = guarded("x", || {
+            tch::no_grad(|| anyhow::bail!("the file is damaged; out of memory it is not"))
+        });
         assert_eq!(
             other.map(|()| 0).expect_err("an error").to_string(),
             "the file is damaged; out of memory it is not"
         );
-        let _ = guarded("x", || tch::no_grad(|| anyhow::Ok(Tensor::zeros([1 << 45], (Kind::Float, Device::Cpu)))));
+        let _ = guarded("x", || {
+            tch::no_grad(|| anyhow::Ok(Tensor::zeros([1 << 45], (Kind::Float, Device::Cpu))))
+        });
         let weight = Tensor::zeros([1], (Kind::Float, Device::Cpu)).set_requires_grad(true);
         assert!((&weight * 2.0).requires_grad());
     }
@@ -247,7 +307,9 @@ mod tests {
     fn a_bound_is_told_in_gigabytes() {
         let text = "called `Result::unwrap()` on an `Err` value: Torch(\"out of memory: 1500000000 bytes of 900000000\\n\
                     Exception raised from allocate\")";
-        let error = guarded::<()>("the validation", || panic!("{text}")).expect_err("it does not fit").to_string();
+        let error = guarded::<()>("the validation", || panic!("{text}"))
+            .expect_err("it does not fit")
+            .to_string();
         assert_eq!(
             error,
             "out of memory in the validation: its tensors need 1.50 GB of 0.90 GB; use a smaller batch, or shorter crops \

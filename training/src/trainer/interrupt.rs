@@ -27,7 +27,8 @@ pub fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed) != 0
 }
 
-/// Returns the exit code after an interruption, that of a shell: 130 after Ctrl-C, 143 after SIGTERM.
+/// Returns the exit code after an interruption, that of a shell: 130 after Ctrl-C, 143 after
+/// SIGTERM.
 #[must_use]
 pub fn exit_code() -> u8 {
     REQUESTED.load(Ordering::Relaxed)
@@ -44,9 +45,13 @@ mod signals {
     /// Calls `handler` on a thread of its own with the exit code of each signal.
     pub fn handle(mut handler: impl FnMut(u8) + Send + 'static) -> anyhow::Result<()> {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-        std::thread::Builder::new().name("ondes-signals".into()).spawn(move || {
-            signals.forever().for_each(|signal| handler(SHELL + u8::try_from(signal).unwrap_or_default()));
-        })?;
+        std::thread::Builder::new()
+            .name("ondes-signals".into())
+            .spawn(move || {
+                signals
+                    .forever()
+                    .for_each(|signal| handler(SHELL + u8::try_from(signal).unwrap_or_default()));
+            })?;
         Ok(())
     }
 }

@@ -43,10 +43,17 @@ unsafe extern "C" fn add(
 ) {
     // SAFETY: as stated above.
     let (list, name) = unsafe { (&mut *list.cast::<Vec<Operator>>(), CStr::from_ptr(name)) };
-    list.push(Operator { name: name.to_string_lossy().into_owned(), on_device, calls, total_ns, self_ns });
+    list.push(Operator {
+        name: name.to_string_lossy().into_owned(),
+        on_device,
+        calls,
+        total_ns,
+        self_ns,
+    });
 }
 
-/// Runs something as a range of the trace, on any thread; costs next to nothing while none is recorded.
+/// Runs something as a range of the trace, on any thread; costs next to nothing while none is
+/// recorded.
 pub(crate) fn in_range<R>(name: &CStr, run: impl FnOnce() -> R) -> R {
     // SAFETY: the name is valid during the call, which copies it; null ends the range.
     #[expect(unsafe_code)]
@@ -74,7 +81,8 @@ impl Trace {
     /// Prepares a trace; a path must be writable.
     pub(super) fn new(path: Option<&Path>, device: Device) -> anyhow::Result<Self> {
         if let Some(path) = path {
-            std::fs::File::create(path).with_context(|| format!("{}: cannot be written", path.display()))?;
+            std::fs::File::create(path)
+                .with_context(|| format!("{}: cannot be written", path.display()))?;
         }
         Ok(Self {
             path: path.map(Path::to_owned),
@@ -98,12 +106,19 @@ impl Trace {
 
     /// Adds a table of ours to the file.
     pub(super) fn append(&self, name: &str, table: &impl serde::Serialize) -> anyhow::Result<()> {
-        let Some(path) = &self.path else { return Ok(()) };
+        let Some(path) = &self.path else {
+            return Ok(());
+        };
         let unwritable = || format!("{}: cannot be written", path.display());
         let mut text = std::fs::read_to_string(path).with_context(unwritable)?;
         // A run of too few steps has no trace.
-        let Some(end) = text.rfind('}') else { return Ok(()) };
-        text.insert_str(end, &format!(",\n  {name:?}: {}\n", serde_json::to_string(table)?));
+        let Some(end) = text.rfind('}') else {
+            return Ok(());
+        };
+        text.insert_str(
+            end,
+            &format!(",\n  {name:?}: {}\n", serde_json::to_string(table)?),
+        );
         std::fs::write(path, text).with_context(unwritable)
     }
 
@@ -122,7 +137,10 @@ impl Trace {
     pub(super) fn step_done(&mut self) -> anyhow::Result<()> {
         self.steps += 1;
         if self.steps == FIRST_STEP {
-            ensure!(shim::ondes_profiler_start(self.cuda), "libtorch's profiler cannot be started");
+            ensure!(
+                shim::ondes_profiler_start(self.cuda),
+                "libtorch's profiler cannot be started"
+            );
             self.is_recording = true;
         } else if self.steps == FIRST_STEP + STEPS {
             self.finish()?;
@@ -136,17 +154,34 @@ impl Trace {
             return Ok(());
         }
         self.traced = self.steps.saturating_sub(FIRST_STEP);
-        let path = self.path.as_ref().map(|path| CString::new(path.as_os_str().as_encoded_bytes()));
+        let path = self
+            .path
+            .as_ref()
+            .map(|path| CString::new(path.as_os_str().as_encoded_bytes()));
         let path = path.transpose().context("the path has a zero")?;
         let list: *mut Vec<Operator> = &raw mut self.operators;
-        // SAFETY: path and list are valid during the call, which uses them in no other way than stated.
+        // SAFETY: path and list are valid during the call, which uses them in no other way than
+        // stated.
         #[expect(unsafe_code)]
         let written = unsafe {
-            shim::ondes_profiler_stop(path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr()), list.cast(), add)
+            shim::ondes_profiler_stop(
+                path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr()),
+                list.cast(),
+                add,
+            )
         };
-        let Some(path) = &self.path else { return Ok(()) };
-        ensure!(written, "{}: cannot be written by libtorch's profiler", path.display());
-        eprintln!("{}: written; open it at https://ui.perfetto.dev", path.display());
+        let Some(path) = &self.path else {
+            return Ok(());
+        };
+        ensure!(
+            written,
+            "{}: cannot be written by libtorch's profiler",
+            path.display()
+        );
+        eprintln!(
+            "{}: written; open it at https://ui.perfetto.dev",
+            path.display()
+        );
         Ok(())
     }
 }

@@ -102,17 +102,27 @@ struct Since {
 }
 
 impl MetricsLog {
-    /// Starts a log, or continues one after `first_step`: later lines are removed, since these steps are done again.
+    /// Starts a log, or continues one after `first_step`: later lines are removed, since these
+    /// steps are done again.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.
     pub fn new(first_step: u64, options: &TrainerOptions) -> anyhow::Result<Self> {
         let path = &options.files.metrics;
         let context = || format!("{}: cannot be written", path.display());
-        let kept = if first_step > 0 { read(path).unwrap_or_default() } else { Vec::new() };
+        let kept = if first_step > 0 {
+            read(path).unwrap_or_default()
+        } else {
+            Vec::new()
+        };
         let mut log = Self {
             path: path.clone(),
-            file: OpenOptions::new().create(true).write(true).truncate(true).open(path).with_context(context)?,
+            file: OpenOptions::new()
+                .create(true)
+                .write(true)
+                .truncate(true)
+                .open(path)
+                .with_context(context)?,
             every: options.log_every,
             since: Since::default(),
             usage: (Instant::now(), ResourceUsage::now()),
@@ -122,7 +132,9 @@ impl MetricsLog {
         if let Some(address) = log.endpoint.as_ref().and_then(Endpoint::address) {
             eprintln!("metrics are at http://{address}/metrics");
         }
-        kept.iter().filter(|line| line.step <= first_step).try_for_each(|line| log.write(line))?;
+        kept.iter()
+            .filter(|line| line.step <= first_step)
+            .try_for_each(|line| log.write(line))?;
         Ok(log)
     }
 
@@ -131,7 +143,11 @@ impl MetricsLog {
         let (now, used) = (Instant::now(), ResourceUsage::now());
         let (then, before) = std::mem::replace(&mut self.usage, (now, used));
         let cores = (used.cpu_seconds - before.cpu_seconds) / (now - then).as_secs_f64().max(1e-9);
-        SystemUsage { memory: used.bytes, memory_peak: used.peak_bytes, cores }
+        SystemUsage {
+            memory: used.bytes,
+            memory_peak: used.peak_bytes,
+            cores,
+        }
     }
 
     /// Prints and writes warnings, and runs their command.
@@ -141,15 +157,23 @@ impl MetricsLog {
             if let Some(command) = self.alerts.command() {
                 alert.run(command, &self.path)?;
             }
-            self.write(&Line { step: alert.step, alert: Some(alert.text), ..Line::default() })?;
+            self.write(&Line {
+                step: alert.step,
+                alert: Some(alert.text),
+                ..Line::default()
+            })?;
         }
         Ok(())
     }
 
     fn write(&mut self, line: &Line) -> anyhow::Result<()> {
-        self.endpoint.iter().for_each(|endpoint| endpoint.publish(line));
+        self.endpoint
+            .iter()
+            .for_each(|endpoint| endpoint.publish(line));
         let text = serde_json::to_string(line)? + "\n";
-        self.file.write_all(text.as_bytes()).with_context(|| format!("{}: cannot be written", self.path.display()))
+        self.file
+            .write_all(text.as_bytes())
+            .with_context(|| format!("{}: cannot be written", self.path.display()))
     }
 }
 
@@ -196,14 +220,22 @@ impl Callback for MetricsLog {
         let (mut layers, mut system, mut loader) = (serde_json::Map::new(), None, None);
         if report.step.is_multiple_of(self.every * LINES_PER_DETAILS) {
             let norms = report.parameters.gradient_norms();
-            layers.extend(norms.into_iter().map(|(name, norm)| (name.to_owned(), norm.into())));
+            layers.extend(
+                norms
+                    .into_iter()
+                    .map(|(name, norm)| (name.to_owned(), norm.into())),
+            );
             loader = (report.loader)();
             system = Some(self.system_usage());
         }
         let line = Line {
             step: report.step,
             loss: Some(report.mean_loss),
-            terms: report.terms.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect(),
+            terms: report
+                .terms
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).into()))
+                .collect(),
             rate: Some(report.rate),
             gradient: Some(report.gradient).filter(|gradient| gradient.is_finite()),
             seconds: Some(since.seconds / since.steps as f64),
@@ -229,7 +261,9 @@ impl Callback for MetricsLog {
             ..Line::default()
         };
         self.write(&line)?;
-        let alerts = self.alerts.check_validation(report.step, report.validation.loss);
+        let alerts = self
+            .alerts
+            .check_validation(report.step, report.validation.loss);
         self.warn(alerts)?;
         Ok(None)
     }

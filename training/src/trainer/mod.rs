@@ -1,12 +1,15 @@
 //! One loop for everything that learns.
 //!
-//! In reading order: a [`task`] says what a batch is, what the loss is and how it is validated; [`options`] are the
-//! settings of a run; [`Trainer`] (`run`) owns the order of things: batch, forward, loss, backward, accumulation,
-//! clipping, optimiser, schedule, callbacks; `step` takes one step, and `pass` is its forward and backward. [`parameters`] holds the weights
-//! of an optimiser in one buffer, [`precision`] sets the precision of the forward pass, [`profile`] measures where the
-//! time goes, `kineto` traces it, and [`operators`] sums up libtorch's. [`memory`] is bounded, `batch_size` fills it, and all passes run through a [`guard`]. [`callback`]s observe:
-//! [`progress`], [`metrics`] with [`alerts`] and an [`endpoint`], [`tensorboard`], [`early_stopping`]. [`checkpoint`] makes runs resumable, [`interrupt`]
-//! lets Ctrl-C end them in order.
+//! In reading order: a [`task`] says what a batch is, what the loss is and how it is validated;
+//! [`options`] are the settings of a run; [`Trainer`] (`run`) owns the order of things: batch,
+//! forward, loss, backward, accumulation, clipping, optimiser, schedule, callbacks; `step` takes
+//! one step, and `pass` is its forward and backward. [`parameters`] holds the weights of an
+//! optimiser in one buffer, [`precision`] sets the precision of the forward pass, [`profile`]
+//! measures where the time goes, `kineto` traces it, and [`operators`] sums up libtorch's.
+//! [`memory`] is bounded, `batch_size` fills it, and all passes run through a [`guard`].
+//! [`callback`]s observe: [`progress`], [`metrics`] with [`alerts`] and an [`endpoint`],
+//! [`tensorboard`], [`early_stopping`]. [`checkpoint`] makes runs resumable, [`interrupt`] lets
+//! Ctrl-C end them in order.
 
 pub mod alerts;
 mod batch_size;

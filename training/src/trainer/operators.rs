@@ -22,7 +22,8 @@ pub struct Operator {
     pub self_ns: u64,
 }
 
-/// Returns a table of the operators that take longest by themselves in so many steps; empty without any.
+/// Returns a table of the operators that take longest by themselves in so many steps; empty without
+/// any.
 #[must_use]
 pub fn table(operators: &[Operator], steps: u64) -> String {
     let mut sorted: Vec<&Operator> = operators.iter().collect();
@@ -32,11 +33,24 @@ pub fn table(operators: &[Operator], steps: u64) -> String {
     }
     let whole: u64 = sorted.iter().map(|operator| operator.self_ns).sum();
     let per_step = |time: u64| 1e-6 * time as f64 / steps.max(1) as f64;
-    let mut text =
-        format!("{:44} {:>9} {:>9} {:>9} {:>7}\n", "operators, ms a step", "self", "total", "calls", "share");
-    for Operator { name, on_device, calls, total_ns, self_ns } in sorted.iter().take(SHOWN) {
+    let mut text = format!(
+        "{:44} {:>9} {:>9} {:>9} {:>7}\n",
+        "operators, ms a step", "self", "total", "calls", "share"
+    );
+    for Operator {
+        name,
+        on_device,
+        calls,
+        total_ns,
+        self_ns,
+    } in sorted.iter().take(SHOWN)
+    {
         let name: String = name.chars().take(38).collect();
-        let name = if *on_device { format!("{name} (GPU)") } else { name };
+        let name = if *on_device {
+            format!("{name} (GPU)")
+        } else {
+            name
+        };
         let share = 100.0 * *self_ns as f64 / whole.max(1) as f64;
         let calls = *calls as f64 / steps.max(1) as f64;
         let _ = writeln!(
@@ -47,10 +61,19 @@ pub fn table(operators: &[Operator], steps: u64) -> String {
         );
     }
     if sorted.len() > SHOWN {
-        let rest: u64 = sorted[SHOWN..].iter().map(|operator| operator.self_ns).sum();
+        let rest: u64 = sorted[SHOWN..]
+            .iter()
+            .map(|operator| operator.self_ns)
+            .sum();
         let share = 100.0 * rest as f64 / whole.max(1) as f64;
         let name = format!("{} others", sorted.len() - SHOWN);
-        let _ = writeln!(text, "{name:44} {:9.3} {:>9} {:>9} {share:5.1} %", per_step(rest), "", "");
+        let _ = writeln!(
+            text,
+            "{name:44} {:9.3} {:>9} {:>9} {share:5.1} %",
+            per_step(rest),
+            "",
+            ""
+        );
     }
     text
 }
@@ -68,15 +91,32 @@ mod tests {
             total_ns: 2 * self_ns,
             self_ns,
         };
-        let text = table(&[operator("aten::add", 1_000_000), operator("kernel", 3_000_000)], 5);
+        let text = table(
+            &[
+                operator("aten::add", 1_000_000),
+                operator("kernel", 3_000_000),
+            ],
+            5,
+        );
         let lines: Vec<&str> = text.lines().collect();
         assert!(
-            lines[1].starts_with("kernel (GPU) ") && lines[1].ends_with("0.600     1.200       2.0  75.0 %"),
+            lines[1].starts_with("kernel (GPU) ")
+                && lines[1].ends_with("0.600     1.200       2.0  75.0 %"),
             "{text}"
         );
-        assert!(lines[2].starts_with("aten::add ") && lines.len() == 3, "{text}");
-        let many: Vec<Operator> = (0..20).map(|index| operator(&index.to_string(), 1_000)).collect();
-        assert!(table(&many, 1).lines().last().is_some_and(|line| line.starts_with("5 others")));
+        assert!(
+            lines[2].starts_with("aten::add ") && lines.len() == 3,
+            "{text}"
+        );
+        let many: Vec<Operator> = (0..20)
+            .map(|index| operator(&index.to_string(), 1_000))
+            .collect();
+        assert!(
+            table(&many, 1)
+                .lines()
+                .last()
+                .is_some_and(|line| line.starts_with("5 others"))
+        );
         assert_eq!(table(&[], 1), "");
     }
 }

@@ -45,13 +45,15 @@ pub struct TrainerOptions {
     pub accumulate: usize,
     /// Finds the largest batch that fits; the task's is only the first guess.
     pub auto_batch: bool,
-    /// Bound on the memory of the process, bytes; by default most of what is free for tensors of the CPU.
+    /// Bound on the memory of the process, bytes; by default most of what is free for tensors of
+    /// the CPU.
     pub memory: Option<u64>,
     /// Computes the network's values again in the backward pass, to need less memory.
     pub checkpoint_activations: bool,
     /// Checkpoints with the lowest validation losses that are kept beside the last one.
     pub keep_best: usize,
-    /// Decay rate of the mean of the weights that is validated and kept; 0 for the weights themselves.
+    /// Decay rate of the mean of the weights that is validated and kept; 0 for the weights
+    /// themselves.
     pub ema: f64,
     /// Precision of the forward pass.
     pub precision: Precision,
@@ -136,23 +138,51 @@ impl TrainerOptions {
     /// Returns an error that names the first setting out of range.
     pub fn check(&self) -> anyhow::Result<()> {
         let is_rate = |rate: f64| rate > 0.0 && rate <= 1.0;
-        ensure!(is_rate(self.learning_rate), "training.learning_rate must be above 0, up to 1");
-        ensure!((0.0..=1.0).contains(&self.weight_decay), "training.weight_decay must be 0 to 1");
-        ensure!((0.0..=1e6).contains(&self.clip.norm), "training.gradient_norm must be 0 to 1e6");
-        ensure!((0.0..=1e6).contains(&self.clip.value), "training.gradient_value must be 0 to 1e6");
+        ensure!(
+            is_rate(self.learning_rate),
+            "training.learning_rate must be above 0, up to 1"
+        );
+        ensure!(
+            (0.0..=1.0).contains(&self.weight_decay),
+            "training.weight_decay must be 0 to 1"
+        );
+        ensure!(
+            (0.0..=1e6).contains(&self.clip.norm),
+            "training.gradient_norm must be 0 to 1e6"
+        );
+        ensure!(
+            (0.0..=1e6).contains(&self.clip.value),
+            "training.gradient_value must be 0 to 1e6"
+        );
         ensure!(self.accumulate > 0, "training.accumulate must be above 0");
-        ensure!((0.0..1.0).contains(&self.ema), "training.ema must be 0 to below 1");
-        ensure!(self.validate_every != Some(0), "training.validate_every must be above 0");
-        ensure!(self.checkpoint_every != Some(0), "training.checkpoint_every must be above 0");
+        ensure!(
+            (0.0..1.0).contains(&self.ema),
+            "training.ema must be 0 to below 1"
+        );
+        ensure!(
+            self.validate_every != Some(0),
+            "training.validate_every must be above 0"
+        );
+        ensure!(
+            self.checkpoint_every != Some(0),
+            "training.checkpoint_every must be above 0"
+        );
         ensure!(self.log_every > 0, "training.log_every must be above 0");
-        ensure!(self.patience != Some(0), "training.patience must be above 0");
-        ensure!(self.stop_at.is_none_or(|loss| loss > 0.0), "training.stop_at must be above 0");
+        ensure!(
+            self.patience != Some(0),
+            "training.patience must be above 0"
+        );
+        ensure!(
+            self.stop_at.is_none_or(|loss| loss > 0.0),
+            "training.stop_at must be above 0"
+        );
         self.alerts.check()?;
         self.optimizer.check()?;
         self.schedule.check()
     }
 
-    /// Bounds the memory of the process, on the CPU. Call it before the data is opened, which has its share.
+    /// Bounds the memory of the process, on the CPU. Call it before the data is opened, which has
+    /// its share.
     ///
     /// # Errors
     /// Returns an error if there is no such device, or the bound is too low.
@@ -175,12 +205,15 @@ impl TrainerOptions {
     /// Returns the rows of a batch that this process computes.
     #[must_use]
     pub fn own_rows(&self, rows: usize) -> Range<usize> {
-        self.group.as_ref().map_or(0..rows, |group| group.rows(rows))
+        self.group
+            .as_ref()
+            .map_or(0..rows, |group| group.rows(rows))
     }
 
     /// Returns the settings that the mathematics of a run depends on, by name.
     pub(super) fn identity(&self) -> anyhow::Result<Vec<(String, String)>> {
-        let text = |name: &str, value: &dyn std::fmt::Debug| (name.to_owned(), format!("{value:?}"));
+        let text =
+            |name: &str, value: &dyn std::fmt::Debug| (name.to_owned(), format!("{value:?}"));
         Ok(vec![
             text("training.learning_rate", &self.learning_rate),
             text("training.warmup_steps", &self.warmup_steps),
@@ -189,14 +222,21 @@ impl TrainerOptions {
             text("training.gradient_value", &self.clip.value),
             text("training.ema", &self.ema),
             text("training.precision", &self.precision),
-            ("optimizer".to_owned(), serde_json::to_string(&self.optimizer)?),
-            ("schedule".to_owned(), serde_json::to_string(&self.schedule)?),
+            (
+                "optimizer".to_owned(),
+                serde_json::to_string(&self.optimizer)?,
+            ),
+            (
+                "schedule".to_owned(),
+                serde_json::to_string(&self.schedule)?,
+            ),
         ])
     }
 }
 
-/// Returns the decay rate of the mean of the weights at a step, counted from 1, whose final value is `ema`: lower at first, so that
-/// the mean soon forgets the weights that the run began with (TensorFlow's `ExponentialMovingAverage`).
+/// Returns the decay rate of the mean of the weights at a step, counted from 1, whose final value
+/// is `ema`: lower at first, so that the mean soon forgets the weights that the run began with
+/// (TensorFlow's `ExponentialMovingAverage`).
 pub(super) fn ema_decay(ema: f64, step: u64) -> f64 {
     ema.min((1 + step) as f64 / (10 + step) as f64)
 }
@@ -210,11 +250,18 @@ pub fn device(name: &str) -> anyhow::Result<Device> {
         "cpu" => return Ok(Device::Cpu),
         "auto" => return Ok(Device::cuda_if_available()),
         "cuda" => Some(0),
-        other => other.strip_prefix("cuda:").and_then(|index| index.parse::<u8>().ok()),
+        other => other
+            .strip_prefix("cuda:")
+            .and_then(|index| index.parse::<u8>().ok()),
     };
-    let Some(gpu) = gpu else { bail!("unknown device {name:?}; available: auto, cpu, cuda, cuda:N") };
+    let Some(gpu) = gpu else {
+        bail!("unknown device {name:?}; available: auto, cpu, cuda, cuda:N")
+    };
     let count = tch::Cuda::device_count();
-    ensure!(i64::from(gpu) < count, "the device is {name:?}, but libtorch finds {count} GPUs; use \"auto\" or \"cpu\"");
+    ensure!(
+        i64::from(gpu) < count,
+        "the device is {name:?}, but libtorch finds {count} GPUs; use \"auto\" or \"cpu\""
+    );
     Ok(Device::Cuda(usize::from(gpu)))
 }
 
@@ -226,6 +273,13 @@ mod tests {
     fn a_mean_of_weights_soon_forgets_its_beginning() {
         let beginning: f64 = (1..=30).map(|step| ema_decay(0.999, step)).product();
         assert!(beginning < 1e-6, "{beginning}");
-        assert_eq!([ema_decay(0.999, 20_000), ema_decay(0.5, 20), ema_decay(0.0, 1)], [0.999, 0.5, 0.0]);
+        assert_eq!(
+            [
+                ema_decay(0.999, 20_000),
+                ema_decay(0.5, 20),
+                ema_decay(0.0, 1)
+            ],
+            [0.999, 0.5, 0.0]
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Trained weights in one flat buffer, so that an optimiser needs a fixed number of operations however many weights
-//! there are.
+//! Trained weights in one flat buffer, so that an optimiser needs a fixed number of operations
+//! however many weights there are.
 
 use std::rc::Rc;
 
@@ -13,8 +13,9 @@ use crate::distributed::{BUCKET_ELEMENTS, Buckets, Group, GroupError};
 const ALIGNMENT: i64 = 16;
 /// Length of the tail, elements: loss, its terms, and a flag.
 const TAIL: i64 = 32;
-/// Learning rate of impulse responses, relative to that of other weights. Adam moves every tap by about the learning
-/// rate in each step, whatever its gradient; over ten thousand taps that is audible noise.
+/// Learning rate of impulse responses, relative to that of other weights. Adam moves every tap by
+/// about the learning rate in each step, whatever its gradient; over ten thousand taps that is
+/// audible noise.
 const IMPULSE_SHARE: f64 = 0.05;
 
 /// A weight's place in the buffer.
@@ -66,7 +67,8 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Moves the named weights into one buffer. `weights` then holds views of it that require gradients.
+    /// Moves the named weights into one buffer. `weights` then holds views of it that require
+    /// gradients.
     ///
     /// # Errors
     /// Returns an error if there is no weight of a name.
@@ -75,11 +77,20 @@ impl Parameters {
         let mut start = 0;
         let mut kind_and_device = (Kind::Float, Device::Cpu);
         for name in names {
-            let weight = weights.0.get(name).with_context(|| format!("the network has no weight {name:?}"))?;
+            let weight = weights
+                .0
+                .get(name)
+                .with_context(|| format!("the network has no weight {name:?}"))?;
             kind_and_device = (weight.kind(), weight.device());
             let length = i64::try_from(weight.numel()).context("too many weights")?;
             let padded = (length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-            slots.push(Slot { name: name.clone(), shape: weight.size(), start, length, padded });
+            slots.push(Slot {
+                name: name.clone(),
+                shape: weight.size(),
+                start,
+                length,
+                padded,
+            });
             start += padded;
         }
         let zeros = || Tensor::zeros([start], kind_and_device);
@@ -91,9 +102,15 @@ impl Parameters {
                 let weight = weights.0.get_mut(&slot.name).expect("a checked name");
                 let mut view = slot.view(&values);
                 view.copy_(weight);
-                let rate = if slot.name.ends_with(".impulse") { IMPULSE_SHARE } else { 1.0 };
+                let rate = if slot.name.ends_with(".impulse") {
+                    IMPULSE_SHARE
+                } else {
+                    1.0
+                };
                 let _ = slot.view(&rates).fill_(rate);
-                let _ = slot.view(&decayed).fill_(f64::from(u8::from(slot.shape.len() > 1)));
+                let _ = slot
+                    .view(&decayed)
+                    .fill_(f64::from(u8::from(slot.shape.len() > 1)));
                 *weight = view.detach().set_requires_grad(true);
                 leaves.push(weight.shallow_clone());
             }
@@ -123,17 +140,30 @@ impl Parameters {
         self.group = Some(group);
     }
 
-    /// Lets the next backward pass, the last before [`Parameters::sum_gradients`], begin with the sums. That needs the
-    /// place of every gradient, which the first pass finds.
+    /// Lets the next backward pass, the last before [`Parameters::sum_gradients`], begin with the
+    /// sums. That needs the place of every gradient, which the first pass finds.
     pub fn begin_sums(&mut self) {
         let Some(group) = &self.group else { return };
         if !group.sums_on(self.values.device()) || !self.bound.iter().all(|bound| *bound) {
             return;
         }
         if self.buckets.is_none() {
-            let mut ends: Vec<i64> = self.slots.iter().map(|slot| slot.start + slot.padded).collect();
-            ends.iter_mut().last().into_iter().for_each(|end| *end += TAIL);
-            self.buckets = Buckets::new(group.clone(), &self.summed, &self.leaves, &ends, BUCKET_ELEMENTS);
+            let mut ends: Vec<i64> = self
+                .slots
+                .iter()
+                .map(|slot| slot.start + slot.padded)
+                .collect();
+            ends.iter_mut()
+                .last()
+                .into_iter()
+                .for_each(|end| *end += TAIL);
+            self.buckets = Buckets::new(
+                group.clone(),
+                &self.summed,
+                &self.leaves,
+                &ends,
+                BUCKET_ELEMENTS,
+            );
         }
         self.buckets.iter().for_each(Buckets::arm);
         self.summing = self.buckets.is_some();
@@ -152,17 +182,26 @@ impl Parameters {
     /// Returns so many numbers of the tail.
     #[must_use]
     pub fn tail(&self, count: usize) -> Vec<f64> {
-        let tail = self.tail.narrow(0, 0, count as i64).to_device(Device::Cpu).to_kind(Kind::Double);
+        let tail = self
+            .tail
+            .narrow(0, 0, count as i64)
+            .to_device(Device::Cpu)
+            .to_kind(Kind::Double);
         Vec::try_from(&tail).unwrap_or_default()
     }
 
-    /// Collects the gradients of the last backward pass, and replaces them by their sum over the processes.
+    /// Collects the gradients of the last backward pass, and replaces them by their sum over the
+    /// processes.
     ///
     /// # Errors
     /// Returns an error if a process has gone.
     pub fn sum_gradients(&mut self) -> Result<(), GroupError> {
         self.collect_gradients();
-        match (&self.group, std::mem::take(&mut self.summing), &self.buckets) {
+        match (
+            &self.group,
+            std::mem::take(&mut self.summing),
+            &self.buckets,
+        ) {
             (Some(_), true, Some(buckets)) => buckets.finish(),
             (Some(group), ..) => group.sum(&mut self.summed),
             (None, ..) => Ok(()),
@@ -193,11 +232,16 @@ impl Parameters {
     /// Keeps elements of matrices that are zero now at zero.
     pub fn keep_zeros(&mut self) {
         self.mask = Some(tch::no_grad(|| {
-            (self.values.not_equal(0.0).logical_or(&self.decayed.less(0.5))).to_kind(self.values.kind())
+            (self
+                .values
+                .not_equal(0.0)
+                .logical_or(&self.decayed.less(0.5)))
+            .to_kind(self.values.kind())
         }));
     }
 
-    /// Collects the gradients of a backward pass in the flat buffer. A weight that no loss depends on does not move.
+    /// Collects the gradients of a backward pass in the flat buffer. A weight that no loss depends
+    /// on does not move.
     pub fn collect_gradients(&mut self) {
         tch::no_grad(|| {
             for ((slot, leaf), bound) in self.slots.iter().zip(&self.leaves).zip(&mut self.bound) {
@@ -245,30 +289,40 @@ impl Parameters {
         tch::no_grad(|| {
             let squares = flat.to_kind(Kind::Double).square();
             let none = None::<&Tensor>;
-            Tensor::segment_reduce(&squares, "sum", Some(&self.lengths), none, none, 0, true, 0.0).sqrt()
+            Tensor::segment_reduce(
+                &squares,
+                "sum",
+                Some(&self.lengths),
+                none,
+                none,
+                0,
+                true,
+                0.0,
+            )
+            .sqrt()
         })
     }
 
     /// Expands a value per weight to all of its elements.
     pub fn expanded(&self, per_weight: &Tensor) -> Tensor {
         tch::no_grad(|| {
-            per_weight.to_kind(self.values.kind()).repeat_interleave_self_tensor(
-                &self.lengths,
-                0,
-                self.values.size()[0],
-            )
+            per_weight
+                .to_kind(self.values.kind())
+                .repeat_interleave_self_tensor(&self.lengths, 0, self.values.size()[0])
         })
     }
 
     /// Returns the norm of each weight's gradient with its name.
     #[must_use]
     pub fn gradient_norms(&self) -> Vec<(&str, f64)> {
-        let norms = Vec::<f64>::try_from(self.norms(&self.gradients).to_device(Device::Cpu)).unwrap_or_default();
+        let norms = Vec::<f64>::try_from(self.norms(&self.gradients).to_device(Device::Cpu))
+            .unwrap_or_default();
         self.names().zip(norms).collect()
     }
 
-    /// Multiplies matrices by `1 − rate · decay`, so that they shrink without passing through the optimiser's moments
-    /// (Loshchilov & Hutter, "Decoupled weight decay regularization", ICLR 2019).
+    /// Multiplies matrices by `1 − rate · decay`, so that they shrink without passing through the
+    /// optimiser's moments (Loshchilov & Hutter, "Decoupled weight decay regularization", ICLR
+    /// 2019).
     pub fn decay(&mut self, rate: f64, decay: f64) {
         if decay > 0.0 {
             tch::no_grad(|| {
@@ -278,7 +332,8 @@ impl Parameters {
         }
     }
 
-    /// Returns the flat tensor `decay · weight` for matrices and 0 for others: the gradient of an L2 penalty.
+    /// Returns the flat tensor `decay · weight` for matrices and 0 for others: the gradient of an
+    /// L2 penalty.
     pub fn penalty_gradient(&self, decay: f64) -> Tensor {
         tch::no_grad(|| &self.values * &self.decayed * decay)
     }
@@ -300,7 +355,12 @@ impl Parameters {
             return self.rates.shallow_clone();
         }
         let rates = self.rates.copy();
-        for (slot, _) in self.slots.iter().zip(&self.bound).filter(|(_, bound)| !**bound) {
+        for (slot, _) in self
+            .slots
+            .iter()
+            .zip(&self.bound)
+            .filter(|(_, bound)| !**bound)
+        {
             let _ = slot.view(&rates).zero_();
         }
         rates
@@ -308,22 +368,39 @@ impl Parameters {
 
     /// Returns the parts of a flat tensor by weight, as copies.
     pub fn split(&self, flat: &Tensor) -> Vec<(String, Tensor)> {
-        self.slots.iter().map(|slot| (slot.name.clone(), slot.view(flat).detach().copy())).collect()
+        self.slots
+            .iter()
+            .map(|slot| (slot.name.clone(), slot.view(flat).detach().copy()))
+            .collect()
     }
 
     /// Returns name, values and gradient of each weight.
     pub fn parts(&self) -> impl Iterator<Item = (&str, Tensor, Tensor)> {
-        self.slots.iter().map(|slot| (slot.name.as_str(), slot.view(&self.values), slot.view(&self.gradients)))
+        self.slots.iter().map(|slot| {
+            (
+                slot.name.as_str(),
+                slot.view(&self.values),
+                slot.view(&self.gradients),
+            )
+        })
     }
 
     /// Copies values by weight into a flat tensor.
     ///
     /// # Errors
     /// Returns an error if a weight is missing or has another shape.
-    pub fn fill(&self, flat: &Tensor, find: impl Fn(&str) -> anyhow::Result<Tensor>) -> anyhow::Result<()> {
+    pub fn fill(
+        &self,
+        flat: &Tensor,
+        find: impl Fn(&str) -> anyhow::Result<Tensor>,
+    ) -> anyhow::Result<()> {
         for slot in &self.slots {
             let values = find(&slot.name)?;
-            anyhow::ensure!(values.size() == slot.shape, "{:?} has another shape", slot.name);
+            anyhow::ensure!(
+                values.size() == slot.shape,
+                "{:?} has another shape",
+                slot.name
+            );
             tch::no_grad(|| slot.view(flat).copy_(&values));
         }
         Ok(())
@@ -338,7 +415,8 @@ impl Parameters {
 impl Slot {
     /// Returns this weight's part of a flat tensor, in its shape.
     fn view(&self, flat: &Tensor) -> Tensor {
-        flat.narrow(0, self.start, self.length).view(self.shape.as_slice())
+        flat.narrow(0, self.start, self.length)
+            .view(self.shape.as_slice())
     }
 }
 
@@ -350,7 +428,14 @@ mod tests {
         let matrix = Tensor::from_slice(&[1.0_f64, -2.0, 3.0, 0.0, 5.0, -6.0]).view([2, 3]);
         let bias = Tensor::from_slice(&[0.5_f64, 0.0]);
         let unused = Tensor::from_slice(&[[9.0_f64]; 1].concat()).view([1, 1]);
-        TorchWeights([("a".into(), matrix), ("b".into(), bias), ("c".into(), unused)].into())
+        TorchWeights(
+            [
+                ("a".into(), matrix),
+                ("b".into(), bias),
+                ("c".into(), unused),
+            ]
+            .into(),
+        )
     }
 
     #[test]
@@ -360,17 +445,36 @@ mod tests {
         let mut parameters = Parameters::new(&mut weights, &names).expect("there are such weights");
         assert_eq!(parameters.count(), 9);
         for passes in 1..=3 {
-            (weights.0["a"].square().sum(Kind::Double) + weights.0["b"].sum(Kind::Double)).backward();
+            (weights.0["a"].square().sum(Kind::Double) + weights.0["b"].sum(Kind::Double))
+                .backward();
             parameters.collect_gradients();
             let norms = parameters.gradient_norms();
             let expected = f64::from(passes) * 2.0 * 75.0_f64.sqrt();
-            assert!((norms[0].1 - expected).abs() < 1e-9 && norms[2].1 == 0.0, "{norms:?}");
-            assert!((norms[1].1 - f64::from(passes) * 2.0_f64.sqrt()).abs() < 1e-9, "{norms:?}");
+            assert!(
+                (norms[0].1 - expected).abs() < 1e-9 && norms[2].1 == 0.0,
+                "{norms:?}"
+            );
+            assert!(
+                (norms[1].1 - f64::from(passes) * 2.0_f64.sqrt()).abs() < 1e-9,
+                "{norms:?}"
+            );
         }
         let norm = parameters.gradient_norm();
-        parameters.clip(Clip { norm: 1.0, value: 0.0 }, norm);
+        parameters.clip(
+            Clip {
+                norm: 1.0,
+                value: 0.0,
+            },
+            norm,
+        );
         assert!((parameters.gradient_norm() - 1.0).abs() < 1e-9);
-        parameters.clip(Clip { norm: 0.0, value: 0.1 }, 1.0);
+        parameters.clip(
+            Clip {
+                norm: 0.0,
+                value: 0.1,
+            },
+            1.0,
+        );
         assert!(parameters.gradients().abs().max().double_value(&[]) <= 0.1);
         parameters.clear_gradients();
         assert_eq!(parameters.gradient_norm(), 0.0);
@@ -380,7 +484,8 @@ mod tests {
         parameters.decay(1.0, 0.5);
         let update = parameters.zeros() + 1.0;
         parameters.subtract(&update, 0.25);
-        let values = |name: &str| Vec::<f64>::try_from(weights.0[name].detach().view(-1)).expect("numbers");
+        let values =
+            |name: &str| Vec::<f64>::try_from(weights.0[name].detach().view(-1)).expect("numbers");
         assert_eq!(values("a"), [0.25, -1.25, 1.25, 0.0, 2.25, -3.25]);
         assert_eq!(values("b"), [0.25, -0.25], "biases may leave zero");
         assert_eq!(values("c"), [9.0]);

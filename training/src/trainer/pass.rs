@@ -25,7 +25,8 @@ pub(super) struct Pass<'a> {
     pub(super) scale: f64,
     /// Processes that compute the other rows.
     pub(super) group: Option<&'a Group>,
-    /// Sums of gradients may begin during the backward pass: each weight's gradient is complete when it is added.
+    /// Sums of gradients may begin during the backward pass: each weight's gradient is complete
+    /// when it is added.
     pub(super) overlap: bool,
     /// Stopwatch of the run.
     pub(super) profile: &'a Profile,
@@ -38,16 +39,21 @@ impl Pass<'_> {
     fn loss<T: Task>(&self, task: &mut T, batch: &T::Batch) -> Loss {
         let weights = effective_weights(self.grids, self.weights);
         let loss = || task.loss(&weights, batch);
-        self.profile.measure(Part::Forward, || self.precision.run(self.device, loss))
+        self.profile
+            .measure(Part::Forward, || self.precision.run(self.device, loss))
     }
 
     /// Computes forward only, which brings the task's state up to date.
     pub(super) fn forward<T: Task>(&self, task: &mut T, batches: &Parts<T::Batch>) {
-        tch::no_grad(|| batches.iter().for_each(|(_, batch)| drop(self.loss(task, batch))));
+        tch::no_grad(|| {
+            batches
+                .iter()
+                .for_each(|(_, batch)| drop(self.loss(task, batch)))
+        });
     }
 
-    /// Computes forward and backward; returns the loss, adds its terms, and tells whether a process has been asked to
-    /// stop. Loss, terms and gradient are those of all processes.
+    /// Computes forward and backward; returns the loss, adds its terms, and tells whether a process
+    /// has been asked to stop. Loss, terms and gradient are those of all processes.
     ///
     /// # Errors
     /// Returns an error if a process has gone.
@@ -65,11 +71,15 @@ impl Pass<'_> {
         }
         let terms = terms.map_or(&mut [][..], Vec::as_mut_slice);
         let sums = parameters.tail(2 + terms.len());
-        terms.iter_mut().zip(&sums[2..]).for_each(|(term, sum)| term.1 = *sum);
+        terms
+            .iter_mut()
+            .zip(&sums[2..])
+            .for_each(|(term, sum)| term.1 = *sum);
         Ok((sums[0], sums[1] > 0.0))
     }
 
-    /// Computes forward and backward of this process's rows; returns their share of the loss and adds its terms.
+    /// Computes forward and backward of this process's rows; returns their share of the loss and
+    /// adds its terms.
     pub(super) fn own_gradient<T: Task>(
         &self,
         task: &mut T,
@@ -87,11 +97,15 @@ impl Pass<'_> {
             }
             if self.group.is_some() && part + 1 == batches.len() {
                 let asked = f64::from(u8::from(interrupt::requested()));
-                let own = terms.iter().flat_map(|terms| terms.iter().map(|(_, value)| *value));
+                let own = terms
+                    .iter()
+                    .flat_map(|terms| terms.iter().map(|(_, value)| *value));
                 parameters.set_tail(&[total, asked].into_iter().chain(own).collect::<Vec<f64>>());
             }
             self.begin_sums(parameters, part + 1 == batches.len());
-            self.profile.measure(Part::Backward, || (&loss.total * (share * self.scale)).backward());
+            self.profile.measure(Part::Backward, || {
+                (&loss.total * (share * self.scale)).backward()
+            });
         }
         total
     }
@@ -119,18 +133,24 @@ impl Pass<'_> {
             let rank = self.group.map_or(0, Group::rank);
             let seed = self.step ^ (part as u64) << 40 ^ (rank as u64) << 52;
             let sample = || task.curvature_sample(&weights, batch, seed);
-            let sample = self.profile.measure(Part::Forward, || self.precision.run(self.device, sample));
-            let sample =
-                sample.context("optimizer.estimate \"gauss-newton\" needs esr, mse or pre_emphasis in the loss")?;
+            let sample = self
+                .profile
+                .measure(Part::Forward, || self.precision.run(self.device, sample));
+            let sample = sample.context(
+                "optimizer.estimate \"gauss-newton\" needs esr, mse or pre_emphasis in the loss",
+            )?;
             self.begin_sums(parameters, part + 1 == batches.len());
             // Squares of parts add up to that of the batch.
-            self.profile.measure(Part::Backward, || (sample * (share.sqrt() * self.scale)).backward());
+            self.profile.measure(Part::Backward, || {
+                (sample * (share.sqrt() * self.scale)).backward()
+            });
         }
         self.collect(parameters)?;
         Ok(())
     }
 
-    /// Collects the gradients, sums them over the processes, and divides them by the factor of the loss.
+    /// Collects the gradients, sums them over the processes, and divides them by the factor of the
+    /// loss.
     fn collect(&self, parameters: &mut Parameters) -> Result<(), GroupError> {
         parameters.sum_gradients()?;
         if self.scale != 1.0 {
@@ -141,7 +161,10 @@ impl Pass<'_> {
 }
 
 /// Returns the weights that the network computes with.
-pub(super) fn effective_weights(grids: Option<&QuantizationGrids>, weights: &TorchWeights) -> TorchWeights {
+pub(super) fn effective_weights(
+    grids: Option<&QuantizationGrids>,
+    weights: &TorchWeights,
+) -> TorchWeights {
     grids.map_or_else(|| weights.shallow_clone(), |grids| grids.rounded(weights))
 }
 

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use tch::Device;
 
-/// First factor of a loss in f16, and the steps after which it doubles (Micikevicius et al., "Mixed precision training",
-/// ICLR 2018).
+/// First factor of a loss in f16, and the steps after which it doubles (Micikevicius et al., "Mixed
+/// precision training", ICLR 2018).
 const FIRST_SCALE: f64 = 65_536.0;
 const STEPS_PER_DOUBLING: u64 = 2_000;
 /// Least and largest factor.
@@ -19,7 +19,8 @@ pub enum Precision {
     F32,
     /// Matrix products and convolutions in bf16, which has the range of f32.
     Bf16,
-    /// Matrix products and convolutions in f16, with a loss scale, since small gradients would vanish.
+    /// Matrix products and convolutions in f16, with a loss scale, since small gradients would
+    /// vanish.
     F16,
 }
 
@@ -79,7 +80,10 @@ pub struct LossScale {
 
 impl Default for LossScale {
     fn default() -> Self {
-        Self { factor: FIRST_SCALE, steps: 0 }
+        Self {
+            factor: FIRST_SCALE,
+            steps: 0,
+        }
     }
 }
 
@@ -88,7 +92,10 @@ impl LossScale {
     pub fn overflowed(&mut self) -> bool {
         let lower = (self.factor / 2.0).max(SCALES.0);
         let can_fall = lower < self.factor;
-        *self = Self { factor: lower, steps: 0 };
+        *self = Self {
+            factor: lower,
+            steps: 0,
+        };
         can_fall
     }
 
@@ -96,7 +103,10 @@ impl LossScale {
     pub fn succeeded(&mut self) {
         self.steps += 1;
         if self.steps >= STEPS_PER_DOUBLING {
-            *self = Self { factor: (2.0 * self.factor).min(SCALES.1), steps: 0 };
+            *self = Self {
+                factor: (2.0 * self.factor).min(SCALES.1),
+                steps: 0,
+            };
         }
     }
 }
@@ -110,7 +120,8 @@ mod tests {
     #[test]
     fn products_have_the_precision_and_only_inside() {
         let matrix = Tensor::ones([8, 8], (Kind::Float, Device::Cpu));
-        let kind = |precision: Precision| precision.run(Device::Cpu, || matrix.matmul(&matrix).kind());
+        let kind =
+            |precision: Precision| precision.run(Device::Cpu, || matrix.matmul(&matrix).kind());
         assert_eq!(kind(Precision::F32), Kind::Float);
         assert_eq!(kind(Precision::Bf16), Kind::BFloat16);
         assert_eq!(kind(Precision::F16), Kind::Half);

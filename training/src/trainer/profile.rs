@@ -88,7 +88,10 @@ impl Profile {
     /// Returns an error if the trace cannot be written.
     pub fn new(options: &ProfileOptions, device: Device) -> anyhow::Result<Self> {
         let traces = options.operators || options.trace.is_some();
-        let trace = traces.then(|| Trace::new(options.trace.as_deref(), device)).transpose()?.map(RefCell::new);
+        let trace = traces
+            .then(|| Trace::new(options.trace.as_deref(), device))
+            .transpose()?
+            .map(RefCell::new);
         let _ = memory::peak_bytes();
         let now = Instant::now();
         Ok(Self(Some(Recorder {
@@ -105,7 +108,9 @@ impl Profile {
 
     /// Runs something as a part of the step. Parts may be nested: time counts for the innermost.
     pub fn measure<R>(&self, part: Part, run: impl FnOnce() -> R) -> R {
-        let Some(recorder) = &self.0 else { return run() };
+        let Some(recorder) = &self.0 else {
+            return run();
+        };
         let outer = recorder.switch(part);
         let result = run();
         recorder.switch(outer);
@@ -120,12 +125,16 @@ impl Profile {
         self.0.as_ref().map_or(Ok(()), Recorder::step_done)
     }
 
-    /// Ends the run and returns the report, with the counts of the loader; `None` if nothing was measured.
+    /// Ends the run and returns the report, with the counts of the loader; `None` if nothing was
+    /// measured.
     ///
     /// # Errors
     /// Returns an error if the trace cannot be written.
     pub fn finish(&self, loader: Option<LoaderStats>) -> anyhow::Result<Option<ProfileReport>> {
-        self.0.as_ref().map(|recorder| recorder.finish(loader)).transpose()
+        self.0
+            .as_ref()
+            .map(|recorder| recorder.finish(loader))
+            .transpose()
     }
 }
 
@@ -149,7 +158,11 @@ impl Recorder {
         let mut seconds = self.seconds.get();
         let step = &mut seconds[..PARTS - 1];
         // Steps that are traced take longer.
-        if !self.trace.as_ref().is_some_and(|trace| trace.borrow().is_recording()) {
+        if !self
+            .trace
+            .as_ref()
+            .is_some_and(|trace| trace.borrow().is_recording())
+        {
             let index = self.count.replace(self.count.get() + 1) % MAX_STEPS;
             let mut steps = self.steps.borrow_mut();
             let row = std::array::from_fn(|part| step[part] as f32);
@@ -225,10 +238,15 @@ pub struct Distribution {
 impl Distribution {
     fn new(mut values: Vec<f32>) -> Self {
         values.sort_by(f32::total_cmp);
-        let Some(last) = values.len().checked_sub(1) else { return Self::default() };
+        let Some(last) = values.len().checked_sub(1) else {
+            return Self::default();
+        };
         let at = |share: f64| f64::from(values[(share * last as f64).round() as usize]);
         let sum: f64 = values.iter().map(|value| f64::from(*value)).sum();
-        Self { mean: sum / values.len() as f64, percentiles: [at(0.5), at(0.95), at(0.99)] }
+        Self {
+            mean: sum / values.len() as f64,
+            percentiles: [at(0.5), at(0.95), at(0.99)],
+        }
     }
 }
 
@@ -237,7 +255,8 @@ impl Distribution {
 pub struct ProfileReport {
     /// Measured steps.
     pub steps: usize,
-    /// Durations of the parts in the order of [`Part`], up to [`Part::Rest`], then of the whole step.
+    /// Durations of the parts in the order of [`Part`], up to [`Part::Rest`], then of the whole
+    /// step.
     pub rows: Vec<Distribution>,
     /// Share of the run's time in validations and checkpoints.
     pub between_share: f64,
@@ -271,12 +290,18 @@ impl ProfileReport {
             "profile of {} steps, ms\n{:12} {:>9} {:>9} {:>9} {:>9} {:>7}\n",
             self.steps, "", "mean", "p50", "p95", "p99", "share"
         );
-        let names = Part::ALL.iter().take(PARTS - 1).map(|(_, name)| name.to_str().unwrap_or_default());
+        let names = Part::ALL
+            .iter()
+            .take(PARTS - 1)
+            .map(|(_, name)| name.to_str().unwrap_or_default());
         let whole = self.rows[PARTS - 1].mean.max(1e-12);
         for (name, Distribution { mean, percentiles }) in names.chain(["step"]).zip(&self.rows) {
             let [median, p95, p99] = percentiles.map(|seconds| 1e3 * seconds);
             let (mean, share) = (1e3 * mean, 100.0 * mean / whole);
-            let _ = writeln!(text, "{name:12} {mean:9.3} {median:9.3} {p95:9.3} {p99:9.3} {share:5.1} %");
+            let _ = writeln!(
+                text,
+                "{name:12} {mean:9.3} {median:9.3} {p95:9.3} {p99:9.3} {share:5.1} %"
+            );
         }
         text += &operators::table(&self.operators.0, self.operators.1);
         if let Some(loader) = &self.loader {
@@ -335,7 +360,10 @@ impl ProfileReport {
                 percent(share(Part::Optimizer))
             );
         }
-        if self.device == Device::Cpu && self.threads > 1 && self.cores < 0.7 * f64::from(self.threads) {
+        if self.device == Device::Cpu
+            && self.threads > 1
+            && self.cores < 0.7 * f64::from(self.threads)
+        {
             return format!(
                 "Of {} threads {:.1} are busy: try --threads 1, or stop other programs.",
                 self.threads, self.cores
@@ -369,22 +397,48 @@ mod tests {
             profile.step_done().expect("there is no trace");
             profile.measure(Part::Between, pause);
         }
-        let report = profile.finish(None).expect("there is no trace").expect("it measured");
+        let report = profile
+            .finish(None)
+            .expect("there is no trace")
+            .expect("it measured");
         assert_eq!(report.steps, 3, "the first is left out");
         let seconds = |part: Part| report.rows[part as usize].percentiles[0];
-        assert!(seconds(Part::Forward) >= 0.04 && seconds(Part::Optimizer) >= 0.02 && seconds(Part::Rest) >= 0.02);
-        assert_eq!(seconds(Part::Data) + seconds(Part::Backward) + seconds(Part::Callbacks), 0.0);
+        assert!(
+            seconds(Part::Forward) >= 0.04
+                && seconds(Part::Optimizer) >= 0.02
+                && seconds(Part::Rest) >= 0.02
+        );
+        assert_eq!(
+            seconds(Part::Data) + seconds(Part::Backward) + seconds(Part::Callbacks),
+            0.0
+        );
         let whole: f64 = report.rows[..PARTS - 1].iter().map(|row| row.mean).sum();
-        assert!((whole - report.rows[PARTS - 1].mean).abs() < 1e-6 * whole, "the parts are the whole");
+        assert!(
+            (whole - report.rows[PARTS - 1].mean).abs() < 1e-6 * whole,
+            "the parts are the whole"
+        );
         assert!(report.between_share > 0.0 && report.peak_bytes > 1_000_000);
-        assert!(Profile::default().finish(None).expect("nothing is written").is_none());
+        assert!(
+            Profile::default()
+                .finish(None)
+                .expect("nothing is written")
+                .is_none()
+        );
     }
 
     #[test]
     fn the_advice_names_what_takes_longest() {
-        let row = |mean| Distribution { mean, ..Distribution::default() };
+        let row = |mean| Distribution {
+            mean,
+            ..Distribution::default()
+        };
         let report = |means: [f64; PARTS - 1], between_share, cores, threads| {
-            let rows = means.iter().copied().chain([means.iter().sum()]).map(row).collect();
+            let rows = means
+                .iter()
+                .copied()
+                .chain([means.iter().sum()])
+                .map(row)
+                .collect();
             let device = Device::Cpu;
             ProfileReport {
                 steps: 9,
@@ -412,7 +466,13 @@ mod tests {
     #[test]
     fn percentiles_are_those_of_the_sorted_values() {
         let values = (0..=100).rev().map(|value| value as f32).collect();
-        assert_eq!(Distribution::new(values), Distribution { mean: 50.0, percentiles: [50.0, 95.0, 99.0] });
+        assert_eq!(
+            Distribution::new(values),
+            Distribution {
+                mean: 50.0,
+                percentiles: [50.0, 95.0, 99.0]
+            }
+        );
         assert_eq!(Distribution::new(Vec::new()), Distribution::default());
     }
 }

@@ -31,16 +31,28 @@ impl ProgressDisplay {
     /// Returns an error if the bar has no valid style.
     pub fn new(first_step: u64, steps: u64, epoch: Option<(u64, f64)>) -> anyhow::Result<Self> {
         let bar = if std::io::stderr().is_terminal() {
-            let style =
-                ProgressStyle::with_template("{elapsed_precise} {bar:32} {pos}/{len} {per_sec} ETA {eta} {msg}")?;
-            let bar = ProgressBar::new(steps).with_style(style).with_position(first_step);
+            let style = ProgressStyle::with_template(
+                "{elapsed_precise} {bar:32} {pos}/{len} {per_sec} ETA {eta} {msg}",
+            )?;
+            let bar = ProgressBar::new(steps)
+                .with_style(style)
+                .with_position(first_step);
             bar.reset_eta();
             Some(bar)
         } else {
             None
         };
         let now = Instant::now();
-        Ok(Self { bar, first_step, steps, epoch, steps_seconds: 0.0, data_seconds: 0.0, started: now, last_line: now })
+        Ok(Self {
+            bar,
+            first_step,
+            steps,
+            epoch,
+            steps_seconds: 0.0,
+            data_seconds: 0.0,
+            started: now,
+            last_line: now,
+        })
     }
 
     /// Returns the mean duration of a step, validations included, seconds.
@@ -87,11 +99,24 @@ impl Callback for ProgressDisplay {
             Some((steps, seconds)) => {
                 let epoch = pace * steps as f64;
                 let position = format!("epoch {:>4}", report.step / steps);
-                (position, format!("{epoch:.1} s/epoch, {:.1} x real time", seconds / epoch.max(1e-9)))
+                (
+                    position,
+                    format!(
+                        "{epoch:.1} s/epoch, {:.1} x real time",
+                        seconds / epoch.max(1e-9)
+                    ),
+                )
             }
-            None => (format!("step {:>6}", report.step), format!("{pace:.3} s/step")),
+            None => (
+                format!("step {:>6}", report.step),
+                format!("{pace:.3} s/step"),
+            ),
         };
-        let note = report.validation.note.as_ref().map_or_else(String::new, |note| format!("  {note}"));
+        let note = report
+            .validation
+            .note
+            .as_ref()
+            .map_or_else(String::new, |note| format!("  {note}"));
         self.print(&format!(
             "{position}  loss {:.5}  {} {:.5}{}{note}  {pace_text}  {:.0} s left",
             report.mean_loss,

@@ -16,7 +16,8 @@ impl ResourceUsage {
     #[cfg(unix)]
     pub(super) fn now() -> Self {
         let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the pointer is valid; the call fills the struct, for which zeros are valid as well.
+        // SAFETY: the pointer is valid; the call fills the struct, for which zeros are valid as
+        // well.
         #[expect(unsafe_code)]
         let usage = unsafe {
             libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());

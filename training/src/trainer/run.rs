@@ -67,13 +67,15 @@ impl<T: Task> Trainer<T> {
     /// Prepares a run.
     ///
     /// # Errors
-    /// Returns an error if a setting is out of range, the device cannot be used, or a trained weight does not exist.
+    /// Returns an error if a setting is out of range, the device cannot be used, or a trained
+    /// weight does not exist.
     pub fn new(task: T, options: TrainerOptions) -> anyhow::Result<Self> {
         options.check()?;
         let device = device(&options.device)?;
         use_threads(options.threads);
         if matches!(device, Device::Cuda(_)) {
-            // The batches of a run have few shapes, so that it pays to time all algorithms of cuDNN once.
+            // The batches of a run have few shapes, so that it pays to time all algorithms of cuDNN
+            // once.
             tch::Cuda::cudnn_set_benchmark(true);
         }
         options.bound_memory()?;
@@ -85,7 +87,11 @@ impl<T: Task> Trainer<T> {
             task.checkpoint_activations();
         }
         let mut weights = TorchWeights::new(task.initial().weights(), device);
-        weights.0.extend(task.further_weights().into_iter().map(|(name, weight)| (name, weight.to_device(device))));
+        weights.0.extend(
+            task.further_weights()
+                .into_iter()
+                .map(|(name, weight)| (name, weight.to_device(device))),
+        );
         let mut parameters = Parameters::new(&mut weights, &task.trained())?;
         let values = tch::no_grad(|| parameters.values().copy());
         if let Some(group) = &options.group {
@@ -111,7 +117,8 @@ impl<T: Task> Trainer<T> {
         Ok(trainer)
     }
 
-    /// Sets the length of the run and what its mathematics depends on, from the options and the task.
+    /// Sets the length of the run and what its mathematics depends on, from the options and the
+    /// task.
     fn set_identity(&mut self) -> anyhow::Result<()> {
         self.progress.identity = self.options.identity()?;
         self.progress.identity.extend(self.task.identity());
@@ -171,7 +178,8 @@ impl<T: Task> Trainer<T> {
         if let (true, Some(rows)) = (self.options.auto_batch, checkpoint.progress.batch()) {
             self.set_batch(rows)?;
         }
-        self.load(&checkpoint).with_context(|| path.display().to_string())?;
+        self.load(&checkpoint)
+            .with_context(|| path.display().to_string())?;
         match self.task.epoch_steps() {
             Some(epoch) => eprintln!(
                 "resumed at step {} of {}, after epoch {}",
@@ -179,14 +187,25 @@ impl<T: Task> Trainer<T> {
                 self.progress.steps,
                 self.progress.step / epoch
             ),
-            None => eprintln!("resumed at step {} of {}", self.progress.step, self.progress.steps),
+            None => eprintln!(
+                "resumed at step {} of {}",
+                self.progress.step, self.progress.steps
+            ),
         }
         Ok(())
     }
 
     fn load(&mut self, checkpoint: &Checkpoint) -> anyhow::Result<()> {
-        checkpoint.progress.check_identity(&self.progress.identity)?;
-        let Self { parameters, optimizer, best, ema, .. } = self;
+        checkpoint
+            .progress
+            .check_identity(&self.progress.identity)?;
+        let Self {
+            parameters,
+            optimizer,
+            best,
+            ema,
+            ..
+        } = self;
         let values = parameters.values().shallow_clone();
         let section = |section: &str| {
             let section = section.to_owned();
@@ -201,7 +220,9 @@ impl<T: Task> Trainer<T> {
             parameters.fill(buffer, section(&format!("optimizer/{name}")))?;
         }
         let state = checkpoint.names("task/")?.into_iter().map(|name| {
-            let tensor = checkpoint.tensor(&format!("task/{name}"))?.to_device(self.device);
+            let tensor = checkpoint
+                .tensor(&format!("task/{name}"))?
+                .to_device(self.device);
             anyhow::Ok((name, tensor))
         });
         self.task.set_state(state.collect::<Result<_, _>>()?);
@@ -229,11 +250,21 @@ impl<T: Task> Trainer<T> {
             return Ok(());
         }
         let mut tensors = Vec::new();
-        let Self { parameters, optimizer, best, ema, .. } = self;
+        let Self {
+            parameters,
+            optimizer,
+            best,
+            ema,
+            ..
+        } = self;
         let values = parameters.values().shallow_clone();
         let mut add = |section: &str, flat: &Tensor| {
-            tensors
-                .extend(parameters.split(flat).into_iter().map(|(name, tensor)| (format!("{section}/{name}"), tensor)));
+            tensors.extend(
+                parameters
+                    .split(flat)
+                    .into_iter()
+                    .map(|(name, tensor)| (format!("{section}/{name}"), tensor)),
+            );
         };
         add("weights", &values);
         add("best", best);
@@ -241,9 +272,21 @@ impl<T: Task> Trainer<T> {
         for (name, buffer) in optimizer.state() {
             add(&format!("optimizer/{name}"), buffer);
         }
-        tensors.extend(state.into_iter().map(|(name, tensor)| (format!("task/{name}"), tensor)));
-        self.progress.card = self.progress.best.map(|(loss, steps)| self.task.card(steps, loss));
-        checkpoint::write(&self.options.files.checkpoint, &self.progress, self.task.initial(), &tensors)
+        tensors.extend(
+            state
+                .into_iter()
+                .map(|(name, tensor)| (format!("task/{name}"), tensor)),
+        );
+        self.progress.card = self
+            .progress
+            .best
+            .map(|(loss, steps)| self.task.card(steps, loss));
+        checkpoint::write(
+            &self.options.files.checkpoint,
+            &self.progress,
+            self.task.initial(),
+            &tensors,
+        )
     }
 
     /// Trains to the last step. Writes a log and checkpoints.
@@ -252,7 +295,9 @@ impl<T: Task> Trainer<T> {
     /// Returns an error if a file cannot be written or training diverges.
     pub fn run(&mut self) -> anyhow::Result<Outcome> {
         for path in [&self.options.files.checkpoint, &self.options.files.metrics] {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty());
             if let Some(folder) = folder {
                 std::fs::create_dir_all(folder)
                     .with_context(|| format!("{}: cannot create the folder", folder.display()))?;
@@ -271,7 +316,10 @@ impl<T: Task> Trainer<T> {
             self.task.describe(),
             self.task.seconds(),
             match epoch {
-                Some(epoch) => format!("{} epochs of {epoch} steps", self.progress.steps.div_ceil(epoch)),
+                Some(epoch) => format!(
+                    "{} epochs of {epoch} steps",
+                    self.progress.steps.div_ceil(epoch)
+                ),
                 None => format!("{} steps", self.progress.steps),
             },
             self.device
@@ -282,7 +330,9 @@ impl<T: Task> Trainer<T> {
         }
         let outcome = self.run_steps(&mut callbacks);
         let outcome = outcome.map_err(|error| self.kept(error));
-        callbacks.iter_mut().try_for_each(|callback| callback.finished())?;
+        callbacks
+            .iter_mut()
+            .try_for_each(|callback| callback.finished())?;
         if let Some(report) = self.profile.finish(self.task.loader_stats())? {
             eprintln!("{}", report.text());
         }
@@ -300,12 +350,14 @@ impl<T: Task> Trainer<T> {
         }
     }
 
-    /// Writes a checkpoint of the last whole step after an error that is not the weights' fault; returns the error, which
-    /// then names it.
+    /// Writes a checkpoint of the last whole step after an error that is not the weights' fault;
+    /// returns the error, which then names it.
     fn kept(&mut self, mut error: anyhow::Error) -> anyhow::Error {
         let missing = error.downcast_mut::<OutOfMemory>();
-        // A state whose other rows have gone with a process, or are not asked for, is no state to go on from.
-        let is_whole = self.task.state().is_empty() || missing.is_some() && self.options.group.is_none();
+        // A state whose other rows have gone with a process, or are not asked for, is no state to
+        // go on from.
+        let is_whole =
+            self.task.state().is_empty() || missing.is_some() && self.options.group.is_none();
         if self.is_moving || !is_whole || !self.options.is_first() {
             return error;
         }
@@ -338,15 +390,24 @@ impl<T: Task> Trainer<T> {
     }
 
     fn callbacks(&self) -> anyhow::Result<Vec<Box<dyn Callback>>> {
-        let Self { options, progress, .. } = self;
+        let Self {
+            options, progress, ..
+        } = self;
         if !options.is_first() {
             return Ok(Vec::new());
         }
-        let epoch = self.task.epoch_steps().map(|steps| (steps, self.task.seconds()));
+        let epoch = self
+            .task
+            .epoch_steps()
+            .map(|steps| (steps, self.task.seconds()));
         let mut callbacks: Vec<Box<dyn Callback>> = vec![
             Box::new(ProgressDisplay::new(progress.step, progress.steps, epoch)?),
             Box::new(MetricsLog::new(progress.step, options)?),
-            Box::new(EarlyStopping::new(options.patience, options.stop_at, progress.waited)),
+            Box::new(EarlyStopping::new(
+                options.patience,
+                options.stop_at,
+                progress.waited,
+            )),
         ];
         if let Some(folder) = &options.files.tensorboard {
             callbacks.push(Box::new(TensorBoard::new(folder, options.log_every)?));
@@ -357,8 +418,10 @@ impl<T: Task> Trainer<T> {
     fn run_steps(&mut self, callbacks: &mut [Box<dyn Callback>]) -> anyhow::Result<Option<Stop>> {
         let epoch = self.task.epoch_steps();
         let every = |chosen: Option<u64>| chosen.or(epoch).unwrap_or(self.progress.steps).max(1);
-        let (validate_every, checkpoint_every) =
-            (every(self.options.validate_every), every(self.options.checkpoint_every));
+        let (validate_every, checkpoint_every) = (
+            every(self.options.validate_every),
+            every(self.options.checkpoint_every),
+        );
         while self.progress.step < self.progress.steps {
             let started = Instant::now();
             let rate = self.learning_rate();
@@ -366,7 +429,10 @@ impl<T: Task> Trainer<T> {
             self.progress.step += 1;
             let step = self.progress.step;
             if !loss.total.is_nan() {
-                let mean = self.progress.mean_loss.map_or(loss.total, |mean| mean + MEAN_SHARE * (loss.total - mean));
+                let mean = self
+                    .progress
+                    .mean_loss
+                    .map_or(loss.total, |mean| mean + MEAN_SHARE * (loss.total - mean));
                 self.progress.mean_loss = Some(mean);
             }
             let report = StepReport {
@@ -383,7 +449,9 @@ impl<T: Task> Trainer<T> {
                 parameters: &self.parameters,
             };
             self.profile.measure(Part::Callbacks, || {
-                callbacks.iter_mut().try_for_each(|callback| callback.step_done(&report))
+                callbacks
+                    .iter_mut()
+                    .try_for_each(|callback| callback.step_done(&report))
             })?;
             self.profile.step_done()?;
             memory::adjust();
@@ -415,15 +483,24 @@ impl<T: Task> Trainer<T> {
 
     /// Returns the learning rate of the next step.
     fn learning_rate(&self) -> f64 {
-        let Self { options, progress, .. } = self;
-        let share = options.schedule.share(progress.step, progress.steps, options.warmup_steps, &progress.plateau);
+        let Self {
+            options, progress, ..
+        } = self;
+        let share = options.schedule.share(
+            progress.step,
+            progress.steps,
+            options.warmup_steps,
+            &progress.plateau,
+        );
         options.learning_rate * share
     }
 
     /// Returns the whole state of the task, of which each process has its rows.
     fn gathered_state(&self) -> anyhow::Result<Vec<(String, Tensor)>> {
         let state = self.task.state();
-        let Some(group) = &self.options.group else { return Ok(state) };
+        let Some(group) = &self.options.group else {
+            return Ok(state);
+        };
         let rows = self.task.rows(self.progress.step.saturating_sub(1));
         let own = group.rows(rows);
         let gather = |(name, tensor): (String, Tensor)| {
@@ -433,7 +510,9 @@ impl<T: Task> Trainer<T> {
             }
             shape[1] = rows as i64;
             let mut whole = Tensor::zeros(shape.as_slice(), (tensor.kind(), tensor.device()));
-            whole.narrow(1, own.start as i64, own.len() as i64).copy_(&tensor);
+            whole
+                .narrow(1, own.start as i64, own.len() as i64)
+                .copy_(&tensor);
             group.sum(&mut whole)?;
             Ok((name, whole))
         };
@@ -441,23 +520,43 @@ impl<T: Task> Trainer<T> {
     }
 
     /// Returns numbers of the first process.
-    pub(super) fn numbers_of_first<const N: usize>(&self, numbers: [f64; N]) -> anyhow::Result<[f64; N]> {
-        let Some(group) = &self.options.group else { return Ok(numbers) };
+    pub(super) fn numbers_of_first<const N: usize>(
+        &self,
+        numbers: [f64; N],
+    ) -> anyhow::Result<[f64; N]> {
+        let Some(group) = &self.options.group else {
+            return Ok(numbers);
+        };
         let own = if group.rank() == 0 { numbers } else { [0.0; N] };
         let sums = group.sums(&own)?;
         Ok(std::array::from_fn(|index| sums[index]))
     }
 
     /// Validates the weights and keeps them if they are the best so far.
-    fn validate(&mut self, rate: f64, callbacks: &mut [Box<dyn Callback>]) -> anyhow::Result<StopReason> {
-        let validation = if self.options.is_first() { Some(self.validation()?) } else { None };
-        let [loss] = self.numbers_of_first([validation.as_ref().map_or(0.0, |validation| validation.loss)])?;
+    fn validate(
+        &mut self,
+        rate: f64,
+        callbacks: &mut [Box<dyn Callback>],
+    ) -> anyhow::Result<StopReason> {
+        let validation = if self.options.is_first() {
+            Some(self.validation()?)
+        } else {
+            None
+        };
+        let [loss] = self.numbers_of_first([validation
+            .as_ref()
+            .map_or(0.0, |validation| validation.loss)])?;
         let step = self.progress.step;
         let is_best = self.progress.best.is_none_or(|(best, _)| loss < best);
         if is_best {
             self.progress.best = Some((loss, step));
             self.progress.waited = 0;
-            let Self { parameters, best, ema, .. } = self;
+            let Self {
+                parameters,
+                best,
+                ema,
+                ..
+            } = self;
             tch::no_grad(|| best.copy_(ema.as_ref().unwrap_or(&*parameters.values())));
         } else {
             self.progress.waited += 1;
@@ -488,7 +587,9 @@ impl<T: Task> Trainer<T> {
     fn validation(&mut self) -> anyhow::Result<Validation> {
         let weights = self.weights_with(self.ema.as_ref());
         let weights = effective_weights(self.grids.as_ref(), &weights);
-        let rows = self.validation_rows.unwrap_or_else(|| self.task.validation_rows());
+        let rows = self
+            .validation_rows
+            .unwrap_or_else(|| self.task.validation_rows());
         let (rows, validation) = with_fewer_rows("the validation", rows, |rows| {
             tch::no_grad(|| self.task.validate(&weights, self.device, rows))
         })?;
@@ -499,12 +600,16 @@ impl<T: Task> Trainer<T> {
     /// Returns the weights with the trained ones replaced by a flat buffer, if there is one.
     fn weights_with(&self, flat: Option<&Tensor>) -> TorchWeights {
         let mut weights = self.weights.shallow_clone();
-        weights.0.extend(flat.map(|flat| self.parameters.split(flat)).into_iter().flatten());
+        weights.0.extend(
+            flat.map(|flat| self.parameters.split(flat))
+                .into_iter()
+                .flatten(),
+        );
         weights
     }
 
-    /// Returns the best model so far, with the run's data on its card. Before the first validation, the current weights
-    /// are measured.
+    /// Returns the best model so far, with the run's data on its card. Before the first validation,
+    /// the current weights are measured.
     ///
     /// # Errors
     /// Returns an error if the weights are not finite.
@@ -513,7 +618,11 @@ impl<T: Task> Trainer<T> {
             Some(best) => best,
             None => (self.validation()?.loss, self.progress.step),
         };
-        let flat = if self.progress.best.is_some() { Some(&self.best) } else { self.ema.as_ref() };
+        let flat = if self.progress.best.is_some() {
+            Some(&self.best)
+        } else {
+            self.ema.as_ref()
+        };
         let weights = effective_weights(self.grids.as_ref(), &self.weights_with(flat));
         let initial = self.task.initial();
         let mut header = initial.header().clone();

@@ -39,19 +39,43 @@ impl<T: Task> Trainer<T> {
 
     /// Computes the gradient of the next batch and moves the weights.
     fn learn(&mut self, rate: f64) -> anyhow::Result<StepLoss> {
-        let Self { task, options, device, weights, parameters, optimizer, ema, grids, progress, profile, .. } = self;
+        let Self {
+            task,
+            options,
+            device,
+            weights,
+            parameters,
+            optimizer,
+            ema,
+            grids,
+            progress,
+            profile,
+            ..
+        } = self;
         let step = progress.step;
         let rows = task.rows(step);
         let own = options.own_rows(rows);
-        ensure!(!own.is_empty(), "a batch of {rows} is too small for so many processes; use fewer");
+        ensure!(
+            !own.is_empty(),
+            "a batch of {rows} is too small for so many processes; use fewer"
+        );
         let mut parts = options.accumulate.clamp(1, own.len());
-        let mut loss = StepLoss { total: f64::NAN, terms: Vec::new(), gradient: 0.0, data_seconds: 0.0 };
+        let mut loss = StepLoss {
+            total: f64::NAN,
+            terms: Vec::new(),
+            gradient: 0.0,
+            data_seconds: 0.0,
+        };
         let mut cut = |task: &mut T, parts: usize| -> anyhow::Result<Vec<(f64, T::Batch)>> {
             let started = Instant::now();
             let part = |part: usize| {
-                let range = own.start + part * own.len() / parts..own.start + (part + 1) * own.len() / parts;
+                let range = own.start + part * own.len() / parts
+                    ..own.start + (part + 1) * own.len() / parts;
                 let share = range.len() as f64 / rows as f64;
-                Ok((share, profile.measure(Part::Data, || task.batch(step, range, *device))?))
+                Ok((
+                    share,
+                    profile.measure(Part::Data, || task.batch(step, range, *device))?,
+                ))
             };
             let batches = (0..parts).map(part).collect();
             loss.data_seconds += started.elapsed().as_secs_f64();
@@ -60,19 +84,39 @@ impl<T: Task> Trainer<T> {
         let mut batches = cut(task, parts)?;
         let with_terms = (step + 1).is_multiple_of(options.log_every);
         let precision = options.precision;
-        let scale = if precision == Precision::F16 { progress.loss_scale.factor } else { 1.0 };
+        let scale = if precision == Precision::F16 {
+            progress.loss_scale.factor
+        } else {
+            1.0
+        };
         let group = options.group.as_deref();
         // A block that is computed again adds its gradients in parts.
         let overlap = !options.checkpoint_activations;
         let (device, grids) = (*device, grids.as_ref());
-        let pass = Pass { weights, grids, step, precision, device, scale, group, overlap, profile };
+        let pass = Pass {
+            weights,
+            grids,
+            step,
+            precision,
+            device,
+            scale,
+            group,
+            overlap,
+            profile,
+        };
         let total = loop {
             let computed = if_it_fits(|| {
                 if !task.learns(step) {
                     pass.forward(task, &batches);
                     return Ok(None);
                 }
-                pass.gradient(task, &batches, parameters, with_terms.then_some(&mut loss.terms)).map(Some)
+                pass.gradient(
+                    task,
+                    &batches,
+                    parameters,
+                    with_terms.then_some(&mut loss.terms),
+                )
+                .map(Some)
             });
             match computed {
                 Ok(computed) => break computed?,
@@ -86,11 +130,15 @@ impl<T: Task> Trainer<T> {
                 }
             }
         };
-        let Some((total, asked_to_stop)) = total else { return Ok(loss) };
+        let Some((total, asked_to_stop)) = total else {
+            return Ok(loss);
+        };
         self.stop_requested = asked_to_stop;
         if !total.is_finite() {
             let effective = effective_weights(grids, weights);
-            let node = batches.iter().find_map(|(_, batch)| task.first_non_finite(&effective, batch));
+            let node = batches
+                .iter()
+                .find_map(|(_, batch)| task.first_non_finite(&effective, batch));
             bail!(
                 "training diverged at step {step}: the loss is {total}{}; use a lower learning rate, and resume or export \
                  the last checkpoint",
@@ -105,7 +153,10 @@ impl<T: Task> Trainer<T> {
             }
             progress.skipped += 1;
             if progress.skipped >= MAX_SKIPPED {
-                let layer = parameters.gradient_norms().into_iter().find(|(_, norm)| !norm.is_finite());
+                let layer = parameters
+                    .gradient_norms()
+                    .into_iter()
+                    .find(|(_, norm)| !norm.is_finite());
                 bail!(
                     "training diverged at step {step}: the gradient of {:?} is not finite; use a lower learning rate",
                     layer.map_or("all layers", |(name, _)| name)
@@ -119,14 +170,23 @@ impl<T: Task> Trainer<T> {
         }
         parameters.clip(options.clip, norm);
         let number = step + 1;
-        let at = OptimizerStep { number, rate, weight_decay: options.weight_decay, clip: options.clip };
+        let at = OptimizerStep {
+            number,
+            rate,
+            weight_decay: options.weight_decay,
+            clip: options.clip,
+        };
         self.is_moving = true;
         let moved = profile.measure(Part::Optimizer, || {
             optimizer.step(parameters, at, &mut |parameters, kind| {
                 loop {
                     let computed = if_it_fits(|| match kind {
-                        GradientKind::Loss => Ok(pass.gradient(task, &batches, parameters, None).map(drop)?),
-                        GradientKind::CurvatureSample => pass.sampled_gradient(task, &batches, parameters),
+                        GradientKind::Loss => {
+                            Ok(pass.gradient(task, &batches, parameters, None).map(drop)?)
+                        }
+                        GradientKind::CurvatureSample => {
+                            pass.sampled_gradient(task, &batches, parameters)
+                        }
                     });
                     match computed {
                         Ok(computed) => return computed,
@@ -140,7 +200,9 @@ impl<T: Task> Trainer<T> {
                 }
             })?;
             if let Some(ema) = ema {
-                let _ = tch::no_grad(|| ema.lerp_(parameters.values(), 1.0 - ema_decay(options.ema, number)));
+                let _ = tch::no_grad(|| {
+                    ema.lerp_(parameters.values(), 1.0 - ema_decay(options.ema, number))
+                });
             }
             anyhow::Ok(())
         });
@@ -150,9 +212,12 @@ impl<T: Task> Trainer<T> {
         Ok(loss)
     }
 
-    /// Returns the number of steps that fit into the given minutes: whole epochs, at least one. Timing changes nothing.
+    /// Returns the number of steps that fit into the given minutes: whole epochs, at least one.
+    /// Timing changes nothing.
     pub(super) fn steps_in_time(&mut self) -> anyhow::Result<u64> {
-        let Length::Minutes(minutes) = self.options.length else { return Ok(1) };
+        let Length::Minutes(minutes) = self.options.length else {
+            return Ok(1);
+        };
         let before = tch::no_grad(|| self.parameters.values().copy());
         let (task_state, progress) = (self.task.state(), self.progress.clone());
         let mut started = Instant::now();
@@ -167,7 +232,9 @@ impl<T: Task> Trainer<T> {
         synchronize(self.device);
         let pace = started.elapsed().as_secs_f64() / f64::from(TIMED_STEPS);
         tch::no_grad(|| self.parameters.values().copy_(&before));
-        self.ema.iter_mut().for_each(|ema| tch::no_grad(|| ema.copy_(&before)));
+        self.ema
+            .iter_mut()
+            .for_each(|ema| tch::no_grad(|| ema.copy_(&before)));
         self.optimizer = self.options.optimizer.build(&self.parameters);
         self.task.set_state(task_state);
         self.progress = progress;
@@ -178,7 +245,8 @@ impl<T: Task> Trainer<T> {
     }
 }
 
-/// Returns the number of parts of a batch of `rows` rows after `parts` of them did not fit, and says so.
+/// Returns the number of parts of a batch of `rows` rows after `parts` of them did not fit, and
+/// says so.
 fn more_parts(parts: usize, rows: usize, step: u64, missing: &str) -> Result<usize, OutOfMemory> {
     if parts >= rows {
         return Err(OutOfMemory::new("a step of one row at a time", missing));

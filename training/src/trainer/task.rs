@@ -22,10 +22,12 @@ pub struct Validation {
     pub note: Option<String>,
 }
 
-/// Something that learns: its batches, its loss and its validation. It knows nothing of optimisers, precision or files.
+/// Something that learns: its batches, its loss and its validation. It knows nothing of optimisers,
+/// precision or files.
 ///
-/// A step calls [`Task::batch`], then [`Task::loss`] as often as the optimiser needs gradients, then [`Task::finish_step`].
-/// Batches and noise depend on the step and the seed only, so that a run can be resumed.
+/// A step calls [`Task::batch`], then [`Task::loss`] as often as the optimiser needs gradients,
+/// then [`Task::finish_step`]. Batches and noise depend on the step and the seed only, so that a
+/// run can be resumed.
 pub trait Task {
     /// Data of a step.
     type Batch;
@@ -33,7 +35,8 @@ pub trait Task {
     /// Returns the model before training; its weights are those to start from.
     fn initial(&self) -> &Model;
 
-    /// Returns weights that are trained but not part of the model, such as projections between two networks.
+    /// Returns weights that are trained but not part of the model, such as projections between two
+    /// networks.
     fn further_weights(&self) -> BTreeMap<String, Tensor> {
         BTreeMap::new()
     }
@@ -59,7 +62,8 @@ pub trait Task {
     /// Changes the number of rows, before the first step.
     fn set_batch(&mut self, _rows: usize) {}
 
-    /// Sets which process of how many this is. A batch is then asked for by the rows of this process only.
+    /// Sets which process of how many this is. A batch is then asked for by the rows of this
+    /// process only.
     fn set_process(&mut self, _rank: usize, _size: usize) {}
 
     /// Computes the network's values again in the backward pass from now on, to need less memory.
@@ -69,7 +73,12 @@ pub trait Task {
     ///
     /// # Errors
     /// Returns an error if the data cannot be read.
-    fn batch(&mut self, step: u64, rows: Range<usize>, device: Device) -> anyhow::Result<Self::Batch>;
+    fn batch(
+        &mut self,
+        step: u64,
+        rows: Range<usize>,
+        device: Device,
+    ) -> anyhow::Result<Self::Batch>;
 
     /// Returns counts and times of the threads that read the data, if the task has any.
     fn loader_stats(&self) -> Option<LoaderStats> {
@@ -84,9 +93,14 @@ pub trait Task {
     /// Returns the loss of a batch.
     fn loss(&mut self, weights: &TorchWeights, batch: &Self::Batch) -> Loss;
 
-    /// Returns a random scalar whose gradient, squared, has as its mean the diagonal of the loss's Gauss-Newton matrix;
-    /// `None` if the loss has no squared error.
-    fn curvature_sample(&mut self, _weights: &TorchWeights, _batch: &Self::Batch, _seed: u64) -> Option<Tensor> {
+    /// Returns a random scalar whose gradient, squared, has as its mean the diagonal of the loss's
+    /// Gauss-Newton matrix; `None` if the loss has no squared error.
+    fn curvature_sample(
+        &mut self,
+        _weights: &TorchWeights,
+        _batch: &Self::Batch,
+        _seed: u64,
+    ) -> Option<Tensor> {
         None
     }
 
@@ -96,7 +110,8 @@ pub trait Task {
     /// Ends a step: the state after its batch becomes that before the next.
     fn finish_step(&mut self) {}
 
-    /// Returns the state between steps by name, for checkpoints, of the rows that were computed; they are in dimension 1.
+    /// Returns the state between steps by name, for checkpoints, of the rows that were computed;
+    /// they are in dimension 1.
     fn state(&self) -> Vec<(String, Tensor)> {
         Vec::new()
     }
@@ -104,13 +119,20 @@ pub trait Task {
     /// Replaces the state between steps by that of all rows.
     fn set_state(&mut self, _state: Vec<(String, Tensor)>) {}
 
-    /// Measures weights on the validation sound, up to `rows` crops at once: fewer need less memory.
+    /// Measures weights on the validation sound, up to `rows` crops at once: fewer need less
+    /// memory.
     ///
     /// # Errors
     /// Returns an error if the weights are not finite.
-    fn validate(&mut self, weights: &TorchWeights, device: Device, rows: usize) -> anyhow::Result<Validation>;
+    fn validate(
+        &mut self,
+        weights: &TorchWeights,
+        device: Device,
+        rows: usize,
+    ) -> anyhow::Result<Validation>;
 
-    /// Returns the most crops that [`Task::validate`] computes at once; 1 if fewer would not need less memory.
+    /// Returns the most crops that [`Task::validate`] computes at once; 1 if fewer would not need
+    /// less memory.
     fn validation_rows(&self) -> usize {
         1
     }
@@ -118,11 +140,12 @@ pub trait Task {
     /// Returns the node at which the values of a batch first stop being finite, if any.
     fn first_non_finite(&self, weights: &TorchWeights, batch: &Self::Batch) -> Option<String>;
 
-    /// Returns everything that the weights depend on besides the settings of the trainer, by name. A checkpoint is
-    /// resumed only if all are equal.
+    /// Returns everything that the weights depend on besides the settings of the trainer, by name.
+    /// A checkpoint is resumed only if all are equal.
     fn identity(&self) -> Vec<(String, String)>;
 
-    /// Returns the training part of the card; `steps` and `validation_loss` are those of the weights.
+    /// Returns the training part of the card; `steps` and `validation_loss` are those of the
+    /// weights.
     fn card(&self, steps: u64, validation_loss: f64) -> Training;
 }
 
@@ -147,12 +170,21 @@ pub fn first_non_finite(
     let graph = TorchGraph::new(&observed, sample_rate).ok()?;
     let values = tch::no_grad(|| graph.run(weights, inputs, 0));
     let finite = |value: &Tensor| value.isfinite().all().int64_value(&[]) == 1;
-    method.nodes.iter().zip(&values).find(|(_, value)| !finite(value)).map(|(node, _)| node.name.clone())
+    method
+        .nodes
+        .iter()
+        .zip(&values)
+        .find(|(_, value)| !finite(value))
+        .map(|(node, _)| node.name.clone())
 }
 
-/// Returns the parts of `batches` batches of `batch` rows with `most` at once: number of the batch, rows, and their share
-/// of the batch.
-pub fn validation_parts(batches: u64, batch: usize, most: usize) -> impl Iterator<Item = (u64, Range<usize>, f64)> {
+/// Returns the parts of `batches` batches of `batch` rows with `most` at once: number of the batch,
+/// rows, and their share of the batch.
+pub fn validation_parts(
+    batches: u64,
+    batch: usize,
+    most: usize,
+) -> impl Iterator<Item = (u64, Range<usize>, f64)> {
     let most = most.clamp(1, batch.max(1));
     (0..batches).flat_map(move |step| {
         (0..batch).step_by(most).map(move |first| {
@@ -171,7 +203,8 @@ pub fn model_weights(model: &Model, trained: &TorchWeights) -> anyhow::Result<We
     let mut weights = Weights::default();
     for (name, _) in model.weights().iter() {
         let tensor = trained.0.get(name);
-        let tensor = anyhow::Context::with_context(tensor, || format!("the model has no weight {name:?}"))?;
+        let tensor =
+            anyhow::Context::with_context(tensor, || format!("the model has no weight {name:?}"))?;
         weights.insert(name, ondes_torch::weights::to_plain(tensor)?);
     }
     Ok(weights)
@@ -183,7 +216,9 @@ pub fn model_hash(model: &Model) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(format!("{:?}", model.header().methods).as_bytes());
     for (name, weight) in model.weights().iter() {
-        hasher.update(name.as_bytes()).update(bytemuck::cast_slice(&weight.floats()));
+        hasher
+            .update(name.as_bytes())
+            .update(bytemuck::cast_slice(&weight.floats()));
     }
     hasher.finalize().to_hex().to_string()
 }

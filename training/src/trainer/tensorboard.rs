@@ -1,6 +1,8 @@
-//! TensorBoard event files: scalars, histograms of weights and gradients, spectrograms and sound of the validation.
+//! TensorBoard event files: scalars, histograms of weights and gradients, spectrograms and sound of
+//! the validation.
 //!
-//! A file is a series of records (TFRecord): length, checksum, `Event` message in protobuf's wire format, checksum.
+//! A file is a series of records (TFRecord): length, checksum, `Event` message in protobuf's wire
+//! format, checksum.
 
 use std::fs::File;
 use std::io::{Cursor, Write};
@@ -30,16 +32,22 @@ pub struct TensorBoard {
 }
 
 impl TensorBoard {
-    /// Creates an event file in a folder. TensorBoard reads all files of a folder as one run and, where a resumed run
-    /// repeats steps, shows the later ones.
+    /// Creates an event file in a folder. TensorBoard reads all files of a folder as one run and,
+    /// where a resumed run repeats steps, shows the later ones.
     ///
     /// # Errors
     /// Returns an error if the file cannot be created.
     pub fn new(folder: &Path, every: u64) -> anyhow::Result<Self> {
-        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", folder.display()))?;
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("{}: cannot create the folder", folder.display()))?;
         let now = now();
-        let path = folder.join(format!("events.out.tfevents.{:.0}.{}.ondes", now, std::process::id()));
-        let file = File::create(&path).with_context(|| format!("{}: cannot be written", path.display()))?;
+        let path = folder.join(format!(
+            "events.out.tfevents.{:.0}.{}.ondes",
+            now,
+            std::process::id()
+        ));
+        let file = File::create(&path)
+            .with_context(|| format!("{}: cannot be written", path.display()))?;
         let mut log = Self { path, file, every };
         let mut event = Message::default();
         event.double(1, now);
@@ -66,7 +74,9 @@ impl TensorBoard {
         record.extend_from_slice(&masked_checksum(&length).to_le_bytes());
         record.extend_from_slice(&event.0);
         record.extend_from_slice(&masked_checksum(&event.0).to_le_bytes());
-        self.file.write_all(&record).with_context(|| format!("{}: cannot be written", self.path.display()))
+        self.file
+            .write_all(&record)
+            .with_context(|| format!("{}: cannot be written", self.path.display()))
     }
 }
 
@@ -81,7 +91,12 @@ impl Callback for TensorBoard {
             scalar("gradient/norm", report.gradient),
             scalar("seconds per step", report.seconds),
         ];
-        values.extend(report.terms.iter().map(|(name, value)| scalar(&format!("loss/{name}"), *value)));
+        values.extend(
+            report
+                .terms
+                .iter()
+                .map(|(name, value)| scalar(&format!("loss/{name}"), *value)),
+        );
         if report.step.is_multiple_of(self.every * LINES_PER_HISTOGRAM) {
             for (name, weight, gradient) in report.parameters.parts() {
                 values.extend(histogram(&format!("weights/{name}"), &weight));
@@ -94,7 +109,11 @@ impl Callback for TensorBoard {
     fn validated(&mut self, report: &ValidationReport<'_>) -> anyhow::Result<StopReason> {
         let mut values = vec![scalar(report.validation.measure, report.validation.loss)];
         if let Some([target, sound]) = &report.validation.sounds {
-            values.push(image("spectrogram: target above, model below", target, sound)?);
+            values.push(image(
+                "spectrogram: target above, model below",
+                target,
+                sound,
+            )?);
             values.push(audio("model", sound, report.sample_rate)?);
             values.push(audio("target", target, report.sample_rate)?);
         }
@@ -104,12 +123,16 @@ impl Callback for TensorBoard {
 }
 
 fn now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0.0, |time| time.as_secs_f64())
 }
 
 /// Returns the checksum of TFRecords: CRC-32C, rotated, plus a constant.
 fn masked_checksum(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
+    crc32c::crc32c(bytes)
+        .rotate_right(15)
+        .wrapping_add(0xa282_ead8)
 }
 
 /// Message in protobuf's wire format.
@@ -147,7 +170,10 @@ impl Message {
     }
 
     fn doubles(&mut self, field: u64, values: &[f64]) {
-        let packed: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let packed: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
         self.bytes(field, &packed);
     }
 }
@@ -169,7 +195,10 @@ fn scalar(tag: &str, number: f64) -> Message {
 
 /// Returns a histogram; `None` if a value is not finite.
 fn histogram(tag: &str, tensor: &Tensor) -> Option<Message> {
-    let flat = tensor.view(-1).to_kind(Kind::Float).to_device(tch::Device::Cpu);
+    let flat = tensor
+        .view(-1)
+        .to_kind(Kind::Float)
+        .to_device(tch::Device::Cpu);
     let [min, max] = [flat.min(), flat.max()].map(|value| value.double_value(&[]));
     if !(min.is_finite() && max.is_finite()) {
         return None;
@@ -178,11 +207,16 @@ fn histogram(tag: &str, tensor: &Tensor) -> Option<Message> {
     let (low, high) = if min < max {
         (min, max)
     } else {
-        (min - 1e-12_f64.max(min.abs() * 1e-6), max + 1e-12_f64.max(max.abs() * 1e-6))
+        (
+            min - 1e-12_f64.max(min.abs() * 1e-6),
+            max + 1e-12_f64.max(max.abs() * 1e-6),
+        )
     };
     let counts = Vec::<f64>::try_from(flat.histc(HISTOGRAM_BINS).to_kind(Kind::Double)).ok()?;
     let width = (high - low) / HISTOGRAM_BINS as f64;
-    let limits: Vec<f64> = (1..=HISTOGRAM_BINS).map(|bin| low + bin as f64 * width).collect();
+    let limits: Vec<f64> = (1..=HISTOGRAM_BINS)
+        .map(|bin| low + bin as f64 * width)
+        .collect();
     let mut content = Message::default();
     content.double(1, min);
     content.double(2, max);
@@ -208,7 +242,8 @@ fn image(tag: &str, above: &[f32], below: &[f32]) -> anyhow::Result<Message> {
     let (height, width) = grey.size2()?;
     let pixels = Vec::<u8>::try_from(grey.to_kind(Kind::Uint8).contiguous().view(-1))?;
     let mut encoded = Vec::new();
-    let mut encoder = png::Encoder::new(&mut encoded, u32::try_from(width)?, u32::try_from(height)?);
+    let mut encoder =
+        png::Encoder::new(&mut encoded, u32::try_from(width)?, u32::try_from(height)?);
     encoder.set_color(png::ColorType::Grayscale);
     encoder.write_header()?.write_image_data(&pixels)?;
     let mut content = Message::default();
@@ -220,8 +255,12 @@ fn image(tag: &str, above: &[f32], below: &[f32]) -> anyhow::Result<Message> {
 }
 
 fn audio(tag: &str, sound: &[f32], sample_rate: u32) -> anyhow::Result<Message> {
-    let format =
-        hound::WavSpec { channels: 1, sample_rate, bits_per_sample: 16, sample_format: hound::SampleFormat::Int };
+    let format = hound::WavSpec {
+        channels: 1,
+        sample_rate,
+        bits_per_sample: 16,
+        sample_format: hound::SampleFormat::Int,
+    };
     let mut file = Cursor::new(Vec::new());
     let mut writer = hound::WavWriter::new(&mut file, format)?;
     for sample in sound {
@@ -303,15 +342,33 @@ mod tests {
         }
         assert_eq!(events[0][1], (3, b"brain.Event:2".to_vec()));
         assert_eq!(events[1][1], (2, 300_u64.to_le_bytes().to_vec()));
-        let found: Vec<_> = fields(&events[1][2].1).iter().map(|(_, value)| fields(value)).collect();
+        let found: Vec<_> = fields(&events[1][2].1)
+            .iter()
+            .map(|(_, value)| fields(value))
+            .collect();
         assert_eq!(found.len(), values.len());
-        assert_eq!(found[0], [(1, b"loss".to_vec()), (2, 0.25_f32.to_le_bytes().to_vec())]);
+        assert_eq!(
+            found[0],
+            [(1, b"loss".to_vec()), (2, 0.25_f32.to_le_bytes().to_vec())]
+        );
         let counts = fields(&found[1][1].1);
-        let counts: Vec<f64> =
-            counts[6].1.chunks(8).map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap())).collect();
-        assert_eq!((counts.iter().sum::<f64>(), counts[0], counts[32], counts[63]), (4.0, 1.0, 2.0, 1.0));
+        let counts: Vec<f64> = counts[6]
+            .1
+            .chunks(8)
+            .map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap()))
+            .collect();
+        assert_eq!(
+            (
+                counts.iter().sum::<f64>(),
+                counts[0],
+                counts[32],
+                counts[63]
+            ),
+            (4.0, 1.0, 2.0, 1.0)
+        );
         assert_eq!(&fields(&found[3][1].1)[3].1[1..4], b"PNG");
-        let wav = hound::WavReader::new(Cursor::new(fields(&found[4][1].1)[3].1.clone())).expect("a WAV file");
+        let wav = hound::WavReader::new(Cursor::new(fields(&found[4][1].1)[3].1.clone()))
+            .expect("a WAV file");
         assert_eq!((wav.spec().sample_rate, wav.len()), (48_000, 4_800));
     }
 }

@@ -1,4 +1,5 @@
-//! Runs resume to the same weights, stop when they should, and refuse what changes their mathematics.
+//! Runs resume to the same weights, stop when they should, and refuse what changes their
+//! mathematics.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +22,9 @@ use crate::schedule::{Constant, Plateau, ScheduleConfig};
 /// Returns half a second of noise through a curve.
 fn pair() -> Pair {
     let mut random = ondes_engine::random::Lcg::new(7);
-    let dry: Vec<f32> = (0..24_000).map(|_| 0.5 * random.next_signed() as f32).collect();
+    let dry: Vec<f32> = (0..24_000)
+        .map(|_| 0.5 * random.next_signed() as f32)
+        .collect();
     let mut low = 0.0;
     let wet = dry.iter().map(|x| {
         low += 0.3 * (x - low);
@@ -32,10 +35,17 @@ fn pair() -> Pair {
 }
 
 fn options(size: &str, steps: u64, folder: &Path) -> CaptureOptions {
-    let files =
-        RunFiles { checkpoint: folder.join("checkpoint"), metrics: folder.join("metrics.jsonl"), tensorboard: None };
+    let files = RunFiles {
+        checkpoint: folder.join("checkpoint"),
+        metrics: folder.join("metrics.jsonl"),
+        tensorboard: None,
+    };
     let network = Architecture::named(size).expect("a size");
-    let mut options = CaptureOptions { batch: 4, window: 64, ..CaptureOptions::new(network, files) };
+    let mut options = CaptureOptions {
+        batch: 4,
+        window: 64,
+        ..CaptureOptions::new(network, files)
+    };
     options.trainer.length = Length::Steps(steps);
     options.trainer.validate_every = Some(50);
     options.trainer.threads = 1;
@@ -64,7 +74,10 @@ fn tensors(path: &Path) -> Vec<(String, Vec<f32>)> {
     numbers
         .map(|name| {
             let tensor = checkpoint.tensor(&name).expect("a tensor");
-            (name, Vec::<f32>::try_from(tensor.contiguous().view(-1)).expect("numbers"))
+            (
+                name,
+                Vec::<f32>::try_from(tensor.contiguous().view(-1)).expect("numbers"),
+            )
         })
         .collect()
 }
@@ -74,10 +87,17 @@ fn a_resumed_run_equals_an_uninterrupted_one_with_every_optimizer() {
     let folder = tempfile::tempdir().expect("a folder");
     let pair = pair();
     // The epoch of the recurrent network has 79 steps, so the run stops within the second.
-    for (size, names) in [("lstm-2", &OptimizerConfig::NAMES[..]), ("nano", &["adamw", "sam"][..])] {
+    for (size, names) in [
+        ("lstm-2", &OptimizerConfig::NAMES[..]),
+        ("nano", &["adamw", "sam"][..]),
+    ] {
         for name in names {
             let case = folder.path().join(format!("{size}-{name}"));
-            let mut whole = options(size, if size == "nano" { 30 } else { 130 }, &case.join("whole"));
+            let mut whole = options(
+                size,
+                if size == "nano" { 30 } else { 130 },
+                &case.join("whole"),
+            );
             whole.trainer.optimizer = OptimizerConfig::named(name).expect("an optimizer");
             whole.trainer.learning_rate = 1e-3;
             whole.trainer.ema = 0.9;
@@ -125,13 +145,22 @@ fn the_mean_of_the_weights_soon_forgets_its_beginning() {
     let [first, second] = [1, 2].map(after);
     let named = |tensors: &[(String, Vec<f32>)], part: &str| {
         let found = tensors.iter().filter(|(name, _)| name.starts_with(part));
-        found.flat_map(|(_, values)| values.clone()).collect::<Vec<f32>>()
+        found
+            .flat_map(|(_, values)| values.clone())
+            .collect::<Vec<f32>>()
     };
-    let (before, mean, weights) = (named(&first, "ema/"), named(&second, "ema/"), named(&second, "weights/"));
+    let (before, mean, weights) = (
+        named(&first, "ema/"),
+        named(&second, "ema/"),
+        named(&second, "weights/"),
+    );
     assert!(!mean.is_empty() && before.len() == mean.len() && weights.len() == mean.len());
     // The second step keeps 3 / 12 of the mean, where 0.999 would hardly move it.
     for ((before, mean), weight) in before.iter().zip(mean).zip(weights) {
-        assert!((before + 0.75 * (weight - before) - mean).abs() < 1e-5, "{before}, {mean}, {weight}");
+        assert!(
+            (before + 0.75 * (weight - before) - mean).abs() < 1e-5,
+            "{before}, {mean}, {weight}"
+        );
     }
 }
 
@@ -145,12 +174,24 @@ fn what_changes_the_mathematics_is_refused_by_name_and_other_changes_are_not() {
         let mut changed = base.clone();
         change(&mut changed);
         let mut trainer = trainer(&changed, &pair);
-        trainer.resume().map(|()| trainer.progress().steps).map_err(|error| format!("{error:#}"))
+        trainer
+            .resume()
+            .map(|()| trainer.progress().steps)
+            .map_err(|error| format!("{error:#}"))
     };
     assert_eq!(resumed(&|_| ()), Ok(60));
-    assert_eq!(resumed(&|options| options.trainer.length = Length::Steps(90)), Ok(90));
-    assert_eq!(resumed(&|options| options.trainer.checkpoint_every = Some(7)), Ok(60));
-    assert_eq!(resumed(&|options| options.trainer.patience = Some(3)), Ok(60));
+    assert_eq!(
+        resumed(&|options| options.trainer.length = Length::Steps(90)),
+        Ok(90)
+    );
+    assert_eq!(
+        resumed(&|options| options.trainer.checkpoint_every = Some(7)),
+        Ok(60)
+    );
+    assert_eq!(
+        resumed(&|options| options.trainer.patience = Some(3)),
+        Ok(60)
+    );
     assert_eq!(resumed(&|options| options.trainer.accumulate = 2), Ok(60));
     for (named, change) in [
         (
@@ -163,17 +204,30 @@ fn what_changes_the_mathematics_is_refused_by_name_and_other_changes_are_not() {
             o.network = Architecture::named("lstm-3").expect("a size").into()
         }),
         ("loss is", &|o| o.loss.mse = 1.0),
-        ("training.learning_rate is", &|o| o.trainer.learning_rate = 0.5),
+        ("training.learning_rate is", &|o| {
+            o.trainer.learning_rate = 0.5
+        }),
         ("training.warmup_steps is", &|o| o.trainer.warmup_steps = 5),
-        ("training.weight_decay is", &|o| o.trainer.weight_decay = 0.5),
+        ("training.weight_decay is", &|o| {
+            o.trainer.weight_decay = 0.5
+        }),
         ("training.gradient_norm is", &|o| o.trainer.clip.norm = 0.5),
-        ("training.gradient_value is", &|o| o.trainer.clip.value = 0.5),
+        ("training.gradient_value is", &|o| {
+            o.trainer.clip.value = 0.5
+        }),
         ("training.ema is", &|o| o.trainer.ema = 0.5),
-        ("optimizer", &|o| o.trainer.optimizer = OptimizerConfig::named("lamb").expect("one")),
-        ("schedule", &|o| o.trainer.schedule = ScheduleConfig::Constant(Constant::default())),
+        ("optimizer", &|o| {
+            o.trainer.optimizer = OptimizerConfig::named("lamb").expect("one")
+        }),
+        ("schedule", &|o| {
+            o.trainer.schedule = ScheduleConfig::Constant(Constant::default())
+        }),
     ] {
         let error = resumed(change).expect_err(named);
-        assert!(error.contains(named) && error.contains("checkpoint"), "{error}");
+        assert!(
+            error.contains(named) && error.contains("checkpoint"),
+            "{error}"
+        );
     }
     let mut other = pair.clone();
     other.flip();
@@ -187,17 +241,40 @@ fn accumulated_parts_equal_the_whole_batch() {
     let pair = pair();
     for size in ["lstm-2", "nano"] {
         let weights = |accumulate: usize| {
-            let mut options = CaptureOptions { batch: 32, ..options(size, 3, folder.path()) };
+            let mut options = CaptureOptions {
+                batch: 32,
+                ..options(size, 3, folder.path())
+            };
             options.trainer.accumulate = accumulate;
-            options.trainer.optimizer = OptimizerConfig::Sgd(SgdConfig { momentum: 0.9, nesterov: false });
+            options.trainer.optimizer = OptimizerConfig::Sgd(SgdConfig {
+                momentum: 0.9,
+                nesterov: false,
+            });
             options.trainer.learning_rate = 0.1;
             options.trainer.warmup_steps = 0;
-            run(&options, &pair).model().expect("a model").weights().clone()
+            run(&options, &pair)
+                .model()
+                .expect("a model")
+                .weights()
+                .clone()
         };
         let (whole, parts) = (weights(1), weights(4));
-        assert_ne!(&whole, Architecture::named(size).unwrap().untrained(0, 48_000).unwrap().weights(), "it learns");
+        assert_ne!(
+            &whole,
+            Architecture::named(size)
+                .unwrap()
+                .untrained(0, 48_000)
+                .unwrap()
+                .weights(),
+            "it learns"
+        );
         for ((name, whole), (_, parts)) in whole.iter().zip(parts.iter()) {
-            let largest = whole.floats().iter().zip(&*parts.floats()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            let largest = whole
+                .floats()
+                .iter()
+                .zip(&*parts.floats())
+                .map(|(a, b)| (a - b).abs())
+                .fold(0.0, f32::max);
             assert!(largest <= 1e-6, "{size}, {name}: {largest}");
         }
     }
@@ -222,8 +299,12 @@ fn runs_stop_when_they_should() {
     let mut plateau = still.clone();
     plateau.trainer.patience = None;
     plateau.trainer.warmup_steps = 0;
-    plateau.trainer.schedule =
-        ScheduleConfig::Plateau(Plateau { factor: 0.1, patience: 2, threshold: 0.0, last: 1e-3 });
+    plateau.trainer.schedule = ScheduleConfig::Plateau(Plateau {
+        factor: 0.1,
+        patience: 2,
+        threshold: 0.0,
+        last: 1e-3,
+    });
     run(&plateau, &pair);
     let rates: Vec<f64> = metrics::read(&plateau.trainer.files.metrics)
         .expect("a log")
@@ -231,14 +312,19 @@ fn runs_stop_when_they_should() {
         .filter(|line| line.loss.is_some())
         .filter_map(|line| line.rate)
         .collect();
-    let near = |at: usize, share: f64| assert!((rates[at] / 1e-30 - share).abs() < 1e-9, "{rates:?}");
+    let near =
+        |at: usize, share: f64| assert!((rates[at] / 1e-30 - share).abs() < 1e-9, "{rates:?}");
     near(0, 1.0);
     near(3, 0.1);
     near(9, 1e-3);
 
     let mut minutes = base;
     minutes.trainer.length = Length::Minutes(1e-9);
-    assert_eq!(run(&minutes, &pair).progress().step, 79, "one epoch at least");
+    assert_eq!(
+        run(&minutes, &pair).progress().step,
+        79,
+        "one epoch at least"
+    );
 }
 
 #[test]
@@ -256,7 +342,10 @@ fn mixed_precision_learns_and_an_overflow_skips_a_step() {
     let (exact, _) = loss(Precision::F32);
     for precision in [Precision::Bf16, Precision::F16] {
         let (mixed, _) = loss(precision);
-        assert!((mixed / exact - 1.0).abs() < 0.1, "{precision:?}: {mixed}, {exact} in f32");
+        assert!(
+            (mixed / exact - 1.0).abs() < 0.1,
+            "{precision:?}: {mixed}, {exact} in f32"
+        );
     }
     // A loss that overflows in f16 at the first factors: the weights wait until it fits.
     let mut loud = options("nano", 60, folder.path());
@@ -264,7 +353,11 @@ fn mixed_precision_learns_and_an_overflow_skips_a_step() {
     loud.loss.esr = 1e4;
     loud.trainer.validate_every = Some(10);
     let trainer = run(&loud, &pair);
-    assert!(trainer.progress().loss_scale.factor < 65_536.0, "{:?}", trainer.progress());
+    assert!(
+        trainer.progress().loss_scale.factor < 65_536.0,
+        "{:?}",
+        trainer.progress()
+    );
     assert!((trainer.progress().best.expect("a validation").0 / exact - 1.0).abs() < 0.5);
 }
 
@@ -290,20 +383,37 @@ fn divergence_names_the_layer() {
     wild.trainer.clip.norm = 0.0;
     wild.trainer.learning_rate = 1.0;
     wild.trainer.warmup_steps = 0;
-    let error = trainer(&wild, &pair).run().expect_err("it diverges").to_string();
-    assert!(error.contains("training diverged at step") && error.contains("in the layer"), "{error}");
+    let error = trainer(&wild, &pair)
+        .run()
+        .expect_err("it diverges")
+        .to_string();
+    assert!(
+        error.contains("training diverged at step") && error.contains("in the layer"),
+        "{error}"
+    );
     assert_eq!(error.lines().count(), 1);
 
-    let model = Architecture::named("lstm-2").unwrap().untrained(0, 48_000).expect("a model");
+    let model = Architecture::named("lstm-2")
+        .unwrap()
+        .untrained(0, 48_000)
+        .expect("a model");
     let mut method = model.method("forward").expect("a method").clone();
     method.warm_up = 0;
     let mut weights = TorchWeights::new(model.weights(), Device::Cpu);
     let input = [Tensor::zeros([1, 1, 8], (tch::Kind::Float, Device::Cpu))];
     assert_eq!(first_non_finite(&method, 48_000, &weights, &input), None);
-    let name = weights.0.keys().find(|name| name.starts_with("head")).expect("a head").clone();
+    let name = weights
+        .0
+        .keys()
+        .find(|name| name.starts_with("head"))
+        .expect("a head")
+        .clone();
     let broken = weights.0[&name].full_like(f64::NAN);
     weights.0.insert(name, broken);
-    assert_eq!(first_non_finite(&method, 48_000, &weights, &input).as_deref(), Some("head"));
+    assert_eq!(
+        first_non_finite(&method, 48_000, &weights, &input).as_deref(),
+        Some("head")
+    );
 }
 
 #[test]
@@ -313,7 +423,10 @@ fn checkpoints_hold_a_model_and_damaged_ones_are_refused() {
     let base = options("lstm-2", 60, folder.path());
     let mut trained = run(&base, &pair);
     let checkpoint = Checkpoint::read(&base.trainer.files.checkpoint).expect("a checkpoint");
-    let (exported, model) = (checkpoint.best_model().expect("a model"), trained.model().expect("a model"));
+    let (exported, model) = (
+        checkpoint.best_model().expect("a model"),
+        trained.model().expect("a model"),
+    );
     assert_eq!(exported.weights(), model.weights());
     assert_eq!(exported.header(), model.header());
     let bytes = std::fs::read(&base.trainer.files.checkpoint).expect("a file");
@@ -331,33 +444,57 @@ fn sophia_learns_by_gauss_newton_samples_and_names_a_loss_without_them() {
     let pair = pair();
     for size in ["lstm-2", "nano"] {
         let mut options = options(size, 60, folder.path());
-        let sophia = SophiaConfig { estimate: CurvatureEstimate::GaussNewton, ..SophiaConfig::default() };
+        let sophia = SophiaConfig {
+            estimate: CurvatureEstimate::GaussNewton,
+            ..SophiaConfig::default()
+        };
         options.trainer.optimizer = OptimizerConfig::Sophia(sophia);
         options.trainer.learning_rate = 1e-3;
         options.trainer.validate_every = Some(10);
         run(&options, &pair);
         let log = metrics::read(&options.trainer.files.metrics).expect("a log");
         let losses: Vec<f64> = log.iter().filter_map(|line| line.validation).collect();
-        assert!(losses.len() == 6 && losses[5] < losses[0], "{size}: {losses:?}");
+        assert!(
+            losses.len() == 6 && losses[5] < losses[0],
+            "{size}: {losses:?}"
+        );
         // Parts of a batch have samples of their own.
         options.trainer.accumulate = 2;
         run(&options, &pair);
-        options.loss = LossWeights { l1: 1.0, ..LossWeights::default() };
-        let error = trainer(&options, &pair).run().expect_err("no squared error").to_string();
-        assert!(error.contains("gauss-newton") && error.contains("esr"), "{error}");
+        options.loss = LossWeights {
+            l1: 1.0,
+            ..LossWeights::default()
+        };
+        let error = trainer(&options, &pair)
+            .run()
+            .expect_err("no squared error")
+            .to_string();
+        assert!(
+            error.contains("gauss-newton") && error.contains("esr"),
+            "{error}"
+        );
     }
 }
 
-/// Tells whether a test has a process of its own, because what it measures is of the whole process; runs it in one if not.
+/// Tells whether a test has a process of its own, because what it measures is of the whole process;
+/// runs it in one if not.
 fn is_alone(test: &str) -> bool {
     const VARIABLE: &str = "ONDES_TEST_ALONE";
     if std::env::var_os(VARIABLE).is_some() {
         return true;
     }
     let mut own = Command::new(std::env::current_exe().expect("a program"));
-    let run = own.args(["--exact", &format!("trainer::tests::{test}")]).env(VARIABLE, "1").output().expect("a run");
+    let run = own
+        .args(["--exact", &format!("trainer::tests::{test}")])
+        .env(VARIABLE, "1")
+        .output()
+        .expect("a run");
     let printed = String::from_utf8_lossy(&run.stdout);
-    assert!(run.status.success() && printed.contains("1 passed"), "{printed}{}", String::from_utf8_lossy(&run.stderr));
+    assert!(
+        run.status.success() && printed.contains("1 passed"),
+        "{printed}{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
     false
 }
 
@@ -372,29 +509,61 @@ fn a_profile_changes_no_weight_and_writes_a_trace() {
     run(&plain, &pair);
     let mut profiled = options("nano", 9, &folder.path().join("profiled"));
     let trace = folder.path().join("trace.json");
-    profiled.trainer.profile = Some(ProfileOptions { trace: Some(trace.clone()), operators: true });
+    profiled.trainer.profile = Some(ProfileOptions {
+        trace: Some(trace.clone()),
+        operators: true,
+    });
     run(&profiled, &pair);
-    assert_eq!(tensors(&plain.trainer.files.checkpoint), tensors(&profiled.trainer.files.checkpoint));
+    assert_eq!(
+        tensors(&plain.trainer.files.checkpoint),
+        tensors(&profiled.trainer.files.checkpoint)
+    );
 
     let text = std::fs::read_to_string(&trace).expect("a trace");
     let trace: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let events = trace["traceEvents"].as_array().expect("events");
-    let count = |name: &str| events.iter().filter(|event| event["name"] == name && event["ph"] == "X").count();
+    let count = |name: &str| {
+        events
+            .iter()
+            .filter(|event| event["name"] == name && event["ph"] == "X")
+            .count()
+    };
     for name in ["data", "forward", "backward", "optimizer"] {
         assert!(count(name) >= 5, "{name}: {}", count(name));
     }
-    assert!(events.iter().any(|event| event["name"].as_str().is_some_and(|name| name.contains("conv1d"))));
+    assert!(events.iter().any(|event| {
+        event["name"]
+            .as_str()
+            .is_some_and(|name| name.contains("conv1d"))
+    }));
     let own = &trace["ondes"];
-    assert!(own["steps"] == 5 && own["tensor_peak_bytes"].as_u64().is_some(), "{own}");
+    assert!(
+        own["steps"] == 5 && own["tensor_peak_bytes"].as_u64().is_some(),
+        "{own}"
+    );
     let operators = own["operators"].as_array().expect("operators");
-    let conv = operators.iter().find(|operator| operator["name"] == "aten::conv1d").expect("convolutions");
+    let conv = operators
+        .iter()
+        .find(|operator| operator["name"] == "aten::conv1d")
+        .expect("convolutions");
     let time = |name: &str| conv[name].as_u64().expect("a time");
-    assert!(time("calls") >= 5 && time("self_ns") < time("total_ns"), "{conv}");
+    assert!(
+        time("calls") >= 5 && time("self_ns") < time("total_ns"),
+        "{conv}"
+    );
 
     let missing = folder.path().join("missing/trace.json");
-    profiled.trainer.profile = Some(ProfileOptions { trace: Some(missing), operators: true });
-    let error = trainer(&profiled, &pair).run().expect_err("there is no folder");
-    assert!(format!("{error:#}").contains("trace.json: cannot be written"), "{error:#}");
+    profiled.trainer.profile = Some(ProfileOptions {
+        trace: Some(missing),
+        operators: true,
+    });
+    let error = trainer(&profiled, &pair)
+        .run()
+        .expect_err("there is no folder");
+    assert!(
+        format!("{error:#}").contains("trace.json: cannot be written"),
+        "{error:#}"
+    );
 }
 
 /// Checks that all weights are equal within 1e-6.
@@ -410,21 +579,40 @@ fn without_memory_the_batch_is_halved_with_the_same_mathematics() {
     let folder = tempfile::tempdir().expect("a folder");
     let pair = pair();
     for size in ["lstm-2", "nano"] {
-        let mut options = CaptureOptions { batch: 32, ..options(size, 9, folder.path()) };
-        options.trainer.optimizer = OptimizerConfig::Sgd(SgdConfig { momentum: 0.9, nesterov: false });
+        let mut options = CaptureOptions {
+            batch: 32,
+            ..options(size, 9, folder.path())
+        };
+        options.trainer.optimizer = OptimizerConfig::Sgd(SgdConfig {
+            momentum: 0.9,
+            nesterov: false,
+        });
         options.trainer.learning_rate = 0.1;
         let whole = run(&options, &pair);
         injection::fail_after(5);
         let halved = run(&options, &pair);
-        assert_eq!((whole.options.accumulate, halved.options.accumulate), (1, 2), "{size}");
+        assert_eq!(
+            (whole.options.accumulate, halved.options.accumulate),
+            (1, 2),
+            "{size}"
+        );
         assert_close(&whole, &halved, size);
     }
     // Nothing is left to halve.
-    let mut single = CaptureOptions { batch: 1, ..options("nano", 9, folder.path()) };
+    let mut single = CaptureOptions {
+        batch: 1,
+        ..options("nano", 9, folder.path())
+    };
     single.trainer.length = Length::Steps(2);
     injection::fail_after(0);
-    let error = trainer(&single, &pair).run().expect_err("nothing fits").to_string();
-    assert!(error.contains("out of memory in a step of one row at a time"), "{error}");
+    let error = trainer(&single, &pair)
+        .run()
+        .expect_err("nothing fits")
+        .to_string();
+    assert!(
+        error.contains("out of memory in a step of one row at a time"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -434,9 +622,16 @@ fn checkpointed_gradients_equal_plain_ones_and_need_less_memory() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let pair = pair();
-    for (size, precision) in [("lstm-2", Precision::F32), ("nano", Precision::F32), ("nano", Precision::Bf16)] {
+    for (size, precision) in [
+        ("lstm-2", Precision::F32),
+        ("nano", Precision::F32),
+        ("nano", Precision::Bf16),
+    ] {
         let mut options = options(size, 9, folder.path());
-        options.trainer.optimizer = OptimizerConfig::Sgd(SgdConfig { momentum: 0.9, nesterov: false });
+        options.trainer.optimizer = OptimizerConfig::Sgd(SgdConfig {
+            momentum: 0.9,
+            nesterov: false,
+        });
         options.trainer.learning_rate = 0.1;
         options.trainer.precision = precision;
         let plain = run(&options, &pair);
@@ -445,7 +640,11 @@ fn checkpointed_gradients_equal_plain_ones_and_need_less_memory() {
     }
     memory::bound(None).expect("a bound");
     let peak = |checkpointed: bool| {
-        let mut options = CaptureOptions { batch: 4, window: 8_192, ..options("standard", 1, folder.path()) };
+        let mut options = CaptureOptions {
+            batch: 4,
+            window: 8_192,
+            ..options("standard", 1, folder.path())
+        };
         options.trainer.checkpoint_activations = checkpointed;
         let mut trainer = trainer(&options, &pair);
         let _ = memory::peak_bytes();
@@ -453,7 +652,10 @@ fn checkpointed_gradients_equal_plain_ones_and_need_less_memory() {
         memory::peak_bytes()
     };
     let [plain, checkpointed] = [false, true].map(peak);
-    assert!(plain == 0 || 3 * checkpointed < 2 * plain, "{checkpointed} of {plain} bytes");
+    assert!(
+        plain == 0 || 3 * checkpointed < 2 * plain,
+        "{checkpointed} of {plain} bytes"
+    );
 }
 
 #[test]
@@ -468,7 +670,10 @@ fn the_largest_batch_that_fits_is_chosen_and_kept_by_a_resumed_run() {
     options.trainer.length = Length::Steps(21);
     let mut again = trainer(&options, &pair);
     again.resume().expect("the same batch");
-    assert_eq!((again.progress().batch(), again.progress().step), (Some(256), 20));
+    assert_eq!(
+        (again.progress().batch(), again.progress().step),
+        (Some(256), 20)
+    );
     // Memory ends at a batch of eight: six rows are tried and fit.
     injection::fail_after(3);
     assert_eq!(run(&options, &pair).progress().batch(), Some(6));
@@ -484,7 +689,10 @@ fn the_best_checkpoints_are_kept() {
     options.trainer.files.checkpoint = folder.path().join("checkpoint.safetensors");
     let trained = run(&options, &pair);
     let kept = trained.progress().kept.clone();
-    assert!(kept.len() == 3 && kept.is_sorted_by(|a, b| a.0 <= b.0), "{kept:?}");
+    assert!(
+        kept.len() == 3 && kept.is_sorted_by(|a, b| a.0 <= b.0),
+        "{kept:?}"
+    );
     assert_eq!(Some(kept[0]), trained.progress().best);
     let mut found: Vec<String> = std::fs::read_dir(folder.path())
         .expect("a folder")
@@ -492,14 +700,25 @@ fn the_best_checkpoints_are_kept() {
         .filter(|name| name.contains("-step"))
         .collect();
     found.sort();
-    let mut expected: Vec<String> = kept.iter().map(|(_, step)| format!("checkpoint-step{step}.safetensors")).collect();
+    let mut expected: Vec<String> = kept
+        .iter()
+        .map(|(_, step)| format!("checkpoint-step{step}.safetensors"))
+        .collect();
     expected.sort();
     assert_eq!(found, expected);
     for (_, step) in kept {
-        let path = folder.path().join(format!("checkpoint-step{step}.safetensors"));
+        let path = folder
+            .path()
+            .join(format!("checkpoint-step{step}.safetensors"));
         let checkpoint = Checkpoint::read(&path).expect("a checkpoint");
         assert_eq!(checkpoint.progress.step, step);
-        let training = checkpoint.last_model().expect("a model").header().card.training.clone();
+        let training = checkpoint
+            .last_model()
+            .expect("a model")
+            .header()
+            .card
+            .training
+            .clone();
         assert_eq!(training.expect("its provenance").steps, step);
     }
 }

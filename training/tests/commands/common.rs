@@ -10,13 +10,20 @@ pub fn train() -> Command {
 
 /// Runs the command.
 pub fn run(arguments: &[&str]) -> Output {
-    train().args(arguments).output().expect("the program starts")
+    train()
+        .args(arguments)
+        .output()
+        .expect("the program starts")
 }
 
 /// Runs the command, which must succeed; returns its standard output.
 pub fn succeed(arguments: &[&str]) -> String {
     let output = run(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).expect("text")
 }
 
@@ -54,7 +61,16 @@ pub fn write_config(folder: &Path, name: &str) -> String {
 /// Generates a few seconds of a plucked string in `corpus`.
 pub fn make_corpus(folder: &Path) {
     let out = folder.join("corpus").display().to_string();
-    succeed(&["corpus", "plucked", "--out", &out, "--minutes", "0.8", "--seed", "3"]);
+    succeed(&[
+        "corpus",
+        "plucked",
+        "--out",
+        &out,
+        "--minutes",
+        "0.8",
+        "--seed",
+        "3",
+    ]);
 }
 
 /// Writes four seconds of playing and a delayed recording through a circuit; returns both paths.
@@ -64,12 +80,20 @@ pub fn make_pair(folder: &Path) -> (String, String) {
     succeed(&["capture-signal", "--out", &signal, "--seconds", "30"]);
     let mut reader = hound::WavReader::open(&signal).expect("a WAV file");
     let format = reader.spec();
-    assert_eq!((format.sample_rate, format.channels, format.bits_per_sample), (48_000, 1, 24));
-    let samples: Vec<i32> = reader.samples().map(|sample| sample.expect("a whole file")).collect();
+    assert_eq!(
+        (format.sample_rate, format.channels, format.bits_per_sample),
+        (48_000, 1, 24)
+    );
+    let samples: Vec<i32> = reader
+        .samples()
+        .map(|sample| sample.expect("a whole file"))
+        .collect();
     assert_eq!(samples.len(), 30 * 48_000);
     let write = |path: &str, samples: &[i32]| {
         let mut file = hound::WavWriter::create(path, format).expect("it can be written");
-        samples.iter().for_each(|&sample| file.write_sample(sample).expect("it can be written"));
+        samples
+            .iter()
+            .for_each(|&sample| file.write_sample(sample).expect("it can be written"));
         file.finalize().expect("it can be written");
     };
     write(&dry, &samples[6 * 48_000..10 * 48_000]);
@@ -83,7 +107,11 @@ pub fn refuse(mistakes: &[(Vec<&str>, &str)]) {
         let output = run(arguments);
         let message = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
-        assert_eq!(message.trim().lines().count(), 1, "{arguments:?}: {message}");
+        assert_eq!(
+            message.trim().lines().count(),
+            1,
+            "{arguments:?}: {message}"
+        );
         assert!(message.contains(named), "{arguments:?}: {message}");
     }
 }

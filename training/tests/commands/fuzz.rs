@@ -8,7 +8,9 @@ use ondes_tests::untrained_instrument;
 use ondes_torch::TorchWeights;
 use ondes_training::config::Config;
 use ondes_training::data::store::shard_paths;
-use ondes_training::data::{DataFormat, FeatureRate, PrepareOptions, Recordings, SoundFormat, prepare};
+use ondes_training::data::{
+    DataFormat, FeatureRate, PrepareOptions, Recordings, SoundFormat, prepare,
+};
 use ondes_training::trainer::{Checkpoint, Progress, checkpoint};
 use tch::Device;
 
@@ -41,11 +43,23 @@ fn shards() -> Format<'static> {
     let folder = tempfile::tempdir().expect("a folder");
     let (sounds, dataset) = (folder.path().join("sounds"), folder.path().join("dataset"));
     std::fs::create_dir(&sounds).expect("a folder");
-    let mut writer = WavWriter::create(sounds.join("a.wav"), 16_000, 1, WavBits::Int16).expect("a file");
-    writer.write(&[(0..3_200).map(|n| (n as f32 * 0.1).sin()).collect::<Vec<f32>>()]).expect("it is written");
+    let mut writer =
+        WavWriter::create(sounds.join("a.wav"), 16_000, 1, WavBits::Int16).expect("a file");
+    writer
+        .write(&[(0..3_200)
+            .map(|n| (n as f32 * 0.1).sin())
+            .collect::<Vec<f32>>()])
+        .expect("it is written");
     writer.finish().expect("it is written");
-    let rate = FeatureRate { sample_rate: 16_000, hop: 160 };
-    let options = PrepareOptions::new(DataFormat { rate, sound: SoundFormat::F32, high_pass: 0 });
+    let rate = FeatureRate {
+        sample_rate: 16_000,
+        hop: 160,
+    };
+    let options = PrepareOptions::new(DataFormat {
+        rate,
+        sound: SoundFormat::F32,
+        high_pass: 0,
+    });
     prepare(&[sounds], &dataset, &options).expect("it is analysed");
     let path = shard_paths(&dataset).expect("a folder").remove(0);
     let seeds = vec![std::fs::read(&path).expect("it was written")];
@@ -74,8 +88,16 @@ fn checkpoints() -> Format<'static> {
     let path = folder.path().join("checkpoint.safetensors");
     let model = untrained_instrument(1);
     let weights = TorchWeights::new(model.weights(), Device::Cpu).0;
-    let tensors: Vec<_> = weights.into_iter().map(|(name, tensor)| (format!("best/{name}"), tensor)).collect();
-    let progress = Progress { step: 3, steps: 9, best: Some((0.5, 2)), ..Progress::default() };
+    let tensors: Vec<_> = weights
+        .into_iter()
+        .map(|(name, tensor)| (format!("best/{name}"), tensor))
+        .collect();
+    let progress = Progress {
+        step: 3,
+        steps: 9,
+        best: Some((0.5, 2)),
+        ..Progress::default()
+    };
     checkpoint::write(&path, &progress, &model, &tensors).expect("it is written");
     let seeds = vec![std::fs::read(&path).expect("it was written")];
     Format::new("checkpoint", Syntax::Binary, seeds, move |bytes| {

@@ -1,14 +1,15 @@
 //! The browser: models to search, filter, audition, mark and load.
 //!
-//! Tab stops at the list once: the arrow keys move in it, Enter loads, Space auditions, F marks a favourite.
+//! Tab stops at the list once: the arrow keys move in it, Enter loads, Space auditions, F marks a
+//! favourite.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use egui::accesskit::Role;
 use egui::{
-    Align2, Button, EventFilter, Galley, Id, Key, KeyboardShortcut, Modifiers, Rect, RichText, ScrollArea, Sense,
-    Stroke, StrokeKind, TextEdit, Ui, WidgetInfo, pos2, vec2,
+    Align2, Button, EventFilter, Galley, Id, Key, KeyboardShortcut, Modifiers, Rect, RichText,
+    ScrollArea, Sense, Stroke, StrokeKind, TextEdit, Ui, WidgetInfo, pos2, vec2,
 };
 use ondes_engine::model::Kind;
 use ondes_processor::product::Product;
@@ -81,7 +82,10 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserStat
     if let Some(path) = parse_path(&browser.query) {
         ui.add_space(GAP);
         let wide = vec2(ui.available_width(), 26.0);
-        if ui.add_sized(wide, Button::new("Open this file")).on_hover_text("Load the file at this path").clicked()
+        if ui
+            .add_sized(wide, Button::new("Open this file"))
+            .on_hover_text("Load the file at this path")
+            .clicked()
             || into_list
         {
             frame.push(WindowCommand::Open(path));
@@ -100,11 +104,16 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserStat
         .collect();
     if entries.is_empty() {
         ui.add_space(4.0 * GAP);
-        let nothing = if view.models.is_empty() { "No models found" } else { "No model fits" };
+        let nothing = if view.models.is_empty() {
+            "No models found"
+        } else {
+            "No model fits"
+        };
         ui.vertical_centered(|ui| ui.weak(nothing));
         return;
     }
-    // The cursor stays on its model; if that has gone it moves to the loaded model, or else to the first.
+    // The cursor stays on its model; if that has gone it moves to the loaded model, or else to the
+    // first.
     let playing = view.model.and_then(|model| model.entry);
     let place = |row: (BrowserSection, ModelEntryId)| entries.iter().position(|one| *one == row);
     let mut at = browser
@@ -113,8 +122,11 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserStat
         .or_else(|| entries.iter().position(|(_, id)| Some(*id) == playing))
         .unwrap_or_default();
     let has_keys = ui.memory(|memory| memory.has_focus(row_id(entries[at])));
-    let moved =
-        if has_keys { handle_keys(ui, frame, view.models, entries[at], &mut at, entries.len()) } else { into_list };
+    let moved = if has_keys {
+        handle_keys(ui, frame, view.models, entries[at], &mut at, entries.len())
+    } else {
+        into_list
+    };
     browser.cursor = Some(entries[at]);
     if moved {
         ui.memory_mut(|memory| memory.request_focus(row_id(entries[at])));
@@ -136,8 +148,11 @@ fn search(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserState) -> boo
             .margin(vec2(8.0, 5.0))
             .desired_width(ui.available_width() - buttons * (26.0 + GAP));
         let response = ui.add(field).accessible_name("Search models");
-        let keys = ui.ctx().format_shortcut(&KeyboardShortcut::new(Modifiers::COMMAND, Key::F));
-        let hint = format!("Words of a name, an author or a description, or the path of a file ({keys})");
+        let keys = ui
+            .ctx()
+            .format_shortcut(&KeyboardShortcut::new(Modifiers::COMMAND, Key::F));
+        let hint =
+            format!("Words of a name, an author or a description, or the path of a file ({keys})");
         let response = response.on_hover_text(hint);
         if find {
             response.request_focus();
@@ -160,9 +175,11 @@ fn filters(ui: &mut Ui, browser: &mut BrowserState, product: Product) {
         ui.spacing_mut().interact_size.y = 20.0;
         for kind in std::iter::once(None).chain(product.kinds().map(Some)) {
             let label = kind.map_or("All", format::kind);
-            let hint = kind
-                .map_or("Show all models".to_owned(), |kind| format!("Show models of the kind {}", format::kind(kind)));
-            let chip = Button::selectable(browser.kind == kind, RichText::new(label).small()).frame_when_inactive(true);
+            let hint = kind.map_or("Show all models".to_owned(), |kind| {
+                format!("Show models of the kind {}", format::kind(kind))
+            });
+            let chip = Button::selectable(browser.kind == kind, RichText::new(label).small())
+                .frame_when_inactive(true);
             if ui.add(chip).on_hover_text(hint).clicked() {
                 browser.kind = kind;
             }
@@ -175,18 +192,29 @@ fn rows<'a>(entries: &'a [ModelEntry], browser: &BrowserState) -> Vec<BrowserRow
     let matches = |entry: &&ModelEntry| {
         browser.kind.is_none_or(|kind| entry.kind == kind)
             && query.split_whitespace().all(|word| {
-                [&entry.name, &entry.author, &entry.about].iter().any(|text| finds(text, word)) || named(entry, word)
+                [&entry.name, &entry.author, &entry.about]
+                    .iter()
+                    .any(|text| finds(text, word))
+                    || named(entry, word)
             })
     };
     let mut rows = Vec::new();
     for section in BrowserSection::ALL {
-        let mut found: Vec<&ModelEntry> = entries.iter().filter(|entry| section.holds(entry)).filter(matches).collect();
+        let mut found: Vec<&ModelEntry> = entries
+            .iter()
+            .filter(|entry| section.holds(entry))
+            .filter(matches)
+            .collect();
         if section == BrowserSection::Recent {
             found.sort_by_key(|entry| entry.recent);
         }
         if !found.is_empty() {
             rows.push(BrowserRow::Heading(section));
-            rows.extend(found.into_iter().map(|entry| BrowserRow::Entry(section, entry)));
+            rows.extend(
+                found
+                    .into_iter()
+                    .map(|entry| BrowserRow::Entry(section, entry)),
+            );
         }
     }
     rows
@@ -211,7 +239,10 @@ fn handle_keys(
     at: &mut usize,
     count: usize,
 ) -> bool {
-    let arrows = EventFilter { vertical_arrows: true, ..EventFilter::default() };
+    let arrows = EventFilter {
+        vertical_arrows: true,
+        ..EventFilter::default()
+    };
     ui.memory_mut(|memory| memory.set_focus_lock_filter(row_id((section, id)), arrows));
     let before = *at;
     let (steps, enter, space, mark) = ui.input(|input| {
@@ -219,7 +250,12 @@ fn handle_keys(
         let page = 8 * (presses(Key::PageDown) - presses(Key::PageUp));
         let far = (presses(Key::End) - presses(Key::Home)) * count as isize;
         let steps = presses(Key::ArrowDown) - presses(Key::ArrowUp) + page + far;
-        (steps, input.key_pressed(Key::Enter), input.key_pressed(Key::Space), input.key_pressed(Key::F))
+        (
+            steps,
+            input.key_pressed(Key::Enter),
+            input.key_pressed(Key::Space),
+            input.key_pressed(Key::F),
+        )
     });
     *at = at.saturating_add_signed(steps).min(count - 1);
     if enter {
@@ -240,24 +276,41 @@ fn audition(frame: &mut Frame<'_>, id: ModelEntryId) {
     frame.push(WindowCommand::Audition(on.then_some(id)));
 }
 
-fn list(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserState, rows: &[BrowserRow<'_>], follow: bool) {
+fn list(
+    ui: &mut Ui,
+    frame: &mut Frame<'_>,
+    browser: &mut BrowserState,
+    rows: &[BrowserRow<'_>],
+    follow: bool,
+) {
     let width = ui.available_width();
     // Heights follow from the texts, whose layouts egui caches.
     let about = |row: &BrowserRow<'_>| match row {
         BrowserRow::Heading(_) => None,
         BrowserRow::Entry(_, entry) => {
-            let text = if entry.about.is_empty() { &entry.author } else { &entry.about };
+            let text = if entry.about.is_empty() {
+                &entry.author
+            } else {
+                &entry.about
+            };
             let file = other_name(entry.path.as_deref(), &entry.name);
             let text = match file {
                 Some(file) if text.is_empty() => file,
                 Some(file) => format!("{file} · {text}").into(),
                 None => text.into(),
             };
-            Some(theme::fit_lines(ui.painter(), &text, width - LEFT - 6.0, LINES, Palette::of(ui).dim))
+            Some(theme::fit_lines(
+                ui.painter(),
+                &text,
+                width - LEFT - 6.0,
+                LINES,
+                Palette::of(ui).dim,
+            ))
         }
     };
     let abouts: Vec<Option<Arc<Galley>>> = rows.iter().map(about).collect();
-    let height = |about: &Option<Arc<Galley>>| about.as_ref().map_or(HEADING, |about| ROW + about.size().y);
+    let height =
+        |about: &Option<Arc<Galley>>| about.as_ref().map_or(HEADING, |about| ROW + about.size().y);
     let total: f32 = abouts.iter().map(height).sum();
     ScrollArea::vertical().auto_shrink(false).show_viewport(ui, |ui, seen| {
         ui.set_height(total);
@@ -273,7 +326,8 @@ fn list(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserState, rows: &[
             if cursor && follow {
                 ui.scroll_to_rect(rect, None);
             }
-            // Only visible rows are drawn, and the one with the cursor, which would lose the keyboard focus otherwise.
+            // Only visible rows are drawn, and the one with the cursor, which would lose the
+            // keyboard focus otherwise.
             if !cursor && (top < seen.min.y || top - height > seen.max.y) {
                 continue;
             }
@@ -307,8 +361,12 @@ fn entry_row(
     // Tab reaches the row with the cursor only, instead of every model.
     let sense = if cursor { Sense::click() } else { Sense::CLICK };
     let response = ui.interact(rect.shrink2(vec2(0.0, 1.0)), row_id(key), sense);
-    response.widget_info(|| WidgetInfo::selected(Role::ListBoxOption, ui.is_enabled(), playing, &entry.name));
-    if response.clicked() && !ui.input(|input| input.key_pressed(Key::Enter) || input.key_pressed(Key::Space)) {
+    response.widget_info(|| {
+        WidgetInfo::selected(Role::ListBoxOption, ui.is_enabled(), playing, &entry.name)
+    });
+    if response.clicked()
+        && !ui.input(|input| input.key_pressed(Key::Enter) || input.key_pressed(Key::Space))
+    {
         browser.cursor = Some(key);
         ui.memory_mut(|memory| memory.request_focus(row_id(key)));
         if !playing {
@@ -321,7 +379,11 @@ fn entry_row(
         ui.painter().rect_filled(
             field,
             RADIUS,
-            if playing { palette.raised } else { palette.panel.lerp_to_gamma(palette.raised, 0.6) },
+            if playing {
+                palette.raised
+            } else {
+                palette.panel.lerp_to_gamma(palette.raised, 0.6)
+            },
         );
     }
     if playing {
@@ -331,8 +393,10 @@ fn entry_row(
     let auditioned = frame.view.auditioned == Some(entry.id);
     let first_line = Rect::from_min_size(field.min, vec2(field.width(), ROW));
     let left = Rect::from_min_size(first_line.min + vec2(6.0, 0.0), vec2(LEFT - 8.0, ROW));
-    let right =
-        Rect::from_min_max(pos2(field.right() - RIGHT, field.top()), pos2(field.right() - 2.0, first_line.bottom()));
+    let right = Rect::from_min_max(
+        pos2(field.right() - RIGHT, field.top()),
+        pos2(field.right() - 2.0, first_line.bottom()),
+    );
     let listen = if auditioned { "Stop" } else { "Audition" };
     if row_button(
         ui,
@@ -344,35 +408,89 @@ fn entry_row(
     ) {
         audition(frame, entry.id);
     }
-    let star = if entry.favourite { Icon::StarFull } else { Icon::Star };
+    let star = if entry.favourite {
+        Icon::StarFull
+    } else {
+        Icon::Star
+    };
     let mark = if entry.favourite { "Remove" } else { "Add" };
     let (to, name) = (if entry.favourite { "from" } else { "to" }, &entry.name);
-    if row_button(ui, key, right, star, &format!("{mark} {name} {to} favourites"), entry.favourite) {
+    if row_button(
+        ui,
+        key,
+        right,
+        star,
+        &format!("{mark} {name} {to} favourites"),
+        entry.favourite,
+    ) {
         frame.push(WindowCommand::Favourite(entry.id, !entry.favourite));
     }
 
     let painter = ui.painter();
-    let kind = painter.layout_no_wrap(format::kind(entry.kind).to_owned(), theme::small(), palette.dim);
-    let kind_place =
-        Align2::RIGHT_CENTER.anchor_size(pos2(right.left() - 2.0, first_line.center().y + 0.5), kind.size());
+    let kind = painter.layout_no_wrap(
+        format::kind(entry.kind).to_owned(),
+        theme::small(),
+        palette.dim,
+    );
+    let kind_place = Align2::RIGHT_CENTER.anchor_size(
+        pos2(right.left() - 2.0, first_line.center().y + 0.5),
+        kind.size(),
+    );
     let start = pos2(field.left() + LEFT, first_line.center().y);
     let font = egui::TextStyle::Body.resolve(ui.style());
-    let name = theme::fit(painter, &entry.name, font, kind_place.left() - GAP - start.x, palette.text);
-    painter.galley(Align2::LEFT_CENTER.anchor_size(start, name.size()).min, name, palette.text);
+    let name = theme::fit(
+        painter,
+        &entry.name,
+        font,
+        kind_place.left() - GAP - start.x,
+        palette.text,
+    );
+    painter.galley(
+        Align2::LEFT_CENTER.anchor_size(start, name.size()).min,
+        name,
+        palette.text,
+    );
     painter.galley(kind_place.min, kind, palette.dim);
     painter.galley(pos2(start.x, first_line.bottom() - 5.0), about, palette.dim);
     if response.has_focus() {
-        ui.painter().rect_stroke(field, RADIUS, Stroke::new(1.5, palette.accent), StrokeKind::Inside);
+        ui.painter().rect_stroke(
+            field,
+            RADIUS,
+            Stroke::new(1.5, palette.accent),
+            StrokeKind::Inside,
+        );
     }
-    let file = entry.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+    let file = entry
+        .path
+        .as_ref()
+        .map(|path| path.display().to_string())
+        .unwrap_or_default();
     let facts = [entry.about.as_str(), &entry.author, &entry.quality, &file];
-    let facts = facts.into_iter().filter(|fact| !fact.is_empty()).collect::<Vec<_>>().join("\n");
-    response.on_hover_text(format!("{}\n{facts}\nA click or Enter loads, Space auditions, F marks", entry.name));
+    let facts = facts
+        .into_iter()
+        .filter(|fact| !fact.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n");
+    response.on_hover_text(format!(
+        "{}\n{facts}\nA click or Enter loads, Space auditions, F marks",
+        entry.name
+    ));
 }
 
 /// Draws a small button within a row, for the pointer only; keys do the same.
-fn row_button(ui: &Ui, key: (BrowserSection, ModelEntryId), rect: Rect, icon: Icon, label: &str, on: bool) -> bool {
-    let response = ui.interact(rect, row_id(key).with(rect.left() > ui.max_rect().center().x), Sense::CLICK);
+fn row_button(
+    ui: &Ui,
+    key: (BrowserSection, ModelEntryId),
+    rect: Rect,
+    icon: Icon,
+    label: &str,
+    on: bool,
+) -> bool {
+    let response = ui.interact(
+        rect,
+        row_id(key).with(rect.left() > ui.max_rect().center().x),
+        Sense::CLICK,
+    );
     response.widget_info(|| WidgetInfo::selected(Role::Button, ui.is_enabled(), on, label));
     let palette = Palette::of(ui);
     let ink = match (on, response.hovered()) {

@@ -19,12 +19,19 @@ const RIGHTS: &str = if cfg!(target_os = "linux") {
 
 /// Returns the name of a program's file.
 pub(crate) fn file_name(program: &UntrustedProgram) -> String {
-    program.path.file_name().unwrap_or(program.path.as_os_str()).to_string_lossy().into_owned()
+    program
+        .path
+        .file_name()
+        .unwrap_or(program.path.as_os_str())
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Draws the dialog over the window while the user is being asked. Escape means no.
 pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>) {
-    let Some(program) = frame.view.untrusted.filter(|_| frame.view.asks_for_consent) else { return };
+    let Some(program) = frame.view.untrusted.filter(|_| frame.view.asks_for_consent) else {
+        return;
+    };
     let mut answer = None;
     Modal::new(Id::unique("consent")).show(ui.ctx(), |ui| {
         theme::within_window(ui, WIDTH, |ui| question(ui, program, &mut answer));
@@ -32,12 +39,18 @@ pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>) {
     if ui.input_mut(|input| input.consume_key(Modifiers::NONE, Key::Escape)) {
         answer = Some(false);
     }
-    frame.commands.extend(answer.map(WindowCommand::AnswerProgram));
+    frame
+        .commands
+        .extend(answer.map(WindowCommand::AnswerProgram));
 }
 
 fn question(ui: &mut Ui, program: &UntrustedProgram, answer: &mut Option<bool>) {
     ui.spacing_mut().item_spacing.y = 1.5 * GAP;
-    ui.label(RichText::new("Run this program?").font(theme::heading()).strong());
+    ui.label(
+        RichText::new("Run this program?")
+            .font(theme::heading())
+            .strong(),
+    );
     let what = format!(
         "“{}” is a TorchScript model. Such a file is a program, not only data. {RIGHTS} Run it only if you trust \
          whoever made it.",
@@ -48,9 +61,10 @@ fn question(ui: &mut Ui, program: &UntrustedProgram, answer: &mut Option<bool>) 
     let note = "Your answer is remembered for this file on this computer. “ondes trust” lists and removes answers.";
     ui.add(Label::new(RichText::new(note).weak()).wrap());
     ui.horizontal(|ui| {
-        for (label, hint, run) in
-            [("Run", "Run the program, now and whenever it is named", true), ("Don't run", "Leave it alone", false)]
-        {
+        for (label, hint, run) in [
+            ("Run", "Run the program, now and whenever it is named", true),
+            ("Don't run", "Leave it alone", false),
+        ] {
             if ui.button(label).on_hover_text(hint).clicked() {
                 *answer = Some(run);
             }

@@ -15,13 +15,28 @@ const NAME: f32 = 74.0;
 /// Summarizes the executor; empty for the native one.
 pub(crate) fn summary(view: ExecutorView<'_>) -> String {
     let executor = effective(view);
-    if executor.is_default() { String::new() } else { executor.to_string() }
+    if executor.is_default() {
+        String::new()
+    } else {
+        executor.to_string()
+    }
 }
 
 /// Returns the executor in use: TorchScript programs always need libtorch.
 fn effective(view: ExecutorView<'_>) -> ExecutorSelection {
-    let ExecutorView { selection, native_supported, .. } = view;
-    if native_supported { selection } else { ExecutorSelection { backend: Backend::Torch, ..selection } }
+    let ExecutorView {
+        selection,
+        native_supported,
+        ..
+    } = view;
+    if native_supported {
+        selection
+    } else {
+        ExecutorSelection {
+            backend: Backend::Torch,
+            ..selection
+        }
+    }
 }
 
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, view: ExecutorView<'_>) {
@@ -37,23 +52,58 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, view: ExecutorView<'_>) {
     row(ui, "Executor", |ui| {
         if view.native_supported {
             // The native executor has no devices or precisions.
-            choice(ui, frame, "Executor", "Native", !uses_torch, ExecutorSelection::default());
+            choice(
+                ui,
+                frame,
+                "Executor",
+                "Native",
+                !uses_torch,
+                ExecutorSelection::default(),
+            );
         }
-        let torch =
-            if view.native_supported { ExecutorSelection { backend: Backend::Torch, ..selection } } else { selection };
-        ui.add_enabled_ui(available, |ui| choice(ui, frame, "Executor", "Torch", uses_torch, torch));
+        let torch = if view.native_supported {
+            ExecutorSelection {
+                backend: Backend::Torch,
+                ..selection
+            }
+        } else {
+            selection
+        };
+        ui.add_enabled_ui(available, |ui| {
+            choice(ui, frame, "Executor", "Torch", uses_torch, torch)
+        });
     });
     ui.add_enabled_ui(available && uses_torch, |ui| {
         row(ui, "Device", |ui| {
             for &device in devices {
                 let chosen = device == selection.device;
-                choice(ui, frame, "Device", &name(device), chosen, ExecutorSelection { device, ..selection });
+                choice(
+                    ui,
+                    frame,
+                    "Device",
+                    &name(device),
+                    chosen,
+                    ExecutorSelection {
+                        device,
+                        ..selection
+                    },
+                );
             }
         });
         row(ui, "Precision", |ui| {
             for precision in Precision::ALL {
                 let chosen = precision == selection.precision;
-                choice(ui, frame, "Precision", precision.name(), chosen, ExecutorSelection { precision, ..selection });
+                choice(
+                    ui,
+                    frame,
+                    "Precision",
+                    precision.name(),
+                    chosen,
+                    ExecutorSelection {
+                        precision,
+                        ..selection
+                    },
+                );
             }
         });
     });
@@ -80,16 +130,31 @@ fn name(device: Device) -> String {
 /// Draws a row of choices in the processing menu.
 pub(crate) fn row(ui: &mut Ui, name: &str, choices: impl FnOnce(&mut Ui)) {
     ui.horizontal(|ui| {
-        let at = ui.allocate_ui(vec2(NAME, ui.spacing().interact_size.y), |ui| ui.weak(name)).response.rect;
+        let at = ui
+            .allocate_ui(vec2(NAME, ui.spacing().interact_size.y), |ui| ui.weak(name))
+            .response
+            .rect;
         ui.add_space((NAME - at.width()).max(0.0));
         ui.horizontal_wrapped(choices);
     });
 }
 
 /// Draws a choice. The menu stays open, as there are more choices.
-fn choice(ui: &mut Ui, frame: &mut Frame<'_>, kind: &str, name: &str, chosen: bool, selection: ExecutorSelection) {
+fn choice(
+    ui: &mut Ui,
+    frame: &mut Frame<'_>,
+    kind: &str,
+    name: &str,
+    chosen: bool,
+    selection: ExecutorSelection,
+) {
     let response = ui.add(Button::selectable(chosen, name));
-    if response.clicked() && frame.view.executor.is_some_and(|executor| executor.selection != selection) {
+    if response.clicked()
+        && frame
+            .view
+            .executor
+            .is_some_and(|executor| executor.selection != selection)
+    {
         frame.push(WindowCommand::SetExecutor(selection));
     }
     response.accessible_name(format!("{kind} {name}"));

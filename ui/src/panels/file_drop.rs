@@ -10,17 +10,32 @@ use crate::theme::{GAP, Palette, RADIUS};
 /// Opens dropped files, and shows what dropping would do.
 pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>) {
     let (dropped, hovering) = ui.input(|input| {
-        let paths = input.raw.dropped_files.iter().map(|file| file.path().to_owned()).collect::<Vec<_>>();
+        let paths = input
+            .raw
+            .dropped_files
+            .iter()
+            .map(|file| file.path().to_owned())
+            .collect::<Vec<_>>();
         (paths, input.raw.hovered_files.clone())
     });
     // Of several files the first is opened.
-    if let Some(path) = dropped.into_iter().find(|path| !path.as_os_str().is_empty()) {
+    if let Some(path) = dropped
+        .into_iter()
+        .find(|path| !path.as_os_str().is_empty())
+    {
         frame.push(WindowCommand::Open(path));
     }
     // Some systems tell the name only when the file is dropped.
-    let Some(first) = hovering.first() else { return };
-    let name = first.path.as_ref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy());
-    let is_cabinet = name.as_ref().is_some_and(|name| is_audio_name(name)) && frame.view.chain.accepts_audio_files;
+    let Some(first) = hovering.first() else {
+        return;
+    };
+    let name = first
+        .path
+        .as_ref()
+        .and_then(|path| path.file_name())
+        .map(|name| name.to_string_lossy());
+    let is_cabinet = name.as_ref().is_some_and(|name| is_audio_name(name))
+        && frame.view.chain.accepts_audio_files;
     let text = match (name, hovering.len()) {
         (Some(name), 1) if is_cabinet => format!("Drop to play through “{name}” as the cabinet"),
         (Some(name), 1) => format!("Drop to play “{name}”"),
@@ -30,10 +45,22 @@ pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>) {
     // The whole window accepts files.
     let all = ui.ctx().content_rect();
     let accent = Palette::of(ui).accent;
-    let painter = ui.ctx().layer_painter(LayerId::new(Order::Foreground, Id::unique("drop")));
+    let painter = ui
+        .ctx()
+        .layer_painter(LayerId::new(Order::Foreground, Id::unique("drop")));
     painter.rect_filled(all, 0.0, Color32::from_black_alpha(160));
-    painter.rect_stroke(all.shrink(GAP), RADIUS, Stroke::new(2.0, accent), StrokeKind::Inside);
-    let galley = painter.layout(text, FontId::proportional(22.0), accent, all.width() - 8.0 * GAP);
+    painter.rect_stroke(
+        all.shrink(GAP),
+        RADIUS,
+        Stroke::new(2.0, accent),
+        StrokeKind::Inside,
+    );
+    let galley = painter.layout(
+        text,
+        FontId::proportional(22.0),
+        accent,
+        all.width() - 8.0 * GAP,
+    );
     let place = Align2::CENTER_CENTER.anchor_size(all.center(), galley.size());
     painter.galley(place.min, galley, accent);
 }

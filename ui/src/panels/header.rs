@@ -19,7 +19,8 @@ const ROW: f32 = 40.0;
 const NARROW_ROW: f32 = 37.0;
 
 pub(crate) const UNDO: KeyboardShortcut = KeyboardShortcut::new(Modifiers::COMMAND, Key::Z);
-pub(crate) const REDO: KeyboardShortcut = KeyboardShortcut::new(Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::Z);
+pub(crate) const REDO: KeyboardShortcut =
+    KeyboardShortcut::new(Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::Z);
 
 /// Handles the keys of undo and redo, unless text is being typed, which has its own.
 pub(crate) fn handle_keys(ui: &Ui, frame: &mut Frame<'_>) {
@@ -34,13 +35,28 @@ pub(crate) fn handle_keys(ui: &Ui, frame: &mut Frame<'_>) {
     }
 }
 
-/// Draws one row of buttons above what the model is, or two rows of buttons, of which the lower begins with the name.
-pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, browsing: &mut bool, is_wide: bool) {
+/// Draws one row of buttons above what the model is, or two rows of buttons, of which the lower
+/// begins with the name.
+pub(crate) fn show(
+    ui: &mut Ui,
+    frame: &mut Frame<'_>,
+    presets: &mut PresetMenu,
+    browsing: &mut bool,
+    is_wide: bool,
+) {
     let row = if is_wide { ROW } else { NARROW_ROW };
-    let (upper, lower) = ui.max_rect().split_top_bottom_at_y(ui.max_rect().top() + row);
+    let (upper, lower) = ui
+        .max_rect()
+        .split_top_bottom_at_y(ui.max_rect().top() + row);
     ui.scope_builder(UiBuilder::new().max_rect(upper), |ui| {
         ui.horizontal_centered(|ui| {
-            model_buttons(ui, frame, presets, browsing, if is_wide { RIGHT } else { 0.0 });
+            model_buttons(
+                ui,
+                frame,
+                presets,
+                browsing,
+                if is_wide { RIGHT } else { 0.0 },
+            );
             if is_wide {
                 sound_buttons(ui, frame);
             }
@@ -59,9 +75,22 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu,
 }
 
 /// Draws what chooses model and preset; `beside` is the width of what follows.
-fn model_buttons(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, browsing: &mut bool, beside: f32) {
-    let hint = if *browsing { "Hide the list of models" } else { "Show the list of models" };
-    if icon::button(ui, Icon::List, "Browser", *browsing).on_hover_text(hint).clicked() {
+fn model_buttons(
+    ui: &mut Ui,
+    frame: &mut Frame<'_>,
+    presets: &mut PresetMenu,
+    browsing: &mut bool,
+    beside: f32,
+) {
+    let hint = if *browsing {
+        "Hide the list of models"
+    } else {
+        "Show the list of models"
+    };
+    if icon::button(ui, Icon::List, "Browser", *browsing)
+        .on_hover_text(hint)
+        .clicked()
+    {
         *browsing = !*browsing;
     }
     if icon::button(ui, Icon::Left, "Previous model", false).clicked() {
@@ -86,10 +115,17 @@ fn sound_buttons(ui: &mut Ui, frame: &mut Frame<'_>) {
     slots(ui, frame);
     ui.add_space(GAP);
     let bypass = ui.add(Button::selectable(frame.view.bypass, "Bypass").frame_when_inactive(true));
-    if bypass.on_hover_text("Pass the input through unchanged").clicked() {
+    if bypass
+        .on_hover_text("Pass the input through unchanged")
+        .clicked()
+    {
         frame.push(WindowCommand::Bypass(!frame.view.bypass));
     }
-    if ui.button("Panic").on_hover_text("Silence everything").clicked() {
+    if ui
+        .button("Panic")
+        .on_hover_text("Silence everything")
+        .clicked()
+    {
         frame.push(WindowCommand::Panic);
     }
     scale::menu(ui, frame);
@@ -109,8 +145,16 @@ fn undo(ui: &mut Ui, frame: &mut Frame<'_>) {
             Some(change) => format!("{name}: {change} ({keys})"),
             None => format!("Nothing to {}", name.to_lowercase()),
         };
-        let response = ui.add_enabled_ui(change.is_some(), |ui| icon::button_for(ui, icon, name, false)).inner;
-        if response.on_hover_text(&tooltip).on_disabled_hover_text(&tooltip).clicked() {
+        let response = ui
+            .add_enabled_ui(change.is_some(), |ui| {
+                icon::button_for(ui, icon, name, false)
+            })
+            .inner;
+        if response
+            .on_hover_text(&tooltip)
+            .on_disabled_hover_text(&tooltip)
+            .clicked()
+        {
             frame.push(command);
         }
     }
@@ -123,15 +167,20 @@ fn slots(ui: &mut Ui, frame: &mut Frame<'_>) {
     let other = active.other();
     ui.spacing_mut().item_spacing.x = 2.0;
     for slot in [CompareSlot::A, CompareSlot::B] {
-        let button =
-            Button::selectable(slot == active, slot.name()).frame_when_inactive(true).min_size(vec2(28.0, 26.0));
+        let button = Button::selectable(slot == active, slot.name())
+            .frame_when_inactive(true)
+            .min_size(vec2(28.0, 26.0));
         let hint = format!("Compare: play the sound in slot {}", slot.name());
         if ui.add(button).on_hover_text(hint).clicked() && slot != active {
             frame.push(WindowCommand::RecallSlot(slot));
         }
     }
     let copy = format!("Copy to {}", other.name());
-    if ui.button(&copy).on_hover_text(format!("Copy the present sound to slot {}", other.name())).clicked() {
+    if ui
+        .button(&copy)
+        .on_hover_text(format!("Copy the present sound to slot {}", other.name()))
+        .clicked()
+    {
         frame.push(WindowCommand::StoreSlot(other));
     }
     ui.spacing_mut().item_spacing.x = GAP;

@@ -1,7 +1,10 @@
-//! The piano keyboard: shows sounding notes, and plays notes with a velocity that grows towards the front of a key.
+//! The piano keyboard: shows sounding notes, and plays notes with a velocity that grows towards the
+//! front of a key.
 
 use egui::accesskit::Role;
-use egui::{Align2, Color32, FontId, PointerButton, Pos2, Rect, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
+use egui::{
+    Align2, Color32, FontId, PointerButton, Pos2, Rect, Sense, Stroke, Ui, WidgetInfo, pos2, vec2,
+};
 
 use crate::format;
 use crate::frame::Frame;
@@ -26,7 +29,8 @@ fn is_black(key: u8) -> bool {
 
 /// Returns the area of a key on a keyboard that fills `rect`.
 fn field(rect: Rect, key: u8) -> Rect {
-    let whites = 7 * (key / 12) + [0, 1, 1, 2, 2, 3, 4, 4, 5, 5, 6, 6][usize::from(key % 12)] - BELOW;
+    let whites =
+        7 * (key / 12) + [0, 1, 1, 2, 2, 3, 4, 4, 5, 5, 6, 6][usize::from(key % 12)] - BELOW;
     let width = rect.width() / f32::from(WHITES);
     let left = rect.left() + f32::from(whites) * width;
     if is_black(key) {
@@ -39,7 +43,9 @@ fn field(rect: Rect, key: u8) -> Rect {
 
 /// Returns the key at a point and its velocity there.
 fn struck(rect: Rect, at: Pos2) -> Option<(u8, f32)> {
-    let found = |black: bool| (LOWEST..=HIGHEST).find(|key| is_black(*key) == black && field(rect, *key).contains(at));
+    let found = |black: bool| {
+        (LOWEST..=HIGHEST).find(|key| is_black(*key) == black && field(rect, *key).contains(at))
+    };
     // Black keys lie above white ones.
     let key = found(true).or_else(|| found(false))?;
     let field = field(rect, key);
@@ -48,14 +54,28 @@ fn struck(rect: Rect, at: Pos2) -> Option<(u8, f32)> {
 }
 
 pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardInput, rect: Rect) {
-    let names: Vec<String> = frame.view.notes.iter().map(|note| format::note(i32::from(note.key))).collect();
-    let sense = if frame.view.can_play { Sense::CLICK | Sense::DRAG } else { Sense::hover() };
+    let names: Vec<String> = frame
+        .view
+        .notes
+        .iter()
+        .map(|note| format::note(i32::from(note.key)))
+        .collect();
+    let sense = if frame.view.can_play {
+        Sense::CLICK | Sense::DRAG
+    } else {
+        Sense::hover()
+    };
     let response = ui.interact(rect, ui.scope_id().with("keyboard"), sense);
-    let text = if names.is_empty() { "none".to_owned() } else { names.join(" ") };
+    let text = if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(" ")
+    };
     response.widget_info(|| WidgetInfo::labeled(Role::Status, true, format!("Notes {text}")));
 
     if frame.view.can_play {
-        let down = response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_down());
+        let down =
+            response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_down());
         // A short touch may begin and end between two frames.
         let touched = down || response.clicked_by(PointerButton::Primary);
         let at = response.interact_pointer_pos().filter(|_| touched);
@@ -68,7 +88,11 @@ pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardInput,
         }
     }
     paint(ui, frame, keyboard, rect);
-    let hint = if frame.view.can_play { "Click a key to play it, louder near its front" } else { "Notes that sound" };
+    let hint = if frame.view.can_play {
+        "Click a key to play it, louder near its front"
+    } else {
+        "Notes that sound"
+    };
     response.on_hover_text(hint);
 }
 
@@ -82,13 +106,25 @@ fn paint(ui: &Ui, frame: &Frame<'_>, keyboard: &KeyboardInput, rect: Rect) {
         }
     };
     for note in frame.view.notes {
-        light(note.key, if note.velocity.is_nan() { 1.0 } else { 0.4 + 0.6 * note.velocity.clamp(0.0, 1.0) });
+        light(
+            note.key,
+            if note.velocity.is_nan() {
+                1.0
+            } else {
+                0.4 + 0.6 * note.velocity.clamp(0.0, 1.0)
+            },
+        );
     }
     keyboard.held().for_each(|key| light(key, 0.4));
     let dark = ui.visuals().dark_mode;
-    let white = if dark { palette.text.gamma_multiply(0.86) } else { Color32::WHITE };
+    let white = if dark {
+        palette.text.gamma_multiply(0.86)
+    } else {
+        Color32::WHITE
+    };
     let black = if dark { palette.ground } else { palette.text };
-    let shade = |resting: Color32, key: u8| resting.lerp_to_gamma(palette.accent, lit[usize::from(key)]);
+    let shade =
+        |resting: Color32, key: u8| resting.lerp_to_gamma(palette.accent, lit[usize::from(key)]);
 
     let painter = ui.painter();
     painter.rect_filled(rect, 1.5, palette.line);
@@ -98,12 +134,24 @@ fn paint(ui: &Ui, frame: &Frame<'_>, keyboard: &KeyboardInput, rect: Rect) {
         if key % 12 == 0 {
             let at = field.center_bottom() - vec2(0.0, 2.0);
             let name = format::note(i32::from(key));
-            painter.text(at, Align2::CENTER_BOTTOM, name, FontId::proportional(8.0), Color32::from_gray(90));
+            painter.text(
+                at,
+                Align2::CENTER_BOTTOM,
+                name,
+                FontId::proportional(8.0),
+                Color32::from_gray(90),
+            );
         }
     }
     for key in (LOWEST..=HIGHEST).filter(|key| is_black(*key)) {
         let edge = Stroke::new(0.5, black);
-        painter.rect(field(rect, key), 1.0, shade(black, key), edge, egui::StrokeKind::Inside);
+        painter.rect(
+            field(rect, key),
+            1.0,
+            shade(black, key),
+            edge,
+            egui::StrokeKind::Inside,
+        );
     }
 }
 

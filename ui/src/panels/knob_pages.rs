@@ -23,25 +23,59 @@ pub(crate) enum Page {
     Pad,
 }
 
-pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, page: &mut Page, cabinet: &mut CabinetMenu, pad: &mut PadState) {
+pub(crate) fn show(
+    ui: &mut Ui,
+    frame: &mut Frame<'_>,
+    page: &mut Page,
+    cabinet: &mut CabinetMenu,
+    pad: &mut PadState,
+) {
     let view = frame.view;
     // Captures have neither controls nor notes.
     let has_controls = view.model.is_none_or(|model| !model.controls.is_empty());
     let pages = [
-        (Page::Macros, "Macros", "Controls of the model", has_controls),
-        (Page::Voice, "Voice", "Pitch, and how notes are played", view.has_voice()),
-        (Page::Latents, "Latents", "What the codec hears, to scale, shift and hold", !view.latents.is_empty()),
-        (Page::Chain, "Chain", "Gate, tone, cabinet and levels around the model", true),
+        (
+            Page::Macros,
+            "Macros",
+            "Controls of the model",
+            has_controls,
+        ),
+        (
+            Page::Voice,
+            "Voice",
+            "Pitch, and how notes are played",
+            view.has_voice(),
+        ),
+        (
+            Page::Latents,
+            "Latents",
+            "What the codec hears, to scale, shift and hold",
+            !view.latents.is_empty(),
+        ),
+        (
+            Page::Chain,
+            "Chain",
+            "Gate, tone, cabinet and levels around the model",
+            true,
+        ),
         (Page::Pad, "Pad", "Turn two knobs at once", has_controls),
     ];
     let offered = || pages.into_iter().filter(|(.., offered)| *offered);
     // The page stays chosen for models that have it.
     let wanted = *page;
     let is_offered = offered().any(|(one, ..)| one == wanted);
-    let shown = if is_offered { wanted } else { offered().next().map_or(Page::Chain, |(first, ..)| first) };
+    let shown = if is_offered {
+        wanted
+    } else {
+        offered().next().map_or(Page::Chain, |(first, ..)| first)
+    };
     ui.horizontal_wrapped(|ui| {
         for (one, name, hint, _) in offered() {
-            if ui.add(Button::selectable(shown == one, name)).on_hover_text(hint).clicked() {
+            if ui
+                .add(Button::selectable(shown == one, name))
+                .on_hover_text(hint)
+                .clicked()
+            {
                 *page = one;
             }
         }
@@ -50,7 +84,9 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, page: &mut Page, cabinet:
         Page::Latents => latents::show(ui, frame),
         Page::Chain => chain::show(ui, frame, cabinet, view.chain),
         Page::Pad => pad::show(ui, frame, pad, view.pad),
-        Page::Macros => grid(ui, view.macros.iter().enumerate(), |ui, (index, one)| macro_knob(ui, frame, index, one)),
+        Page::Macros => grid(ui, view.macros.iter().enumerate(), |ui, (index, one)| {
+            macro_knob(ui, frame, index, one)
+        }),
         Page::Voice => {
             if let Some(tuning) = view.tuning {
                 show_tuning(ui, frame, tuning);
@@ -69,10 +105,12 @@ fn show_tuning(ui: &mut Ui, frame: &mut Frame<'_>, tuning: TuningView<'_>) {
             frame.push(WindowCommand::RemoveTuning);
         }
         let name = match tuning.problem {
-            Some(_) => RichText::new(format!("{}: cannot be read", tuning.name)).color(Palette::of(ui).error),
+            Some(_) => RichText::new(format!("{}: cannot be read", tuning.name))
+                .color(Palette::of(ui).error),
             None => RichText::new(tuning.name),
         };
-        ui.add(Label::new(name).truncate()).on_hover_text(tuning.problem.unwrap_or("Scale of the keys"));
+        ui.add(Label::new(name).truncate())
+            .on_hover_text(tuning.problem.unwrap_or("Scale of the keys"));
     });
     ui.add_space(GAP);
 }
@@ -86,7 +124,8 @@ fn macro_knob(ui: &mut Ui, frame: &mut Frame<'_>, index: usize, one: &MacroKnob)
             ui.label(RichText::new("Bind to").font(theme::small()).weak());
             ScrollArea::vertical().max_height(220.0).show(ui, |ui| {
                 for (number, control) in controls.iter().enumerate() {
-                    let chosen = Button::selectable(one.control == Some(number), label(&control.name));
+                    let chosen =
+                        Button::selectable(one.control == Some(number), label(&control.name));
                     let mut item = theme::item(ui, chosen);
                     if !control.description.is_empty() {
                         item = item.on_hover_text(&control.description);

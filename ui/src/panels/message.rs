@@ -37,33 +37,74 @@ enum MessageAction {
 /// Returns the message to show, if any.
 pub(crate) fn of(view: &WindowView<'_>) -> Option<Message> {
     if let Some(program) = view.untrusted {
-        let text = format!("“{}” is a program, which you have not allowed to run", consent::file_name(program));
+        let text = format!(
+            "“{}” is a program, which you have not allowed to run",
+            consent::file_name(program)
+        );
         let details = program.path.display().to_string();
-        return Some(Message { text, details, action: MessageAction::AskProgram });
+        return Some(Message {
+            text,
+            details,
+            action: MessageAction::AskProgram,
+        });
     }
     let message = match (view.missing, view.status) {
         (Some(missing), _) => {
-            let text = format!("“{}” is missing; searched: {}", missing.name, searched(missing));
-            let action = if view.can_browse { MessageAction::LocateOrRetry } else { MessageAction::Retry };
-            Message { text, details: missing.searched.join("\n"), action }
+            let text = format!(
+                "“{}” is missing; searched: {}",
+                missing.name,
+                searched(missing)
+            );
+            let action = if view.can_browse {
+                MessageAction::LocateOrRetry
+            } else {
+                MessageAction::Retry
+            };
+            Message {
+                text,
+                details: missing.searched.join("\n"),
+                action,
+            }
         }
         (None, LoadStatus::Failed(reason)) => {
             let text = format!("Cannot play this model: {reason}");
-            Message { text, details: reason.clone(), action: MessageAction::Retry }
+            Message {
+                text,
+                details: reason.clone(),
+                action: MessageAction::Retry,
+            }
         }
-        (None, LoadStatus::Loading) => {
-            Message { text: "Loading …".into(), details: String::new(), action: MessageAction::Wait }
-        }
+        (None, LoadStatus::Loading) => Message {
+            text: "Loading …".into(),
+            details: String::new(),
+            action: MessageAction::Wait,
+        },
         (None, LoadStatus::Empty | LoadStatus::Ready) => {
             if let Some(notice) = view.notice {
-                return Some(Message { text: notice.into(), details: notice.into(), action: MessageAction::Dismiss });
+                return Some(Message {
+                    text: notice.into(),
+                    details: notice.into(),
+                    action: MessageAction::Dismiss,
+                });
             }
             if let Some(missing) = view.chain.missing {
-                let text = format!("Cannot use the cabinet “{}”: {}", missing.name, searched(missing));
+                let text = format!(
+                    "Cannot use the cabinet “{}”: {}",
+                    missing.name,
+                    searched(missing)
+                );
                 let details = missing.searched.join("\n");
-                return Some(Message { text, details, action: MessageAction::Retry });
+                return Some(Message {
+                    text,
+                    details,
+                    action: MessageAction::Retry,
+                });
             }
-            Message { text: view.hint?.into(), details: String::new(), action: MessageAction::Dismiss }
+            Message {
+                text: view.hint?.into(),
+                details: String::new(),
+                action: MessageAction::Dismiss,
+            }
         }
     };
     Some(message)
@@ -79,16 +120,26 @@ fn searched(missing: &MissingFile) -> String {
 }
 
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, message: Message) {
-    let Message { text, details, action } = message;
+    let Message {
+        text,
+        details,
+        action,
+    } = message;
     let palette = Palette::of(ui);
     let bar = ui.clip_rect();
     let retries = matches!(action, MessageAction::Retry | MessageAction::LocateOrRetry);
     let failed = retries || action == MessageAction::AskProgram;
-    let edge = if failed { palette.error } else { palette.accent };
+    let edge = if failed {
+        palette.error
+    } else {
+        palette.accent
+    };
     if failed {
-        ui.painter().rect_filled(bar, 0.0, palette.panel.lerp_to_gamma(palette.error, 0.16));
+        ui.painter()
+            .rect_filled(bar, 0.0, palette.panel.lerp_to_gamma(palette.error, 0.16));
     }
-    ui.painter().vline(bar.left() + 1.5, bar.y_range(), Stroke::new(3.0, edge));
+    ui.painter()
+        .vline(bar.left() + 1.5, bar.y_range(), Stroke::new(3.0, edge));
     ui.horizontal_centered(|ui| {
         let actions = match action {
             MessageAction::Wait => 0.0,
@@ -100,13 +151,20 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, message: Message) {
         let width = (ui.available_width() - actions).max(60.0);
         ui.allocate_ui(vec2(width, 26.0), |ui| {
             ui.set_min_width(width);
-            let label = ui.add(Label::new(RichText::new(text)).truncate().sense(Sense::hover()));
+            let label = ui.add(
+                Label::new(RichText::new(text))
+                    .truncate()
+                    .sense(Sense::hover()),
+            );
             if !details.is_empty() {
                 label.on_hover_text(details);
             }
         });
         if action == MessageAction::LocateOrRetry
-            && ui.button("Locate…").on_hover_text("Choose the file in a dialog").clicked()
+            && ui
+                .button("Locate…")
+                .on_hover_text("Choose the file in a dialog")
+                .clicked()
         {
             frame.push(WindowCommand::Browse(FilePurpose::MissingModel));
         }
@@ -114,11 +172,16 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, message: Message) {
             frame.push(WindowCommand::Retry);
         }
         if action == MessageAction::AskProgram
-            && ui.button("Run…").on_hover_text("Decide whether this program may run").clicked()
+            && ui
+                .button("Run…")
+                .on_hover_text("Decide whether this program may run")
+                .clicked()
         {
             frame.push(WindowCommand::AskProgram);
         }
-        if action == MessageAction::Dismiss && ui.button("OK").on_hover_text("Hide this message").clicked() {
+        if action == MessageAction::Dismiss
+            && ui.button("OK").on_hover_text("Hide this message").clicked()
+        {
             frame.push(WindowCommand::Dismiss);
         }
     });

@@ -1,9 +1,10 @@
 //! The panels of the window.
 //!
-//! Top: `header` with `card`, `preset_menu` and `about`, and `message`. Left: `browser`. Middle: `knob_pages` with `latents`,
-//! `chain` and `pad`, and `scope`; or `tuner`. Right: `meters`. Bottom: `play` with `keyboard`, and `status_bar` with
-//! `executor_menu` and `program_menu`.
-//! `file_drop` covers all of them while a file is dragged over the window, `consent` while it asks whether a program may run.
+//! Top: `header` with `card`, `preset_menu` and `about`, and `message`. Left: `browser`. Middle:
+//! `knob_pages` with `latents`, `chain` and `pad`, and `scope`; or `tuner`. Right: `meters`.
+//! Bottom: `play` with `keyboard`, and `status_bar` with `executor_menu` and `program_menu`.
+//! `file_drop` covers all of them while a file is dragged over the window, `consent` while it asks
+//! whether a program may run.
 
 pub(crate) mod about;
 pub(crate) mod browser;

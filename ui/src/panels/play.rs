@@ -2,7 +2,10 @@
 
 use egui::accesskit::Role;
 use egui::scroll_area::{DragScroll, ScrollSource};
-use egui::{Align2, Button, FontFamily, FontId, Rect, ScrollArea, Sense, Ui, UiBuilder, WidgetInfo, pos2, vec2};
+use egui::{
+    Align2, Button, FontFamily, FontId, Rect, ScrollArea, Sense, Ui, UiBuilder, WidgetInfo, pos2,
+    vec2,
+};
 use ondes_engine::model::Kind;
 use ondes_processor::choice::{self, CONTROL_INPUTS, SOURCES};
 
@@ -28,9 +31,14 @@ const KEYS: f32 = 98.0;
 /// Least level of the loudness bar, dB.
 const FLOOR_DB: f32 = -72.0;
 
-/// Returns whether there is anything to play or to follow: effects and codecs have neither notes nor a followed pitch.
+/// Returns whether there is anything to play or to follow: effects and codecs have neither notes
+/// nor a followed pitch.
 pub(crate) fn is_needed(view: &WindowView<'_>) -> bool {
-    view.can_play || view.control_source.is_some() || view.model.is_none_or(|model| model.kind == Kind::Instrument)
+    view.can_play
+        || view.control_source.is_some()
+        || view
+            .model
+            .is_none_or(|model| model.kind == Kind::Instrument)
 }
 
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardInput) {
@@ -44,8 +52,11 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardIn
         let width = if has_choice { SWITCHES } else { KEYS };
         let (switches, rest) = right.split_left_right_at_x(right.left() + GAP + width);
         right = rest;
-        let mut column =
-            ui.new_child(UiBuilder::new().max_rect(switches.with_min_x(switches.left() + GAP)).id_salt("switches"));
+        let mut column = ui.new_child(
+            UiBuilder::new()
+                .max_rect(switches.with_min_x(switches.left() + GAP))
+                .id_salt("switches"),
+        );
         column.spacing_mut().item_spacing = vec2(2.0, GAP);
         column.spacing_mut().button_padding.x = 6.0;
         control_source(&mut column, frame);
@@ -57,13 +68,20 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardIn
         return keyboard::show(ui, frame, keyboard, right);
     }
     // Dragging plays, so that only the bar and the wheel scroll.
-    let source = ScrollSource { drag: DragScroll::Never, ..ScrollSource::ALL };
+    let source = ScrollSource {
+        drag: DragScroll::Never,
+        ..ScrollSource::ALL
+    };
     ui.scope_builder(UiBuilder::new().max_rect(right), |ui| {
-        ScrollArea::horizontal().id_salt("keys").auto_shrink(false).scroll_source(source).show(ui, |ui| {
-            let size = vec2(LEAST_KEYBOARD, ui.available_height());
-            let (rect, _) = ui.allocate_exact_size(size, Sense::hover());
-            keyboard::show(ui, frame, keyboard, rect);
-        });
+        ScrollArea::horizontal()
+            .id_salt("keys")
+            .auto_shrink(false)
+            .scroll_source(source)
+            .show(ui, |ui| {
+                let size = vec2(LEAST_KEYBOARD, ui.available_height());
+                let (rect, _) = ui.allocate_exact_size(size, Sense::hover());
+                keyboard::show(ui, frame, keyboard, rect);
+            });
     });
 }
 
@@ -73,22 +91,38 @@ fn control_source(ui: &mut Ui, frame: &mut Frame<'_>) {
     let (names, hints, active, command): (_, _, _, &dyn Fn(usize) -> WindowCommand) =
         match (frame.view.control_source, frame.view.follows_side_chain) {
             (Some(active), _) => {
-                let hints = ["MIDI notes control the model", "Audio input controls the model"];
+                let hints = [
+                    "MIDI notes control the model",
+                    "Audio input controls the model",
+                ];
                 // Tracks of the app have an input, and no side-chain.
                 let is_plugin = frame.view.surroundings == Surroundings::Host;
-                let names = if is_plugin { SOURCES.names } else { &["MIDI", "Input"] };
+                let names = if is_plugin {
+                    SOURCES.names
+                } else {
+                    &["MIDI", "Input"]
+                };
                 (names, hints, choice::source_value(active) as usize, &source)
             }
             (None, Some(follows)) => {
-                let hints = ["The track controls the model", "The side-chain controls the model"];
-                (CONTROL_INPUTS.names, hints, usize::from(follows), &|index| WindowCommand::FollowSideChain(index == 1))
+                let hints = [
+                    "The track controls the model",
+                    "The side-chain controls the model",
+                ];
+                (
+                    CONTROL_INPUTS.names,
+                    hints,
+                    usize::from(follows),
+                    &|index| WindowCommand::FollowSideChain(index == 1),
+                )
             }
             (None, None) => return,
         };
     ui.horizontal(|ui| {
         for (index, (name, hint)) in names.iter().zip(hints).enumerate() {
-            let button =
-                Button::selectable(index == active, *name).frame_when_inactive(true).min_size(vec2(45.0, 26.0));
+            let button = Button::selectable(index == active, *name)
+                .frame_when_inactive(true)
+                .min_size(vec2(45.0, 26.0));
             if ui.add(button).on_hover_text(hint).clicked() && index != active {
                 frame.push(command(index));
             }
@@ -130,7 +164,9 @@ fn keys(ui: &mut Ui, frame: &Frame<'_>, keyboard: &mut KeyboardInput) {
 fn figures(ui: &Ui, frame: &Frame<'_>, rect: Rect, is_narrow: bool) {
     let palette = Palette::of(ui);
     let view = frame.view;
-    let pitch = view.pitch_hz.and_then(|hz| format::note_of(hz).map(|(key, cents)| (format::note(key), cents, hz)));
+    let pitch = view
+        .pitch_hz
+        .and_then(|hz| format::note_of(hz).map(|(key, cents)| (format::note(key), cents, hz)));
     let loudness = view.loudness_db.filter(|db| !db.is_nan());
     let text = match &pitch {
         Some((note, cents, hz)) => format!("{note} {cents:+.0} cents, {hz:.1} Hz"),
@@ -142,35 +178,84 @@ fn figures(ui: &Ui, frame: &Frame<'_>, rect: Rect, is_narrow: bool) {
 
     let painter = ui.painter();
     let caption = |x: f32, text: &str| {
-        painter.text(pos2(x, rect.top()), Align2::LEFT_TOP, text, theme::small(), palette.dim);
+        painter.text(
+            pos2(x, rect.top()),
+            Align2::LEFT_TOP,
+            text,
+            theme::small(),
+            palette.dim,
+        );
     };
     caption(rect.left(), "Pitch");
     let large = FontId::new(24.0, FontFamily::Proportional);
     let name = pitch.as_ref().map_or("–", |(note, ..)| note.as_str());
-    let ink = if pitch.is_some() { palette.text } else { palette.dim };
-    painter.text(rect.left_top() + vec2(0.0, 15.0), Align2::LEFT_TOP, name, large, ink);
+    let ink = if pitch.is_some() {
+        palette.text
+    } else {
+        palette.dim
+    };
+    painter.text(
+        rect.left_top() + vec2(0.0, 15.0),
+        Align2::LEFT_TOP,
+        name,
+        large,
+        ink,
+    );
     let middle = rect.left() + if is_narrow { 56.0 } else { 108.0 };
     if let Some((_, cents, hz)) = pitch.as_ref().filter(|_| !is_narrow) {
         let line = |y: f32, text: String, ink| {
-            painter.text(pos2(middle, rect.top() + y), Align2::RIGHT_TOP, text, theme::figures(), ink);
+            painter.text(
+                pos2(middle, rect.top() + y),
+                Align2::RIGHT_TOP,
+                text,
+                theme::figures(),
+                ink,
+            );
         };
         line(17.0, format!("{cents:+.0} cents"), palette.text);
         line(31.0, format!("{hz:.1} Hz"), palette.dim);
     }
     // Deviation from the note, -50 … 50 cents.
-    let track = Rect::from_min_max(pos2(rect.left(), rect.bottom() - 5.0), pos2(middle, rect.bottom() - 2.0));
+    let track = Rect::from_min_max(
+        pos2(rect.left(), rect.bottom() - 5.0),
+        pos2(middle, rect.bottom() - 2.0),
+    );
     painter.rect_filled(track, 1.5, palette.line);
-    painter.vline(track.center().x, track.y_range().expand(2.0), (1.0, palette.dim));
+    painter.vline(
+        track.center().x,
+        track.y_range().expand(2.0),
+        (1.0, palette.dim),
+    );
     if let Some((_, cents, _)) = &pitch {
-        painter.circle_filled(track.center() + vec2(cents / 100.0 * track.width(), 0.0), 4.0, palette.accent);
+        painter.circle_filled(
+            track.center() + vec2(cents / 100.0 * track.width(), 0.0),
+            4.0,
+            palette.accent,
+        );
     }
 
     let left = middle + if is_narrow { 2.0 } else { 4.0 } * GAP;
     caption(left, "Loudness");
-    let text = loudness.map_or_else(|| "–".to_owned(), |db| format!("{} dB", format::decibels(db).trim()));
-    let ink = if loudness.is_some() { palette.text } else { palette.dim };
-    painter.text(pos2(rect.right() - GAP, rect.top() + 17.0), Align2::RIGHT_TOP, text, theme::figures(), ink);
-    let track = Rect::from_min_max(pos2(left, rect.bottom() - 5.0), pos2(rect.right() - GAP, rect.bottom() - 2.0));
+    let text = loudness.map_or_else(
+        || "–".to_owned(),
+        |db| format!("{} dB", format::decibels(db).trim()),
+    );
+    let ink = if loudness.is_some() {
+        palette.text
+    } else {
+        palette.dim
+    };
+    painter.text(
+        pos2(rect.right() - GAP, rect.top() + 17.0),
+        Align2::RIGHT_TOP,
+        text,
+        theme::figures(),
+        ink,
+    );
+    let track = Rect::from_min_max(
+        pos2(left, rect.bottom() - 5.0),
+        pos2(rect.right() - GAP, rect.bottom() - 2.0),
+    );
     painter.rect_filled(track, 1.5, palette.line);
     if let Some(db) = loudness {
         let mut bar = track;

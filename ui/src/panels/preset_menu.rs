@@ -1,13 +1,14 @@
 //! Presets: stepping, choosing from a list, saving and deleting.
 //!
-//! Tab stops at the list once: the arrow keys move in it, Enter loads, Delete pressed twice deletes.
+//! Tab stops at the list once: the arrow keys move in it, Enter loads, Delete pressed twice
+//! deletes.
 
 use std::path::Path;
 
 use egui::accesskit::Role;
 use egui::{
-    Align2, Button, EventFilter, Id, Key, Popup, PopupCloseBehavior, Rect, Response, RichText, ScrollArea, Sense,
-    TextEdit, Ui, WidgetInfo, pos2, vec2,
+    Align2, Button, EventFilter, Id, Key, Popup, PopupCloseBehavior, Rect, Response, RichText,
+    ScrollArea, Sense, TextEdit, Ui, WidgetInfo, pos2, vec2,
 };
 use ondes_processor::preset::list::PresetId;
 
@@ -50,7 +51,11 @@ struct NameField {
 
 /// Returns the width in the header, points; `None` if there is nothing to show.
 pub(crate) fn width(view: &WindowView<'_>) -> Option<f32> {
-    let steps = if view.presets.is_empty() { 0.0 } else { 2.0 * (26.0 + GAP) };
+    let steps = if view.presets.is_empty() {
+        0.0
+    } else {
+        2.0 * (26.0 + GAP)
+    };
     (!view.presets.is_empty() || view.can_save_presets).then_some(steps + FIELD + 2.0 * GAP)
 }
 
@@ -64,16 +69,28 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu)
             frame.push(WindowCommand::NextPreset);
         }
     }
-    let loaded = view.presets.iter().find(|preset| Some(preset.id) == view.preset);
+    let loaded = view
+        .presets
+        .iter()
+        .find(|preset| Some(preset.id) == view.preset);
     let (_, response) = ui.allocate_exact_size(vec2(FIELD, 26.0), Sense::click());
     response.widget_info(|| WidgetInfo::labeled(Role::ComboBox, ui.is_enabled(), "Preset"));
     let current = view.preset_name;
     let name = current.unwrap_or("No preset");
     let changed = loaded.is_some() && view.preset_changed;
     let value = current.unwrap_or("none");
-    let value = if changed { format!("{value}, changed") } else { value.to_owned() };
-    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value.as_str()));
-    let shown = if changed { format!("{name} *") } else { name.to_owned() };
+    let value = if changed {
+        format!("{value}, changed")
+    } else {
+        value.to_owned()
+    };
+    ui.ctx()
+        .accesskit_node_builder(response.id, |node| node.set_value(value.as_str()));
+    let shown = if changed {
+        format!("{name} *")
+    } else {
+        name.to_owned()
+    };
     drop_down::field(ui, &response, &shown, current.is_some());
 
     let popup = Popup::menu(&response).close_behavior(PopupCloseBehavior::CloseOnClickOutside);
@@ -92,8 +109,14 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu)
         }
         *presets = PresetMenu::default();
     }
-    let about = loaded.map_or("Presets: load, search and save sounds", |preset| preset.about.as_str());
-    let state = if changed { "Preset, changed since it was loaded" } else { "Preset" };
+    let about = loaded.map_or("Presets: load, search and save sounds", |preset| {
+        preset.about.as_str()
+    });
+    let state = if changed {
+        "Preset, changed since it was loaded"
+    } else {
+        "Preset"
+    };
     match current {
         Some(name) => response.on_hover_text(format!("{state}: {name}\n{about}").trim()),
         None => response.on_hover_text(about),
@@ -107,43 +130,81 @@ fn list(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
 
     let query = presets.query.trim();
     let matches = |preset: &&PresetEntry| {
-        let file = preset.path.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-        query.split_whitespace().all(|word| [&preset.name, &preset.about, &*file].iter().any(|text| finds(text, word)))
+        let file = preset
+            .path
+            .as_deref()
+            .and_then(Path::file_name)
+            .unwrap_or_default()
+            .to_string_lossy();
+        query.split_whitespace().all(|word| {
+            [&preset.name, &preset.about, &*file]
+                .iter()
+                .any(|text| finds(text, word))
+        })
     };
-    let of = |source: EntryOrigin| view.presets.iter().filter(move |preset| preset.origin == source).filter(matches);
-    let groups = [("Factory", EntryOrigin::Bundled), ("User", EntryOrigin::User)];
+    let of = |source: EntryOrigin| {
+        view.presets
+            .iter()
+            .filter(move |preset| preset.origin == source)
+            .filter(matches)
+    };
+    let groups = [
+        ("Factory", EntryOrigin::Bundled),
+        ("User", EntryOrigin::User),
+    ];
     let found: Vec<&PresetEntry> = groups.iter().flat_map(|(_, source)| of(*source)).collect();
-    if let Some(first) = found.first().filter(|first| enter && first.problem.is_none()) {
+    if let Some(first) = found
+        .first()
+        .filter(|first| enter && first.problem.is_none())
+    {
         load(ui, frame, first);
     }
-    let moved = if found.is_empty() { false } else { handle_keys(ui, frame, presets, &found, down) };
-    ScrollArea::vertical().max_height(9.0 * ROW).auto_shrink([false, true]).show(ui, |ui| {
-        for (title, source) in groups {
-            if found.iter().any(|preset| preset.origin == source) {
-                ui.add_space(3.0);
-                ui.label(RichText::new(title).font(theme::small()).weak());
+    let moved = if found.is_empty() {
+        false
+    } else {
+        handle_keys(ui, frame, presets, &found, down)
+    };
+    ScrollArea::vertical()
+        .max_height(9.0 * ROW)
+        .auto_shrink([false, true])
+        .show(ui, |ui| {
+            for (title, source) in groups {
+                if found.iter().any(|preset| preset.origin == source) {
+                    ui.add_space(3.0);
+                    ui.label(RichText::new(title).font(theme::small()).weak());
+                }
+                for preset in found.iter().filter(|preset| preset.origin == source) {
+                    row(ui, frame, presets, preset, moved);
+                }
             }
-            for preset in found.iter().filter(|preset| preset.origin == source) {
-                row(ui, frame, presets, preset, moved);
+            if found.is_empty() {
+                ui.weak(if view.presets.is_empty() {
+                    "No presets yet"
+                } else {
+                    "No preset fits"
+                });
             }
-        }
-        if found.is_empty() {
-            ui.weak(if view.presets.is_empty() { "No presets yet" } else { "No preset fits" });
-        }
-    });
+        });
     if view.can_save_presets {
         ui.separator();
         save(ui, frame, presets);
     }
 }
 
-/// Draws the search field. Returns whether the keyboard focus moves into the list, and whether to load the first match.
+/// Draws the search field. Returns whether the keyboard focus moves into the list, and whether to
+/// load the first match.
 fn search(ui: &mut Ui, presets: &mut PresetMenu) -> (bool, bool) {
     let id = Id::unique("search presets");
-    let pressed = |key| ui.memory(|memory| memory.has_focus(id)) && ui.input(|input| input.key_pressed(key));
+    let pressed =
+        |key| ui.memory(|memory| memory.has_focus(id)) && ui.input(|input| input.key_pressed(key));
     let keys = (pressed(Key::ArrowDown), pressed(Key::Enter));
-    let field = TextEdit::singleline(&mut presets.query).id(id).hint_text("Search presets").margin(vec2(8.0, 5.0));
-    let response = ui.add(field.desired_width(f32::INFINITY)).accessible_name("Search presets");
+    let field = TextEdit::singleline(&mut presets.query)
+        .id(id)
+        .hint_text("Search presets")
+        .margin(vec2(8.0, 5.0));
+    let response = ui
+        .add(field.desired_width(f32::INFINITY))
+        .accessible_name("Search presets");
     let response = response.on_hover_text("Words of a name, a model, a tag or an author");
     if !presets.open {
         response.request_focus();
@@ -155,21 +216,37 @@ fn row_id(id: PresetId) -> Id {
     Id::unique(("preset row", id))
 }
 
-/// Handles keys in the list; `enters` tells that the focus has just moved there. Returns whether the cursor has moved.
-fn handle_keys(ui: &Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, found: &[&PresetEntry], enters: bool) -> bool {
+/// Handles keys in the list; `enters` tells that the focus has just moved there. Returns whether
+/// the cursor has moved.
+fn handle_keys(
+    ui: &Ui,
+    frame: &mut Frame<'_>,
+    presets: &mut PresetMenu,
+    found: &[&PresetEntry],
+    enters: bool,
+) -> bool {
     let place = |id: Option<PresetId>| found.iter().position(|preset| Some(preset.id) == id);
-    let before = place(presets.cursor).or_else(|| place(frame.view.preset)).unwrap_or_default();
+    let before = place(presets.cursor)
+        .or_else(|| place(frame.view.preset))
+        .unwrap_or_default();
     let mut at = before;
     let here = found[before];
     if ui.memory(|memory| memory.has_focus(row_id(here.id))) {
-        let arrows = EventFilter { vertical_arrows: true, ..EventFilter::default() };
+        let arrows = EventFilter {
+            vertical_arrows: true,
+            ..EventFilter::default()
+        };
         ui.memory_mut(|memory| memory.set_focus_lock_filter(row_id(here.id), arrows));
         let (steps, enter, delete) = ui.input(|input| {
             let presses = |key| input.num_presses(key) as isize;
             let page = 8 * (presses(Key::PageDown) - presses(Key::PageUp));
             let far = (presses(Key::End) - presses(Key::Home)) * found.len() as isize;
             let steps = presses(Key::ArrowDown) - presses(Key::ArrowUp) + page + far;
-            (steps, input.key_pressed(Key::Enter), input.key_pressed(Key::Delete))
+            (
+                steps,
+                input.key_pressed(Key::Enter),
+                input.key_pressed(Key::Delete),
+            )
         });
         at = before.saturating_add_signed(steps).min(found.len() - 1);
         if enter {
@@ -177,7 +254,11 @@ fn handle_keys(ui: &Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, found: 
         }
         if delete && delete_or_ask(frame, presets, here) {
             // The keyboard focus stays in the list.
-            at = if before + 1 < found.len() { before + 1 } else { before.saturating_sub(1) };
+            at = if before + 1 < found.len() {
+                before + 1
+            } else {
+                before.saturating_sub(1)
+            };
         }
     }
     let moved = enters || at != before;
@@ -203,7 +284,11 @@ fn delete_or_ask(frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &Prese
     if preset.origin != EntryOrigin::User {
         return false;
     }
-    if presets.to_delete.take_if(|to_delete| *to_delete == preset.id).is_some() {
+    if presets
+        .to_delete
+        .take_if(|to_delete| *to_delete == preset.id)
+        .is_some()
+    {
         frame.push(WindowCommand::DeletePreset(preset.id));
         return true;
     }
@@ -211,7 +296,13 @@ fn delete_or_ask(frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &Prese
     false
 }
 
-fn row(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &PresetEntry, follow: bool) {
+fn row(
+    ui: &mut Ui,
+    frame: &mut Frame<'_>,
+    presets: &mut PresetMenu,
+    preset: &PresetEntry,
+    follow: bool,
+) {
     let palette = Palette::of(ui);
     let loaded = frame.view.preset == Some(preset.id);
     let cursor = presets.cursor == Some(preset.id);
@@ -219,7 +310,14 @@ fn row(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &Pr
     // Tab reaches the row with the cursor only.
     let sense = if cursor { Sense::click() } else { Sense::CLICK };
     let response = ui.interact(rect, row_id(preset.id), sense);
-    response.widget_info(|| WidgetInfo::selected(Role::ListBoxOption, preset.problem.is_none(), loaded, &preset.name));
+    response.widget_info(|| {
+        WidgetInfo::selected(
+            Role::ListBoxOption,
+            preset.problem.is_none(),
+            loaded,
+            &preset.name,
+        )
+    });
     if cursor && follow {
         response.scroll_to_me(None);
     }
@@ -228,7 +326,15 @@ fn row(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &Pr
         load(ui, frame, preset);
     }
     if loaded || response.hovered() {
-        ui.painter().rect_filled(rect, RADIUS, if loaded { palette.hovered } else { palette.raised });
+        ui.painter().rect_filled(
+            rect,
+            RADIUS,
+            if loaded {
+                palette.hovered
+            } else {
+                palette.raised
+            },
+        );
     }
     if loaded {
         let bar = Rect::from_min_size(rect.min + vec2(0.0, 5.0), vec2(3.0, rect.height() - 10.0));
@@ -243,13 +349,31 @@ fn row(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &Pr
     let broken = preset.problem.is_some();
     let left = rect.left() + 10.0;
     let ink = if broken { palette.dim } else { palette.text };
-    let name = theme::fit(ui.painter(), &preset.name, egui::FontId::proportional(13.0), 0.62 * (right - left), ink);
+    let name = theme::fit(
+        ui.painter(),
+        &preset.name,
+        egui::FontId::proportional(13.0),
+        0.62 * (right - left),
+        ink,
+    );
     let place = Align2::LEFT_CENTER.anchor_size(pos2(left, rect.center().y), name.size());
     ui.painter().galley(place.min, name, ink);
     let file = other_name(preset.path.as_deref(), &preset.name);
-    let about = file.map_or_else(|| preset.about.clone(), |file| format!("{file} · {}", preset.about));
-    let (about, ink) = preset.problem.as_ref().map_or((&about, palette.dim), |problem| (problem, palette.error));
-    let about = theme::fit(ui.painter(), about, theme::small(), right - place.right() - 2.0 * GAP, ink);
+    let about = file.map_or_else(
+        || preset.about.clone(),
+        |file| format!("{file} · {}", preset.about),
+    );
+    let (about, ink) = preset
+        .problem
+        .as_ref()
+        .map_or((&about, palette.dim), |problem| (problem, palette.error));
+    let about = theme::fit(
+        ui.painter(),
+        about,
+        theme::small(),
+        right - place.right() - 2.0 * GAP,
+        ink,
+    );
     let place = Align2::RIGHT_CENTER.anchor_size(pos2(right - 2.0, rect.center().y), about.size());
     ui.painter().galley(place.min, about, ink);
     theme::focus_ring(ui, &response, rect);
@@ -258,25 +382,54 @@ fn row(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &Pr
 
 fn show_tooltip(response: Response, preset: &PresetEntry) {
     let more = preset.problem.as_ref().unwrap_or(&preset.about);
-    let keys = if preset.origin == EntryOrigin::User { "\nEnter loads, Delete twice deletes" } else { "" };
-    let file = preset.path.as_ref().map(|path| format!("\n{}", path.display())).unwrap_or_default();
+    let keys = if preset.origin == EntryOrigin::User {
+        "\nEnter loads, Delete twice deletes"
+    } else {
+        ""
+    };
+    let file = preset
+        .path
+        .as_ref()
+        .map(|path| format!("\n{}", path.display()))
+        .unwrap_or_default();
     response.on_hover_text(format!("{}\n{more}{file}{keys}", preset.name));
 }
 
 /// Draws the button that deletes a user preset. Returns its left edge.
-fn delete_button(ui: &Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &PresetEntry, row: Rect) -> f32 {
+fn delete_button(
+    ui: &Ui,
+    frame: &mut Frame<'_>,
+    presets: &mut PresetMenu,
+    preset: &PresetEntry,
+    row: Rect,
+) -> f32 {
     let to_delete = presets.to_delete == Some(preset.id);
     let width = if to_delete { 58.0 } else { 24.0 };
-    let rect = Rect::from_min_max(pos2(row.right() - width, row.top() + 2.0), row.max - vec2(2.0, 2.0));
+    let rect = Rect::from_min_max(
+        pos2(row.right() - width, row.top() + 2.0),
+        row.max - vec2(2.0, 2.0),
+    );
     let response = ui.interact(rect, row_id(preset.id).with("delete"), Sense::CLICK);
     let label = if to_delete { "Really delete" } else { "Delete" };
-    response.widget_info(|| WidgetInfo::labeled(Role::Button, true, format!("{label} {}", preset.name)));
+    response.widget_info(|| {
+        WidgetInfo::labeled(Role::Button, true, format!("{label} {}", preset.name))
+    });
     let palette = Palette::of(ui);
     if to_delete {
         ui.painter().rect_filled(rect, RADIUS, palette.error);
-        ui.painter().text(rect.center(), Align2::CENTER_CENTER, "Delete?", theme::small(), palette.ground);
+        ui.painter().text(
+            rect.center(),
+            Align2::CENTER_CENTER,
+            "Delete?",
+            theme::small(),
+            palette.ground,
+        );
     } else {
-        let ink = if response.hovered() { palette.text } else { palette.dim.gamma_multiply(0.7) };
+        let ink = if response.hovered() {
+            palette.text
+        } else {
+            palette.dim.gamma_multiply(0.7)
+        };
         icon::paint(ui.painter(), rect, Icon::Cross, ink);
     }
     if response.clicked() {
@@ -289,8 +442,15 @@ fn delete_button(ui: &Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu, prese
 fn save(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
     let view = frame.view;
     let Some(name) = &mut presets.name else {
-        if ui.button("Save as…").on_hover_text("Save the sound as a preset of your own").clicked() {
-            let loaded = view.presets.iter().find(|preset| Some(preset.id) == view.preset);
+        if ui
+            .button("Save as…")
+            .on_hover_text("Save the sound as a preset of your own")
+            .clicked()
+        {
+            let loaded = view
+                .presets
+                .iter()
+                .find(|preset| Some(preset.id) == view.preset);
             let text = loaded.map(|preset| preset.name.clone()).unwrap_or_default();
             presets.name = Some(NameField { text, fresh: true });
         }
@@ -298,8 +458,13 @@ fn save(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
     };
     ui.horizontal(|ui| {
         let id = Id::unique("preset name");
-        let field = TextEdit::singleline(&mut name.text).id(id).hint_text("Name").char_limit(LONGEST);
-        let field = field.margin(vec2(8.0, 5.0)).desired_width(ui.available_width() - 76.0);
+        let field = TextEdit::singleline(&mut name.text)
+            .id(id)
+            .hint_text("Name")
+            .char_limit(LONGEST);
+        let field = field
+            .margin(vec2(8.0, 5.0))
+            .desired_width(ui.available_width() - 76.0);
         let output = field.show(ui);
         let response = output.response.response.accessible_name("Preset name");
         if name.fresh {
@@ -308,13 +473,19 @@ fn save(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
             theme::select_all(ui.ctx(), id, output.state, &output.galley);
         }
         let text = name.text.trim();
-        let taken = view.presets.iter().any(|preset| preset.origin == EntryOrigin::User && preset.name == text);
-        let button =
-            Button::new(if taken { "Replace" } else { "Save" }).fill(Palette::of(ui).raised).min_size(vec2(68.0, 26.0));
+        let taken = view
+            .presets
+            .iter()
+            .any(|preset| preset.origin == EntryOrigin::User && preset.name == text);
+        let button = Button::new(if taken { "Replace" } else { "Save" })
+            .fill(Palette::of(ui).raised)
+            .min_size(vec2(68.0, 26.0));
         let entered = response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
         let pressed = ui.add_enabled(!text.is_empty(), button).clicked();
         if (entered || pressed) && !text.is_empty() {
-            frame.commands.push(WindowCommand::SavePreset(text.to_owned()));
+            frame
+                .commands
+                .push(WindowCommand::SavePreset(text.to_owned()));
             ui.close();
         }
     });

@@ -24,40 +24,61 @@ fn has_choice(program: &ProgramView<'_>) -> bool {
 }
 
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>) {
-    let Some(program) = frame.view.program.filter(has_choice) else { return };
+    let Some(program) = frame.view.program.filter(has_choice) else {
+        return;
+    };
     ui.add_space(GAP);
     ui.weak("Method");
     let is_chosen = |method: &Option<String>| *method == program.options.method;
-    let chosen = program.methods.iter().find(|choice| is_chosen(&choice.method));
+    let chosen = program
+        .methods
+        .iter()
+        .find(|choice| is_chosen(&choice.method));
     let combo = ComboBox::from_id_salt("method").width(BOX).truncate();
     let combo = combo.selected_text(chosen.map_or("–", |choice| choice.name.as_str()));
-    let shown = combo.close_behavior(PopupCloseBehavior::CloseOnClickOutside).show_ui(ui, |ui| {
-        theme::menu(ui);
-        for choice in program.methods {
-            if theme::item(ui, Button::selectable(is_chosen(&choice.method), choice.name.as_str())).clicked() {
-                let options = ProgramOptions { method: choice.method.clone(), ..program.options.clone() };
-                frame.push(WindowCommand::SetProgram(options));
+    let shown = combo
+        .close_behavior(PopupCloseBehavior::CloseOnClickOutside)
+        .show_ui(ui, |ui| {
+            theme::menu(ui);
+            for choice in program.methods {
+                if theme::item(
+                    ui,
+                    Button::selectable(is_chosen(&choice.method), choice.name.as_str()),
+                )
+                .clicked()
+                {
+                    let options = ProgramOptions {
+                        method: choice.method.clone(),
+                        ..program.options.clone()
+                    };
+                    frame.push(WindowCommand::SetProgram(options));
+                }
             }
-        }
-        if !program.settings.is_empty() {
-            ui.separator();
-        }
-        for (index, setting) in program.settings.iter().enumerate() {
-            row(ui, &setting.name, |ui| match setting.kind {
-                SettingKind::Text(_) => text(ui, frame, program, setting),
-                SettingKind::Sound(_) => sound(ui, frame, program, index),
-            });
-        }
-    });
+            if !program.settings.is_empty() {
+                ui.separator();
+            }
+            for (index, setting) in program.settings.iter().enumerate() {
+                row(ui, &setting.name, |ui| match setting.kind {
+                    SettingKind::Text(_) => text(ui, frame, program, setting),
+                    SettingKind::Sound(_) => sound(ui, frame, program, index),
+                });
+            }
+        });
     let hint = "Method of the TorchScript model to play, and its settings";
     shown.response.accessible_name("Method").on_hover_text(hint);
 }
 
 /// Draws a text, which counts once it is entered.
 fn text(ui: &mut Ui, frame: &mut Frame<'_>, program: ProgramView<'_>, setting: &Setting) {
-    let current = program.options.texts.get(&setting.name).unwrap_or(&setting.value);
+    let current = program
+        .options
+        .texts
+        .get(&setting.name)
+        .unwrap_or(&setting.value);
     let id = ui.scope_id().with(("setting", &setting.name));
-    let mut text = ui.data(|data| data.get_temp::<String>(id)).unwrap_or_else(|| current.clone());
+    let mut text = ui
+        .data(|data| data.get_temp::<String>(id))
+        .unwrap_or_else(|| current.clone());
     let response = ui.add(egui::TextEdit::singleline(&mut text).desired_width(TEXT));
     if response.changed() {
         ui.data_mut(|data| data.insert_temp(id, text.clone()));

@@ -17,26 +17,45 @@ const CEILING_DB: f32 = 0.0;
 pub(crate) fn show(ui: &mut Ui, frame: &Frame<'_>) {
     let view = frame.view;
     let palette = Palette::of(ui);
-    let (rect, _) = ui.allocate_exact_size(ui.available_size().max(vec2(120.0, 40.0)), Sense::hover());
+    let (rect, _) =
+        ui.allocate_exact_size(ui.available_size().max(vec2(120.0, 40.0)), Sense::hover());
     let wave_width = ((rect.width() - GAP) * 0.42).floor();
     let wave = Rect::from_min_size(rect.min, vec2(wave_width, rect.height()));
     let spectrum = Rect::from_min_max(pos2(wave.right() + GAP, rect.top()), rect.max);
     // The input lies behind the output, in a colour that differs clearly.
-    let layers = [(view.input, palette.dim.gamma_multiply(0.7)), (view.output, palette.accent)];
+    let layers = [
+        (view.input, palette.dim.gamma_multiply(0.7)),
+        (view.output, palette.accent),
+    ];
 
     let place = named(ui, wave, "Waveform");
     let inner = Rect::from_min_max(wave.min + vec2(5.0, 22.0), wave.max - vec2(5.0, 6.0));
-    place.hline(wave.x_range().shrink(1.0), inner.center().y, (1.0, palette.line));
+    place.hline(
+        wave.x_range().shrink(1.0),
+        inner.center().y,
+        (1.0, palette.line),
+    );
     // Both waveforms start at the same time, so that they can be compared.
     let start = trigger(view.output.wave);
     for (sound, ink) in layers {
         let shown = sound.wave.get(start..).unwrap_or_default();
-        waveform(&place, inner, &shown[..shown.len().min(sound.wave.len().div_ceil(2))], ink);
+        waveform(
+            &place,
+            inner,
+            &shown[..shown.len().min(sound.wave.len().div_ceil(2))],
+            ink,
+        );
     }
     let place = named(ui, spectrum, "Spectrum");
     grid(&place, spectrum, &palette);
     for (sound, ink) in layers {
-        curve(&place, spectrum.shrink(2.0), sound, view.sample_rate_hz, ink);
+        curve(
+            &place,
+            spectrum.shrink(2.0),
+            sound,
+            view.sample_rate_hz,
+            ink,
+        );
     }
     legend(ui.painter(), wave, &palette);
 }
@@ -47,22 +66,33 @@ fn named(ui: &Ui, rect: Rect, name: &str) -> Painter {
     response.widget_info(|| WidgetInfo::labeled(Role::Image, true, name));
     response.on_hover_text(format!("{name} of input and output"));
     theme::well(ui.painter(), rect, &Palette::of(ui));
-    ui.painter().with_clip_rect(rect.shrink(1.0).intersect(ui.clip_rect()))
+    ui.painter()
+        .with_clip_rect(rect.shrink(1.0).intersect(ui.clip_rect()))
 }
 
 fn legend(painter: &Painter, rect: Rect, palette: &Palette) {
     let mut at = rect.left_top() + vec2(9.0, 6.0);
     for (name, ink) in [("Input", palette.dim), ("Output", palette.accent)] {
         painter.circle_filled(at + vec2(2.0, 7.0), 2.5, ink);
-        let text = painter.text(at + vec2(8.0, 0.0), Align2::LEFT_TOP, name, theme::small(), palette.dim);
+        let text = painter.text(
+            at + vec2(8.0, 0.0),
+            Align2::LEFT_TOP,
+            name,
+            theme::small(),
+            palette.dim,
+        );
         at.x = text.right() + 9.0;
     }
 }
 
-/// Returns the first rising zero crossing in the first half, so that periodic waveforms stand still.
+/// Returns the first rising zero crossing in the first half, so that periodic waveforms stand
+/// still.
 fn trigger(wave: &[f32]) -> usize {
     let first = &wave[..wave.len() / 2];
-    first.windows(2).position(|pair| pair[0] < 0.0 && pair[1] >= 0.0).map_or(0, |before| before + 1)
+    first
+        .windows(2)
+        .position(|pair| pair[0] < 0.0 && pair[1] >= 0.0)
+        .map_or(0, |before| before + 1)
 }
 
 /// Draws the least and the greatest sample per point of width.
@@ -78,7 +108,9 @@ fn waveform(painter: &Painter, rect: Rect, wave: &[f32], ink: Color32) {
     for column in 0..count {
         let samples = &wave[column * wave.len() / count..(column + 1) * wave.len() / count];
         let sound = || samples.iter().copied().filter(|sample| !sample.is_nan());
-        let (least, most) = sound().fold((f32::MAX, f32::MIN), |(least, most), s| (least.min(s), most.max(s)));
+        let (least, most) = sound().fold((f32::MAX, f32::MIN), |(least, most), s| {
+            (least.min(s), most.max(s))
+        });
         if least > most {
             continue;
         }
@@ -109,7 +141,11 @@ fn grid(painter: &Painter, rect: Rect, palette: &Palette) {
             let part = along(decade * times as f32);
             if (0.01..0.99).contains(&part) {
                 let ink = if times == 1 { palette.line } else { faint };
-                painter.vline(rect.left() + part * rect.width(), rect.y_range(), (1.0, ink));
+                painter.vline(
+                    rect.left() + part * rect.width(),
+                    rect.y_range(),
+                    (1.0, ink),
+                );
             }
         }
     }
@@ -144,7 +180,8 @@ fn curve(painter: &Painter, rect: Rect, sound: SignalView<'_>, rate_hz: f32, ink
     }
 }
 
-/// Returns a point per point of width: the greatest bin within it, or an interpolated value between two bins.
+/// Returns a point per point of width: the greatest bin within it, or an interpolated value between
+/// two bins.
 fn spectrum_points(bins: &[f32], rate_hz: f32, rect: Rect) -> Vec<Pos2> {
     let columns = rect.width() as usize;
     let width_hz = rate_hz / 2.0 / bins.len().saturating_sub(1) as f32;
@@ -153,7 +190,11 @@ fn spectrum_points(bins: &[f32], rate_hz: f32, rect: Rect) -> Vec<Pos2> {
     }
     let level = |bin: usize| {
         let db = bins.get(bin).copied().unwrap_or(FLOOR_DB);
-        if db.is_nan() { FLOOR_DB } else { db.clamp(FLOOR_DB, CEILING_DB) }
+        if db.is_nan() {
+            FLOOR_DB
+        } else {
+            db.clamp(FLOOR_DB, CEILING_DB)
+        }
     };
     let last = (bins.len() - 1) as f32;
     let mut points = Vec::with_capacity(columns);
@@ -190,7 +231,11 @@ mod tests {
         bins[43] = -12.0;
         bins[44] = f32::NAN;
         let points = spectrum_points(&bins, 48_000.0, rect);
-        let top = points.iter().copied().min_by(|a, b| a.y.total_cmp(&b.y)).expect("points");
+        let top = points
+            .iter()
+            .copied()
+            .min_by(|a, b| a.y.total_cmp(&b.y))
+            .expect("points");
         assert!((top.y - 12.0).abs() < 1.0, "{top:?}");
         assert!((top.x - 300.0 * along(1008.0)).abs() <= 1.5, "{top:?}");
         assert!(points.iter().all(|point| point.y.is_finite()));
@@ -198,11 +243,18 @@ mod tests {
 
     #[test]
     fn a_wave_that_repeats_stands_still() {
-        let wave = |shift: usize| (0..256).map(|n| ((n + shift) as f32 * 0.2).sin()).collect::<Vec<f32>>();
+        let wave = |shift: usize| {
+            (0..256)
+                .map(|n| ((n + shift) as f32 * 0.2).sin())
+                .collect::<Vec<f32>>()
+        };
         for shift in [0, 7, 19, 30] {
             let wave = wave(shift);
             let start = trigger(&wave);
-            assert!(start < 128 && wave[start] >= 0.0 && wave[start] < 0.2, "{start}");
+            assert!(
+                start < 128 && wave[start] >= 0.0 && wave[start] < 0.2,
+                "{start}"
+            );
         }
         for wave in [&[][..], &[-1.0][..], &[f32::NAN; 9][..], &[1.0, 2.0][..]] {
             assert_eq!(trigger(wave), 0);
@@ -212,9 +264,12 @@ mod tests {
     #[test]
     fn invalid_spectra_are_not_drawn() {
         let rect = Rect::from_min_size(pos2(0.0, 0.0), vec2(300.0, 96.0));
-        for (bins, rate) in
-            [(&[][..], 48_000.0), (&[0.0][..], 48_000.0), (&[0.0, 0.0][..], 0.0), (&[0.0, 0.0][..], f32::NAN)]
-        {
+        for (bins, rate) in [
+            (&[][..], 48_000.0),
+            (&[0.0][..], 48_000.0),
+            (&[0.0, 0.0][..], 0.0),
+            (&[0.0, 0.0][..], f32::NAN),
+        ] {
             assert!(spectrum_points(bins, rate, rect).is_empty());
         }
         // The curve of a low rate ends within the axis.

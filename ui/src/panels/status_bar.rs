@@ -1,7 +1,10 @@
 //! The status bar: processing mode, executor, quality, load, errors and latency.
 
 use egui::accesskit::Role;
-use egui::{Align2, Button, ComboBox, PopupCloseBehavior, Rect, ScrollArea, Sense, Ui, UiBuilder, WidgetInfo, vec2};
+use egui::{
+    Align2, Button, ComboBox, PopupCloseBehavior, Rect, ScrollArea, Sense, Ui, UiBuilder,
+    WidgetInfo, vec2,
+};
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::realtime::{Driven, Driver, Health};
 use ondes_processor::choice::{self, DRIVERS};
@@ -32,8 +35,13 @@ pub(crate) struct ProcessingMenu {
 /// Returns the width of the bar in one row, points.
 pub(crate) fn width(view: &WindowView<'_>) -> f32 {
     let optional = |shown: bool, width: f32| if shown { width } else { 0.0 };
-    let figures = view.health.map_or(IDLE, |health| FIGURES + optional(health.invalid_blocks > 0, INVALID_BLOCKS));
-    PROCESSING + optional(view.qualities.len() > 1, QUALITY) + optional(program_menu::is_shown(view), METHOD) + figures
+    let figures = view.health.map_or(IDLE, |health| {
+        FIGURES + optional(health.invalid_blocks > 0, INVALID_BLOCKS)
+    });
+    PROCESSING
+        + optional(view.qualities.len() > 1, QUALITY)
+        + optional(program_menu::is_shown(view), METHOD)
+        + figures
 }
 
 /// Draws choices and figures in one row, or each in one of their own.
@@ -48,7 +56,9 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu
         });
         return;
     }
-    let (upper, lower) = ui.max_rect().split_top_bottom_at_y(ui.max_rect().center().y);
+    let (upper, lower) = ui
+        .max_rect()
+        .split_top_bottom_at_y(ui.max_rect().center().y);
     row(ui, upper, "choices", |ui| choices(ui, frame, menu));
     row(ui, lower, "figures", |ui| figures(ui, frame, false));
 }
@@ -56,7 +66,10 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu
 /// Draws a row, which scrolls if it is too long.
 fn row(ui: &mut Ui, rect: Rect, name: &str, content: impl FnOnce(&mut Ui)) {
     ui.scope_builder(UiBuilder::new().max_rect(rect), |ui| {
-        ScrollArea::horizontal().id_salt(name).auto_shrink(false).show(ui, |ui| ui.horizontal_centered(content));
+        ScrollArea::horizontal()
+            .id_salt(name)
+            .auto_shrink(false)
+            .show(ui, |ui| ui.horizontal_centered(content));
     });
 }
 
@@ -77,45 +90,64 @@ fn figures(ui: &mut Ui, frame: &Frame<'_>, has_bar: bool) {
 fn idle(ui: &mut Ui, frame: &Frame<'_>) {
     let (text, hint) = match (frame.view.model, frame.view.surroundings) {
         (None, _) => ("No model", "Load and latency are shown once a model plays"),
-        (Some(_), Surroundings::Host) => {
-            ("The host is not playing", "Load and latency are shown while the host processes sound")
-        }
-        (Some(_), Surroundings::App { has_sound: false }) => {
-            ("No sound device", "Load and latency are shown while a sound device is open; Devices chooses one")
-        }
-        (Some(_), Surroundings::App { has_sound: true }) => {
-            ("Not playing", "Load and latency are shown while the model plays")
-        }
+        (Some(_), Surroundings::Host) => (
+            "The host is not playing",
+            "Load and latency are shown while the host processes sound",
+        ),
+        (Some(_), Surroundings::App { has_sound: false }) => (
+            "No sound device",
+            "Load and latency are shown while a sound device is open; Devices chooses one",
+        ),
+        (Some(_), Surroundings::App { has_sound: true }) => (
+            "Not playing",
+            "Load and latency are shown while the model plays",
+        ),
     };
     ui.weak(text).on_hover_text(hint);
 }
 
 /// Labels of the drivers to choose from.
 fn offered_drivers() -> impl Iterator<Item = (Driver, &'static str)> {
-    DRIVERS.names.iter().enumerate().map(|(index, name)| (choice::driver(index as f32), *name))
+    DRIVERS
+        .names
+        .iter()
+        .enumerate()
+        .map(|(index, name)| (choice::driver(index as f32), *name))
 }
 
 fn processing(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
     let view = frame.view;
     ui.weak("Processing");
-    let name = offered_drivers().find(|(driver, _)| *driver == view.driver).map_or("–", |(_, name)| name);
-    let executor = view.executor.map(executor_menu::summary).filter(|summary| !summary.is_empty());
-    let chosen = executor.as_ref().map_or_else(|| name.to_owned(), |executor| format!("{name}, {executor}"));
-    let combo = ComboBox::from_id_salt("driver").width(128.0).truncate().selected_text(&chosen);
+    let name = offered_drivers()
+        .find(|(driver, _)| *driver == view.driver)
+        .map_or("–", |(_, name)| name);
+    let executor = view
+        .executor
+        .map(executor_menu::summary)
+        .filter(|summary| !summary.is_empty());
+    let chosen = executor
+        .as_ref()
+        .map_or_else(|| name.to_owned(), |executor| format!("{name}, {executor}"));
+    let combo = ComboBox::from_id_salt("driver")
+        .width(128.0)
+        .truncate()
+        .selected_text(&chosen);
     let combo = combo.height(MENU.min(theme::room_for_menu(ui)));
-    let shown = combo.close_behavior(PopupCloseBehavior::CloseOnClickOutside).show_ui(ui, |ui| {
-        theme::menu(ui);
-        for (driver, name) in offered_drivers() {
-            if theme::item(ui, Button::selectable(driver == view.driver, name)).clicked() {
-                frame.push(WindowCommand::SetDriver(driver));
+    let shown = combo
+        .close_behavior(PopupCloseBehavior::CloseOnClickOutside)
+        .show_ui(ui, |ui| {
+            theme::menu(ui);
+            for (driver, name) in offered_drivers() {
+                if theme::item(ui, Button::selectable(driver == view.driver, name)).clicked() {
+                    frame.push(WindowCommand::SetDriver(driver));
+                }
             }
-        }
-        ui.separator();
-        executor_menu::row(ui, "Resampling", |ui| resampling(ui, frame));
-        if let Some(executor) = view.executor {
-            executor_menu::show(ui, frame, executor);
-        }
-    });
+            ui.separator();
+            executor_menu::row(ui, "Resampling", |ui| resampling(ui, frame));
+            if let Some(executor) = view.executor {
+                executor_menu::show(ui, frame, executor);
+            }
+        });
     let open = shown.inner.is_some();
     if open && !menu.open && view.executor.is_some() {
         // Loads libtorch, so not before the menu is opened.
@@ -124,14 +156,24 @@ fn processing(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
     menu.open = open;
     let response = shown.response.accessible_name("Processing");
     // The text may be truncated.
-    let chosen = if executor.is_some() { format!("{chosen}\n") } else { String::new() };
-    response.on_hover_text(format!("{chosen}Thread and executor that run the model; the latency depends on them"));
+    let chosen = if executor.is_some() {
+        format!("{chosen}\n")
+    } else {
+        String::new()
+    };
+    response.on_hover_text(format!(
+        "{chosen}Thread and executor that run the model; the latency depends on them"
+    ));
 }
 
 /// Draws the choice of the rate conversion. The menu stays open, as there are more choices.
 fn resampling(ui: &mut Ui, frame: &mut Frame<'_>) {
     let choices = [
-        (Resampling::LowLatency, "Low latency", "Adds at most 1 ms where the model has another sample rate"),
+        (
+            Resampling::LowLatency,
+            "Low latency",
+            "Adds at most 1 ms where the model has another sample rate",
+        ),
         (
             Resampling::LinearPhase,
             "Linear phase",
@@ -139,7 +181,12 @@ fn resampling(ui: &mut Ui, frame: &mut Frame<'_>) {
         ),
     ];
     for (resampling, name, hint) in choices {
-        let response = ui.add(Button::selectable(resampling == frame.view.resampling, name)).on_hover_text(hint);
+        let response = ui
+            .add(Button::selectable(
+                resampling == frame.view.resampling,
+                name,
+            ))
+            .on_hover_text(hint);
         if response.clicked() && resampling != frame.view.resampling {
             frame.push(WindowCommand::SetResampling(resampling));
         }
@@ -156,15 +203,27 @@ fn qualities(ui: &mut Ui, frame: &mut Frame<'_>) {
     ui.add_space(GAP);
     ui.weak("Quality");
     let chosen = view.qualities.get(view.quality).map_or("–", String::as_str);
-    let shown = ComboBox::from_id_salt("quality").width(92.0).truncate().selected_text(chosen).show_ui(ui, |ui| {
-        for (index, quality) in view.qualities.iter().enumerate() {
-            if theme::item(ui, Button::selectable(index == view.quality, quality.as_str())).clicked() {
-                frame.push(WindowCommand::SetQuality(index));
+    let shown = ComboBox::from_id_salt("quality")
+        .width(92.0)
+        .truncate()
+        .selected_text(chosen)
+        .show_ui(ui, |ui| {
+            for (index, quality) in view.qualities.iter().enumerate() {
+                if theme::item(
+                    ui,
+                    Button::selectable(index == view.quality, quality.as_str()),
+                )
+                .clicked()
+                {
+                    frame.push(WindowCommand::SetQuality(index));
+                }
             }
-        }
-    });
+        });
     let hint = "Size of the network: smaller ones need less processing";
-    shown.response.accessible_name("Quality").on_hover_text(hint);
+    shown
+        .response
+        .accessible_name("Quality")
+        .on_hover_text(hint);
 }
 
 fn facts(ui: &mut Ui, health: &Health, has_bar: bool) {
@@ -177,14 +236,27 @@ fn facts(ui: &mut Ui, health: &Health, has_bar: bool) {
     };
     load(ui, health.load, thread, has_bar);
     let error = |wrong: bool| wrong.then_some(palette.error);
-    fact(ui, "Dropouts", &health.dropouts.to_string(), 28.0, error(health.dropouts > 0))
-        .on_hover_text("Blocks that were not ready in time");
+    fact(
+        ui,
+        "Dropouts",
+        &health.dropouts.to_string(),
+        28.0,
+        error(health.dropouts > 0),
+    )
+    .on_hover_text("Blocks that were not ready in time");
     if health.invalid_blocks > 0 {
-        fact(ui, "Invalid blocks", &health.invalid_blocks.to_string(), 28.0, error(true))
-            .on_hover_text("Blocks in which the model returned NaN or infinity");
+        fact(
+            ui,
+            "Invalid blocks",
+            &health.invalid_blocks.to_string(),
+            28.0,
+            error(true),
+        )
+        .on_hover_text("Blocks in which the model returned NaN or infinity");
     }
     let latency = format!("{:.1} ms", health.latency_ms);
-    fact(ui, "Latency", &latency, 56.0, None).on_hover_text(format!("{} samples", health.latency_samples));
+    fact(ui, "Latency", &latency, 56.0, None)
+        .on_hover_text(format!("{} samples", health.latency_samples));
     let times = health.inference_time;
     let line = format!("{} / {}", format::time(times.p50), format::time(times.p99));
     fact(ui, "Inference time", &line, 100.0, None).on_hover_text(format!(
@@ -199,31 +271,57 @@ fn facts(ui: &mut Ui, health: &Health, has_bar: bool) {
 }
 
 /// Draws a label and its value, in a fixed width so that what follows stays in place.
-fn fact(ui: &mut Ui, name: &str, text: &str, width: f32, ink: Option<egui::Color32>) -> egui::Response {
+fn fact(
+    ui: &mut Ui,
+    name: &str,
+    text: &str,
+    width: f32,
+    ink: Option<egui::Color32>,
+) -> egui::Response {
     let palette = Palette::of(ui);
     ui.add_space(5.0);
-    let title = ui.painter().layout_no_wrap(name.to_owned(), theme::small(), palette.dim);
-    let (rect, response) = ui.allocate_exact_size(vec2(title.size().x + 5.0 + width, 20.0), Sense::hover());
+    let title = ui
+        .painter()
+        .layout_no_wrap(name.to_owned(), theme::small(), palette.dim);
+    let (rect, response) =
+        ui.allocate_exact_size(vec2(title.size().x + 5.0 + width, 20.0), Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(Role::Status, true, format!("{name} {text}")));
     let y = rect.center().y - title.size().y / 2.0;
     let figures = rect.left_center() + vec2(title.size().x + 5.0, 0.0);
-    ui.painter().galley(egui::pos2(rect.left(), y), title, palette.dim);
-    ui.painter().text(figures, Align2::LEFT_CENTER, text, theme::figures(), ink.unwrap_or(palette.text));
+    ui.painter()
+        .galley(egui::pos2(rect.left(), y), title, palette.dim);
+    ui.painter().text(
+        figures,
+        Align2::LEFT_CENTER,
+        text,
+        theme::figures(),
+        ink.unwrap_or(palette.text),
+    );
     response
 }
 
-/// Draws the load; a full bar means that the model takes all of a core's time. The tooltip tells on which `thread` it runs.
+/// Draws the load; a full bar means that the model takes all of a core's time. The tooltip tells on
+/// which `thread` it runs.
 fn load(ui: &mut Ui, load: f32, thread: &str, has_bar: bool) {
     let palette = Palette::of(ui);
     let ink = (load >= 1.0).then_some(palette.error);
-    let percent = if load.is_nan() { "–".to_owned() } else { format!("{:.0} %", 100.0 * load.clamp(0.0, 9.99)) };
+    let percent = if load.is_nan() {
+        "–".to_owned()
+    } else {
+        format!("{:.0} %", 100.0 * load.clamp(0.0, 9.99))
+    };
     fact(ui, "Load", &percent, 33.0, ink).on_hover_text(thread);
     if !has_bar {
         return;
     }
     let (rect, _) = ui.allocate_exact_size(vec2(44.0, 5.0), Sense::hover());
     ui.painter().rect_filled(rect, 2.5, palette.line);
-    let part = if load.is_nan() { 0.0 } else { load.clamp(0.0, 1.0) };
+    let part = if load.is_nan() {
+        0.0
+    } else {
+        load.clamp(0.0, 1.0)
+    };
     let bar = Rect::from_min_size(rect.min, vec2(part * rect.width(), rect.height()));
-    ui.painter().rect_filled(bar, 2.5, ink.unwrap_or(palette.accent));
+    ui.painter()
+        .rect_filled(bar, 2.5, ink.unwrap_or(palette.accent));
 }

@@ -1,9 +1,10 @@
-//! The tuner: note, deviation in cents on a scale, and a strobe whose stripes stand still when the string is in tune.
+//! The tuner: note, deviation in cents on a scale, and a strobe whose stripes stand still when the
+//! string is in tune.
 
 use egui::accesskit::Role;
 use egui::{
-    Align2, Button, Color32, DragValue, FontFamily, FontId, Painter, Rect, RichText, Sense, Stroke, Ui, WidgetInfo,
-    pos2, vec2,
+    Align2, Button, Color32, DragValue, FontFamily, FontId, Painter, Rect, RichText, Sense, Stroke,
+    Ui, WidgetInfo, pos2, vec2,
 };
 
 use crate::command::WindowCommand;
@@ -35,7 +36,10 @@ impl Strobe {
     /// Turns by as many periods as the string is ahead of the note.
     fn turn(&mut self, difference_hz: f32, time_s: f64) {
         let seconds = (time_s - self.time_s).clamp(0.0, MAX_FRAME_S) as f32;
-        (self.phase, self.time_s) = ((self.phase + difference_hz * seconds).rem_euclid(1.0), time_s);
+        (self.phase, self.time_s) = (
+            (self.phase + difference_hz * seconds).rem_euclid(1.0),
+            time_s,
+        );
     }
 }
 
@@ -52,7 +56,12 @@ impl Reading {
     fn of(tuner: &TunerView) -> Option<Self> {
         let hz = tuner.pitch_hz?;
         let (key, cents) = format::note_of(hz * 440.0 / tuner.reference_hz)?;
-        Some(Self { note: format::note(key), cents, hz, target_hz: hz * (-cents / 1200.0).exp2() })
+        Some(Self {
+            note: format::note(key),
+            cents,
+            hz,
+            target_hz: hz * (-cents / 1200.0).exp2(),
+        })
     }
 
     fn advice(&self) -> &'static str {
@@ -70,8 +79,14 @@ pub(crate) fn toggle(ui: &mut Ui, frame: &mut Frame<'_>) {
     if !tuner.available {
         return;
     }
-    let button = Button::selectable(tuner.open, "Tuner").frame_when_inactive(true).min_size(vec2(64.0, 26.0));
-    if ui.add(button).on_hover_text("Show the pitch of the input, to tune an instrument").clicked() {
+    let button = Button::selectable(tuner.open, "Tuner")
+        .frame_when_inactive(true)
+        .min_size(vec2(64.0, 26.0));
+    if ui
+        .add(button)
+        .on_hover_text("Show the pitch of the input, to tune an instrument")
+        .clicked()
+    {
         frame.push(WindowCommand::OpenTuner(!tuner.open));
     }
 }
@@ -79,7 +94,8 @@ pub(crate) fn toggle(ui: &mut Ui, frame: &mut Frame<'_>) {
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, strobe: &mut Strobe) {
     let tuner = frame.view.tuner;
     settings(ui, frame);
-    let (rect, response) = ui.allocate_exact_size(ui.available_size().max(vec2(200.0, 180.0)), Sense::hover());
+    let (rect, response) =
+        ui.allocate_exact_size(ui.available_size().max(vec2(200.0, 180.0)), Sense::hover());
     let reading = Reading::of(&tuner);
     let text = match &reading {
         Some(Reading { note, cents, .. }) => format!("Tuner {note} {cents:+.1} cents"),
@@ -96,7 +112,9 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, strobe: &mut Strobe) {
     let (marks, stripes) = bottom.split_top_bottom_at_y(bottom.bottom() - STROBE);
     let cents = reading.as_ref().map(|reading| reading.cents);
     scale(painter, marks, cents, &palette);
-    let ahead = reading.as_ref().map(|reading| reading.hz - reading.target_hz);
+    let ahead = reading
+        .as_ref()
+        .map(|reading| reading.hz - reading.target_hz);
     strobe.turn(ahead.unwrap_or(0.0), ui.input(|input| input.time));
     paint_strobe(painter, stripes, ahead.map(|_| strobe.phase), &palette);
 }
@@ -108,14 +126,23 @@ fn settings(ui: &mut Ui, frame: &mut Frame<'_>) {
         ui.label(RichText::new("Tuner").font(theme::heading()));
         ui.add_space(2.0 * GAP);
         let mute = Button::selectable(tuner.mute, "Mute output").frame_when_inactive(true);
-        if ui.add(mute).on_hover_text("Be silent while the tuner is open").clicked() {
+        if ui
+            .add(mute)
+            .on_hover_text("Be silent while the tuner is open")
+            .clicked()
+        {
             frame.push(WindowCommand::MuteWhileTuning(!tuner.mute));
         }
         ui.add_space(2.0 * GAP);
         ui.label(RichText::new("A4").font(theme::small()).weak());
         let mut hz = tuner.reference_hz;
-        let field = DragValue::new(&mut hz).range(REFERENCE_HZ.0..=REFERENCE_HZ.1).speed(0.1).fixed_decimals(1);
-        let field = ui.add(field.suffix(" Hz")).on_hover_text("Frequency of A4, 430 to 450 Hz; drag, or click to type");
+        let field = DragValue::new(&mut hz)
+            .range(REFERENCE_HZ.0..=REFERENCE_HZ.1)
+            .speed(0.1)
+            .fixed_decimals(1);
+        let field = ui
+            .add(field.suffix(" Hz"))
+            .on_hover_text("Frequency of A4, 430 to 450 Hz; drag, or click to type");
         if field.accessible_name("Frequency of A4").changed() {
             frame.push(WindowCommand::SetTunerReference(hz));
         }
@@ -129,31 +156,87 @@ fn settings(ui: &mut Ui, frame: &mut Frame<'_>) {
 
 /// Draws the note and what to do.
 fn note(painter: &Painter, rect: Rect, reading: Option<&Reading>, palette: &Palette) {
-    let large = FontId::new((0.62 * rect.height()).clamp(36.0, 110.0), FontFamily::Proportional);
+    let large = FontId::new(
+        (0.62 * rect.height()).clamp(36.0, 110.0),
+        FontFamily::Proportional,
+    );
     let Some(reading) = reading else {
-        painter.text(rect.center(), Align2::CENTER_CENTER, "–", large, palette.dim);
+        painter.text(
+            rect.center(),
+            Align2::CENTER_CENTER,
+            "–",
+            large,
+            palette.dim,
+        );
         let hint = rect.center_bottom();
-        painter.text(hint, Align2::CENTER_BOTTOM, "Play one string", theme::heading(), palette.dim);
+        painter.text(
+            hint,
+            Align2::CENTER_BOTTOM,
+            "Play one string",
+            theme::heading(),
+            palette.dim,
+        );
         return;
     };
-    let ink = if reading.cents.abs() <= IN_TUNE_CENTS { palette.accent } else { palette.text };
-    painter.text(rect.center() - vec2(0.0, 1.5 * GAP), Align2::CENTER_CENTER, &reading.note, large, ink);
+    let ink = if reading.cents.abs() <= IN_TUNE_CENTS {
+        palette.accent
+    } else {
+        palette.text
+    };
+    painter.text(
+        rect.center() - vec2(0.0, 1.5 * GAP),
+        Align2::CENTER_CENTER,
+        &reading.note,
+        large,
+        ink,
+    );
     let side = |right: bool, y: f32, text: String, font: FontId, ink: Color32| {
-        let (x, align) = if right { (rect.right(), Align2::RIGHT_CENTER) } else { (rect.left(), Align2::LEFT_CENTER) };
+        let (x, align) = if right {
+            (rect.right(), Align2::RIGHT_CENTER)
+        } else {
+            (rect.left(), Align2::LEFT_CENTER)
+        };
         painter.text(pos2(x, rect.center().y + y), align, text, font, ink);
     };
     let figures = FontId::new(20.0, FontFamily::Monospace);
-    side(false, 0.0, format!("{:+.1} ct", reading.cents), figures.clone(), ink);
-    side(true, 0.0, format!("{:.2} Hz", reading.hz), figures, palette.text);
-    side(true, 20.0, format!("{:.2} Hz in tune", reading.target_hz), theme::figures(), palette.dim);
-    painter.text(rect.center_bottom(), Align2::CENTER_BOTTOM, reading.advice(), theme::heading(), ink);
+    side(
+        false,
+        0.0,
+        format!("{:+.1} ct", reading.cents),
+        figures.clone(),
+        ink,
+    );
+    side(
+        true,
+        0.0,
+        format!("{:.2} Hz", reading.hz),
+        figures,
+        palette.text,
+    );
+    side(
+        true,
+        20.0,
+        format!("{:.2} Hz in tune", reading.target_hz),
+        theme::figures(),
+        palette.dim,
+    );
+    painter.text(
+        rect.center_bottom(),
+        Align2::CENTER_BOTTOM,
+        reading.advice(),
+        theme::heading(),
+        ink,
+    );
 }
 
 /// Draws the scale from −50 to 50 cents with a needle.
 fn scale(painter: &Painter, rect: Rect, cents: Option<f32>, palette: &Palette) {
     let x = |cents: f32| rect.center().x + cents / 100.0 * rect.width();
     let line = rect.bottom() - 2.0 * GAP;
-    let zone = Rect::from_min_max(pos2(x(-IN_TUNE_CENTS), line - 16.0), pos2(x(IN_TUNE_CENTS), line));
+    let zone = Rect::from_min_max(
+        pos2(x(-IN_TUNE_CENTS), line - 16.0),
+        pos2(x(IN_TUNE_CENTS), line),
+    );
     painter.rect_filled(zone, 1.0, palette.accent.gamma_multiply(0.35));
     for step in -10..=10 {
         let cents = 5.0 * step as f32;
@@ -164,14 +247,32 @@ fn scale(painter: &Painter, rect: Rect, cents: Option<f32>, palette: &Palette) {
         };
         painter.vline(x(cents), line - height..=line, Stroke::new(1.0, ink));
         if step % 4 == 0 {
-            let label = if step == 0 { "0".to_owned() } else { format!("{cents:+.0}") };
-            painter.text(pos2(x(cents), line - 20.0), Align2::CENTER_BOTTOM, label, theme::small(), palette.dim);
+            let label = if step == 0 {
+                "0".to_owned()
+            } else {
+                format!("{cents:+.0}")
+            };
+            painter.text(
+                pos2(x(cents), line - 20.0),
+                Align2::CENTER_BOTTOM,
+                label,
+                theme::small(),
+                palette.dim,
+            );
         }
     }
     painter.hline(rect.x_range(), line, Stroke::new(1.0, palette.dim));
     if let Some(cents) = cents {
-        let ink = if cents.abs() <= IN_TUNE_CENTS { palette.accent } else { palette.error };
-        painter.vline(x(cents), rect.top() + 10.0..=line + GAP, Stroke::new(3.0, ink));
+        let ink = if cents.abs() <= IN_TUNE_CENTS {
+            palette.accent
+        } else {
+            palette.error
+        };
+        painter.vline(
+            x(cents),
+            rect.top() + 10.0..=line + GAP,
+            Stroke::new(3.0, ink),
+        );
         painter.circle_filled(pos2(x(cents), line + GAP), 5.0, ink);
     }
 }
@@ -183,7 +284,10 @@ fn paint_strobe(painter: &Painter, rect: Rect, phase: Option<f32>, palette: &Pal
     let painter = painter.with_clip_rect(rect.intersect(painter.clip_rect()));
     let mut left = rect.left() + (phase - 1.0) * STRIPE;
     while left < rect.right() {
-        let stripe = Rect::from_min_max(pos2(left, rect.top()), pos2(left + 0.5 * STRIPE, rect.bottom()));
+        let stripe = Rect::from_min_max(
+            pos2(left, rect.top()),
+            pos2(left + 0.5 * STRIPE, rect.bottom()),
+        );
         painter.rect_filled(stripe, 0.0, palette.accent.gamma_multiply(0.55));
         left += STRIPE;
     }
@@ -194,7 +298,13 @@ mod tests {
     use super::*;
 
     fn read(pitch_hz: f32, reference_hz: f32) -> Reading {
-        let tuner = TunerView { available: true, open: true, mute: false, reference_hz, pitch_hz: Some(pitch_hz) };
+        let tuner = TunerView {
+            available: true,
+            open: true,
+            mute: false,
+            reference_hz,
+            pitch_hz: Some(pitch_hz),
+        };
         Reading::of(&tuner).expect("a pitch")
     }
 
@@ -202,7 +312,11 @@ mod tests {
     fn notes_and_cents_follow_the_reference() {
         let low = read(82.0, 440.0);
         assert_eq!(low.note, "E2");
-        assert!((low.cents + 8.6).abs() < 0.1 && (low.target_hz - 82.407).abs() < 0.01, "{}", low.cents);
+        assert!(
+            (low.cents + 8.6).abs() < 0.1 && (low.target_hz - 82.407).abs() < 0.01,
+            "{}",
+            low.cents
+        );
         assert_eq!(low.advice(), "Flat: tune up");
         let other = read(442.0, 442.0);
         assert!(other.note == "A4" && other.cents.abs() < 0.01 && other.advice() == "In tune");
@@ -213,7 +327,10 @@ mod tests {
     fn the_strobe_turns_by_the_difference() {
         let mut strobe = Strobe::default();
         strobe.turn(5.0, 100.0);
-        assert!((strobe.phase - 0.5).abs() < 1e-5, "a long pause counts as one frame");
+        assert!(
+            (strobe.phase - 0.5).abs() < 1e-5,
+            "a long pause counts as one frame"
+        );
         strobe.turn(0.0, 100.05);
         strobe.turn(-2.0, 100.1);
         assert!((strobe.phase - 0.4).abs() < 1e-4, "{}", strobe.phase);

@@ -17,7 +17,11 @@ impl CabinetList {
     /// Creates an empty list and starts to read the folders.
     #[must_use]
     pub fn new(folders: Vec<PathBuf>) -> Self {
-        let mut cabinets = Self { list: Vec::new(), folders, scan: None };
+        let mut cabinets = Self {
+            list: Vec::new(),
+            folders,
+            scan: None,
+        };
         cabinets.rescan();
         cabinets
     }
@@ -38,7 +42,9 @@ impl CabinetList {
     pub fn rescan(&mut self) {
         if self.scan.is_none() {
             let folders = self.folders.clone();
-            self.scan = Some(std::thread::spawn(move || folders.iter().flat_map(|folder| files(folder)).collect()));
+            self.scan = Some(std::thread::spawn(move || {
+                folders.iter().flat_map(|folder| files(folder)).collect()
+            }));
         }
     }
 
@@ -73,12 +79,24 @@ mod tests {
     fn files_of_all_folders_are_listed_as_they_come() {
         let [one, other] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let at = |folder: &tempfile::TempDir, name: &str| folder.path().join(name);
-        for path in [at(&one, "b.wav"), at(&one, "a.FLAC"), at(&one, "notes.txt"), at(&other, "c.aiff")] {
+        for path in [
+            at(&one, "b.wav"),
+            at(&one, "a.FLAC"),
+            at(&one, "notes.txt"),
+            at(&other, "c.aiff"),
+        ] {
             std::fs::write(path, "").unwrap();
         }
-        let mut cabinets = CabinetList::new(vec![one.path().into(), other.path().into(), at(&one, "nowhere")]);
+        let mut cabinets = CabinetList::new(vec![
+            one.path().into(),
+            other.path().into(),
+            at(&one, "nowhere"),
+        ]);
         cabinets.finish();
-        assert_eq!(cabinets.list, [at(&one, "a.FLAC"), at(&one, "b.wav"), at(&other, "c.aiff")]);
+        assert_eq!(
+            cabinets.list,
+            [at(&one, "a.FLAC"), at(&one, "b.wav"), at(&other, "c.aiff")]
+        );
         assert_eq!(cabinets.folder(), Some(one.path()));
         std::fs::write(at(&other, "d.wav"), "").unwrap();
         cabinets.rescan();

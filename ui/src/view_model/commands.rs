@@ -73,7 +73,9 @@ impl InstanceViewModel {
                 }
             }
             WindowCommand::SetPad(horizontal, vertical) => {
-                if let Some((horizontal, vertical)) = self.saved_id(horizontal).zip(self.saved_id(vertical)) {
+                if let Some((horizontal, vertical)) =
+                    self.saved_id(horizontal).zip(self.saved_id(vertical))
+                {
                     self.instance.set_pad([horizontal, vertical]);
                 }
             }
@@ -86,9 +88,14 @@ impl InstanceViewModel {
                 }
                 self.record_since(before, knobs, format!("Slot {}", slot.name()));
             }
-            WindowCommand::StoreSlot(slot) => self.instance.compare_slots.store(slot, self.sound_snapshot()),
+            WindowCommand::StoreSlot(slot) => self
+                .instance
+                .compare_slots
+                .store(slot, self.sound_snapshot()),
 
-            WindowCommand::Bypass(on) => self.set_parameter(setter, BYPASS, f32::from(u8::from(on))),
+            WindowCommand::Bypass(on) => {
+                self.set_parameter(setter, BYPASS, f32::from(u8::from(on)))
+            }
             WindowCommand::SetDriver(driver) => {
                 if let Some(value) = choice::driver_value(driver) {
                     self.set_parameter(setter, DRIVER, value);
@@ -112,14 +119,25 @@ impl InstanceViewModel {
             WindowCommand::SetTunerReference(hz) => self.set_tuner_reference(hz),
             WindowCommand::KeyDown { key, velocity } => {
                 self.dismiss_hint();
-                self.instance.monitor.push_key(EventKind::NoteOn { channel: 0, key, velocity });
+                self.instance.monitor.push_key(EventKind::NoteOn {
+                    channel: 0,
+                    key,
+                    velocity,
+                });
             }
             WindowCommand::KeyUp { key } => {
-                self.instance.monitor.push_key(EventKind::NoteOff { channel: 0, key, velocity: 0.5 });
+                self.instance.monitor.push_key(EventKind::NoteOff {
+                    channel: 0,
+                    key,
+                    velocity: 0.5,
+                });
             }
             WindowCommand::SetScale(scale) => {
                 let settings = self.instance.window_settings();
-                self.instance.set_window_settings(WindowSettings { scale: clamp_scale(scale), ..settings });
+                self.instance.set_window_settings(WindowSettings {
+                    scale: clamp_scale(scale),
+                    ..settings
+                });
             }
             WindowCommand::SetTheme(theme) => {
                 let theme = match theme {
@@ -128,7 +146,8 @@ impl InstanceViewModel {
                     ThemePreference::System => WindowTheme::System,
                 };
                 let settings = self.instance.window_settings();
-                self.instance.set_window_settings(WindowSettings { theme, ..settings });
+                self.instance
+                    .set_window_settings(WindowSettings { theme, ..settings });
             }
             command => self.handle_library_command(command),
         }
@@ -154,7 +173,9 @@ impl InstanceViewModel {
                 self.own_notice = None;
                 self.idle_host.end();
             }
-            WindowCommand::Dismiss if self.instance.notice().is_some() => self.instance.dismiss_notice(),
+            WindowCommand::Dismiss if self.instance.notice().is_some() => {
+                self.instance.dismiss_notice()
+            }
             WindowCommand::Dismiss => self.dismiss_hint(),
             WindowCommand::Cabinet(Some(path)) => self.load_cabinet(path),
             WindowCommand::Cabinet(None) => self.instance.remove_cabinet(),
@@ -182,7 +203,10 @@ impl InstanceViewModel {
     pub(super) fn apply_requests(&mut self) {
         self.instance.set_oversampling(self.source.oversampling());
         self.instance.apply_requested_variant();
-        if self.auditioned.is_some_and(|(_, since)| since.elapsed() > AUDITION) {
+        if self
+            .auditioned
+            .is_some_and(|(_, since)| since.elapsed() > AUDITION)
+        {
             self.end_audition();
         }
     }
@@ -222,14 +246,20 @@ impl InstanceViewModel {
 
     fn step_model(&mut self, steps: isize) {
         // Steps from the model that is being loaded, if the user is faster than the files.
-        let current = self.loading.as_ref().map(ModelLocation::id).or(self.playing());
+        let current = self
+            .loading
+            .as_ref()
+            .map(ModelLocation::id)
+            .or(self.playing());
         if let Some(id) = self.models.beside(current, steps) {
             self.load(id);
         }
     }
 
     fn audition(&mut self, id: ModelEntryId) {
-        let Some(location) = self.models.location(id) else { return };
+        let Some(location) = self.models.location(id) else {
+            return;
+        };
         self.loading = None;
         self.auditioned = Some((id, Instant::now()));
         self.read_model(location, true);

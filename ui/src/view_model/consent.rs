@@ -1,7 +1,8 @@
 //! The question whether a TorchScript program may run.
 //!
-//! A program that the project names is asked for once, when the window is open; one that the user has chosen, in a
-//! preset too, each time until it may run. A program of a set list is only reported: nobody has chosen it in the window.
+//! A program that the project names is asked for once, when the window is open; one that the user
+//! has chosen, in a preset too, each time until it may run. A program of a set list is only
+//! reported: nobody has chosen it in the window.
 
 use ondes_processor::instance::consent;
 use ondes_processor::library::UntrustedProgram;
@@ -50,14 +51,18 @@ impl InstanceViewModel {
         self.question.preset = Some(preset);
     }
 
-    /// Follows the instance, and asks for a program that the project names unless the user has answered before.
+    /// Follows the instance, and asks for a program that the project names unless the user has
+    /// answered before.
     pub(super) fn refresh_question(&mut self) {
         let program = self.instance.untrusted_program();
         if program != self.question.program {
             (self.question.is_asked, self.question.preset) = (false, None);
             self.question.program = program;
         }
-        let named = self.missing.as_ref().and_then(|missing| missing.program.as_ref());
+        let named = self
+            .missing
+            .as_ref()
+            .and_then(|missing| missing.program.as_ref());
         let hash = named.map(|program| program.hash.clone());
         if self.question.noticed == hash {
             return;
@@ -71,9 +76,12 @@ impl InstanceViewModel {
         }
     }
 
-    /// Remembers the answer; with consent the program is loaded, here and wherever else it is waited for.
+    /// Remembers the answer; with consent the program is loaded, here and wherever else it is
+    /// waited for.
     pub(super) fn answer_question(&mut self, run: bool) {
-        let Some(program) = self.question.program.clone() else { return };
+        let Some(program) = self.question.program.clone() else {
+            return;
+        };
         self.question.is_asked = false;
         if trust::remember(&program, run).is_err() {
             self.own_notice = Some(NOT_REMEMBERED);
@@ -81,16 +89,22 @@ impl InstanceViewModel {
         if !run {
             return self.instance.dismiss_failure();
         }
-        let named = self.instance.missing_model().and_then(|missing| missing.program);
+        let named = self
+            .instance
+            .missing_model()
+            .and_then(|missing| missing.program);
         self.load_allowed(program.hash.clone());
         match self.question.preset.take() {
             Some(preset) => self.read_preset(preset),
-            None if named.as_ref() != Some(&program) => self.load_location(ModelLocation::File(program.path)),
+            None if named.as_ref() != Some(&program) => {
+                self.load_location(ModelLocation::File(program.path))
+            }
             None => {}
         }
     }
 
     fn load_allowed(&mut self, hash: String) {
-        self.background_jobs.push(std::thread::spawn(move || consent::load_allowed(&hash)));
+        self.background_jobs
+            .push(std::thread::spawn(move || consent::load_allowed(&hash)));
     }
 }

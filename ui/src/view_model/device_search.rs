@@ -10,7 +10,8 @@ use ondes_engine::torch::Library;
 /// Devices, or the reason why there are none.
 type SearchResult = Result<Vec<Device>, String>;
 
-/// Devices of libtorch. The library is loaded on a thread of its own, when devices are first searched for.
+/// Devices of libtorch. The library is loaded on a thread of its own, when devices are first
+/// searched for.
 #[derive(Default)]
 pub struct DeviceSearch {
     found: Option<SearchResult>,
@@ -50,7 +51,9 @@ impl DeviceSearch {
     /// Waits for the thread.
     fn finish(&mut self) {
         if let Some(thread) = self.thread.take() {
-            let failed = |panic: Box<dyn Any + Send>| Err(format!("internal error: {}", panics::message(&*panic)));
+            let failed = |panic: Box<dyn Any + Send>| {
+                Err(format!("internal error: {}", panics::message(&*panic)))
+            };
             self.found = Some(thread.join().unwrap_or_else(failed));
         }
     }

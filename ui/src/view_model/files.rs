@@ -16,7 +16,8 @@ use crate::command::FilePurpose;
 use crate::file_dialog::{DialogAnswer, DialogRequest, FileDialog, UNAVAILABLE};
 
 impl InstanceViewModel {
-    /// Opens a file by its extension: a preset, a tuning, an impulse response if there is an audio input, or else a model.
+    /// Opens a file by its extension: a preset, a tuning, an impulse response if there is an audio
+    /// input, or else a model.
     pub(super) fn open_file(&mut self, path: PathBuf) {
         if store::is_preset(&path) {
             self.open_preset(path);
@@ -34,21 +35,38 @@ impl InstanceViewModel {
         if self.dialog.is_some() {
             return;
         }
-        let models = ("Models", [&file::EXTENSIONS[..], &program::EXTENSIONS[..]].concat());
-        let model_path = self.model.as_ref().and_then(|_| self.instance.state().model.path);
+        let models = (
+            "Models",
+            [&file::EXTENSIONS[..], &program::EXTENSIONS[..]].concat(),
+        );
+        let model_path = self
+            .model
+            .as_ref()
+            .and_then(|_| self.instance.state().model.path);
         let request = match purpose {
             FilePurpose::Model => DialogRequest {
                 title: "Open a model, a preset or a tuning",
                 file_types: vec![
-                    ("Models and presets", [models.1.as_slice(), &[preset::file::EXTENSION]].concat()),
-                    ("Tunings", vec![tuning::SCALE_EXTENSION, tuning::KEYBOARD_MAP_EXTENSION]),
+                    (
+                        "Models and presets",
+                        [models.1.as_slice(), &[preset::file::EXTENSION]].concat(),
+                    ),
+                    (
+                        "Tunings",
+                        vec![tuning::SCALE_EXTENSION, tuning::KEYBOARD_MAP_EXTENSION],
+                    ),
                 ],
-                folder: model_path.as_deref().and_then(Path::parent).map(Path::to_owned),
+                folder: model_path
+                    .as_deref()
+                    .and_then(Path::parent)
+                    .map(Path::to_owned),
                 ..DialogRequest::default()
             },
-            FilePurpose::MissingModel => {
-                DialogRequest { title: "Locate the model", file_types: vec![models], ..DialogRequest::default() }
-            }
+            FilePurpose::MissingModel => DialogRequest {
+                title: "Locate the model",
+                file_types: vec![models],
+                ..DialogRequest::default()
+            },
             FilePurpose::Cabinet => DialogRequest {
                 title: "Open an impulse response",
                 file_types: vec![("Audio files", FILE_EXTENSIONS.to_vec())],
@@ -66,7 +84,9 @@ impl InstanceViewModel {
 
     /// Opens the file that was chosen in the dialog, if there is an answer.
     pub(super) fn poll_dialog(&mut self) {
-        let Some((purpose, dialog)) = &self.dialog else { return };
+        let Some((purpose, dialog)) = &self.dialog else {
+            return;
+        };
         let (purpose, answer) = (*purpose, dialog.poll());
         if answer != DialogAnswer::Pending {
             self.dialog = None;
@@ -76,10 +96,14 @@ impl InstanceViewModel {
             (DialogAnswer::Unavailable, _) => self.own_notice = Some(UNAVAILABLE),
             (DialogAnswer::Chosen(path), FilePurpose::Model) => self.open_file(path),
             (DialogAnswer::Chosen(path), FilePurpose::Cabinet) => self.load_cabinet(path),
-            (DialogAnswer::Chosen(path), FilePurpose::Sound(index)) => self.set_program_sound(index, path),
+            (DialogAnswer::Chosen(path), FilePurpose::Sound(index)) => {
+                self.set_program_sound(index, path)
+            }
             (DialogAnswer::Chosen(path), FilePurpose::MissingModel) => {
                 let instance = self.instance.clone();
-                self.background_jobs.push(std::thread::spawn(move || instance.locate_missing_model(path)));
+                self.background_jobs.push(std::thread::spawn(move || {
+                    instance.locate_missing_model(path)
+                }));
             }
         }
     }

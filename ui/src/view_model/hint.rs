@@ -24,6 +24,10 @@ pub(super) const INPUT_HINT: Hint = Hint {
 
 impl Hint {
     pub fn text(&self, surroundings: Surroundings) -> &'static str {
-        if surroundings == Surroundings::Host { self.host } else { self.app }
+        if surroundings == Surroundings::Host {
+            self.host
+        } else {
+            self.app
+        }
     }
 }

@@ -18,9 +18,9 @@ use ondes_processor::macros::MACRO_COUNT;
 use ondes_processor::midi_bindings::MidiBinding;
 use ondes_processor::model_controls::label;
 use ondes_processor::parameter::{
-    BEND_RANGE, BLOCK_DC, BYPASS, CABINET, CHANNELS, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX, MODE, MPE,
-    OUTPUT_GAIN, OUTPUT_LEVEL, OVERSAMPLING, PARAMETERS, Parameter, ParameterId, ParameterKind, QUALITY, REVERB,
-    REVERB_TIME, SIZE, TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
+    BEND_RANGE, BLOCK_DC, BYPASS, CABINET, CHANNELS, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX,
+    MODE, MPE, OUTPUT_GAIN, OUTPUT_LEVEL, OVERSAMPLING, PARAMETERS, Parameter, ParameterId,
+    ParameterKind, QUALITY, REVERB, REVERB_TIME, SIZE, TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
 };
 use ondes_processor::parameter_source::{ParameterSetter, ParameterSource};
 use ondes_processor::preset::store;
@@ -44,8 +44,8 @@ use super::undo::Recorder;
 use crate::command::FilePurpose;
 use crate::file_dialog::{self, FileDialog};
 use crate::view::{
-    ChainView, ExecutorDevices, ExecutorView, Knob, MacroKnob, MethodChoice, ModelEntryId, ModelView, SoundingNote,
-    Surroundings, TuningView, ViewModel, WindowView,
+    ChainView, ExecutorDevices, ExecutorView, Knob, MacroKnob, MethodChoice, ModelEntryId,
+    ModelView, SoundingNote, Surroundings, TuningView, ViewModel, WindowView,
 };
 
 /// Reason why a model cannot be embedded in a project.
@@ -117,15 +117,24 @@ pub struct InstanceViewModel {
 impl InstanceViewModel {
     /// Creates the view model of an instance with its parameters.
     #[must_use]
-    pub fn new(instance: Arc<InstanceHandle>, source: Arc<dyn ParameterSource>, models: ModelList) -> Self {
-        let knob = |id| Parameter::get(id).map(|parameter| parameter_knob(parameter, id, parameter.default()));
+    pub fn new(
+        instance: Arc<InstanceHandle>,
+        source: Arc<dyn ParameterSource>,
+        models: ModelList,
+    ) -> Self {
+        let knob = |id| {
+            Parameter::get(id).map(|parameter| parameter_knob(parameter, id, parameter.default()))
+        };
         let voice = [TRANSPOSE, TUNE, MODE, GLIDE, VOICES, BEND_RANGE, MPE];
         let voice = voice
             .into_iter()
-            .filter(|id| Parameter::get(*id).is_some_and(|voice| voice.applies_to(instance.product)))
+            .filter(|id| {
+                Parameter::get(*id).is_some_and(|voice| voice.applies_to(instance.product))
+            })
             .filter_map(knob)
             .collect();
-        let mixer = [INPUT_GAIN, OUTPUT_GAIN, MIX].map(|id| parameter_knob(&PARAMETERS[id.0 as usize], id, 0.0));
+        let mixer = [INPUT_GAIN, OUTPUT_GAIN, MIX]
+            .map(|id| parameter_knob(&PARAMETERS[id.0 as usize], id, 0.0));
         let recorded = (instance.monitor.recorded_samples(), Instant::now());
         let presets = PresetList::new(instance.product, store::folders());
         let mut model = Self {
@@ -184,10 +193,12 @@ impl InstanceViewModel {
         self.idle_host.is_app = surroundings != Surroundings::Host;
     }
 
-    /// Reads the state of the instance. Returns the time after which to refresh again even if there is no sound.
+    /// Reads the state of the instance. Returns the time after which to refresh again even if there
+    /// is no sound.
     pub fn refresh(&mut self) -> Option<Duration> {
         self.poll_dialog();
-        let scanning = self.models.poll() | self.presets.poll() | self.cabinets.poll() | self.devices.poll();
+        let scanning =
+            self.models.poll() | self.presets.poll() | self.cabinets.poll() | self.devices.poll();
         self.background_jobs.retain(|job| !job.is_finished());
         let instance = &self.instance;
         self.status = match &self.presets.problem {
@@ -198,11 +209,19 @@ impl InstanceViewModel {
         self.model_path = instance.model_path();
         (self.settings, self.notice) = (instance.window_settings(), instance.notice());
         self.executor = instance.executor();
-        (self.cabinet, self.missing_cabinet) = (instance.cabinet_reference(), instance.missing_cabinet());
-        (self.health, self.input_analysis) = (instance.session.health(), instance.session.input_analysis());
-        self.tuning = instance.tuning().map(|files| (files.name(), instance.tuning_problem()));
+        (self.cabinet, self.missing_cabinet) =
+            (instance.cabinet_reference(), instance.missing_cabinet());
+        (self.health, self.input_analysis) =
+            (instance.session.health(), instance.session.input_analysis());
+        self.tuning = instance
+            .tuning()
+            .map(|files| (files.name(), instance.tuning_problem()));
         self.qualities = self.quality_options();
-        self.methods = self.model.as_deref().map(program::method_choices).unwrap_or_default();
+        self.methods = self
+            .model
+            .as_deref()
+            .map(program::method_choices)
+            .unwrap_or_default();
         if !instance.is_auditioning() && self.background_jobs.is_empty() {
             self.auditioned = None;
         }
@@ -226,12 +245,16 @@ impl InstanceViewModel {
         self.undoable = self.instance.history.labels();
         self.refresh_signals();
         self.idle_host.update(self.recorded.0, &mut self.own_notice);
-        let busy = scanning || !self.background_jobs.is_empty() || self.status == LoadStatus::Loading;
+        let busy =
+            scanning || !self.background_jobs.is_empty() || self.status == LoadStatus::Loading;
         let waiting = self.dialog.is_some() || self.instance.midi_bindings.is_learning();
         match (busy, waiting) {
             (true, _) => Some(Duration::from_millis(50)),
             (false, true) => Some(Duration::from_millis(100)),
-            (false, false) if self.tuner.is_open() && (self.tuner.has_reading() || self.input.peak() > SOFTEST) => {
+            (false, false)
+                if self.tuner.is_open()
+                    && (self.tuner.has_reading() || self.input.peak() > SOFTEST) =>
+            {
                 Some(Duration::from_millis(33))
             }
             (false, false) if self.auditioned.is_some() => Some(Duration::from_millis(200)),
@@ -247,8 +270,17 @@ impl InstanceViewModel {
     fn refresh_knobs(&mut self) {
         (self.chain, self.remark) = (self.chain_knobs(), self.level_remark());
         let bindings = &self.instance.midi_bindings;
-        let midi = |id| Parameter::get(id).map(|parameter| bindings.binding(parameter.id)).unwrap_or_default();
-        for knob in self.voice.iter_mut().chain(&mut self.chain).chain(&mut self.mixer) {
+        let midi = |id| {
+            Parameter::get(id)
+                .map(|parameter| bindings.binding(parameter.id))
+                .unwrap_or_default()
+        };
+        for knob in self
+            .voice
+            .iter_mut()
+            .chain(&mut self.chain)
+            .chain(&mut self.mixer)
+        {
             knob.value = self.source.normalized(knob.id).unwrap_or(knob.default);
             knob.midi = Some(midi(knob.id));
         }
@@ -257,10 +289,17 @@ impl InstanceViewModel {
         self.macros.clear();
         for index in 0..MACRO_COUNT {
             let id = ParameterId(index as u32);
-            let Some((parameter, value)) = Parameter::get(id).zip(self.source.value(id)) else { continue };
-            let mut knob = Knob { midi: Some(midi(id)), ..parameter_knob(parameter, id, value) };
+            let Some((parameter, value)) = Parameter::get(id).zip(self.source.value(id)) else {
+                continue;
+            };
+            let mut knob = Knob {
+                midi: Some(midi(id)),
+                ..parameter_knob(parameter, id, value)
+            };
             let name = self.instance.macro_control(index);
-            let control = name.as_ref().and_then(|name| controls.iter().position(|control| control.name == *name));
+            let control = name
+                .as_ref()
+                .and_then(|name| controls.iter().position(|control| control.name == *name));
             if let Some(name) = name {
                 knob.name = label(&name);
             }
@@ -281,17 +320,31 @@ impl InstanceViewModel {
         monitor.levels([&mut input.levels, &mut output.levels]);
         monitor.waves([&mut input.samples, &mut output.samples]);
         for signal in [&mut *input, &mut *output] {
-            self.spectrum.compute(&signal.samples, &mut signal.spectrum_db);
+            self.spectrum
+                .compute(&signal.samples, &mut signal.spectrum_db);
         }
-        self.moving = self.recorded.1.elapsed() < STOPPED && (input.is_visible() || output.is_visible());
+        self.moving =
+            self.recorded.1.elapsed() < STOPPED && (input.is_visible() || output.is_visible());
         if !self.moving {
             // A steady noise that is too soft to be seen does not wake the window again and again.
-            let noise = if self.tuner.is_open() { 0.0 } else { 2.0 * input.peak().max(output.peak()) };
+            let noise = if self.tuner.is_open() {
+                0.0
+            } else {
+                2.0 * input.peak().max(output.peak())
+            };
             monitor.wake_on_sound(noise.max(SOFTEST));
         }
-        self.tuner.refresh(&self.instance.tuner, monitor.rate_hz().into(), Instant::now());
+        self.tuner.refresh(
+            &self.instance.tuner,
+            monitor.rate_hz().into(),
+            Instant::now(),
+        );
         self.notes.clear();
-        self.notes.extend(monitor.notes().map(|(key, velocity)| SoundingNote { key, velocity }));
+        self.notes.extend(
+            monitor
+                .notes()
+                .map(|(key, velocity)| SoundingNote { key, velocity }),
+        );
     }
 
     /// Returns the entry of the loaded model.
@@ -316,25 +369,44 @@ impl InstanceViewModel {
         self.instance.sleep_state.wake_host();
     }
 
-    /// Returns the options for the quality of a model with variants, with the name of the variant that is chosen
-    /// automatically; empty for other models.
+    /// Returns the options for the quality of a model with variants, with the name of the variant
+    /// that is chosen automatically; empty for other models.
     fn quality_options(&self) -> Vec<String> {
-        if self.model.as_ref().is_none_or(|model| model.header().variants.is_empty()) {
+        if self
+            .model
+            .as_ref()
+            .is_none_or(|model| model.header().variants.is_empty())
+        {
             return Vec::new();
         }
         let variant = self.instance.session.variant();
         let name = |(index, name): (usize, &&str)| match &variant {
-            Some(variant) if choice::quality(index as f32) == Quality::Auto => format!("{name}: {variant}"),
+            Some(variant) if choice::quality(index as f32) == Quality::Auto => {
+                format!("{name}: {variant}")
+            }
             _ => (*name).to_owned(),
         };
-        choice::QUALITIES.names.iter().enumerate().map(name).collect()
+        choice::QUALITIES
+            .names
+            .iter()
+            .enumerate()
+            .map(name)
+            .collect()
     }
 
     fn executor_view(&self) -> Option<ExecutorView<'_>> {
         let model = self.model.as_ref()?;
         let is_instrument = self.is(Kind::Instrument);
-        let devices = if is_instrument { ExecutorDevices::Unavailable(NATIVE_ONLY) } else { self.devices.view() };
-        Some(ExecutorView { selection: self.executor, native_supported: model.program().is_none(), devices })
+        let devices = if is_instrument {
+            ExecutorDevices::Unavailable(NATIVE_ONLY)
+        } else {
+            self.devices.view()
+        };
+        Some(ExecutorView {
+            selection: self.executor,
+            native_supported: model.program().is_none(),
+            devices,
+        })
     }
 
     pub(super) fn find_devices(&mut self) {
@@ -374,11 +446,18 @@ impl InstanceViewModel {
             let parameter = Parameter::get(id)?;
             let mut knob = parameter_knob(parameter, id, parameter.default());
             if id == BLOCK_DC {
-                knob.choices = parameter.options().iter().map(|&option| option.to_owned()).collect();
+                knob.choices = parameter
+                    .options()
+                    .iter()
+                    .map(|&option| option.to_owned())
+                    .collect();
             }
             if id == SIZE {
                 let variant = header.and_then(|header| header.variant(self.source.size()));
-                knob.name = format!("Size: {}", variant.map_or("full", |variant| variant.name.as_str()));
+                knob.name = format!(
+                    "Size: {}",
+                    variant.map_or("full", |variant| variant.name.as_str())
+                );
             }
             Some(knob)
         };
@@ -389,12 +468,19 @@ impl InstanceViewModel {
     fn level_remark(&self) -> Option<String> {
         let model = self.model.as_ref().filter(|_| self.is(Kind::Effect))?;
         let levels = model.header().card.levels.unwrap_or_default();
-        let missing: Vec<&str> = self.source.player_parameters().calibration.missing_levels(levels).collect();
+        let missing: Vec<&str> = self
+            .source
+            .player_parameters()
+            .calibration
+            .missing_levels(levels)
+            .collect();
         (!missing.is_empty()).then(|| format!("Levels are unchanged: {}.", missing.join(", ")))
     }
 
     fn is(&self, kind: Kind) -> bool {
-        self.model.as_ref().is_some_and(|model| model.header().kind == kind)
+        self.model
+            .as_ref()
+            .is_some_and(|model| model.header().kind == kind)
     }
 
     /// Returns whether there is an audio input: then a dropped audio file becomes the cabinet.
@@ -404,7 +490,11 @@ impl InstanceViewModel {
 
     /// Returns what to do first.
     fn hint(&self) -> Hint {
-        if self.can_play() { KEYBOARD_HINT } else { INPUT_HINT }
+        if self.can_play() {
+            KEYBOARD_HINT
+        } else {
+            INPUT_HINT
+        }
     }
 
     /// Remembers that the user has seen the hint.
@@ -424,33 +514,51 @@ impl InstanceViewModel {
 
     /// Returns the position of a parameter or a latent knob, 0 … 1.
     pub(super) fn knob_position(&self, id: ParameterId) -> Option<f32> {
-        self.source.normalized(id).or_else(|| Some(self.shown_knob(id)?.value))
+        self.source
+            .normalized(id)
+            .or_else(|| Some(self.shown_knob(id)?.value))
     }
 
     /// Returns the label of a knob.
     pub(super) fn knob_label(&self, id: ParameterId) -> String {
         let shown = self.shown_knob(id).map(|knob| knob.name.clone());
-        shown.or_else(|| Some(Parameter::get(id)?.label.to_owned())).unwrap_or_default()
+        shown
+            .or_else(|| Some(Parameter::get(id)?.label.to_owned()))
+            .unwrap_or_default()
     }
 
     fn shown_knob(&self, id: ParameterId) -> Option<&Knob> {
-        let latents = self.latents.rows.iter().flat_map(|row| [&row.scale, &row.offset, &row.hold]);
-        let mut knobs = self.macros.iter().map(|one| &one.knob).chain(latents).chain(&self.chain);
+        let latents = self
+            .latents
+            .rows
+            .iter()
+            .flat_map(|row| [&row.scale, &row.offset, &row.hold]);
+        let mut knobs = self
+            .macros
+            .iter()
+            .map(|one| &one.knob)
+            .chain(latents)
+            .chain(&self.chain);
         knobs.find(|knob| knob.id == id)
     }
 
     /// Returns the knobs that the pad turns.
     pub(super) fn pad(&self) -> (ParameterId, ParameterId) {
         let knob = |id: &str| Parameter::find(id).or_else(|| self.latents.controls().latent_id(id));
-        let chosen =
-            self.instance.pad().and_then(|[horizontal, vertical]| Some((knob(&horizontal)?, knob(&vertical)?)));
+        let chosen = self
+            .instance
+            .pad()
+            .and_then(|[horizontal, vertical]| Some((knob(&horizontal)?, knob(&vertical)?)));
         chosen.unwrap_or((ParameterId(0), ParameterId(1)))
     }
 
-    /// Returns the name under which a project saves a knob: a parameter's id, or the name of a latent control.
+    /// Returns the name under which a project saves a knob: a parameter's id, or the name of a
+    /// latent control.
     pub(super) fn saved_id(&self, knob: ParameterId) -> Option<String> {
         let latent = || Some(self.latents.controls().latent_control(knob)?.name.clone());
-        Parameter::get(knob).map(|parameter| parameter.id.to_owned()).or_else(latent)
+        Parameter::get(knob)
+            .map(|parameter| parameter.id.to_owned())
+            .or_else(latent)
     }
 }
 
@@ -462,10 +570,19 @@ impl ViewModel for InstanceViewModel {
             let header = model.header();
             let controls = self.latents.controls().all();
             let (entry, path) = (self.playing(), self.model_path.as_deref());
-            ModelView { entry, path, card: &header.card, kind: header.kind, controls }
+            ModelView {
+                entry,
+                path,
+                card: &header.card,
+                kind: header.kind,
+                controls,
+            }
         });
         // Other kinds process the audio input.
-        let is_instrument = self.model.as_ref().is_none_or(|model| model.header().kind == Kind::Instrument);
+        let is_instrument = self
+            .model
+            .as_ref()
+            .is_none_or(|model| model.header().kind == Kind::Instrument);
         WindowView {
             status: &self.status,
             missing: self.missing.as_ref(),
@@ -483,7 +600,11 @@ impl ViewModel for InstanceViewModel {
             models: &self.models.list,
             auditioned: self.auditioned.map(|(id, _)| id),
             embed: self.instance.embeds_model(),
-            embed_problem: self.model.as_ref().filter(|model| !library::is_embeddable(model)).map(|_| TOO_LARGE),
+            embed_problem: self
+                .model
+                .as_ref()
+                .filter(|model| !library::is_embeddable(model))
+                .map(|_| TOO_LARGE),
             presets: &self.presets.entries,
             preset: self.presets.current,
             preset_name: self.presets.current_name.as_deref(),
@@ -491,13 +612,19 @@ impl ViewModel for InstanceViewModel {
             can_save_presets: self.presets.can_save(),
             macros: &self.macros,
             voice: &self.voice,
-            tuning: self.tuning.as_ref().map(|(name, problem)| TuningView { name, problem: problem.as_deref() }),
+            tuning: self.tuning.as_ref().map(|(name, problem)| TuningView {
+                name,
+                problem: problem.as_deref(),
+            }),
             latents: &self.latents.rows,
             chain: ChainView {
                 knobs: &self.chain,
                 remark: self.remark.as_deref(),
                 cabinet: self.cabinet.as_ref().map(|cabinet| cabinet.name.as_str()),
-                path: self.cabinet.as_ref().and_then(|cabinet| cabinet.path.as_deref()),
+                path: self
+                    .cabinet
+                    .as_ref()
+                    .and_then(|cabinet| cabinet.path.as_deref()),
                 automatic: self.instance.has_automatic_cabinet(),
                 missing: self.missing_cabinet.as_ref(),
                 cabinets: &self.cabinets.list,
@@ -525,9 +652,12 @@ impl ViewModel for InstanceViewModel {
                 .and_then(|analysis| analysis.pitch)
                 .map(|pitch| 440.0 * ((pitch - 69.0) / 12.0).exp2()),
             loudness_db: self.input_analysis.map(|analysis| analysis.loudness_db),
-            tuner: self.tuner.view(self.accepts_audio_files(), self.settings.tuner),
+            tuner: self
+                .tuner
+                .view(self.accepts_audio_files(), self.settings.tuner),
             notes: &self.notes,
-            control_source: (is_instrument && self.instance.product == Product::Instrument).then_some(source),
+            control_source: (is_instrument && self.instance.product == Product::Instrument)
+                .then_some(source),
             follows_side_chain: (is_instrument && self.instance.has_side_chain.load(Relaxed))
                 .then(|| self.source.follows_side_chain()),
             can_play: self.can_play(),
@@ -543,9 +673,15 @@ impl ViewModel for InstanceViewModel {
     }
 
     fn format_value(&self, knob: ParameterId, position: f32) -> String {
-        let Some(text) = self.instance.format_value(knob, position) else { return String::new() };
+        let Some(text) = self.instance.format_value(knob, position) else {
+            return String::new();
+        };
         // The label of a bound macro shows the control's name already.
-        let control = self.macros.get(knob.0 as usize).filter(|one| one.knob.id == knob).and_then(|one| one.control);
+        let control = self
+            .macros
+            .get(knob.0 as usize)
+            .filter(|one| one.knob.id == knob)
+            .and_then(|one| one.control);
         control
             .and_then(|index| text.strip_prefix(self.latents.controls().all()[index].name.as_str()))
             .map_or(text.clone(), |value| value.trim().to_owned())
@@ -559,7 +695,9 @@ impl ViewModel for InstanceViewModel {
 /// Returns the knob of a parameter with this value, in the parameter's unit.
 fn parameter_knob(parameter: &Parameter, id: ParameterId, value: f32) -> Knob {
     let choices = match parameter.kind {
-        ParameterKind::Choice(choices) => choices.names.iter().map(|&name| name.to_owned()).collect(),
+        ParameterKind::Choice(choices) => {
+            choices.names.iter().map(|&name| name.to_owned()).collect()
+        }
         _ => Vec::new(),
     };
     Knob {

@@ -36,8 +36,15 @@ impl LatentRows {
         }
         instance.latent_positions(&mut self.positions);
         self.refresh_values(&instance.session);
-        for (row, positions) in self.rows.iter_mut().zip(self.positions.chunks_exact(LATENT_KNOBS.len())) {
-            for (knob, position) in [&mut row.scale, &mut row.offset, &mut row.hold].into_iter().zip(positions) {
+        for (row, positions) in self
+            .rows
+            .iter_mut()
+            .zip(self.positions.chunks_exact(LATENT_KNOBS.len()))
+        {
+            for (knob, position) in [&mut row.scale, &mut row.offset, &mut row.hold]
+                .into_iter()
+                .zip(positions)
+            {
                 knob.value = *position;
             }
         }
@@ -50,7 +57,12 @@ impl LatentRows {
         session.latents(&mut self.values);
         // The previous model may still be output; its latents do not belong to these rows.
         let is_heard = self.values.len() == self.rows.len();
-        let values = self.values.iter().copied().filter(|_| is_heard).chain(std::iter::repeat(0.0));
+        let values = self
+            .values
+            .iter()
+            .copied()
+            .filter(|_| is_heard)
+            .chain(std::iter::repeat(0.0));
         for (row, value) in self.rows.iter_mut().zip(values) {
             row.value = value;
         }
@@ -65,11 +77,30 @@ fn rows(controls: &ModelControls) -> Vec<LatentRow> {
             let (id, control) = row[what];
             let default = normalize(control, control.default);
             let name = format!("{name} {}", LATENT_KNOBS[what]);
-            Knob { id, name, value: default, default, steps, choices: Vec::new(), tooltip: String::new(), midi: None }
+            Knob {
+                id,
+                name,
+                value: default,
+                default,
+                steps,
+                choices: Vec::new(),
+                tooltip: String::new(),
+                midi: None,
+            }
         };
-        LatentRow { scale: knob(0, 0), offset: knob(1, 0), hold: knob(2, 2), name: name.clone(), value: 0.0 }
+        LatentRow {
+            scale: knob(0, 0),
+            offset: knob(1, 0),
+            hold: knob(2, 2),
+            name: name.clone(),
+            value: 0.0,
+        }
     };
-    knobs.chunks_exact(LATENT_KNOBS.len()).enumerate().map(row).collect()
+    knobs
+        .chunks_exact(LATENT_KNOBS.len())
+        .enumerate()
+        .map(row)
+        .collect()
 }
 
 #[cfg(test)]
@@ -98,7 +129,10 @@ mod tests {
     use crate::view::ViewModel;
     use crate::view_model::InstanceViewModel;
 
-    const SETUP: Setup = Setup { sample_rate: 48_000, max_block: 480 };
+    const SETUP: Setup = Setup {
+        sample_rate: 48_000,
+        max_block: 480,
+    };
     const PATIENCE: Duration = Duration::from_secs(20);
     /// Constant input; 0.5 of it reaches the output as latent 1 and −0.25 as latent 2.
     const INPUT: f32 = 0.4;
@@ -123,11 +157,19 @@ mod tests {
             instance.set_parameter_source(&store);
             instance.session.set_driver(Driver::Inline);
             instance.wait_until_loaded(PATIENCE);
-            let view_model =
-                InstanceViewModel::new(instance.clone(), store.clone(), ModelList::new(Product::Instrument, None));
+            let view_model = InstanceViewModel::new(
+                instance.clone(),
+                store.clone(),
+                ModelList::new(Product::Instrument, None),
+            );
             let session = instance.session.activate(SETUP).unwrap();
             let player = Player::new(session, instance.clone(), SETUP, &store.player_parameters());
-            Self { instance, store, view_model, player }
+            Self {
+                instance,
+                store,
+                view_model,
+                player,
+            }
         }
 
         fn with_codec() -> Self {
@@ -137,7 +179,10 @@ mod tests {
         }
 
         fn load(&mut self, model: Arc<Model>) {
-            self.instance.load_model(false, move || Ok((model, None))).join().unwrap();
+            self.instance
+                .load_model(false, move || Ok((model, None)))
+                .join()
+                .unwrap();
             self.settle();
         }
 
@@ -170,16 +215,26 @@ mod tests {
 
         fn turn(&mut self, knob: ParameterId, says: &str) {
             let position = self.view_model.parse_value(knob, says).unwrap();
-            for command in
-                [WindowCommand::BeginGesture(knob), WindowCommand::Set(knob, position), WindowCommand::EndGesture(knob)]
-            {
+            for command in [
+                WindowCommand::BeginGesture(knob),
+                WindowCommand::Set(knob, position),
+                WindowCommand::EndGesture(knob),
+            ] {
                 self.view_model.handle_command(&*self.store, command);
             }
         }
 
         fn bind(&mut self, index: usize, name: &str) {
-            let place = self.view_model.view().model.unwrap().controls.iter().position(|control| control.name == name);
-            self.view_model.handle_command(&*self.store, WindowCommand::BindMacro(index, place));
+            let place = self
+                .view_model
+                .view()
+                .model
+                .unwrap()
+                .controls
+                .iter()
+                .position(|control| control.name == name);
+            self.view_model
+                .handle_command(&*self.store, WindowCommand::BindMacro(index, place));
             self.view_model.refresh();
         }
     }
@@ -199,19 +254,49 @@ mod tests {
         track.output();
         track.view_model.refresh();
         let view = track.view_model.view();
-        let names: Vec<&str> = view.latents.iter().map(|latent| latent.name.as_str()).collect();
+        let names: Vec<&str> = view
+            .latents
+            .iter()
+            .map(|latent| latent.name.as_str())
+            .collect();
         assert_eq!(names, ["Latent 1", "Latent 2"]);
         let [one, two] = view.latents else { panic!() };
-        assert!((one.value - INPUT).abs() < 1e-5 && (two.value + INPUT).abs() < 1e-5, "{} {}", one.value, two.value);
-        assert_eq!((one.hold.name.as_str(), one.hold.id, two.offset.id), ("Latent 1 hold", HOLD_1, OFFSET_2));
-        let stand = |knob: &Knob| (knob.value, knob.default, track.view_model.format_value(knob.id, knob.value));
+        assert!(
+            (one.value - INPUT).abs() < 1e-5 && (two.value + INPUT).abs() < 1e-5,
+            "{} {}",
+            one.value,
+            two.value
+        );
+        assert_eq!(
+            (one.hold.name.as_str(), one.hold.id, two.offset.id),
+            ("Latent 1 hold", HOLD_1, OFFSET_2)
+        );
+        let stand = |knob: &Knob| {
+            (
+                knob.value,
+                knob.default,
+                track.view_model.format_value(knob.id, knob.value),
+            )
+        };
         assert_eq!(stand(&one.scale), (0.625, 0.625, "1.00".to_owned()));
         assert_eq!(stand(&one.offset), (0.5, 0.5, "0.00".to_owned()));
-        assert_eq!((stand(&one.hold), one.hold.steps), ((0.0, 0.0, "0.00".to_owned()), 2));
-        assert_eq!((view.control_source, view.can_play), (None, false), "it plays what comes in");
+        assert_eq!(
+            (stand(&one.hold), one.hold.steps),
+            ((0.0, 0.0, "0.00".to_owned()), 2)
+        );
+        assert_eq!(
+            (view.control_source, view.can_play),
+            (None, false),
+            "it plays what comes in"
+        );
         track.load(BUNDLED[1].model());
-        assert!(track.view_model.view().latents.is_empty() && track.view_model.view().control_source.is_some());
-        track.view_model.handle_command(&*track.store, WindowCommand::Set(SCALE_1, 0.1));
+        assert!(
+            track.view_model.view().latents.is_empty()
+                && track.view_model.view().control_source.is_some()
+        );
+        track
+            .view_model
+            .handle_command(&*track.store, WindowCommand::Set(SCALE_1, 0.1));
         assert!(track.instance.state().latents.is_empty());
     }
 
@@ -221,7 +306,10 @@ mod tests {
         assert!(!track.instance.uses_audio_input());
         track.load(codec());
         assert!(track.instance.uses_audio_input());
-        assert_eq!((track.store.control_source(), track.output()), (ondes_engine::pipeline::ControlSource::Notes, 0.1));
+        assert_eq!(
+            (track.store.control_source(), track.output()),
+            (ondes_engine::pipeline::ControlSource::Notes, 0.1)
+        );
         track.load(BUNDLED[0].model());
         assert!(!track.instance.uses_audio_input());
         assert_eq!(track.output(), 0.0, "an instrument waits for notes");
@@ -239,15 +327,29 @@ mod tests {
         track.view_model.refresh();
         let row = &track.view_model.view().latents[0];
         assert_eq!(
-            (track.view_model.format_value(OFFSET_1, row.offset.value).as_str(), row.scale.value),
+            (
+                track
+                    .view_model
+                    .format_value(OFFSET_1, row.offset.value)
+                    .as_str(),
+                row.scale.value
+            ),
             ("-1.50", 0.625)
         );
         assert!((row.value + 1.1).abs() < 1e-4, "{}", row.value);
         // Another driver, and a host that restarts.
-        track.instance.session.set_driver(Driver::Worker { latency: None });
+        track
+            .instance
+            .session
+            .set_driver(Driver::Worker { latency: None });
         track.settle();
         let session = track.instance.session.activate(SETUP).unwrap();
-        track.player = Player::new(session, track.instance.clone(), SETUP, &track.store.player_parameters());
+        track.player = Player::new(
+            session,
+            track.instance.clone(),
+            SETUP,
+            &track.store.player_parameters(),
+        );
         track.instance.session.set_driver(Driver::Inline);
         track.settle();
         assert_eq!(track.output(), -0.55);
@@ -266,7 +368,11 @@ mod tests {
         for (knob, default) in [(SCALE_2, "1"), (OFFSET_1, "0"), (HOLD_1, "0")] {
             track.turn(knob, default);
         }
-        assert!(!serde_json::to_string(&track.instance.state()).unwrap().contains("latents"));
+        assert!(
+            !serde_json::to_string(&track.instance.state())
+                .unwrap()
+                .contains("latents")
+        );
         assert_eq!(track.output(), 0.1);
     }
 
@@ -281,15 +387,24 @@ mod tests {
         let text = serde_json::to_string(&track.instance.state()).unwrap();
 
         let mut again = Track::new();
-        again.instance.restore_state(serde_json::from_str(&text).unwrap());
+        again
+            .instance
+            .restore_state(serde_json::from_str(&text).unwrap());
         again.settle();
-        assert_eq!((again.output(), again.instance.state().latents), (output, track.instance.state().latents));
+        assert_eq!(
+            (again.output(), again.instance.state().latents),
+            (output, track.instance.state().latents)
+        );
         assert_eq!(again.view_model.view().latents[0].scale.value, 0.875);
         // Loading the same model again changes nothing.
         again.load(codec());
         assert_eq!(again.output(), output);
         // An audition does not change the saved values.
-        again.instance.load_model(true, || Ok((BUNDLED[0].model(), None))).join().unwrap();
+        again
+            .instance
+            .load_model(true, || Ok((BUNDLED[0].model(), None)))
+            .join()
+            .unwrap();
         again.settle();
         assert_eq!(number(&again.instance.state(), "latent1.scale"), Some(3.0));
         again.instance.end_audition();
@@ -302,14 +417,17 @@ mod tests {
         let nonsense = text.replace("3.0", "null").replace("-2.0", "99");
         assert_ne!(nonsense, text);
         let mut odd: InstanceState = serde_json::from_str(&nonsense).unwrap();
-        odd.latents.insert("latent9.scale".into(), ParameterValue::Number(2.0));
+        odd.latents
+            .insert("latent9.scale".into(), ParameterValue::Number(2.0));
         track.instance.restore_state(odd);
         track.settle();
         assert_eq!(track.output(), 1.1, "0.2 and 0.25 (4 - 0.4)");
         // A state of a version without latents.
         let mut older: serde_json::Value = serde_json::from_str(&text).unwrap();
         older.as_object_mut().unwrap().remove("latents");
-        track.instance.restore_state(serde_json::from_value(older).unwrap());
+        track
+            .instance
+            .restore_state(serde_json::from_value(older).unwrap());
         track.settle();
         assert_eq!(track.output(), 0.1);
     }
@@ -318,16 +436,33 @@ mod tests {
     fn a_macro_turns_a_latent_from_where_its_own_knob_stands() {
         let mut track = Track::with_codec();
         track.bind(0, "latent1.offset");
-        assert_eq!(track.view_model.view().macros[0].knob.name, "Latent 1 offset");
+        assert_eq!(
+            track.view_model.view().macros[0].knob.name,
+            "Latent 1 offset"
+        );
         track.turn(OFFSET_1, "-1");
         assert_eq!(
-            (track.output(), track.view_model.format_value(ParameterId(0), MACRO_CENTRE)),
+            (
+                track.output(),
+                track.view_model.format_value(ParameterId(0), MACRO_CENTRE)
+            ),
             (-0.4, "-1.00".to_owned())
         );
         // Half of the way from −1 to 4.
         track.store.set_normalized(ParameterId(0), 0.75);
-        assert_eq!((track.output(), track.view_model.format_value(ParameterId(0), 0.75)), (0.85, "1.50".to_owned()));
-        assert_eq!(track.view_model.parse_value(ParameterId(0), "latent1.offset 1.5"), Some(0.75));
+        assert_eq!(
+            (
+                track.output(),
+                track.view_model.format_value(ParameterId(0), 0.75)
+            ),
+            (0.85, "1.50".to_owned())
+        );
+        assert_eq!(
+            track
+                .view_model
+                .parse_value(ParameterId(0), "latent1.offset 1.5"),
+            Some(0.75)
+        );
         track.store.set_normalized(ParameterId(0), 1.0);
         assert_eq!(track.output(), 2.1);
         track.turn(OFFSET_1, "2");
@@ -350,25 +485,51 @@ mod tests {
     fn slots_and_pad_have_latents_too() {
         let mut track = Track::with_codec();
         track.turn(SCALE_2, "0");
-        track.view_model.handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::B));
+        track
+            .view_model
+            .handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::B));
         track.turn(SCALE_1, "2");
         assert_eq!(track.output(), 0.4);
-        track.view_model.handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::A));
+        track
+            .view_model
+            .handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::A));
         assert_eq!(track.output(), 0.2);
         let saved = track.instance.state();
         let other = saved.compare.as_ref().unwrap().other.as_ref().unwrap();
-        let scales = |saved: &InstanceState| ["latent1.scale", "latent2.scale"].map(|name| number(saved, name));
-        assert_eq!((scales(&saved), scales(&other.selection)), ([None, Some(0.0)], [Some(2.0), Some(0.0)]));
-        track.view_model.handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::B));
+        let scales = |saved: &InstanceState| {
+            ["latent1.scale", "latent2.scale"].map(|name| number(saved, name))
+        };
+        assert_eq!(
+            (scales(&saved), scales(&other.selection)),
+            ([None, Some(0.0)], [Some(2.0), Some(0.0)])
+        );
+        track
+            .view_model
+            .handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::B));
         assert_eq!(track.output(), 0.4);
 
-        track.view_model.handle_command(&*track.store, WindowCommand::SetPad(OFFSET_2, MIX));
-        assert_eq!(track.instance.state().pad.unwrap(), ["latent2.offset", "mix"]);
+        track
+            .view_model
+            .handle_command(&*track.store, WindowCommand::SetPad(OFFSET_2, MIX));
+        assert_eq!(
+            track.instance.state().pad.unwrap(),
+            ["latent2.offset", "mix"]
+        );
         assert_eq!(track.view_model.view().pad, (OFFSET_2, MIX));
-        track.view_model.handle_command(&*track.store, WindowCommand::SetPad(ParameterId(FIRST_LATENT_ID + 6), MIX));
-        assert_eq!(track.view_model.view().pad, (OFFSET_2, MIX), "there is no third latent");
+        track.view_model.handle_command(
+            &*track.store,
+            WindowCommand::SetPad(ParameterId(FIRST_LATENT_ID + 6), MIX),
+        );
+        assert_eq!(
+            track.view_model.view().pad,
+            (OFFSET_2, MIX),
+            "there is no third latent"
+        );
         track.load(BUNDLED[0].model());
-        assert_eq!(track.view_model.view().pad, (ParameterId(0), ParameterId(1)));
+        assert_eq!(
+            track.view_model.view().pad,
+            (ParameterId(0), ParameterId(1))
+        );
     }
 
     #[test]
@@ -380,7 +541,11 @@ mod tests {
             Err(LoadError::Panicked("only slow".to_owned()))
         };
         track.instance.session.load(Box::new(slow), &[]);
-        track.instance.load_model(false, || Ok((codec(), None))).join().unwrap();
+        track
+            .instance
+            .load_model(false, || Ok((codec(), None)))
+            .join()
+            .unwrap();
         track.view_model.refresh();
         track.turn(SCALE_2, "0");
         track.store.set_normalized(ParameterId(0), 1.0);

@@ -1,11 +1,12 @@
 //! The view model of an instance, and what connects it with a window.
 //!
-//! [`InstanceViewModel`] (in `instance`) holds the data to draw and is refreshed before each frame. `commands` carries out
-//! what the user does, with `files` for files, `presets` for presets, and `consent` and `program` for programs. The
-//! lists are [`model_list`], `preset_list` and `cabinet_list`, read on threads of their own; `device_search` finds the
-//! devices of libtorch, `latent_rows` are the latents of a codec, `hint` tells a new user what to do, `idle_host`
-//! notices a host that does not process audio, `undo` records what the user changes, `signal_data` holds signals with
-//! their spectra, which `spectrum` computes, and `tuner` follows the input.
+//! [`InstanceViewModel`] (in `instance`) holds the data to draw and is refreshed before each frame.
+//! `commands` carries out what the user does, with `files` for files, `presets` for presets, and
+//! `consent` and `program` for programs. The lists are [`model_list`], `preset_list` and
+//! `cabinet_list`, read on threads of their own; `device_search` finds the devices of libtorch,
+//! `latent_rows` are the latents of a codec, `hint` tells a new user what to do, `idle_host`
+//! notices a host that does not process audio, `undo` records what the user changes, `signal_data`
+//! holds signals with their spectra, which `spectrum` computes, and `tuner` follows the input.
 
 mod cabinet_list;
 mod commands;
@@ -32,16 +33,23 @@ use crate::window::Window;
 
 pub use instance::InstanceViewModel;
 
-/// Draws a frame of an instance's window into `ui`, which must cover the window, and carries out what the user does.
-/// Requests another frame while something is in progress.
-pub fn show(model: &mut InstanceViewModel, window: &mut Window, ui: &mut Ui, setter: &impl ParameterSetter) {
+/// Draws a frame of an instance's window into `ui`, which must cover the window, and carries out
+/// what the user does. Requests another frame while something is in progress.
+pub fn show(
+    model: &mut InstanceViewModel,
+    window: &mut Window,
+    ui: &mut Ui,
+    setter: &impl ParameterSetter,
+) {
     let again = model.refresh();
     model.apply_requests();
     model.apply_loaded_presets(setter);
     let commands = window.show(ui, model);
     if !commands.is_empty() {
         ui.ctx().request_repaint();
-        commands.into_iter().for_each(|command| model.handle_command(setter, command));
+        commands
+            .into_iter()
+            .for_each(|command| model.handle_command(setter, command));
         // A host that has suspended the instance would not process the keys.
         model.wake_host();
     }
@@ -50,8 +58,12 @@ pub fn show(model: &mut InstanceViewModel, window: &mut Window, ui: &mut Ui, set
     }
 }
 
-/// Ends gestures and releases held keys of an instance's window. To be called before the window closes.
+/// Ends gestures and releases held keys of an instance's window. To be called before the window
+/// closes.
 pub fn close(model: &mut InstanceViewModel, window: &mut Window, setter: &impl ParameterSetter) {
-    window.close().into_iter().for_each(|command| model.handle_command(setter, command));
+    window
+        .close()
+        .into_iter()
+        .for_each(|command| model.handle_command(setter, command));
     model.open_tuner(false);
 }

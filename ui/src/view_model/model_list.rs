@@ -31,7 +31,10 @@ impl ModelLocation {
     #[must_use]
     pub fn key(&self) -> String {
         match self {
-            Self::Bundled(index) => format!("bundled:{}", BUNDLED.get(*index).map_or("", |bundled| bundled.name)),
+            Self::Bundled(index) => format!(
+                "bundled:{}",
+                BUNDLED.get(*index).map_or("", |bundled| bundled.name)
+            ),
             Self::File(path) => path.to_string_lossy().into_owned(),
         }
     }
@@ -50,7 +53,13 @@ impl ModelLocation {
     /// Returns what is wrong with the file, or the program that may not run.
     pub fn read(&self) -> Result<FoundModel, LoadError> {
         match self {
-            Self::Bundled(index) => Ok((BUNDLED.get(*index).ok_or_else(|| "no such model".to_owned())?.model(), None)),
+            Self::Bundled(index) => Ok((
+                BUNDLED
+                    .get(*index)
+                    .ok_or_else(|| "no such model".to_owned())?
+                    .model(),
+                None,
+            )),
             Self::File(path) => {
                 // Opening a pipe would block until its other end is opened.
                 if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
@@ -80,7 +89,9 @@ impl BrowserMarks {
     #[must_use]
     pub fn read(path: &Path) -> Self {
         let bytes = files::read(path, MAX_BYTES).ok();
-        bytes.and_then(|bytes| serde_json::from_slice(files::without_mark(&bytes)).ok()).unwrap_or_default()
+        bytes
+            .and_then(|bytes| serde_json::from_slice(files::without_mark(&bytes)).ok())
+            .unwrap_or_default()
     }
 
     /// Writes the marks atomically.
@@ -119,11 +130,14 @@ pub struct ModelList {
 }
 
 impl ModelList {
-    /// Creates the list of bundled models and starts to read the user's folders. Models that suit the product come
-    /// first. Marks are saved in `marks_file`, if given.
+    /// Creates the list of bundled models and starts to read the user's folders. Models that suit
+    /// the product come first. Marks are saved in `marks_file`, if given.
     #[must_use]
     pub fn new(product: Product, marks_file: Option<PathBuf>) -> Self {
-        let marks = marks_file.as_deref().map(BrowserMarks::read).unwrap_or_default();
+        let marks = marks_file
+            .as_deref()
+            .map(BrowserMarks::read)
+            .unwrap_or_default();
         let mut list = Self {
             list: Vec::new(),
             locations: HashMap::new(),
@@ -170,7 +184,8 @@ impl ModelList {
         let kinds = self.product.kinds();
         let rank = |summary: &ModelSummary| kinds.iter().position(|kind| *kind == summary.kind);
         let is_user = |location: &ModelLocation| matches!(location, ModelLocation::File(_));
-        self.found.sort_by_key(|(location, summary)| (is_user(location), rank(summary)));
+        self.found
+            .sort_by_key(|(location, summary)| (is_user(location), rank(summary)));
         for (location, summary) in &self.found {
             let (id, key) = (location.id(), location.key());
             self.list.push(ModelEntry {
@@ -213,14 +228,18 @@ impl ModelList {
     #[must_use]
     pub fn beside(&self, id: Option<ModelEntryId>, steps: isize) -> Option<ModelEntryId> {
         let at = id.and_then(|id| self.list.iter().position(|entry| entry.id == id));
-        let count = isize::try_from(self.list.len()).ok().filter(|count| *count > 0)?;
+        let count = isize::try_from(self.list.len())
+            .ok()
+            .filter(|count| *count > 0)?;
         let next = at.map_or(0, |at| (at as isize + steps).rem_euclid(count));
         self.list.get(next as usize).map(|entry| entry.id)
     }
 
     /// Marks a model as a favourite, or removes the mark.
     pub fn set_favourite(&mut self, id: ModelEntryId, favourite: bool) {
-        let Some(key) = self.locations.get(&id).map(ModelLocation::key) else { return };
+        let Some(key) = self.locations.get(&id).map(ModelLocation::key) else {
+            return;
+        };
         self.mark(|marks| {
             if favourite {
                 marks.favourites.insert(key);
@@ -281,11 +300,19 @@ impl Drop for ModelList {
 /// Finds all models.
 fn find_models() -> FoundModels {
     let bundled = BUNDLED.iter().enumerate();
-    let bundled =
-        bundled.map(|(index, model)| (ModelLocation::Bundled(index), Arc::new(ModelSummary::of(&model.model()))));
-    let files = library::folders().into_iter().flat_map(|folder| library::files(&folder));
+    let bundled = bundled.map(|(index, model)| {
+        (
+            ModelLocation::Bundled(index),
+            Arc::new(ModelSummary::of(&model.model())),
+        )
+    });
+    let files = library::folders()
+        .into_iter()
+        .flat_map(|folder| library::files(&folder));
     let user = files.filter_map(|path| Some((library::summary(&path)?, path)));
-    bundled.chain(user.map(|(summary, path)| (ModelLocation::File(path), summary))).collect()
+    bundled
+        .chain(user.map(|(summary, path)| (ModelLocation::File(path), summary)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -303,7 +330,10 @@ mod tests {
         list.set_recent(&list.location(first).unwrap());
         assert!(list.list[0].recent == Some(0) && list.list[1].favourite);
         list.set_recent(&list.location(second).unwrap());
-        assert_eq!([0, 1].map(|entry| list.list[entry].recent), [Some(1), Some(0)]);
+        assert_eq!(
+            [0, 1].map(|entry| list.list[entry].recent),
+            [Some(1), Some(0)]
+        );
         list.set_recent(&list.location(first).unwrap());
         list.dismiss_hint("keyboard");
         let mut again = ModelList::new(Product::Instrument, Some(path.clone()));
@@ -312,7 +342,11 @@ mod tests {
         assert!(again.is_dismissed("keyboard") && !again.is_dismissed("input"));
         again.set_favourite(second, false);
         assert!(!again.list[1].favourite);
-        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left behind");
+        assert_eq!(
+            std::fs::read_dir(path.parent().unwrap()).unwrap().count(),
+            1,
+            "nothing is left behind"
+        );
         std::fs::write(&path, "{").unwrap();
         assert_eq!(BrowserMarks::read(&path), BrowserMarks::default());
     }
@@ -322,12 +356,19 @@ mod tests {
         for product in [Product::Instrument, Product::Effect] {
             let mut list = ModelList::new(product, None);
             list.finish();
-            let bundled = list.list.iter().filter(|entry| entry.origin == EntryOrigin::Bundled);
+            let bundled = list
+                .list
+                .iter()
+                .filter(|entry| entry.origin == EntryOrigin::Bundled);
             let kinds: Vec<_> = bundled.map(|entry| entry.kind).collect();
             assert_eq!(kinds[0], product.kinds()[0]);
             let changes = kinds.windows(2).filter(|pair| pair[0] != pair[1]).count();
             assert_eq!((kinds.len(), changes), (BUNDLED.len(), 3), "{kinds:?}");
-            assert!(list.list.iter().all(|entry| !entry.about.is_empty() && !entry.about.contains("spectral")));
+            assert!(
+                list.list
+                    .iter()
+                    .all(|entry| !entry.about.is_empty() && !entry.about.contains("spectral"))
+            );
         }
     }
 
@@ -339,6 +380,9 @@ mod tests {
         assert_eq!(list.beside(ids.last().copied(), 1), Some(ids[0]));
         assert_eq!(list.beside(Some(ids[0]), -1), ids.last().copied());
         assert_eq!(list.beside(None, 1), Some(ids[0]));
-        assert_eq!(list.with_hash(BUNDLED[1].model().content_hash()), Some(ids[1]));
+        assert_eq!(
+            list.with_hash(BUNDLED[1].model().content_hash()),
+            Some(ids[1])
+        );
     }
 }

@@ -17,8 +17,8 @@ use ondes_processor::snapshot::SoundSnapshot;
 
 use crate::view::{EntryOrigin, PresetEntry};
 
-/// Normalized values this close count as equal, since a value that is normalized and converted back may differ in its last
-/// digits.
+/// Normalized values this close count as equal, since a value that is normalized and converted back
+/// may differ in its last digits.
 const UNCHANGED: f32 = 1e-5;
 
 /// The presets of a product, and the work in progress on them.
@@ -58,8 +58,8 @@ pub(super) struct PendingPreset {
 }
 
 impl PresetList {
-    /// Creates the list and starts to search for factory presets and those in `folders`. Presets are saved to the first
-    /// folder.
+    /// Creates the list and starts to search for factory presets and those in `folders`. Presets
+    /// are saved to the first folder.
     #[must_use]
     pub fn new(product: Product, folders: Vec<PathBuf>) -> Self {
         let mut presets = Self {
@@ -100,11 +100,17 @@ impl PresetList {
                 self.rescan();
             }
         }
-        for job in self.jobs.extract_if(.., |job| job.is_finished()).collect::<Vec<_>>() {
+        for job in self
+            .jobs
+            .extract_if(.., |job| job.is_finished())
+            .collect::<Vec<_>>()
+        {
             match job.join() {
                 Ok(Ok(location)) => self.saved = location.or(self.saved.take()),
                 Ok(Err(problem)) => self.problem = Some(problem),
-                Err(panic) => self.problem = Some(format!("internal error: {}", panics::message(&*panic))),
+                Err(panic) => {
+                    self.problem = Some(format!("internal error: {}", panics::message(&*panic)))
+                }
             }
             self.rescan();
         }
@@ -115,22 +121,34 @@ impl PresetList {
     pub(super) fn set_current(&mut self, location: Option<&PresetLocation>) {
         let known = location.and_then(|location| self.listing.at(location));
         self.current = known.map(|preset| preset.id);
-        self.current_name = known.map(|preset| preset.name.clone()).or_else(|| match location? {
-            PresetLocation::Factory(key) => Some(FactoryPreset::of(key)?.preset().ok()?.name),
-            PresetLocation::File(path) => Some(path.file_stem()?.to_string_lossy().into_owned()),
-        });
+        self.current_name = known
+            .map(|preset| preset.name.clone())
+            .or_else(|| match location? {
+                PresetLocation::Factory(key) => Some(FactoryPreset::of(key)?.preset().ok()?.name),
+                PresetLocation::File(path) => {
+                    Some(path.file_stem()?.to_string_lossy().into_owned())
+                }
+            });
     }
 
     /// Returns whether the sound has changed since the current preset was loaded or saved.
     #[must_use]
     pub fn is_changed(&self, source: &dyn ParameterSource, instance: &InstanceHandle) -> bool {
-        let Some(preset) = self.listing.presets.iter().find(|preset| Some(preset.id) == self.current) else {
+        let Some(preset) = self
+            .listing
+            .presets
+            .iter()
+            .find(|preset| Some(preset.id) == self.current)
+        else {
             return false;
         };
         let distance = |id: &str, saved: &ParameterValue| {
             let id = Parameter::find(id)?;
             let parameter = Parameter::get(id)?;
-            Some((source.normalized(id)? - parameter.normalize(saved.for_parameter(parameter)?)).abs())
+            Some(
+                (source.normalized(id)? - parameter.normalize(saved.for_parameter(parameter)?))
+                    .abs(),
+            )
         };
         let mut values = preset.parameters.iter();
         values.any(|(id, saved)| distance(id, saved).is_some_and(|distance| distance > UNCHANGED))
@@ -147,7 +165,11 @@ impl PresetList {
     /// Returns whether the user has a preset of this name.
     #[must_use]
     pub fn is_taken(&self, name: &str) -> bool {
-        let mut own = self.listing.presets.iter().filter(|preset| !preset.is_factory());
+        let mut own = self
+            .listing
+            .presets
+            .iter()
+            .filter(|preset| !preset.is_factory());
         own.any(|preset| preset.name.eq_ignore_ascii_case(name.trim()))
     }
 
@@ -159,7 +181,9 @@ impl PresetList {
     pub(super) fn beside(&self, id: Option<PresetId>, steps: isize) -> Option<PresetId> {
         let list = &self.listing.presets;
         let index = id.and_then(|id| list.iter().position(|preset| preset.id == id));
-        let count = isize::try_from(list.len()).ok().filter(|count| *count > 0)?;
+        let count = isize::try_from(list.len())
+            .ok()
+            .filter(|count| *count > 0)?;
         let next = index.map_or(0, |index| (index as isize + steps).rem_euclid(count));
         list.get(next as usize).map(|preset| preset.id)
     }
@@ -173,21 +197,52 @@ impl PresetList {
 /// Returns the entries for the window; presets that cannot be loaded come last.
 fn entries(listing: &PresetListing) -> Vec<PresetEntry> {
     let readable = listing.presets.iter().map(|preset| {
-        let about = [preset.model.as_str(), &preset.tags.join(", "), &preset.comment, &preset.author];
+        let about = [
+            preset.model.as_str(),
+            &preset.tags.join(", "),
+            &preset.comment,
+            &preset.author,
+        ];
         let about: Vec<&str> = about.into_iter().filter(|text| !text.is_empty()).collect();
-        let origin = if preset.is_factory() { EntryOrigin::Bundled } else { EntryOrigin::User };
-        let (name, about, path) = (preset.name.clone(), about.join(" · "), file(&preset.location));
-        PresetEntry { id: preset.id, name, about, origin, path, problem: None }
+        let origin = if preset.is_factory() {
+            EntryOrigin::Bundled
+        } else {
+            EntryOrigin::User
+        };
+        let (name, about, path) = (
+            preset.name.clone(),
+            about.join(" · "),
+            file(&preset.location),
+        );
+        PresetEntry {
+            id: preset.id,
+            name,
+            about,
+            origin,
+            path,
+            problem: None,
+        }
     });
     let unreadable = listing.unreadable.iter().map(|preset| {
         let (name, origin) = match &preset.location {
             PresetLocation::Factory(key) => (key.clone(), EntryOrigin::Bundled),
-            PresetLocation::File(path) => {
-                (path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), EntryOrigin::User)
-            }
+            PresetLocation::File(path) => (
+                path.file_stem()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned(),
+                EntryOrigin::User,
+            ),
         };
         let (path, problem) = (file(&preset.location), Some(preset.reason.clone()));
-        PresetEntry { id: preset.id, name, about: String::new(), origin, path, problem }
+        PresetEntry {
+            id: preset.id,
+            name,
+            about: String::new(),
+            origin,
+            path,
+            problem,
+        }
     });
     readable.chain(unreadable).collect()
 }
@@ -204,7 +259,13 @@ impl Drop for PresetList {
         // Joined, since a plugin's code may be unloaded after this.
         let _ = self.search.take().map(JoinHandle::join);
         self.jobs.drain(..).for_each(|job| drop(job.join()));
-        for PendingPreset { instance, request, reader, .. } in self.pending.drain(..) {
+        for PendingPreset {
+            instance,
+            request,
+            reader,
+            ..
+        } in self.pending.drain(..)
+        {
             let _ = reader.join();
             instance.fail_request(request, None);
         }

@@ -16,8 +16,9 @@ use super::InstanceViewModel;
 use super::preset_list::PendingPreset;
 
 impl InstanceViewModel {
-    /// Starts to read a preset of the list; [`InstanceViewModel::apply_loaded_presets`] applies it. If several presets or
-    /// models are requested in short order, the last one counts. Errors are shown in the status.
+    /// Starts to read a preset of the list; [`InstanceViewModel::apply_loaded_presets`] applies it.
+    /// If several presets or models are requested in short order, the last one counts. Errors are
+    /// shown in the status.
     pub(super) fn load_preset(&mut self, id: PresetId) {
         if let Some(location) = self.presets.location(id) {
             self.read_preset(location);
@@ -34,26 +35,47 @@ impl InstanceViewModel {
         let (instance, request) = (self.instance.clone(), self.instance.begin_request());
         let (place, expected) = (location.clone(), self.presets.product);
         let reader = std::thread::spawn(move || {
-            let Preset { sound, name, product, .. } = place.read().map_err(|error| error.to_string())?;
+            let Preset {
+                sound,
+                name,
+                product,
+                ..
+            } = place.read().map_err(|error| error.to_string())?;
             if product != expected {
                 return Err(format!("{name}: {}", PresetError::WrongProduct(product)).into());
             }
             let selection = SelectionSnapshot::find(*sound.selection)?;
-            Ok((name, SoundSnapshot { values: sound.parameters, selection }))
+            Ok((
+                name,
+                SoundSnapshot {
+                    values: sound.parameters,
+                    selection,
+                },
+            ))
         });
-        self.presets.pending.push(PendingPreset { instance, request, location, reader });
+        self.presets.pending.push(PendingPreset {
+            instance,
+            request,
+            location,
+            reader,
+        });
     }
 
     /// Starts to load the preset `steps` after the last one requested, wrapping around.
     pub(super) fn step_preset(&mut self, steps: isize) {
-        let current = self.presets.pending.last().map(|pending| pending.location.id()).or(self.presets.current);
+        let current = self
+            .presets
+            .pending
+            .last()
+            .map(|pending| pending.location.id())
+            .or(self.presets.current);
         if let Some(id) = self.presets.beside(current, steps) {
             self.load_preset(id);
         }
     }
 
-    /// Starts to save the sound under a name, in the user's first folder. An existing preset is replaced only with
-    /// `overwrite`; its author, description and tags are kept.
+    /// Starts to save the sound under a name, in the user's first folder. An existing preset is
+    /// replaced only with `overwrite`; its author, description and tags are kept.
     pub(super) fn save_preset(&mut self, name: &str, overwrite: bool) {
         let Some(folder) = self.presets.folders.first().cloned() else {
             self.presets.problem = Some("there is no folder for presets; set ONDES_PRESETS".into());
@@ -62,14 +84,32 @@ impl InstanceViewModel {
         let (name, product) = (name.trim().to_owned(), self.presets.product);
         let SoundSnapshot { values, selection } = self.sound_snapshot();
         self.presets.start_job(move || {
-            let previous = overwrite.then(|| file::read(&folder.join(file_name(&name))).ok()).flatten();
-            let (author, comment, tags) =
-                previous.map(|previous| (previous.author, previous.comment, previous.tags)).unwrap_or_default();
-            let parameters = complete_values(&values).map_err(|id| format!("parameter {id} has no value"))?;
-            let selection = InstanceState { preset: None, ..selection.to_state() };
-            let sound = SoundState { parameters, selection: selection.into() };
-            let preset = Preset { name, product, author, comment, tags, sound };
-            let path = store::save(&folder, &preset, overwrite).map_err(|error| error.to_string())?;
+            let previous = overwrite
+                .then(|| file::read(&folder.join(file_name(&name))).ok())
+                .flatten();
+            let (author, comment, tags) = previous
+                .map(|previous| (previous.author, previous.comment, previous.tags))
+                .unwrap_or_default();
+            let parameters =
+                complete_values(&values).map_err(|id| format!("parameter {id} has no value"))?;
+            let selection = InstanceState {
+                preset: None,
+                ..selection.to_state()
+            };
+            let sound = SoundState {
+                parameters,
+                selection: selection.into(),
+            };
+            let preset = Preset {
+                name,
+                product,
+                author,
+                comment,
+                tags,
+                sound,
+            };
+            let path =
+                store::save(&folder, &preset, overwrite).map_err(|error| error.to_string())?;
             Ok(Some(PresetLocation::File(path)))
         });
     }
@@ -87,16 +127,28 @@ impl InstanceViewModel {
                     Ok(None)
                 });
             }
-            Some(PresetLocation::Factory(_)) => self.presets.problem = Some(PresetError::NotUserPreset.to_string()),
+            Some(PresetLocation::Factory(_)) => {
+                self.presets.problem = Some(PresetError::NotUserPreset.to_string())
+            }
             None => {}
         }
     }
 
-    /// Applies presets that have been read. To be called before each frame, and regularly while there are none.
+    /// Applies presets that have been read. To be called before each frame, and regularly while
+    /// there are none.
     pub fn apply_loaded_presets(&mut self, setter: &impl ParameterSetter) {
-        let read: Vec<PendingPreset> =
-            self.presets.pending.extract_if(.., |pending| pending.reader.is_finished()).collect();
-        for PendingPreset { instance, request, location, reader } in read {
+        let read: Vec<PendingPreset> = self
+            .presets
+            .pending
+            .extract_if(.., |pending| pending.reader.is_finished())
+            .collect();
+        for PendingPreset {
+            instance,
+            request,
+            location,
+            reader,
+        } in read
+        {
             let unread = || LoadError::Failed("the preset could not be read".into());
             let sound = reader.join().unwrap_or_else(|_| Err(unread()));
             match sound {
@@ -110,7 +162,8 @@ impl InstanceViewModel {
                 }
                 Ok(_) => {}
                 Err(reason) => {
-                    let asks = matches!(reason, LoadError::Untrusted(_)) && instance.is_current(request);
+                    let asks =
+                        matches!(reason, LoadError::Untrusted(_)) && instance.is_current(request);
                     instance.fail_request(request, Some(reason));
                     if asks {
                         self.ask_for_consent_of_preset(location);
@@ -152,7 +205,9 @@ mod tests {
         fn set_normalized(&self, id: ParameterId, value: f32) {
             let parameter = Parameter::get(id).unwrap();
             let text = parameter.format(parameter.denormalize(value));
-            self.0.borrow_mut().push(format!("{} {text}{}", parameter.label, parameter.unit));
+            self.0
+                .borrow_mut()
+                .push(format!("{} {text}{}", parameter.label, parameter.unit));
         }
         fn end_gesture(&self, _: ParameterId) {}
     }
@@ -172,7 +227,11 @@ mod tests {
     }
 
     fn play(view_model: &InstanceViewModel, bundled: &'static BundledModel) {
-        view_model.instance.load_model(false, || Ok((bundled.model(), None))).join().unwrap();
+        view_model
+            .instance
+            .load_model(false, || Ok((bundled.model(), None)))
+            .join()
+            .unwrap();
     }
 
     /// Waits until no work is in progress.
@@ -180,9 +239,14 @@ mod tests {
         loop {
             view_model.refresh();
             view_model.apply_loaded_presets(setter);
-            view_model.instance.wait_until_loaded(Duration::from_secs(10));
+            view_model
+                .instance
+                .wait_until_loaded(Duration::from_secs(10));
             if !view_model.presets.poll()
-                && view_model.background_jobs.iter().all(JoinHandle::is_finished)
+                && view_model
+                    .background_jobs
+                    .iter()
+                    .all(JoinHandle::is_finished)
                 && !view_model.models.poll()
             {
                 break;
@@ -193,15 +257,30 @@ mod tests {
     }
 
     fn id(view_model: &InstanceViewModel, name: &str) -> PresetId {
-        view_model.presets.listing.presets.iter().find(|preset| preset.name == name).expect(name).id
+        view_model
+            .presets
+            .listing
+            .presets
+            .iter()
+            .find(|preset| preset.name == name)
+            .expect(name)
+            .id
     }
 
     fn bundled(name: &str) -> &'static BundledModel {
-        BUNDLED.iter().find(|bundled| bundled.name == name).expect(name)
+        BUNDLED
+            .iter()
+            .find(|bundled| bundled.name == name)
+            .expect(name)
     }
 
     fn hash(view_model: &InstanceViewModel) -> String {
-        view_model.instance.model().unwrap().content_hash().to_owned()
+        view_model
+            .instance
+            .model()
+            .unwrap()
+            .content_hash()
+            .to_owned()
     }
 
     #[test]
@@ -212,16 +291,28 @@ mod tests {
         settle(&mut view_model, &host);
         assert_eq!(
             (hash(&view_model), view_model.presets.current),
-            (bundled("Plucked").model().content_hash().to_owned(), Some(glass))
+            (
+                bundled("Plucked").model().content_hash().to_owned(),
+                Some(glass)
+            )
         );
         let changes = host.0.take();
-        assert!(changes.contains(&"Transpose 12 st".to_owned()), "{changes:?}");
         assert!(
-            !changes.iter().any(|line| ["Mix", "Bypass", "Processing"].iter().any(|label| line.starts_with(label))),
+            changes.contains(&"Transpose 12 st".to_owned()),
+            "{changes:?}"
+        );
+        assert!(
+            !changes.iter().any(|line| ["Mix", "Bypass", "Processing"]
+                .iter()
+                .any(|label| line.starts_with(label))),
             "{changes:?}"
         );
         view_model.load_preset(PresetId(1));
-        assert_eq!(view_model.view().status, &LoadStatus::Ready, "what is not in the list is nothing");
+        assert_eq!(
+            view_model.view().status,
+            &LoadStatus::Ready,
+            "what is not in the list is nothing"
+        );
     }
 
     #[test]
@@ -249,43 +340,80 @@ mod tests {
         let store = ParameterStore::new(Product::Instrument);
         for gain_db in (-600..=240).map(|tenths| tenths as f32 / 10.0) {
             let preset = view_model.presets.listing.presets.first_mut().unwrap();
-            preset.parameters = [("output_gain".to_owned(), ParameterValue::Number(gain_db))].into();
+            preset.parameters =
+                [("output_gain".to_owned(), ParameterValue::Number(gain_db))].into();
             view_model.presets.current = Some(preset.id);
             let parameter = Parameter::get(OUTPUT_GAIN).unwrap();
             store.set_normalized(OUTPUT_GAIN, parameter.normalize(gain_db));
-            assert!(!view_model.presets.is_changed(&store, &view_model.instance), "{gain_db} dB");
-            store.set_value(OUTPUT_GAIN, if gain_db < 0.0 { gain_db + 0.1 } else { gain_db - 0.1 });
-            assert!(view_model.presets.is_changed(&store, &view_model.instance), "{gain_db} dB");
+            assert!(
+                !view_model.presets.is_changed(&store, &view_model.instance),
+                "{gain_db} dB"
+            );
+            store.set_value(
+                OUTPUT_GAIN,
+                if gain_db < 0.0 {
+                    gain_db + 0.1
+                } else {
+                    gain_db - 0.1
+                },
+            );
+            assert!(
+                view_model.presets.is_changed(&store, &view_model.instance),
+                "{gain_db} dB"
+            );
         }
     }
 
     #[test]
     fn the_last_request_of_presets_and_models_counts() {
         let (mut view_model, host) = open(&[]);
-        let (glass, breathy) = (id(&view_model, "Glass Pluck"), id(&view_model, "Breathy Solo"));
+        let (glass, breathy) = (
+            id(&view_model, "Glass Pluck"),
+            id(&view_model, "Breathy Solo"),
+        );
         view_model.load_preset(glass);
         view_model.load_preset(breathy);
         settle(&mut view_model, &host);
         assert_eq!(
             (hash(&view_model), view_model.presets.current),
-            (bundled("Wind").model().content_hash().to_owned(), Some(breathy))
+            (
+                bundled("Wind").model().content_hash().to_owned(),
+                Some(breathy)
+            )
         );
         host.0.take();
         view_model.load_preset(glass);
         let model = view_model.view().models[0].id;
         view_model.handle_command(&host, WindowCommand::Load(model));
         settle(&mut view_model, &host);
-        assert_eq!((hash(&view_model), host.0.take().len()), (BUNDLED[0].model().content_hash().to_owned(), 0));
+        assert_eq!(
+            (hash(&view_model), host.0.take().len()),
+            (BUNDLED[0].model().content_hash().to_owned(), 0)
+        );
     }
 
     #[test]
     fn the_list_is_walked_around_its_end() {
         let (mut view_model, host) = open(&[]);
-        let ids: Vec<PresetId> = view_model.presets.listing.presets.iter().map(|preset| preset.id).collect();
+        let ids: Vec<PresetId> = view_model
+            .presets
+            .listing
+            .presets
+            .iter()
+            .map(|preset| preset.id)
+            .collect();
         // From the initial preset back beyond the first, and on again.
-        let start = ids.iter().position(|id| Some(*id) == view_model.presets.current).expect("an initial preset");
+        let start = ids
+            .iter()
+            .position(|id| Some(*id) == view_model.presets.current)
+            .expect("an initial preset");
         let back = -(start as isize) - 1;
-        for (steps, expected) in [(1, ids[start + 1]), (-1, ids[start]), (back, ids[ids.len() - 1]), (1, ids[0])] {
+        for (steps, expected) in [
+            (1, ids[start + 1]),
+            (-1, ids[start]),
+            (back, ids[ids.len() - 1]),
+            (1, ids[0]),
+        ] {
             view_model.step_preset(steps);
             settle(&mut view_model, &host);
             assert_eq!(view_model.presets.current, Some(expected));
@@ -313,27 +441,52 @@ mod tests {
         view_model.instance.bind_macro(0, None);
         view_model.save_preset("My Wind", false);
         settle(&mut view_model, &host);
-        assert!(view_model.presets.problem.take().unwrap().contains("already"));
+        assert!(
+            view_model
+                .presets
+                .problem
+                .take()
+                .unwrap()
+                .contains("already")
+        );
         view_model.load_preset(mine);
         settle(&mut view_model, &host);
         assert_eq!(hash(&view_model), bundled("Wind").model().content_hash());
-        assert_eq!(view_model.instance.macro_control(0).as_deref(), Some("room"));
+        assert_eq!(
+            view_model.instance.macro_control(0).as_deref(),
+            Some("room")
+        );
 
-        let Some(PresetLocation::File(path)) = view_model.presets.location(mine) else { panic!("it is a file") };
-        let changes = Preset { comment: "For the sea.".into(), ..file::read(&path).unwrap() };
+        let Some(PresetLocation::File(path)) = view_model.presets.location(mine) else {
+            panic!("it is a file")
+        };
+        let changes = Preset {
+            comment: "For the sea.".into(),
+            ..file::read(&path).unwrap()
+        };
         store::save(path.parent().unwrap(), &changes, true).unwrap();
         play(&view_model, bundled("Plucked"));
         view_model.save_preset("My Wind", true);
         settle(&mut view_model, &host);
         let preset = file::read(&path).unwrap();
-        assert_eq!((preset.comment.as_str(), preset.sound.selection.model.name.as_str()), ("For the sea.", "Plucked"));
+        assert_eq!(
+            (
+                preset.comment.as_str(),
+                preset.sound.selection.model.name.as_str()
+            ),
+            ("For the sea.", "Plucked")
+        );
 
         let harp = id(&view_model, "Harp");
         view_model.delete_preset(harp);
         assert!(view_model.presets.problem.take().is_some(), "it is no file");
         view_model.delete_preset(mine);
         settle(&mut view_model, &host);
-        assert!(!path.exists() && view_model.presets.location(mine).is_none() && view_model.presets.problem.is_none());
+        assert!(
+            !path.exists()
+                && view_model.presets.location(mine).is_none()
+                && view_model.presets.problem.is_none()
+        );
         view_model.save_preset(" ", false);
         settle(&mut view_model, &host);
         assert!(view_model.presets.problem.take().is_some());
@@ -344,10 +497,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut lost = PresetLocation::Factory("harp".into()).read().unwrap();
         lost.name = "Lost".into();
-        lost.sound.selection.model =
-            FileReference { hash: "0".repeat(64), name: "Old Bell".into(), ..FileReference::default() };
+        lost.sound.selection.model = FileReference {
+            hash: "0".repeat(64),
+            name: "Old Bell".into(),
+            ..FileReference::default()
+        };
         store::save(folder.path(), &lost, false).unwrap();
-        let gone = Preset { name: "Gone".into(), ..lost.clone() };
+        let gone = Preset {
+            name: "Gone".into(),
+            ..lost.clone()
+        };
         let path = store::save(folder.path(), &gone, false).unwrap();
         let (mut view_model, host) = open(&[folder.path().to_owned()]);
         std::fs::remove_file(&path).unwrap();
@@ -406,28 +565,51 @@ mod tests {
         let slots = saved.compare.clone().unwrap();
         let other = slots.other.unwrap();
         assert!(slots.b_is_active);
-        assert_eq!((saved.model.name.as_str(), other.selection.model.name.as_str()), ("Wind", BUNDLED[0].name));
-        assert_eq!(other.parameters["driver"], ParameterValue::Choice("auto".into()));
+        assert_eq!(
+            (
+                saved.model.name.as_str(),
+                other.selection.model.name.as_str()
+            ),
+            ("Wind", BUNDLED[0].name)
+        );
+        assert_eq!(
+            other.parameters["driver"],
+            ParameterValue::Choice("auto".into())
+        );
 
         // Another instance restores it.
         let (mut again, host) = self::open(&[]);
         let mut text = serde_json::to_value(&saved).unwrap();
         text["compare"]["other"]["parameters"]["mix"] = 0.25.into();
-        again.instance.restore_state(serde_json::from_value(text).unwrap());
+        again
+            .instance
+            .restore_state(serde_json::from_value(text).unwrap());
         settle(&mut again, &host);
         assert_eq!(
             (again.view().slot, hash(&again)),
-            (CompareSlot::B, bundled("Wind").model().content_hash().to_owned())
+            (
+                CompareSlot::B,
+                bundled("Wind").model().content_hash().to_owned()
+            )
         );
         again.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::A));
         settle(&mut again, &host);
-        assert_eq!((again.view().slot, hash(&again)), (CompareSlot::A, BUNDLED[0].model().content_hash().to_owned()));
+        assert_eq!(
+            (again.view().slot, hash(&again)),
+            (CompareSlot::A, BUNDLED[0].model().content_hash().to_owned())
+        );
         assert_eq!(host.0.take(), ["Mix 25.0 %"]);
 
         // A state of a version without slots.
-        again.instance.restore_state(InstanceState { compare: None, ..saved });
+        again.instance.restore_state(InstanceState {
+            compare: None,
+            ..saved
+        });
         assert_eq!(
-            (again.instance.compare_slots.active(), again.instance.compare_slots.state()),
+            (
+                again.instance.compare_slots.active(),
+                again.instance.compare_slots.state()
+            ),
             (CompareSlot::A, None)
         );
     }
@@ -440,7 +622,10 @@ mod tests {
         let saved = view_model.instance.state();
         assert!(saved.model.embedded.is_some());
         let other = saved.compare.unwrap().other.unwrap();
-        assert_eq!((other.selection.model.hash, other.selection.model.embedded), (saved.model.hash, None));
+        assert_eq!(
+            (other.selection.model.hash, other.selection.model.embedded),
+            (saved.model.hash, None)
+        );
         let missing = CompareSlots::default();
         assert_eq!(missing.state(), None);
     }

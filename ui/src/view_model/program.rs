@@ -11,36 +11,61 @@ use crate::view::{MethodChoice, ProgramView};
 
 /// Returns the methods to choose from; none for models that are no programs.
 pub(super) fn method_choices(model: &Model) -> Vec<MethodChoice> {
-    let Some(program) = model.program() else { return Vec::new() };
+    let Some(program) = model.program() else {
+        return Vec::new();
+    };
     let header = program.original.as_deref().unwrap_or(model).header();
     let whole = match header.kind {
         Kind::Codec => Some("encode and decode"),
         Kind::Generator => Some("prior and decode"),
         Kind::Effect | Kind::Instrument => None,
     };
-    let whole = whole.map(|name| MethodChoice { name: name.into(), method: None });
+    let whole = whole.map(|name| MethodChoice {
+        name: name.into(),
+        method: None,
+    });
     let original = program.original.as_deref().unwrap_or(model);
-    let played = original.program().and_then(|program| program.calls.get("forward")).map(|call| call.method.as_str());
+    let played = original
+        .program()
+        .and_then(|program| program.calls.get("forward"))
+        .map(|call| call.method.as_str());
     // What an effect plays by itself is no choice.
     let chosen = |name: &str| (whole.is_some() || played != Some(name)).then(|| name.to_owned());
     let methods = torch::method_names(model).into_iter();
-    let methods: Vec<MethodChoice> =
-        methods.map(|name| MethodChoice { name: name.into(), method: chosen(name) }).collect();
+    let methods: Vec<MethodChoice> = methods
+        .map(|name| MethodChoice {
+            name: name.into(),
+            method: chosen(name),
+        })
+        .collect();
     whole.into_iter().chain(methods).collect()
 }
 
 /// Returns the view of a program; `None` for other models.
-pub(super) fn view<'a>(model: Option<&'a Model>, methods: &'a [MethodChoice]) -> Option<ProgramView<'a>> {
+pub(super) fn view<'a>(
+    model: Option<&'a Model>,
+    methods: &'a [MethodChoice],
+) -> Option<ProgramView<'a>> {
     let program = model?.program()?;
-    Some(ProgramView { methods, settings: &program.settings, options: &program.options })
+    Some(ProgramView {
+        methods,
+        settings: &program.settings,
+        options: &program.options,
+    })
 }
 
 impl InstanceViewModel {
     /// Chooses the sound of a setting, by its index.
     pub(super) fn set_program_sound(&self, index: usize, path: PathBuf) {
-        let Some(model) = self.instance.model() else { return };
-        let Some(program) = model.program() else { return };
-        let Some(setting) = program.settings.get(index) else { return };
+        let Some(model) = self.instance.model() else {
+            return;
+        };
+        let Some(program) = model.program() else {
+            return;
+        };
+        let Some(setting) = program.settings.get(index) else {
+            return;
+        };
         let mut options: ProgramOptions = program.options.clone();
         options.sounds.insert(setting.name.clone(), path);
         let before = self.capture();

@@ -31,7 +31,11 @@ pub(super) struct Tuner {
 impl Tuner {
     pub fn set_open(&mut self, open: bool, input: &TunerInput) {
         input.set_open(open);
-        *self = Self { open, read: input.recorded_samples(), ..Self::default() };
+        *self = Self {
+            open,
+            read: input.recorded_samples(),
+            ..Self::default()
+        };
     }
 
     pub fn is_open(&self) -> bool {
@@ -52,7 +56,9 @@ impl Tuner {
         if self.pitch.as_ref().is_none_or(|(rate, _)| *rate != rate_hz) {
             self.pitch = Some((rate_hz, TunerPitch::new(rate_hz)));
         }
-        let Some((_, pitch)) = &mut self.pitch else { return };
+        let Some((_, pitch)) = &mut self.pitch else {
+            return;
+        };
         if !input.read(&mut self.read, &mut self.samples) {
             pitch.clear();
         }
@@ -70,7 +76,10 @@ impl Tuner {
                 self.readings.push(hz);
             }
         }
-        if self.latest.is_none_or(|latest| now.duration_since(latest) > HOLD) {
+        if self
+            .latest
+            .is_none_or(|latest| now.duration_since(latest) > HOLD)
+        {
             self.readings.clear();
         }
     }
@@ -86,19 +95,31 @@ impl Tuner {
     pub fn view(&self, available: bool, settings: TunerSettings) -> TunerView {
         let TunerSettings { reference_hz, mute } = settings;
         let reference_hz = valid_reference(reference_hz);
-        TunerView { available, open: self.open, mute, reference_hz, pitch_hz: self.pitch_hz() }
+        TunerView {
+            available,
+            open: self.open,
+            mute,
+            reference_hz,
+            pitch_hz: self.pitch_hz(),
+        }
     }
 }
 
 /// Clamps a reference to the allowed range; NaN becomes 440 Hz.
 fn valid_reference(hz: f32) -> f32 {
-    if hz.is_nan() { TunerSettings::default().reference_hz } else { hz.clamp(REFERENCE_HZ.0, REFERENCE_HZ.1) }
+    if hz.is_nan() {
+        TunerSettings::default().reference_hz
+    } else {
+        hz.clamp(REFERENCE_HZ.0, REFERENCE_HZ.1)
+    }
 }
 
 impl InstanceViewModel {
     /// Opens or closes the tuner.
     pub(super) fn open_tuner(&mut self, open: bool) {
-        self.instance.tuner.set_muted(self.instance.window_settings().tuner.mute);
+        self.instance
+            .tuner
+            .set_muted(self.instance.window_settings().tuner.mute);
         self.tuner.set_open(open, &self.instance.tuner);
     }
 
@@ -115,7 +136,8 @@ impl InstanceViewModel {
         let settings = self.instance.window_settings();
         let mut tuner = settings.tuner;
         change(&mut tuner);
-        self.instance.set_window_settings(WindowSettings { tuner, ..settings });
+        self.instance
+            .set_window_settings(WindowSettings { tuner, ..settings });
     }
 }
 
@@ -128,7 +150,9 @@ mod tests {
     const RATE: f32 = 48_000.0;
 
     fn sine(hz: f32, from: usize) -> Vec<f32> {
-        (from..from + 1_600).map(|n| 0.2 * (TAU * hz * n as f32 / RATE).sin()).collect()
+        (from..from + 1_600)
+            .map(|n| 0.2 * (TAU * hz * n as f32 / RATE).sin())
+            .collect()
     }
 
     #[test]
@@ -167,8 +191,14 @@ mod tests {
 
     #[test]
     fn one_wrong_reading_is_not_shown() {
-        let tuner = Tuner { readings: vec![110.0, 110.1, 111.9, 110.0, 110.1], ..Tuner::default() };
+        let tuner = Tuner {
+            readings: vec![110.0, 110.1, 111.9, 110.0, 110.1],
+            ..Tuner::default()
+        };
         assert_eq!(tuner.pitch_hz(), Some(110.1));
-        assert_eq!([430.0, 500.0, f32::NAN].map(valid_reference), [430.0, 450.0, 440.0]);
+        assert_eq!(
+            [430.0, 500.0, f32::NAN].map(valid_reference),
+            [430.0, 450.0, 440.0]
+        );
     }
 }

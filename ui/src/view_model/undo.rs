@@ -1,7 +1,8 @@
-//! Undo and redo of what the user changes in the window. Changes by the host, such as automation, are not recorded.
+//! Undo and redo of what the user changes in the window. Changes by the host, such as automation,
+//! are not recorded.
 //!
-//! A gesture on a knob is one step, and so is everything that a preset changes. Models and cabinets are read on threads of
-//! their own; the step is complete when they have been.
+//! A gesture on a knob is one step, and so is everything that a preset changes. Models and cabinets
+//! are read on threads of their own; the step is complete when they have been.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -63,8 +64,8 @@ pub(super) struct Captured {
     midi: BTreeMap<String, u8>,
 }
 
-/// Returns the label of a step for a command that is carried out at once; `None` if the command changes nothing that
-/// undo restores, or records it by itself.
+/// Returns the label of a step for a command that is carried out at once; `None` if the command
+/// changes nothing that undo restores, or records it by itself.
 pub(super) fn step_label(command: &WindowCommand) -> Option<String> {
     match command {
         WindowCommand::BindMacro(index, _) => Some(format!("Binding of macro {}", index + 1)),
@@ -87,14 +88,19 @@ impl InstanceViewModel {
     pub(super) fn capture(&self) -> Captured {
         let (active, sounds) = self.instance.compare_slots.get();
         let sounds = sounds.map(|sound| {
-            sound
-                .map(|SoundSnapshot { values, selection }| SoundSnapshot { values, selection: selection.for_history() })
+            sound.map(|SoundSnapshot { values, selection }| SoundSnapshot {
+                values,
+                selection: selection.for_history(),
+            })
         });
         let (horizontal, vertical) = self.pad();
         Captured {
             selection: self.instance.saved_selection().for_history(),
             slots: (active, sounds),
-            pad: self.saved_id(horizontal).zip(self.saved_id(vertical)).map(<[String; 2]>::from),
+            pad: self
+                .saved_id(horizontal)
+                .zip(self.saved_id(vertical))
+                .map(<[String; 2]>::from),
             executor: self.instance.executor(),
             resampling: self.instance.resampling(),
             midi: self.instance.midi_bindings.bindings(),
@@ -106,35 +112,62 @@ impl InstanceViewModel {
         let now = self.capture();
         let mut edits = knobs;
         if before.selection != now.selection {
-            edits.push(Edit::Selection(Change { before: before.selection, after: now.selection }.into()));
+            edits.push(Edit::Selection(
+                Change {
+                    before: before.selection,
+                    after: now.selection,
+                }
+                .into(),
+            ));
         }
         if before.slots != now.slots {
-            edits.push(Edit::Slots(Change { before: before.slots, after: now.slots }.into()));
+            edits.push(Edit::Slots(
+                Change {
+                    before: before.slots,
+                    after: now.slots,
+                }
+                .into(),
+            ));
         }
-        if let Some((before, after)) = before.pad.zip(now.pad).filter(|(before, after)| before != after) {
+        if let Some((before, after)) = before
+            .pad
+            .zip(now.pad)
+            .filter(|(before, after)| before != after)
+        {
             edits.push(Edit::Pad(Change { before, after }));
         }
         if before.executor != now.executor {
-            edits.push(Edit::Executor(Change { before: before.executor, after: now.executor }));
+            edits.push(Edit::Executor(Change {
+                before: before.executor,
+                after: now.executor,
+            }));
         }
         if before.resampling != now.resampling {
-            edits.push(Edit::Resampling(Change { before: before.resampling, after: now.resampling }));
+            edits.push(Edit::Resampling(Change {
+                before: before.resampling,
+                after: now.resampling,
+            }));
         }
         if before.midi != now.midi {
-            edits.push(Edit::Midi(Change { before: before.midi, after: now.midi }));
+            edits.push(Edit::Midi(Change {
+                before: before.midi,
+                after: now.midi,
+            }));
         }
         self.record(label, edits);
     }
 
     fn record(&self, label: String, edits: Vec<Edit>) {
         if !edits.is_empty() {
-            self.instance.history.push(Step { label, edits }, Instant::now());
+            self.instance
+                .history
+                .push(Step { label, edits }, Instant::now());
             self.instance.host_notifier.mark_state_changed();
         }
     }
 
-    /// Adds a step that changes a setting outside the instance; [`InstanceViewModel::take_restored`] returns what undo
-    /// and redo restore of it.
+    /// Adds a step that changes a setting outside the instance;
+    /// [`InstanceViewModel::take_restored`] returns what undo and redo restore of it.
     pub fn record_outside(&self, label: String, change: Change<OutsideSetting>) {
         self.record(label, vec![Edit::Outside(change)]);
     }
@@ -151,37 +184,60 @@ impl InstanceViewModel {
             let (before, after) = (self.source.normalized(id)?, parameter.normalize(value));
             (before != after).then_some(Edit::Knob(id, Change { before, after }))
         };
-        all().filter(|(_, parameter)| parameter.scope != ParameterScope::Momentary).filter_map(edit).collect()
+        all()
+            .filter(|(_, parameter)| parameter.scope != ParameterScope::Momentary)
+            .filter_map(edit)
+            .collect()
     }
 
     /// Sets a parameter in a gesture of its own, which is one step.
     pub(super) fn set_parameter(&self, setter: &impl ParameterSetter, id: ParameterId, value: f32) {
-        let Some((parameter, before)) = Parameter::get(id).zip(self.source.normalized(id)) else { return };
+        let Some((parameter, before)) = Parameter::get(id).zip(self.source.normalized(id)) else {
+            return;
+        };
         let after = parameter.normalize(value);
         turn(setter, id, after);
         if before != after {
-            self.record(parameter.label.into(), vec![Edit::Knob(id, Change { before, after })]);
+            self.record(
+                parameter.label.into(),
+                vec![Edit::Knob(id, Change { before, after })],
+            );
         }
     }
 
     pub(super) fn gesture_begins(&mut self, id: ParameterId) {
         if let Some(position) = self.knob_position(id) {
-            let change = Change { before: position, after: position };
-            self.recorder.gestures.push(KnobChange { id, label: self.knob_label(id), change });
+            let change = Change {
+                before: position,
+                after: position,
+            };
+            self.recorder.gestures.push(KnobChange {
+                id,
+                label: self.knob_label(id),
+                change,
+            });
         }
     }
 
     pub(super) fn gesture_moves(&mut self, id: ParameterId, position: f32) {
         // A host may take the value over only later, so it is not read back.
-        let after =
-            Parameter::get(id).map_or(position, |parameter| parameter.normalize(parameter.denormalize(position)));
-        if let Some(gesture) = self.recorder.gestures.iter_mut().find(|gesture| gesture.id == id) {
+        let after = Parameter::get(id).map_or(position, |parameter| {
+            parameter.normalize(parameter.denormalize(position))
+        });
+        if let Some(gesture) = self
+            .recorder
+            .gestures
+            .iter_mut()
+            .find(|gesture| gesture.id == id)
+        {
             gesture.change.after = after;
         }
     }
 
     pub(super) fn gesture_ends(&mut self, id: ParameterId) {
-        let Recorder { gestures, ended, .. } = &mut self.recorder;
+        let Recorder {
+            gestures, ended, ..
+        } = &mut self.recorder;
         ended.extend(gestures.extract_if(.., |gesture| gesture.id == id));
         if !gestures.is_empty() {
             return;
@@ -190,7 +246,13 @@ impl InstanceViewModel {
         turned.retain(|knob| knob.change.before != knob.change.after);
         let labels: Vec<&str> = turned.iter().map(|knob| knob.label.as_str()).collect();
         let label = labels.join(", ");
-        self.record(label, turned.into_iter().map(|knob| Edit::Knob(knob.id, knob.change)).collect());
+        self.record(
+            label,
+            turned
+                .into_iter()
+                .map(|knob| Edit::Knob(knob.id, knob.change))
+                .collect(),
+        );
     }
 
     /// To be called before a file is read: what it changes becomes a step when it has been read.
@@ -199,7 +261,11 @@ impl InstanceViewModel {
             Some(loading) => loading.what = what,
             None => {
                 let (before, cleared) = (self.capture(), self.instance.history.cleared());
-                self.recorder.loading = Some(Loading { what, before, cleared });
+                self.recorder.loading = Some(Loading {
+                    what,
+                    before,
+                    cleared,
+                });
             }
         }
     }
@@ -214,7 +280,11 @@ impl InstanceViewModel {
     /// Adds the steps of files that have been read, and of a MIDI controller that was learnt.
     pub(super) fn record_finished(&mut self) {
         if self.background_jobs.is_empty()
-            && let Some(Loading { what, before, cleared }) = self.recorder.loading.take()
+            && let Some(Loading {
+                what,
+                before,
+                cleared,
+            }) = self.recorder.loading.take()
             && cleared == self.instance.history.cleared()
         {
             let selection = self.instance.saved_selection();
@@ -230,7 +300,10 @@ impl InstanceViewModel {
         {
             let after = self.instance.midi_bindings.bindings();
             if before != after {
-                self.record("MIDI controller".into(), vec![Edit::Midi(Change { before, after })]);
+                self.record(
+                    "MIDI controller".into(),
+                    vec![Edit::Midi(Change { before, after })],
+                );
             }
         }
     }
@@ -241,20 +314,27 @@ impl InstanceViewModel {
             return self.restore_selection(before.selection);
         }
         if let Some(step) = self.instance.history.undo() {
-            step.edits.into_iter().rev().for_each(|edit| self.apply_edit(setter, edit, Side::Before));
+            step.edits
+                .into_iter()
+                .rev()
+                .for_each(|edit| self.apply_edit(setter, edit, Side::Before));
         }
     }
 
     /// Makes the step again that was undone last.
     pub(super) fn redo(&mut self, setter: &impl ParameterSetter) {
         if let Some(step) = self.instance.history.redo() {
-            step.edits.into_iter().for_each(|edit| self.apply_edit(setter, edit, Side::After));
+            step.edits
+                .into_iter()
+                .for_each(|edit| self.apply_edit(setter, edit, Side::After));
         }
     }
 
     fn apply_edit(&mut self, setter: &impl ParameterSetter, edit: Edit, side: Side) {
         match edit {
-            Edit::Knob(id, change) if Parameter::get(id).is_some() => turn(setter, id, side.of(change)),
+            Edit::Knob(id, change) if Parameter::get(id).is_some() => {
+                turn(setter, id, side.of(change))
+            }
             Edit::Knob(id, change) => self.instance.set_latent_knob(id, side.of(change)),
             Edit::Selection(change) => self.restore_selection(side.of(*change)),
             Edit::Slots(change) => self.instance.compare_slots.set(side.of(*change)),

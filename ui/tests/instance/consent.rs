@@ -1,7 +1,7 @@
 //! Programs run only once the user has consented, whatever names them.
 //!
-//! The programs here are damaged, which shows only when they are opened: a refused one is reported as a program, an
-//! opened one as a file that cannot be read.
+//! The programs here are damaged, which shows only when they are opened: a refused one is reported
+//! as a program, an opened one as a file that cannot be read.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -23,7 +23,8 @@ use ondes_ui::view_model::model_list::ModelList;
 use ondes_ui::{ViewModel, WindowCommand};
 use tempfile::TempDir;
 
-/// Returns a new program of this name, and keeps the answers of this test process in a file of its own.
+/// Returns a new program of this name, and keeps the answers of this test process in a file of its
+/// own.
 fn program(name: &str) -> (TempDir, UntrustedProgram) {
     static ANSWERS: LazyLock<TempDir> = LazyLock::new(|| {
         let folder = tempfile::tempdir().unwrap();
@@ -35,21 +36,36 @@ fn program(name: &str) -> (TempDir, UntrustedProgram) {
     let path = folder.path().join(name);
     let mut archive = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
     for record in ["data.pkl", "constants.pkl"] {
-        archive.start_file(format!("{name}/{record}"), zip::write::FileOptions::default()).unwrap();
+        archive
+            .start_file(
+                format!("{name}/{record}"),
+                zip::write::FileOptions::default(),
+            )
+            .unwrap();
     }
     archive.finish().unwrap();
     let program = library::program(&path).unwrap();
     (folder, program)
 }
 
-/// Returns the state of a project whose model is the program, as it was saved when programs ran without a question.
+/// Returns the state of a project whose model is the program, as it was saved when programs ran
+/// without a question.
 fn project(program: &UntrustedProgram) -> InstanceState {
-    InstanceState { version: VERSION, model: reference(program), ..InstanceState::default() }
+    InstanceState {
+        version: VERSION,
+        model: reference(program),
+        ..InstanceState::default()
+    }
 }
 
 fn reference(program: &UntrustedProgram) -> FileReference {
     let UntrustedProgram { path, hash } = program.clone();
-    FileReference { hash, name: "Birds".into(), path: Some(path), embedded: None }
+    FileReference {
+        hash,
+        name: "Birds".into(),
+        path: Some(path),
+        embedded: None,
+    }
 }
 
 /// A window of an effect.
@@ -62,8 +78,16 @@ struct Desk {
 impl Desk {
     fn open(instance: Arc<InstanceHandle>) -> Self {
         let store = Arc::new(ParameterStore::new(Product::Effect));
-        let model = InstanceViewModel::new(instance.clone(), store.clone(), ModelList::new(Product::Effect, None));
-        Self { model, instance, store }
+        let model = InstanceViewModel::new(
+            instance.clone(),
+            store.clone(),
+            ModelList::new(Product::Effect, None),
+        );
+        Self {
+            model,
+            instance,
+            store,
+        }
     }
 
     fn command(&mut self, command: WindowCommand) {
@@ -80,7 +104,10 @@ impl Desk {
     fn wait_until(&mut self, what: &str, mut there: impl FnMut(&Self) -> bool) {
         let since = Instant::now();
         while !there(self) {
-            assert!(since.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
+            assert!(
+                since.elapsed() < Duration::from_secs(30),
+                "waited in vain until {what}"
+            );
             std::thread::sleep(Duration::from_millis(2));
             self.refresh();
         }
@@ -94,12 +121,19 @@ impl Desk {
     /// Returns whether the missing model was opened, and found damaged or in need of libtorch.
     fn has_opened(&self, program: &UntrustedProgram) -> bool {
         let missing = self.instance.missing_model();
-        missing.is_some_and(|missing| missing.program.is_none() && missing.to_string().contains(&name(program)))
+        missing.is_some_and(|missing| {
+            missing.program.is_none() && missing.to_string().contains(&name(program))
+        })
     }
 }
 
 fn name(program: &UntrustedProgram) -> String {
-    program.path.file_name().unwrap().to_string_lossy().into_owned()
+    program
+        .path
+        .file_name()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned()
 }
 
 fn effect() -> Arc<InstanceHandle> {
@@ -114,8 +148,15 @@ fn a_project_that_knows_the_hash_asks_and_the_answer_is_for_all_windows() {
     for instance in [&one, &other] {
         instance.restore_state(project(&program));
         assert_eq!(instance.untrusted_program().as_ref(), Some(&program));
-        assert!(!instance.retry_missing_model(), "activation does not open it either");
-        assert_eq!(instance.state().model, reference(&program), "it is saved as before");
+        assert!(
+            !instance.retry_missing_model(),
+            "activation does not open it either"
+        );
+        assert_eq!(
+            instance.state().model,
+            reference(&program),
+            "it is saved as before"
+        );
     }
     let mut desk = Desk::open(one);
     assert_eq!(desk.asks_for().as_ref(), Some(&program));
@@ -124,7 +165,9 @@ fn a_project_that_knows_the_hash_asks_and_the_answer_is_for_all_windows() {
     desk.wait_until("it is opened", |desk| desk.has_opened(&program));
     assert_eq!(desk.asks_for(), None);
     let mut second = Desk::open(other);
-    second.wait_until("the other instance opens it, too", |second| second.has_opened(&program));
+    second.wait_until("the other instance opens it, too", |second| {
+        second.has_opened(&program)
+    });
     // A project that is opened later does not ask.
     let third = effect();
     third.restore_state(project(&program));
@@ -138,7 +181,10 @@ fn a_refusal_is_remembered_and_can_be_revised() {
     instance.restore_state(project(&program));
     let mut desk = Desk::open(instance);
     desk.command(WindowCommand::AnswerProgram(false));
-    assert_eq!((desk.asks_for(), trust::answer(&program.hash)), (None, Some(false)));
+    assert_eq!(
+        (desk.asks_for(), trust::answer(&program.hash)),
+        (None, Some(false))
+    );
     assert!(desk.model.view().untrusted.is_some(), "the message stays");
     let instance = effect();
     instance.restore_state(project(&program));
@@ -155,13 +201,26 @@ fn a_refusal_is_remembered_and_can_be_revised() {
 fn the_other_slot_asks_when_it_is_chosen() {
     let (_folder, program) = program("slot.ts");
     let mut state = effect().state();
-    let other = SoundState { selection: Box::new(project(&program)), ..SoundState::default() };
-    state.compare = Some(CompareState { b_is_active: false, other: Some(other) });
+    let other = SoundState {
+        selection: Box::new(project(&program)),
+        ..SoundState::default()
+    };
+    state.compare = Some(CompareState {
+        b_is_active: false,
+        other: Some(other),
+    });
     let instance = effect();
     instance.restore_state(state.clone());
     let mut desk = Desk::open(instance);
-    assert!(desk.asks_for().is_none() && desk.model.view().untrusted.is_none(), "nobody hears it");
-    assert_eq!(desk.instance.state().compare, state.compare, "it is saved as before");
+    assert!(
+        desk.asks_for().is_none() && desk.model.view().untrusted.is_none(),
+        "nobody hears it"
+    );
+    assert_eq!(
+        desk.instance.state().compare,
+        state.compare,
+        "it is saved as before"
+    );
     desk.command(WindowCommand::RecallSlot(CompareSlot::B));
     assert_eq!(desk.asks_for().as_ref(), Some(&program));
     desk.command(WindowCommand::AnswerProgram(false));
@@ -178,7 +237,15 @@ fn a_preset_asks_when_it_is_chosen_and_what_plays_goes_on() {
     let (folder, program) = program("preset.ts");
     let mut preset = PresetLocation::Factory("shadow-bow".into()).read().unwrap();
     preset.sound.selection.model = reference(&program);
-    let path = store::save(folder.path(), &Preset { name: "Birds".into(), ..preset }, false).unwrap();
+    let path = store::save(
+        folder.path(),
+        &Preset {
+            name: "Birds".into(),
+            ..preset
+        },
+        false,
+    )
+    .unwrap();
     choose_twice(path, &program);
 }
 
@@ -195,18 +262,29 @@ fn choose_twice(path: PathBuf, program: &UntrustedProgram) {
     for run in [false, true] {
         desk.command(WindowCommand::Open(path.clone()));
         desk.wait_until("it asks", |desk| desk.asks_for().is_some());
-        assert_eq!((desk.asks_for().as_ref(), &desk.instance.state().model), (Some(program), &before));
+        assert_eq!(
+            (desk.asks_for().as_ref(), &desk.instance.state().model),
+            (Some(program), &before)
+        );
         desk.command(WindowCommand::AnswerProgram(run));
-        assert_eq!((desk.asks_for(), trust::answer(&program.hash)), (None, Some(run)));
+        assert_eq!(
+            (desk.asks_for(), trust::answer(&program.hash)),
+            (None, Some(run))
+        );
         if !run {
-            assert!(!matches!(desk.instance.status(), LoadStatus::Failed(_)), "the user knows");
+            assert!(
+                !matches!(desk.instance.status(), LoadStatus::Failed(_)),
+                "the user knows"
+            );
         }
     }
-    let opened =
-        |desk: &Desk| matches!(desk.instance.status(), LoadStatus::Failed(reason) if reason.contains(&name(program)));
+    let opened = |desk: &Desk| matches!(desk.instance.status(), LoadStatus::Failed(reason) if reason.contains(&name(program)));
     desk.wait_until("it is opened", opened);
     assert!(desk.model.view().untrusted.is_none());
-    assert!(desk.instance.state().model == before && desk.instance.model().is_some(), "what played goes on");
+    assert!(
+        desk.instance.state().model == before && desk.instance.model().is_some(),
+        "what played goes on"
+    );
 }
 
 #[test]
@@ -215,7 +293,10 @@ fn a_set_list_only_reports_a_program() {
     let instance = effect();
     let mut desk = Desk::open(instance.clone());
     let named = reference(&program);
-    instance.load_model(false, move || named.find().map_err(Into::into)).join().unwrap();
+    instance
+        .load_model(false, move || named.find().map_err(Into::into))
+        .join()
+        .unwrap();
     desk.refresh();
     assert!(desk.asks_for().is_none() && desk.model.view().untrusted == Some(&program));
     desk.command(WindowCommand::AskProgram);

@@ -18,28 +18,47 @@ fn captured(kind: &str, tone: &str) -> Arc<Model> {
     let model = amplifier();
     let mut header = model.header().clone();
     header.card.name = format!("{kind} {tone}");
-    header.card.gear = Some(Gear { kind: kind.into(), tone: tone.into(), ..Gear::default() });
+    header.card.gear = Some(Gear {
+        kind: kind.into(),
+        tone: tone.into(),
+        ..Gear::default()
+    });
     Model::new(header, model.weights().clone()).unwrap().into()
 }
 
 fn load(instance: &Arc<InstanceHandle>, model: &Arc<Model>, audition: bool) {
     let model = model.clone();
-    instance.load_model(audition, move || Ok((model, None))).join().unwrap();
+    instance
+        .load_model(audition, move || Ok((model, None)))
+        .join()
+        .unwrap();
 }
 
 fn cabinet(track: &Track) -> Option<String> {
-    track.shared.cabinet_reference().map(|reference| reference.name)
+    track
+        .shared
+        .cabinet_reference()
+        .map(|reference| reference.name)
 }
 
 #[test]
 fn an_amplifier_without_a_loudspeaker_gets_a_cabinet() {
     let mut track = Track::new();
     let name = |index: usize| Some(BUNDLED[index].name.to_owned());
-    assert_eq!((cabinet(&track), track.shared.has_automatic_cabinet()), (None, true));
+    assert_eq!(
+        (cabinet(&track), track.shared.has_automatic_cabinet()),
+        (None, true)
+    );
     load(&track.shared, &captured("amp", "clean"), false);
     assert_eq!(cabinet(&track), name(0));
-    let notice = track.shared.notice().expect("a notice for the first capture");
-    assert!(notice.contains("“amp clean”") && notice.contains(BUNDLED[0].name), "{notice}");
+    let notice = track
+        .shared
+        .notice()
+        .expect("a notice for the first capture");
+    assert!(
+        notice.contains("“amp clean”") && notice.contains(BUNDLED[0].name),
+        "{notice}"
+    );
     load(&track.shared, &captured("amp", "hi_gain"), false);
     assert_eq!((cabinet(&track), track.shared.notice()), (name(2), None));
     // A whole rig has its own, a pedal is played into something else.
@@ -52,13 +71,19 @@ fn an_amplifier_without_a_loudspeaker_gets_a_cabinet() {
     assert_eq!(cabinet(&track), name(1));
     assert_eq!(track.shared.state().cabinet, None);
     track.shared.end_audition();
-    assert_eq!((cabinet(&track), track.shared.has_automatic_cabinet()), (None, true));
+    assert_eq!(
+        (cabinet(&track), track.shared.has_automatic_cabinet()),
+        (None, true)
+    );
 
     // Who chooses is not overruled, even with none.
     load(&track.shared, &captured("amp", "clean"), false);
     track.handle(WindowCommand::Cabinet(None));
     load(&track.shared, &captured("amp", "hi_gain"), false);
-    assert_eq!((cabinet(&track), track.shared.has_automatic_cabinet()), (None, false));
+    assert_eq!(
+        (cabinet(&track), track.shared.has_automatic_cabinet()),
+        (None, false)
+    );
     track.handle(WindowCommand::BundledCabinet(1));
     load(&track.shared, &captured("amp_cab", "hi_gain"), false);
     assert_eq!(cabinet(&track), name(1));
@@ -80,24 +105,41 @@ fn saved_projects_keep_their_sound() {
     let track = Track::new();
     let mut state = track.shared.state();
     state.model = FileReference::to(&head, Some(path.clone()));
-    let text = serde_json::to_string(&state).unwrap().replace("\"automatic_cabinet\":true,", "");
+    let text = serde_json::to_string(&state)
+        .unwrap()
+        .replace("\"automatic_cabinet\":true,", "");
     assert!(!text.contains("automatic_cabinet"), "{text}");
-    track.shared.restore_state(serde_json::from_str(&text).unwrap());
-    assert_eq!((cabinet(&track), track.shared.has_automatic_cabinet()), (None, false));
+    track
+        .shared
+        .restore_state(serde_json::from_str(&text).unwrap());
+    assert_eq!(
+        (cabinet(&track), track.shared.has_automatic_cabinet()),
+        (None, false)
+    );
     track.shared.reload();
     assert_eq!(cabinet(&track), None);
 
     // A new one comes back with its cabinet, named in the file, and plays the same.
     let track = Track::new();
     let (from, model) = (path.clone(), head.clone());
-    track.shared.load_model(false, move || Ok((model, Some(from)))).join().unwrap();
+    track
+        .shared
+        .load_model(false, move || Ok((model, Some(from))))
+        .join()
+        .unwrap();
     let heard = play(&track, &mut track.player(), tone);
     let text = track.save();
     assert!(text.contains(BUNDLED[2].name), "{text}");
     let again = Track::new();
     again.restore(&text);
-    assert_eq!((cabinet(&again), again.shared.has_automatic_cabinet()), (cabinet(&track), true));
-    assert!(play(&again, &mut again.player(), tone) == heard, "it sounds another way");
+    assert_eq!(
+        (cabinet(&again), again.shared.has_automatic_cabinet()),
+        (cabinet(&track), true)
+    );
+    assert!(
+        play(&again, &mut again.player(), tone) == heard,
+        "it sounds another way"
+    );
 }
 
 #[test]
@@ -120,18 +162,33 @@ fn the_tuner_reads_the_input_and_mutes_the_output() {
     let plain = level(&play(&track, &mut player, string)[0]);
     track.handle(WindowCommand::SetTunerReference(442.0));
     track.handle(WindowCommand::MuteWhileTuning(true));
-    assert!(level(&play(&track, &mut player, string)[0]) > 0.9 * plain, "it is closed");
+    assert!(
+        level(&play(&track, &mut player, string)[0]) > 0.9 * plain,
+        "it is closed"
+    );
     track.settle();
     track.handle(WindowCommand::OpenTuner(true));
     // The gate would close at this level; the tuner stands before it.
     track.turn(GATE, -20.0);
     let muted = play(&track, &mut player, string);
     assert_eq!(level(&muted[0]), 0.0);
-    assert!(muted[0].windows(2).all(|pair| (pair[0] - pair[1]).abs() < 0.01), "it clicks");
-    assert_eq!(track.view_model.refresh(), Some(Duration::from_millis(33)), "it goes on looking");
+    assert!(
+        muted[0]
+            .windows(2)
+            .all(|pair| (pair[0] - pair[1]).abs() < 0.01),
+        "it clicks"
+    );
+    assert_eq!(
+        track.view_model.refresh(),
+        Some(Duration::from_millis(33)),
+        "it goes on looking"
+    );
     let tuner = track.view_model.view().tuner;
     let hz = tuner.pitch_hz.expect("a note");
-    assert!((hz - 82.0).abs() < 0.02 && tuner.available && tuner.reference_hz == 442.0, "{tuner:?}");
+    assert!(
+        (hz - 82.0).abs() < 0.02 && tuner.available && tuner.reference_hz == 442.0,
+        "{tuner:?}"
+    );
     track.turn(GATE, Parameter::get(GATE).unwrap().default());
     // Nobody listens to a tuner while the host renders.
     track.shared.session.set_non_realtime(true);
@@ -139,7 +196,12 @@ fn the_tuner_reads_the_input_and_mutes_the_output() {
     track.shared.session.set_non_realtime(false);
     assert_eq!(level(&play(&track, &mut player, string)[0]), 0.0);
     // A window that closes takes the tuner with it.
-    let Track { view_model, window, store, .. } = &mut track;
+    let Track {
+        view_model,
+        window,
+        store,
+        ..
+    } = &mut track;
     ondes_ui::view_model::close(view_model, window, &**store);
     assert!(level(&play(&track, &mut player, string)[0]) > 0.9 * plain);
 }

@@ -19,7 +19,10 @@ use ondes_ui::view_model::{self, InstanceViewModel};
 use ondes_ui::{SIZE, ViewModel, Window, WindowCommand};
 
 const PATIENCE: Duration = Duration::from_secs(20);
-const SETUP: Setup = Setup { sample_rate: 48_000, max_block: 256 };
+const SETUP: Setup = Setup {
+    sample_rate: 48_000,
+    max_block: 256,
+};
 
 /// An instance and its parameters.
 struct Track {
@@ -40,7 +43,11 @@ impl Track {
         let store = Arc::new(ParameterStore::new(product));
         store.register_midi(&shared.midi_bindings);
         shared.set_parameter_source(&store);
-        Self { shared, store, woken }
+        Self {
+            shared,
+            store,
+            woken,
+        }
     }
 
     fn player(&self) -> Player {
@@ -48,7 +55,12 @@ impl Track {
         self.shared.set_source(self.store.control_source());
         self.shared.wait_until_loaded(PATIENCE);
         let session = self.shared.session.activate(SETUP).unwrap();
-        Player::new(session, self.shared.clone(), SETUP, &self.store.player_parameters())
+        Player::new(
+            session,
+            self.shared.clone(),
+            SETUP,
+            &self.store.player_parameters(),
+        )
     }
 
     /// Plays a note for half a second.
@@ -59,7 +71,14 @@ impl Track {
             let [left, right] = &mut channels;
             player.begin_block(&self.store.player_parameters());
             if block == 0 {
-                player.handle_event(3, EventKind::NoteOn { channel: 0, key: 60, velocity: 0.8 });
+                player.handle_event(
+                    3,
+                    EventKind::NoteOn {
+                        channel: 0,
+                        key: 60,
+                        velocity: 0.8,
+                    },
+                );
             }
             player.process(&mut [left, right]);
             sound.extend(channels[0]);
@@ -68,7 +87,10 @@ impl Track {
     }
 
     fn save(&self) -> String {
-        let sound = SoundState { parameters: self.store.values(), selection: self.shared.state().into() };
+        let sound = SoundState {
+            parameters: self.store.values(),
+            selection: self.shared.state().into(),
+        };
         serde_json::to_string(&sound).unwrap()
     }
 
@@ -80,7 +102,11 @@ impl Track {
     }
 
     fn view_model(&self) -> InstanceViewModel {
-        InstanceViewModel::new(self.shared.clone(), self.store.clone(), ModelList::new(Product::Instrument, None))
+        InstanceViewModel::new(
+            self.shared.clone(),
+            self.store.clone(),
+            ModelList::new(Product::Instrument, None),
+        )
     }
 }
 
@@ -91,10 +117,17 @@ fn energy(sound: &[f32]) -> f32 {
 #[test]
 fn what_is_turned_is_heard_saved_and_heard_again() {
     let track = Track::new(Product::Instrument);
-    track.shared.load_model(false, || Ok((BUNDLED[1].model(), None))).join().unwrap();
+    track
+        .shared
+        .load_model(false, || Ok((BUNDLED[1].model(), None)))
+        .join()
+        .unwrap();
     track.store.set_normalized(OUTPUT_GAIN, 0.6);
     track.store.set_value(TRANSPOSE, -12.0);
-    track.shared.midi_bindings.restore(&[("mix".to_owned(), 20)].into());
+    track
+        .shared
+        .midi_bindings
+        .restore(&[("mix".to_owned(), 20)].into());
     let mut player = track.player();
     let sound = track.note(&mut player);
     assert!(energy(&sound) > 1e-6 && sound[..3].iter().all(|sample| *sample == 0.0));
@@ -103,8 +136,14 @@ fn what_is_turned_is_heard_saved_and_heard_again() {
     let again = Track::new(Product::Instrument);
     again.restore(&track.save());
     assert_eq!(again.save(), track.save());
-    assert_eq!(again.shared.midi_bindings.bindings(), track.shared.midi_bindings.bindings());
-    assert!(again.note(&mut again.player()) == sound, "it sounds another way");
+    assert_eq!(
+        again.shared.midi_bindings.bindings(),
+        track.shared.midi_bindings.bindings()
+    );
+    assert!(
+        again.note(&mut again.player()) == sound,
+        "it sounds another way"
+    );
 
     // The key is still held.
     assert_eq!(track.shared.monitor.notes().count(), 1);
@@ -122,26 +161,44 @@ fn its_window_shows_and_turns_it() {
     let context = egui::Context::default();
     let mut frame = |view_model: &mut InstanceViewModel| {
         let screen_rect = Some(egui::Rect::from_min_size(egui::Pos2::ZERO, SIZE.into()));
-        let input = egui::RawInput { screen_rect, ..egui::RawInput::default() };
-        let mut drawn = context.run_ui(input, |ui| view_model::show(view_model, &mut window, ui, &*track.store));
+        let input = egui::RawInput {
+            screen_rect,
+            ..egui::RawInput::default()
+        };
+        let mut drawn = context.run_ui(input, |ui| {
+            view_model::show(view_model, &mut window, ui, &*track.store)
+        });
         drawn.textures_delta.clear();
         drawn.shapes.len()
     };
     assert!(frame(&mut view_model) > 100);
     assert_eq!(view_model.view().status, &LoadStatus::Ready);
     view_model.handle_command(&*track.store, WindowCommand::Set(TRANSPOSE, 1.0));
-    view_model.handle_command(&*track.store, WindowCommand::SetDriver(Driver::Worker { latency: None }));
+    view_model.handle_command(
+        &*track.store,
+        WindowCommand::SetDriver(Driver::Worker { latency: None }),
+    );
     frame(&mut view_model);
-    assert_eq!((track.store.value(TRANSPOSE), track.store.driver()), (Some(24.0), Driver::Worker { latency: None }));
+    assert_eq!(
+        (track.store.value(TRANSPOSE), track.store.driver()),
+        (Some(24.0), Driver::Worker { latency: None })
+    );
     let shown = view_model.view();
-    assert_eq!((shown.voice[0].value, shown.driver, shown.voice.len()), (1.0, track.store.driver(), 7));
+    assert_eq!(
+        (shown.voice[0].value, shown.driver, shown.voice.len()),
+        (1.0, track.store.driver(), 7)
+    );
     assert_eq!(view_model.format_value(TRANSPOSE, 1.0), "24 st");
     view_model::close(&mut view_model, &mut window, &*track.store);
 
     let effect = Track::new(Product::Effect);
     let view_model = effect.view_model();
     assert_eq!(
-        (view_model.view().voice.len(), view_model.view().control_source, view_model.view().can_play),
+        (
+            view_model.view().voice.len(),
+            view_model.view().control_source,
+            view_model.view().can_play
+        ),
         (2, None, false)
     );
 }

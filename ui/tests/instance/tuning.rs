@@ -8,11 +8,19 @@ use super::chain::Track;
 fn a_tuning_is_opened_named_and_removed() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("just.scl");
-    std::fs::write(&path, "! just.scl\n!\nJust intonation\n 3\n!\n 5/4\n 3/2\n 2/1\n").expect("a file");
+    std::fs::write(
+        &path,
+        "! just.scl\n!\nJust intonation\n 3\n!\n 5/4\n 3/2\n 2/1\n",
+    )
+    .expect("a file");
     let mut track = Track::new();
     let shown = |track: &mut Track| {
         track.view_model.refresh();
-        track.view_model.view().tuning.map(|tuning| (tuning.name.to_owned(), tuning.problem.map(str::to_owned)))
+        track
+            .view_model
+            .view()
+            .tuning
+            .map(|tuning| (tuning.name.to_owned(), tuning.problem.map(str::to_owned)))
     };
     assert_eq!(shown(&mut track), None);
     track.handle(WindowCommand::Open(path.clone()));

@@ -38,7 +38,11 @@ impl Track {
         let mut models = ModelList::new(Product::Instrument, None);
         models.finish();
         let view_model = InstanceViewModel::new(instance.clone(), store.clone(), models);
-        let mut track = Self { instance, store, view_model };
+        let mut track = Self {
+            instance,
+            store,
+            view_model,
+        };
         track.settle();
         track
     }
@@ -49,7 +53,11 @@ impl Track {
             self.instance.wait_until_loaded(PATIENCE);
             self.view_model.apply_loaded_presets(&*self.store);
             // More often means that files are being read.
-            if self.view_model.refresh().is_none_or(|again| again >= Duration::from_millis(100)) {
+            if self
+                .view_model
+                .refresh()
+                .is_none_or(|again| again >= Duration::from_millis(100))
+            {
                 break;
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -63,7 +71,9 @@ impl Track {
 
     fn turn(&mut self, knob: ParameterId, positions: &[f32]) {
         self.send(WindowCommand::BeginGesture(knob));
-        positions.iter().for_each(|position| self.send(WindowCommand::Set(knob, *position)));
+        positions
+            .iter()
+            .for_each(|position| self.send(WindowCommand::Set(knob, *position)));
         self.send(WindowCommand::EndGesture(knob));
     }
 
@@ -77,14 +87,22 @@ impl Track {
         let mut state = self.instance.state();
         // The order of fields in an encoded file is not always the same.
         state.model.embedded = None;
-        if let Some(other) = state.compare.as_mut().and_then(|slots| slots.other.as_mut()) {
+        if let Some(other) = state
+            .compare
+            .as_mut()
+            .and_then(|slots| slots.other.as_mut())
+        {
             other.selection.model.embedded = None;
         }
         (state, self.store.values())
     }
 
     fn model(&self) -> String {
-        self.view_model.view().model.map(|model| model.card.name.clone()).unwrap_or_default()
+        self.view_model
+            .view()
+            .model
+            .map(|model| model.card.name.clone())
+            .unwrap_or_default()
     }
 }
 
@@ -98,12 +116,23 @@ fn a_gesture_is_one_step_and_automation_is_none() {
     track.store.set_normalized(noise, 0.1);
     track.store.set_normalized(MIX, 0.3);
     track.settle();
-    assert_eq!(track.labels(), [Some("Noise".to_owned()), None], "automation is not recorded");
+    assert_eq!(
+        track.labels(),
+        [Some("Noise".to_owned()), None],
+        "automation is not recorded"
+    );
     track.send(WindowCommand::Undo);
-    assert_eq!((track.store.normalized(noise), track.store.normalized(MIX)), (Some(0.5), Some(0.3)));
+    assert_eq!(
+        (track.store.normalized(noise), track.store.normalized(MIX)),
+        (Some(0.5), Some(0.3))
+    );
     assert_eq!(track.labels(), [None, Some("Noise".to_owned())]);
     track.send(WindowCommand::Undo);
-    assert_eq!(track.store.normalized(noise), Some(0.5), "there is nothing before");
+    assert_eq!(
+        track.store.normalized(noise),
+        Some(0.5),
+        "there is nothing before"
+    );
     track.send(WindowCommand::Redo);
     assert_eq!(track.store.normalized(noise), Some(0.8));
     track.send(WindowCommand::Redo);
@@ -142,30 +171,68 @@ fn everything_is_undone_step_by_step_and_made_again() {
     writer.write(&[[1.0, 0.5, 0.25]]).unwrap();
     writer.finish().unwrap();
     let mut track = Track::new();
-    let models: Vec<_> = track.view_model.view().models.iter().map(|model| model.id).collect();
-    let preset = track.view_model.view().presets.iter().find(|preset| preset.name == "Glass Pluck").unwrap().id;
-    let torch = ExecutorSelection { backend: Backend::Torch, ..ExecutorSelection::default() };
+    let models: Vec<_> = track
+        .view_model
+        .view()
+        .models
+        .iter()
+        .map(|model| model.id)
+        .collect();
+    let preset = track
+        .view_model
+        .view()
+        .presets
+        .iter()
+        .find(|preset| preset.name == "Glass Pluck")
+        .unwrap()
+        .id;
+    let torch = ExecutorSelection {
+        backend: Backend::Torch,
+        ..ExecutorSelection::default()
+    };
     let steps: Vec<(Vec<WindowCommand>, &str)> = vec![
         (vec![WindowCommand::Bypass(true)], "Bypass"),
         (vec![WindowCommand::Load(models[2])], "Model Cello"),
-        (vec![WindowCommand::BindMacro(0, Some(2))], "Binding of macro 1"),
-        (vec![WindowCommand::Cabinet(Some(impulse))], "Cabinet Small box"),
-        (vec![WindowCommand::LoadPreset(preset)], "Preset Glass Pluck"),
-        (vec![WindowCommand::SetPad(ParameterId(3), OUTPUT_GAIN)], "Knobs of the pad"),
+        (
+            vec![WindowCommand::BindMacro(0, Some(2))],
+            "Binding of macro 1",
+        ),
+        (
+            vec![WindowCommand::Cabinet(Some(impulse))],
+            "Cabinet Small box",
+        ),
+        (
+            vec![WindowCommand::LoadPreset(preset)],
+            "Preset Glass Pluck",
+        ),
+        (
+            vec![WindowCommand::SetPad(ParameterId(3), OUTPUT_GAIN)],
+            "Knobs of the pad",
+        ),
         (vec![WindowCommand::SetExecutor(torch)], "Executor"),
-        (vec![WindowCommand::SetResampling(Resampling::LinearPhase)], "Resampling"),
+        (
+            vec![WindowCommand::SetResampling(Resampling::LinearPhase)],
+            "Resampling",
+        ),
         (vec![WindowCommand::StoreSlot(CompareSlot::B)], "Copy to B"),
         (vec![WindowCommand::Next], "Model Wind"),
         (vec![WindowCommand::RecallSlot(CompareSlot::B)], "Slot B"),
         (vec![WindowCommand::SetDriver(Driver::Inline)], "Processing"),
         (vec![WindowCommand::Embed(true)], "Save model"),
-        (vec![WindowCommand::Cabinet(None), WindowCommand::Load(models[0])], "Model Violin"),
+        (
+            vec![WindowCommand::Cabinet(None), WindowCommand::Load(models[0])],
+            "Model Violin",
+        ),
     ];
     // Projects do not save the pad's knobs before they are chosen, which undo does by naming them.
-    track.instance.set_pad(["macro1", "macro2"].map(str::to_owned));
+    track
+        .instance
+        .set_pad(["macro1", "macro2"].map(str::to_owned));
     let mut states = vec![track.state()];
     for (commands, label) in &steps {
-        commands.iter().for_each(|command| track.send(command.clone()));
+        commands
+            .iter()
+            .for_each(|command| track.send(command.clone()));
         assert_eq!(track.labels()[0].as_deref(), Some(*label));
         assert_ne!(track.state(), states[states.len() - 1], "{label}");
         states.push(track.state());
@@ -189,23 +256,36 @@ fn everything_is_undone_step_by_step_and_made_again() {
         track.send(WindowCommand::Redo);
         assert_eq!(track.state(), *state, "{label:?}");
     }
-    assert_eq!((track.labels()[1].clone(), track.model()), (None, "Violin".to_owned()));
+    assert_eq!(
+        (track.labels()[1].clone(), track.model()),
+        (None, "Violin".to_owned())
+    );
 }
 
 #[test]
 fn what_fails_or_is_only_previewed_makes_no_step() {
     let mut track = Track::new();
     track.send(WindowCommand::Open("/nowhere/at all.ondes".into()));
-    assert!(matches!(track.view_model.view().status, LoadStatus::Failed(_)));
+    assert!(matches!(
+        track.view_model.view().status,
+        LoadStatus::Failed(_)
+    ));
     let other = track.view_model.view().models[1].id;
     track.send(WindowCommand::Audition(Some(other)));
     track.send(WindowCommand::Audition(None));
     assert_eq!(track.labels(), [None, None]);
     // Undo gives up a model that is still being read.
-    track.view_model.handle_command(&*track.store, WindowCommand::Load(other));
-    track.view_model.handle_command(&*track.store, WindowCommand::Undo);
+    track
+        .view_model
+        .handle_command(&*track.store, WindowCommand::Load(other));
+    track
+        .view_model
+        .handle_command(&*track.store, WindowCommand::Undo);
     track.settle();
-    assert_eq!((track.model(), track.labels()), ("Violin".to_owned(), [None, None]));
+    assert_eq!(
+        (track.model(), track.labels()),
+        ("Violin".to_owned(), [None, None])
+    );
 }
 
 #[test]

@@ -10,8 +10,17 @@ use super::hands::{click, press};
 
 /// A window that asks whether a program may run.
 pub fn asking() -> Fake {
-    let program = UntrustedProgram { path: "/home/ana/models/birds.ts".into(), hash: "0".repeat(64) };
-    Fake { untrusted: Some(program), asks_for_consent: true, card: None, moving: false, ..Fake::playing() }
+    let program = UntrustedProgram {
+        path: "/home/ana/models/birds.ts".into(),
+        hash: "0".repeat(64),
+    };
+    Fake {
+        untrusted: Some(program),
+        asks_for_consent: true,
+        card: None,
+        moving: false,
+        ..Fake::playing()
+    }
 }
 
 const REPORT: &str = "“birds.ts” is a program, which you have not allowed to run";
@@ -25,9 +34,15 @@ fn the_dialog_names_the_file_and_says_what_it_is() {
     let mut test = open(asking());
     assert!(asks(&test));
     assert!(test.query_by_label("/home/ana/models/birds.ts").is_some());
-    assert!(test.query_by_label_contains("“birds.ts” is a TorchScript model. Such a file is a program").is_some());
+    assert!(
+        test.query_by_label_contains("“birds.ts” is a TorchScript model. Such a file is a program")
+            .is_some()
+    );
     click(&mut test, "Run");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::AnswerProgram(true)]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::AnswerProgram(true)]
+    );
     assert!(!asks(&test) && test.query_by_label(REPORT).is_none());
 }
 
@@ -44,7 +59,10 @@ fn no_leaves_a_message_that_asks_again() {
         } else {
             click(&mut test, "Don't run")
         }
-        assert_eq!(test.state_mut().commands(), [WindowCommand::AnswerProgram(false)]);
+        assert_eq!(
+            test.state_mut().commands(),
+            [WindowCommand::AnswerProgram(false)]
+        );
         assert!(!asks(&test) && test.query_by_label(REPORT).is_some());
         click(&mut test, "Run…");
         assert_eq!(test.state_mut().commands(), [WindowCommand::AskProgram]);

@@ -17,9 +17,9 @@ use ondes_processor::parameter::ParameterId;
 use ondes_processor::preset::list::PresetId;
 use ondes_processor::product::Product;
 use ondes_ui::{
-    ChainView, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId, ModelView,
-    PresetEntry, SIZE, SignalView, SoundingNote, Surroundings, TunerView, TuningView, ViewModel, Window, WindowCommand,
-    WindowView,
+    ChainView, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId,
+    ModelView, PresetEntry, SIZE, SignalView, SoundingNote, Surroundings, TunerView, TuningView,
+    ViewModel, Window, WindowCommand, WindowView,
 };
 
 use super::raster::Raster;
@@ -99,15 +99,24 @@ pub struct Fake {
 
 impl Fake {
     pub fn knobs(&mut self) -> impl Iterator<Item = &mut Knob> {
-        let latents =
-            self.latents.iter_mut().flat_map(|latent| [&mut latent.scale, &mut latent.offset, &mut latent.hold]);
+        let latents = self
+            .latents
+            .iter_mut()
+            .flat_map(|latent| [&mut latent.scale, &mut latent.offset, &mut latent.hold]);
         let macros = self.macros.iter_mut().map(|one| &mut one.knob);
-        macros.chain(&mut self.voice).chain(&mut self.chain).chain(&mut self.mixer).chain(latents)
+        macros
+            .chain(&mut self.voice)
+            .chain(&mut self.chain)
+            .chain(&mut self.mixer)
+            .chain(latents)
     }
 
     /// Returns the position of a knob.
     pub fn value(&mut self, id: ParameterId) -> f32 {
-        self.knobs().find(|knob| knob.id == id).expect("a knob").value
+        self.knobs()
+            .find(|knob| knob.id == id)
+            .expect("a knob")
+            .value
     }
 
     fn handle_command(&mut self, command: WindowCommand) {
@@ -130,7 +139,9 @@ impl Fake {
                     entry.favourite = *on;
                 }
             }
-            WindowCommand::LoadPreset(id) => (self.preset, self.preset_changed) = (Some(*id), false),
+            WindowCommand::LoadPreset(id) => {
+                (self.preset, self.preset_changed) = (Some(*id), false)
+            }
             WindowCommand::DeletePreset(id) => self.presets.retain(|preset| preset.id != *id),
             WindowCommand::Embed(on) => self.embed = *on,
             WindowCommand::SetControlSource(one) => self.control_source = Some(*one),
@@ -143,13 +154,17 @@ impl Fake {
             WindowCommand::SetExecutor(executor) => self.executor = Some(*executor),
             WindowCommand::SetScale(scale) => self.scale = *scale,
             WindowCommand::SetTheme(theme) => self.theme = *theme,
-            WindowCommand::BundledCabinet(index) => self.cabinet = Some(BUNDLED[*index].name.into()),
+            WindowCommand::BundledCabinet(index) => {
+                self.cabinet = Some(BUNDLED[*index].name.into())
+            }
             WindowCommand::RemoveTuning => self.tuning = None,
             WindowCommand::AutomaticCabinet => self.automatic_cabinet = true,
             WindowCommand::OpenTuner(open) => self.tuner.open = *open,
             WindowCommand::MuteWhileTuning(mute) => self.tuner.mute = *mute,
             WindowCommand::SetTunerReference(hz) => self.tuner.reference_hz = *hz,
-            WindowCommand::Cabinet(path) => (self.cabinet, self.cabinet_missing) = (path.clone(), None),
+            WindowCommand::Cabinet(path) => {
+                (self.cabinet, self.cabinet_missing) = (path.clone(), None)
+            }
             WindowCommand::Retry => (self.missing, self.cabinet_missing) = (None, None),
             WindowCommand::AskProgram => self.asks_for_consent = true,
             WindowCommand::AnswerProgram(run) => {
@@ -190,14 +205,22 @@ impl ViewModel for Fake {
             embed_problem: self.embed_problem.as_deref(),
             presets: &self.presets,
             preset: self.preset,
-            preset_name: self.presets.iter().find(|one| Some(one.id) == self.preset).map(|one| one.name.as_str()),
+            preset_name: self
+                .presets
+                .iter()
+                .find(|one| Some(one.id) == self.preset)
+                .map(|one| one.name.as_str()),
             preset_changed: self.preset_changed,
             can_save_presets: self.able,
             latents: &self.latents,
             chain: ChainView {
                 knobs: &self.chain,
                 remark: self.remark.as_deref(),
-                cabinet: self.cabinet.as_deref().and_then(Path::file_stem).and_then(|name| name.to_str()),
+                cabinet: self
+                    .cabinet
+                    .as_deref()
+                    .and_then(Path::file_stem)
+                    .and_then(|name| name.to_str()),
                 path: self.cabinet.as_deref().filter(|path| path.is_absolute()),
                 automatic: self.automatic_cabinet,
                 missing: self.cabinet_missing.as_ref(),
@@ -211,7 +234,10 @@ impl ViewModel for Fake {
             can_play: self.able && self.kind == Kind::Instrument,
             macros: &self.macros,
             voice: &self.voice,
-            tuning: self.tuning.as_deref().map(|name| TuningView { name, problem: None }),
+            tuning: self.tuning.as_deref().map(|name| TuningView {
+                name,
+                problem: None,
+            }),
             input_gain: &self.mixer[0],
             output_gain: &self.mixer[1],
             mix: &self.mixer[2],
@@ -233,8 +259,16 @@ impl ViewModel for Fake {
             program: None,
             qualities: &self.qualities,
             quality: self.quality,
-            input: SignalView { levels: &self.input_levels, wave: &self.waves[0], spectrum_db: &self.spectra[0] },
-            output: SignalView { levels: &self.output_levels, wave: &self.waves[1], spectrum_db: &self.spectra[1] },
+            input: SignalView {
+                levels: &self.input_levels,
+                wave: &self.waves[0],
+                spectrum_db: &self.spectra[0],
+            },
+            output: SignalView {
+                levels: &self.output_levels,
+                wave: &self.waves[1],
+                spectrum_db: &self.spectra[1],
+            },
             pitch_hz: self.pitch_hz,
             loudness_db: self.loudness_db,
             tuner: self.tuner,
@@ -285,7 +319,10 @@ pub fn open(model: Fake) -> Test {
 
 /// Opens a window of a size in pixels and draws a few frames.
 pub fn open_in(model: Fake, size: egui::Vec2) -> Test {
-    let desktop = Desktop { window: Window::new(), model };
+    let desktop = Desktop {
+        window: Window::new(),
+        model,
+    };
     let mut test = Harness::builder()
         .with_size(size)
         .with_max_steps(16)

@@ -16,11 +16,15 @@ pub fn slider<'a>(test: &'a Test, name: &'a str) -> Node<'a> {
 
 /// Returns a model's row in the list; the first of several.
 pub fn row<'a>(test: &'a Test, name: &'a str) -> Node<'a> {
-    test.get_all_by_role_and_label(Role::ListBoxOption, name).next().unwrap_or_else(|| panic!("no row for {name}"))
+    test.get_all_by_role_and_label(Role::ListBoxOption, name)
+        .next()
+        .unwrap_or_else(|| panic!("no row for {name}"))
 }
 
 pub fn rows(test: &Test) -> Vec<String> {
-    test.query_all_by_role(Role::ListBoxOption).filter_map(|row| row.accesskit_node().label()).collect()
+    test.query_all_by_role(Role::ListBoxOption)
+        .filter_map(|row| row.accesskit_node().label())
+        .collect()
 }
 
 pub fn settle(test: &mut Test) {
@@ -46,7 +50,11 @@ pub fn press(test: &mut Test, key: Key) {
 /// Returns the value that a knob was set to, in a single gesture.
 pub fn one_gesture(commands: &[WindowCommand], knob: ParameterId) -> f32 {
     match commands {
-        [WindowCommand::BeginGesture(begun), WindowCommand::Set(set, value), WindowCommand::EndGesture(ended)] => {
+        [
+            WindowCommand::BeginGesture(begun),
+            WindowCommand::Set(set, value),
+            WindowCommand::EndGesture(ended),
+        ] => {
             assert_eq!([begun, set, ended], [&knob; 3]);
             *value
         }
@@ -56,8 +64,16 @@ pub fn one_gesture(commands: &[WindowCommand], knob: ParameterId) -> f32 {
 
 /// Returns the last value of a gesture of several steps.
 pub fn long_gesture(commands: &[WindowCommand], knob: ParameterId) -> f32 {
-    assert_eq!(commands.first(), Some(&WindowCommand::BeginGesture(knob)), "{commands:?}");
-    assert_eq!(commands.last(), Some(&WindowCommand::EndGesture(knob)), "{commands:?}");
+    assert_eq!(
+        commands.first(),
+        Some(&WindowCommand::BeginGesture(knob)),
+        "{commands:?}"
+    );
+    assert_eq!(
+        commands.last(),
+        Some(&WindowCommand::EndGesture(knob)),
+        "{commands:?}"
+    );
     let steps = &commands[1..commands.len() - 1];
     let value = |step: &WindowCommand| match step {
         WindowCommand::Set(set, value) if *set == knob => *value,

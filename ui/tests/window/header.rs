@@ -16,18 +16,34 @@ use super::hands::{choose, click, press, rows, settle, slider};
 #[test]
 fn a_missing_model_says_so_and_is_tried_again() {
     let searched = ["/models", "/songs"].map(str::to_owned).to_vec();
-    let mut test = open(Fake { missing: Some(MissingFile::new("Old Bell", searched)), ..Fake::playing() });
-    assert!(test.query_by_label("“Old Bell” is missing; searched: /models and 1 more").is_some());
+    let mut test = open(Fake {
+        missing: Some(MissingFile::new("Old Bell", searched)),
+        ..Fake::playing()
+    });
+    assert!(
+        test.query_by_label("“Old Bell” is missing; searched: /models and 1 more")
+            .is_some()
+    );
     click(&mut test, "Locate…");
     click(&mut test, "Retry");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::Browse(FilePurpose::MissingModel), WindowCommand::Retry]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [
+            WindowCommand::Browse(FilePurpose::MissingModel),
+            WindowCommand::Retry
+        ]
+    );
     assert!(test.query_by_label("Retry").is_none(), "it was found");
 }
 
 #[test]
 fn unavailable_actions_are_not_offered() {
     let missing = Some(MissingFile::new("Old Bell", vec!["/models".into()]));
-    let mut test = open(Fake { missing, able: false, ..Fake::playing() });
+    let mut test = open(Fake {
+        missing,
+        able: false,
+        ..Fake::playing()
+    });
     assert!(test.query_by_label("Locate…").is_none());
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
@@ -39,8 +55,14 @@ fn unavailable_actions_are_not_offered() {
 
 #[test]
 fn a_model_that_failed_says_why() {
-    let mut test = open(Fake { status: LoadStatus::Failed("it is no model".into()), ..Fake::playing() });
-    assert!(test.query_by_label("Cannot play this model: it is no model").is_some());
+    let mut test = open(Fake {
+        status: LoadStatus::Failed("it is no model".into()),
+        ..Fake::playing()
+    });
+    assert!(
+        test.query_by_label("Cannot play this model: it is no model")
+            .is_some()
+    );
     assert!(test.query_by_label("Locate…").is_none());
     click(&mut test, "Retry");
     assert_eq!(test.state_mut().commands(), [WindowCommand::Retry]);
@@ -48,7 +70,10 @@ fn a_model_that_failed_says_why() {
 
 #[test]
 fn a_notice_is_read_and_gone() {
-    let mut test = open(Fake { notice: Some("“Old Bell” was trained anew".into()), ..Fake::playing() });
+    let mut test = open(Fake {
+        notice: Some("“Old Bell” was trained anew".into()),
+        ..Fake::playing()
+    });
     assert!(test.query_by_label("“Old Bell” was trained anew").is_some());
     assert!(test.query_by_label("Retry").is_none(), "nothing failed");
     click(&mut test, "OK");
@@ -60,7 +85,10 @@ fn a_notice_is_read_and_gone() {
 fn settings_are_compared() {
     let mut test = open(Fake::playing());
     click(&mut test, "A");
-    assert!(test.state_mut().commands().is_empty(), "it is heard already");
+    assert!(
+        test.state_mut().commands().is_empty(),
+        "it is heard already"
+    );
     click(&mut test, "Copy to B");
     click(&mut test, "B");
     click(&mut test, "Copy to A");
@@ -78,9 +106,17 @@ fn the_header_is_at_hand() {
     for button in ["Panic", "Bypass", "Next model", "Previous model"] {
         click(&mut test, button);
     }
-    let wanted = [WindowCommand::Panic, WindowCommand::Bypass(true), WindowCommand::Next, WindowCommand::Previous];
+    let wanted = [
+        WindowCommand::Panic,
+        WindowCommand::Bypass(true),
+        WindowCommand::Next,
+        WindowCommand::Previous,
+    ];
     assert_eq!(test.state_mut().commands(), wanted);
-    assert_eq!(test.get_by_label("Bypass").accesskit_node().toggled(), Some(Toggled::True));
+    assert_eq!(
+        test.get_by_label("Bypass").accesskit_node().toggled(),
+        Some(Toggled::True)
+    );
     click(&mut test, "Browser");
     assert!(rows(&test).is_empty(), "the browser is closed");
 }
@@ -90,7 +126,10 @@ fn processing_and_quality_are_chosen() {
     let mut test = open(Fake::playing());
     choose(&mut test, Role::ComboBox, "Processing");
     click(&mut test, "Background");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::SetDriver(Driver::Worker { latency: None })]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::SetDriver(Driver::Worker { latency: None })]
+    );
     choose(&mut test, Role::ComboBox, "Quality");
     click(&mut test, "Auto: lite");
     assert_eq!(test.state_mut().commands(), [WindowCommand::SetQuality(3)]);
@@ -98,7 +137,11 @@ fn processing_and_quality_are_chosen() {
 
 fn on_a_gpu() -> Fake {
     let devices = vec![Device::Auto, Device::Cpu, Device::Cuda(0)];
-    Fake { executor: Some(ExecutorSelection::default()), devices: Some(Ok(devices)), ..Fake::playing() }
+    Fake {
+        executor: Some(ExecutorSelection::default()),
+        devices: Some(Ok(devices)),
+        ..Fake::playing()
+    }
 }
 
 fn is_there(test: &Test, label: &str) -> bool {
@@ -107,8 +150,14 @@ fn is_there(test: &Test, label: &str) -> bool {
 
 #[test]
 fn the_executor_is_chosen() {
-    let mut test = open(Fake { devices: None, ..on_a_gpu() });
-    assert!(test.state_mut().commands().is_empty(), "libtorch is not loaded before");
+    let mut test = open(Fake {
+        devices: None,
+        ..on_a_gpu()
+    });
+    assert!(
+        test.state_mut().commands().is_empty(),
+        "libtorch is not loaded before"
+    );
     choose(&mut test, Role::ComboBox, "Processing");
     assert_eq!(test.state_mut().commands(), [WindowCommand::FindDevices]);
     assert!(is_there(&test, "Searching for libtorch …") && !is_there(&test, "Device CPU"));
@@ -117,46 +166,95 @@ fn the_executor_is_chosen() {
     test.state_mut().model.devices = on_a_gpu().devices;
     settle(&mut test);
     click(&mut test, "Device CPU");
-    assert!(test.state_mut().commands().is_empty(), "the native executor has no devices");
-    for label in ["Executor Torch", "Device cuda:0", "Precision f16", "Precision f16", "Executor Native"] {
+    assert!(
+        test.state_mut().commands().is_empty(),
+        "the native executor has no devices"
+    );
+    for label in [
+        "Executor Torch",
+        "Device cuda:0",
+        "Precision f16",
+        "Precision f16",
+        "Executor Native",
+    ] {
         click(&mut test, label);
     }
-    let torch = ExecutorSelection { backend: Backend::Torch, ..ExecutorSelection::default() };
-    let gpu = ExecutorSelection { device: Device::Cuda(0), ..torch };
-    let all = [torch, gpu, ExecutorSelection { precision: Precision::F16, ..gpu }, ExecutorSelection::default()];
+    let torch = ExecutorSelection {
+        backend: Backend::Torch,
+        ..ExecutorSelection::default()
+    };
+    let gpu = ExecutorSelection {
+        device: Device::Cuda(0),
+        ..torch
+    };
+    let all = [
+        torch,
+        gpu,
+        ExecutorSelection {
+            precision: Precision::F16,
+            ..gpu
+        },
+        ExecutorSelection::default(),
+    ];
     assert_eq!(
         test.state_mut().commands(),
         all.map(WindowCommand::SetExecutor),
         "the menu stays, and what is chosen is not chosen again"
     );
     click(&mut test, "Audio thread");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::SetDriver(Driver::Inline)]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::SetDriver(Driver::Inline)]
+    );
     assert!(!is_there(&test, "Executor Torch"), "the menu is closed");
     choose(&mut test, Role::ComboBox, "Processing");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::FindDevices], "libtorch may be there by now");
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::FindDevices],
+        "libtorch may be there by now"
+    );
 }
 
 #[test]
 fn the_rate_conversion_is_chosen() {
     let mut test = open(Fake::playing());
     choose(&mut test, Role::ComboBox, "Processing");
-    for label in
-        ["Resampling Low latency", "Resampling Linear phase", "Resampling Linear phase", "Resampling Low latency"]
-    {
+    for label in [
+        "Resampling Low latency",
+        "Resampling Linear phase",
+        "Resampling Linear phase",
+        "Resampling Low latency",
+    ] {
         click(&mut test, label);
     }
-    let chosen = [Resampling::LinearPhase, Resampling::LowLatency].map(WindowCommand::SetResampling);
-    assert_eq!(test.state_mut().commands(), chosen, "the menu stays, and what is chosen is not chosen again");
+    let chosen =
+        [Resampling::LinearPhase, Resampling::LowLatency].map(WindowCommand::SetResampling);
+    assert_eq!(
+        test.state_mut().commands(),
+        chosen,
+        "the menu stays, and what is chosen is not chosen again"
+    );
 }
 
 #[test]
 fn an_unavailable_executor_says_why() {
     let why = "Instruments run on the native executor.".to_owned();
-    let executor = ExecutorSelection { backend: Backend::Torch, ..ExecutorSelection::default() };
-    let mut test = open(Fake { executor: Some(executor), devices: Some(Err(why.clone())), ..on_a_gpu() });
+    let executor = ExecutorSelection {
+        backend: Backend::Torch,
+        ..ExecutorSelection::default()
+    };
+    let mut test = open(Fake {
+        executor: Some(executor),
+        devices: Some(Err(why.clone())),
+        ..on_a_gpu()
+    });
     choose(&mut test, Role::ComboBox, "Processing");
     assert!(is_there(&test, &why) && !is_there(&test, "Device CPU"));
-    assert!(test.get_by_label("Executor Torch").accesskit_node().is_disabled());
+    assert!(
+        test.get_by_label("Executor Torch")
+            .accesskit_node()
+            .is_disabled()
+    );
     test.state_mut().commands();
     click(&mut test, "Executor Native");
     assert_eq!(
@@ -166,22 +264,41 @@ fn an_unavailable_executor_says_why() {
     );
 
     // TorchScript programs run on libtorch only.
-    let mut test = open(Fake { native_supported: false, ..on_a_gpu() });
+    let mut test = open(Fake {
+        native_supported: false,
+        ..on_a_gpu()
+    });
     choose(&mut test, Role::ComboBox, "Processing");
     assert!(!is_there(&test, "Executor Native"));
     test.state_mut().commands();
     click(&mut test, "Device CPU");
-    let there = ExecutorSelection { device: Device::Cpu, ..ExecutorSelection::default() };
-    assert_eq!(test.state_mut().commands(), [WindowCommand::SetExecutor(there)], "of other models nothing is said");
+    let there = ExecutorSelection {
+        device: Device::Cpu,
+        ..ExecutorSelection::default()
+    };
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::SetExecutor(there)],
+        "of other models nothing is said"
+    );
     // The native executor resets device and precision.
     test.state_mut().model.native_supported = true;
     settle(&mut test);
     click(&mut test, "Executor Native");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::SetExecutor(ExecutorSelection::default())]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::SetExecutor(ExecutorSelection::default())]
+    );
 
-    let mut test = open(Fake { executor: None, ..on_a_gpu() });
+    let mut test = open(Fake {
+        executor: None,
+        ..on_a_gpu()
+    });
     choose(&mut test, Role::ComboBox, "Processing");
-    assert!(!is_there(&test, "Executor Native") && test.state_mut().commands().is_empty(), "there is no model");
+    assert!(
+        !is_there(&test, "Executor Native") && test.state_mut().commands().is_empty(),
+        "there is no model"
+    );
 }
 
 #[test]
@@ -199,10 +316,21 @@ fn the_window_is_scaled() {
     settle(&mut test);
     test.key_press_modifiers(Modifiers::COMMAND, Key::Minus);
     settle(&mut test);
-    let wanted = [WindowCommand::SetScale(1.75), WindowCommand::SetScale(1.0), WindowCommand::SetScale(0.75)];
-    assert_eq!(test.state_mut().commands(), wanted, "there is nothing below 75 %");
+    let wanted = [
+        WindowCommand::SetScale(1.75),
+        WindowCommand::SetScale(1.0),
+        WindowCommand::SetScale(0.75),
+    ];
+    assert_eq!(
+        test.state_mut().commands(),
+        wanted,
+        "there is nothing below 75 %"
+    );
     click(&mut test, "Window");
     click(&mut test, "Light");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::SetTheme(egui::ThemePreference::Light)]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::SetTheme(egui::ThemePreference::Light)]
+    );
     assert_eq!(test.ctx.theme(), egui::Theme::Light);
 }

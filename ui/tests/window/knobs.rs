@@ -15,13 +15,23 @@ fn a_macro_is_bound_by_its_menu() {
     slider(&test, "Body").click_secondary();
     settle(&mut test);
     choose(&mut test, Role::Button, "Attack");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::BindMacro(4, Some(5))]);
-    assert_eq!(test.get_all_by_role_and_label(Role::Slider, "Attack").count(), 2);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::BindMacro(4, Some(5))]
+    );
+    assert_eq!(
+        test.get_all_by_role_and_label(Role::Slider, "Attack")
+            .count(),
+        2
+    );
 
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
     click(&mut test, "Unbind");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::BindMacro(0, None)]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::BindMacro(0, None)]
+    );
 }
 
 #[test]
@@ -43,16 +53,25 @@ fn midi_is_learned_and_forgotten() {
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
     click(&mut test, "MIDI learn");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::LearnMidi(BRIGHTNESS)]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::LearnMidi(BRIGHTNESS)]
+    );
     test.state_mut().model.macros[0].knob.midi = Some(MidiBinding::Learning);
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
     click(&mut test, "Stop MIDI learn");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::ForgetMidi(BRIGHTNESS)]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::ForgetMidi(BRIGHTNESS)]
+    );
     slider(&test, "Vibrato").click_secondary();
     settle(&mut test);
     click(&mut test, "Forget MIDI controller 1");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::ForgetMidi(ParameterId(2))]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::ForgetMidi(ParameterId(2))]
+    );
     test.state_mut().model.macros[0].knob.midi = None;
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
@@ -68,9 +87,15 @@ fn the_menu_opens_without_a_mouse() {
     settle(&mut test);
     assert!(test.get_by_label("Reset").is_focused());
     press(&mut test, Key::Enter);
-    assert_eq!(one_gesture(&test.state_mut().commands(), ParameterId(4)), 0.5);
+    assert_eq!(
+        one_gesture(&test.state_mut().commands(), ParameterId(4)),
+        0.5
+    );
     assert!(test.query_by_label("Reset").is_none(), "it closes");
-    assert!(slider(&test, "Body").is_focused(), "and the keyboard is back at the knob");
+    assert!(
+        slider(&test, "Body").is_focused(),
+        "and the keyboard is back at the knob"
+    );
 }
 
 #[test]
@@ -88,7 +113,10 @@ fn a_value_is_typed_with_its_unit() {
     let value = one_gesture(&test.state_mut().commands(), INPUT);
     assert!((value - 42.0 / 60.0).abs() < 1e-6, "{value}");
     assert_eq!(slider(&test, "Gain in").value().as_deref(), Some("-6.0 dB"));
-    assert!(slider(&test, "Gain in").is_focused(), "the keyboard is back at the knob");
+    assert!(
+        slider(&test, "Gain in").is_focused(),
+        "the keyboard is back at the knob"
+    );
 }
 
 #[test]
@@ -104,7 +132,10 @@ fn invalid_text_is_refused() {
         settle(&mut test);
         press(&mut test, Key::Enter);
         assert!(test.state_mut().commands().is_empty(), "{nonsense}");
-        assert!(test.get_by_label("Gain in value").is_focused(), "{nonsense} stays to be put right");
+        assert!(
+            test.get_by_label("Gain in value").is_focused(),
+            "{nonsense} stays to be put right"
+        );
     }
     press(&mut test, Key::Escape);
     assert!(test.query_by_label("Gain in value").is_none());
@@ -142,10 +173,16 @@ fn a_gesture_ends_when_its_knob_goes_away() {
     settle(&mut test);
     test.hover_at(from + vec2(0.0, -30.0));
     settle(&mut test);
-    assert_eq!(test.state_mut().commands()[0], WindowCommand::BeginGesture(BRIGHTNESS));
+    assert_eq!(
+        test.state_mut().commands()[0],
+        WindowCommand::BeginGesture(BRIGHTNESS)
+    );
     test.state_mut().model.macros.remove(0);
     settle(&mut test);
-    assert_eq!(test.state_mut().commands(), [WindowCommand::EndGesture(BRIGHTNESS)]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::EndGesture(BRIGHTNESS)]
+    );
 
     let from = slider(&test, "Mix").rect().center();
     test.drop_at(from);
@@ -154,7 +191,10 @@ fn a_gesture_ends_when_its_knob_goes_away() {
     settle(&mut test);
     test.hover_at(from + vec2(0.0, 30.0));
     settle(&mut test);
-    assert_eq!(test.state_mut().window.close(), [WindowCommand::EndGesture(MIX)]);
+    assert_eq!(
+        test.state_mut().window.close(),
+        [WindowCommand::EndGesture(MIX)]
+    );
     assert!(test.state_mut().window.close().is_empty());
 }
 
@@ -165,8 +205,18 @@ fn a_wheel_that_rests_ends_its_gesture() {
     settle(&mut test);
     for _ in 0..3 {
         let delta = vec2(0.0, 1.0);
-        let (unit, phase, source) = (MouseWheelUnit::Line, TouchPhase::Move, MouseWheelSource::Wheel);
-        test.event(egui::Event::MouseWheel { unit, delta, phase, source, modifiers: Modifiers::NONE });
+        let (unit, phase, source) = (
+            MouseWheelUnit::Line,
+            TouchPhase::Move,
+            MouseWheelSource::Wheel,
+        );
+        test.event(egui::Event::MouseWheel {
+            unit,
+            delta,
+            phase,
+            source,
+            modifiers: Modifiers::NONE,
+        });
         test.step();
     }
     test.run_steps(60);
@@ -193,15 +243,22 @@ fn keys_turn_a_knob() {
         settle(&mut test);
         one_gesture(&test.state_mut().commands(), BRIGHTNESS)
     };
-    let near = |value: f32, wanted: f32| assert!((value - wanted).abs() < 1e-4, "{value} is not {wanted}");
+    let near =
+        |value: f32, wanted: f32| assert!((value - wanted).abs() < 1e-4, "{value} is not {wanted}");
     near(turned(&|test| test.key_press(Key::ArrowUp)), 0.63);
     near(turned(&|test| test.key_press(Key::ArrowLeft)), 0.62);
-    near(turned(&|test| test.key_press_modifiers(Modifiers::SHIFT, Key::ArrowRight)), 0.621);
+    near(
+        turned(&|test| test.key_press_modifiers(Modifiers::SHIFT, Key::ArrowRight)),
+        0.621,
+    );
     near(turned(&|test| test.key_press(Key::PageDown)), 0.521);
     near(turned(&|test| test.key_press(Key::End)), 1.0);
     near(turned(&|test| test.key_press(Key::Home)), 0.0);
     near(turned(&|test| test.key_press(Key::Delete)), 0.5);
-    assert!(slider(&test, "Brightness").is_focused(), "arrows do not lead away");
+    assert!(
+        slider(&test, "Brightness").is_focused(),
+        "arrows do not lead away"
+    );
     // At its end the knob sends nothing.
     press(&mut test, Key::End);
     test.state_mut().commands();
@@ -216,7 +273,10 @@ fn a_knob_with_steps_stands_at_steps() {
     slider(&test, "Mode").focus();
     settle(&mut test);
     press(&mut test, Key::ArrowUp);
-    assert_eq!(one_gesture(&test.state_mut().commands(), ParameterId(51)), 0.5);
+    assert_eq!(
+        one_gesture(&test.state_mut().commands(), ParameterId(51)),
+        0.5
+    );
 }
 
 #[test]

@@ -16,7 +16,10 @@ const BODY: ParameterId = ParameterId(4);
 fn a_knob_with_names_is_a_drop_down() {
     let mut test = open(Fake::playing());
     click(&mut test, "Voice");
-    assert!(test.query_by_role_and_label(Role::Slider, "Voices").is_none());
+    assert!(
+        test.query_by_role_and_label(Role::Slider, "Voices")
+            .is_none()
+    );
     let value = |test: &Test| test.get_by_role_and_label(Role::ComboBox, "Voices").value();
     assert_eq!(value(&test).as_deref(), Some("Mono"));
     choose(&mut test, Role::ComboBox, "Voices");
@@ -32,13 +35,23 @@ fn a_knob_with_names_is_a_drop_down() {
     press(&mut test, Key::ArrowUp);
     test.state_mut().commands();
     press(&mut test, Key::ArrowUp);
-    assert!(test.state_mut().commands().is_empty(), "there is nothing above the first");
-    assert!(test.get_by_role_and_label(Role::ComboBox, "Voices").is_focused());
+    assert!(
+        test.state_mut().commands().is_empty(),
+        "there is nothing above the first"
+    );
+    assert!(
+        test.get_by_role_and_label(Role::ComboBox, "Voices")
+            .is_focused()
+    );
 
-    test.get_by_role_and_label(Role::ComboBox, "Voices").click_secondary();
+    test.get_by_role_and_label(Role::ComboBox, "Voices")
+        .click_secondary();
     settle(&mut test);
     click(&mut test, "MIDI learn");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::LearnMidi(VOICES)]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::LearnMidi(VOICES)]
+    );
 }
 
 #[test]
@@ -54,18 +67,33 @@ fn latents_have_a_page_where_there_are_some() {
     assert_eq!(one_gesture(&test.state_mut().commands(), scale), 1.0);
     click(&mut test, "Latent 2 hold");
     assert_eq!(one_gesture(&test.state_mut().commands(), hold), 1.0);
-    assert_eq!(test.get_by_label("Latent 2 hold").accesskit_node().toggled(), Some(Toggled::True));
+    assert_eq!(
+        test.get_by_label("Latent 2 hold")
+            .accesskit_node()
+            .toggled(),
+        Some(Toggled::True)
+    );
     click(&mut test, "Latent 2 hold");
     assert_eq!(one_gesture(&test.state_mut().commands(), hold), 0.0);
-    assert_eq!(test.get_by_label("Latent 2 now").value().as_deref(), Some("-0.26"));
+    assert_eq!(
+        test.get_by_label("Latent 2 now").value().as_deref(),
+        Some("-0.26")
+    );
     test.state_mut().model.latents[1].value = f32::NAN;
     test.state_mut().model.latents[0].value = -7.0;
     settle(&mut test);
-    assert_eq!(test.get_by_label("Latent 1 now").value().as_deref(), Some("-1.00"));
+    assert_eq!(
+        test.get_by_label("Latent 1 now").value().as_deref(),
+        Some("-1.00")
+    );
     test.render().expect("a picture");
     test.state_mut().model.latents.clear();
     settle(&mut test);
-    assert!(test.query_by_role_and_label(Role::Slider, "Brightness").is_some(), "back to the macros");
+    assert!(
+        test.query_by_role_and_label(Role::Slider, "Brightness")
+            .is_some(),
+        "back to the macros"
+    );
 }
 
 #[test]
@@ -78,7 +106,10 @@ fn a_latent_is_typed_at() {
     test.get_by_label("Latent 1 offset value").type_text("25 %");
     settle(&mut test);
     press(&mut test, Key::Enter);
-    assert_eq!(one_gesture(&test.state_mut().commands(), ParameterId(211)), 0.25);
+    assert_eq!(
+        one_gesture(&test.state_mut().commands(), ParameterId(211)),
+        0.25
+    );
 }
 
 fn on_the_pad() -> Test {
@@ -102,17 +133,38 @@ fn the_pad_turns_two_knobs_in_one_gesture_each() {
     test.drop_at(pad.center() + vec2(80.0, -40.0));
     settle(&mut test);
     let commands = test.state_mut().commands();
-    assert_eq!(commands[..2], [WindowCommand::BeginGesture(BRIGHTNESS), WindowCommand::BeginGesture(BODY)]);
+    assert_eq!(
+        commands[..2],
+        [
+            WindowCommand::BeginGesture(BRIGHTNESS),
+            WindowCommand::BeginGesture(BODY)
+        ]
+    );
     assert_eq!(
         commands[commands.len() - 2..],
-        [WindowCommand::EndGesture(BRIGHTNESS), WindowCommand::EndGesture(BODY)]
+        [
+            WindowCommand::EndGesture(BRIGHTNESS),
+            WindowCommand::EndGesture(BODY)
+        ]
     );
     let sets = &commands[2..commands.len() - 2];
-    assert!(sets.len() > 4 && sets.iter().all(|command| matches!(command, WindowCommand::Set(..))), "{commands:?}");
-    let (x, y) = (test.state_mut().model.value(BRIGHTNESS), test.state_mut().model.value(BODY));
+    assert!(
+        sets.len() > 4
+            && sets
+                .iter()
+                .all(|command| matches!(command, WindowCommand::Set(..))),
+        "{commands:?}"
+    );
+    let (x, y) = (
+        test.state_mut().model.value(BRIGHTNESS),
+        test.state_mut().model.value(BODY),
+    );
     let inner = pad.shrink(9.0);
     assert!((x - (0.5 + 80.0 / inner.width())).abs() < 0.01, "{x}");
-    assert!((y - (0.5 + 40.0 / inner.height())).abs() < 0.01, "upwards is more: {y}");
+    assert!(
+        (y - (0.5 + 40.0 / inner.height())).abs() < 0.01,
+        "upwards is more: {y}"
+    );
 }
 
 #[test]
@@ -123,12 +175,18 @@ fn gestures_on_the_pad_end_when_the_window_closes() {
         test.run_steps(2);
         let commands = test.state_mut().commands();
         assert_eq!(
-            commands.iter().filter(|command| matches!(command, WindowCommand::BeginGesture(_))).count(),
+            commands
+                .iter()
+                .filter(|command| matches!(command, WindowCommand::BeginGesture(_)))
+                .count(),
             2,
             "{commands:?}"
         );
     };
-    let ends = [WindowCommand::EndGesture(BRIGHTNESS), WindowCommand::EndGesture(BODY)];
+    let ends = [
+        WindowCommand::EndGesture(BRIGHTNESS),
+        WindowCommand::EndGesture(BODY),
+    ];
     let mut test = on_the_pad();
     held(&mut test);
     assert_eq!(test.state_mut().window.close(), ends);
@@ -138,7 +196,11 @@ fn gestures_on_the_pad_end_when_the_window_closes() {
 #[test]
 fn the_pad_is_reset_by_a_double_click() {
     let mut test = on_the_pad();
-    let at = test.get_by_role_and_label(Role::Group, "Pad").rect().center() + vec2(60.0, 30.0);
+    let at = test
+        .get_by_role_and_label(Role::Group, "Pad")
+        .rect()
+        .center()
+        + vec2(60.0, 30.0);
     for _ in 0..2 {
         test.drag_at(at);
         test.event(Event::PointerButton {
@@ -191,24 +253,47 @@ fn the_pad_turns_what_is_chosen() {
     choose(&mut test, Role::Button, "Pad");
     choose(&mut test, Role::ComboBox, "Pad vertically");
     click(&mut test, "Bow noise");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::SetPad(ParameterId(211), ParameterId(1))]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::SetPad(ParameterId(211), ParameterId(1))]
+    );
     choose(&mut test, Role::ComboBox, "Pad horizontally");
     click(&mut test, "Bow noise");
     let swapped = [WindowCommand::SetPad(ParameterId(1), ParameterId(211))];
-    assert_eq!(test.state_mut().commands(), swapped, "never the same in both places");
+    assert_eq!(
+        test.state_mut().commands(),
+        swapped,
+        "never the same in both places"
+    );
 
     // What an model says may be anything: of equal knobs one is turned, and of none none.
-    for pad in [(BRIGHTNESS, BRIGHTNESS), (ParameterId(900), ParameterId(901))] {
+    for pad in [
+        (BRIGHTNESS, BRIGHTNESS),
+        (ParameterId(900), ParameterId(901)),
+    ] {
         test.state_mut().model.pad = pad;
         settle(&mut test);
-        let at = test.get_by_role_and_label(Role::Group, "Pad").rect().center();
+        let at = test
+            .get_by_role_and_label(Role::Group, "Pad")
+            .rect()
+            .center();
         test.drag_at(at);
         test.run_steps(2);
         test.drop_at(at);
         settle(&mut test);
         let commands = test.state_mut().commands();
-        let begun = commands.iter().filter(|command| matches!(command, WindowCommand::BeginGesture(_))).count();
-        let ended = commands.iter().filter(|command| matches!(command, WindowCommand::EndGesture(_))).count();
-        assert_eq!((begun, ended), if pad.0 == BRIGHTNESS { (1, 1) } else { (0, 0) }, "{commands:?}");
+        let begun = commands
+            .iter()
+            .filter(|command| matches!(command, WindowCommand::BeginGesture(_)))
+            .count();
+        let ended = commands
+            .iter()
+            .filter(|command| matches!(command, WindowCommand::EndGesture(_)))
+            .count();
+        assert_eq!(
+            (begun, ended),
+            if pad.0 == BRIGHTNESS { (1, 1) } else { (0, 0) },
+            "{commands:?}"
+        );
     }
 }

@@ -12,7 +12,10 @@ use super::fake::{Fake, Test, open};
 
 /// Compares with tolerance for another machine's sine, which may differ in the last bit.
 fn picture(test: &mut Test, name: &str) {
-    test.snapshot_options(name, &SnapshotOptions::new().threshold(0.6).max_failed_pixels(20));
+    test.snapshot_options(
+        name,
+        &SnapshotOptions::new().threshold(0.6).max_failed_pixels(20),
+    );
 }
 
 /// Takes the picture without the pointer, which would highlight a widget.
@@ -29,22 +32,43 @@ fn a_violin_plays() {
 
 #[test]
 fn the_same_in_daylight() {
-    picture(&mut open(Fake { theme: ThemePreference::Light, ..Fake::playing() }), "playing_light");
+    picture(
+        &mut open(Fake {
+            theme: ThemePreference::Light,
+            ..Fake::playing()
+        }),
+        "playing_light",
+    );
 }
 
 #[test]
 fn small_and_sharp_all_the_same() {
-    picture(&mut open(Fake { scale: 0.75, ..Fake::playing() }), "playing_75");
+    picture(
+        &mut open(Fake {
+            scale: 0.75,
+            ..Fake::playing()
+        }),
+        "playing_75",
+    );
 }
 
 #[test]
 fn long_names_end_in_dots() {
-    let mut model = Fake { hint: Some("Send sound through the track".into()), ..Fake::amplifying() };
+    let mut model = Fake {
+        hint: Some("Send sound through the track".into()),
+        ..Fake::amplifying()
+    };
     let name = "British head of 1982, bright channel, presence 7, master 9, cascaded";
     let card = model.card.as_mut().expect("a card");
-    (card.name, card.description) = (name.into(), format!("{name}. {}", "It was captured at a rehearsal. ".repeat(6)));
+    (card.name, card.description) = (
+        name.into(),
+        format!("{name}. {}", "It was captured at a rehearsal. ".repeat(6)),
+    );
     let entry = &mut model.models[3];
-    (entry.name, entry.about) = (name.into(), format!("{name}: the loudest of all that were ever in this room"));
+    (entry.name, entry.about) = (
+        name.into(),
+        format!("{name}: the loudest of all that were ever in this room"),
+    );
     model.presets[1].name = "Second solo of the last song, a little louder".into();
     model.cabinet = Some(format!("/cabinets/{name}, at the edge of the cone.wav").into());
     model.undo = Some(format!("Model {name}"));
@@ -53,15 +77,38 @@ fn long_names_end_in_dots() {
 
 #[test]
 fn nothing_is_loaded() {
-    let macros = Fake::playing().macros.into_iter().map(|one| ondes_ui::MacroKnob { control: None, ..one }).collect();
-    picture(&mut open(Fake { macros, ..Fake::empty() }), "empty");
+    let macros = Fake::playing()
+        .macros
+        .into_iter()
+        .map(|one| ondes_ui::MacroKnob {
+            control: None,
+            ..one
+        })
+        .collect();
+    picture(
+        &mut open(Fake {
+            macros,
+            ..Fake::empty()
+        }),
+        "empty",
+    );
 }
 
 #[test]
 fn the_model_is_missing() {
-    let searched = ["/home/ana/models", "/home/ana/songs/night"].map(str::to_owned).to_vec();
+    let searched = ["/home/ana/models", "/home/ana/songs/night"]
+        .map(str::to_owned)
+        .to_vec();
     let missing = Some(MissingFile::new("Old Bell", searched));
-    picture(&mut open(Fake { missing, card: None, moving: false, ..Fake::playing() }), "missing");
+    picture(
+        &mut open(Fake {
+            missing,
+            card: None,
+            moving: false,
+            ..Fake::playing()
+        }),
+        "missing",
+    );
 }
 
 #[test]
@@ -72,13 +119,20 @@ fn a_program_may_not_run_unasked() {
 #[test]
 fn the_model_failed() {
     let status = LoadStatus::Failed("the weights are not those that were written".into());
-    picture(&mut open(Fake { status, ..Fake::playing() }), "failed");
+    picture(
+        &mut open(Fake {
+            status,
+            ..Fake::playing()
+        }),
+        "failed",
+    );
 }
 
 #[test]
 fn a_macro_has_its_menu() {
     let mut test = open(Fake::playing());
-    test.get_by_role_and_label(egui::Role::Slider, "Body").click_secondary();
+    test.get_by_role_and_label(egui::Role::Slider, "Body")
+        .click_secondary();
     test.run_steps(4);
     still(&mut test, "macro_menu");
 }
@@ -94,7 +148,8 @@ fn without_the_browser_there_is_room() {
 #[test]
 fn presets_are_listed() {
     let mut test = open(Fake::playing());
-    test.get_by_role_and_label(egui::Role::ComboBox, "Preset").click();
+    test.get_by_role_and_label(egui::Role::ComboBox, "Preset")
+        .click();
     test.run_steps(4);
     test.get_by_label("Save as…").click();
     test.run_steps(4);
@@ -105,7 +160,10 @@ fn presets_are_listed() {
 
 #[test]
 fn a_model_has_its_card() {
-    let mut test = open(Fake { embed_problem: Some("too large: 310 MB".into()), ..Fake::playing() });
+    let mut test = open(Fake {
+        embed_problem: Some("too large: 310 MB".into()),
+        ..Fake::playing()
+    });
     test.get_by_label("About Violin").click();
     test.run_steps(4);
     still(&mut test, "card");
@@ -116,7 +174,8 @@ fn a_voice_is_chosen() {
     let mut test = open(Fake::playing());
     test.get_by_label("Voice").click();
     test.run_steps(4);
-    test.get_by_role_and_label(egui::Role::ComboBox, "Voices").click();
+    test.get_by_role_and_label(egui::Role::ComboBox, "Voices")
+        .click();
     test.run_steps(4);
     still(&mut test, "voice");
 }
@@ -132,10 +191,12 @@ fn latents_are_bent() {
 #[test]
 fn an_amplifier_has_its_chain() {
     let mut test = open(Fake::amplifying());
-    test.get_by_role_and_label(egui::Role::Button, "Chain").click();
+    test.get_by_role_and_label(egui::Role::Button, "Chain")
+        .click();
     test.run_steps(4);
     still(&mut test, "chain");
-    test.get_by_role_and_label(egui::Role::ComboBox, "Impulse response").click();
+    test.get_by_role_and_label(egui::Role::ComboBox, "Impulse response")
+        .click();
     test.run_steps(4);
     still(&mut test, "cabinets");
 }
@@ -147,7 +208,10 @@ fn a_guitar_is_tuned() {
 
 #[test]
 fn the_product_is_about_something() {
-    let mut test = open(Fake { scale: 1.5, ..Fake::amplifying() });
+    let mut test = open(Fake {
+        scale: 1.5,
+        ..Fake::amplifying()
+    });
     test.get_by_label("About Ondes FX").click();
     test.run_steps(4);
     still(&mut test, "about");
@@ -155,21 +219,39 @@ fn the_product_is_about_something() {
 
 #[test]
 fn the_network_has_its_executor() {
-    let executor =
-        ExecutorSelection { backend: Backend::Torch, precision: Precision::F16, ..ExecutorSelection::default() };
-    let devices = Some(Ok(vec![Device::Auto, Device::Cpu, Device::Cuda(0), Device::Cuda(1)]));
-    let mut test = open(Fake { executor: Some(executor), devices, ..Fake::playing() });
-    test.get_by_role_and_label(egui::Role::ComboBox, "Processing").click();
+    let executor = ExecutorSelection {
+        backend: Backend::Torch,
+        precision: Precision::F16,
+        ..ExecutorSelection::default()
+    };
+    let devices = Some(Ok(vec![
+        Device::Auto,
+        Device::Cpu,
+        Device::Cuda(0),
+        Device::Cuda(1),
+    ]));
+    let mut test = open(Fake {
+        executor: Some(executor),
+        devices,
+        ..Fake::playing()
+    });
+    test.get_by_role_and_label(egui::Role::ComboBox, "Processing")
+        .click();
     test.run_steps(4);
     still(&mut test, "executor");
 }
 
 #[test]
 fn the_pad_turns_two() {
-    let mut test = open(Fake { theme: ThemePreference::Light, ..Fake::bending() });
-    test.get_by_role_and_label(egui::Role::Button, "Keys").click();
+    let mut test = open(Fake {
+        theme: ThemePreference::Light,
+        ..Fake::bending()
+    });
+    test.get_by_role_and_label(egui::Role::Button, "Keys")
+        .click();
     test.run_steps(2);
-    test.get_by_role_and_label(egui::Role::Button, "Pad").click();
+    test.get_by_role_and_label(egui::Role::Button, "Pad")
+        .click();
     test.run_steps(4);
     still(&mut test, "pad");
 }

@@ -20,7 +20,10 @@ fn up(key: u8) -> WindowCommand {
 fn at(test: &Test, whites: f32, depth: f32) -> Pos2 {
     let rect = test.get_by_label("Notes A3 A4").rect();
     let width = rect.width() / 52.0;
-    pos2(rect.left() + (23.5 + whites) * width, rect.top() + depth * rect.height())
+    pos2(
+        rect.left() + (23.5 + whites) * width,
+        rect.top() + depth * rect.height(),
+    )
 }
 
 /// Returns the only key that was pressed, and its velocity.
@@ -45,7 +48,16 @@ fn tell(test: &mut Test, event: Event) -> Vec<WindowCommand> {
 
 fn key(test: &mut Test, key: Key, pressed: bool) -> Vec<WindowCommand> {
     let modifiers = Modifiers::NONE;
-    tell(test, Event::Key { key, physical_key: None, pressed, repeat: false, modifiers })
+    tell(
+        test,
+        Event::Key {
+            key,
+            physical_key: None,
+            pressed,
+            repeat: false,
+            modifiers,
+        },
+    )
 }
 
 #[test]
@@ -68,13 +80,20 @@ fn one_chooses_what_plays() {
     settle(&mut test);
     click(&mut test, "Track");
     click(&mut test, "Side-chain");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::FollowSideChain(true)]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::FollowSideChain(true)]
+    );
 }
 
 #[test]
 fn the_pointer_plays_and_glides() {
     let mut test = open(Fake::playing());
-    let (soft, hard, next) = (at(&test, 0.0, 0.1), at(&test, 0.0, 0.95), at(&test, 1.0, 0.95));
+    let (soft, hard, next) = (
+        at(&test, 0.0, 0.1),
+        at(&test, 0.0, 0.95),
+        at(&test, 1.0, 0.95),
+    );
     test.drag_at(soft);
     test.run_steps(2);
     let (key, velocity) = struck(&test.state_mut().commands());
@@ -92,7 +111,11 @@ fn the_pointer_plays_and_glides() {
     assert!(velocity > 0.9 && velocity <= 1.0, "{velocity}");
     test.hover_at(pos2(300.0, 200.0));
     test.run_steps(2);
-    assert_eq!(test.state_mut().commands(), [up(62)], "the pointer has left the keys");
+    assert_eq!(
+        test.state_mut().commands(),
+        [up(62)],
+        "the pointer has left the keys"
+    );
     test.drop_at(pos2(300.0, 200.0));
     settle(&mut test);
     assert!(test.state_mut().commands().is_empty());
@@ -106,7 +129,10 @@ fn keys_are_released_when_the_pointer_leaves_the_window() {
     test.run_steps(2);
     assert_eq!(struck(&test.state_mut().commands()).0, 60);
     assert_eq!(tell(&mut test, Event::PointerGone), [up(60)]);
-    assert!(tell(&mut test, Event::PointerMoved(at)).is_empty(), "it may have come up outside");
+    assert!(
+        tell(&mut test, Event::PointerMoved(at)).is_empty(),
+        "it may have come up outside"
+    );
     test.drop_at(at);
     settle(&mut test);
     test.drag_at(at);
@@ -120,9 +146,16 @@ fn a_touch_between_two_frames_is_heard() {
     let at = at(&test, 0.0, 0.9);
     let button = |pressed| {
         let (button, modifiers) = (egui::PointerButton::Primary, Modifiers::NONE);
-        Event::PointerButton { pos: at, button, pressed, modifiers }
+        Event::PointerButton {
+            pos: at,
+            button,
+            pressed,
+            modifiers,
+        }
     };
-    test.input_mut().events.extend([Event::PointerMoved(at), button(true), button(false)]);
+    test.input_mut()
+        .events
+        .extend([Event::PointerMoved(at), button(true), button(false)]);
     settle(&mut test);
     let commands = test.state_mut().commands();
     assert_eq!(commands.len(), 2, "{commands:?}");
@@ -136,8 +169,14 @@ fn keys_are_released_when_the_window_loses_the_focus() {
     test.drag_at(at(&test, 0.0, 0.95));
     test.run_steps(2);
     assert_eq!(struck(&test.state_mut().commands()).0, 60);
-    assert_eq!(tell(&mut test, Event::WindowFocused(false)), [up(60), up(67)]);
-    assert!(tell(&mut test, Event::WindowFocused(true)).is_empty(), "the pointer must come up before it plays again");
+    assert_eq!(
+        tell(&mut test, Event::WindowFocused(false)),
+        [up(60), up(67)]
+    );
+    assert!(
+        tell(&mut test, Event::WindowFocused(true)).is_empty(),
+        "the pointer must come up before it plays again"
+    );
     assert!(key(&mut test, Key::G, false).is_empty());
     test.drop_at(at(&test, 0.0, 0.95));
     settle(&mut test);
@@ -163,17 +202,25 @@ fn keys_are_released_when_the_window_closes_or_cannot_play() {
     assert_eq!(test.state_mut().commands(), [up(60)]);
     test.drag_at(at(&test, 1.0, 0.95));
     settle(&mut test);
-    assert!(test.state_mut().commands().is_empty(), "the keyboard only shows");
+    assert!(
+        test.state_mut().commands().is_empty(),
+        "the keyboard only shows"
+    );
     assert!(test.query_by_label("Keys").is_none());
 }
 
 #[test]
 fn computer_keys_play_once_they_may() {
     let mut test = open(Fake::playing());
-    assert!(key(&mut test, Key::A, true).is_empty(), "off until asked for");
+    assert!(
+        key(&mut test, Key::A, true).is_empty(),
+        "off until asked for"
+    );
     key(&mut test, Key::A, false);
     click(&mut test, "Keys");
-    let row = "AWSEDFTGYHUJKOLP".chars().map(|name| Key::from_name(&name.to_string()).expect("a letter"));
+    let row = "AWSEDFTGYHUJKOLP"
+        .chars()
+        .map(|name| Key::from_name(&name.to_string()).expect("a letter"));
     for (n, one) in row.chain([Key::Semicolon]).enumerate() {
         let played = 60 + n as u8;
         assert_eq!(key(&mut test, one, true), [down(played, 0.8)]);
@@ -188,10 +235,18 @@ fn computer_keys_play_once_they_may() {
     press(&mut test, Key::Z);
     press(&mut test, Key::Z);
     press(&mut test, Key::V);
-    assert_eq!(key(&mut test, Key::W, false), [up(73)], "it plays what it played when it went down");
+    assert_eq!(
+        key(&mut test, Key::W, false),
+        [up(73)],
+        "it plays what it played when it went down"
+    );
     assert_eq!(key(&mut test, Key::W, true), [down(49, 0.7)]);
     click(&mut test, "Keys");
-    assert_eq!(test.state_mut().commands(), [up(49)], "nothing hangs when they are off again");
+    assert_eq!(
+        test.state_mut().commands(),
+        [up(49)],
+        "nothing hangs when they are off again"
+    );
 }
 
 #[test]
@@ -202,7 +257,10 @@ fn computer_keys_stay_within_midi() {
         press(&mut test, Key::V);
     }
     assert_eq!(key(&mut test, Key::G, true), [down(127, 1.0)]);
-    assert!(key(&mut test, Key::Y, true).is_empty(), "there is no key 128");
+    assert!(
+        key(&mut test, Key::Y, true).is_empty(),
+        "there is no key 128"
+    );
     for _ in 0..12 {
         press(&mut test, Key::Z);
         press(&mut test, Key::C);
@@ -217,7 +275,11 @@ fn typing_does_not_play() {
     test.get_by_label("Search models").focus();
     settle(&mut test);
     assert!(key(&mut test, Key::A, true).is_empty());
-    assert_eq!(key(&mut test, Key::D, false), [up(64)], "what was down comes up all the same");
+    assert_eq!(
+        key(&mut test, Key::D, false),
+        [up(64)],
+        "what was down comes up all the same"
+    );
 }
 
 #[test]
@@ -227,7 +289,11 @@ fn letters_are_music_and_nothing_else() {
     settle(&mut test);
     assert!(row(&test, "Cello").is_focused());
     test.state_mut().commands();
-    assert_eq!(key(&mut test, Key::F, true), [down(65, 0.8)], "and no favourite");
+    assert_eq!(
+        key(&mut test, Key::F, true),
+        [down(65, 0.8)],
+        "and no favourite"
+    );
     // Keys with a modifier are commands, whichever key is reported on release.
     test.event(Event::ModifiersChanged(Modifiers::SHIFT));
     settle(&mut test);
@@ -246,7 +312,10 @@ fn a_key_that_two_hold_sounds_once() {
     test.drag_at(at(&test, 0.0, 0.95));
     test.run_steps(2);
     assert!(test.state_mut().commands().is_empty(), "it is down already");
-    assert!(key(&mut test, Key::A, false).is_empty(), "the pointer still holds it");
+    assert!(
+        key(&mut test, Key::A, false).is_empty(),
+        "the pointer still holds it"
+    );
     test.drop_at(at(&test, 0.0, 0.95));
     settle(&mut test);
     assert_eq!(test.state_mut().commands(), [up(60)]);
@@ -259,5 +328,10 @@ fn the_keys_are_a_stop_of_the_keyboard() {
     settle(&mut test);
     press(&mut test, Key::Enter);
     assert_eq!(key(&mut test, Key::A, true).len(), 1);
-    assert!(test.get_by_label("Keys").accesskit_node().toggled().is_some());
+    assert!(
+        test.get_by_label("Keys")
+            .accesskit_node()
+            .toggled()
+            .is_some()
+    );
 }

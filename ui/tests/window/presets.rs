@@ -9,14 +9,22 @@ use super::fake::{Fake, Test, open};
 use super::hands::{choose, click, press, settle};
 
 fn opened(model: Fake) -> Test {
-    let mut test = open(Fake { models: Vec::new(), ..model });
+    let mut test = open(Fake {
+        models: Vec::new(),
+        ..model
+    });
     choose(&mut test, Role::ComboBox, "Preset");
-    assert!(test.get_by_label("Search presets").is_focused(), "one can type at once");
+    assert!(
+        test.get_by_label("Search presets").is_focused(),
+        "one can type at once"
+    );
     test
 }
 
 fn listed(test: &Test) -> Vec<String> {
-    test.query_all_by_role(Role::ListBoxOption).filter_map(|row| row.accesskit_node().label()).collect()
+    test.query_all_by_role(Role::ListBoxOption)
+        .filter_map(|row| row.accesskit_node().label())
+        .collect()
 }
 
 #[test]
@@ -24,7 +32,10 @@ fn presets_are_stepped_through() {
     let mut test = open(Fake::playing());
     click(&mut test, "Next preset");
     click(&mut test, "Previous preset");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::NextPreset, WindowCommand::PreviousPreset]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::NextPreset, WindowCommand::PreviousPreset]
+    );
     let value = |test: &Test| test.get_by_role_and_label(Role::ComboBox, "Preset").value();
     assert_eq!(value(&test).as_deref(), Some("Close bow, changed"));
     test.state_mut().model.preset_changed = false;
@@ -43,13 +54,19 @@ fn a_preset_is_searched_and_loaded() {
     settle(&mut test);
     assert_eq!(listed(&test), ["Close bow"], "its name and what it is like");
     press(&mut test, Key::Enter);
-    assert_eq!(test.state_mut().commands(), [WindowCommand::LoadPreset(PresetId(2))]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::LoadPreset(PresetId(2))]
+    );
     assert!(listed(&test).is_empty(), "the list closes");
 
     choose(&mut test, Role::ComboBox, "Preset");
     assert_eq!(listed(&test).len(), 5, "what was searched is forgotten");
     choose(&mut test, Role::ListBoxOption, "Far away");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::LoadPreset(PresetId(3))]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::LoadPreset(PresetId(3))]
+    );
 }
 
 #[test]
@@ -70,39 +87,73 @@ fn a_preset_with_a_problem_is_not_loaded() {
 fn the_list_of_presets_is_walked_by_keyboard() {
     let mut test = opened(Fake::playing());
     press(&mut test, Key::ArrowDown);
-    let focused = |test: &Test, name: &str| test.get_by_role_and_label(Role::ListBoxOption, name).is_focused();
-    assert!(focused(&test, "Close bow"), "what is loaded is where the walk begins");
+    let focused = |test: &Test, name: &str| {
+        test.get_by_role_and_label(Role::ListBoxOption, name)
+            .is_focused()
+    };
+    assert!(
+        focused(&test, "Close bow"),
+        "what is loaded is where the walk begins"
+    );
     press(&mut test, Key::ArrowDown);
     assert!(focused(&test, "Far away"));
     press(&mut test, Key::Delete);
     press(&mut test, Key::Delete);
-    assert!(test.state_mut().commands().is_empty(), "what came with Ondes stays");
+    assert!(
+        test.state_mut().commands().is_empty(),
+        "what came with Ondes stays"
+    );
     press(&mut test, Key::ArrowDown);
     press(&mut test, Key::Delete);
     assert!(test.state_mut().commands().is_empty(), "it asks first");
-    assert!(test.query_by_label("Really delete My evening strings").is_some());
+    assert!(
+        test.query_by_label("Really delete My evening strings")
+            .is_some()
+    );
     press(&mut test, Key::ArrowUp);
     press(&mut test, Key::ArrowDown);
     press(&mut test, Key::Delete);
-    assert!(test.state_mut().commands().is_empty(), "who has gone away is asked again");
+    assert!(
+        test.state_mut().commands().is_empty(),
+        "who has gone away is asked again"
+    );
     press(&mut test, Key::Delete);
-    assert_eq!(test.state_mut().commands(), [WindowCommand::DeletePreset(PresetId(4))]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::DeletePreset(PresetId(4))]
+    );
     press(&mut test, Key::Home);
     press(&mut test, Key::Enter);
-    assert_eq!(test.state_mut().commands(), [WindowCommand::LoadPreset(PresetId(1))]);
-    assert!(test.get_by_role_and_label(Role::ComboBox, "Preset").is_focused(), "the keyboard is back where it was");
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::LoadPreset(PresetId(1))]
+    );
+    assert!(
+        test.get_by_role_and_label(Role::ComboBox, "Preset")
+            .is_focused(),
+        "the keyboard is back where it was"
+    );
 }
 
 #[test]
 fn a_preset_of_ones_own_is_deleted_by_a_second_click() {
     let mut test = opened(Fake::playing());
-    assert!(test.query_by_label("Delete Far away").is_none(), "what came with Ondes stays");
+    assert!(
+        test.query_by_label("Delete Far away").is_none(),
+        "what came with Ondes stays"
+    );
     click(&mut test, "Delete My evening strings");
     click(&mut test, "Delete Old bell choir");
     assert!(test.state_mut().commands().is_empty());
-    assert!(test.query_by_label("Delete My evening strings").is_some(), "only one at a time");
+    assert!(
+        test.query_by_label("Delete My evening strings").is_some(),
+        "only one at a time"
+    );
     click(&mut test, "Really delete Old bell choir");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::DeletePreset(PresetId(5))]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::DeletePreset(PresetId(5))]
+    );
 }
 
 #[test]
@@ -111,11 +162,18 @@ fn a_preset_is_saved_under_a_name() {
     click(&mut test, "Save as…");
     let field = test.get_by_label("Preset name");
     assert!(field.is_focused());
-    assert_eq!(field.value().as_deref(), Some("Close bow"), "what is loaded is a beginning");
+    assert_eq!(
+        field.value().as_deref(),
+        Some("Close bow"),
+        "what is loaded is a beginning"
+    );
     field.type_text("  Winter  ");
     settle(&mut test);
     press(&mut test, Key::Enter);
-    assert_eq!(test.state_mut().commands(), [WindowCommand::SavePreset("Winter".into())]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::SavePreset("Winter".into())]
+    );
     assert!(listed(&test).is_empty(), "the list closes");
 
     choose(&mut test, Role::ComboBox, "Preset");
@@ -127,22 +185,40 @@ fn a_preset_is_saved_under_a_name() {
     assert!(test.state_mut().commands().is_empty(), "that is no name");
     test.get_by_label("Preset name").focus();
     settle(&mut test);
-    test.get_by_label("Preset name").type_text("My evening strings");
+    test.get_by_label("Preset name")
+        .type_text("My evening strings");
     settle(&mut test);
     click(&mut test, "Replace");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::SavePreset("My evening strings".into())]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::SavePreset("My evening strings".into())]
+    );
 }
 
 #[test]
 fn presets_are_shown_where_there_may_be_some() {
-    let none = || Fake { presets: Vec::new(), ..Fake::playing() };
-    let test = open(Fake { able: false, ..none() });
-    assert!(test.query_by_label("Preset").is_none() && test.query_by_label("Next preset").is_none());
+    let none = || Fake {
+        presets: Vec::new(),
+        ..Fake::playing()
+    };
+    let test = open(Fake {
+        able: false,
+        ..none()
+    });
+    assert!(
+        test.query_by_label("Preset").is_none() && test.query_by_label("Next preset").is_none()
+    );
     let mut test = open(none());
     assert!(test.query_by_label("Next preset").is_none());
     choose(&mut test, Role::ComboBox, "Preset");
-    assert!(test.query_by_label("No presets yet").is_some() && test.query_by_label("Save as…").is_some());
-    let mut test = open(Fake { able: false, ..Fake::playing() });
+    assert!(
+        test.query_by_label("No presets yet").is_some()
+            && test.query_by_label("Save as…").is_some()
+    );
+    let mut test = open(Fake {
+        able: false,
+        ..Fake::playing()
+    });
     choose(&mut test, Role::ComboBox, "Preset");
     assert!(test.query_by_label("Factory").is_some() && test.query_by_label("Save as…").is_none());
 }
@@ -153,16 +229,24 @@ fn a_model_is_embedded_in_the_project() {
     click(&mut test, "About Violin");
     click(&mut test, "Save model with project");
     click(&mut test, "Save model with project");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::Embed(true), WindowCommand::Embed(false)]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::Embed(true), WindowCommand::Embed(false)]
+    );
 
     test.state_mut().model.embed_problem = Some("too large: 310 MB".into());
     settle(&mut test);
     let entry = test.get_by_label("Save model with project");
     assert!(entry.accesskit_node().is_disabled());
-    assert_eq!(entry.accesskit_node().description().as_deref(), Some("too large: 310 MB"));
+    assert_eq!(
+        entry.accesskit_node().description().as_deref(),
+        Some("too large: 310 MB")
+    );
     click(&mut test, "Save model with project");
     assert!(test.state_mut().commands().is_empty());
-    let described = test.query_all_by_label("A bowed string with a wooden body.").count();
+    let described = test
+        .query_all_by_label("A bowed string with a wooden body.")
+        .count();
     assert_eq!(described, 2, "in the header and on the card");
 }
 

@@ -17,8 +17,8 @@ use ondes_processor::parameter::ParameterId;
 use ondes_processor::preset::list::PresetId;
 use ondes_processor::product::Product;
 use ondes_ui::{
-    EntryOrigin, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId, PresetEntry, SoundingNote, Surroundings,
-    TunerView,
+    EntryOrigin, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId, PresetEntry, SoundingNote,
+    Surroundings, TunerView,
 };
 
 use super::fake::{CABINETS, Fake, INPUT, MIX, OUTPUT};
@@ -62,7 +62,8 @@ fn entry(id: u64, name: &str, author: &str, kind: Kind, origin: EntryOrigin) -> 
         recent: None,
         about: format!("What {name} is, said in a sentence"),
         quality: String::new(),
-        path: (origin == EntryOrigin::User).then(|| format!("/home/ana/models/{name}.ondes").into()),
+        path: (origin == EntryOrigin::User)
+            .then(|| format!("/home/ana/models/{name}.ondes").into()),
     }
 }
 
@@ -70,8 +71,16 @@ fn voice() -> Vec<Knob> {
     let choices = ["Poly", "Mono", "Legato"].map(str::to_owned).to_vec();
     vec![
         knob(ParameterId(50), "Glide", 0.3),
-        Knob { steps: 3, ..knob(ParameterId(51), "Mode", 0.0) },
-        Knob { steps: 3, choices, default: 0.0, ..knob(ParameterId(52), "Voices", 0.5) },
+        Knob {
+            steps: 3,
+            ..knob(ParameterId(51), "Mode", 0.0)
+        },
+        Knob {
+            steps: 3,
+            choices,
+            default: 0.0,
+            ..knob(ParameterId(52), "Voices", 0.5)
+        },
     ]
 }
 
@@ -81,11 +90,17 @@ fn presets() -> Vec<PresetEntry> {
         name: name.into(),
         about: about.into(),
         origin,
-        path: (origin == EntryOrigin::User).then(|| format!("/home/ana/presets/{name}.ondes-preset").into()),
+        path: (origin == EntryOrigin::User)
+            .then(|| format!("/home/ana/presets/{name}.ondes-preset").into()),
         problem: None,
     };
     let mut presets = vec![
-        preset(1, "Concert hall", "Ondes · warm, wide", EntryOrigin::Bundled),
+        preset(
+            1,
+            "Concert hall",
+            "Ondes · warm, wide",
+            EntryOrigin::Bundled,
+        ),
         preset(2, "Close bow", "Ondes · dry, breathy", EntryOrigin::Bundled),
         preset(3, "Far away", "Ondes · dark", EntryOrigin::Bundled),
         preset(4, "My evening strings", "Ana · slow", EntryOrigin::User),
@@ -118,7 +133,11 @@ impl Fake {
             auditioned: None,
             macros: Vec::new(),
             voice: Vec::new(),
-            mixer: [knob(INPUT, "Gain in", 0.8), knob(OUTPUT, "Gain out", 0.8), knob(MIX, "Mix", 1.0)],
+            mixer: [
+                knob(INPUT, "Gain in", 0.8),
+                knob(OUTPUT, "Gain out", 0.8),
+                knob(MIX, "Mix", 1.0),
+            ],
             bypass: false,
             slot: CompareSlot::A,
             driver: Driver::Auto,
@@ -136,7 +155,13 @@ impl Fake {
             pitch_hz: None,
             loudness_db: None,
             notes: Vec::new(),
-            tuner: TunerView { available: false, open: false, mute: false, reference_hz: 440.0, pitch_hz: None },
+            tuner: TunerView {
+                available: false,
+                open: false,
+                mute: false,
+                reference_hz: 440.0,
+                pitch_hz: None,
+            },
             embed: false,
             embed_problem: None,
             presets: Vec::new(),
@@ -164,14 +189,34 @@ impl Fake {
 
     /// A violin being played.
     pub fn playing() -> Self {
-        let names = ["Brightness", "Bow noise", "Vibrato", "Vibrato rate", "Body", "Attack", "Room", "Air", "Detune"];
-        let controls: Vec<Control> = names.iter().map(|name| control(name, "Says what it does")).collect();
+        let names = [
+            "Brightness",
+            "Bow noise",
+            "Vibrato",
+            "Vibrato rate",
+            "Body",
+            "Attack",
+            "Room",
+            "Air",
+            "Detune",
+        ];
+        let controls: Vec<Control> = names
+            .iter()
+            .map(|name| control(name, "Says what it does"))
+            .collect();
         let values = [0.62, 0.2, 0.35, 0.5, 0.74, 0.1, 0.28];
         let mut macros: Vec<MacroKnob> = (0..8)
             .map(|n| {
-                let name = if n < 7 { names[n].to_owned() } else { "Macro 8".into() };
+                let name = if n < 7 {
+                    names[n].to_owned()
+                } else {
+                    "Macro 8".into()
+                };
                 let value = values.get(n).copied().unwrap_or_default();
-                MacroKnob { knob: knob(ParameterId(n as u32), &name, value), control: (n < 7).then_some(n) }
+                MacroKnob {
+                    knob: knob(ParameterId(n as u32), &name, value),
+                    control: (n < 7).then_some(n),
+                }
             })
             .collect();
         macros[2].knob.midi = Some(MidiBinding::Controller(1));
@@ -182,7 +227,13 @@ impl Fake {
             entry(4, "Tube amp", "Ondes", Kind::Effect, EntryOrigin::Bundled),
             entry(5, "Murmur", "Ondes", Kind::Generator, EntryOrigin::Bundled),
             entry(6, "Tape voice", "M. Rey", Kind::Codec, EntryOrigin::User),
-            entry(7, "Grandmother's piano", "M. Rey", Kind::Instrument, EntryOrigin::User),
+            entry(
+                7,
+                "Grandmother's piano",
+                "M. Rey",
+                Kind::Instrument,
+                EntryOrigin::User,
+            ),
             entry(8, "Fuzz box", "M. Rey", Kind::Effect, EntryOrigin::User),
         ];
         entries[3].favourite = true;
@@ -222,7 +273,9 @@ impl Fake {
         };
         let tone = |harmonics: usize| -> Vec<f32> {
             let sum = |n: usize| {
-                (1..=harmonics).map(|h| (TAU * 440.0 * h as f32 * n as f32 / RATE_HZ).sin() / h as f32).sum::<f32>()
+                (1..=harmonics)
+                    .map(|h| (TAU * 440.0 * h as f32 * n as f32 / RATE_HZ).sin() / h as f32)
+                    .sum::<f32>()
             };
             (0..1024).map(|n| 0.45 * sum(n)).collect()
         };
@@ -232,7 +285,11 @@ impl Fake {
                 let off = (bin as f32 * bin_hz - 440.0 * h as f32) / bin_hz;
                 -8.0 - 9.0 * (h as f32).log2() - 1.5 * off * off
             };
-            let at = |bin: usize| (1..=harmonics).map(|h| hump(bin, h)).fold(floor - bin as f32 / 120.0, f32::max);
+            let at = |bin: usize| {
+                (1..=harmonics)
+                    .map(|h| hump(bin, h))
+                    .fold(floor - bin as f32 / 120.0, f32::max)
+            };
             (0..2049).map(at).collect()
         };
         let level = |peak_db, rms_db| MeterLevel { peak_db, rms_db };
@@ -253,14 +310,25 @@ impl Fake {
             control_source: Some(ControlSource::Notes),
             follows_side_chain: None,
             health: Some(health),
-            qualities: ["Full", "Balanced", "Light", "Auto: lite"].map(Into::into).into(),
+            qualities: ["Full", "Balanced", "Light", "Auto: lite"]
+                .map(Into::into)
+                .into(),
             input_levels: vec![level(-18.2, -27.0), level(-20.1, -28.4)],
             output_levels: vec![level(-5.8, -14.0), level(-6.3, -14.9)],
             waves: [tone(1), tone(7)],
             spectra: [spectrum(2, -84.0), spectrum(24, -72.0)],
             pitch_hz: Some(441.8),
             loudness_db: Some(-17.3),
-            notes: vec![SoundingNote { key: 57, velocity: 0.4 }, SoundingNote { key: 69, velocity: 0.9 }],
+            notes: vec![
+                SoundingNote {
+                    key: 57,
+                    velocity: 0.4,
+                },
+                SoundingNote {
+                    key: 69,
+                    velocity: 0.9,
+                },
+            ],
             moving: true,
             ..Self::empty()
         }
@@ -268,7 +336,12 @@ impl Fake {
 
     /// An amplifier with its signal chain.
     pub fn amplifying() -> Self {
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let names = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
         let one = |n: u32, name: &str, value: f32| knob(ParameterId(300 + n), name, value);
         let of = |n: u32, name: &str, choices: &[&str], value: f32| Knob {
             steps: choices.len() as u32,
@@ -282,15 +355,32 @@ impl Fake {
             one(2, "Middle", 0.62),
             one(3, "Treble", 0.7),
             of(4, "Tone", &["After", "Before"], 0.0),
-            Knob { default: 1.0, ..one(5, "Cabinet", 1.0) },
+            Knob {
+                default: 1.0,
+                ..one(5, "Cabinet", 1.0)
+            },
             of(6, "Block DC", &["Off", "On"], 1.0),
             of(7, "Oversampling", &["1×", "2×", "4×"], 0.5),
-            Knob { default: 1.0, ..one(8, "Size: lite", 0.3) },
-            Knob { default: 0.0, ..one(9, "Interface level", 0.65) },
-            of(10, "Output level", &["Raw", "Normalised", "Calibrated"], 0.5),
+            Knob {
+                default: 1.0,
+                ..one(8, "Size: lite", 0.3)
+            },
+            Knob {
+                default: 0.0,
+                ..one(9, "Interface level", 0.65)
+            },
+            of(
+                10,
+                "Output level",
+                &["Raw", "Normalised", "Calibrated"],
+                0.5,
+            ),
         ];
         let files = ["Blue open back", "Four twelves", "Room mike"];
-        let cabinets: Vec<PathBuf> = files.iter().map(|name| format!("{CABINETS}/{name}.wav").into()).collect();
+        let cabinets: Vec<PathBuf> = files
+            .iter()
+            .map(|name| format!("{CABINETS}/{name}.wav").into())
+            .collect();
         let cabinet = cabinets.get(1).cloned();
         let remark = Some("Levels are unchanged: the model states no loudness.".to_owned());
         Self {
@@ -298,7 +388,8 @@ impl Fake {
             kind: Kind::Effect,
             card: Some(Card {
                 name: "Tube amp".into(),
-                description: "The first valve of an amplifier, driven hard, with its tone stack.".into(),
+                description: "The first valve of an amplifier, driven hard, with its tone stack."
+                    .into(),
                 author: "Ondes".into(),
                 ..Card::default()
             }),
@@ -312,15 +403,27 @@ impl Fake {
             follows_side_chain: None,
             able: true,
             notes: Vec::new(),
-            tuner: TunerView { available: true, ..Self::empty().tuner },
+            tuner: TunerView {
+                available: true,
+                ..Self::empty().tuner
+            },
             ..Self::playing()
         }
     }
 
     /// An amplifier with the tuner open: a low E that is flat.
     pub fn tuning() -> Self {
-        let tuner = TunerView { available: true, open: true, mute: false, reference_hz: 440.0, pitch_hz: Some(82.0) };
-        Self { tuner, ..Self::amplifying() }
+        let tuner = TunerView {
+            available: true,
+            open: true,
+            mute: false,
+            reference_hz: 440.0,
+            pitch_hz: Some(82.0),
+        };
+        Self {
+            tuner,
+            ..Self::amplifying()
+        }
     }
 
     /// A codec with changed latents.
@@ -329,18 +432,29 @@ impl Fake {
             .map(|n| {
                 let part = |what: &str, number: u32, value: f32, default: f32| Knob {
                     default,
-                    ..knob(ParameterId(10 * n + 200 + number), &format!("Latent {n} {what}"), value)
+                    ..knob(
+                        ParameterId(10 * n + 200 + number),
+                        &format!("Latent {n} {what}"),
+                        value,
+                    )
                 };
                 let spread = (n as f32 * 1.7).sin();
                 LatentRow {
                     name: format!("Latent {n}"),
                     scale: part("scale", 0, 0.5 + 0.3 * spread * spread, 0.5),
                     offset: part("offset", 1, 0.5 + 0.2 * spread, 0.5),
-                    hold: Knob { steps: 2, ..part("hold", 2, if n == 3 { 1.0 } else { 0.0 }, 0.0) },
+                    hold: Knob {
+                        steps: 2,
+                        ..part("hold", 2, if n == 3 { 1.0 } else { 0.0 }, 0.0)
+                    },
                     value: spread,
                 }
             })
             .collect();
-        Self { latents, pad: (ParameterId(211), ParameterId(0)), ..Self::playing() }
+        Self {
+            latents,
+            pad: (ParameterId(211), ParameterId(0)),
+            ..Self::playing()
+        }
     }
 }

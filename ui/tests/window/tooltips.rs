@@ -23,13 +23,30 @@ const ROLES: [Role; 9] = [
 
 /// Returns the controls that have no tooltip.
 fn without_tooltip(test: &Test) -> Vec<String> {
-    let nodes = ROLES.into_iter().flat_map(|role| test.query_all_by_role(role));
-    let silent = nodes.filter(|node| node.accesskit_node().description().is_none_or(|text| text.is_empty()));
-    silent.map(|node| format!("{:?} {:?}", node.accesskit_node().role(), node.accesskit_node().label())).collect()
+    let nodes = ROLES
+        .into_iter()
+        .flat_map(|role| test.query_all_by_role(role));
+    let silent = nodes.filter(|node| {
+        node.accesskit_node()
+            .description()
+            .is_none_or(|text| text.is_empty())
+    });
+    silent
+        .map(|node| {
+            format!(
+                "{:?} {:?}",
+                node.accesskit_node().role(),
+                node.accesskit_node().label()
+            )
+        })
+        .collect()
 }
 
 fn check(test: &Test, place: &str) {
-    assert!(test.query_all_by_role(Role::Button).count() > 20, "{place}: the window is drawn");
+    assert!(
+        test.query_all_by_role(Role::Button).count() > 20,
+        "{place}: the window is drawn"
+    );
     assert_eq!(without_tooltip(test), [""; 0], "{place}");
 }
 
@@ -51,9 +68,27 @@ fn every_control_on_every_page_has_a_tooltip() {
 #[test]
 fn messages_and_an_empty_window_have_tooltips() {
     let missing = Some(MissingFile::new("Old Bell", vec!["/models".into()]));
-    check(&open(Fake { missing, ..Fake::playing() }), "missing");
-    check(&open(Fake { status: LoadStatus::Failed("no".into()), ..Fake::playing() }), "failed");
-    check(&open(Fake { hint: Some("Play".into()), ..Fake::playing() }), "hint");
+    check(
+        &open(Fake {
+            missing,
+            ..Fake::playing()
+        }),
+        "missing",
+    );
+    check(
+        &open(Fake {
+            status: LoadStatus::Failed("no".into()),
+            ..Fake::playing()
+        }),
+        "failed",
+    );
+    check(
+        &open(Fake {
+            hint: Some("Play".into()),
+            ..Fake::playing()
+        }),
+        "hint",
+    );
     let mut test = open(Fake::playing());
     click(&mut test, "Keys");
     check(&test, "keys");

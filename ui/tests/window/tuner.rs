@@ -8,24 +8,37 @@ use super::fake::{Fake, Test, open};
 use super::hands::{choose, click, settle};
 
 fn statuses(test: &Test) -> Vec<String> {
-    test.query_all_by_role(Role::Status).filter_map(|node| node.accesskit_node().label()).collect()
+    test.query_all_by_role(Role::Status)
+        .filter_map(|node| node.accesskit_node().label())
+        .collect()
 }
 
 fn status(test: &Test) -> Option<String> {
-    statuses(test).into_iter().find(|text| text.starts_with("Tuner"))
+    statuses(test)
+        .into_iter()
+        .find(|text| text.starts_with("Tuner"))
 }
 
 #[test]
 fn it_opens_shows_the_note_and_closes() {
     let mut test = open(Fake::amplifying());
-    let pages = |test: &Test| test.query_by_role_and_label(Role::Button, "Chain").is_some();
+    let pages = |test: &Test| {
+        test.query_by_role_and_label(Role::Button, "Chain")
+            .is_some()
+    };
     assert!(status(&test).is_none() && pages(&test));
     choose(&mut test, Role::Button, "Tuner");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::OpenTuner(true)]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::OpenTuner(true)]
+    );
     assert_eq!(status(&test).as_deref(), Some("Tuner: no note"));
     assert!(!pages(&test), "it takes the place of the pages");
-    for (hz, text) in [(82.0, "Tuner E2 -8.6 cents"), (30.868, "Tuner B0 +0.0 cents"), (1326.0, "Tuner E6 +9.8 cents")]
-    {
+    for (hz, text) in [
+        (82.0, "Tuner E2 -8.6 cents"),
+        (30.868, "Tuner B0 +0.0 cents"),
+        (1326.0, "Tuner E6 +9.8 cents"),
+    ] {
         test.state_mut().model.tuner.pitch_hz = Some(hz);
         settle(&mut test);
         assert_eq!(status(&test).as_deref(), Some(text));
@@ -35,7 +48,10 @@ fn it_opens_shows_the_note_and_closes() {
     settle(&mut test);
     assert_eq!(status(&test).as_deref(), Some("Tuner A4 +0.0 cents"));
     click(&mut test, "Close the tuner");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::OpenTuner(false)]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::OpenTuner(false)]
+    );
     assert!(status(&test).is_none());
 }
 
@@ -44,7 +60,10 @@ fn its_settings_are_changed() {
     let mut test = open(Fake::tuning());
     choose(&mut test, Role::Button, "Mute output");
     choose(&mut test, Role::Button, "Mute output");
-    let mutes = [WindowCommand::MuteWhileTuning(true), WindowCommand::MuteWhileTuning(false)];
+    let mutes = [
+        WindowCommand::MuteWhileTuning(true),
+        WindowCommand::MuteWhileTuning(false),
+    ];
     assert_eq!(test.state_mut().commands(), mutes);
     test.get_by_label("Frequency of A4").click_accesskit();
     settle(&mut test);
@@ -53,12 +72,27 @@ fn its_settings_are_changed() {
     settle(&mut test);
     test.key_press(egui::Key::Enter);
     settle(&mut test);
-    assert_eq!(test.state_mut().commands().last(), Some(&WindowCommand::SetTunerReference(432.5)));
+    assert_eq!(
+        test.state_mut().commands().last(),
+        Some(&WindowCommand::SetTunerReference(432.5))
+    );
 }
 
 #[test]
 fn it_is_not_offered_without_an_input() {
-    let tuner = TunerView { available: false, ..Fake::tuning().tuner };
-    let test = open(Fake { tuner: TunerView { open: false, ..tuner }, ..Fake::amplifying() });
-    assert!(test.query_by_role_and_label(Role::Button, "Tuner").is_none());
+    let tuner = TunerView {
+        available: false,
+        ..Fake::tuning().tuner
+    };
+    let test = open(Fake {
+        tuner: TunerView {
+            open: false,
+            ..tuner
+        },
+        ..Fake::amplifying()
+    });
+    assert!(
+        test.query_by_role_and_label(Role::Button, "Tuner")
+            .is_none()
+    );
 }

@@ -16,18 +16,30 @@ fn keys(test: &mut Test, modifiers: Modifiers) -> Vec<WindowCommand> {
 
 #[test]
 fn changes_are_undone_by_keys_and_buttons_that_name_them() {
-    let mut test = open(Fake { undo: Some("Attack".into()), ..Fake::playing() });
+    let mut test = open(Fake {
+        undo: Some("Attack".into()),
+        ..Fake::playing()
+    });
     let node = |test: &Test, name: &str| {
         let node = test.get_by_label(name);
-        (node.accesskit_node().is_disabled(), node.accesskit_node().description().unwrap_or_default())
+        (
+            node.accesskit_node().is_disabled(),
+            node.accesskit_node().description().unwrap_or_default(),
+        )
     };
     let shown = [node(&test, "Undo"), node(&test, "Redo")];
-    assert!(!shown[0].0 && shown[0].1.starts_with("Undo: Attack ("), "{shown:?}");
+    assert!(
+        !shown[0].0 && shown[0].1.starts_with("Undo: Attack ("),
+        "{shown:?}"
+    );
     assert_eq!(shown[1], (true, "Nothing to redo".to_owned()));
     click(&mut test, "Undo");
     assert_eq!(test.state_mut().commands(), [WindowCommand::Undo]);
     assert_eq!(keys(&mut test, Modifiers::COMMAND), [WindowCommand::Undo]);
-    assert_eq!(keys(&mut test, Modifiers::COMMAND | Modifiers::SHIFT), [WindowCommand::Redo]);
+    assert_eq!(
+        keys(&mut test, Modifiers::COMMAND | Modifiers::SHIFT),
+        [WindowCommand::Redo]
+    );
     // A text field undoes its own text.
     test.get_by_label("Search models").focus();
     settle(&mut test);
@@ -38,20 +50,29 @@ fn changes_are_undone_by_keys_and_buttons_that_name_them() {
 
 #[test]
 fn a_hint_is_shown_until_it_is_dismissed_and_problems_come_first() {
-    let mut test = open(Fake { hint: Some("Play the keyboard below".into()), ..Fake::playing() });
+    let mut test = open(Fake {
+        hint: Some("Play the keyboard below".into()),
+        ..Fake::playing()
+    });
     assert!(test.query_by_label("Play the keyboard below").is_some());
     test.state_mut().model.notice = Some("“Old Bell” was trained anew".into());
     settle(&mut test);
     assert!(test.query_by_label("Play the keyboard below").is_none());
     click(&mut test, "OK");
     click(&mut test, "OK");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::Dismiss, WindowCommand::Dismiss]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [WindowCommand::Dismiss, WindowCommand::Dismiss]
+    );
     assert!(test.query_by_label("OK").is_none());
 }
 
 #[test]
 fn both_products_say_version_licence_and_manual() {
-    for (scene, name) in [(Fake::playing(), "About Ondes"), (Fake::amplifying(), "About Ondes FX")] {
+    for (scene, name) in [
+        (Fake::playing(), "About Ondes"),
+        (Fake::amplifying(), "About Ondes FX"),
+    ] {
         let is_effect = scene.product == Product::Effect;
         let mut test = open(scene);
         click(&mut test, name);

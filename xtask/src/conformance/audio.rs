@@ -30,15 +30,22 @@ pub const KIND: Kind = Kind {
 };
 
 fn run_others(files: &Path, results: &Path) -> anyhow::Result<()> {
-    let entries = std::fs::read_dir(files).with_context(|| format!("{}: cannot be read", files.display()))?;
+    let entries =
+        std::fs::read_dir(files).with_context(|| format!("{}: cannot be read", files.display()))?;
     for entry in entries {
         let (path, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
-        let result = |program: &str| results.join(format!("{}.{program}.wav", name.to_string_lossy()));
+        let result =
+            |program: &str| results.join(format!("{}.{program}.wav", name.to_string_lossy()));
         let mut ffmpeg = Command::new("ffmpeg");
-        ffmpeg.args(["-nostdin", "-v", "quiet", "-i"]).arg(&path).args(["-map", "0:a:0", "-c:a", "pcm_f32le", "-y"]);
+        ffmpeg
+            .args(["-nostdin", "-v", "quiet", "-i"])
+            .arg(&path)
+            .args(["-map", "0:a:0", "-c:a", "pcm_f32le", "-y"]);
         quietly(ffmpeg.arg(result("ffmpeg")))?;
         let mut sox = Command::new("sox");
-        sox.args(["-V0", "-D"]).arg(&path).args(["-t", "wav", "-e", "floating-point", "-b", "32"]);
+        sox.args(["-V0", "-D"])
+            .arg(&path)
+            .args(["-t", "wav", "-e", "floating-point", "-b", "32"]);
         quietly(sox.arg(result("sox")))?;
     }
     Ok(())

@@ -34,15 +34,23 @@ pub const KIND: Kind = Kind {
 const TIMEOUT_S: &str = "10";
 
 fn run_others(files: &Path, results: &Path) -> anyhow::Result<()> {
-    run(Command::new("python3").arg(files.join("fluidsynth.py")).args([files, results]))?;
-    let entries = std::fs::read_dir(files).with_context(|| format!("{}: cannot be read", files.display()))?;
+    run(Command::new("python3")
+        .arg(files.join("fluidsynth.py"))
+        .args([files, results]))?;
+    let entries =
+        std::fs::read_dir(files).with_context(|| format!("{}: cannot be read", files.display()))?;
     for entry in entries {
         let (path, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
         if path.extension().is_some_and(|extension| extension == "mid") {
             let result = results.join(format!("{}.timidity.mid", name.to_string_lossy()));
             // It reads files without sound, so that no patches are needed.
             let mut timidity = Command::new("timeout");
-            quietly(timidity.args([TIMEOUT_S, "timidity", "-Om", "-o"]).arg(result).arg(path))?;
+            quietly(
+                timidity
+                    .args([TIMEOUT_S, "timidity", "-Om", "-o"])
+                    .arg(result)
+                    .arg(path),
+            )?;
         }
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! Recurrent layers at audio rate: all frames of one stream in one call.
 //!
-//! Each frame waits for the state of the one before it, so the latency from state to state decides. The *critical*
-//! gates, on which that path depends, are summed first; the *late* gate is summed while their activations are computed.
-//! [`run`] has the sums and [`formula`] the activations.
+//! Each frame waits for the state of the one before it, so the latency from state to state decides.
+//! The *critical* gates, on which that path depends, are summed first; the *late* gate is summed
+//! while their activations are computed. [`run`] has the sums and [`formula`] the activations.
 
 mod formula;
 mod run;
@@ -31,7 +31,8 @@ const STATES_PER_STEP: usize = 4;
 pub enum CellKind {
     /// Gates i, f, g, o: `c = σ(f) · c + σ(i) · tanh(g)`, `h = σ(o) · tanh(c)`.
     Lstm,
-    /// Gates r, z, n from the inputs, n from the state: `h = (1 − σ(z)) · tanh(n + σ(r) · n') + σ(z) · h`.
+    /// Gates r, z, n from the inputs, n from the state:
+    /// `h = (1 − σ(z)) · tanh(n + σ(r) · n') + σ(z) · h`.
     Gru,
 }
 
@@ -56,8 +57,8 @@ impl CellKind {
 
 /// Weights of a recurrent layer, packed on construction.
 ///
-/// Units are in panels of 16, with one vector per gate. If the last panel has at most 8 units, two gates share a
-/// vector.
+/// Units are in panels of 16, with one vector per gate. If the last panel has at most 8 units, two
+/// gates share a vector.
 #[derive(Clone, Debug)]
 pub struct CellWeights {
     cell: CellKind,
@@ -107,11 +108,19 @@ impl GateWeights {
     ) -> Self {
         let row = |input, vector| CacheLine(std::array::from_fn(|lane| value(input, vector, lane)));
         let rows = |input| (0..vectors).map(move |vector| (input, vector));
-        let state =
-            |(state, vector)| if state < hidden { row(Some(inputs + state), vector) } else { CacheLine([0.0; LANES]) };
+        let state = |(state, vector)| {
+            if state < hidden {
+                row(Some(inputs + state), vector)
+            } else {
+                CacheLine([0.0; LANES])
+            }
+        };
         Self {
             bias: (0..vectors).map(|vector| row(None, vector)).collect(),
-            inputs: (0..inputs).flat_map(rows).map(|(input, vector)| row(Some(input), vector)).collect(),
+            inputs: (0..inputs)
+                .flat_map(rows)
+                .map(|(input, vector)| row(Some(input), vector))
+                .collect(),
             states: (0..states).flat_map(rows).map(state).collect(),
         }
     }
@@ -122,11 +131,12 @@ impl GateWeights {
 }
 
 impl CellWeights {
-    /// Limit of the magnitude of inputs, weights and biases, so that sums are finite for any input; far beyond what
-    /// saturates a cell. Initial states must be within it as well.
+    /// Limit of the magnitude of inputs, weights and biases, so that sums are finite for any input;
+    /// far beyond what saturates a cell. Initial states must be within it as well.
     pub const LARGEST: f32 = 1e15;
 
-    /// Packs `weight(gate, unit, input)`, where inputs from `inputs` on are the states, and `bias(gate, unit)`.
+    /// Packs `weight(gate, unit, input)`, where inputs from `inputs` on are the states, and
+    /// `bias(gate, unit)`.
     ///
     /// # Panics
     /// If `inputs` or `hidden` is 0.
@@ -157,23 +167,40 @@ impl CellWeights {
         while first * LANES < hidden {
             let left = hidden - first * LANES;
             let shape = if left > MAX_PANELS * LANES {
-                BlockShape { whole: PANELS_PER_SPLIT_BLOCK, half: false }
+                BlockShape {
+                    whole: PANELS_PER_SPLIT_BLOCK,
+                    half: false,
+                }
             } else {
                 let half = (1..=LANES / 2).contains(&(left % LANES));
-                BlockShape { whole: if half { left / LANES } else { left.div_ceil(LANES) }, half }
+                BlockShape {
+                    whole: if half {
+                        left / LANES
+                    } else {
+                        left.div_ceil(LANES)
+                    },
+                    half,
+                }
             };
-            let critical = |input, vector: usize, lane: usize| match vector.checked_sub((GATES - 1) * shape.whole) {
+            let critical = |input, vector: usize, lane: usize| match vector
+                .checked_sub((GATES - 1) * shape.whole)
+            {
                 None => {
                     let panel = first + vector / (GATES - 1);
                     value(order[vector % (GATES - 1)], panel * LANES + lane, input)
                 }
                 Some(vector) => {
                     let (next, unit) = (lane / (LANES / 2), lane % (LANES / 2));
-                    value(order[2 * vector + next], (first + shape.whole) * LANES + unit, input)
+                    value(
+                        order[2 * vector + next],
+                        (first + shape.whole) * LANES + unit,
+                        input,
+                    )
                 }
             };
-            let late =
-                |input, vector: usize, lane: usize| value(order[GATES - 1], (first + vector) * LANES + lane, input);
+            let late = |input, vector: usize, lane: usize| {
+                value(order[GATES - 1], (first + vector) * LANES + lane, input)
+            };
             blocks.push(PanelBlock {
                 first,
                 shape,
@@ -182,18 +209,26 @@ impl CellWeights {
             });
             first += shape.whole + usize::from(shape.half);
         }
-        Self { cell, inputs, hidden, blocks }
+        Self {
+            cell,
+            inputs,
+            hidden,
+            blocks,
+        }
     }
 
-    /// Returns the length of `c`: the units, padded to whole vectors. `h` is twice as long; its first half is the
-    /// state.
+    /// Returns the length of `c`: the units, padded to whole vectors. `h` is twice as long; its
+    /// first half is the state.
     pub fn state_len(&self) -> usize {
         self.hidden.next_multiple_of(LANES)
     }
 
     /// Returns the memory in bytes.
     pub fn bytes(&self) -> usize {
-        self.blocks.iter().map(|block| block.critical.bytes() + block.late.bytes()).sum()
+        self.blocks
+            .iter()
+            .map(|block| block.critical.bytes() + block.late.bytes())
+            .sum()
     }
 }
 
@@ -205,8 +240,9 @@ impl BlockShape {
 }
 
 impl Kernels {
-    /// Runs cells over frames: `x` is `[frame][input]`, `y` is `[frame][unit]`. The states `h` and `c`, whose lengths
-    /// are those of [`CellWeights::state_len`], carry over from call to call. A GRU ignores `c`.
+    /// Runs cells over frames: `x` is `[frame][input]`, `y` is `[frame][unit]`. The states `h` and
+    /// `c`, whose lengths are those of [`CellWeights::state_len`], carry over from call to call. A
+    /// GRU ignores `c`.
     ///
     /// ```
     /// use ondes_kernels::{CellKind, CellWeights, Kernels};
@@ -221,11 +257,35 @@ impl Kernels {
     ///
     /// # Panics
     /// If the lengths do not match.
-    pub fn run_cells(self, weights: &CellWeights, x: &[f32], h: &mut [f32], c: &mut [f32], y: &mut [f32]) {
-        assert_eq!(x.len() * weights.hidden, y.len() * weights.inputs, "x and y have different numbers of frames");
-        assert!(x.len().is_multiple_of(weights.inputs), "x is not whole frames");
+    pub fn run_cells(
+        self,
+        weights: &CellWeights,
+        x: &[f32],
+        h: &mut [f32],
+        c: &mut [f32],
+        y: &mut [f32],
+    ) {
+        assert_eq!(
+            x.len() * weights.hidden,
+            y.len() * weights.inputs,
+            "x and y have different numbers of frames"
+        );
+        assert!(
+            x.len().is_multiple_of(weights.inputs),
+            "x is not whole frames"
+        );
         let len = weights.state_len();
-        assert_eq!((h.len(), c.len()), (2 * len, len), "states have the wrong length");
-        self.run(RunCells { weights, x, h, c, y });
+        assert_eq!(
+            (h.len(), c.len()),
+            (2 * len, len),
+            "states have the wrong length"
+        );
+        self.run(RunCells {
+            weights,
+            x,
+            h,
+            c,
+            y,
+        });
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{Ordering, compiler_fence};
 
-use super::{BlockShape, CellKind, CellWeights, GATES, GateWeights, PanelBlock, STATES_PER_STEP, formula};
+use super::{
+    BlockShape, CellKind, CellWeights, GATES, GateWeights, PanelBlock, STATES_PER_STEP, formula,
+};
 use crate::matrix::CacheLine;
 use crate::simd::{Kernel, LANES, Simd};
 
@@ -29,25 +31,60 @@ impl RunCells<'_> {
     #[inline(always)]
     fn all<S: Simd>(self, s: S, cell: CellKind) {
         match self.weights.blocks[..] {
-            [PanelBlock { shape: BlockShape { whole: 0, .. }, .. }] => self.one_panel::<S, 2, 0, 8>(s, cell),
-            [PanelBlock { shape: BlockShape { whole: 1, half: false }, .. }] => self.one_panel::<S, 3, 1, 16>(s, cell),
+            [
+                PanelBlock {
+                    shape: BlockShape { whole: 0, .. },
+                    ..
+                },
+            ] => self.one_panel::<S, 2, 0, 8>(s, cell),
+            [
+                PanelBlock {
+                    shape:
+                        BlockShape {
+                            whole: 1,
+                            half: false,
+                        },
+                    ..
+                },
+            ] => self.one_panel::<S, 3, 1, 16>(s, cell),
             _ => self.panels(s, cell),
         }
     }
 
     /// Runs a layer of at most `STATES` units, whose critical sums read the state from a register.
     #[inline(always)]
-    fn one_panel<S: Simd, const CRITICAL: usize, const LATE: usize, const STATES: usize>(self, s: S, cell: CellKind) {
-        let RunCells { weights, x, h, c, y } = self;
+    fn one_panel<S: Simd, const CRITICAL: usize, const LATE: usize, const STATES: usize>(
+        self,
+        s: S,
+        cell: CellKind,
+    ) {
+        let RunCells {
+            weights,
+            x,
+            h,
+            c,
+            y,
+        } = self;
         let PanelBlock { critical, late, .. } = &weights.blocks[0];
         // Lengths known to the compiler.
-        let (states, late_states) = (&critical.states[..CRITICAL * STATES], &late.states[..LATE * STATES]);
-        let (held_h, held_c) = (&mut h.as_chunks_mut::<LANES>().0[0], &mut c.as_chunks_mut::<LANES>().0[0]);
+        let (states, late_states) = (
+            &critical.states[..CRITICAL * STATES],
+            &late.states[..LATE * STATES],
+        );
+        let (held_h, held_c) = (
+            &mut h.as_chunks_mut::<LANES>().0[0],
+            &mut c.as_chunks_mut::<LANES>().0[0],
+        );
         let (mut h, mut c) = (s.load(held_h), s.load(held_c));
-        for (x, y) in x.chunks_exact(weights.inputs).zip(y.chunks_exact_mut(weights.hidden)) {
-            let critical: [S::V; CRITICAL] = sums::<S, _, CRITICAL, 2, 4>(s, critical, x, states, FromRegister(h));
+        for (x, y) in x
+            .chunks_exact(weights.inputs)
+            .zip(y.chunks_exact_mut(weights.hidden))
+        {
+            let critical: [S::V; CRITICAL] =
+                sums::<S, _, CRITICAL, 2, 4>(s, critical, x, states, FromRegister(h));
             order_loads();
-            let late: [S::V; LATE] = sums::<S, _, LATE, 1, 4>(s, late, x, late_states, FromMemory(held_h));
+            let late: [S::V; LATE] =
+                sums::<S, _, LATE, 1, 4>(s, late, x, late_states, FromMemory(held_h));
             let partial = formula::update_critical(s, cell, critical_gates(s, &critical, 0), c);
             h = formula::next_state(s, cell, partial, late_gate(s, &critical, &late, 0), h);
             s.store(h, held_h);
@@ -61,19 +98,50 @@ impl RunCells<'_> {
 
     #[inline(always)]
     fn panels<S: Simd>(self, s: S, cell: CellKind) {
-        let RunCells { weights: CellWeights { inputs, hidden, blocks, .. }, x, h, c, y } = self;
+        let RunCells {
+            weights:
+                CellWeights {
+                    inputs,
+                    hidden,
+                    blocks,
+                    ..
+                },
+            x,
+            h,
+            c,
+            y,
+        } = self;
         let (mut h, mut next_h) = h.split_at_mut(hidden.next_multiple_of(LANES));
         let frames = x.chunks_exact(*inputs).zip(y.chunks_exact_mut(*hidden));
         let odd = frames.len() % 2 == 1;
         for (x, y) in frames {
             for block in blocks {
-                let units = BlockUpdate { block, x, h, next_h, c, y };
+                let units = BlockUpdate {
+                    block,
+                    x,
+                    h,
+                    next_h,
+                    c,
+                    y,
+                };
                 match block.shape {
                     BlockShape { whole: 0, .. } => units.update::<S, 1, 2, 0, 4>(s, cell),
-                    BlockShape { whole: 1, half: false } => units.update::<S, 1, 3, 1, 4>(s, cell),
-                    BlockShape { whole: 1, half: true } => units.update::<S, 2, 5, 1, 2>(s, cell),
-                    BlockShape { whole: 2, half: false } => units.update::<S, 2, 6, 2, 2>(s, cell),
-                    BlockShape { whole: 2, half: true } => units.update::<S, 3, 8, 2, 2>(s, cell),
+                    BlockShape {
+                        whole: 1,
+                        half: false,
+                    } => units.update::<S, 1, 3, 1, 4>(s, cell),
+                    BlockShape {
+                        whole: 1,
+                        half: true,
+                    } => units.update::<S, 2, 5, 1, 2>(s, cell),
+                    BlockShape {
+                        whole: 2,
+                        half: false,
+                    } => units.update::<S, 2, 6, 2, 2>(s, cell),
+                    BlockShape {
+                        whole: 2,
+                        half: true,
+                    } => units.update::<S, 3, 8, 2, 2>(s, cell),
                     BlockShape { .. } => units.update::<S, 3, 9, 3, 2>(s, cell),
                 }
             }
@@ -97,19 +165,39 @@ struct BlockUpdate<'a> {
 }
 
 impl BlockUpdate<'_> {
-    /// Updates `PANELS` panels, a half one included, from `CRITICAL` and `LATE` vectors of sums, the former in `CHAINS`
-    /// chains each.
+    /// Updates `PANELS` panels, a half one included, from `CRITICAL` and `LATE` vectors of sums,
+    /// the former in `CHAINS` chains each.
     #[inline(always)]
-    fn update<S: Simd, const PANELS: usize, const CRITICAL: usize, const LATE: usize, const CHAINS: usize>(
+    fn update<
+        S: Simd,
+        const PANELS: usize,
+        const CRITICAL: usize,
+        const LATE: usize,
+        const CHAINS: usize,
+    >(
         self,
         s: S,
         cell: CellKind,
     ) {
-        let Self { block: PanelBlock { first, critical, late, .. }, x, h, next_h, c, y } = self;
+        let Self {
+            block:
+                PanelBlock {
+                    first,
+                    critical,
+                    late,
+                    ..
+                },
+            x,
+            h,
+            next_h,
+            c,
+            y,
+        } = self;
         let held_h = &h.as_chunks().0[*first..first + PANELS];
         let next_h = &mut next_h.as_chunks_mut().0[*first..first + PANELS];
         let held_c = &mut c.as_chunks_mut().0[*first..first + PANELS];
-        let critical: [S::V; CRITICAL] = sums::<S, _, CRITICAL, 2, CHAINS>(s, critical, x, &critical.states, h);
+        let critical: [S::V; CRITICAL] =
+            sums::<S, _, CRITICAL, 2, CHAINS>(s, critical, x, &critical.states, h);
         order_loads();
         // A single multiply-add per state includes the load as its operand.
         let late: [S::V; LATE] = if LATE == 1 {
@@ -119,8 +207,12 @@ impl BlockUpdate<'_> {
         };
         let mut partial = [[s.splat(0.0); 2]; PANELS];
         for panel in 0..PANELS {
-            partial[panel] =
-                formula::update_critical(s, cell, critical_gates(s, &critical, panel), s.load(&held_c[panel]));
+            partial[panel] = formula::update_critical(
+                s,
+                cell,
+                critical_gates(s, &critical, panel),
+                s.load(&held_c[panel]),
+            );
             if cell == CellKind::Lstm {
                 s.store(partial[panel][0], &mut held_c[panel]);
             }
@@ -149,10 +241,15 @@ fn critical_gates<S: Simd>(s: S, critical: &[S::V], panel: usize) -> [S::V; GATE
 /// Returns the late gate of a panel.
 #[inline(always)]
 fn late_gate<S: Simd>(s: S, critical: &[S::V], late: &[S::V], panel: usize) -> S::V {
-    if panel < late.len() { late[panel] } else { s.high_half(critical[critical.len() - 1]) }
+    if panel < late.len() {
+        late[panel]
+    } else {
+        s.high_half(critical[critical.len() - 1])
+    }
 }
 
-/// Keeps the compiler from moving loads of late sums before those of critical ones, which have the longest path.
+/// Keeps the compiler from moving loads of late sums before those of critical ones, which have the
+/// longest path.
 #[inline(always)]
 fn order_loads() {
     compiler_fence(Ordering::SeqCst);
@@ -197,7 +294,8 @@ impl<S: Simd> StateSource<S> for &[f32] {
     }
 }
 
-/// Computes N vectors of sums in C chains each. With few registers, the states are read again for each G vectors.
+/// Computes N vectors of sums in C chains each. With few registers, the states are read again for
+/// each G vectors.
 #[inline(always)]
 fn sums<S: Simd, H: StateSource<S>, const N: usize, const G: usize, const C: usize>(
     s: S,
@@ -245,11 +343,19 @@ fn sum<S: Simd, H: StateSource<S>, const N: usize, const G: usize, const C: usiz
             chains[0][g] = s.fma(s.load(&row[first + g].0), x, chains[0][g]);
         }
     }
-    for (index, rows) in states.as_chunks::<N>().0.as_chunks::<STATES_PER_STEP>().0.iter().enumerate() {
+    for (index, rows) in states
+        .as_chunks::<N>()
+        .0
+        .as_chunks::<STATES_PER_STEP>()
+        .0
+        .iter()
+        .enumerate()
+    {
         let states = h.spread(s, index);
         for k in 0..STATES_PER_STEP {
             for g in 0..G {
-                chains[k % C][g] = s.fma(s.load(&rows[k][first + g].0), states[k], chains[k % C][g]);
+                chains[k % C][g] =
+                    s.fma(s.load(&rows[k][first + g].0), states[k], chains[k % C][g]);
             }
         }
     }

@@ -18,11 +18,15 @@ impl ChannelRows {
     #[inline(always)]
     #[must_use]
     pub fn skip(self, frames: usize) -> Self {
-        Self { start: self.start + frames, ..self }
+        Self {
+            start: self.start + frames,
+            ..self
+        }
     }
 }
 
-/// View of some channels of a signal buffer; advances with the buffer's position and wraps in a ring.
+/// View of some channels of a signal buffer; advances with the buffer's position and wraps in a
+/// ring.
 ///
 /// Positions are given to each call as `positions[buffer]`, in frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,19 +39,30 @@ pub struct BufferView {
     pub(super) ring_frames: usize,
     /// Frames at the start of the ring that are mirrored after its end.
     mirrored: usize,
-    /// Index after the last row. Unsafe code relies on it: only [`BufferView::new`] sets it, and the rows never change.
+    /// Index after the last row. Unsafe code relies on it: only [`BufferView::new`] sets it, and
+    /// the rows never change.
     end: usize,
 }
 
 impl BufferView {
-    /// Views these rows, which are those at position 0, of the buffer with that index in `positions`.
+    /// Views these rows, which are those at position 0, of the buffer with that index in
+    /// `positions`.
     pub fn new(rows: ChannelRows, buffer: usize) -> Self {
-        let end = rows.stride.saturating_mul(rows.channels).saturating_add(rows.start);
-        Self { rows, buffer, ring_frames: 0, mirrored: 0, end }
+        let end = rows
+            .stride
+            .saturating_mul(rows.channels)
+            .saturating_add(rows.start);
+        Self {
+            rows,
+            buffer,
+            ring_frames: 0,
+            mirrored: 0,
+            end,
+        }
     }
 
-    /// Makes the buffer a ring of `ring_frames` frames whose first `mirrored` frames are repeated after its end, so
-    /// that every window is contiguous.
+    /// Makes the buffer a ring of `ring_frames` frames whose first `mirrored` frames are repeated
+    /// after its end, so that every window is contiguous.
     ///
     /// `mirrored` must be at least the number of frames computed at a time. Both are multiples of
     /// [`FRAMES_PER_VECTOR`], and each row has room for one vector more.
@@ -55,7 +70,11 @@ impl BufferView {
     /// [`FRAMES_PER_VECTOR`]: crate::FRAMES_PER_VECTOR
     #[must_use]
     pub fn in_ring(self, ring_frames: usize, mirrored: usize) -> Self {
-        Self { ring_frames, mirrored, ..self }
+        Self {
+            ring_frames,
+            mirrored,
+            ..self
+        }
     }
 
     /// Returns the number of channels.
@@ -79,14 +98,20 @@ impl BufferView {
         self.rows.skip(positions[self.buffer])
     }
 
-    /// Copies the `frames` just written at the current position to the other side of the ring's seam. Does nothing
-    /// where the buffer is no ring.
+    /// Copies the `frames` just written at the current position to the other side of the ring's
+    /// seam. Does nothing where the buffer is no ring.
     ///
     /// # Panics
     /// If the buffer has no position, or whole vectors of these frames end beyond `signals`.
     #[inline(always)]
     pub fn mirror(&self, positions: &[usize], signals: &mut [f32], frames: usize) {
-        let Self { rows, buffer, ring_frames, mirrored, .. } = *self;
+        let Self {
+            rows,
+            buffer,
+            ring_frames,
+            mirrored,
+            ..
+        } = *self;
         if ring_frames == 0 {
             return;
         }

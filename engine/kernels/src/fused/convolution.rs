@@ -35,8 +35,8 @@ struct OutputGroup {
 }
 
 impl TapWeights {
-    /// Packs `weight(output, input)` for `bias.len()` outputs. An input is one channel at one delay; inputs are summed
-    /// in order.
+    /// Packs `weight(output, input)` for `bias.len()` outputs. An input is one channel at one
+    /// delay; inputs are summed in order.
     ///
     /// # Panics
     /// If `bias` is empty.
@@ -46,9 +46,17 @@ impl TapWeights {
         let count = outputs.div_ceil(WIDTH);
         // AVX2 has registers for four outputs at a time.
         let even = !outputs.is_multiple_of(4);
-        let bound = |group: usize| if even { group * outputs / count } else { outputs.min(group * WIDTH) };
-        let groups =
-            (0..count).map(|group| OutputGroup { first: bound(group), width: bound(group + 1) - bound(group) });
+        let bound = |group: usize| {
+            if even {
+                group * outputs / count
+            } else {
+                outputs.min(group * WIDTH)
+            }
+        };
+        let groups = (0..count).map(|group| OutputGroup {
+            first: bound(group),
+            width: bound(group + 1) - bound(group),
+        });
         let groups: Vec<OutputGroup> = groups.collect();
         let mut weights = Vec::with_capacity(outputs * inputs);
         for &OutputGroup { first, width } in &groups {
@@ -56,8 +64,18 @@ impl TapWeights {
                 weights.extend((first..first + width).map(|output| weight(output, input)));
             }
         }
-        let widest = groups.iter().map(|group| group.width).max().unwrap_or(WIDTH);
-        Self { inputs, groups, weights, bias: bias.to_vec(), widest }
+        let widest = groups
+            .iter()
+            .map(|group| group.width)
+            .max()
+            .unwrap_or(WIDTH);
+        Self {
+            inputs,
+            groups,
+            weights,
+            bias: bias.to_vec(),
+            widest,
+        }
     }
 
     /// Returns the number of inputs.
@@ -88,13 +106,16 @@ pub struct Taps {
 impl Taps {
     /// The taps of a 1×1 convolution: no delay.
     pub fn now(view: usize) -> Self {
-        Self { view, delays: vec![0] }
+        Self {
+            view,
+            delays: vec![0],
+        }
     }
 }
 
 /// Convolution with all that is computed in its pass:
-/// `output[o][t] = activation(bias[o] + Σ weight[o][input] · x[input][t] + residual[o][t])`. Signals are indices of
-/// views.
+/// `output[o][t] = activation(bias[o] + Σ weight[o][input] · x[input][t] + residual[o][t])`.
+/// Signals are indices of views.
 #[derive(Clone, Debug)]
 pub struct Convolution {
     /// Weights and bias.
@@ -109,15 +130,23 @@ pub struct Convolution {
     pub activation: Option<Unary>,
     /// Signal to which the output is added as well, such as the sum of all heads.
     pub accumulate_into: Option<usize>,
-    /// Set if only the next convolution of the pass reads the output, which then may stay in registers instead of being
-    /// stored.
+    /// Set if only the next convolution of the pass reads the output, which then may stay in
+    /// registers instead of being stored.
     pub transient: bool,
 }
 
 impl Convolution {
     /// A convolution without residual, activation or accumulation.
     pub fn new(weights: TapWeights, taps: Vec<Taps>, output: usize) -> Self {
-        Self { weights, taps, residual: None, output, activation: None, accumulate_into: None, transient: false }
+        Self {
+            weights,
+            taps,
+            residual: None,
+            output,
+            activation: None,
+            accumulate_into: None,
+            transient: false,
+        }
     }
 }
 
@@ -137,25 +166,45 @@ impl ConvolutionGroup {
             widest => widest,
         };
         let widest = convolutions.iter().map(sums).max().unwrap_or(WIDTH);
-        Self { convolutions, widest }
+        Self {
+            convolutions,
+            widest,
+        }
     }
 
     /// Returns the memory of the weights in bytes.
     pub fn bytes(&self) -> usize {
-        self.convolutions.iter().map(|convolution| convolution.weights.bytes()).sum()
+        self.convolutions
+            .iter()
+            .map(|convolution| convolution.weights.bytes())
+            .sum()
     }
 
     /// Computes `frames` frames.
     #[inline(always)]
     pub fn run<S: Simd>(&self, s: S, views: ViewsAt<'_>, signals: &mut [f32], frames: usize) {
-        // The same for every chunk of a network, so it is only checked in debug builds; without the check a mismatch
-        // gives wrong sums, but no access outside the slices.
-        debug_assert!(self.convolutions.iter().all(|Convolution { weights, taps, output, .. }| {
-            let inputs: usize = taps.iter().map(|taps| views.views[taps.view].channels() * taps.delays.len()).sum();
-            inputs == weights.inputs && views.views[*output].channels() == weights.outputs()
-        }));
-        // As many vectors of frames at a time as there are registers for the sums of the widest group.
-        let most = [4, 2].into_iter().find(|vectors| fits::<S>(vectors * self.widest, *vectors)).unwrap_or(1);
+        // The same for every chunk of a network, so it is only checked in debug builds; without the
+        // check a mismatch gives wrong sums, but no access outside the slices.
+        debug_assert!(self.convolutions.iter().all(
+            |Convolution {
+                 weights,
+                 taps,
+                 output,
+                 ..
+             }| {
+                let inputs: usize = taps
+                    .iter()
+                    .map(|taps| views.views[taps.view].channels() * taps.delays.len())
+                    .sum();
+                inputs == weights.inputs && views.views[*output].channels() == weights.outputs()
+            }
+        ));
+        // As many vectors of frames at a time as there are registers for the sums of the widest
+        // group.
+        let most = [4, 2]
+            .into_iter()
+            .find(|vectors| fits::<S>(vectors * self.widest, *vectors))
+            .unwrap_or(1);
         let (mut at, mut left) = (0, frames.div_ceil(LANES));
         while left > 0 {
             let vectors = if left >= most { most } else { left.min(2) };
@@ -167,7 +216,12 @@ impl ConvolutionGroup {
             at += vectors * LANES;
             left -= vectors;
         }
-        for &Convolution { output, accumulate_into, .. } in &self.convolutions {
+        for &Convolution {
+            output,
+            accumulate_into,
+            ..
+        } in &self.convolutions
+        {
             views.mirror(output, signals, frames);
             if let Some(accumulate_into) = accumulate_into {
                 views.mirror(accumulate_into, signals, frames);
@@ -177,7 +231,13 @@ impl ConvolutionGroup {
 
     /// Computes F vectors of all convolutions from frame `at` on.
     #[inline(always)]
-    fn all<S: Simd, const F: usize>(&self, s: S, views: ViewsAt<'_>, signals: &mut [f32], at: usize) {
+    fn all<S: Simd, const F: usize>(
+        &self,
+        s: S,
+        views: ViewsAt<'_>,
+        signals: &mut [f32],
+        at: usize,
+    ) {
         // Unreachable instantiation; returning lets the compiler drop it.
         if !fits::<S>(F, F) {
             return;
@@ -188,7 +248,14 @@ impl ConvolutionGroup {
             for &OutputGroup { first, width } in &all.groups {
                 let weights = &all.weights[packed..packed + all.inputs * width];
                 packed += weights.len();
-                let group = Tile { convolution, views, signals: SignalMemory::new(signals), at, first, weights };
+                let group = Tile {
+                    convolution,
+                    views,
+                    signals: SignalMemory::new(signals),
+                    at,
+                    first,
+                    weights,
+                };
                 match (width, S::MANY_REGISTERS) {
                     (8, true) => group.sum::<S, 8, 8, F>(s, 0),
                     (7, true) => group.sum::<S, 7, 7, F>(s, 0),
@@ -217,12 +284,17 @@ impl ConvolutionGroup {
                 }
             }
             let rows = |view: usize| views.rows(view).skip(at);
-            let (output, sum) = (rows(convolution.output), convolution.accumulate_into.map(rows));
+            let (output, sum) = (
+                rows(convolution.output),
+                convolution.accumulate_into.map(rows),
+            );
             match (convolution.activation, sum) {
                 (Some(activation), sum) => {
                     elementwise::apply_unary(s, activation, signals, output, sum, F * LANES);
                 }
-                (None, Some(sum)) => elementwise::map_rows(s, &Add, signals, [output], sum, F * LANES),
+                (None, Some(sum)) => {
+                    elementwise::map_rows(s, &Add, signals, [output], sum, F * LANES)
+                }
                 (None, None) => {}
             }
         }
@@ -244,7 +316,11 @@ struct Tile<'a> {
 impl<'a> Tile<'a> {
     /// Returns O channels of a view from `channel` on.
     #[inline(always)]
-    fn window<const O: usize, const F: usize>(&self, view: usize, channel: usize) -> SignalWindow<'a, O, F> {
+    fn window<const O: usize, const F: usize>(
+        &self,
+        view: usize,
+        channel: usize,
+    ) -> SignalWindow<'a, O, F> {
         let (view, position) = self.views.get(view);
         self.signals.window(view, channel, position, self.at)
     }
@@ -256,7 +332,16 @@ impl<'a> Tile<'a> {
         if !fits::<S>(O * F, F) {
             return;
         }
-        let Self { convolution: Convolution { weights: all, taps, .. }, views, signals, at, first, weights } = *self;
+        let Self {
+            convolution: Convolution {
+                weights: all, taps, ..
+            },
+            views,
+            signals,
+            at,
+            first,
+            weights,
+        } = *self;
         let first = first + skip;
         let mut sums = [[s.splat(0.0); F]; O];
         for o in 0..O {
@@ -270,14 +355,23 @@ impl<'a> Tile<'a> {
             left = rest;
             // Fast path: the channel count equals the compile-time width of the group.
             if channels == W {
-                sums = add_taps(s, signals.delayed(view, 0, position, at), delays, here, skip, sums);
+                sums = add_taps(
+                    s,
+                    signals.delayed(view, 0, position, at),
+                    delays,
+                    here,
+                    skip,
+                    sums,
+                );
                 continue;
             }
             for (&delay, mut single) in delays.iter().zip(here.chunks_exact(channels.max(1))) {
                 let mut channel = 0;
                 // Signals with 2·W channels take two iterations.
                 while let Some((together, rest)) = single.split_first_chunk::<W>() {
-                    let window = signals.delayed::<W, F>(view, channel, position, at).before(delay);
+                    let window = signals
+                        .delayed::<W, F>(view, channel, position, at)
+                        .before(delay);
                     for k in 0..W {
                         sums = multiply_add(s, window.load(s, k), &together[k], skip, sums);
                     }
@@ -285,7 +379,9 @@ impl<'a> Tile<'a> {
                     single = rest;
                 }
                 for weight in single {
-                    let window = signals.delayed::<1, F>(view, channel, position, at).before(delay);
+                    let window = signals
+                        .delayed::<1, F>(view, channel, position, at)
+                        .before(delay);
                     sums = multiply_add(s, window.load(s, 0), weight, skip, sums);
                     channel += 1;
                 }
@@ -294,11 +390,20 @@ impl<'a> Tile<'a> {
         self.finish(s, sums, first);
     }
 
-    /// Computes F vectors of the only output of a group, in several chains of sums: a single chain would be bound by
-    /// the latency of the multiply-add.
+    /// Computes F vectors of the only output of a group, in several chains of sums: a single chain
+    /// would be bound by the latency of the multiply-add.
     #[inline(always)]
     fn sum_one<S: Simd, const F: usize>(&self, s: S) {
-        let Self { convolution: Convolution { weights: all, taps, .. }, views, signals, at, first, weights } = *self;
+        let Self {
+            convolution: Convolution {
+                weights: all, taps, ..
+            },
+            views,
+            signals,
+            at,
+            first,
+            weights,
+        } = *self;
         let mut chains = [[s.splat(0.0); F]; CHAINS];
         chains[0] = [s.splat(all.bias[first]); F];
         let mut left = weights;
@@ -330,14 +435,22 @@ impl<'a> Tile<'a> {
         }
         let mut sums = [[s.splat(0.0); F]; 1];
         for f in 0..F {
-            sums[0][f] = s.add(s.add(chains[0][f], chains[1][f]), s.add(chains[2][f], chains[3][f]));
+            sums[0][f] = s.add(
+                s.add(chains[0][f], chains[1][f]),
+                s.add(chains[2][f], chains[3][f]),
+            );
         }
         self.finish(s, sums, first);
     }
 
     /// Adds the residual and stores the sums.
     #[inline(always)]
-    fn finish<S: Simd, const O: usize, const F: usize>(&self, s: S, mut sums: [[S::V; F]; O], first: usize) {
+    fn finish<S: Simd, const O: usize, const F: usize>(
+        &self,
+        s: S,
+        mut sums: [[S::V; F]; O],
+        first: usize,
+    ) {
         if let Some(residual) = self.convolution.residual {
             let window = self.window::<O, F>(residual, first);
             for o in 0..O {
@@ -354,12 +467,14 @@ impl<'a> Tile<'a> {
     }
 }
 
-/// Returns whether so many sums, of `vectors` vectors of frames, fit into the registers beside their operands.
+/// Returns whether so many sums, of `vectors` vectors of frames, fit into the registers beside
+/// their operands.
 pub(super) fn fits<S: Simd>(sums: usize, vectors: usize) -> bool {
     sums <= if S::MANY_REGISTERS { 16 } else { 4 } && (vectors == 1 || !S::SMALL_TILES)
 }
 
-/// Adds all channels of a signal at some delays to all sums of a tile; weights of a group begin at `skip`.
+/// Adds all channels of a signal at some delays to all sums of a tile; weights of a group begin at
+/// `skip`.
 #[inline(always)]
 pub(super) fn add_taps<S: Simd, const W: usize, const O: usize, const F: usize>(
     s: S,

@@ -103,7 +103,13 @@ pub(super) fn apply_unary<S: Simd>(
 ) {
     match operation {
         Unary::Activation(activation) => {
-            activation.dispatch(MapAndAccumulate { s, signals, in_out, accumulate_into, frames });
+            activation.dispatch(MapAndAccumulate {
+                s,
+                signals,
+                in_out,
+                accumulate_into,
+                frames,
+            });
         }
         Unary::ScaleOffset { scale, offset } => {
             let op = arithmetic::ScaleOffset { scale, offset };
@@ -124,7 +130,14 @@ struct MapAndAccumulate<'a, S> {
 impl<S: Simd> FormulaTask for MapAndAccumulate<'_, S> {
     #[inline(always)]
     fn run<F: Lanewise<0, 1>>(self, formula: F) {
-        map_and_accumulate(self.s, &formula, self.signals, self.in_out, self.accumulate_into, self.frames);
+        map_and_accumulate(
+            self.s,
+            &formula,
+            self.signals,
+            self.in_out,
+            self.accumulate_into,
+            self.frames,
+        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! Layers of a convolution, its activation and a 1×1 convolution, fused.
 //!
-//! The intermediate stays in registers, since store-to-load latency dominates at few channels. Layers of one width run
-//! in a function of their own, which has all registers for itself.
+//! The intermediate stays in registers, since store-to-load latency dominates at few channels.
+//! Layers of one width run in a function of their own, which has all registers for itself.
 
 use super::buffer_view::BufferView;
 use super::convolution::{Convolution, Taps, add_taps, fits, multiply_add};
@@ -13,8 +13,8 @@ use crate::activation::formula::{LeakyRelu, Tanh};
 use crate::lanewise::Lanewise;
 use crate::simd::{Kernel, LANES, Simd};
 
-/// Consecutive layers of one width. Their data is stored in the order of use, since a layer is so little work that
-/// fetching its description counts.
+/// Consecutive layers of one width. Their data is stored in the order of use, since a layer is so
+/// little work that fetching its description counts.
 #[derive(Clone, Debug)]
 pub(super) struct LayerStack {
     /// Channels of input and output.
@@ -59,25 +59,35 @@ struct DelayedChannel {
 impl LayerStack {
     /// Returns the stack of one layer, or `None` if the convolutions are not of the fused form.
     ///
-    /// The fused form has two convolutions with the same number of outputs, in one group each; the first reads any
-    /// single channels and one signal of that width and ends in tanh or a leaky ReLU, the activations of published
-    /// captures; the second is a 1×1 convolution of the first. Other convolutions give the same sums as a
-    /// [`ConvolutionGroup`].
+    /// The fused form has two convolutions with the same number of outputs, in one group each; the
+    /// first reads any single channels and one signal of that width and ends in tanh or a leaky
+    /// ReLU, the activations of published captures; the second is a 1×1 convolution of the first.
+    /// Other convolutions give the same sums as a [`ConvolutionGroup`].
     ///
     /// [`ConvolutionGroup`]: super::convolution::ConvolutionGroup
     pub fn new(views: &[BufferView], convolutions: &[Convolution]) -> Option<Self> {
-        let [first, second] = convolutions else { return None };
+        let [first, second] = convolutions else {
+            return None;
+        };
         let (input, before) = first.taps.split_last()?;
         let singles = before.iter().flat_map(|taps| {
             let view = views[taps.view];
             let channels = 0..view.channels();
-            let at_delay = move |delay| channels.clone().map(move |channel| DelayedChannel { view, channel, delay });
+            let at_delay = move |delay| {
+                channels.clone().map(move |channel| DelayedChannel {
+                    view,
+                    channel,
+                    delay,
+                })
+            };
             taps.delays.iter().flat_map(move |&delay| at_delay(delay))
         });
         let singles: Vec<DelayedChannel> = singles.collect();
         let width = first.weights.outputs();
         let is_fusible = matches!(width, 2 | 3 | 4 | 6 | 8)
-            && [first, second].iter().all(|one| one.weights.widest == width && one.weights.outputs() == width)
+            && [first, second]
+                .iter()
+                .all(|one| one.weights.widest == width && one.weights.outputs() == width)
             && views[input.view].channels() == width
             && first.weights.inputs() == singles.len() + input.delays.len() * width
             && second.taps == [Taps::now(first.output)]
@@ -118,7 +128,13 @@ impl LayerStack {
 
     /// Appends layers of the same width.
     pub fn append(&mut self, others: Self) {
-        let Self { width: _, layers, singles, delays, weights } = others;
+        let Self {
+            width: _,
+            layers,
+            singles,
+            delays,
+            weights,
+        } = others;
         self.layers.extend(layers);
         self.singles.extend(singles);
         self.delays.extend(delays);
@@ -134,13 +150,41 @@ impl LayerStack {
     #[inline(always)]
     pub fn run<S: Simd>(&self, s: S, streams: &mut [StreamSignals<'_>], frames: usize) {
         match (self.width, S::MANY_REGISTERS) {
-            (8, true) => s.call(RunLayers::<8, 8> { layers: self, streams, frames }),
-            (8, false) => s.call(RunLayers::<8, 4> { layers: self, streams, frames }),
-            (6, true) => s.call(RunLayers::<6, 6> { layers: self, streams, frames }),
-            (6, false) => s.call(RunLayers::<6, 3> { layers: self, streams, frames }),
-            (4, _) => s.call(RunLayers::<4, 4> { layers: self, streams, frames }),
-            (3, _) => s.call(RunLayers::<3, 3> { layers: self, streams, frames }),
-            _ => s.call(RunLayers::<2, 2> { layers: self, streams, frames }),
+            (8, true) => s.call(RunLayers::<8, 8> {
+                layers: self,
+                streams,
+                frames,
+            }),
+            (8, false) => s.call(RunLayers::<8, 4> {
+                layers: self,
+                streams,
+                frames,
+            }),
+            (6, true) => s.call(RunLayers::<6, 6> {
+                layers: self,
+                streams,
+                frames,
+            }),
+            (6, false) => s.call(RunLayers::<6, 3> {
+                layers: self,
+                streams,
+                frames,
+            }),
+            (4, _) => s.call(RunLayers::<4, 4> {
+                layers: self,
+                streams,
+                frames,
+            }),
+            (3, _) => s.call(RunLayers::<3, 3> {
+                layers: self,
+                streams,
+                frames,
+            }),
+            _ => s.call(RunLayers::<2, 2> {
+                layers: self,
+                streams,
+                frames,
+            }),
         }
     }
 }
@@ -155,8 +199,20 @@ struct RunLayers<'a, 'b, const W: usize, const O: usize> {
 impl<const W: usize, const O: usize> Kernel for RunLayers<'_, '_, W, O> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Self { layers: LayerStack { layers, singles, delays, weights, .. }, streams, frames } = self;
-        let (mut singles, mut delays, mut weights) = (&singles[..], &delays[..], weights.as_chunks::<W>().0);
+        let Self {
+            layers:
+                LayerStack {
+                    layers,
+                    singles,
+                    delays,
+                    weights,
+                    ..
+                },
+            streams,
+            frames,
+        } = self;
+        let (mut singles, mut delays, mut weights) =
+            (&singles[..], &delays[..], weights.as_chunks::<W>().0);
         for layer in layers {
             let (own_singles, own_delays, own_weights);
             (own_singles, singles) = singles.split_at(layer.singles);
@@ -165,7 +221,14 @@ impl<const W: usize, const O: usize> Kernel for RunLayers<'_, '_, W, O> {
             let (singles, delays, weights) = (own_singles, own_delays, own_weights);
             for StreamSignals { positions, signals } in &mut *streams {
                 let memory = SignalMemory::new(signals);
-                let tile = LayerTile::<W, O> { layer, singles, delays, weights, positions, signals: memory };
+                let tile = LayerTile::<W, O> {
+                    layer,
+                    singles,
+                    delays,
+                    weights,
+                    positions,
+                    signals: memory,
+                };
                 let mut at = 0;
                 while at < frames {
                     let left = frames - at;
@@ -207,21 +270,44 @@ impl<'a, const W: usize, const O: usize> LayerTile<'a, W, O> {
     /// Returns the channels of a view, `at` frames after its position.
     #[inline(always)]
     fn window<const F: usize>(&self, view: &BufferView, at: usize) -> SignalWindow<'a, W, F> {
-        self.signals.window(view, 0, self.positions[view.buffer], at)
+        self.signals
+            .window(view, 0, self.positions[view.buffer], at)
     }
 
     /// Computes outputs of the first convolution and its activation from `skip` on.
     #[inline(always)]
-    fn intermediate<S: Simd, const F: usize>(&self, s: S, at: usize, skip: usize) -> [[S::V; F]; O] {
-        let Self { layer, singles, delays, weights, positions, signals } = *self;
+    fn intermediate<S: Simd, const F: usize>(
+        &self,
+        s: S,
+        at: usize,
+        skip: usize,
+    ) -> [[S::V; F]; O] {
+        let Self {
+            layer,
+            singles,
+            delays,
+            weights,
+            positions,
+            signals,
+        } = *self;
         let (bias, weights) = weights.split_first().expect("a bias");
         let (single_weights, tap_weights) = weights.split_at(singles.len());
         let mut sums = [[s.splat(0.0); F]; O];
         for o in 0..O {
             sums[o] = [s.splat(bias[skip + o]); F];
         }
-        for (DelayedChannel { view, channel, delay }, weight) in singles.iter().zip(single_weights) {
-            let window = signals.delayed::<1, F>(view, *channel, positions[view.buffer], at).before(*delay);
+        for (
+            DelayedChannel {
+                view,
+                channel,
+                delay,
+            },
+            weight,
+        ) in singles.iter().zip(single_weights)
+        {
+            let window = signals
+                .delayed::<1, F>(view, *channel, positions[view.buffer], at)
+                .before(*delay);
             sums = multiply_add(s, window.load(s, 0), weight, skip, sums);
         }
         let input = signals.delayed(&layer.input, 0, positions[layer.input.buffer], at);
@@ -241,12 +327,22 @@ impl<'a, const W: usize, const O: usize> LayerTile<'a, W, O> {
             return;
         }
         let low = self.intermediate::<S, F>(s, at, 0);
-        let high = if O < W { self.intermediate::<S, F>(s, at, O) } else { low };
+        let high = if O < W {
+            self.intermediate::<S, F>(s, at, O)
+        } else {
+            low
+        };
         let mut z = [[s.splat(0.0); F]; W];
         for k in 0..W {
             z[k] = if k < O { low[k] } else { high[k - O] };
         }
-        let Self { layer, singles, delays, weights, .. } = *self;
+        let Self {
+            layer,
+            singles,
+            delays,
+            weights,
+            ..
+        } = *self;
         if let Some(intermediate) = &layer.intermediate {
             let intermediate = self.window::<F>(intermediate, at);
             for o in 0..W {
@@ -255,12 +351,17 @@ impl<'a, const W: usize, const O: usize> LayerTile<'a, W, O> {
         }
         // The output comes first, since the next layer waits for it.
         let output = self.window::<F>(&layer.output, at);
-        #[expect(clippy::manual_map, reason = "a closure would be a function of its own, without the CPU's features")]
+        #[expect(
+            clippy::manual_map,
+            reason = "a closure would be a function of its own, without the CPU's features"
+        )]
         let residual = match &layer.residual {
             Some(residual) => Some(self.window::<F>(residual, at)),
             None => None,
         };
-        let (bias, weights) = weights[1 + singles.len() + delays.len() * W..].split_first().expect("a second bias");
+        let (bias, weights) = weights[1 + singles.len() + delays.len() * W..]
+            .split_first()
+            .expect("a second bias");
         for o in 0..W {
             let mut sums = [s.splat(bias[o]); F];
             for k in 0..W {
@@ -292,7 +393,11 @@ impl<'a, const W: usize, const O: usize> LayerTile<'a, W, O> {
 
 /// Applies an operation to each value in place.
 #[inline(always)]
-fn apply<S: Simd, Op: Lanewise<0, 1>, const W: usize, const F: usize>(s: S, op: &Op, z: &mut [[S::V; F]; W]) {
+fn apply<S: Simd, Op: Lanewise<0, 1>, const W: usize, const F: usize>(
+    s: S,
+    op: &Op,
+    z: &mut [[S::V; F]; W],
+) {
     for row in z {
         for value in row {
             [*value] = op.apply(s, [], [*value]);

@@ -1,6 +1,7 @@
 //! Bounds-checked windows into the slice of all signals.
 //!
-//! Bounds are checked once per window; a check per weight would cost more than the arithmetic where channels are few.
+//! Bounds are checked once per window; a check per weight would cost more than the arithmetic where
+//! channels are few.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -37,10 +38,15 @@ pub(super) struct DelayedWindow<'a, const W: usize, const F: usize> {
 impl<'a> SignalMemory<'a> {
     #[inline(always)]
     pub fn new(slice: &'a mut [f32]) -> Self {
-        Self { start: slice.as_mut_ptr(), length: slice.len(), slice: PhantomData }
+        Self {
+            start: slice.as_mut_ptr(),
+            length: slice.len(),
+            slice: PhantomData,
+        }
     }
 
-    /// Returns the window on W rows of a view from `channel` on, `at` frames after the position of its buffer.
+    /// Returns the window on W rows of a view from `channel` on, `at` frames after the position of
+    /// its buffer.
     ///
     /// # Panics
     /// If the rows or the slice end before the window does.
@@ -55,8 +61,8 @@ impl<'a> SignalMemory<'a> {
         self.delayed(view, channel, position, at).at(position)
     }
 
-    /// Returns W rows of a view from `channel` on, `at` frames after the position of its buffer, to be read at any
-    /// delay.
+    /// Returns W rows of a view from `channel` on, `at` frames after the position of its buffer, to
+    /// be read at any delay.
     ///
     /// # Panics
     /// If the rows or the slice end before the window at position 0 does.
@@ -73,9 +79,20 @@ impl<'a> SignalMemory<'a> {
         let skip = at.saturating_add(F * LANES);
         let fits = view.end() <= self.length && W <= rows.channels && channel <= rows.channels - W;
         assert!(fits && skip <= rows.stride, "rows beyond the slice");
-        let start = self.start.wrapping_add(rows.start + channel * rows.stride + at);
-        let first = SignalWindow { start, stride: rows.stride, slice: PhantomData };
-        DelayedWindow { first, last: rows.stride - skip, position, ring_frames: view.ring_frames }
+        let start = self
+            .start
+            .wrapping_add(rows.start + channel * rows.stride + at);
+        let first = SignalWindow {
+            start,
+            stride: rows.stride,
+            slice: PhantomData,
+        };
+        DelayedWindow {
+            first,
+            last: rows.stride - skip,
+            position,
+            ring_frames: view.ring_frames,
+        }
     }
 }
 
@@ -86,17 +103,22 @@ impl<'a, const W: usize, const F: usize> DelayedWindow<'a, W, F> {
     /// If it lies outside the rows.
     #[inline(always)]
     pub fn before(&self, delay: usize) -> SignalWindow<'a, W, F> {
-        // Wraps in a ring where the delay exceeds the position. Branch-free: the branch would flip at another time for
-        // each tap and be mispredicted.
+        // Wraps in a ring where the delay exceeds the position. Branch-free: the branch would flip
+        // at another time for each tap and be mispredicted.
         let frame = self.position.wrapping_sub(delay);
-        self.at(frame.wrapping_add(self.ring_frames & ((frame as isize >> (isize::BITS - 1)) as usize)))
+        self.at(
+            frame.wrapping_add(self.ring_frames & ((frame as isize >> (isize::BITS - 1)) as usize))
+        )
     }
 
     /// Returns the window at a position of the buffer.
     #[inline(always)]
     fn at(&self, frame: usize) -> SignalWindow<'a, W, F> {
         assert!(frame <= self.last, "a frame beyond the rows");
-        SignalWindow { start: self.first.start.wrapping_add(frame), ..self.first }
+        SignalWindow {
+            start: self.first.start.wrapping_add(frame),
+            ..self.first
+        }
     }
 }
 
@@ -105,7 +127,9 @@ impl<const W: usize, const F: usize> SignalWindow<'_, W, F> {
     #[inline(always)]
     fn address(self, row: usize, vector: usize) -> *mut Array {
         assert!(row < W && vector < F, "beyond the window");
-        self.start.wrapping_add(row * self.stride + vector * LANES).cast()
+        self.start
+            .wrapping_add(row * self.stride + vector * LANES)
+            .cast()
     }
 
     /// Loads one row.
@@ -113,8 +137,8 @@ impl<const W: usize, const F: usize> SignalWindow<'_, W, F> {
     pub fn load<S: Simd>(self, s: S, row: usize) -> [S::V; F] {
         let mut values = [s.splat(0.0); F];
         for f in 0..F {
-            // SAFETY: all vectors of all rows lie inside the slice. While windows exist only they access it, and none
-            // of them keeps a reference.
+            // SAFETY: all vectors of all rows lie inside the slice. While windows exist only they
+            // access it, and none of them keeps a reference.
             values[f] = s.load(unsafe { &*self.address(row, f) });
         }
         values

@@ -1,8 +1,9 @@
 //! Matrix products.
 //!
-//! A *block* is P panels by C columns of sums, held in registers while all inputs are added. Each sum is one chain, so
-//! a block needs enough chains to hide the latency of a multiply-add (4 cycles at two per cycle: 8 registers), and each
-//! loaded weight should be used for as many columns as fit.
+//! A *block* is P panels by C columns of sums, held in registers while all inputs are added. Each
+//! sum is one chain, so a block needs enough chains to hide the latency of a multiply-add (4 cycles
+//! at two per cycle: 8 registers), and each loaded weight should be used for as many columns as
+//! fit.
 
 mod narrow;
 
@@ -77,8 +78,8 @@ impl<L: WeightLine> Matmul<'_, L> {
         &self.rows[panel * depth..][..depth]
     }
 
-    /// Multiplies a single column in blocks of many, about equally many panels: each weight is used once, so only
-    /// independent chains hide the latency.
+    /// Multiplies a single column in blocks of many, about equally many panels: each weight is used
+    /// once, so only independent chains hide the latency.
     #[inline(always)]
     fn one_column<S: Simd>(&mut self, s: S, panels: usize, column: usize) {
         let most = if S::MANY_REGISTERS { 8 } else { 6 };
@@ -125,7 +126,12 @@ impl<L: WeightLine> Matmul<'_, L> {
     }
 
     #[inline(always)]
-    fn block<S: Simd, const P: usize, const C: usize>(&mut self, s: S, panel: usize, column: usize) {
+    fn block<S: Simd, const P: usize, const C: usize>(
+        &mut self,
+        s: S,
+        panel: usize,
+        column: usize,
+    ) {
         let mut sums = [[s.splat(0.0); P]; C];
         let mut weights: [&[L]; P] = [&[]; P];
         for p in 0..P {
@@ -143,7 +149,8 @@ impl<L: WeightLine> Matmul<'_, L> {
             }
             let mut x: [&[f32]; C] = [&[]; C];
             for c in 0..C {
-                x[c] = &self.x.data[(column + c) * self.x.stride + tap * self.x.tap_stride..][..inputs];
+                x[c] = &self.x.data[(column + c) * self.x.stride + tap * self.x.tap_stride..]
+                    [..inputs];
             }
             for input in 0..inputs {
                 let mut row = [s.splat(0.0); P];
@@ -174,8 +181,8 @@ impl Kernels {
     /// Computes
     /// `y[c * y_stride + o] = bias[o] + Σ_tap Σ_i w[o][tap][i] * x.data[c * x.stride + tap * x.tap_stride + i]`.
     ///
-    /// Each output is one chain of fused multiply-adds that starts from the bias, in the order of the sums. Values of
-    /// `y` between the columns are not written.
+    /// Each output is one chain of fused multiply-adds that starts from the bias, in the order of
+    /// the sums. Values of `y` between the columns are not written.
     ///
     /// ```
     /// use ondes_kernels::{Columns, Kernels, PackedMatrix};
@@ -189,18 +196,31 @@ impl Kernels {
     /// ```
     ///
     /// # Panics
-    /// If a column ends beyond `x.data` or `y`, or `y_stride` is less than `w.outputs()` with more than one column.
+    /// If a column ends beyond `x.data` or `y`, or `y_stride` is less than `w.outputs()` with more
+    /// than one column.
     pub fn matmul(self, w: &PackedMatrix, x: Columns<'_>, y: &mut [f32], y_stride: usize) {
         if x.count == 0 || w.outputs() == 0 {
             return;
         }
         let (outputs, taps, inputs) = (w.outputs(), w.taps(), w.inputs_per_tap());
-        assert!(x.count == 1 || y_stride >= outputs, "columns of {outputs} outputs overlap at a stride of {y_stride}");
+        assert!(
+            x.count == 1 || y_stride >= outputs,
+            "columns of {outputs} outputs overlap at a stride of {y_stride}"
+        );
         let y_end = end(x.count, y_stride, outputs);
-        assert!(y_end.is_some_and(|end| end <= y.len()), "product ends at {y_end:?}, y at {}", y.len());
+        assert!(
+            y_end.is_some_and(|end| end <= y.len()),
+            "product ends at {y_end:?}, y at {}",
+            y.len()
+        );
         if taps > 0 && inputs > 0 {
-            let x_end = end(taps, x.tap_stride, inputs).and_then(|column| end(x.count, x.stride, column));
-            assert!(x_end.is_some_and(|end| end <= x.data.len()), "columns end at {x_end:?}, x at {}", x.data.len());
+            let x_end =
+                end(taps, x.tap_stride, inputs).and_then(|column| end(x.count, x.stride, column));
+            assert!(
+                x_end.is_some_and(|end| end <= x.data.len()),
+                "columns end at {x_end:?}, x at {}",
+                x.data.len()
+            );
         }
         let (taps, inputs) = if inputs == 0 || taps == 0 {
             (0, 0)
@@ -210,13 +230,30 @@ impl Kernels {
             (taps, inputs)
         };
         match w.rows() {
-            Rows::F32(rows) => self.run(Matmul { w, rows, x, y, y_stride, taps, inputs }),
-            Rows::F16(rows) => self.run(Matmul { w, rows, x, y, y_stride, taps, inputs }),
+            Rows::F32(rows) => self.run(Matmul {
+                w,
+                rows,
+                x,
+                y,
+                y_stride,
+                taps,
+                inputs,
+            }),
+            Rows::F16(rows) => self.run(Matmul {
+                w,
+                rows,
+                x,
+                y,
+                y_stride,
+                taps,
+                inputs,
+            }),
         }
     }
 }
 
-/// Returns the end of the last of `count` > 0 pieces of `length`, `stride` apart; `None` on overflow.
+/// Returns the end of the last of `count` > 0 pieces of `length`, `stride` apart; `None` on
+/// overflow.
 fn end(count: usize, stride: usize, length: usize) -> Option<usize> {
     (count - 1).checked_mul(stride)?.checked_add(length)
 }

@@ -1,7 +1,7 @@
 //! Matrix products with few outputs, such as the last layer of an LSTM capture.
 //!
-//! Outputs would leave most lanes of a vector empty, so 16 columns lie across the lanes instead. Each sum is the same
-//! chain as in other products.
+//! Outputs would leave most lanes of a vector empty, so 16 columns lie across the lanes instead.
+//! Each sum is the same chain as in other products.
 
 use super::Matmul;
 use crate::matrix::WeightLine;
@@ -37,7 +37,8 @@ impl<L: WeightLine> Matmul<'_, L> {
                 for (part, weights) in weights.chunks(LANES).enumerate() {
                     let mut rows = [s.splat(0.0); LANES];
                     for c in 0..LANES {
-                        let at = (first + c) * self.x.stride + tap * self.x.tap_stride + part * LANES;
+                        let at =
+                            (first + c) * self.x.stride + tap * self.x.tap_stride + part * LANES;
                         // May load values after the last input, which are not used.
                         rows[c] = match self.x.data[at..].first_chunk() {
                             Some(whole) => s.load(whole),

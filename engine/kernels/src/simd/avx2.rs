@@ -5,16 +5,20 @@ use std::arch::x86_64::*;
 use half::f16;
 
 use super::int8::{Int8Kernel, Int8Simd, PanelSums, QUAD, WeightQuads, ZERO_POINT};
-use super::vector::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
+use super::vector::{
+    Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd,
+};
 
-/// Proof of AVX2, FMA and F16C, which all CPUs with AVX2 and FMA have: [`Avx2::detect`] is the only way to one.
+/// Proof of AVX2, FMA and F16C, which all CPUs with AVX2 and FMA have: [`Avx2::detect`] is the only
+/// way to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Avx2(());
 
 impl Avx2 {
     pub(crate) fn detect() -> Option<Avx2> {
-        let all =
-            is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c");
+        let all = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c");
         all.then_some(Avx2(()))
     }
 
@@ -43,7 +47,8 @@ macro_rules! operations {
     ($($name:ident($($argument:ident),*) => $body:expr;)*) => {$(
         #[inline(always)]
         fn $name(self, $($argument: [__m256; 2]),*) -> [__m256; 2] {
-            // SAFETY: the token proves that the CPU has AVX2 and FMA, and no operation here touches memory.
+            // SAFETY: the token proves that the CPU has AVX2 and FMA, and no operation here touches
+            // memory.
             unsafe { [
                 { $(let $argument = $argument[0];)* $body },
                 { $(let $argument = $argument[1];)* $body },
@@ -66,14 +71,16 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn load(self, from: &Array) -> [__m256; 2] {
         let from = from.as_ptr();
-        // SAFETY: the token proves that the CPU has AVX2, and the array is the 64 bytes the two unaligned loads read.
+        // SAFETY: the token proves that the CPU has AVX2, and the array is the 64 bytes the two
+        // unaligned loads read.
         unsafe { [_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8))] }
     }
 
     #[inline(always)]
     fn store(self, v: [__m256; 2], to: &mut Array) {
         let to = to.as_mut_ptr();
-        // SAFETY: the token proves that the CPU has AVX2, and the array is the 64 bytes the two unaligned stores write.
+        // SAFETY: the token proves that the CPU has AVX2, and the array is the 64 bytes the two
+        // unaligned stores write.
         unsafe {
             _mm256_storeu_ps(to, v[0]);
             _mm256_storeu_ps(to.add(8), v[1]);
@@ -83,18 +90,30 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn load_f16(self, from: &[f16; LANES]) -> [__m256; 2] {
         let from = from.as_ptr().cast::<__m128i>();
-        // SAFETY: the token proves that the CPU has F16C, and the array is the 32 bytes the two unaligned loads read.
-        unsafe { [_mm256_cvtph_ps(_mm_loadu_si128(from)), _mm256_cvtph_ps(_mm_loadu_si128(from.add(1)))] }
+        // SAFETY: the token proves that the CPU has F16C, and the array is the 32 bytes the two
+        // unaligned loads read.
+        unsafe {
+            [
+                _mm256_cvtph_ps(_mm_loadu_si128(from)),
+                _mm256_cvtph_ps(_mm_loadu_si128(from.add(1))),
+            ]
+        }
     }
 
     #[inline(always)]
     fn store_bytes(self, v: [__m256; 2], to: &mut [u8; LANES]) {
-        // SAFETY: the token proves that the CPU has AVX2, and the array is the 16 bytes the unaligned store writes.
+        // SAFETY: the token proves that the CPU has AVX2, and the array is the 16 bytes the
+        // unaligned store writes.
         unsafe {
-            let [low, high] = v.map(|v| _mm256_cvtps_epi32(_mm256_add_ps(v, _mm256_set1_ps(f32::from(ZERO_POINT)))));
+            let [low, high] = v.map(|v| {
+                _mm256_cvtps_epi32(_mm256_add_ps(v, _mm256_set1_ps(f32::from(ZERO_POINT))))
+            });
             // Packing works within 128-bit halves.
             let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(low, high));
-            let bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
+            let bytes = _mm_packus_epi16(
+                _mm256_castsi256_si128(words),
+                _mm256_extracti128_si256::<1>(words),
+            );
             _mm_storeu_si128(to.as_mut_ptr().cast(), bytes);
         }
     }
@@ -102,7 +121,9 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn reverse_pairs(self, [low, high]: [__m256; 2]) -> [__m256; 2] {
         // SAFETY: the token proves that the CPU has AVX2, and nothing here touches memory.
-        let reverse = |a| unsafe { _mm256_castpd_ps(_mm256_permute4x64_pd::<0b00_01_10_11>(_mm256_castps_pd(a))) };
+        let reverse = |a| unsafe {
+            _mm256_castpd_ps(_mm256_permute4x64_pd::<0b00_01_10_11>(_mm256_castps_pd(a)))
+        };
         [reverse(high), reverse(low)]
     }
 
@@ -121,8 +142,14 @@ impl Simd for Avx2 {
                 let mut quads = [[_mm256_setzero_ps(); 4]; 2];
                 for quad in 0..2 {
                     let row = |k: usize| rows[8 * down + 4 * quad + k][across];
-                    let (ab, cd) = (_mm256_unpacklo_ps(row(0), row(1)), _mm256_unpacklo_ps(row(2), row(3)));
-                    let (a_b, c_d) = (_mm256_unpackhi_ps(row(0), row(1)), _mm256_unpackhi_ps(row(2), row(3)));
+                    let (ab, cd) = (
+                        _mm256_unpacklo_ps(row(0), row(1)),
+                        _mm256_unpacklo_ps(row(2), row(3)),
+                    );
+                    let (a_b, c_d) = (
+                        _mm256_unpackhi_ps(row(0), row(1)),
+                        _mm256_unpackhi_ps(row(2), row(3)),
+                    );
                     quads[quad] = [
                         _mm256_shuffle_ps::<0b01_00_01_00>(ab, cd),
                         _mm256_shuffle_ps::<0b11_10_11_10>(ab, cd),
@@ -133,7 +160,8 @@ impl Simd for Avx2 {
                 for k in 0..4 {
                     let (upper, lower) = (quads[0][k], quads[1][k]);
                     columns[8 * across + k][down] = _mm256_permute2f128_ps::<0x20>(upper, lower);
-                    columns[8 * across + 4 + k][down] = _mm256_permute2f128_ps::<0x31>(upper, lower);
+                    columns[8 * across + 4 + k][down] =
+                        _mm256_permute2f128_ps::<0x31>(upper, lower);
                 }
             }
         }
@@ -169,8 +197,9 @@ impl Simd for Avx2 {
     }
 }
 
-/// There is no instruction for four products, so pairs of products are added in 16 bits: magnitudes of the values times
-/// weights with the signs of the values. Two products of at most 127² fit; those of unsigned values would not.
+/// There is no instruction for four products, so pairs of products are added in 16 bits: magnitudes
+/// of the values times weights with the signs of the values. Two products of at most 127² fit;
+/// those of unsigned values would not.
 impl Int8Simd for Avx2 {
     type Float = Avx2;
     type SumVector = [__m256i; 2];
@@ -192,7 +221,8 @@ impl Int8Simd for Avx2 {
     #[inline(always)]
     fn load(self, from: &WeightQuads) -> [__m256i; 2] {
         let from = from.0.as_ptr().cast::<__m256i>();
-        // SAFETY: the token proves that the CPU has AVX2, and the array is the 64 bytes the two unaligned loads read.
+        // SAFETY: the token proves that the CPU has AVX2, and the array is the 64 bytes the two
+        // unaligned loads read.
         unsafe { [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))] }
     }
 
@@ -208,7 +238,12 @@ impl Int8Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn dot(self, sums: [__m256i; 2], weights: [__m256i; 2], [magnitudes, signed]: [__m256i; 2]) -> [__m256i; 2] {
+    fn dot(
+        self,
+        sums: [__m256i; 2],
+        weights: [__m256i; 2],
+        [magnitudes, signed]: [__m256i; 2],
+    ) -> [__m256i; 2] {
         // SAFETY: the token proves that the CPU has AVX2, and nothing here touches memory.
         let add = |sums, weights| unsafe {
             let pairs = _mm256_maddubs_epi16(magnitudes, _mm256_sign_epi8(weights, signed));

@@ -6,7 +6,9 @@ use std::arch::x86_64::*;
 use half::f16;
 
 use super::int8::ZERO_POINT;
-use super::vector::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
+use super::vector::{
+    Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd,
+};
 
 /// Proof of AVX-512F: [`Avx512::detect`] is the only way to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +37,14 @@ fn first_lanes(count: usize) -> __mmask16 {
     ((1_u32 << count) - 1) as __mmask16
 }
 
-/// Permutes lanes. Inline assembly, since the compiler turns the intrinsic into two instructions if the lanes are
-/// constant.
+/// Permutes lanes. Inline assembly, since the compiler turns the intrinsic into two instructions if
+/// the lanes are constant.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn permute(v: __m512, lanes: __m512i) -> __m512 {
     let out;
-    // SAFETY: the function's feature is what the instruction needs; it changes nothing but its first register.
+    // SAFETY: the function's feature is what the instruction needs; it changes nothing but its
+    // first register.
     unsafe {
         asm!(
             "vpermps {out}, {lanes}, {v}",
@@ -54,13 +57,14 @@ fn permute(v: __m512, lanes: __m512i) -> __m512 {
     out
 }
 
-/// Permutes lanes within quarters. Inline assembly, since the compiler turns the intrinsic after a load into a second
-/// load.
+/// Permutes lanes within quarters. Inline assembly, since the compiler turns the intrinsic after a
+/// load into a second load.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn permute_quarters<const LANES: i32>(v: __m512) -> __m512 {
     let out;
-    // SAFETY: the function's feature is what the instruction needs; it changes nothing but its first register.
+    // SAFETY: the function's feature is what the instruction needs; it changes nothing but its
+    // first register.
     unsafe {
         asm!(
             "vpermilps {out}, {v}, {lanes}",
@@ -88,7 +92,8 @@ macro_rules! operations {
     ($($name:ident($($argument:ident),*) => $body:expr;)*) => {$(
         #[inline(always)]
         fn $name(self, $($argument: __m512),*) -> __m512 {
-            // SAFETY: the token proves that the CPU has AVX-512F, and no operation here touches memory.
+            // SAFETY: the token proves that the CPU has AVX-512F, and no operation here touches
+            // memory.
             unsafe { $body }
         }
     )*};
@@ -118,19 +123,22 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     fn load(self, from: &Array) -> __m512 {
-        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an unaligned load reads.
+        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an
+        // unaligned load reads.
         unsafe { _mm512_loadu_ps(from.as_ptr()) }
     }
 
     #[inline(always)]
     fn store(self, v: __m512, to: &mut Array) {
-        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an unaligned store writes.
+        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an
+        // unaligned store writes.
         unsafe { _mm512_storeu_ps(to.as_mut_ptr(), v) }
     }
 
     #[inline(always)]
     fn load_f16(self, from: &[f16; LANES]) -> __m512 {
-        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 32 bytes an unaligned load reads.
+        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 32 bytes an
+        // unaligned load reads.
         unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.as_ptr().cast())) }
     }
 
@@ -143,7 +151,8 @@ impl Simd for Avx512 {
     /// One load for all four, since loads are the bottleneck where weights are loaded as well.
     #[inline(always)]
     fn spread(self, from: &[f32; 4]) -> [__m512; 4] {
-        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 16 bytes an unaligned load reads.
+        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 16 bytes an
+        // unaligned load reads.
         unsafe {
             let all = _mm512_broadcast_f32x4(_mm_loadu_ps(from.as_ptr()));
             [
@@ -164,20 +173,23 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn load_padded(self, from: &[f32], padding: f32) -> __m512 {
         let lanes = first_lanes(from.len());
-        // SAFETY: the token proves that the CPU has AVX-512F, and lanes beyond the slice are not read.
+        // SAFETY: the token proves that the CPU has AVX-512F, and lanes beyond the slice are not
+        // read.
         unsafe { _mm512_mask_loadu_ps(_mm512_set1_ps(padding), lanes, from.as_ptr()) }
     }
 
     #[inline(always)]
     fn store_partial(self, v: __m512, to: &mut [f32]) {
         let lanes = first_lanes(to.len());
-        // SAFETY: the token proves that the CPU has AVX-512F, and lanes beyond the slice are not written.
+        // SAFETY: the token proves that the CPU has AVX-512F, and lanes beyond the slice are not
+        // written.
         unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), lanes, v) }
     }
 
     #[inline(always)]
     fn store_bytes(self, v: __m512, to: &mut [u8; LANES]) {
-        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 16 bytes the unaligned store writes.
+        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 16 bytes the
+        // unaligned store writes.
         unsafe {
             let words = _mm512_cvtps_epi32(_mm512_add_ps(v, _mm512_set1_ps(f32::from(ZERO_POINT))));
             _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(words));
@@ -194,8 +206,14 @@ impl Simd for Avx512 {
             for quad in 0..4 {
                 let row = |k: usize| rows[4 * quad + k];
                 let pairs = |low| _mm512_castps_pd(low);
-                let (ab, cd) = (_mm512_unpacklo_ps(row(0), row(1)), _mm512_unpacklo_ps(row(2), row(3)));
-                let (a_b, c_d) = (_mm512_unpackhi_ps(row(0), row(1)), _mm512_unpackhi_ps(row(2), row(3)));
+                let (ab, cd) = (
+                    _mm512_unpacklo_ps(row(0), row(1)),
+                    _mm512_unpacklo_ps(row(2), row(3)),
+                );
+                let (a_b, c_d) = (
+                    _mm512_unpackhi_ps(row(0), row(1)),
+                    _mm512_unpackhi_ps(row(2), row(3)),
+                );
                 quads[quad] = [
                     _mm512_unpacklo_pd(pairs(ab), pairs(cd)),
                     _mm512_unpackhi_pd(pairs(ab), pairs(cd)),
@@ -208,8 +226,14 @@ impl Simd for Avx512 {
             const ODD: i32 = 0b11_01_11_01;
             for k in 0..4 {
                 let [a, b, c, d] = [quads[0][k], quads[1][k], quads[2][k], quads[3][k]];
-                let (ab, cd) = (_mm512_shuffle_f32x4::<EVEN>(a, b), _mm512_shuffle_f32x4::<EVEN>(c, d));
-                let (a_b, c_d) = (_mm512_shuffle_f32x4::<ODD>(a, b), _mm512_shuffle_f32x4::<ODD>(c, d));
+                let (ab, cd) = (
+                    _mm512_shuffle_f32x4::<EVEN>(a, b),
+                    _mm512_shuffle_f32x4::<EVEN>(c, d),
+                );
+                let (a_b, c_d) = (
+                    _mm512_shuffle_f32x4::<ODD>(a, b),
+                    _mm512_shuffle_f32x4::<ODD>(c, d),
+                );
                 columns[k] = _mm512_shuffle_f32x4::<EVEN>(ab, cd);
                 columns[4 + k] = _mm512_shuffle_f32x4::<EVEN>(a_b, c_d);
                 columns[8 + k] = _mm512_shuffle_f32x4::<ODD>(ab, cd);

@@ -41,13 +41,15 @@ impl Int8Simd for Avx512Vnni {
 
     #[inline(always)]
     fn initial_sums(self, offsets: &PanelSums) -> __m512i {
-        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an unaligned load reads.
+        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an
+        // unaligned load reads.
         unsafe { _mm512_loadu_si512(offsets.0.as_ptr().cast()) }
     }
 
     #[inline(always)]
     fn load(self, from: &WeightQuads) -> __m512i {
-        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an unaligned load reads.
+        // SAFETY: the token proves that the CPU has AVX-512F, and the array is the 64 bytes an
+        // unaligned load reads.
         unsafe { _mm512_loadu_si512(from.0.as_ptr().cast()) }
     }
 

@@ -42,14 +42,16 @@ impl Int8Simd for AvxVnni {
     #[inline(always)]
     fn initial_sums(self, offsets: &PanelSums) -> [__m256i; 2] {
         let from = offsets.0.as_ptr().cast::<__m256i>();
-        // SAFETY: the token proves that the CPU has AVX2, and the array is the 64 bytes the two unaligned loads read.
+        // SAFETY: the token proves that the CPU has AVX2, and the array is the 64 bytes the two
+        // unaligned loads read.
         unsafe { [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))] }
     }
 
     #[inline(always)]
     fn load(self, from: &WeightQuads) -> [__m256i; 2] {
         let from = from.0.as_ptr().cast::<__m256i>();
-        // SAFETY: the token proves that the CPU has AVX2, and the array is the 64 bytes the two unaligned loads read.
+        // SAFETY: the token proves that the CPU has AVX2, and the array is the 64 bytes the two
+        // unaligned loads read.
         unsafe { [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))] }
     }
 
@@ -63,7 +65,10 @@ impl Int8Simd for AvxVnni {
     fn dot(self, sums: [__m256i; 2], weights: [__m256i; 2], values: __m256i) -> [__m256i; 2] {
         // SAFETY: the token proves that the CPU has AVX-VNNI, and nothing here touches memory.
         unsafe {
-            [_mm256_dpbusd_avx_epi32(sums[0], values, weights[0]), _mm256_dpbusd_avx_epi32(sums[1], values, weights[1])]
+            [
+                _mm256_dpbusd_avx_epi32(sums[0], values, weights[0]),
+                _mm256_dpbusd_avx_epi32(sums[1], values, weights[1]),
+            ]
         }
     }
 

@@ -1,7 +1,8 @@
-//! Products in eight bits: the operations that each CPU variant implements, and the kernels written against them.
+//! Products in eight bits: the operations that each CPU variant implements, and the kernels written
+//! against them.
 //!
-//! Values are unsigned bytes with a zero point of 128, weights signed bytes from −127 to 127. All sums are integers
-//! below 2³¹, so they are exact in any order.
+//! Values are unsigned bytes with a zero point of 128, weights signed bytes from −127 to 127. All
+//! sums are integers below 2³¹, so they are exact in any order.
 
 use super::vector::Simd;
 
@@ -33,13 +34,19 @@ pub(crate) trait Int8Simd: Copy {
     type ValueVector: Copy;
 
     fn float(self) -> Self::Float;
-    /// Returns the initial sums: `offsets`, which are −128 times the sums of the weights, if [`Int8Simd::dot`] takes
-    /// the codes as they are, and zeros if it subtracts the zero point itself.
+    /// Returns the initial sums: `offsets`, which are −128 times the sums of the weights, if
+    /// [`Int8Simd::dot`] takes the codes as they are, and zeros if it subtracts the zero point
+    /// itself.
     fn initial_sums(self, offsets: &PanelSums) -> Self::SumVector;
     fn load(self, from: &WeightQuads) -> Self::WeightVector;
     fn splat(self, values: [u8; QUAD]) -> Self::ValueVector;
     /// Adds to each output the four products of its weights with the values.
-    fn dot(self, sums: Self::SumVector, weights: Self::WeightVector, values: Self::ValueVector) -> Self::SumVector;
+    fn dot(
+        self,
+        sums: Self::SumVector,
+        weights: Self::WeightVector,
+        values: Self::ValueVector,
+    ) -> Self::SumVector;
     /// Converts to the nearest floats, halves to even.
     fn to_floats(self, sums: Self::SumVector) -> <Self::Float as Simd>::V;
 }

@@ -104,10 +104,14 @@ impl Int8Level {
         {
             if let Some(token) = Avx2::detect() {
                 levels.push((SimdLevel::Avx2(token), Int8Level::Avx2(token)));
-                levels.extend(AvxVnni::detect().map(|vnni| (SimdLevel::Avx2(token), Int8Level::AvxVnni(vnni))));
+                levels.extend(
+                    AvxVnni::detect()
+                        .map(|vnni| (SimdLevel::Avx2(token), Int8Level::AvxVnni(vnni))),
+                );
             }
             levels.extend(
-                Avx512Vnni::detect().map(|vnni| (SimdLevel::Avx512(vnni.float()), Int8Level::Avx512Vnni(vnni))),
+                Avx512Vnni::detect()
+                    .map(|vnni| (SimdLevel::Avx512(vnni.float()), Int8Level::Avx512Vnni(vnni))),
             );
         }
         #[cfg(target_arch = "aarch64")]
@@ -119,11 +123,14 @@ impl Int8Level {
         levels
     }
 
-    /// Returns the fastest variant of an `f32` level; the fastest of all if the level has none, as AVX-512 without
-    /// VNNI.
+    /// Returns the fastest variant of an `f32` level; the fastest of all if the level has none, as
+    /// AVX-512 without VNNI.
     pub(crate) fn of(level: SimdLevel) -> Int8Level {
         let mut all = Int8Level::available();
-        let own = all.iter().rposition(|(floats, _)| *floats == level).unwrap_or(all.len() - 1);
+        let own = all
+            .iter()
+            .rposition(|(floats, _)| *floats == level)
+            .unwrap_or(all.len() - 1);
         all.swap_remove(own).1
     }
 

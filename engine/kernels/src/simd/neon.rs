@@ -6,7 +6,9 @@ use std::arch::asm;
 use half::f16;
 
 use super::int8::{Int8Kernel, Int8Simd, PanelSums, QUAD, WeightQuads, ZERO_POINT};
-use super::vector::{Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd};
+use super::vector::{
+    Array, EXPONENT_SHIFT, Kernel, LANES, PARITY_MAGIC, POW2_MAGIC, SIGN_SHIFT, Simd,
+};
 
 /// Proof of NEON: [`Neon::detect`] is the only way to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +42,16 @@ impl Neon {
     #[inline(always)]
     pub(super) fn load_weights(self, from: &WeightQuads) -> [int8x16_t; 4] {
         let from = from.0.as_ptr();
-        // SAFETY: the token proves that the CPU has NEON, and the array is the 64 bytes the four loads read.
-        unsafe { [vld1q_s8(from), vld1q_s8(from.add(16)), vld1q_s8(from.add(32)), vld1q_s8(from.add(48))] }
+        // SAFETY: the token proves that the CPU has NEON, and the array is the 64 bytes the four
+        // loads read.
+        unsafe {
+            [
+                vld1q_s8(from),
+                vld1q_s8(from.add(16)),
+                vld1q_s8(from.add(32)),
+                vld1q_s8(from.add(48)),
+            ]
+        }
     }
 
     /// Returns four signed values, repeated for all outputs.
@@ -76,7 +86,8 @@ macro_rules! operations {
 #[inline]
 fn widen(halves: uint16x4_t) -> float32x4_t {
     let out;
-    // SAFETY: the function's feature is what the instruction needs; it changes nothing but its first register.
+    // SAFETY: the function's feature is what the instruction needs; it changes nothing but its
+    // first register.
     unsafe {
         asm!(
             "fcvtl {out:v}.4s, {halves:v}.4h",
@@ -102,14 +113,23 @@ impl Simd for Neon {
     #[inline(always)]
     fn load(self, from: &Array) -> [float32x4_t; 4] {
         let from = from.as_ptr();
-        // SAFETY: the token proves that the CPU has NEON, and the array is the 64 bytes the four loads read.
-        unsafe { [vld1q_f32(from), vld1q_f32(from.add(4)), vld1q_f32(from.add(8)), vld1q_f32(from.add(12))] }
+        // SAFETY: the token proves that the CPU has NEON, and the array is the 64 bytes the four
+        // loads read.
+        unsafe {
+            [
+                vld1q_f32(from),
+                vld1q_f32(from.add(4)),
+                vld1q_f32(from.add(8)),
+                vld1q_f32(from.add(12)),
+            ]
+        }
     }
 
     #[inline(always)]
     fn store(self, v: [float32x4_t; 4], to: &mut Array) {
         let to = to.as_mut_ptr();
-        // SAFETY: the token proves that the CPU has NEON, and the array is the 64 bytes the four stores write.
+        // SAFETY: the token proves that the CPU has NEON, and the array is the 64 bytes the four
+        // stores write.
         unsafe {
             vst1q_f32(to, v[0]);
             vst1q_f32(to.add(4), v[1]);
@@ -121,7 +141,8 @@ impl Simd for Neon {
     #[inline(always)]
     fn load_f16(self, from: &[f16; LANES]) -> [float32x4_t; 4] {
         let from = from.as_ptr().cast::<u16>();
-        // SAFETY: the token proves that the CPU has NEON, and the array is the 32 bytes the four loads read.
+        // SAFETY: the token proves that the CPU has NEON, and the array is the 32 bytes the four
+        // loads read.
         unsafe {
             [
                 widen(vld1_u16(from)),
@@ -134,11 +155,23 @@ impl Simd for Neon {
 
     #[inline(always)]
     fn store_bytes(self, v: [float32x4_t; 4], to: &mut [u8; LANES]) {
-        // SAFETY: the token proves that the CPU has NEON, and the array is the 16 bytes the store writes.
+        // SAFETY: the token proves that the CPU has NEON, and the array is the 16 bytes the store
+        // writes.
         unsafe {
-            let words = v.map(|v| vmovn_u32(vcvtq_u32_f32(vaddq_f32(v, vdupq_n_f32(f32::from(ZERO_POINT))))));
-            let [low, high] = [vcombine_u16(words[0], words[1]), vcombine_u16(words[2], words[3])];
-            vst1q_u8(to.as_mut_ptr(), vcombine_u8(vmovn_u16(low), vmovn_u16(high)));
+            let words = v.map(|v| {
+                vmovn_u32(vcvtq_u32_f32(vaddq_f32(
+                    v,
+                    vdupq_n_f32(f32::from(ZERO_POINT)),
+                )))
+            });
+            let [low, high] = [
+                vcombine_u16(words[0], words[1]),
+                vcombine_u16(words[2], words[3]),
+            ];
+            vst1q_u8(
+                to.as_mut_ptr(),
+                vcombine_u8(vmovn_u16(low), vmovn_u16(high)),
+            );
         }
     }
 
@@ -163,9 +196,20 @@ impl Simd for Neon {
                 // SAFETY: the token proves that the CPU has NEON, and nothing here touches memory.
                 unsafe {
                     let pairs = |x| vreinterpretq_f64_f32(x);
-                    let (ab, cd) = (pairs(vtrn1q_f32(row(0), row(1))), pairs(vtrn1q_f32(row(2), row(3))));
-                    let (a_b, c_d) = (pairs(vtrn2q_f32(row(0), row(1))), pairs(vtrn2q_f32(row(2), row(3))));
-                    let square = [vtrn1q_f64(ab, cd), vtrn1q_f64(a_b, c_d), vtrn2q_f64(ab, cd), vtrn2q_f64(a_b, c_d)];
+                    let (ab, cd) = (
+                        pairs(vtrn1q_f32(row(0), row(1))),
+                        pairs(vtrn1q_f32(row(2), row(3))),
+                    );
+                    let (a_b, c_d) = (
+                        pairs(vtrn2q_f32(row(0), row(1))),
+                        pairs(vtrn2q_f32(row(2), row(3))),
+                    );
+                    let square = [
+                        vtrn1q_f64(ab, cd),
+                        vtrn1q_f64(a_b, c_d),
+                        vtrn2q_f64(ab, cd),
+                        vtrn2q_f64(a_b, c_d),
+                    ];
                     for k in 0..4 {
                         columns[4 * across + k][down] = vreinterpretq_f32_f64(square[k]);
                     }
@@ -203,8 +247,8 @@ impl Simd for Neon {
     }
 }
 
-/// There is no instruction for four products, so pairs of products are added in 16 bits, where two products of at most
-/// 127² fit.
+/// There is no instruction for four products, so pairs of products are added in 16 bits, where two
+/// products of at most 127² fit.
 impl Int8Simd for Neon {
     type Float = Neon;
     type SumVector = [int32x4_t; 4];
@@ -233,12 +277,20 @@ impl Int8Simd for Neon {
     }
 
     #[inline(always)]
-    fn dot(self, sums: [int32x4_t; 4], weights: [int8x16_t; 4], values: int8x16_t) -> [int32x4_t; 4] {
+    fn dot(
+        self,
+        sums: [int32x4_t; 4],
+        weights: [int8x16_t; 4],
+        values: int8x16_t,
+    ) -> [int32x4_t; 4] {
         // SAFETY: the token proves that the CPU has NEON, and nothing here touches memory.
         [0, 1, 2, 3].map(|register: usize| unsafe {
             let weights = weights[register];
             let low = vmull_s8(vget_low_s8(weights), vget_low_s8(values));
-            vpadalq_s16(sums[register], vpaddq_s16(low, vmull_high_s8(weights, values)))
+            vpadalq_s16(
+                sums[register],
+                vpaddq_s16(low, vmull_high_s8(weights, values)),
+            )
         })
     }
 

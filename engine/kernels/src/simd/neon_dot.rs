@@ -1,4 +1,5 @@
-//! NEON's dot product: the sum of four products in eight bits in one instruction, in four registers.
+//! NEON's dot product: the sum of four products in eight bits in one instruction, in four
+//! registers.
 
 use std::arch::aarch64::*;
 use std::arch::asm;
@@ -33,7 +34,8 @@ impl NeonDot {
 #[target_feature(enable = "neon,dotprod")]
 #[inline]
 fn sdot(mut sums: int32x4_t, weights: int8x16_t, values: int8x16_t) -> int32x4_t {
-    // SAFETY: the function's features are those the instruction needs; it changes nothing but its first register.
+    // SAFETY: the function's features are those the instruction needs; it changes nothing but its
+    // first register.
     unsafe {
         asm!(
             "sdot {sums:v}.4s, {weights:v}.16b, {values:v}.16b",
@@ -73,9 +75,15 @@ impl Int8Simd for NeonDot {
     }
 
     #[inline(always)]
-    fn dot(self, sums: [int32x4_t; 4], weights: [int8x16_t; 4], values: int8x16_t) -> [int32x4_t; 4] {
+    fn dot(
+        self,
+        sums: [int32x4_t; 4],
+        weights: [int8x16_t; 4],
+        values: int8x16_t,
+    ) -> [int32x4_t; 4] {
         // SAFETY: the token proves that the CPU has the dot product.
-        [0, 1, 2, 3].map(|register: usize| unsafe { sdot(sums[register], weights[register], values) })
+        [0, 1, 2, 3]
+            .map(|register: usize| unsafe { sdot(sums[register], weights[register], values) })
     }
 
     #[inline(always)]

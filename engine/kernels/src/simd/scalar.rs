@@ -11,7 +11,8 @@ pub(crate) struct Scalar;
 
 macro_rules! lane_by_lane {
     ($($name:ident($first:ident $(, $rest:ident)*) => $lane:expr;)*) => {$(
-        // Inlined into the tiles of fused networks, sixteen unrolled lanes took two thirds of this crate's compile time.
+        // Inlined into the tiles of fused networks, sixteen unrolled lanes took two thirds of this
+        // crate's compile time.
         #[inline(never)]
         fn $name(self, $first: Array $(, $rest: Array)*) -> Array {
             let mut out = [0.0; LANES];
@@ -132,7 +133,12 @@ impl Int8Simd for Scalar {
     }
 
     #[inline(always)]
-    fn dot(self, mut sums: [i32; LANES], weights: [i8; LANES * QUAD], values: [i32; QUAD]) -> [i32; LANES] {
+    fn dot(
+        self,
+        mut sums: [i32; LANES],
+        weights: [i8; LANES * QUAD],
+        values: [i32; QUAD],
+    ) -> [i32; LANES] {
         for lane in 0..LANES {
             for k in 0..QUAD {
                 sums[lane] += i32::from(weights[lane * QUAD + k]) * values[k];

@@ -69,8 +69,8 @@ pub(crate) trait Simd: Copy {
     /// Stores integers from −127 to 127 as bytes with an offset of 128.
     fn store_bytes(self, v: Self::V, to: &mut [u8; LANES]);
 
-    /// Returns the same vector, and keeps the compiler from reordering the computations of the vectors given here, so
-    /// that the longest one can start first.
+    /// Returns the same vector, and keeps the compiler from reordering the computations of the
+    /// vectors given here, so that the longest one can start first.
     #[inline(always)]
     fn in_turn(self, v: Self::V) -> Self::V {
         v
@@ -137,7 +137,7 @@ pub(super) const SIGN_SHIFT: u32 = 31;
 
 /// Computation written once for any token. Its fields are its arguments.
 pub(crate) trait Kernel {
-    /// Runs the computation. It and everything that it calls must be `#[inline(always)]` to be compiled with the
-    /// token's CPU features.
+    /// Runs the computation. It and everything that it calls must be `#[inline(always)]` to be
+    /// compiled with the token's CPU features.
     fn run<S: Simd>(self, s: S);
 }

@@ -24,18 +24,31 @@ impl Layer {
                 weights[(3 * hidden + unit) * (inputs + hidden)..][..inputs].fill(0.0);
             }
         }
-        Self { cell, inputs, hidden, weights, bias: noise.vec(4 * hidden, 0.5) }
+        Self {
+            cell,
+            inputs,
+            hidden,
+            weights,
+            bias: noise.vec(4 * hidden, 0.5),
+        }
     }
 
     fn run(&self, kernels: Kernels, x: &[f32], block: usize) -> Vec<f32> {
         let row = |gate: usize, unit: usize| gate * self.hidden + unit;
         let width = self.inputs + self.hidden;
         let weight = |gate, unit, input| self.weights[row(gate, unit) * width + input];
-        let packed =
-            CellWeights::new(self.cell, self.inputs, self.hidden, weight, |gate, unit| self.bias[row(gate, unit)]);
-        let (mut h, mut c) = (vec![0.0; 2 * packed.state_len()], vec![0.0; packed.state_len()]);
+        let packed = CellWeights::new(self.cell, self.inputs, self.hidden, weight, |gate, unit| {
+            self.bias[row(gate, unit)]
+        });
+        let (mut h, mut c) = (
+            vec![0.0; 2 * packed.state_len()],
+            vec![0.0; packed.state_len()],
+        );
         let mut y = vec![0.0; x.len() / self.inputs * self.hidden];
-        for (x, y) in x.chunks(block * self.inputs).zip(y.chunks_mut(block * self.hidden)) {
+        for (x, y) in x
+            .chunks(block * self.inputs)
+            .zip(y.chunks_mut(block * self.hidden))
+        {
             kernels.run_cells(&packed, x, &mut h, &mut c, y);
         }
         y
@@ -45,11 +58,19 @@ impl Layer {
         let (mut h, mut c) = (vec![0.0; self.hidden], vec![0.0; self.hidden]);
         let mut y = Vec::new();
         for x in x.chunks_exact(self.inputs) {
-            let inputs: Vec<f64> = x.iter().map(|&x| f64::from(x)).chain(h.iter().copied()).collect();
+            let inputs: Vec<f64> = x
+                .iter()
+                .map(|&x| f64::from(x))
+                .chain(h.iter().copied())
+                .collect();
             let gate = |gate: usize, unit: usize| {
                 let row = gate * self.hidden + unit;
                 let weights = &self.weights[row * inputs.len()..][..inputs.len()];
-                let sum: f64 = weights.iter().zip(&inputs).map(|(&weight, value)| f64::from(weight) * value).sum();
+                let sum: f64 = weights
+                    .iter()
+                    .zip(&inputs)
+                    .map(|(&weight, value)| f64::from(weight) * value)
+                    .sum();
                 sum + f64::from(self.bias[row])
             };
             for unit in 0..self.hidden {
@@ -59,7 +80,9 @@ impl Layer {
                         c[unit] = sigmoid(b) * c[unit] + sigmoid(a) * n.tanh();
                         sigmoid(o) * c[unit].tanh()
                     }
-                    CellKind::Gru => (1.0 - sigmoid(b)) * (n + sigmoid(a) * o).tanh() + sigmoid(b) * h[unit],
+                    CellKind::Gru => {
+                        (1.0 - sigmoid(b)) * (n + sigmoid(a) * o).tanh() + sigmoid(b) * h[unit]
+                    }
                 };
             }
             y.extend(&h);
@@ -71,9 +94,19 @@ impl Layer {
 #[test]
 fn cells_match_the_reference_in_every_variant_and_block_size() {
     for cell in [CellKind::Lstm, CellKind::Gru] {
-        for (inputs, hidden) in
-            [(1, 16), (3, 40), (2, 7), (1, 1), (1, 29), (1, 9), (2, 24), (1, 48), (1, 49), (1, 72), (1, 100)]
-        {
+        for (inputs, hidden) in [
+            (1, 16),
+            (3, 40),
+            (2, 7),
+            (1, 1),
+            (1, 29),
+            (1, 9),
+            (2, 24),
+            (1, 48),
+            (1, 49),
+            (1, 72),
+            (1, 100),
+        ] {
             let layer = Layer::new(cell, inputs, hidden);
             let x = Noise::new(9).vec(300 * inputs, 1.5);
             let reference = layer.run(Kernels::scalar(), &x, 300);
@@ -90,8 +123,15 @@ fn cells_match_the_reference_in_every_variant_and_block_size() {
 #[test]
 fn cells_stay_bounded_on_extreme_input_and_propagate_nan() {
     let layer = Layer::new(CellKind::Lstm, 1, 16);
-    let loud = layer.run(Kernels::detect(), &[1e30, -1e30, f32::INFINITY, 5.0, 0.0, 1.0], 6);
-    assert!(loud.iter().all(|value| value.abs() <= 1.000_001), "{loud:?}");
+    let loud = layer.run(
+        Kernels::detect(),
+        &[1e30, -1e30, f32::INFINITY, 5.0, 0.0, 1.0],
+        6,
+    );
+    assert!(
+        loud.iter().all(|value| value.abs() <= 1.000_001),
+        "{loud:?}"
+    );
     let nan = layer.run(Kernels::detect(), &[0.5, f32::NAN, 0.5], 3);
     assert!(nan[..16].iter().all(|value| value.is_finite()));
     assert!(nan[16..].iter().all(|value| value.is_nan()));

@@ -6,7 +6,10 @@ use proptest::test_runner::{Config, TestRunner};
 
 /// Runs a test with a variant, if this CPU has it.
 pub fn with(variant: &str, test: fn(Kernels)) {
-    match Kernels::available().into_iter().find(|kernels| kernels.name() == variant) {
+    match Kernels::available()
+        .into_iter()
+        .find(|kernels| kernels.name() == variant)
+    {
         Some(kernels) => test(kernels),
         None => eprintln!("this CPU has no {variant}"),
     }
@@ -14,7 +17,10 @@ pub fn with(variant: &str, test: fn(Kernels)) {
 
 /// Runs a test with a variant of products in eight bits, if this CPU has it.
 pub fn with_int8(variant: &str, test: fn(Kernels)) {
-    match Kernels::available_for_int8().into_iter().find(|kernels| kernels.int8_name() == variant) {
+    match Kernels::available_for_int8()
+        .into_iter()
+        .find(|kernels| kernels.int8_name() == variant)
+    {
         Some(kernels) => test(kernels),
         None => eprintln!("this CPU has no {variant}"),
     }
@@ -22,7 +28,11 @@ pub fn with_int8(variant: &str, test: fn(Kernels)) {
 
 /// Checks a property for random values of a strategy.
 pub fn check<T: Strategy>(strategy: T, property: impl Fn(T::Value)) {
-    let config = Config { cases: 64, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases: 64,
+        failure_persistence: None,
+        ..Config::default()
+    };
     TestRunner::new(config)
         .run(&strategy, |value| {
             property(value);
@@ -61,7 +71,12 @@ pub fn assert_same_bits(found: &[f32], expected: &[f32]) {
     assert_eq!(found.len(), expected.len());
     for (at, (&found, &expected)) in found.iter().zip(expected).enumerate() {
         let same = found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan();
-        assert!(same, "at {at}: {found:e} is not {expected:e} ({:x}, {:x})", found.to_bits(), expected.to_bits());
+        assert!(
+            same,
+            "at {at}: {found:e} is not {expected:e} ({:x}, {:x})",
+            found.to_bits(),
+            expected.to_bits()
+        );
     }
 }
 
@@ -71,7 +86,10 @@ pub fn assert_close(found: &[f32], expected: &[f64], relative: f64, absolute: f6
     assert_eq!(found.len(), expected.len());
     for (at, (&found, &expected)) in found.iter().zip(expected).enumerate() {
         let error = (f64::from(found) - expected).abs();
-        assert!(error <= relative * expected.abs() + absolute, "at {at}: {found:e} for {expected:e}, off by {error:e}");
+        assert!(
+            error <= relative * expected.abs() + absolute,
+            "at {at}: {found:e} for {expected:e}, off by {error:e}"
+        );
     }
 }
 

@@ -1,5 +1,5 @@
-//! One suite for every variant: each kernel against a plain reference in `f64`, to the bit against the scalar variant,
-//! and independent of the division into calls.
+//! One suite for every variant: each kernel against a plain reference in `f64`, to the bit against
+//! the scalar variant, and independent of the division into calls.
 
 mod cells;
 mod common;

@@ -1,4 +1,5 @@
-//! Uniformly partitioned convolution in separate steps, so that the work of a long block can be distributed.
+//! Uniformly partitioned convolution in separate steps, so that the work of a long block can be
+//! distributed.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,22 +12,25 @@ use crate::dsp::level::copy_limited;
 /// Floats per vector of the kernels; spectra are padded to whole vectors.
 const VECTOR: usize = 16;
 
-/// Overlap-save convolution: the response is divided into partitions of one block, each stored as a spectrum of two
-/// blocks. The spectra of past input blocks are kept in a ring; an output block is the inverse transform of the sum of
-/// their products with the partitions (F. Wefers, "Partitioned convolution algorithms for real-time auralization",
-/// 2015, ch. 4).
+/// Overlap-save convolution: the response is divided into partitions of one block, each stored as a
+/// spectrum of two blocks. The spectra of past input blocks are kept in a ring; an output block is
+/// the inverse transform of the sum of their products with the partitions (F. Wefers, "Partitioned
+/// convolution algorithms for real-time auralization", 2015, ch. 4).
 ///
-/// For each block call [`PartitionedConvolver::push_block`], [`PartitionedConvolver::multiply`] over all partitions in
-/// order, and [`PartitionedConvolver::output_block`].
+/// For each block call [`PartitionedConvolver::push_block`], [`PartitionedConvolver::multiply`]
+/// over all partitions in order, and [`PartitionedConvolver::output_block`].
 #[derive(Clone)]
 pub(super) struct PartitionedConvolver {
     kernels: Kernels,
     partition: usize,
-    /// Floats per spectrum: real and imaginary parts of `partition + 1` bins, padded to whole vectors.
+    /// Floats per spectrum: real and imaginary parts of `partition + 1` bins, padded to whole
+    /// vectors.
     spectrum: usize,
-    /// Spectra of the response, `[partition][bin][re, im]`, scaled for the inverse transform; shared by clones.
+    /// Spectra of the response, `[partition][bin][re, im]`, scaled for the inverse transform;
+    /// shared by clones.
     response: Arc<[f32]>,
-    /// Ring of the spectra of past input, `[slot][bin][re, im]`, one for each partition, from `newest` to the oldest.
+    /// Ring of the spectra of past input, `[slot][bin][re, im]`, one for each partition, from
+    /// `newest` to the oldest.
     past_spectra: Vec<f32>,
     newest: usize,
     /// Number of slots with input; the others may contain anything and count as silence.
@@ -39,7 +43,8 @@ pub(super) struct PartitionedConvolver {
 }
 
 impl PartitionedConvolver {
-    /// Creates a convolver for blocks of `partition` samples, at least 1. An empty response gives silence.
+    /// Creates a convolver for blocks of `partition` samples, at least 1. An empty response gives
+    /// silence.
     pub fn new(impulse: &[f32], partition: usize, kernels: Kernels) -> Self {
         let mut fft = RealFft::new(2 * partition, kernels);
         let spectrum = fft.spectrum().next_multiple_of(VECTOR);
@@ -47,7 +52,10 @@ impl PartitionedConvolver {
         let mut response = vec![0.0; partitions * spectrum];
         let mut samples = vec![0.0; 2 * partition];
         let scale = 1.0 / (2 * partition) as f32;
-        for (part, bins) in impulse.chunks(partition).zip(response.chunks_exact_mut(spectrum)) {
+        for (part, bins) in impulse
+            .chunks(partition)
+            .zip(response.chunks_exact_mut(spectrum))
+        {
             samples.fill(0.0);
             for (slot, &sample) in samples.iter_mut().zip(part) {
                 *slot = scale * sample;
@@ -80,15 +88,25 @@ impl PartitionedConvolver {
         self.samples[..partition].copy_from_slice(&self.previous);
         copy_limited(input, &mut self.previous);
         self.samples[partition..].copy_from_slice(&self.previous);
-        self.newest = if self.newest == 0 { self.partitions() } else { self.newest } - 1;
+        self.newest = if self.newest == 0 {
+            self.partitions()
+        } else {
+            self.newest
+        } - 1;
         self.filled = (self.filled + 1).min(self.partitions());
-        self.fft.forward(&mut self.samples, &mut self.past_spectra[self.newest * spectrum..][..spectrum]);
+        self.fft.forward(
+            &mut self.samples,
+            &mut self.past_spectra[self.newest * spectrum..][..spectrum],
+        );
         self.sum.fill(0.0);
     }
 
     /// Adds the products of some partitions.
     pub fn multiply(&mut self, partitions: Range<usize>) {
-        let (start, end) = (partitions.start.min(self.filled), partitions.end.min(self.filled));
+        let (start, end) = (
+            partitions.start.min(self.filled),
+            partitions.end.min(self.filled),
+        );
         // Two contiguous parts of the ring.
         let turn = (self.partitions() - self.newest).clamp(start, end);
         for run in [start..turn, turn..end] {
@@ -96,7 +114,8 @@ impl PartitionedConvolver {
             let floats = run.len() * self.spectrum;
             let past = &self.past_spectra[slot * self.spectrum..][..floats];
             let parts = &self.response[run.start * self.spectrum..][..floats];
-            self.kernels.complex_multiply_add(&mut self.sum, past, parts);
+            self.kernels
+                .complex_multiply_add(&mut self.sum, past, parts);
         }
     }
 

@@ -10,9 +10,10 @@ const BLOCK: usize = 64;
 
 /// Convolves one channel with an impulse response.
 ///
-/// The head of the response is convolved directly. The rest contributes from the next block on and is computed as soon
-/// as a block is complete (W. G. Gardner, "Efficient convolution without input-output delay", JAES 43(3), 1995). The
-/// output does not depend on how the input is divided into blocks, to the bit.
+/// The head of the response is convolved directly. The rest contributes from the next block on and
+/// is computed as soon as a block is complete (W. G. Gardner, "Efficient convolution without
+/// input-output delay", JAES 43(3), 1995). The output does not depend on how the input is divided
+/// into blocks, to the bit.
 ///
 /// # Examples
 /// ```
@@ -51,14 +52,18 @@ impl ZeroLatencyConvolver {
         }
     }
 
-    /// Convolves samples: `output[n]` is the sum of `impulse[k]` times the input `k` samples before `input[n]`.
-    /// Non-finite input counts as silence.
+    /// Convolves samples: `output[n]` is the sum of `impulse[k]` times the input `k` samples before
+    /// `input[n]`. Non-finite input counts as silence.
     ///
     /// # Panics
     ///
     /// If the lengths differ.
     pub fn process(&mut self, input: &[f32], output: &mut [f32]) {
-        assert_eq!(input.len(), output.len(), "input and output must have equal lengths");
+        assert_eq!(
+            input.len(),
+            output.len(),
+            "input and output must have equal lengths"
+        );
         let (mut input, mut output) = (input, output);
         while !input.is_empty() {
             let length = input.len().min(BLOCK - self.filled);
@@ -68,7 +73,8 @@ impl ZeroLatencyConvolver {
             copy_limited(piece, &mut self.window[present..]);
             out.copy_from_slice(&self.later[self.filled..][..length]);
             for (delay, &tap) in self.head.iter().enumerate() {
-                self.kernels.multiply_add(out, &self.window[present - delay..][..length], tap);
+                self.kernels
+                    .multiply_add(out, &self.window[present - delay..][..length], tap);
             }
             self.filled += length;
             if self.filled == BLOCK {
@@ -144,8 +150,15 @@ mod tests {
                 input[at] = 1.0;
                 let found = convolve(&response, &input, std::iter::repeat_n(37, 1_000));
                 for (n, found) in found.iter().enumerate() {
-                    let expected = n.checked_sub(at).and_then(|n| response.get(n)).copied().unwrap_or_default();
-                    assert!((found - expected).abs() < 3e-6, "{found} for {expected} at {n} of {length}");
+                    let expected = n
+                        .checked_sub(at)
+                        .and_then(|n| response.get(n))
+                        .copied()
+                        .unwrap_or_default();
+                    assert!(
+                        (found - expected).abs() < 3e-6,
+                        "{found} for {expected} at {n} of {length}"
+                    );
                 }
             }
         }
@@ -155,7 +168,10 @@ mod tests {
     fn empty_responses_and_non_finite_samples_give_silence() {
         assert_eq!(convolve(&[], &noise(200), [7, 64].into_iter()), [0.0; 200]);
         let hostile = [f32::NAN, f32::INFINITY, 0.0, f32::NEG_INFINITY];
-        assert_eq!(convolve(&noise(100), &hostile, std::iter::empty()), [0.0; 4]);
+        assert_eq!(
+            convolve(&noise(100), &hostile, std::iter::empty()),
+            [0.0; 4]
+        );
     }
 
     proptest! {

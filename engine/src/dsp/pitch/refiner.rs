@@ -1,20 +1,21 @@
 //! Period about one instant.
 //!
-//! Samples one lag apart differ by r = ε x′ + γ x, where ε is the error of the lag in samples and γ the growth of the
-//! sound. Least squares give both, without the bias of a parabola through the NSDF at short periods or in a swell. The
-//! residual is noise and gives the variance of ε.
+//! Samples one lag apart differ by r = ε x′ + γ x, where ε is the error of the lag in samples and γ
+//! the growth of the sound. Least squares give both, without the bias of a parabola through the
+//! NSDF at short periods or in a swell. The residual is noise and gives the variance of ε.
 
-/// Stretches to try, as halvings of the window: 21 and 11 ms. At 6 Hz and ±60 cents they flatten the crests by 1 and
-/// 0.25 cents, the whole window by 4.
+/// Stretches to try, as halvings of the window: 21 and 11 ms. At 6 Hz and ±60 cents they flatten
+/// the crests by 1 and 0.25 cents, the whole window by 4.
 const HALVINGS: [u32; 2] = [1, 2];
 /// Least periods in a stretch: one to compare with the next.
 const MIN_PERIODS: f32 = 2.0;
-/// Samples of the window besides a stretch: the derivative needs two on each side, parity possibly one.
+/// Samples of the window besides a stretch: the derivative needs two on each side, parity possibly
+/// one.
 const MARGIN: usize = 6;
 /// Largest correction of the window's period; further away is another peak.
 const MAX_CORRECTION_SEMITONES: f32 = 1.0;
-/// Number of standard deviations by which a correction must exceed noise. More than one, since noise may be more
-/// correlated than the smoothing makes it.
+/// Number of standard deviations by which a correction must exceed noise. More than one, since
+/// noise may be more correlated than the smoothing makes it.
 const DOUBT: f32 = 2.0;
 /// Largest error of a lag, in samples, for which the linear model holds.
 const MAX_SHIFT: f32 = 0.6;
@@ -40,9 +41,13 @@ struct PitchFit {
 }
 
 impl Refiner {
-    /// Creates a refiner for windows of an odd number of samples whose noise is correlated over `correlation` samples.
+    /// Creates a refiner for windows of an odd number of samples whose noise is correlated over
+    /// `correlation` samples.
     pub(super) fn new(window: usize, correlation: f32) -> Self {
-        Self { slopes: vec![0.0; window], correlation }
+        Self {
+            slopes: vec![0.0; window],
+            correlation,
+        }
     }
 
     /// Returns the least window for a period in samples.
@@ -50,15 +55,17 @@ impl Refiner {
         (MIN_PERIODS * period) as usize + MARGIN
     }
 
-    /// Returns the period in samples about the middle of a window, an odd number of samples; `coarse` is that of the
-    /// whole window.
+    /// Returns the period in samples about the middle of a window, an odd number of samples;
+    /// `coarse` is that of the whole window.
     ///
-    /// A shorter stretch blurs less but is noisier: its correction counts as far as noise does not explain it, and if
-    /// noise explains all of it, no shorter stretch is tried.
+    /// A shorter stretch blurs less but is noisier: its correction counts as far as noise does not
+    /// explain it, and if noise explains all of it, no shorter stretch is tried.
     pub(super) fn period(&mut self, window: &[f32], coarse: f32) -> f32 {
         let shortest = (MIN_PERIODS * coarse) as usize;
         let full = self.slopes.len();
-        let longest = shortest.max(full >> HALVINGS[0]).min(window.len().saturating_sub(MARGIN));
+        let longest = shortest
+            .max(full >> HALVINGS[0])
+            .min(window.len().saturating_sub(MARGIN));
         if longest < shortest {
             return coarse;
         }
@@ -70,10 +77,13 @@ impl Refiner {
                 break;
             }
             tried = length;
-            let Some(fit) = self.fit(window, period, length) else { break };
+            let Some(fit) = self.fit(window, period, length) else {
+                break;
+            };
             let step = (fit.period - period).powi(2);
             let doubt = DOUBT * DOUBT * fit.variance;
-            if step <= doubt || (fit.period / coarse).log2().abs() * 12.0 > MAX_CORRECTION_SEMITONES {
+            if step <= doubt || (fit.period / coarse).log2().abs() * 12.0 > MAX_CORRECTION_SEMITONES
+            {
                 break;
             }
             period += (fit.period - period) * (1.0 - (doubt / step).powi(2));
@@ -99,17 +109,24 @@ impl Refiner {
         let mut lag = (multiple * period).round() as usize;
         for _ in 0..MAX_TRIES {
             let end = start + length - lag;
-            // A changing pitch shifts the halves in opposite directions, so noise is the residual of each half by
-            // itself.
+            // A changing pitch shifts the halves in opposite directions, so noise is the residual
+            // of each half by itself.
             let middle = start + (end - start) / 2;
-            let halves = [self.sums(window, start, middle, lag), self.sums(window, middle, end, lag)];
+            let halves = [
+                self.sums(window, start, middle, lag),
+                self.sums(window, middle, end, lag),
+            ];
             let both = halves[0].plus(&halves[1]);
             let solution = both.solve()?;
             if solution.shift.abs() <= MAX_SHIFT {
                 let noise = halves[0].solve()?.residual + halves[1].solve()?.residual;
-                let variance = noise / (end - start) as f32 * self.correlation * solution.shift_per_noise;
+                let variance =
+                    noise / (end - start) as f32 * self.correlation * solution.shift_per_noise;
                 let period = (lag as f32 - solution.shift) / multiple;
-                return Some(PitchFit { period, variance: variance / (multiple * multiple) });
+                return Some(PitchFit {
+                    period,
+                    variance: variance / (multiple * multiple),
+                });
             }
             let next = lag as f32 - solution.shift.clamp(-MAX_STEP, MAX_STEP).round();
             if !(0.25 * length as f32..=0.75 * length as f32).contains(&next) {
@@ -123,7 +140,12 @@ impl Refiner {
     /// Returns the sums over all pairs `lag` apart whose first sample is in `start..end`.
     fn sums(&self, window: &[f32], start: usize, end: usize, lag: usize) -> NormalEquations {
         let (early, late) = (start..end, start + lag..end + lag);
-        NormalEquations::over([&window[early.clone()], &window[late.clone()], &self.slopes[early], &self.slopes[late]])
+        NormalEquations::over([
+            &window[early.clone()],
+            &window[late.clone()],
+            &self.slopes[early],
+            &self.slopes[late],
+        ])
     }
 }
 
@@ -154,12 +176,17 @@ impl NormalEquations {
     fn over(runs: [&[f32]; 4]) -> Self {
         let mut lanes = [[0.0; LANES]; 6];
         let [early, late, early_slopes, late_slopes] = runs.map(|run| run.as_chunks::<LANES>());
-        for (((early, late), early_slopes), late_slopes) in
-            early.0.iter().zip(late.0).zip(early_slopes.0).zip(late_slopes.0)
+        for (((early, late), early_slopes), late_slopes) in early
+            .0
+            .iter()
+            .zip(late.0)
+            .zip(early_slopes.0)
+            .zip(late_slopes.0)
         {
             accumulate(&mut lanes, early, late, early_slopes, late_slopes);
         }
-        let [early, late, early_slopes, late_slopes] = [early.1, late.1, early_slopes.1, late_slopes.1].map(padded);
+        let [early, late, early_slopes, late_slopes] =
+            [early.1, late.1, early_slopes.1, late_slopes.1].map(padded);
         accumulate(&mut lanes, &early, &late, &early_slopes, &late_slopes);
         let [dd, ds, ss, dl, ll, sl] = lanes.map(|lane| lane.iter().sum::<f32>());
         // Slope and level are means of two values, which are summed so far.
@@ -187,14 +214,22 @@ impl NormalEquations {
 
     /// Solves for shift and growth; `None` if the sound does not determine both.
     fn solve(&self) -> Option<Solution> {
-        let determinant = self.slope_squared * self.level_squared - self.slope_level * self.slope_level;
-        let shift =
-            (self.difference_slope * self.level_squared - self.difference_level * self.slope_level) / determinant;
-        let growth =
-            (self.difference_level * self.slope_squared - self.difference_slope * self.slope_level) / determinant;
-        let residual = self.difference_squared - shift * self.difference_slope - growth * self.difference_level;
-        let solution =
-            Solution { shift, residual: residual.max(0.0), shift_per_noise: self.level_squared / determinant };
+        let determinant =
+            self.slope_squared * self.level_squared - self.slope_level * self.slope_level;
+        let shift = (self.difference_slope * self.level_squared
+            - self.difference_level * self.slope_level)
+            / determinant;
+        let growth = (self.difference_level * self.slope_squared
+            - self.difference_slope * self.slope_level)
+            / determinant;
+        let residual = self.difference_squared
+            - shift * self.difference_slope
+            - growth * self.difference_level;
+        let solution = Solution {
+            shift,
+            residual: residual.max(0.0),
+            shift_per_noise: self.level_squared / determinant,
+        };
         (determinant > 0.0).then_some(solution)
     }
 }

@@ -14,7 +14,10 @@ struct Noise(u64);
 
 impl Noise {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
     }
 }
@@ -25,15 +28,36 @@ type Spectrum = fn(usize) -> f64;
 const SPECTRA: [(&str, Spectrum); 6] = [
     ("sine", |harmonic| if harmonic == 1 { 1.0 } else { 0.0 }),
     ("sawtooth", |harmonic| 1.0 / harmonic as f64),
-    ("clarinet", |harmonic| if harmonic % 2 == 1 { 1.0 / harmonic as f64 } else { 0.05 / harmonic as f64 }),
+    ("clarinet", |harmonic| {
+        if harmonic % 2 == 1 {
+            1.0 / harmonic as f64
+        } else {
+            0.05 / harmonic as f64
+        }
+    }),
     // The fundamental is 26 dB below the second and third harmonic.
-    ("weak fundamental", |harmonic| if harmonic == 1 { 0.05 } else { 2.0 / harmonic as f64 }),
-    ("no fundamental", |harmonic| if harmonic == 1 { 0.0 } else { 2.0 / harmonic as f64 }),
+    ("weak fundamental", |harmonic| {
+        if harmonic == 1 {
+            0.05
+        } else {
+            2.0 / harmonic as f64
+        }
+    }),
+    ("no fundamental", |harmonic| {
+        if harmonic == 1 {
+            0.0
+        } else {
+            2.0 / harmonic as f64
+        }
+    }),
     // A vowel with a formant at the fourth harmonic.
-    ("formant", |harmonic| 0.1 / harmonic as f64 + (-(harmonic as f64 - 4.0).powi(2)).exp()),
+    ("formant", |harmonic| {
+        0.1 / harmonic as f64 + (-(harmonic as f64 - 4.0).powi(2)).exp()
+    }),
 ];
 
-/// Tone of mean square about 0.05 with a given pitch in semitones over time in seconds, and its true pitches.
+/// Tone of mean square about 0.05 with a given pitch in semitones over time in seconds, and its
+/// true pitches.
 fn tone(
     rate: f64,
     seconds: f64,
@@ -62,11 +86,15 @@ fn tone(
     // The variance of the uniform distribution is 1/3.
     let level = signal_to_noise_db.map_or(0.0, |db| (3.0 * power * 10_f64.powf(-db / 10.0)).sqrt());
     let scale = (0.05 / power).sqrt();
-    let sound = sound.iter().map(|value| (scale * (value + level * noise.next())) as f32).collect();
+    let sound = sound
+        .iter()
+        .map(|value| (scale * (value + level * noise.next())) as f32)
+        .collect();
     (sound, truth)
 }
 
-/// Returns the errors in cents of all frames whose window is inside the sound, and the number of unvoiced ones.
+/// Returns the errors in cents of all frames whose window is inside the sound, and the number of
+/// unvoiced ones.
 fn errors(rate: f64, sound: &[f32], truth: &[f64]) -> (Vec<f64>, usize) {
     errors_of(PitchTracker::new(rate, HOP), sound, truth)
 }
@@ -74,7 +102,9 @@ fn errors(rate: f64, sound: &[f32], truth: &[f64]) -> (Vec<f64>, usize) {
 fn errors_of(mut tracker: PitchTracker, sound: &[f32], truth: &[f64]) -> (Vec<f64>, usize) {
     // The longer window, whose end is the frame's instant plus the latency, must be filled.
     let window = tracker.ring.len() / 2;
-    let edge = tracker.latency().max(window + 1 + 2 * tracker.conditioner.delay() - tracker.latency());
+    let edge = tracker
+        .latency()
+        .max(window + 1 + 2 * tracker.conditioner.delay() - tracker.latency());
     let (mut centre, mut unvoiced, mut errors) = (0, 0, Vec::new());
     tracker.push(sound, |frame| {
         if centre >= edge {
@@ -99,12 +129,17 @@ fn gross(errors: &[f64]) -> f64 {
 /// Checks median and 95th percentile of the error in cents, and the share of gross errors.
 fn assert_within(errors: &[f64], median: f64, most: f64, gross_part: f64, what: &str) {
     let found = (quantile(errors, 0.5), quantile(errors, 0.95), gross(errors));
-    assert!(found.0 < median && found.1 < most && found.2 <= gross_part, "{what}: {found:?}");
+    assert!(
+        found.0 < median && found.1 < most && found.2 <= gross_part,
+        "{what}: {found:?}"
+    );
 }
 
 /// 55 Hz to 2 kHz in steps of 1.7 semitones, none of them on a note.
 fn pitches() -> impl Iterator<Item = f64> {
-    (0..).map(|step| 33.0 + 1.7 * f64::from(step)).take_while(|&pitch| pitch < 95.2)
+    (0..)
+        .map(|step| 33.0 + 1.7 * f64::from(step))
+        .take_while(|&pitch| pitch < 95.2)
 }
 
 #[test]
@@ -167,16 +202,25 @@ fn vibrato_keeps_its_depth_and_timing() {
             let (sound, truth) = tone(RATE, 1.5, SPECTRA[1].1, bent, noise);
             let (errors, _) = errors(RATE, &sound, &truth);
             let off = root_mean_square(&errors);
-            assert!(off < limit, "{frequency} Hz at {noise:?} dB: {off:.2} cents");
+            assert!(
+                off < limit,
+                "{frequency} Hz at {noise:?} dB: {off:.2} cents"
+            );
             // A curve that is late by t is low by t times its slope.
             let first = PitchTracker::new(RATE, HOP).latency().div_ceil(HOP);
-            let slopes = (first..).map(|frame| 60.0 * TAU * 6.0 * (TAU * 6.0 * (frame * HOP) as f64 / RATE).cos());
+            let slopes = (first..)
+                .map(|frame| 60.0 * TAU * 6.0 * (TAU * 6.0 * (frame * HOP) as f64 / RATE).cos());
             let (product, square) = errors
                 .iter()
                 .zip(slopes)
-                .fold((0.0, 0.0), |sums, (error, slope)| (sums.0 - error * slope, sums.1 + slope * slope));
+                .fold((0.0, 0.0), |sums, (error, slope)| {
+                    (sums.0 - error * slope, sums.1 + slope * slope)
+                });
             let late = 1e3 * product / square;
-            assert!(late.abs() < 0.05, "{frequency} Hz at {noise:?} dB: late by {late:.3} ms");
+            assert!(
+                late.abs() < 0.05,
+                "{frequency} Hz at {noise:?} dB: late by {late:.3} ms"
+            );
         }
     }
 }
@@ -187,11 +231,15 @@ fn glides_keep_their_corners() {
     for frequency in [150.0, 300.0, 600.0] {
         for direction in [1.0, -1.0] {
             // An octave in 300 ms.
-            let slid = |time: f64| note(frequency) + direction * (40.0 * (time - 0.25)).clamp(0.0, 12.0);
+            let slid =
+                |time: f64| note(frequency) + direction * (40.0 * (time - 0.25)).clamp(0.0, 12.0);
             let (sound, truth) = tone(RATE, 0.8, SPECTRA[1].1, slid, Some(40.0));
             let (errors, _) = errors(RATE, &sound, &truth);
             let (off, most) = (root_mean_square(&errors), quantile(&errors, 1.0));
-            assert!(off < 1.2 && most < 7.0, "{frequency} Hz, {direction}: {off:.2} cents, at most {most:.2}");
+            assert!(
+                off < 1.2 && most < 7.0,
+                "{frequency} Hz, {direction}: {off:.2} cents, at most {most:.2}"
+            );
         }
     }
 }
@@ -209,7 +257,8 @@ fn steady_tones_are_exact_in_every_frame() {
     }
 }
 
-/// Short stretches of a steady, noisy tone are less accurate than the whole window and must not count.
+/// Short stretches of a steady, noisy tone are less accurate than the whole window and must not
+/// count.
 #[test]
 fn noise_does_not_disturb_steady_tones() {
     let mut all = Vec::new();
@@ -228,7 +277,10 @@ fn glides_are_followed() {
             let up = |time: f64| 33.5 + 24.0 * time;
             let down = |time: f64| 93.5 - 24.0 * time;
             let mut all = Vec::new();
-            for (sound, truth) in [tone(RATE, 2.5, spectrum, up, noise), tone(RATE, 2.5, spectrum, down, noise)] {
+            for (sound, truth) in [
+                tone(RATE, 2.5, spectrum, up, noise),
+                tone(RATE, 2.5, spectrum, down, noise),
+            ] {
                 all.extend(errors(RATE, &sound, &truth).0);
             }
             assert_within(&all, 1.5, 5.0, 0.01, name);
@@ -243,9 +295,14 @@ fn leaps_are_accepted() {
             let pitch = |time: f64| if time < 0.3 { 60.3 } else { 60.3 + leap };
             let (sound, truth) = tone(RATE, 0.7, spectrum, pitch, Some(40.0));
             let (errors, _) = errors(RATE, &sound, &truth);
-            // The errors begin with frame 6; the last window that includes the leap at frame 75 is that of frame 80.
+            // The errors begin with frame 6; the last window that includes the leap at frame 75 is
+            // that of frame 80.
             let settled: Vec<f64> = errors.iter().skip(75).copied().collect();
-            assert!(gross(&settled) == 0.0, "{name} by {leap}: {:.3}", gross(&settled));
+            assert!(
+                gross(&settled) == 0.0,
+                "{name} by {leap}: {:.3}",
+                gross(&settled)
+            );
         }
     }
 }
@@ -286,7 +343,8 @@ fn low_latency_tracks_steady_tones() {
     }
 }
 
-/// Above 94 Hz the curve is neither late nor flattened, although half as much of the future is known.
+/// Above 94 Hz the curve is neither late nor flattened, although half as much of the future is
+/// known.
 #[test]
 fn low_latency_keeps_depth_and_timing_of_vibrato() {
     for frequency in [150.0, 300.0, 600.0, 1200.0] {
@@ -295,7 +353,10 @@ fn low_latency_keeps_depth_and_timing_of_vibrato() {
             let (sound, truth) = tone(RATE, 1.5, SPECTRA[1].1, bent, noise);
             let (errors, _) = errors_of(low_latency(), &sound, &truth);
             let off = root_mean_square(&errors);
-            assert!(off < limit, "{frequency} Hz at {noise:?} dB: {off:.2} cents");
+            assert!(
+                off < limit,
+                "{frequency} Hz at {noise:?} dB: {off:.2} cents"
+            );
         }
     }
 }
@@ -304,9 +365,15 @@ fn low_latency_keeps_depth_and_timing_of_vibrato() {
 fn low_latency_follows_glides() {
     for (name, spectrum) in SPECTRA {
         for noise in [None, Some(20.0)] {
-            let (up, down) = (|time: f64| 43.5 + 24.0 * time, |time: f64| 93.5 - 24.0 * time);
+            let (up, down) = (
+                |time: f64| 43.5 + 24.0 * time,
+                |time: f64| 93.5 - 24.0 * time,
+            );
             let mut all = Vec::new();
-            for (sound, truth) in [tone(RATE, 2.1, spectrum, up, noise), tone(RATE, 2.1, spectrum, down, noise)] {
+            for (sound, truth) in [
+                tone(RATE, 2.1, spectrum, up, noise),
+                tone(RATE, 2.1, spectrum, down, noise),
+            ] {
                 all.extend(errors_of(low_latency(), &sound, &truth).0);
             }
             assert_within(&all, 1.5, 5.0, 0.01, name);
@@ -318,14 +385,24 @@ fn low_latency_follows_glides() {
 #[test]
 fn low_latency_accepts_leaps_within_half_a_window() {
     for (name, spectrum) in SPECTRA {
-        for (from, to) in [(60.3, 72.3), (60.3, 53.2), (72.3, 60.3), (60.3, 67.3), (55.3, 79.3), (84.2, 62.9)] {
+        for (from, to) in [
+            (60.3, 72.3),
+            (60.3, 53.2),
+            (72.3, 60.3),
+            (60.3, 67.3),
+            (55.3, 79.3),
+            (84.2, 62.9),
+        ] {
             let pitch = |time: f64| if time < 0.3 { from } else { to };
             let (sound, truth) = tone(RATE, 0.6, spectrum, pitch, Some(40.0));
             let mut frames = Vec::new();
             low_latency().push(&sound, |frame| frames.push(frame));
             // The leap is at frame 75; the short window leaves it behind with frame 78.
-            let off = |frame: usize| 100.0 * (f64::from(frames[frame].semitones) - truth[frame * HOP]);
-            let worst = (78..frames.len()).map(|frame| off(frame).abs()).fold(0.0, f64::max);
+            let off =
+                |frame: usize| 100.0 * (f64::from(frames[frame].semitones) - truth[frame * HOP]);
+            let worst = (78..frames.len())
+                .map(|frame| off(frame).abs())
+                .fold(0.0, f64::max);
             assert!(worst < 50.0, "{name} from {from} to {to}: {worst:.1} cents");
         }
     }
@@ -369,7 +446,10 @@ fn latency_is_exact() {
     for sample in 0..5_000 {
         tracker.push(&[0.1], |_| arrivals.push(sample));
     }
-    let expected: Vec<usize> = (0..).map(|i| i * HOP + tracker.latency() - 1).take_while(|&at| at < 5_000).collect();
+    let expected: Vec<usize> = (0..)
+        .map(|i| i * HOP + tracker.latency() - 1)
+        .take_while(|&at| at < 5_000)
+        .collect();
     assert_eq!(arrivals, expected);
 }
 
@@ -400,7 +480,16 @@ fn windows_are_centred() {
 #[test]
 fn non_finite_samples_do_not_persist() {
     let mut tracker = PitchTracker::new(RATE, HOP);
-    tracker.push(&[f32::NAN, f32::INFINITY, f32::MAX, -f32::MAX, f32::NEG_INFINITY], |_| ());
+    tracker.push(
+        &[
+            f32::NAN,
+            f32::INFINITY,
+            f32::MAX,
+            -f32::MAX,
+            f32::NEG_INFINITY,
+        ],
+        |_| (),
+    );
     tracker.push(&[0.0; 96_000], |_| ());
     let (sound, _) = tone(RATE, 0.2, SPECTRA[1].1, |_| 57.25, None);
     let mut last = INITIAL_FRAME;
@@ -408,7 +497,10 @@ fn non_finite_samples_do_not_persist() {
         assert!(frame.semitones.is_finite() && (0.0..=1.0).contains(&frame.confidence));
         last = frame;
     });
-    assert!(last.voiced && (last.semitones - 57.25).abs() < 0.02, "{last:?}");
+    assert!(
+        last.voiced && (last.semitones - 57.25).abs() < 0.02,
+        "{last:?}"
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Linear-phase resampler: rubato's synchronous FFT resampler, which works in blocks of constant length.
+//! Linear-phase resampler: rubato's synchronous FFT resampler, which works in blocks of constant
+//! length.
 
 use rubato::audioadapter_buffers::direct::SequentialSlice;
 use rubato::{Fft, FixedSync, Resampler, WindowFunction};
@@ -6,8 +7,8 @@ use rubato::{Fft, FixedSync, Resampler, WindowFunction};
 use super::greatest_common_divisor;
 use crate::dsp::level::copy_limited;
 
-/// Least samples per block at the lower rate. The anti-aliasing filter is as long as a block; at this length its edge
-/// is at 0.95 of the Nyquist frequency (20.9 kHz at 44.1 kHz).
+/// Least samples per block at the lower rate. The anti-aliasing filter is as long as a block; at
+/// this length its edge is at 0.95 of the Nyquist frequency (20.9 kHz at 44.1 kHz).
 const SHORTEST_BLOCK: u32 = 512;
 
 /// Converts one channel block by block.
@@ -38,7 +39,12 @@ impl BlockResampler {
         )
         .ok()?;
         let output = vec![0.0; resampler.output_frames_max()];
-        Some(Self { input: vec![0.0; resampler.input_frames_max()], filled: 0, output, resampler })
+        Some(Self {
+            input: vec![0.0; resampler.input_frames_max()],
+            filled: 0,
+            output,
+            resampler,
+        })
     }
 
     /// Processes any number of samples and emits the completed blocks in order.
@@ -69,10 +75,13 @@ impl BlockResampler {
     /// Converts the input block to an output block.
     fn convert(&mut self) {
         let (input_length, output_length) = (self.input.len(), self.output.len());
-        let input = SequentialSlice::new(&self.input[..], 1, input_length).expect("one channel of that length");
-        let mut output =
-            SequentialSlice::new_mut(&mut self.output[..], 1, output_length).expect("one channel of that length");
-        let frames = self.resampler.process_into_buffer(&input, &mut output, None);
+        let input = SequentialSlice::new(&self.input[..], 1, input_length)
+            .expect("one channel of that length");
+        let mut output = SequentialSlice::new_mut(&mut self.output[..], 1, output_length)
+            .expect("one channel of that length");
+        let frames = self
+            .resampler
+            .process_into_buffer(&input, &mut output, None);
         assert!(
             matches!(frames, Ok(frames) if frames == (input_length, output_length)),
             "blocks must have the planned lengths"

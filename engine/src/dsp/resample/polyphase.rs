@@ -1,7 +1,8 @@
 //! Polyphase resampler of low latency: each output sample is a filter at its position in the input.
 //!
-//! The filter of each output sample depends on where it falls between two input samples. All phases of the usual ratios
-//! are tabulated; others are interpolated linearly between tabulated phases, with an error below −105 dB.
+//! The filter of each output sample depends on where it falls between two input samples. All phases
+//! of the usual ratios are tabulated; others are interpolated linearly between tabulated phases,
+//! with an error below −105 dB.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -14,7 +15,8 @@ use crate::dsp::level::copy_limited;
 
 /// Most taps of a table with all phases (1 MiB).
 const MAX_TAPS: usize = 1 << 18;
-/// Phases per sample at the lower rate between which others are interpolated: (2π · 0.5 / 512)² / 8 is −107 dB.
+/// Phases per sample at the lower rate between which others are interpolated: (2π · 0.5 / 512)² / 8
+/// is −107 dB.
 const INTERPOLATED_PHASES: usize = 512;
 /// Input samples that are stored besides the filter's past.
 const BLOCK: usize = 256;
@@ -23,8 +25,8 @@ const BATCH: usize = 96;
 
 /// Converts one channel with filters at each output sample's position.
 ///
-/// Output sample `m` lies at input sample `(m − latency) · M / L + input_delay`, where `L / M` is the ratio of the
-/// rates.
+/// Output sample `m` lies at input sample `(m − latency) · M / L + input_delay`, where `L / M` is
+/// the ratio of the rates.
 pub(super) struct PolyphaseResampler {
     kernels: Kernels,
     bank: Arc<FilterBank>,
@@ -92,7 +94,8 @@ impl PolyphaseResampler {
         let divisor = greatest_common_divisor(rate_in, rate_out);
         let (step, unit) = (u64::from(rate_in / divisor), u64::from(rate_out / divisor));
         let bank = FilterBank::shared(prototype, rate_in, rate_out);
-        // The longest latency with which the first output sample needs at least the first input sample.
+        // The longest latency with which the first output sample needs at least the first input
+        // sample.
         let reach = (bank.ahead + input_delay) as u64;
         let latency = reach * unit / step;
         // Position of output sample 0 plus `ahead`, which is not negative.
@@ -145,7 +148,8 @@ impl PolyphaseResampler {
         self.signal[..self.filled].fill(0.0);
     }
 
-    /// Processes any number of samples and emits each output sample as soon as its input is complete.
+    /// Processes any number of samples and emits each output sample as soon as its input is
+    /// complete.
     pub fn push(&mut self, input: &[f32], mut emit: impl FnMut(&[f32])) {
         let mut rest = input;
         while !rest.is_empty() {
@@ -172,19 +176,28 @@ impl PolyphaseResampler {
         self.cursor.start -= past;
     }
 
-    /// Collects the positions of the next output samples whose input is complete; returns their number.
+    /// Collects the positions of the next output samples whose input is complete; returns their
+    /// number.
     fn collect_positions(&mut self) -> usize {
         let mut cursor = self.cursor;
         let mut count = 0;
         while count < BATCH && cursor.start + self.bank.length <= self.filled {
-            let Cursor { start, fraction, .. } = cursor;
+            let Cursor {
+                start, fraction, ..
+            } = cursor;
             let start = start as u32;
             if self.bank.is_interpolated {
                 let phase = fraction as f64 * self.phases_per_fraction;
-                self.positions[count] = FilterPosition { filter: phase as u32, start };
+                self.positions[count] = FilterPosition {
+                    filter: phase as u32,
+                    start,
+                };
                 self.shares[count] = phase.fract() as f32;
             } else {
-                self.positions[count] = FilterPosition { filter: fraction as u32, start };
+                self.positions[count] = FilterPosition {
+                    filter: fraction as u32,
+                    start,
+                };
             }
             cursor.advance();
             count += 1;
@@ -195,13 +208,34 @@ impl PolyphaseResampler {
 
     /// Computes the collected output samples.
     fn filter(&mut self, count: usize) {
-        let Self { kernels, bank, signal, filled, positions, .. } = self;
+        let Self {
+            kernels,
+            bank,
+            signal,
+            filled,
+            positions,
+            ..
+        } = self;
         let (positions, output) = (&mut positions[..count], &mut self.output[..count]);
-        kernels.filters(&bank.taps, bank.length, &signal[..*filled], positions, output);
+        kernels.filters(
+            &bank.taps,
+            bank.length,
+            &signal[..*filled],
+            positions,
+            output,
+        );
         if bank.is_interpolated {
-            positions.iter_mut().for_each(|position| position.filter += 1);
+            positions
+                .iter_mut()
+                .for_each(|position| position.filter += 1);
             let next_phase = &mut self.next_phase[..count];
-            kernels.filters(&bank.taps, bank.length, &signal[..*filled], positions, next_phase);
+            kernels.filters(
+                &bank.taps,
+                bank.length,
+                &signal[..*filled],
+                positions,
+                next_phase,
+            );
             for ((output, next), share) in output.iter_mut().zip(next_phase).zip(&self.shares) {
                 *output += share * (*next - *output);
             }
@@ -228,19 +262,32 @@ impl FilterBank {
         let unit = u64::from(rate_out / greatest_common_divisor(rate_in, rate_out));
         // Samples at the lower rate per input sample.
         let scale = f64::from(lower) / f64::from(rate_in);
-        let ahead = (u64::from(prototype.delay) * u64::from(rate_in)).div_ceil(lower.into()) as usize;
+        let ahead =
+            (u64::from(prototype.delay) * u64::from(rate_in)).div_ceil(lower.into()) as usize;
         let behind = (prototype.ring / scale).floor() as usize;
         let length = (ahead + 1 + behind).next_multiple_of(Kernels::FILTER_UNIT);
         let is_interpolated = unit as usize * length > MAX_TAPS;
-        let phases = if is_interpolated { (INTERPOLATED_PHASES as f64 * scale).ceil() as u64 } else { unit };
+        let phases = if is_interpolated {
+            (INTERPOLATED_PHASES as f64 * scale).ceil() as u64
+        } else {
+            unit
+        };
         let mut taps = Vec::with_capacity((phases as usize + 1) * length);
         for phase in 0..phases + u64::from(is_interpolated) {
             let centre = (length - 1 - ahead) as f64 + phase as f64 / phases as f64;
-            let row: Vec<f64> = (0..length).map(|tap| prototype.at((tap as f64 - centre) * scale)).collect();
+            let row: Vec<f64> = (0..length)
+                .map(|tap| prototype.at((tap as f64 - centre) * scale))
+                .collect();
             // Exactly 1 at 0 Hz, so that a constant has no images.
             let sum: f64 = row.iter().sum();
             taps.extend(row.into_iter().map(|tap| (tap / sum) as f32));
         }
-        Self { taps, length, ahead, phases, is_interpolated }
+        Self {
+            taps,
+            length,
+            ahead,
+            phases,
+            is_interpolated,
+        }
     }
 }

@@ -5,28 +5,41 @@ use proptest::prelude::*;
 use super::*;
 
 fn sine(rate: u32, frequency: f64, length: usize) -> Vec<f32> {
-    (0..length).map(|n| (0.5 * (TAU * frequency * n as f64 / f64::from(rate)).sin()) as f32).collect()
+    (0..length)
+        .map(|n| (0.5 * (TAU * frequency * n as f64 / f64::from(rate)).sin()) as f32)
+        .collect()
 }
 
 /// Signal-to-error ratio in dB, without `edge` samples at either end.
 fn signal_to_error_db(expected: &[f32], found: &[f32], edge: usize) -> f64 {
     let middle = edge..expected.len() - edge;
-    let power = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
-    let signal = power(&mut expected[middle.clone()].iter().map(|&value| f64::from(value)));
+    let power =
+        |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
+    let signal = power(
+        &mut expected[middle.clone()]
+            .iter()
+            .map(|&value| f64::from(value)),
+    );
     let error = power(&mut middle.map(|n| f64::from(expected[n]) - f64::from(found[n])));
     10.0 * (signal / error).log10()
 }
 
 #[test]
 fn sines_keep_their_phase() {
-    for (from, to) in
-        [(44_100, 48_000), (48_000, 44_100), (48_000, 96_000), (96_000, 48_000), (48_000, 16_000), (8_000, 48_000)]
-    {
+    for (from, to) in [
+        (44_100, 48_000),
+        (48_000, 44_100),
+        (48_000, 96_000),
+        (96_000, 48_000),
+        (48_000, 16_000),
+        (8_000, 48_000),
+    ] {
         for part in [0.01, 0.3, 0.6, 0.9] {
             let frequency = part * 0.5 * f64::from(from.min(to));
             let found = resample(&sine(from, frequency, from as usize), from, to).unwrap();
             assert_eq!(found.len(), to as usize);
-            let db = signal_to_error_db(&sine(to, frequency, to as usize), &found, to as usize / 10);
+            let db =
+                signal_to_error_db(&sine(to, frequency, to as usize), &found, to as usize / 10);
             assert!(db > 100.0, "{from} to {to} at {frequency} Hz: {db:.1} dB");
         }
     }
@@ -44,10 +57,18 @@ fn conversion_is_reversible() {
 
 #[test]
 fn frequencies_above_nyquist_are_rejected() {
-    for (frequency, from, to) in [(23_000.0, 48_000, 44_100), (9_000.0, 48_000, 16_000), (40_000.0, 96_000, 48_000)] {
+    for (frequency, from, to) in [
+        (23_000.0, 48_000, 44_100),
+        (9_000.0, 48_000, 16_000),
+        (40_000.0, 96_000, 48_000),
+    ] {
         let found = resample(&sine(from, frequency, from as usize), from, to).unwrap();
         let middle = &found[to as usize / 10..to as usize * 9 / 10];
-        let power = middle.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>() / middle.len() as f64;
+        let power = middle
+            .iter()
+            .map(|&value| f64::from(value).powi(2))
+            .sum::<f64>()
+            / middle.len() as f64;
         // Relative to the power of the input, 1/8.
         let db = 10.0 * (8.0 * power).log10();
         assert!(db < -100.0, "{frequency} Hz at {from} to {to}: {db:.1} dB");
@@ -57,9 +78,14 @@ fn frequencies_above_nyquist_are_rejected() {
 /// A converted click is symmetric about its position.
 #[test]
 fn latency_is_exact() {
-    for (from, to) in
-        [(44_100, 48_000), (48_000, 44_100), (48_000, 16_000), (48_000, 192_000), (11_025, 48_000), (37_800, 48_000)]
-    {
+    for (from, to) in [
+        (44_100, 48_000),
+        (48_000, 44_100),
+        (48_000, 16_000),
+        (48_000, 192_000),
+        (11_025, 48_000),
+        (37_800, 48_000),
+    ] {
         let mut resampler = StreamResampler::new(from, to).unwrap();
         // A whole number of samples at both rates.
         let at = 3 * (from / greatest_common_divisor(from, to)) as usize;
@@ -73,7 +99,10 @@ fn latency_is_exact() {
         assert_eq!(top, Some(centre), "{from} to {to}");
         for distance in 1..100 {
             let (before, after) = (found[centre - distance], found[centre + distance]);
-            assert!((before - after).abs() < 1e-6, "{from} to {to}: {before} and {after} at {distance}");
+            assert!(
+                (before - after).abs() < 1e-6,
+                "{from} to {to}: {before} and {after} at {distance}"
+            );
         }
     }
 }
@@ -101,7 +130,10 @@ fn unsupported_rates_are_refused() {
     for (from, to) in [(0, 48_000), (48_000, 0), (48_000, 999), (2_000_001, 48_000)] {
         let error = Some(ResampleError::Rate { from, to });
         assert_eq!(StreamResampler::new(from, to).err(), error);
-        assert_eq!(StreamResampler::low_latency(from, to, Kernels::scalar()).err(), error);
+        assert_eq!(
+            StreamResampler::low_latency(from, to, Kernels::scalar()).err(),
+            error
+        );
     }
 }
 
@@ -109,7 +141,9 @@ fn unsupported_rates_are_refused() {
 fn non_finite_samples_do_not_persist() {
     let mut resampler = StreamResampler::new(44_100, 48_000).unwrap();
     resampler.push(&[f32::NAN, f32::INFINITY], |_| ());
-    resampler.push(&[0.0; 4_000], |block| assert!(block.iter().all(|&sample| sample == 0.0)));
+    resampler.push(&[0.0; 4_000], |block| {
+        assert!(block.iter().all(|&sample| sample == 0.0))
+    });
 }
 
 #[test]
@@ -121,12 +155,22 @@ fn huge_samples_are_limited() {
         for mut resampler in [StreamResampler::new(48_000, to).unwrap(), low_latency] {
             let mut found = Vec::new();
             resampler.push(&hostile, |block| found.extend_from_slice(block));
-            let largest = found.iter().fold(0.0, |largest, sample: &f32| sample.abs().max(largest));
-            assert!(found.iter().all(|sample| sample.is_finite()) && largest > 1e3, "to {to} Hz");
-            assert!(largest < 4.0 * crate::dsp::level::SAMPLE_LIMIT, "{largest} to {to} Hz");
+            let largest = found
+                .iter()
+                .fold(0.0, |largest, sample: &f32| sample.abs().max(largest));
+            assert!(
+                found.iter().all(|sample| sample.is_finite()) && largest > 1e3,
+                "to {to} Hz"
+            );
+            assert!(
+                largest < 4.0 * crate::dsp::level::SAMPLE_LIMIT,
+                "{largest} to {to} Hz"
+            );
             // Nothing of it stays.
             resampler.push(&[0.0; 9_000], |_| ());
-            resampler.push(&[0.0; 4_000], |block| assert!(block.iter().all(|&sample| sample.abs() < 1e-30)));
+            resampler.push(&[0.0; 4_000], |block| {
+                assert!(block.iter().all(|&sample| sample.abs() < 1e-30))
+            });
         }
     }
 }

@@ -4,7 +4,8 @@ use std::f64::consts::TAU;
 
 use super::TunerPitch;
 
-/// Adds partials of a plucked string with this stiffness; `decay_s` is the time constant of the first.
+/// Adds partials of a plucked string with this stiffness; `decay_s` is the time constant of the
+/// first.
 fn string(rate_hz: f64, seconds: f64, hz: f64, stiffness: f64, decay_s: f64) -> Vec<f32> {
     let first = (1.0 + stiffness).sqrt();
     let partials: Vec<(f64, f64, f64)> = (1..=24)
@@ -12,7 +13,8 @@ fn string(rate_hz: f64, seconds: f64, hz: f64, stiffness: f64, decay_s: f64) -> 
             let number = f64::from(n);
             let partial = number * hz * (1.0 + stiffness * number * number).sqrt() / first;
             // Plucked at a fifth of its length, with a pickup at a tenth.
-            let amplitude = (0.2 * TAU / 2.0 * number).sin() * (0.1 * TAU / 2.0 * number).sin() / number;
+            let amplitude =
+                (0.2 * TAU / 2.0 * number).sin() * (0.1 * TAU / 2.0 * number).sin() / number;
             (partial, 0.5 * amplitude, decay_s / (0.7 + 0.3 * number))
         })
         .filter(|(partial, ..)| *partial < 0.45 * rate_hz)
@@ -28,7 +30,9 @@ fn string(rate_hz: f64, seconds: f64, hz: f64, stiffness: f64, decay_s: f64) -> 
 }
 
 fn sine(rate_hz: f64, seconds: f64, hz: f64) -> Vec<f32> {
-    (0..(seconds * rate_hz) as usize).map(|n| (0.2 * (TAU * hz * n as f64 / rate_hz).sin()) as f32).collect()
+    (0..(seconds * rate_hz) as usize)
+        .map(|n| (0.2 * (TAU * hz * n as f64 / rate_hz).sin()) as f32)
+        .collect()
 }
 
 /// Notes from B0 to E6 and between them, in Hz.
@@ -50,7 +54,9 @@ fn worst(rate_hz: f64, sound: &[f32], hz: f64, from_s: f64) -> f64 {
         pitch.push(block);
         let found = pitch.frequency_hz();
         if (index as f64 + 1.0) * 0.033 > from_s {
-            let found = found.unwrap_or_else(|| panic!("{hz:.2} Hz at {rate_hz} Hz: no reading in frame {index}"));
+            let found = found.unwrap_or_else(|| {
+                panic!("{hz:.2} Hz at {rate_hz} Hz: no reading in frame {index}")
+            });
             worst = worst.max(cents(found, hz).abs());
         }
     }
@@ -73,7 +79,12 @@ fn stiff_strings_are_read_by_their_first_partial() {
     for hz in notes().step_by(3) {
         // Plain steel strings have some 1e-5 to 1e-4, wound bass strings and short scales more.
         for stiffness in [0.0, 3e-5, 2e-4, 5e-4] {
-            let error = worst(48_000.0, &string(48_000.0, 1.0, hz, stiffness, 1.5), hz, 0.4);
+            let error = worst(
+                48_000.0,
+                &string(48_000.0, 1.0, hz, stiffness, 1.5),
+                hz,
+                0.4,
+            );
             assert!(error < 1.0, "{hz:.2} Hz, B = {stiffness}: {error:.2} cents");
             all = all.max(error);
         }
@@ -83,7 +94,12 @@ fn stiff_strings_are_read_by_their_first_partial() {
 
 #[test]
 fn a_note_is_shown_within_a_tenth_of_a_second() {
-    for (hz, within_s, most) in [(82.41, 0.1, 5.0), (110.0, 0.1, 3.0), (329.63, 0.08, 2.0), (41.2, 0.14, 8.0)] {
+    for (hz, within_s, most) in [
+        (82.41, 0.1, 5.0),
+        (110.0, 0.1, 3.0),
+        (329.63, 0.08, 2.0),
+        (41.2, 0.14, 8.0),
+    ] {
         let rate_hz = 48_000.0;
         let mut sound = vec![0.0; 24_000];
         sound.extend(string(rate_hz, 0.5, hz, 1e-4, 1.0));
@@ -91,8 +107,14 @@ fn a_note_is_shown_within_a_tenth_of_a_second() {
         pitch.push(&sound[..24_000]);
         assert_eq!(pitch.frequency_hz(), None);
         pitch.push(&sound[24_000..24_000 + (within_s * rate_hz) as usize]);
-        let found = pitch.frequency_hz().unwrap_or_else(|| panic!("{hz} Hz is not shown"));
-        assert!(cents(found, hz).abs() < most, "{hz} Hz: {:.2} cents", cents(found, hz));
+        let found = pitch
+            .frequency_hz()
+            .unwrap_or_else(|| panic!("{hz} Hz is not shown"));
+        assert!(
+            cents(found, hz).abs() < most,
+            "{hz} Hz: {:.2} cents",
+            cents(found, hz)
+        );
     }
 }
 
@@ -102,7 +124,11 @@ fn another_note_takes_over_from_one_that_rings() {
     let mut sound = string(rate_hz, 1.0, 110.0, 5e-5, 0.6);
     let muted = 0.05;
     sound.iter_mut().skip(36_000).for_each(|x| *x *= muted);
-    for (sample, next) in sound.iter_mut().skip(36_000).zip(string(rate_hz, 0.25, 146.83, 5e-5, 1.0)) {
+    for (sample, next) in sound
+        .iter_mut()
+        .skip(36_000)
+        .zip(string(rate_hz, 0.25, 146.83, 5e-5, 1.0))
+    {
         *sample += next;
     }
     let mut pitch = TunerPitch::new(rate_hz);
@@ -113,7 +139,12 @@ fn another_note_takes_over_from_one_that_rings() {
     }
     let last = found.last().copied().flatten().unwrap();
     assert!(cents(last, 146.83).abs() < 5.0, "{last}");
-    assert!(found.iter().flatten().all(|hz| cents(*hz, 110.0).abs() < 10.0 || cents(*hz, 146.83).abs() < 60.0));
+    assert!(
+        found
+            .iter()
+            .flatten()
+            .all(|hz| cents(*hz, 110.0).abs() < 10.0 || cents(*hz, 146.83).abs() < 60.0)
+    );
 }
 
 #[test]
@@ -134,7 +165,10 @@ fn silence_noise_and_what_is_not_a_number_have_no_pitch() {
     assert_eq!(pitch.frequency_hz(), None);
     // A string far below the noise floor of an input.
     pitch.clear();
-    let faint: Vec<f32> = sine(48_000.0, 0.5, 110.0).iter().map(|x| 1e-3 * x).collect();
+    let faint: Vec<f32> = sine(48_000.0, 0.5, 110.0)
+        .iter()
+        .map(|x| 1e-3 * x)
+        .collect();
     pitch.push(&faint);
     assert_eq!(pitch.frequency_hz(), None);
     pitch.push(&[f32::NAN, f32::INFINITY]);
@@ -153,7 +187,10 @@ fn hum_and_hiss_move_it_by_less_than_a_cent() {
     for hz in [30.87, 41.2, 82.41, 110.0, 196.0, 329.63, 659.26] {
         let mut sound = string(rate_hz, 0.8, hz, 5e-5, 1.5);
         let hum = sine(rate_hz, 0.8, 50.0);
-        sound.iter_mut().zip(hum).for_each(|(x, hum)| *x += 0.005 * hum + hiss());
+        sound
+            .iter_mut()
+            .zip(hum)
+            .for_each(|(x, hum)| *x += 0.005 * hum + hiss());
         let error = worst(rate_hz, &sound, hz, 0.45);
         assert!(error < 1.0, "{hz} Hz: {error:.2} cents");
     }

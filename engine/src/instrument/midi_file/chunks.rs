@@ -57,13 +57,23 @@ impl<'a> ChunkReader<'a> {
             }
         };
         let header = start + CHUNK_HEADER_BYTES;
-        let Some(&[format_high, format_low, tracks_high, tracks_low, division_high, division_low]) =
-            bytes.get(header..).and_then(|header| header.first_chunk::<HEADER_BYTES>())
+        let Some(
+            &[
+                format_high,
+                format_low,
+                tracks_high,
+                tracks_low,
+                division_high,
+                division_low,
+            ],
+        ) = bytes
+            .get(header..)
+            .and_then(|header| header.first_chunk::<HEADER_BYTES>())
         else {
             return Err(MidiError::NotMidi("its header is cut short"));
         };
-        let division =
-            Division::read(division_high, division_low).ok_or(MidiError::NotMidi("its time division is invalid"))?;
+        let division = Division::read(division_high, division_low)
+            .ok_or(MidiError::NotMidi("its time division is invalid"))?;
         let format = match u16::from_be_bytes([format_high, format_low]) {
             2 => MidiFormat::Sequence,
             _ => MidiFormat::Simultaneous,
@@ -96,15 +106,27 @@ impl<'a> ChunkReader<'a> {
                 return None;
             }
             // Other chunks, such as those of Yamaha's files, have a length as well.
-            match self.plausible_end(self.at).filter(|_| is_identifier(&self.bytes[self.at..])) {
+            match self
+                .plausible_end(self.at)
+                .filter(|_| is_identifier(&self.bytes[self.at..]))
+            {
                 Some(end) => self.at = end,
                 None => {
                     let next = find(self.bytes, TRACK, self.at);
                     let junk = &self.bytes[self.at..next.unwrap_or(self.bytes.len())];
                     // Some writers pad chunks or the file.
-                    if junk.iter().any(|byte| !matches!(byte, 0 | b'\r' | b'\n' | 0x1A)) {
-                        damage
-                            .skip_bytes(junk.len(), if next.is_some() { "between tracks" } else { "after the tracks" });
+                    if junk
+                        .iter()
+                        .any(|byte| !matches!(byte, 0 | b'\r' | b'\n' | 0x1A))
+                    {
+                        damage.skip_bytes(
+                            junk.len(),
+                            if next.is_some() {
+                                "between tracks"
+                            } else {
+                                "after the tracks"
+                            },
+                        );
                     }
                     self.at = next?;
                 }
@@ -114,14 +136,23 @@ impl<'a> ChunkReader<'a> {
 
     fn track(&mut self) -> Option<TrackChunk> {
         let start = (self.at + CHUNK_HEADER_BYTES).min(self.bytes.len());
-        let ends_well =
-            |end: usize| self.bytes[start..end].ends_with(END_OF_TRACK) || self.bytes.len() - end < CHUNK_HEADER_BYTES;
+        let ends_well = |end: usize| {
+            self.bytes[start..end].ends_with(END_OF_TRACK)
+                || self.bytes.len() - end < CHUNK_HEADER_BYTES
+        };
         let stated_end = self.stated_end(self.at);
-        let stated_end = self.plausible_end(self.at).or(stated_end.filter(|&end| ends_well(end)));
+        let stated_end = self
+            .plausible_end(self.at)
+            .or(stated_end.filter(|&end| ends_well(end)));
         // A wrong length: the track ends before the next one at the latest.
-        let end = stated_end.or_else(|| find(self.bytes, TRACK, start)).unwrap_or(self.bytes.len());
+        let end = stated_end
+            .or_else(|| find(self.bytes, TRACK, start))
+            .unwrap_or(self.bytes.len());
         self.at = start;
-        Some(TrackChunk { range: start..end, stated_end })
+        Some(TrackChunk {
+            range: start..end,
+            stated_end,
+        })
     }
 
     /// Moves behind a track whose last event ended at `end`.
@@ -138,18 +169,25 @@ impl<'a> ChunkReader<'a> {
         &self.bytes[range.clone()]
     }
 
-    /// Returns the end of the chunk at `at` according to its length; `None` if the file ends before it.
+    /// Returns the end of the chunk at `at` according to its length; `None` if the file ends before
+    /// it.
     fn stated_end(&self, at: usize) -> Option<usize> {
         let length = self.bytes.get(at + 4..)?.first_chunk::<4>()?;
         let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
-        (at + CHUNK_HEADER_BYTES).checked_add(length).filter(|&end| end <= self.bytes.len())
+        (at + CHUNK_HEADER_BYTES)
+            .checked_add(length)
+            .filter(|&end| end <= self.bytes.len())
     }
 
-    /// Returns the end of the chunk at `at`, if the file ends or another chunk follows there, perhaps after a padding byte.
+    /// Returns the end of the chunk at `at`, if the file ends or another chunk follows there,
+    /// perhaps after a padding byte.
     fn plausible_end(&self, at: usize) -> Option<usize> {
         let end = self.stated_end(at)?;
         let padded = (self.bytes.get(end) == Some(&0)).then_some(end + 1);
-        [Some(end), padded].into_iter().flatten().find(|&end| self.is_boundary(end))
+        [Some(end), padded]
+            .into_iter()
+            .flatten()
+            .find(|&end| self.is_boundary(end))
     }
 
     /// Returns whether the file or another chunk that fits into it follows at `at`.
@@ -162,20 +200,34 @@ impl<'a> ChunkReader<'a> {
 
 /// Returns whether the bytes begin with four printable characters.
 fn is_identifier(bytes: &[u8]) -> bool {
-    bytes.first_chunk::<4>().is_some_and(|id| id.iter().all(|byte| matches!(byte, b' '..=b'~')))
+    bytes
+        .first_chunk::<4>()
+        .is_some_and(|id| id.iter().all(|byte| matches!(byte, b' '..=b'~')))
 }
 
 fn find(bytes: &[u8], pattern: &[u8; 4], from: usize) -> Option<usize> {
-    bytes.get(from..)?.windows(4).position(|window| window == pattern).map(|index| from + index)
+    bytes
+        .get(from..)?
+        .windows(4)
+        .position(|window| window == pattern)
+        .map(|index| from + index)
 }
 
-/// Returns the length of the MIDI file in a RIFF file (RMID), given what precedes it; `None` if that is something else.
-/// A length that is too small for a MIDI file counts as unknown, the largest number.
+/// Returns the length of the MIDI file in a RIFF file (RMID), given what precedes it; `None` if
+/// that is something else. A length that is too small for a MIDI file counts as unknown, the
+/// largest number.
 fn riff_data_length(before: &[u8]) -> Option<usize> {
-    let data = before.len().checked_sub(CHUNK_HEADER_BYTES).map(|data| &before[data..])?;
+    let data = before
+        .len()
+        .checked_sub(CHUNK_HEADER_BYTES)
+        .map(|data| &before[data..])?;
     if !before.starts_with(b"RIFF") || !data.starts_with(b"data") {
         return None;
     }
     let length = u32::from_le_bytes(*data.last_chunk::<4>()?) as usize;
-    Some(if length > 2 * CHUNK_HEADER_BYTES { length } else { usize::MAX })
+    Some(if length > 2 * CHUNK_HEADER_BYTES {
+        length
+    } else {
+        usize::MAX
+    })
 }

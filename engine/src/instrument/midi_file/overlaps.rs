@@ -5,9 +5,9 @@ use super::TimedEvent;
 
 /// Decides which note-offs end a key that several overlapping notes share.
 ///
-/// A key has one voice, which a further note-on strikes again. As in most players, note-offs end the oldest note first,
-/// so that the key ends with the last of them. Where a file has fewer note-offs than note-ons of a key, the first one
-/// ends it, so that no note hangs.
+/// A key has one voice, which a further note-on strikes again. As in most players, note-offs end
+/// the oldest note first, so that the key ends with the last of them. Where a file has fewer
+/// note-offs than note-ons of a key, the first one ends it, so that no note hangs.
 pub(super) struct Overlaps {
     /// Number of sounding notes, `[channel * 128 + key]`.
     sounding: Vec<u32>,
@@ -19,7 +19,10 @@ impl Overlaps {
     /// Counts the notes of a part, in order of time.
     pub(super) fn new<'a>(events: impl Iterator<Item = &'a TimedEvent>) -> Self {
         const KEYS: usize = 16 * 128;
-        let mut overlaps = Self { sounding: vec![0; KEYS], is_paired: vec![true; KEYS] };
+        let mut overlaps = Self {
+            sounding: vec![0; KEYS],
+            is_paired: vec![true; KEYS],
+        };
         for event in events {
             overlaps.count(&event.kind);
         }
@@ -30,7 +33,8 @@ impl Overlaps {
         overlaps
     }
 
-    /// Counts an event. Returns false if it must not be played: a note-off of a key that a later note still holds.
+    /// Counts an event. Returns false if it must not be played: a note-off of a key that a later
+    /// note still holds.
     pub(super) fn plays(&mut self, kind: &EventKind) -> bool {
         match self.count(kind) {
             Some((index, left)) => left == 0 || !self.is_paired[index],

@@ -10,7 +10,8 @@ pub(super) enum Division {
 }
 
 impl Division {
-    /// Reads the time division, the last two bytes of a file's header; `None` if ticks have no length.
+    /// Reads the time division, the last two bytes of a file's header; `None` if ticks have no
+    /// length.
     pub(super) fn read(high: u8, low: u8) -> Option<Self> {
         if high & 0x80 == 0 {
             let ticks = u16::from_be_bytes([high, low]);
@@ -45,21 +46,35 @@ struct Segment {
 pub(super) const DEFAULT_US_PER_QUARTER: u32 = 500_000;
 
 impl TempoMap {
-    /// Creates a map from tempo changes, pairs of tick and microseconds per quarter note, in any order.
+    /// Creates a map from tempo changes, pairs of tick and microseconds per quarter note, in any
+    /// order.
     pub(super) fn new(division: Division, mut tempos: Vec<(u64, u32)>) -> Self {
         tempos.sort_by_key(|&(tick, _)| tick);
-        let mut segments = vec![Segment { tick: 0, elapsed: 0, us_per_quarter: DEFAULT_US_PER_QUARTER }];
+        let mut segments = vec![Segment {
+            tick: 0,
+            elapsed: 0,
+            us_per_quarter: DEFAULT_US_PER_QUARTER,
+        }];
         // A tempo of 0 would stop time, so it is ignored.
-        for (tick, us_per_quarter) in tempos.into_iter().filter(|&(_, us_per_quarter)| us_per_quarter > 0) {
+        for (tick, us_per_quarter) in tempos
+            .into_iter()
+            .filter(|&(_, us_per_quarter)| us_per_quarter > 0)
+        {
             let elapsed = segments.last().map_or(0, |last| last.elapsed_at(tick));
-            segments.push(Segment { tick, elapsed, us_per_quarter });
+            segments.push(Segment {
+                tick,
+                elapsed,
+                us_per_quarter,
+            });
         }
         Self { division, segments }
     }
 
     /// Returns the changes in order of time; none where ticks have a fixed length.
     pub(super) fn changes(&self) -> Vec<TempoChange> {
-        let Division::PerQuarter(ticks) = self.division else { return Vec::new() };
+        let Division::PerQuarter(ticks) = self.division else {
+            return Vec::new();
+        };
         // The first segment has the tempo of files that state none.
         let stated = self.segments[1..].iter().map(|segment| TempoChange {
             at_s: self.seconds(segment.tick),
@@ -74,7 +89,10 @@ impl TempoMap {
         match self.division {
             Division::PerSecond(ticks) => tick as f64 / ticks,
             Division::PerQuarter(ticks) => {
-                let segment = self.segments.partition_point(|segment| segment.tick <= tick).saturating_sub(1);
+                let segment = self
+                    .segments
+                    .partition_point(|segment| segment.tick <= tick)
+                    .saturating_sub(1);
                 self.segments[segment].elapsed_at(tick) as f64 / (f64::from(ticks) * 1e6)
             }
         }
@@ -104,7 +122,10 @@ mod tests {
 
     #[test]
     fn tempo_changes_add_up_exactly() {
-        let map = TempoMap::new(Division::PerQuarter(480), vec![(1_920, 250_000), (0, 600_000), (960, 1_000_000)]);
+        let map = TempoMap::new(
+            Division::PerQuarter(480),
+            vec![(1_920, 250_000), (0, 600_000), (960, 1_000_000)],
+        );
         // Two quarters of 0.6 s, two of 1 s, then 0.25 s each.
         assert_eq!(map.seconds(0), 0.0);
         assert_eq!(map.seconds(480), 0.6);
@@ -113,15 +134,38 @@ mod tests {
         assert_eq!(map.seconds(1_920), 3.2);
         assert_eq!(map.seconds(2_400), 3.45);
         let changes = map.changes();
-        assert_eq!(changes.iter().map(|change| change.tempo).collect::<Vec<_>>(), [100.0, 60.0, 240.0]);
-        assert_eq!(changes[2], TempoChange { at_s: 3.2, beats: 4.0, tempo: 240.0 });
+        assert_eq!(
+            changes
+                .iter()
+                .map(|change| change.tempo)
+                .collect::<Vec<_>>(),
+            [100.0, 60.0, 240.0]
+        );
+        assert_eq!(
+            changes[2],
+            TempoChange {
+                at_s: 3.2,
+                beats: 4.0,
+                tempo: 240.0
+            }
+        );
     }
 
     #[test]
     fn without_tempo_a_quarter_is_half_a_second() {
-        assert_eq!(TempoMap::new(Division::PerQuarter(96), vec![]).seconds(96), 0.5);
-        assert_eq!(TempoMap::new(Division::PerQuarter(96), vec![(0, 0)]).seconds(96), 0.5);
-        assert!(TempoMap::new(Division::PerQuarter(96), vec![]).changes().is_empty());
+        assert_eq!(
+            TempoMap::new(Division::PerQuarter(96), vec![]).seconds(96),
+            0.5
+        );
+        assert_eq!(
+            TempoMap::new(Division::PerQuarter(96), vec![(0, 0)]).seconds(96),
+            0.5
+        );
+        assert!(
+            TempoMap::new(Division::PerQuarter(96), vec![])
+                .changes()
+                .is_empty()
+        );
     }
 
     #[test]
@@ -130,7 +174,10 @@ mod tests {
         assert_eq!(Division::read(0xE7, 40), Some(Division::PerSecond(1_000.0)));
         // Other frame rates are not in the standard, but clear.
         assert_eq!(Division::read(0xC4, 10), Some(Division::PerSecond(600.0)));
-        assert_eq!(Division::read(0xE3, 100), Some(Division::PerSecond(30_000.0 / 1_001.0 * 100.0)));
+        assert_eq!(
+            Division::read(0xE3, 100),
+            Some(Division::PerSecond(30_000.0 / 1_001.0 * 100.0))
+        );
         for (high, low) in [(0, 0), (0xE7, 0)] {
             assert_eq!(Division::read(high, low), None);
         }

@@ -19,10 +19,22 @@ const END: [u8; 4] = [0, 0xFF, 0x2F, 0];
 
 fn two_tracks() -> Vec<u8> {
     // Tempo 1 s per quarter at first, 0.5 s from the second quarter on.
-    let conductor = [&[0, 0xFF, 0x51, 3, 0x0F, 0x42, 0x40, 96, 0xFF, 0x51, 3, 0x07, 0xA1, 0x20][..], &END].concat();
-    // Running status: on, off (velocity 0) after two quarters (0x81 0x40 = 192 ticks), on with another key, off.
-    let part =
-        [&[0, 0xFF, 3, 4][..], b"Oboe", &[0, 0x92, 60, 100, 0x81, 0x40, 60, 0, 0, 62, 127, 96, 62, 0], &END].concat();
+    let conductor = [
+        &[
+            0, 0xFF, 0x51, 3, 0x0F, 0x42, 0x40, 96, 0xFF, 0x51, 3, 0x07, 0xA1, 0x20,
+        ][..],
+        &END,
+    ]
+    .concat();
+    // Running status: on, off (velocity 0) after two quarters (0x81 0x40 = 192 ticks), on with
+    // another key, off.
+    let part = [
+        &[0, 0xFF, 3, 4][..],
+        b"Oboe",
+        &[0, 0x92, 60, 100, 0x81, 0x40, 60, 0, 0, 62, 127, 96, 62, 0],
+        &END,
+    ]
+    .concat();
     file(1, PPQ, &[&conductor, &part])
 }
 
@@ -32,16 +44,39 @@ fn running_status_tempo_and_names() {
     assert_eq!(midi.tracks.len(), 2);
     assert_eq!(
         midi.tracks[1],
-        MidiTrack { name: "Oboe".into(), notes: 2, channels: 1 << 2, complete: true, start_s: 0.0 }
+        MidiTrack {
+            name: "Oboe".into(),
+            notes: 2,
+            channels: 1 << 2,
+            complete: true,
+            start_s: 0.0
+        }
     );
     assert_eq!(midi.track_named("Oboe"), Some(1));
     let times: Vec<_> = midi.events.iter().map(|event| event.at_s).collect();
     assert_eq!(times, [0.0, 1.5, 1.5, 2.0]);
     assert_eq!(midi.duration_s, 2.0);
-    assert_eq!(midi.events[2].kind, EventKind::NoteOn { channel: 2, key: 62, velocity: 1.0 });
-    assert_eq!(midi.events[3].kind, EventKind::NoteOff { channel: 2, key: 62, velocity: 0.5 });
+    assert_eq!(
+        midi.events[2].kind,
+        EventKind::NoteOn {
+            channel: 2,
+            key: 62,
+            velocity: 1.0
+        }
+    );
+    assert_eq!(
+        midi.events[3].kind,
+        EventKind::NoteOff {
+            channel: 2,
+            key: 62,
+            velocity: 0.5
+        }
+    );
     assert_eq!(midi.key_range(MidiSelection::All), Some((60, 62)));
-    let at: Vec<_> = midi.events_at(48_000.0, MidiSelection::Track(1)).map(|event| event.at).collect();
+    let at: Vec<_> = midi
+        .events_at(48_000.0, MidiSelection::Track(1))
+        .map(|event| event.at)
+        .collect();
     assert_eq!(at, [0, 72_000, 72_000, 96_000]);
     assert_eq!(midi.notes(MidiSelection::Track(0)), 0);
     assert_eq!(midi.notes(MidiSelection::Channel(2)), 2);
@@ -51,24 +86,51 @@ fn running_status_tempo_and_names() {
 #[test]
 fn smpte_time_ignores_tempo() {
     // 25 frames of 40 ticks: milliseconds.
-    let track = [&[0, 0xFF, 0x51, 3, 0, 0, 1, 0, 0x90, 60, 100, 0x83, 0x74, 0x80, 60, 0][..], &END].concat();
+    let track = [
+        &[
+            0, 0xFF, 0x51, 3, 0, 0, 1, 0, 0x90, 60, 100, 0x83, 0x74, 0x80, 60, 0,
+        ][..],
+        &END,
+    ]
+    .concat();
     let midi = MidiFile::parse(&file(0, [0xE7, 40], &[&track])).unwrap();
     assert_eq!(midi.events[1].at_s, 0.5);
 }
 
 #[test]
 fn held_notes_are_released_at_the_end() {
-    let track = [&[0, 0xB0, 64, 127, 0, 0x90, 60, 100][..], &[96, 0xFF, 0x2F, 0]].concat();
+    let track = [
+        &[0, 0xB0, 64, 127, 0, 0x90, 60, 100][..],
+        &[96, 0xFF, 0x2F, 0],
+    ]
+    .concat();
     let midi = MidiFile::parse(&file(0, PPQ, &[&track])).unwrap();
-    let last: Vec<_> = midi.events[2..].iter().map(|event| (event.at_s, event.kind)).collect();
-    let off = EventKind::NoteOff { channel: 0, key: 60, velocity: 0.5 };
-    let up = EventKind::Controller { channel: 0, number: 64, value: 0.0 };
+    let last: Vec<_> = midi.events[2..]
+        .iter()
+        .map(|event| (event.at_s, event.kind))
+        .collect();
+    let off = EventKind::NoteOff {
+        channel: 0,
+        key: 60,
+        velocity: 0.5,
+    };
+    let up = EventKind::Controller {
+        channel: 0,
+        number: 64,
+        value: 0.0,
+    };
     assert_eq!(last, [(0.5, off), (0.5, up)]);
 }
 
 #[test]
 fn bend_range_is_per_track() {
-    let ranged = [&[0, 0xB0, 101, 0, 0, 100, 0, 0, 6, 12, 0, 0xE0, 0, 0, 0, 0x90, 60, 9][..], &END].concat();
+    let ranged = [
+        &[
+            0, 0xB0, 101, 0, 0, 100, 0, 0, 6, 12, 0, 0xE0, 0, 0, 0, 0x90, 60, 9,
+        ][..],
+        &END,
+    ]
+    .concat();
     let plain = [&[0, 0xE0, 0, 0][..], &END].concat();
     let midi = MidiFile::parse(&file(1, PPQ, &[&ranged, &plain])).unwrap();
     let bends: Vec<_> = midi
@@ -88,7 +150,10 @@ fn riff_is_unwrapped() {
     let mut riff = b"RIFF\0\0\0\0RMIDdata".to_vec();
     riff.extend((inner.len() as u32).to_le_bytes());
     riff.extend(&inner);
-    assert_eq!(MidiFile::parse(&riff).unwrap(), MidiFile::parse(&inner).unwrap());
+    assert_eq!(
+        MidiFile::parse(&riff).unwrap(),
+        MidiFile::parse(&inner).unwrap()
+    );
 }
 
 #[test]
@@ -99,25 +164,65 @@ fn errors_are_one_line_and_name_the_file() {
         std::fs::write(&path, bytes).unwrap();
         let error = MidiFile::read(&path).unwrap_err().to_string();
         assert!(!error.contains('\n'));
-        error.strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
+        error
+            .strip_prefix(&format!("{}: ", path.display()))
+            .unwrap()
+            .to_owned()
     };
-    assert_eq!(message(b"La la la, a song in words."), "not a MIDI file: it has no header (MThd)");
+    assert_eq!(
+        message(b"La la la, a song in words."),
+        "not a MIDI file: it has no header (MThd)"
+    );
     assert_eq!(message(b""), "not a MIDI file: it has no header (MThd)");
-    assert_eq!(message(b"MThd\0\0\0\x06\0\x01"), "not a MIDI file: its header is cut short");
-    assert_eq!(message(&file(0, [0, 0], &[&END])), "not a MIDI file: its time division is invalid");
-    assert_eq!(message(&file(0, [0x80, 0], &[&END])), "not a MIDI file: its time division is invalid");
+    assert_eq!(
+        message(b"MThd\0\0\0\x06\0\x01"),
+        "not a MIDI file: its header is cut short"
+    );
+    assert_eq!(
+        message(&file(0, [0, 0], &[&END])),
+        "not a MIDI file: its time division is invalid"
+    );
+    assert_eq!(
+        message(&file(0, [0x80, 0], &[&END])),
+        "not a MIDI file: its time division is invalid"
+    );
     assert_eq!(message(&file(0, PPQ, &[&END])), "contains no notes");
-    let years = [&[0, 0x90, 60, 100][..], &[0xFF, 0xFF, 0xFF, 0x7F, 60, 0].repeat(9), &END].concat();
-    assert_eq!(message(&file(0, [0, 1], &[&years])), "too large: more than 24 hours");
-    assert!(MidiFile::read(folder.path().join("none.mid")).unwrap_err().to_string().contains("none.mid: "));
+    let years = [
+        &[0, 0x90, 60, 100][..],
+        &[0xFF, 0xFF, 0xFF, 0x7F, 60, 0].repeat(9),
+        &END,
+    ]
+    .concat();
+    assert_eq!(
+        message(&file(0, [0, 1], &[&years])),
+        "too large: more than 24 hours"
+    );
+    assert!(
+        MidiFile::read(folder.path().join("none.mid"))
+            .unwrap_err()
+            .to_string()
+            .contains("none.mid: ")
+    );
 }
 
 #[test]
 fn size_and_count_are_limited() {
     let oversized = vec![0; MAX_BYTES as usize + 1];
-    assert!(matches!(MidiFile::parse(&oversized), Err(MidiError::TooLarge { quantity: "bytes", .. })));
+    assert!(matches!(
+        MidiFile::parse(&oversized),
+        Err(MidiError::TooLarge {
+            quantity: "bytes",
+            ..
+        })
+    ));
     let dense = [&[0, 0x90][..], &[60, 1, 0].repeat(MAX_EVENTS + 1)].concat();
-    assert!(matches!(MidiFile::parse(&file(0, PPQ, &[&dense])), Err(MidiError::TooLarge { quantity: "events", .. })));
+    assert!(matches!(
+        MidiFile::parse(&file(0, PPQ, &[&dense])),
+        Err(MidiError::TooLarge {
+            quantity: "events",
+            ..
+        })
+    ));
 }
 
 #[test]
@@ -126,7 +231,10 @@ fn a_track_that_is_cut_short_is_played_up_to_its_end() {
     // Note-off and end of track are missing.
     let midi = MidiFile::parse(&whole[..whole.len() - 7]).unwrap();
     assert!(!midi.tracks[1].complete);
-    assert_eq!(midi.warning.as_deref(), Some("the file is damaged: track 2 is cut short"));
+    assert_eq!(
+        midi.warning.as_deref(),
+        Some("the file is damaged: track 2 is cut short")
+    );
     assert_eq!(midi.tracks[1].notes, 2);
     let balance: i32 = midi
         .events
@@ -175,7 +283,11 @@ fn a_track_of_format_2_can_be_played_alone() {
     let track = [&[0, 0x90, 60, 100, 96, 60, 0][..], &END].concat();
     let midi = MidiFile::parse(&file(2, PPQ, &[&track, &track])).unwrap();
     assert_eq!(midi.tracks[1].start_s, 0.5);
-    let at = |part| midi.events_at(48_000.0, part).map(|event| event.at).collect::<Vec<_>>();
+    let at = |part| {
+        midi.events_at(48_000.0, part)
+            .map(|event| event.at)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(at(MidiSelection::All), [0, 24_000, 24_000, 48_000]);
     assert_eq!(at(MidiSelection::Track(1)), [0, 24_000]);
 }
@@ -185,15 +297,25 @@ fn tunings_and_resets_of_all_channels_are_in_every_part() {
     let conductor = [&[0, 0xF0, 7, 0x7F, 0x7F, 4, 4, 0, 66, 0xF7][..], &END].concat();
     let part = [&[0, 0x91, 60, 100, 96, 60, 0][..], &END].concat();
     let midi = MidiFile::parse(&file(1, PPQ, &[&conductor, &part])).unwrap();
-    for selection in [MidiSelection::All, MidiSelection::Track(1), MidiSelection::Channel(1)] {
-        let first = midi.events_at(48_000.0, selection).next().map(|event| event.kind);
+    for selection in [
+        MidiSelection::All,
+        MidiSelection::Track(1),
+        MidiSelection::Channel(1),
+    ] {
+        let first = midi
+            .events_at(48_000.0, selection)
+            .next()
+            .map(|event| event.kind);
         assert_eq!(first, Some(EventKind::MasterTuning { semitones: 2.0 }));
     }
 }
 
 fn sane(midi: &MidiFile) -> bool {
     midi.events.is_sorted_by(|a, b| a.at_s <= b.at_s)
-        && midi.events.iter().all(|event| event.at_s.is_finite() && event.at_s <= midi.duration_s)
+        && midi
+            .events
+            .iter()
+            .all(|event| event.at_s.is_finite() && event.at_s <= midi.duration_s)
         && midi.duration_s.is_finite()
 }
 

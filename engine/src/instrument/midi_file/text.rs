@@ -4,7 +4,9 @@
 pub(super) fn decode(bytes: &[u8]) -> String {
     let utf_16 = |unit: fn([u8; 2]) -> u16| {
         let (units, _) = bytes[2..].as_chunks();
-        char::decode_utf16(units.iter().map(|bytes| unit(*bytes))).map(|unit| unit.unwrap_or('\u{FFFD}')).collect()
+        char::decode_utf16(units.iter().map(|bytes| unit(*bytes)))
+            .map(|unit| unit.unwrap_or('\u{FFFD}'))
+            .collect()
     };
     match bytes {
         [0xFE, 0xFF, ..] => utf_16(u16::from_be_bytes),
@@ -25,7 +27,12 @@ mod tests {
 
     #[test]
     fn encodings() {
-        for bytes in ["Flöte".as_bytes(), b"Fl\xF6te", b"\xFE\xFF\0F\0l\0\xF6\0t\0e", b"\xFF\xFEF\0l\0\xF6\0t\0e\0"] {
+        for bytes in [
+            "Flöte".as_bytes(),
+            b"Fl\xF6te",
+            b"\xFE\xFF\0F\0l\0\xF6\0t\0e",
+            b"\xFF\xFEF\0l\0\xF6\0t\0e\0",
+        ] {
             assert_eq!(decode(bytes), "Flöte");
         }
         assert_eq!(decode(&"Flö".as_bytes()[..3]), "Fl");

@@ -6,8 +6,8 @@ use super::damage::{Damage, plural};
 const LOOK_AHEAD: usize = 8;
 /// Longest pause between them, in ticks: more is a sign of misread bytes.
 const MAX_LIKELY_PAUSE: u64 = 1 << 16;
-/// Bytes after damage within which an event with a status byte is preferred to one without: data bytes are easily
-/// mistaken for the latter.
+/// Bytes after damage within which an event with a status byte is preferred to one without: data
+/// bytes are easily mistaken for the latter.
 const STATUS_WITHIN: usize = 64;
 /// Most bytes of a SysEx message that is split into packets.
 const MAX_JOINED_BYTES: usize = 64;
@@ -108,7 +108,8 @@ impl<'a> TrackEvents<'a> {
         self.skipped == 0 && self.masked == 0 && !self.is_cut_short
     }
 
-    /// Adds what was skipped to the account; `number` is that of the track, from 1, and `start` its place in the file.
+    /// Adds what was skipped to the account; `number` is that of the track, from 1, and `start` its
+    /// place in the file.
     pub(super) fn report(&self, number: usize, start: usize, damage: &mut Damage) {
         if self.skipped > 0 {
             let place = format!("of track {number} from byte {}", start + self.skipped_at);
@@ -116,7 +117,9 @@ impl<'a> TrackEvents<'a> {
         }
         if self.masked > 0 {
             let data_bytes = plural(self.masked, "data byte");
-            damage.add(|| format!("{data_bytes} of track {number} above 127, read without the eighth bit"));
+            damage.add(|| {
+                format!("{data_bytes} of track {number} above 127, read without the eighth bit")
+            });
         }
         if self.is_cut_short {
             damage.add(|| format!("track {number} is cut short"));
@@ -145,8 +148,11 @@ impl<'a> TrackEvents<'a> {
             if self.reads_well(at, None, fault) {
                 return at;
             }
-            if without_status.is_none() && self.running_status.is_some() && fault != Fault::CutShort {
-                without_status = self.reads_well(at, self.running_status, fault).then_some(at);
+            if without_status.is_none() && self.running_status.is_some() && fault != Fault::CutShort
+            {
+                without_status = self
+                    .reads_well(at, self.running_status, fault)
+                    .then_some(at);
             }
             if at - self.at >= STATUS_WITHIN
                 && let Some(at) = without_status
@@ -165,7 +171,9 @@ impl<'a> TrackEvents<'a> {
                 return !needs_all;
             }
             match parse(self.bytes, at, running_status, false) {
-                Ok(parsed) if parsed.pause < MAX_LIKELY_PAUSE && parsed.event != TrackEvent::System => {
+                Ok(parsed)
+                    if parsed.pause < MAX_LIKELY_PAUSE && parsed.event != TrackEvent::System =>
+                {
                     if parsed.is_end_of_track() {
                         return true;
                     }
@@ -184,13 +192,23 @@ impl<'a> Iterator for TrackEvents<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         while !self.has_ended && self.at < self.bytes.len() {
             let fault = match parse(self.bytes, self.at, self.running_status, false) {
-                Ok(Parsed { event: TrackEvent::System, end, pause, running_status }) => {
+                Ok(Parsed {
+                    event: TrackEvent::System,
+                    end,
+                    pause,
+                    running_status,
+                }) => {
                     // It has a length, but no place in a file.
                     if self.skipped == 0 {
                         self.skipped_at = self.at;
                     }
                     self.skipped += end - self.at;
-                    return Some(self.accept(Parsed { event: TrackEvent::System, end, pause, running_status }));
+                    return Some(self.accept(Parsed {
+                        event: TrackEvent::System,
+                        end,
+                        pause,
+                        running_status,
+                    }));
                 }
                 Ok(parsed) => return Some(self.accept(parsed)),
                 Err(fault) => fault,
@@ -233,9 +251,14 @@ impl<'a> TrackEvents<'a> {
     }
 }
 
-/// Parses the event at `at`. If it `is_lenient`, it ignores the eighth bit of data bytes, and a SysEx message that is
-/// longer than the track ends where its end byte is.
-fn parse(bytes: &[u8], at: usize, running_status: Option<u8>, is_lenient: bool) -> Result<Parsed<'_>, Fault> {
+/// Parses the event at `at`. If it `is_lenient`, it ignores the eighth bit of data bytes, and a
+/// SysEx message that is longer than the track ends where its end byte is.
+fn parse(
+    bytes: &[u8],
+    at: usize,
+    running_status: Option<u8>,
+    is_lenient: bool,
+) -> Result<Parsed<'_>, Fault> {
     let (pause, at) = variable_length(bytes, at)?;
     let &first = bytes.get(at).ok_or(Fault::CutShort)?;
     let (status, at) = match running_status {
@@ -248,19 +271,34 @@ fn parse(bytes: &[u8], at: usize, running_status: Option<u8>, is_lenient: bool) 
         0x80..=0xBF | 0xE0..=0xEF | 0xF2 => 2,
         _ => 0,
     };
-    let parsed = |event, end| Parsed { pause, event, end, running_status };
+    let parsed = |event, end| Parsed {
+        pause,
+        event,
+        end,
+        running_status,
+    };
     match status {
         0xF0 | 0xF7 => {
             let (data, end) = match payload(bytes, at) {
                 Ok(found) => found,
                 Err(fault) => {
-                    let rest = bytes.get(at..).filter(|_| status == 0xF0 && is_lenient).ok_or(fault)?;
+                    let rest = bytes
+                        .get(at..)
+                        .filter(|_| status == 0xF0 && is_lenient)
+                        .ok_or(fault)?;
                     let rest = &rest[..rest.len().min(MAX_UNMEASURED_BYTES)];
-                    let length = rest.iter().position(|byte| *byte == SysExJoiner::END).ok_or(fault)?;
+                    let length = rest
+                        .iter()
+                        .position(|byte| *byte == SysExJoiner::END)
+                        .ok_or(fault)?;
                     (&rest[..0], at + length + 1)
                 }
             };
-            let event = if status == 0xF0 { TrackEvent::SysEx(data) } else { TrackEvent::Escape(data) };
+            let event = if status == 0xF0 {
+                TrackEvent::SysEx(data)
+            } else {
+                TrackEvent::Escape(data)
+            };
             Ok(parsed(event, end))
         }
         0xFF => {
@@ -278,9 +316,17 @@ fn parse(bytes: &[u8], at: usize, running_status: Option<u8>, is_lenient: bool) 
                 return Ok(parsed(TrackEvent::System, end));
             }
             let mut message = [status, 0, 0];
-            message[1..].iter_mut().zip(data).for_each(|(to, from)| *to = from & 127);
+            message[1..]
+                .iter_mut()
+                .zip(data)
+                .for_each(|(to, from)| *to = from & 127);
             let event = TrackEvent::Channel(message, 1 + data_bytes);
-            Ok(Parsed { pause, event, end, running_status: Some(status) })
+            Ok(Parsed {
+                pause,
+                event,
+                end,
+                running_status: Some(status),
+            })
         }
     }
 }
@@ -332,7 +378,8 @@ impl SysExJoiner {
             return data;
         }
         let room = MAX_JOINED_BYTES.saturating_sub(self.message.len());
-        self.message.extend_from_slice(&data[..data.len().min(room)]);
+        self.message
+            .extend_from_slice(&data[..data.len().min(room)]);
         if data.last() == Some(&Self::END) && data.len() > room {
             // Longer messages are none of those that are understood.
             self.message.clear();

@@ -26,15 +26,36 @@ fn plain(mode: PlayMode) -> Performance {
 }
 
 fn on(at: u64, channel: u8, key: u8) -> Event {
-    Event { at, kind: EventKind::NoteOn { channel, key, velocity: 0.8 } }
+    Event {
+        at,
+        kind: EventKind::NoteOn {
+            channel,
+            key,
+            velocity: 0.8,
+        },
+    }
 }
 
 fn off(at: u64, channel: u8, key: u8) -> Event {
-    Event { at, kind: EventKind::NoteOff { channel, key, velocity: 0.5 } }
+    Event {
+        at,
+        kind: EventKind::NoteOff {
+            channel,
+            key,
+            velocity: 0.5,
+        },
+    }
 }
 
 fn control(at: u64, channel: u8, number: u8, value: f32) -> Event {
-    Event { at, kind: EventKind::Controller { channel, number, value } }
+    Event {
+        at,
+        kind: EventKind::Controller {
+            channel,
+            number,
+            value,
+        },
+    }
 }
 
 fn state_after(events: &[Event]) -> PerformanceState {
@@ -44,7 +65,12 @@ fn state_after(events: &[Event]) -> PerformanceState {
 }
 
 /// Returns the sounding slots of all frames from `from` to `until`, sorted by pitch.
-fn play(performance: &Performance, events: &[Event], from: u64, until: u64) -> Vec<(u64, Vec<VoiceFrame>)> {
+fn play(
+    performance: &Performance,
+    events: &[Event],
+    from: u64,
+    until: u64,
+) -> Vec<(u64, Vec<VoiceFrame>)> {
     let mut voices = Voices::new(performance, 64, RATE, HOP, 1);
     for event in events {
         voices.handle(event).unwrap();
@@ -54,7 +80,10 @@ fn play(performance: &Performance, events: &[Event], from: u64, until: u64) -> V
         .step_by(HOP as usize)
         .map(|at| {
             voices.frame(at, &mut out);
-            (at, out.iter().copied().filter(|slot| slot.sounding).collect())
+            (
+                at,
+                out.iter().copied().filter(|slot| slot.sounding).collect(),
+            )
         })
         .collect()
 }
@@ -82,7 +111,9 @@ fn agree(performance: &Performance, events: &[Event], now: u64) -> Result<(), Te
                     && (slot.gain - other.gain).abs() < 0.02
             };
             let Some(index) = found.iter().position(near) else {
-                return Err(TestCaseError::fail(format!("at {at}: {slot:?} is not among {found:?}")));
+                return Err(TestCaseError::fail(format!(
+                    "at {at}: {slot:?} is not among {found:?}"
+                )));
             };
             found.swap_remove(index);
         }
@@ -199,10 +230,29 @@ fn ended_notes_are_forgotten() {
         control(50, 0, controller::SUSTAIN, 0.0),
         // No instrument listens to it.
         control(60, 0, 3, 1.0),
-        Event { at: 70, kind: EventKind::Zone { manager: 0, members: 5 } },
-        Event { at: 80, kind: EventKind::Zone { manager: 0, members: 0 } },
+        Event {
+            at: 70,
+            kind: EventKind::Zone {
+                manager: 0,
+                members: 5,
+            },
+        },
+        Event {
+            at: 80,
+            kind: EventKind::Zone {
+                manager: 0,
+                members: 0,
+            },
+        },
         off(90, 1, 61),
-        Event { at: 100, kind: EventKind::PolyPressure { channel: 0, key: 60, value: 1.0 } },
+        Event {
+            at: 100,
+            kind: EventKind::PolyPressure {
+                channel: 0,
+                key: 60,
+                value: 1.0,
+            },
+        },
     ];
     assert_eq!(state_after(&events).events(), []);
 }
@@ -210,13 +260,24 @@ fn ended_notes_are_forgotten() {
 #[test]
 fn the_pedal_comes_before_the_note_off() {
     let pedal = control(0, 0, controller::SUSTAIN, 0.7);
-    let events = [pedal, on(500, 0, 60), control(700, 0, controller::SUSTAIN, 1.0), off(900, 0, 60)];
+    let events = [
+        pedal,
+        on(500, 0, 60),
+        control(700, 0, controller::SUSTAIN, 1.0),
+        off(900, 0, 60),
+    ];
     assert_eq!(state_after(&events).events(), [pedal, events[1], events[3]]);
 }
 
 #[test]
 fn a_pedal_may_take_over_from_another() {
-    let zone = Event { at: 0, kind: EventKind::Zone { manager: 0, members: 2 } };
+    let zone = Event {
+        at: 0,
+        kind: EventKind::Zone {
+            manager: 0,
+            members: 2,
+        },
+    };
     let manager = control(400, 0, controller::SUSTAIN, 1.0);
     let events = [
         zone,
@@ -226,7 +287,10 @@ fn a_pedal_may_take_over_from_another() {
         manager,
         control(500, 1, controller::SUSTAIN, 0.0),
     ];
-    assert_eq!(state_after(&events).events(), [zone, events[2], manager, off(500, 1, 60)]);
+    assert_eq!(
+        state_after(&events).events(),
+        [zone, events[2], manager, off(500, 1, 60)]
+    );
     agree(&plain(PlayMode::Poly), &events, 19_200).unwrap();
 }
 
@@ -234,76 +298,187 @@ fn a_pedal_may_take_over_from_another() {
 fn a_reset_takes_pressure_from_notes_and_leaves_volume_and_timbre() {
     let events = [
         on(0, 0, 60),
-        Event { at: 100, kind: EventKind::PolyPressure { channel: 0, key: 60, value: 1.0 } },
+        Event {
+            at: 100,
+            kind: EventKind::PolyPressure {
+                channel: 0,
+                key: 60,
+                value: 1.0,
+            },
+        },
         Event {
             at: 200,
-            kind: EventKind::NoteExpression { channel: 0, key: 60, expression: NoteExpression::Tuning(0.3) },
+            kind: EventKind::NoteExpression {
+                channel: 0,
+                key: 60,
+                expression: NoteExpression::Tuning(0.3),
+            },
         },
-        Event { at: 300, kind: EventKind::Pressure { channel: 0, value: 1.0 } },
+        Event {
+            at: 300,
+            kind: EventKind::Pressure {
+                channel: 0,
+                value: 1.0,
+            },
+        },
         control(400, 0, controller::VOLUME, 0.5),
         control(500, 0, controller::TIMBRE, 0.7),
         control(600, 0, controller::RESET, 0.0),
     ];
-    assert_eq!(state_after(&events).events(), [events[0], events[2], events[4], events[5]]);
+    assert_eq!(
+        state_after(&events).events(),
+        [events[0], events[2], events[4], events[5]]
+    );
     agree(&plain(PlayMode::Poly), &events, 19_200).unwrap();
 }
 
 #[test]
 fn the_oldest_of_too_many_notes_is_forgotten() {
-    let notes: Vec<_> = (0..400u16).map(|i| on(u64::from(i), (i / 100) as u8, (i % 100) as u8)).collect();
+    let notes: Vec<_> = (0..400u16)
+        .map(|i| on(u64::from(i), (i / 100) as u8, (i % 100) as u8))
+        .collect();
     let mut state = state_after(&notes);
     assert_eq!(state.events(), notes[400 - MAX_NOTES..]);
     // New voices accept the largest number of events at once.
-    state.record(&Event { at: 1_000, kind: EventKind::Zone { manager: 15, members: 3 } });
+    state.record(&Event {
+        at: 1_000,
+        kind: EventKind::Zone {
+            manager: 15,
+            members: 3,
+        },
+    });
     for channel in 0..16 {
         for number in [1, 2, 5, 7, 11, 37, 64, 65, 66, 67, 68, 74] {
             state.record(&control(1_000, channel, number, 1.0));
         }
-        state.record(&Event { at: 1_000, kind: EventKind::Tuning { channel, semitones: 1.0 } });
-        state.record(&Event { at: 1_000, kind: EventKind::Bend { channel, semitones: 1.0 } });
-        state.record(&Event { at: 1_000, kind: EventKind::Pressure { channel, value: 1.0 } });
+        state.record(&Event {
+            at: 1_000,
+            kind: EventKind::Tuning {
+                channel,
+                semitones: 1.0,
+            },
+        });
+        state.record(&Event {
+            at: 1_000,
+            kind: EventKind::Bend {
+                channel,
+                semitones: 1.0,
+            },
+        });
+        state.record(&Event {
+            at: 1_000,
+            kind: EventKind::Pressure {
+                channel,
+                value: 1.0,
+            },
+        });
         for key in 0..100 {
             use NoteExpression::{Expression, Level, Timbre, Tuning, Vibrato};
-            state.record(&Event { at: 1_000, kind: EventKind::PolyPressure { channel, key, value: 1.0 } });
-            for expression in [Tuning(1.0), Level(1.0), Timbre(1.0), Vibrato(1.0), Expression(0.5)] {
-                state.record(&Event { at: 1_000, kind: EventKind::NoteExpression { channel, key, expression } });
+            state.record(&Event {
+                at: 1_000,
+                kind: EventKind::PolyPressure {
+                    channel,
+                    key,
+                    value: 1.0,
+                },
+            });
+            for expression in [
+                Tuning(1.0),
+                Level(1.0),
+                Timbre(1.0),
+                Vibrato(1.0),
+                Expression(0.5),
+            ] {
+                state.record(&Event {
+                    at: 1_000,
+                    kind: EventKind::NoteExpression {
+                        channel,
+                        key,
+                        expression,
+                    },
+                });
             }
             state.record(&off(1_000, channel, key));
         }
     }
     for key in 0..128 {
-        state.record(&Event { at: 1_000, kind: EventKind::KeyPitch { key, pitch: Some(50.5) } });
+        state.record(&Event {
+            at: 1_000,
+            kind: EventKind::KeyPitch {
+                key,
+                pitch: Some(50.5),
+            },
+        });
     }
-    state.record(&Event { at: 1_000, kind: EventKind::MasterTuning { semitones: 1.0 } });
-    state.record(&Event { at: 1_000, kind: EventKind::MasterVolume { value: 0.5 } });
+    state.record(&Event {
+        at: 1_000,
+        kind: EventKind::MasterTuning { semitones: 1.0 },
+    });
+    state.record(&Event {
+        at: 1_000,
+        kind: EventKind::MasterVolume { value: 0.5 },
+    });
     let events = state.events();
     // All but the lower zone, and a mode of each channel, which would release its keys.
     assert_eq!(events.len(), PerformanceState::MAX_EVENTS - 1 - 16);
-    assert!(!play(&plain(PlayMode::Poly), &events, 1_152, 1_153)[0].1.is_empty());
+    assert!(
+        !play(&plain(PlayMode::Poly), &events, 1_152, 1_153)[0]
+            .1
+            .is_empty()
+    );
 }
 
 #[test]
 fn vibrato_and_drift_continue_in_phase() {
-    let performance = Performance { release_ms: 10.0, ..Performance::default() };
-    let events = [on(0, 0, 48), on(3_000, 0, 60), off(40_000, 0, 48), on(41_111, 0, 64)];
+    let performance = Performance {
+        release_ms: 10.0,
+        ..Performance::default()
+    };
+    let events = [
+        on(0, 0, 48),
+        on(3_000, 0, 60),
+        off(40_000, 0, 48),
+        on(41_111, 0, 64),
+    ];
     let now = 96_000;
     let expected = play(&performance, &events, 0, 2 * now);
     let found = play(&performance, &state_after(&events).events(), now, 2 * now);
     let sorted = |frame: &[VoiceFrame]| {
-        let mut frame: Vec<_> = frame.iter().map(|slot| (slot.pitch, slot.loudness, slot.gain)).collect();
+        let mut frame: Vec<_> = frame
+            .iter()
+            .map(|slot| (slot.pitch, slot.loudness, slot.gain))
+            .collect();
         frame.sort_by(|a, b| a.0.total_cmp(&b.0));
         frame
     };
-    for ((_, expected), (_, found)) in expected[(now / u64::from(HOP)) as usize..].iter().zip(&found) {
+    for ((_, expected), (_, found)) in expected[(now / u64::from(HOP)) as usize..]
+        .iter()
+        .zip(&found)
+    {
         assert_eq!(sorted(expected), sorted(found));
     }
 }
 
 #[test]
 fn pedals_tunings_and_modes_are_restored() {
-    let tuned = Event { at: 0, kind: EventKind::KeyPitch { key: 60, pitch: Some(60.5) } };
-    let channel_tuning = Event { at: 10, kind: EventKind::Tuning { channel: 0, semitones: 2.0 } };
-    let master = Event { at: 20, kind: EventKind::MasterTuning { semitones: -1.0 } };
+    let tuned = Event {
+        at: 0,
+        kind: EventKind::KeyPitch {
+            key: 60,
+            pitch: Some(60.5),
+        },
+    };
+    let channel_tuning = Event {
+        at: 10,
+        kind: EventKind::Tuning {
+            channel: 0,
+            semitones: 2.0,
+        },
+    };
+    let master = Event {
+        at: 20,
+        kind: EventKind::MasterTuning { semitones: -1.0 },
+    };
     let mono = control(30, 1, controller::MONO, 0.0);
     let sostenuto = control(200, 0, controller::SOSTENUTO, 1.0);
     let events = [
@@ -325,17 +500,41 @@ fn pedals_tunings_and_modes_are_restored() {
     assert_eq!(state.events(), expected);
     agree(&plain(PlayMode::Poly), &events, 19_200).unwrap();
     // The pedal rises; a usual pitch need not be restored.
-    let usual = Event { at: 1_100, kind: EventKind::KeyPitch { key: 60, pitch: Some(60.0) } };
-    let later = [&events[..], &[control(1_000, 0, controller::SOSTENUTO, 0.0), usual]].concat();
+    let usual = Event {
+        at: 1_100,
+        kind: EventKind::KeyPitch {
+            key: 60,
+            pitch: Some(60.0),
+        },
+    };
+    let later = [
+        &events[..],
+        &[control(1_000, 0, controller::SOSTENUTO, 0.0), usual],
+    ]
+    .concat();
     let expected = [1, 2, 3, 9, 10, 11].map(|index| events[index]);
     assert_eq!(state_after(&later).events(), expected);
-    let reset = Event { at: 2_000, kind: EventKind::SystemReset };
-    assert_eq!(state_after(&[&events[..], &[reset]].concat()).events(), [tuned]);
+    let reset = Event {
+        at: 2_000,
+        kind: EventKind::SystemReset,
+    };
+    assert_eq!(
+        state_after(&[&events[..], &[reset]].concat()).events(),
+        [tuned]
+    );
 }
 
 #[test]
 fn notes_of_one_key_are_restored_by_their_ids() {
-    let note = |at, id, change| Event { at, kind: EventKind::Note { id, channel: 0, key: 60, change } };
+    let note = |at, id, change| Event {
+        at,
+        kind: EventKind::Note {
+            id,
+            channel: 0,
+            key: 60,
+            change,
+        },
+    };
     let tuning = NoteChange::Expression(NoteExpression::Tuning(3.0));
     let events = [
         note(0, 1, NoteChange::On(0.8)),
@@ -345,5 +544,8 @@ fn notes_of_one_key_are_restored_by_their_ids() {
     ];
     assert_eq!(state_after(&events).events(), events[1..3]);
     agree(&plain(PlayMode::Poly), &events, 19_200).unwrap();
-    assert_eq!(state_after(&[&events[..], &[off(400, 0, 60)]].concat()).events(), []);
+    assert_eq!(
+        state_after(&[&events[..], &[off(400, 0, 60)]].concat()).events(),
+        []
+    );
 }

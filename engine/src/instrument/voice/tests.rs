@@ -16,7 +16,19 @@ fn steady() -> Performance {
 }
 
 fn begin(performance: &Performance, at: u64, key: u8, velocity: f32, seed: u64) -> Voice {
-    Voice::new(performance, RATE, HOP, NoteStart { at, channel: 0, key, pitch: f64::from(key), velocity, seed })
+    Voice::new(
+        performance,
+        RATE,
+        HOP,
+        NoteStart {
+            at,
+            channel: 0,
+            key,
+            pitch: f64::from(key),
+            velocity,
+            seed,
+        },
+    )
 }
 
 fn note(performance: &Performance, key: u8, velocity: f32) -> Voice {
@@ -54,7 +66,8 @@ fn hard_notes_speak_faster_and_louder() {
     let (soft, hard) = (note(&performance, 60, 0.1), note(&performance, 60, 1.0));
     let risen = |voice: &Voice| voice.level_db(at_ms(20.0)) - f64::from(SILENCE_DB);
     assert!(
-        risen(&hard) / hard.attack.peak_db.mul_add(1.0, 90.0) > risen(&soft) / soft.attack.peak_db.mul_add(1.0, 90.0)
+        risen(&hard) / hard.attack.peak_db.mul_add(1.0, 90.0)
+            > risen(&soft) / soft.attack.peak_db.mul_add(1.0, 90.0)
     );
     assert!(hard.level_db(at_ms(500.0)) > soft.level_db(at_ms(500.0)) + 20.0);
 }
@@ -82,7 +95,10 @@ fn release_falls_60_db_in_its_time() {
 
 #[test]
 fn plucked_notes_decay_and_higher_ones_faster() {
-    let performance = Performance { sustain_db: 0.0, ..Performance::plucked() };
+    let performance = Performance {
+        sustain_db: 0.0,
+        ..Performance::plucked()
+    };
     let slope = |key| {
         let voice = note(&performance, key, 0.7);
         voice.level_db(at_ms(500.0)) - voice.level_db(at_ms(1_500.0))
@@ -98,7 +114,13 @@ fn plucked_notes_decay_and_higher_ones_faster() {
 
 #[test]
 fn a_note_ends_in_silence() {
-    for performance in [steady(), Performance { decay_db_per_s: 30.0, ..Performance::plucked() }] {
+    for performance in [
+        steady(),
+        Performance {
+            decay_db_per_s: 30.0,
+            ..Performance::plucked()
+        },
+    ] {
         let mut voice = note(&performance, 60, 0.8);
         let mut gain = 0.0;
         let mut over_at = None;
@@ -109,7 +131,11 @@ fn a_note_ends_in_silence() {
             let frame = voice.control(t, &ChannelValues::REST);
             assert!((frame.gain - gain).abs() <= 1.0 + 1e-6);
             if frame.gain < gain {
-                assert!(frame.loudness <= -79.0, "a fade at {} dB would be heard", frame.loudness);
+                assert!(
+                    frame.loudness <= -79.0,
+                    "a fade at {} dB would be heard",
+                    frame.loudness
+                );
                 assert!(gain - frame.gain <= 0.2 + 1e-5);
             }
             gain = frame.gain;
@@ -130,7 +156,14 @@ fn stolen_notes_fade_in_5_ms() {
     voice.steal(at);
     for ms in 0..=6 {
         let expected = (1.0 - f64::from(ms) / 5.0).max(0.0) as f32;
-        assert!((voice.control(at + at_ms(f64::from(ms)), &ChannelValues::REST).gain - expected).abs() < 1e-6);
+        assert!(
+            (voice
+                .control(at + at_ms(f64::from(ms)), &ChannelValues::REST)
+                .gain
+                - expected)
+                .abs()
+                < 1e-6
+        );
     }
     assert!(voice.is_over(at + at_ms(5.0)));
 }
@@ -152,15 +185,17 @@ fn retrigger_continues_the_level_and_slur_the_pitch() {
     assert_eq!(voice.control(t, &ChannelValues::REST), before);
     let mut last = before.pitch;
     for ms in 1..=50 {
-        let pitch = voice.control(t + at_ms(f64::from(ms)), &ChannelValues::REST).pitch;
+        let pitch = voice
+            .control(t + at_ms(f64::from(ms)), &ChannelValues::REST)
+            .pitch;
         assert!(pitch > last);
         last = pitch;
     }
     assert_eq!(last, 67.0);
 }
 
-/// Returns the rate, from the mean distance of upward zero crossings of `pitch - key`, and the largest excursion in
-/// cents.
+/// Returns the rate, from the mean distance of upward zero crossings of `pitch - key`, and the
+/// largest excursion in cents.
 fn measure_vibrato(voice: &mut Voice, values: &ChannelValues, from_ms: f64) -> (f64, f64) {
     let key = f32::from(voice.key);
     let (mut first, mut last, mut count, mut depth) = (None, 0, 0, 0f32);
@@ -181,42 +216,77 @@ fn measure_vibrato(voice: &mut Voice, values: &ChannelValues, from_ms: f64) -> (
 
 #[test]
 fn vibrato_has_its_rate_and_depth() {
-    let performance = Performance { vibrato_cents: 12.0, vibrato_wheel_cents: 40.0, ..steady() };
+    let performance = Performance {
+        vibrato_cents: 12.0,
+        vibrato_wheel_cents: 40.0,
+        ..steady()
+    };
     let mut voice = note(&performance, 60, 0.8);
     let (rate, depth) = measure_vibrato(&mut voice, &ChannelValues::REST, 1_000.0);
     assert!((rate / 5.4 - 1.0).abs() <= VIBRATO_SPREAD + 0.01, "{rate}");
     assert!((rate - voice.vibrato_hz).abs() < 0.01);
     assert!((depth - 12.0).abs() < 0.1);
     for (wheel, expected) in [(0.5, 26.0), (1.0, 40.0)] {
-        let values = ChannelValues { wheel, ..ChannelValues::REST };
+        let values = ChannelValues {
+            wheel,
+            ..ChannelValues::REST
+        };
         let (_, depth) = measure_vibrato(&mut voice, &values, 1_000.0);
         assert!((depth - expected).abs() < 0.2, "{depth}");
     }
     // Natural vibrato is delayed, that of the wheel is not.
     let depth_by = |voice: &mut Voice, values: &ChannelValues| {
-        (0..at_ms(220.0)).step_by(48).map(|t| (voice.control(t, values).pitch - 60.0).abs()).fold(0.0, f32::max)
+        (0..at_ms(220.0))
+            .step_by(48)
+            .map(|t| (voice.control(t, values).pitch - 60.0).abs())
+            .fold(0.0, f32::max)
     };
     assert!(depth_by(&mut voice, &ChannelValues::REST) < 0.001);
-    assert!(depth_by(&mut voice, &ChannelValues { wheel: 1.0, ..ChannelValues::REST }) > 0.3);
+    assert!(
+        depth_by(
+            &mut voice,
+            &ChannelValues {
+                wheel: 1.0,
+                ..ChannelValues::REST
+            }
+        ) > 0.3
+    );
 }
 
 #[test]
 fn scoop_starts_below_and_arrives() {
-    let mut voice = note(&Performance { scoop_cents: 30.0, ..steady() }, 60, 0.8);
+    let mut voice = note(
+        &Performance {
+            scoop_cents: 30.0,
+            ..steady()
+        },
+        60,
+        0.8,
+    );
     assert!((voice.control(0, &ChannelValues::REST).pitch - 59.7).abs() < 1e-4);
     assert!((voice.control(at_ms(300.0), &ChannelValues::REST).pitch - 60.0).abs() < 1e-3);
 }
 
 #[test]
 fn drift_is_seeded_and_bounded() {
-    let performance = Performance { humanize_cents: 5.0, humanize_db: 1.0, ..steady() };
+    let performance = Performance {
+        humanize_cents: 5.0,
+        humanize_db: 1.0,
+        ..steady()
+    };
     let run = |seed| {
         let mut voice = begin(&performance, 0, 60, 0.8, seed);
-        (0..2_000).map(|i| voice.control(i * 192, &ChannelValues::REST)).collect::<Vec<_>>()
+        (0..2_000)
+            .map(|i| voice.control(i * 192, &ChannelValues::REST))
+            .collect::<Vec<_>>()
     };
     assert_eq!(run(3), run(3));
     assert_ne!(run(3), run(4));
-    assert!(run(3).iter().all(|frame| (frame.pitch - 60.0).abs() <= 0.05 + 1e-4));
+    assert!(
+        run(3)
+            .iter()
+            .all(|frame| (frame.pitch - 60.0).abs() <= 0.05 + 1e-4)
+    );
     assert!(run(3).iter().any(|frame| (frame.pitch - 60.0).abs() > 0.02));
 }
 
@@ -225,16 +295,40 @@ fn faders_follow_their_law() {
     let mut voice = note(&steady(), 60, 0.8);
     let t = at_ms(800.0);
     let rest = voice.control(t, &ChannelValues::REST);
-    let half = voice.control(t, &ChannelValues { expression: 0.5, ..ChannelValues::REST });
+    let half = voice.control(
+        t,
+        &ChannelValues {
+            expression: 0.5,
+            ..ChannelValues::REST
+        },
+    );
     assert!((rest.loudness - half.loudness - 12.04).abs() < 0.01);
     assert_eq!(half.gain, 1.0);
-    let quiet = voice.control(t, &ChannelValues { volume: 0.5, ..ChannelValues::REST });
+    let quiet = voice.control(
+        t,
+        &ChannelValues {
+            volume: 0.5,
+            ..ChannelValues::REST
+        },
+    );
     assert_eq!((quiet.loudness, quiet.gain), (rest.loudness, 0.25));
-    let shut = voice.control(t, &ChannelValues { expression: 0.0, ..ChannelValues::REST });
+    let shut = voice.control(
+        t,
+        &ChannelValues {
+            expression: 0.0,
+            ..ChannelValues::REST
+        },
+    );
     assert_eq!((shut.loudness, shut.gain), (SILENCE_DB, 0.0));
     // A held note does not end by closing the fader.
     assert!(!voice.is_over(t + at_ms(1_000.0)));
-    let pressed = voice.control(t, &ChannelValues { pressure: 1.0, ..ChannelValues::REST });
+    let pressed = voice.control(
+        t,
+        &ChannelValues {
+            pressure: 1.0,
+            ..ChannelValues::REST
+        },
+    );
     assert!((pressed.loudness - rest.loudness - 6.0).abs() < 1.5);
 }
 
@@ -252,7 +346,13 @@ fn note_expression_moves_its_note() {
     let bright = voice.control(t + at_ms(120.0), &ChannelValues::REST);
     assert!((bright.brightness - TIMBRE_RANGE_DB).abs() < 0.01);
     // The sum of both is limited.
-    let both = voice.control(t + at_ms(120.0), &ChannelValues { timbre: 1.0, ..ChannelValues::REST });
+    let both = voice.control(
+        t + at_ms(120.0),
+        &ChannelValues {
+            timbre: 1.0,
+            ..ChannelValues::REST
+        },
+    );
     assert_eq!(both.brightness, TIMBRE_RANGE_DB);
     // Expression at the onset is immediate.
     let mut voice = note(&steady(), 60, 0.5);
@@ -262,20 +362,40 @@ fn note_expression_moves_its_note() {
 
 #[test]
 fn expression_can_be_set_per_note() {
-    let performance = Performance { loudness_max_db: -10.0, ..steady() };
+    let performance = Performance {
+        loudness_max_db: -10.0,
+        ..steady()
+    };
     let t = at_ms(800.0);
     let heard = |own: f32, expression| {
         let mut voice = note(&performance, 60, 0.5);
         voice.express(0, NoteExpression::Expression(own));
-        voice.control(t, &ChannelValues { expression, ..ChannelValues::REST })
+        voice.control(
+            t,
+            &ChannelValues {
+                expression,
+                ..ChannelValues::REST
+            },
+        )
     };
     // Both have the same law, and together they act as their product.
-    for (own, channel) in
-        [(0.5, 1.0), (0.5, 0.5), (1.0, 0.25), (1.0 / 64.0, 1.0), (0.25, 0.125), (0.0, 1.0), (1.0, 1.0)]
-    {
+    for (own, channel) in [
+        (0.5, 1.0),
+        (0.5, 0.5),
+        (1.0, 0.25),
+        (1.0 / 64.0, 1.0),
+        (0.25, 0.125),
+        (0.0, 1.0),
+        (1.0, 1.0),
+    ] {
         let (both, pedal) = (heard(own, channel), heard(1.0, f64::from(own) * channel));
-        assert!((both.loudness - pedal.loudness).abs() < 1e-4 && (both.gain - pedal.gain).abs() < 1e-6);
-        assert_eq!((both.pitch, both.brightness), (pedal.pitch, pedal.brightness));
+        assert!(
+            (both.loudness - pedal.loudness).abs() < 1e-4 && (both.gain - pedal.gain).abs() < 1e-6
+        );
+        assert_eq!(
+            (both.pitch, both.brightness),
+            (pedal.pitch, pedal.brightness)
+        );
     }
     assert!((heard(1.0, 1.0).loudness - heard(0.5, 1.0).loudness - 12.04).abs() < 0.01);
     assert_eq!(heard(0.0, 1.0).gain, 0.0);
@@ -283,7 +403,8 @@ fn expression_can_be_set_per_note() {
     let mut voice = note(&performance, 60, 0.5);
     let rest = voice.control(t, &ChannelValues::REST).loudness;
     voice.express(t, NoteExpression::Expression(0.5));
-    let moved = |voice: &mut Voice, ms| voice.control(t + at_ms(ms), &ChannelValues::REST).loudness - rest;
+    let moved =
+        |voice: &mut Voice, ms| voice.control(t + at_ms(ms), &ChannelValues::REST).loudness - rest;
     assert_eq!(moved(&mut voice, 0.0), 0.0);
     assert!((-9.0..-1.0).contains(&moved(&mut voice, 8.0)));
     assert!((moved(&mut voice, 100.0) + 12.04).abs() < 0.05);
@@ -293,11 +414,22 @@ fn expression_can_be_set_per_note() {
 
 #[test]
 fn vibrato_can_be_set_per_note() {
-    let performance = Performance { vibrato_cents: 0.0, vibrato_wheel_cents: 40.0, ..steady() };
+    let performance = Performance {
+        vibrato_cents: 0.0,
+        vibrato_wheel_cents: 40.0,
+        ..steady()
+    };
     let mut voice = note(&performance, 60, 0.8);
     voice.express(0, NoteExpression::Vibrato(0.5));
     for (wheel, expected) in [(0.0, 20.0), (0.3, 20.0), (1.0, 40.0)] {
-        let (_, depth) = measure_vibrato(&mut voice, &ChannelValues { wheel, ..ChannelValues::REST }, 1_000.0);
+        let (_, depth) = measure_vibrato(
+            &mut voice,
+            &ChannelValues {
+                wheel,
+                ..ChannelValues::REST
+            },
+            1_000.0,
+        );
         assert!((depth - expected).abs() < 0.2, "{depth}");
     }
 }

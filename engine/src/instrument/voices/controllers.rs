@@ -19,16 +19,24 @@ impl Voices {
             }
             controller::SOSTENUTO => self.sostenuto(t, channel, is_down),
             controller::SOFT => self.channels[channel].soft = is_down,
-            controller::LEGATO => self.change_mode(t, |voices| voices.channels[channel].legato = is_down),
+            controller::LEGATO => {
+                self.change_mode(t, |voices| voices.channels[channel].legato = is_down)
+            }
             controller::ALL_SOUND_OFF => {
-                affected.iter().for_each(|channel| self.channels[channel].held.clear());
+                affected
+                    .iter()
+                    .for_each(|channel| self.channels[channel].held.clear());
                 self.silence(t, |channel| affected.contains(channel));
             }
             controller::ALL_NOTES_OFF.. => {
                 for channel in affected.iter() {
                     self.channels[channel].held.clear();
-                    let Self { slots, channels, .. } = self;
-                    for slot in responding(slots, channel).filter(|slot| slot.voice.hold == Hold::Key) {
+                    let Self {
+                        slots, channels, ..
+                    } = self;
+                    for slot in
+                        responding(slots, channel).filter(|slot| slot.voice.hold == Hold::Key)
+                    {
                         slot.key_up(t, channels);
                     }
                 }
@@ -38,7 +46,9 @@ impl Voices {
                     _ => return,
                 };
                 self.change_mode(t, |voices| {
-                    affected.iter().for_each(|channel| voices.channels[channel].mode = mode);
+                    affected
+                        .iter()
+                        .for_each(|channel| voices.channels[channel].mode = mode);
                 });
             }
             controller::RESET => self.change_mode(t, |voices| {
@@ -68,7 +78,9 @@ impl Voices {
         }
         self.channels[pedal].sostenuto = is_down;
         let affected = self.channels.zones().affected(pedal);
-        let Self { slots, channels, .. } = self;
+        let Self {
+            slots, channels, ..
+        } = self;
         for channel in affected.iter() {
             for slot in responding(slots, channel) {
                 if is_down && slot.voice.hold == Hold::Key {
@@ -83,7 +95,9 @@ impl Voices {
 
     /// Releases notes that were held only by a pedal that is now up.
     fn release_unheld(&mut self, t: u64, affected: ChannelSet) {
-        let Self { slots, channels, .. } = self;
+        let Self {
+            slots, channels, ..
+        } = self;
         for channel in affected.iter() {
             for slot in responding(slots, channel) {
                 slot.pedal_up(t, channels);
@@ -110,7 +124,9 @@ impl Voices {
     /// Releases notes on channels whose role in zones changes; they keep their modulation.
     pub(super) fn zone(&mut self, t: u64, manager: u8, members: u8) {
         let mut zones = self.channels.zones();
-        let Some(changed) = zones.configure(manager, members) else { return };
+        let Some(changed) = zones.configure(manager, members) else {
+            return;
+        };
         for slot in &mut self.slots {
             if slot.state != SlotState::Free && changed.contains(slot.voice.channel) {
                 slot.voice.release(t);
@@ -120,22 +136,31 @@ impl Voices {
         self.channels.set_zones(zones, changed);
     }
 
-    /// Makes a change that may change the modes of channels. Where that is no longer polyphonic, keeps one note of the
-    /// channel, preferably a held one and that of the last key, and releases the others.
+    /// Makes a change that may change the modes of channels. Where that is no longer polyphonic,
+    /// keeps one note of the channel, preferably a held one and that of the last key, and releases
+    /// the others.
     pub(super) fn change_mode(&mut self, t: u64, change: impl FnOnce(&mut Self)) {
-        let was_poly: [bool; 16] = std::array::from_fn(|channel| self.mode(channel as u8) == PlayMode::Poly);
+        let was_poly: [bool; 16] =
+            std::array::from_fn(|channel| self.mode(channel as u8) == PlayMode::Poly);
         change(self);
         for channel in (0..16).filter(|channel| was_poly[usize::from(*channel)]) {
             if self.mode(channel) == PlayMode::Poly {
                 continue;
             }
-            let Self { slots, channels, .. } = self;
-            let last = channels[channel].held.last().map(|held| (held.key, held.id));
+            let Self {
+                slots, channels, ..
+            } = self;
+            let last = channels[channel]
+                .held
+                .last()
+                .map(|held| (held.key, held.id));
             let rank = |slot: &VoiceSlot| {
                 let note = (slot.voice.key, slot.id);
                 (slot.voice.hold, Some(note) == last, slot.started_at, note)
             };
-            let Some(stays) = responding(slots, channel).map(|slot| rank(slot)).max() else { continue };
+            let Some(stays) = responding(slots, channel).map(|slot| rank(slot)).max() else {
+                continue;
+            };
             for slot in responding(slots, channel).filter(|slot| rank(slot) != stays) {
                 slot.release(t, channels);
             }

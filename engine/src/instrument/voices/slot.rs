@@ -32,7 +32,8 @@ pub(super) enum SlotState {
 pub(super) enum ModulationSource {
     /// Its channel and the zone's manager.
     Channel,
-    /// The manager. The channel may already be set for its next note, so its positions are those at the release.
+    /// The manager. The channel may already be set for its next note, so its positions are those at
+    /// the release.
     Manager(ChannelValues),
     /// Constant positions, because its channel has changed its role in zones.
     Constant(ChannelValues),
@@ -98,14 +99,19 @@ impl VoiceSlot {
     /// In a zone, the channel is free for another note after a release.
     fn detach_from_channel(&mut self, t: u64, channels: &Channels) {
         let channel = self.voice.channel;
-        if matches!(self.modulation, ModulationSource::Channel) && channels.zones().manager(channel).is_some() {
+        if matches!(self.modulation, ModulationSource::Channel)
+            && channels.zones().manager(channel).is_some()
+        {
             self.modulation = ModulationSource::Manager(channels[channel].values(t));
         }
     }
 }
 
 /// Iterates over the notes of a channel that still respond to their keys.
-pub(super) fn responding(slots: &mut [VoiceSlot], channel: u8) -> impl Iterator<Item = &mut VoiceSlot> {
+pub(super) fn responding(
+    slots: &mut [VoiceSlot],
+    channel: u8,
+) -> impl Iterator<Item = &mut VoiceSlot> {
     slots.iter_mut().filter(move |slot| {
         slot.state == SlotState::Playing
             && slot.voice.channel == channel

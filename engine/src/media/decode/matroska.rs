@@ -1,4 +1,5 @@
-//! Delays of codecs in Matroska and WebM files (RFC 9559): what an encoder added before and after the sound.
+//! Delays of codecs in Matroska and WebM files (RFC 9559): what an encoder added before and after
+//! the sound.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -49,21 +50,29 @@ pub fn delays<S: Read + Seek>(source: &mut S) -> io::Result<Vec<TrackDelay>> {
     let mut last_cluster = None;
     let mut position = 0;
     for count in 0..MAX_ELEMENTS {
-        let Some(element) = element(source, position)? else { break };
+        let Some(element) = element(source, position)? else {
+            break;
+        };
         if count == 0 && element.id != EBML {
             return Ok(delays);
         }
         match element.id {
             TRACKS => {
                 let content = content(source, &element)?;
-                delays = elements(&content).filter(|(id, _)| *id == TRACK).map(|(_, track)| delay(track)).collect();
+                delays = elements(&content)
+                    .filter(|(id, _)| *id == TRACK)
+                    .map(|(_, track)| delay(track))
+                    .collect();
             }
             CLUSTER if element.bytes != UNKNOWN => last_cluster = Some(element),
             BLOCK_GROUP => find_padding(&content(source, &element)?, &mut delays),
             _ => (),
         }
         let enters = element.id == SEGMENT || element.bytes == UNKNOWN;
-        match element.start.checked_add(if enters { 0 } else { element.bytes }) {
+        match element
+            .start
+            .checked_add(if enters { 0 } else { element.bytes })
+        {
             Some(next) => position = next,
             None => break,
         }
@@ -75,7 +84,9 @@ pub fn delays<S: Read + Seek>(source: &mut S) -> io::Result<Vec<TrackDelay>> {
             if element.id == BLOCK_GROUP {
                 find_padding(&content(source, &element)?, &mut delays);
             }
-            let Some(next) = element.start.checked_add(element.bytes) else { break };
+            let Some(next) = element.start.checked_add(element.bytes) else {
+                break;
+            };
             position = next;
         }
     }
@@ -83,18 +94,38 @@ pub fn delays<S: Read + Seek>(source: &mut S) -> io::Result<Vec<TrackDelay>> {
 }
 
 fn delay(track: &[u8]) -> TrackDelay {
-    let field = |wanted| elements(track).find(|(id, _)| *id == wanted).map_or(0, |(_, value)| unsigned(value));
-    TrackDelay { number: field(TRACK_NUMBER), start_ns: field(CODEC_DELAY), end_ns: 0 }
+    let field = |wanted| {
+        elements(track)
+            .find(|(id, _)| *id == wanted)
+            .map_or(0, |(_, value)| unsigned(value))
+    };
+    TrackDelay {
+        number: field(TRACK_NUMBER),
+        start_ns: field(CODEC_DELAY),
+        end_ns: 0,
+    }
 }
 
 /// Takes the padding of a group of blocks over.
 fn find_padding(group: &[u8], delays: &mut [TrackDelay]) {
-    let field = |wanted| elements(group).find(|(id, _)| *id == wanted).map(|(_, value)| value);
-    let (Some(block), Some(padding)) = (field(BLOCK), field(DISCARD_PADDING)) else { return };
-    let Some((number, _)) = variable(block) else { return };
+    let field = |wanted| {
+        elements(group)
+            .find(|(id, _)| *id == wanted)
+            .map(|(_, value)| value)
+    };
+    let (Some(block), Some(padding)) = (field(BLOCK), field(DISCARD_PADDING)) else {
+        return;
+    };
+    let Some((number, _)) = variable(block) else {
+        return;
+    };
     if let Some(delay) = delays.iter_mut().find(|delay| delay.number == number) {
         // A negative number would discard sound at the start of a block.
-        delay.end_ns = if padding.first().is_some_and(|byte| byte & 0x80 != 0) { 0 } else { unsigned(padding) };
+        delay.end_ns = if padding.first().is_some_and(|byte| byte & 0x80 != 0) {
+            0
+        } else {
+            unsigned(padding)
+        };
     }
 }
 
@@ -112,11 +143,13 @@ struct Element {
 fn element<S: Read + Seek>(source: &mut S, position: u64) -> io::Result<Option<Element>> {
     let mut header = [0; 12];
     let length = read_at(source, position, &mut header)?;
-    Ok(parse_header(&header[..length]).map(|(id, bytes, length)| Element {
-        id,
-        start: position + length as u64,
-        bytes,
-    }))
+    Ok(
+        parse_header(&header[..length]).map(|(id, bytes, length)| Element {
+            id,
+            start: position + length as u64,
+            bytes,
+        }),
+    )
 }
 
 /// Reads the content of an element; nothing of what is absurdly long.
@@ -146,7 +179,8 @@ fn parse_header(bytes: &[u8]) -> Option<(u64, u64, usize)> {
     Some((id, size, id_length + size_length))
 }
 
-/// Decodes a number of variable length; returns it with its length. One of ones only is [`UNKNOWN`].
+/// Decodes a number of variable length; returns it with its length. One of ones only is
+/// [`UNKNOWN`].
 fn variable(bytes: &[u8]) -> Option<(u64, usize)> {
     let length = bytes.first()?.leading_zeros() as usize + 1;
     let marked = number(bytes.get(..length).filter(|_| length <= 8)?, true);
@@ -157,7 +191,11 @@ fn variable(bytes: &[u8]) -> Option<(u64, usize)> {
 
 /// Decodes an unsigned number; 0 if it is too long.
 fn unsigned(bytes: &[u8]) -> u64 {
-    if bytes.len() <= 8 { number(bytes, true) } else { 0 }
+    if bytes.len() <= 8 {
+        number(bytes, true)
+    } else {
+        0
+    }
 }
 
 #[cfg(test)]
@@ -170,30 +208,63 @@ mod tests {
         [id, &[0x80 | content.len() as u8], &content].concat()
     }
 
-    /// A file of one AAC track at 44.1 kHz, as ffmpeg 7 writes it; the lengths of segment and clusters may be unknown.
+    /// A file of one AAC track at 44.1 kHz, as ffmpeg 7 writes it; the lengths of segment and
+    /// clusters may be unknown.
     fn file(is_stream: bool, padding: &[u8]) -> Vec<u8> {
         let delay = nested(&[0x56, 0xaa], &[&23_219_955_u32.to_be_bytes()]);
         let track = nested(&[0xae], &[&nested(&[0xd7], &[&[1]]), &delay]);
         let tracks = nested(&[0x16, 0x54, 0xae, 0x6b], &[&track]);
-        let group = |padding: &[u8]| nested(&[0xa0], &[&nested(&[0xa1], &[&[0x81, 0, 0, 0, 7, 7]]), padding]);
+        let group = |padding: &[u8]| {
+            nested(
+                &[0xa0],
+                &[&nested(&[0xa1], &[&[0x81, 0, 0, 0, 7, 7]]), padding],
+            )
+        };
         let padding = nested(&[0x75, 0xa2], &[padding]);
         let clusters = [group(&[]), group(&padding)].map(|group| {
             let contents: [&[u8]; 2] = [&nested(&[0xe7], &[&[0]]), &group];
             let id = [0x1f, 0x43, 0xb6, 0x75];
-            if is_stream { [&id, &[0xff][..], &contents.concat()].concat() } else { nested(&id, &contents) }
+            if is_stream {
+                [&id, &[0xff][..], &contents.concat()].concat()
+            } else {
+                nested(&id, &contents)
+            }
         });
         let segment = [tracks, clusters.concat()].concat();
-        [&nested(&[0x1a, 0x45, 0xdf, 0xa3], &[&[0xec, 0x80]]), &[0x18, 0x53, 0x80, 0x67, 0xff][..], &segment].concat()
+        [
+            &nested(&[0x1a, 0x45, 0xdf, 0xa3], &[&[0xec, 0x80]]),
+            &[0x18, 0x53, 0x80, 0x67, 0xff][..],
+            &segment,
+        ]
+        .concat()
     }
 
     #[test]
     fn delay_and_padding_are_found() {
         for is_stream in [false, true] {
-            let found = |padding: &[u8]| delays(&mut io::Cursor::new(file(is_stream, padding))).unwrap();
-            let expected = TrackDelay { number: 1, start_ns: 23_219_955, end_ns: 5_419_501 };
-            assert_eq!(found(&5_419_501_u32.to_be_bytes()), [expected], "{is_stream}");
-            assert_eq!(found(&[0xff]), [TrackDelay { end_ns: 0, ..expected }]);
-            assert_eq!([expected.start_ns, expected.end_ns].map(|time| TrackDelay::frames(time, 44_100)), [1_024, 239]);
+            let found =
+                |padding: &[u8]| delays(&mut io::Cursor::new(file(is_stream, padding))).unwrap();
+            let expected = TrackDelay {
+                number: 1,
+                start_ns: 23_219_955,
+                end_ns: 5_419_501,
+            };
+            assert_eq!(
+                found(&5_419_501_u32.to_be_bytes()),
+                [expected],
+                "{is_stream}"
+            );
+            assert_eq!(
+                found(&[0xff]),
+                [TrackDelay {
+                    end_ns: 0,
+                    ..expected
+                }]
+            );
+            assert_eq!(
+                [expected.start_ns, expected.end_ns].map(|time| TrackDelay::frames(time, 44_100)),
+                [1_024, 239]
+            );
         }
     }
 
@@ -201,7 +272,12 @@ mod tests {
     fn other_and_damaged_files_have_none() {
         let whole = file(false, &[0, 1]);
         for length in 0..whole.len() {
-            assert!(delays(&mut io::Cursor::new(&whole[..length])).unwrap().len() <= 1);
+            assert!(
+                delays(&mut io::Cursor::new(&whole[..length]))
+                    .unwrap()
+                    .len()
+                    <= 1
+            );
         }
         assert_eq!(delays(&mut io::Cursor::new(b"RIFF")).unwrap(), []);
     }

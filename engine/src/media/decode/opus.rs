@@ -1,13 +1,20 @@
-//! Opus (RFC 6716) in Ogg and Matroska. Symphonia reads the containers, the crate `opus-pure` decodes.
+//! Opus (RFC 6716) in Ogg and Matroska. Symphonia reads the containers, the crate `opus-pure`
+//! decodes.
 
 use std::sync::LazyLock;
 
 use opus_pure::{MAX_PACKET_SAMPLES, OpusMSDecoder};
-use symphonia::core::audio::{AsGenericAudioBufferRef, AudioBuffer, AudioMut, AudioSpec, GenericAudioBufferRef};
+use symphonia::core::audio::{
+    AsGenericAudioBufferRef, AudioBuffer, AudioMut, AudioSpec, GenericAudioBufferRef,
+};
 use symphonia::core::codecs::CodecInfo;
 use symphonia::core::codecs::audio::well_known::CODEC_ID_OPUS;
-use symphonia::core::codecs::audio::{AudioCodecParameters, AudioDecoder, AudioDecoderOptions, FinalizeResult};
-use symphonia::core::codecs::registry::{CodecRegistry, RegisterableAudioDecoder, SupportedAudioCodec};
+use symphonia::core::codecs::audio::{
+    AudioCodecParameters, AudioDecoder, AudioDecoderOptions, FinalizeResult,
+};
+use symphonia::core::codecs::registry::{
+    CodecRegistry, RegisterableAudioDecoder, SupportedAudioCodec,
+};
 use symphonia::core::errors::{Result, decode_error, unsupported_error};
 use symphonia::core::packet::PacketRef;
 
@@ -43,9 +50,27 @@ impl OpusHead {
     /// Parses the codec data of an Opus track; `None` if they are not valid.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let (head, layout) = bytes.strip_prefix(b"OpusHead")?.split_first_chunk::<11>()?;
-        let [version, channels, skip_first, skip_second, _, _, _, _, gain_first, gain_second, family] = *head;
+        let [
+            version,
+            channels,
+            skip_first,
+            skip_second,
+            _,
+            _,
+            _,
+            _,
+            gain_first,
+            gain_second,
+            family,
+        ] = *head;
         // In MP4 the version is 0 and numbers are big-endian; Symphonia passes them on as they are.
-        let number = |bytes: [u8; 2]| if version == 0 { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) };
+        let number = |bytes: [u8; 2]| {
+            if version == 0 {
+                u16::from_be_bytes(bytes)
+            } else {
+                u16::from_le_bytes(bytes)
+            }
+        };
         Some(Self {
             channels: usize::from(channels),
             pre_skip: usize::from(number([skip_first, skip_second])),
@@ -60,13 +85,16 @@ impl OpusHead {
         let decoder = OpusMSDecoder::new(RATE as i32, self.channels, self.family).ok()?;
         let usual = decoder.layout();
         let streams = [usual.nb_streams as u8, usual.nb_coupled_streams as u8];
-        let is_usual = self.family == 0 || self.layout.starts_with(&[&streams, usual.mapping.as_slice()].concat());
+        let is_usual = self.family == 0
+            || self
+                .layout
+                .starts_with(&[&streams, usual.mapping.as_slice()].concat());
         is_usual.then_some(decoder)
     }
 }
 
-/// Returns the place in Vorbis order of each channel in the order of WAV files: left, right, centre, low frequencies,
-/// rear, sides.
+/// Returns the place in Vorbis order of each channel in the order of WAV files: left, right,
+/// centre, low frequencies, rear, sides.
 fn surround_order(channels: usize) -> &'static [usize] {
     match channels {
         3 => &[0, 2, 1],
@@ -106,7 +134,10 @@ impl AudioDecoder for OpusDecoder {
 
     fn decode_ref(&mut self, packet: &PacketRef<'_>) -> Result<GenericAudioBufferRef<'_>> {
         self.sound.clear();
-        let Ok(frames) = self.decoder.decode(packet.data, MAX_PACKET_SAMPLES, &mut self.interleaved) else {
+        let Ok(frames) =
+            self.decoder
+                .decode(packet.data, MAX_PACKET_SAMPLES, &mut self.interleaved)
+        else {
             return decode_error("opus: invalid packet");
         };
         let order = surround_order(self.channels);
@@ -115,7 +146,10 @@ impl AudioDecoder for OpusDecoder {
         for (channel, plane) in self.sound.iter_planes_mut().enumerate() {
             let place = order.get(channel).copied().unwrap_or(channel);
             let samples = interleaved.iter().skip(place).step_by(self.channels);
-            plane.iter_mut().zip(samples).for_each(|(to, sample)| *to = sample * self.gain);
+            plane
+                .iter_mut()
+                .zip(samples)
+                .for_each(|(to, sample)| *to = sample * self.gain);
         }
         let skipped = self.skip.min(frames);
         self.skip -= skipped;
@@ -134,7 +168,10 @@ impl AudioDecoder for OpusDecoder {
 }
 
 impl RegisterableAudioDecoder for OpusDecoder {
-    fn try_registry_new(parameters: &AudioCodecParameters, _: &AudioDecoderOptions) -> Result<Box<dyn AudioDecoder>> {
+    fn try_registry_new(
+        parameters: &AudioCodecParameters,
+        _: &AudioDecoderOptions,
+    ) -> Result<Box<dyn AudioDecoder>> {
         let head = parameters.extra_data.as_deref().and_then(OpusHead::parse);
         let (Some(head), Some(channels)) = (head, parameters.channels.clone()) else {
             return unsupported_error("opus: invalid header");
@@ -154,7 +191,14 @@ impl RegisterableAudioDecoder for OpusDecoder {
     }
 
     fn supported_codecs() -> &'static [SupportedAudioCodec] {
-        const INFO: CodecInfo = CodecInfo { short_name: "opus", long_name: "Opus", profiles: &[] };
-        &[SupportedAudioCodec { id: CODEC_ID_OPUS, info: INFO }]
+        const INFO: CodecInfo = CodecInfo {
+            short_name: "opus",
+            long_name: "Opus",
+            profiles: &[],
+        };
+        &[SupportedAudioCodec {
+            id: CODEC_ID_OPUS,
+            info: INFO,
+        }]
     }
 }

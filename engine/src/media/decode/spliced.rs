@@ -23,7 +23,13 @@ impl<S: MediaSource> Spliced<S> {
     pub fn new(header: Vec<u8>, mut source: S, start: u64, bytes: Option<u64>) -> io::Result<Self> {
         let available = source.byte_len().unwrap_or(0).saturating_sub(start);
         source.seek(SeekFrom::Start(start))?;
-        Ok(Self { header, source, start, bytes: bytes.unwrap_or(available).min(available), position: 0 })
+        Ok(Self {
+            header,
+            source,
+            start,
+            bytes: bytes.unwrap_or(available).min(available),
+            position: 0,
+        })
     }
 }
 
@@ -50,7 +56,9 @@ impl<S: MediaSource> Seek for Spliced<S> {
             SeekFrom::End(distance) => (header + self.bytes).checked_add_signed(distance),
         };
         let position = position.ok_or(io::ErrorKind::InvalidInput)?;
-        self.source.seek(SeekFrom::Start(self.start.saturating_add(position.saturating_sub(header))))?;
+        self.source.seek(SeekFrom::Start(
+            self.start.saturating_add(position.saturating_sub(header)),
+        ))?;
         self.position = position;
         Ok(position)
     }

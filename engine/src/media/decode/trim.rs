@@ -21,18 +21,26 @@ pub(super) struct Trim {
 impl Trim {
     /// Keeps some parts, which ascend and do not overlap.
     pub fn to_parts(parts: impl IntoIterator<Item = Range<u64>>) -> Self {
-        Self { parts: Some(parts.into_iter().collect()), ..Self::default() }
+        Self {
+            parts: Some(parts.into_iter().collect()),
+            ..Self::default()
+        }
     }
 
     /// Removes frames at the start, and at the end, where more than a packet is not believed.
     pub fn ends(start: u64, end: u64) -> Self {
         let end = if end <= MAX_END { end as usize } else { 0 };
-        Self { end, ..Self::to_parts(std::iter::once(start..u64::MAX)) }
+        Self {
+            end,
+            ..Self::to_parts(std::iter::once(start..u64::MAX))
+        }
     }
 
     /// Returns the number of frames that remain of `decoded`, if that is known.
     pub fn remaining(&self, decoded: Option<u64>) -> Option<u64> {
-        let Some(parts) = &self.parts else { return decoded };
+        let Some(parts) = &self.parts else {
+            return decoded;
+        };
         let end = decoded.unwrap_or(u64::MAX);
         let length = |part: &Range<u64>| part.end.min(end).saturating_sub(part.start);
         let total = parts.iter().map(length).fold(0, u64::saturating_add);
@@ -100,10 +108,20 @@ mod tests {
 
     #[test]
     fn blocks_of_any_length_are_cut_alike() {
-        let expected: Vec<f32> = [3..9, 20..21, 50..90].into_iter().flatten().map(|n| n as f32).collect();
+        let expected: Vec<f32> = [3..9, 20..21, 50..90]
+            .into_iter()
+            .flatten()
+            .map(|n| n as f32)
+            .collect();
         for length in [1, 2, 7, 30, 100] {
-            assert_eq!(cut(Trim::to_parts([3..9, 20..21, 50..90]), length), expected);
-            assert_eq!(cut(Trim::ends(10, 15), length), (10..85).map(|n| n as f32).collect::<Vec<_>>());
+            assert_eq!(
+                cut(Trim::to_parts([3..9, 20..21, 50..90]), length),
+                expected
+            );
+            assert_eq!(
+                cut(Trim::ends(10, 15), length),
+                (10..85).map(|n| n as f32).collect::<Vec<_>>()
+            );
             assert_eq!(cut(Trim::default(), length).len(), 100);
             assert!(cut(Trim::ends(90, 15), length).is_empty());
         }

@@ -12,11 +12,12 @@ use crate::media::{RATES_HZ, check_range, display_name};
 /// Supported numbers of channels.
 const CHANNELS: std::ops::RangeInclusive<u64> = 1..=64;
 
-/// Writes a WAV file in place and updates its header with every block, so that the file is complete even if the process
-/// is killed.
+/// Writes a WAV file in place and updates its header with every block, so that the file is complete
+/// even if the process is killed.
 ///
-/// Beyond 4 GiB the file becomes RF64 (EBU Tech 3306); the header reserves space for that. Integers of 16 and 24 bits
-/// are dithered. Nothing is buffered between blocks, so blocks should be at least a tenth of a second long.
+/// Beyond 4 GiB the file becomes RF64 (EBU Tech 3306); the header reserves space for that. Integers
+/// of 16 and 24 bits are dithered. Nothing is buffered between blocks, so blocks should be at least
+/// a tenth of a second long.
 ///
 /// # Examples
 /// ```
@@ -45,8 +46,8 @@ impl GrowingWav {
     ///
     /// # Errors
     ///
-    /// Returns [`MediaError`] if the file exists or cannot be created, or if channels (1 to 64) or sample rate (1 kHz
-    /// to 768 kHz) are not supported.
+    /// Returns [`MediaError`] if the file exists or cannot be created, or if channels (1 to 64) or
+    /// sample rate (1 kHz to 768 kHz) are not supported.
     pub fn create(
         path: impl AsRef<Path>,
         sample_rate: u32,
@@ -64,18 +65,39 @@ impl GrowingWav {
         largest_riff: u64,
     ) -> Result<Self, MediaError> {
         let name = display_name(path);
-        check_range(&name, "the sample rate in Hz", u64::from(sample_rate), RATES_HZ)?;
+        check_range(
+            &name,
+            "the sample rate in Hz",
+            u64::from(sample_rate),
+            RATES_HZ,
+        )?;
         check_range(&name, "the number of channels", channels as u64, CHANNELS)?;
-        let header = Header { sample_rate, channels: channels as u16, bits };
+        let header = Header {
+            sample_rate,
+            channels: channels as u16,
+            bits,
+        };
         let encoder = SampleEncoder::new(bits, true);
         let open = || {
             let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
             // A file without a header is useless.
-            file.write_all(&header.growing(0, largest_riff)).inspect_err(|_| drop(std::fs::remove_file(path)))?;
+            file.write_all(&header.growing(0, largest_riff))
+                .inspect_err(|_| drop(std::fs::remove_file(path)))?;
             Ok(file)
         };
-        let file = open().map_err(|source| MediaError::Unwritable { file: name.clone(), source })?;
-        Ok(Self { name, file, header, encoder, frames: 0, largest_riff, bytes: Vec::new() })
+        let file = open().map_err(|source| MediaError::Unwritable {
+            file: name.clone(),
+            source,
+        })?;
+        Ok(Self {
+            name,
+            file,
+            header,
+            encoder,
+            frames: 0,
+            largest_riff,
+            bytes: Vec::new(),
+        })
     }
 
     /// Returns the number of frames in the file.
@@ -94,15 +116,19 @@ impl GrowingWav {
     ///
     /// # Errors
     ///
-    /// Returns [`MediaError`] if the block cannot be written. The file then ends with the last frame that was written
-    /// completely.
+    /// Returns [`MediaError`] if the block cannot be written. The file then ends with the last
+    /// frame that was written completely.
     ///
     /// # Panics
     ///
     /// If the number of samples is not a multiple of the channels.
     pub fn append(&mut self, interleaved: &[f32]) -> Result<(), MediaError> {
         let channels = usize::from(self.header.channels);
-        assert_eq!(interleaved.len() % channels, 0, "the block must consist of complete frames");
+        assert_eq!(
+            interleaved.len() % channels,
+            0,
+            "the block must consist of complete frames"
+        );
         self.bytes.clear();
         for &sample in interleaved {
             self.encoder.encode(sample, &mut self.bytes);
@@ -113,28 +139,41 @@ impl GrowingWav {
             self.bytes.push(0);
         }
         let end = self.data_start() + self.header.data_bytes(self.frames);
-        let result = write_at(&mut self.file, end, &self.bytes).and_then(|()| self.write_header(total));
+        let result =
+            write_at(&mut self.file, end, &self.bytes).and_then(|()| self.write_header(total));
         result.map_err(|source| {
             // The first error counts. If this fails too, the previous header remains valid.
             drop(self.truncate_to_whole_frames(total));
-            MediaError::Unwritable { file: self.name.clone(), source }
+            MediaError::Unwritable {
+                file: self.name.clone(),
+                source,
+            }
         })
     }
 
     /// Updates the header to declare `frames` frames.
     fn write_header(&mut self, frames: u64) -> io::Result<()> {
-        write_at(&mut self.file, 0, &self.header.growing(frames, self.largest_riff))?;
+        write_at(
+            &mut self.file,
+            0,
+            &self.header.growing(frames, self.largest_riff),
+        )?;
         self.frames = frames;
         Ok(())
     }
 
     /// Truncates the file to complete frames, at most `max_frames`, after a failed write.
     fn truncate_to_whole_frames(&mut self, max_frames: u64) -> io::Result<()> {
-        let data = self.file.metadata()?.len().saturating_sub(self.data_start());
+        let data = self
+            .file
+            .metadata()?
+            .len()
+            .saturating_sub(self.data_start());
         let mut frames = (data / self.header.data_bytes(1)).min(max_frames);
         // The disk may have no space left for the padding.
         frames -= self.header.data_bytes(frames) % 2;
-        self.file.set_len(self.data_start() + self.header.data_bytes(frames))?;
+        self.file
+            .set_len(self.data_start() + self.header.data_bytes(frames))?;
         self.write_header(frames)
     }
 

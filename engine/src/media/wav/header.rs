@@ -13,8 +13,8 @@ pub(super) struct Header {
 /// Longest RIFF chunk, bytes; the largest 32-bit number means "unknown".
 pub(super) const LARGEST_RIFF: u64 = u32::MAX as u64 - 1;
 
-/// Size of a `ds64` chunk (EBU Tech 3306): the lengths of the RIFF and data chunks in bytes, the number of frames, and
-/// the size of a table, which is empty.
+/// Size of a `ds64` chunk (EBU Tech 3306): the lengths of the RIFF and data chunks in bytes, the
+/// number of frames, and the size of a table, which is empty.
 const LENGTHS_BYTES: usize = 28;
 
 /// Sub-format GUID of WAVE_FORMAT_EXTENSIBLE after its leading format tag.
@@ -44,25 +44,46 @@ impl Header {
         let short = |value: u64| u32::try_from(value).expect("the length was checked");
         let data = self.data_bytes(frames);
         let empty = self.bytes(b"RIFF", 0, None, Some(0), 0).len() as u64 - 8;
-        self.bytes(b"RIFF", short(empty + data + data % 2), None, Some(short(frames)), short(data))
+        self.bytes(
+            b"RIFF",
+            short(empty + data + data % 2),
+            None,
+            Some(short(frames)),
+            short(data),
+        )
     }
 
-    /// Encodes the header for any length. It reserves space for 64-bit lengths, which are used if the RIFF chunk
-    /// exceeds `largest_riff` bytes.
+    /// Encodes the header for any length. It reserves space for 64-bit lengths, which are used if
+    /// the RIFF chunk exceeds `largest_riff` bytes.
     pub fn growing(self, frames: u64, largest_riff: u64) -> Vec<u8> {
         let data = self.data_bytes(frames);
         let no_lengths = [0; LENGTHS_BYTES];
-        let empty = self.bytes(b"RIFF", 0, Some((b"JUNK", no_lengths)), Some(0), 0).len() as u64 - 8;
+        let empty = self
+            .bytes(b"RIFF", 0, Some((b"JUNK", no_lengths)), Some(0), 0)
+            .len() as u64
+            - 8;
         let riff = empty + data + data % 2;
         if riff <= largest_riff.min(LARGEST_RIFF) {
             let (riff, frames, data) = (riff as u32, frames as u32, data as u32);
-            return self.bytes(b"RIFF", riff, Some((b"JUNK", no_lengths)), Some(frames), data);
+            return self.bytes(
+                b"RIFF",
+                riff,
+                Some((b"JUNK", no_lengths)),
+                Some(frames),
+                data,
+            );
         }
         let mut lengths = no_lengths;
         for (place, length) in lengths.chunks_exact_mut(8).zip([riff, data, frames]) {
             place.copy_from_slice(&length.to_le_bytes());
         }
-        self.bytes(b"RF64", u32::MAX, Some((b"ds64", lengths)), Some(u32::MAX), u32::MAX)
+        self.bytes(
+            b"RF64",
+            u32::MAX,
+            Some((b"ds64", lengths)),
+            Some(u32::MAX),
+            u32::MAX,
+        )
     }
 
     fn bytes(
@@ -86,9 +107,13 @@ impl Header {
         if extensible {
             format.extend_from_slice(&22_u16.to_le_bytes());
             format.extend_from_slice(&bits.to_le_bytes());
-            // Loudspeaker of each channel in the order of the standard, which names 18. None at all is valid, but not
-            // every reader accepts it.
-            let loudspeakers = if self.channels <= 18 { (1_u32 << self.channels) - 1 } else { 0 };
+            // Loudspeaker of each channel in the order of the standard, which names 18. None at all
+            // is valid, but not every reader accepts it.
+            let loudspeakers = if self.channels <= 18 {
+                (1_u32 << self.channels) - 1
+            } else {
+                0
+            };
             format.extend_from_slice(&loudspeakers.to_le_bytes());
             format.extend_from_slice(&tag.to_le_bytes());
             format.extend_from_slice(&SUB_FORMAT);

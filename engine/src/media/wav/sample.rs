@@ -24,7 +24,9 @@ impl SampleEncoder {
                 let value = quantizer.quantize(sample).to_le_bytes();
                 bytes.extend_from_slice(&value[..usize::from(self.bits.bytes())]);
             }
-            None => bytes.extend_from_slice(&if sample.is_nan() { 0.0 } else { sample }.to_le_bytes()),
+            None => {
+                bytes.extend_from_slice(&if sample.is_nan() { 0.0 } else { sample }.to_le_bytes())
+            }
         }
     }
 }

@@ -27,7 +27,10 @@ struct LimitedWriter {
 
 impl LimitedWriter {
     fn new(capacity: usize) -> Self {
-        Self { capacity, written: Arc::default() }
+        Self {
+            capacity,
+            written: Arc::default(),
+        }
     }
 }
 
@@ -48,8 +51,11 @@ impl Write for LimitedWriter {
 }
 
 fn sound(channels: usize, frames: usize) -> Vec<Vec<f32>> {
-    let sample = |channel: usize, frame: usize| ((channel * 3 + frame * 7) % 199) as f32 / 100.0 - 1.0;
-    (0..channels).map(|channel| (0..frames).map(|frame| sample(channel, frame)).collect()).collect()
+    let sample =
+        |channel: usize, frame: usize| ((channel * 3 + frame * 7) % 199) as f32 / 100.0 - 1.0;
+    (0..channels)
+        .map(|channel| (0..frames).map(|frame| sample(channel, frame)).collect())
+        .collect()
 }
 
 fn decode(path: &Path) -> Vec<Vec<f32>> {
@@ -69,9 +75,21 @@ fn by_hound(path: &Path, bits: WavBits) -> Vec<Vec<f32>> {
     let channels = usize::from(reader.spec().channels);
     let interleaved: Vec<f32> = match bits {
         WavBits::Float32 => reader.samples::<f32>().map(Result::unwrap).collect(),
-        _ => reader.samples::<i32>().map(|sample| sample.unwrap() as f32 / scale(bits)).collect(),
+        _ => reader
+            .samples::<i32>()
+            .map(|sample| sample.unwrap() as f32 / scale(bits))
+            .collect(),
     };
-    (0..channels).map(|channel| interleaved.iter().skip(channel).step_by(channels).copied().collect()).collect()
+    (0..channels)
+        .map(|channel| {
+            interleaved
+                .iter()
+                .skip(channel)
+                .step_by(channels)
+                .copied()
+                .collect()
+        })
+        .collect()
 }
 
 fn names(folder: &TempDir) -> Vec<String> {
@@ -88,13 +106,17 @@ fn written_samples_are_read_back() {
             let sound = sound(channels, 1_001);
             let mut writer = WavWriter::create(&path, 44_100, channels, bits).unwrap();
             for start in [0, 400, 800] {
-                let block: Vec<&[f32]> = sound.iter().map(|channel| &channel[start..1_001.min(start + 400)]).collect();
+                let block: Vec<&[f32]> = sound
+                    .iter()
+                    .map(|channel| &channel[start..1_001.min(start + 400)])
+                    .collect();
                 writer.write(&block).unwrap();
             }
             assert_eq!(writer.frames(), 1_001);
             writer.finish().unwrap();
             let tolerance = match bits {
-                // Dither of one step to either side and rounding by half a step; 1 exceeds the largest integer.
+                // Dither of one step to either side and rounding by half a step; 1 exceeds the
+                // largest integer.
                 WavBits::Int16 => 1.5 / 32_768.0 + 1e-9,
                 WavBits::Int24 => 1.01 / 8_388_608.0,
                 WavBits::Float32 => 0.0,
@@ -110,12 +132,21 @@ fn written_samples_are_read_back() {
             }
             let reader = hound::WavReader::open(&path).unwrap();
             let spec = reader.spec();
-            assert_eq!((spec.sample_rate, usize::from(spec.channels)), (44_100, channels));
-            assert_eq!((spec.bits_per_sample, reader.duration()), (8 * bits.bytes(), 1_001));
+            assert_eq!(
+                (spec.sample_rate, usize::from(spec.channels)),
+                (44_100, channels)
+            );
+            assert_eq!(
+                (spec.bits_per_sample, reader.duration()),
+                (8 * bits.bytes(), 1_001)
+            );
             let length = fs::metadata(&path).unwrap().len();
             let header = fs::read(&path).unwrap();
             assert_eq!(length % 2, 0);
-            assert_eq!(u64::from(u32::from_le_bytes(header[4..8].try_into().unwrap())), length - 8);
+            assert_eq!(
+                u64::from(u32::from_le_bytes(header[4..8].try_into().unwrap())),
+                length - 8
+            );
         }
     }
     assert_eq!(names(&folder), ["a.wav"]);
@@ -127,20 +158,31 @@ fn integers_are_clamped_and_floats_are_not() {
     let path = folder.path().join("a.wav");
     let samples = [2.0, -2.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
     for (bits, expected) in [
-        (WavBits::Int24, [8_388_607, -8_388_608, 8_388_607, -8_388_608, 0]),
+        (
+            WavBits::Int24,
+            [8_388_607, -8_388_608, 8_388_607, -8_388_608, 0],
+        ),
         (WavBits::Int16, [32_767, -32_768, 32_767, -32_768, 0]),
     ] {
         let mut writer = WavWriter::create(&path, 48_000, 1, bits).unwrap();
         writer.write(&[samples]).unwrap();
         writer.finish().unwrap();
-        let found: Vec<i32> = hound::WavReader::open(&path).unwrap().samples().map(Result::unwrap).collect();
+        let found: Vec<i32> = hound::WavReader::open(&path)
+            .unwrap()
+            .samples()
+            .map(Result::unwrap)
+            .collect();
         assert_eq!(found[..4], expected[..4]);
         assert!(found[4].abs() <= 1);
     }
     let mut writer = WavWriter::create(&path, 48_000, 1, WavBits::Float32).unwrap();
     writer.write(&[samples]).unwrap();
     writer.finish().unwrap();
-    let found: Vec<f32> = hound::WavReader::open(&path).unwrap().samples().map(Result::unwrap).collect();
+    let found: Vec<f32> = hound::WavReader::open(&path)
+        .unwrap()
+        .samples()
+        .map(Result::unwrap)
+        .collect();
     assert_eq!(found, [2.0, -2.0, f32::INFINITY, f32::NEG_INFINITY, 0.0]);
 }
 
@@ -148,16 +190,24 @@ fn integers_are_clamped_and_floats_are_not() {
 fn dither_preserves_signals_below_one_step() {
     let write = |level: f32| {
         let stream = LimitedWriter::new(1 << 20);
-        let mut writer = WavWriter::to_writer(stream.clone(), "-", 48_000, 1, WavBits::Int16, None).unwrap();
+        let mut writer =
+            WavWriter::to_writer(stream.clone(), "-", 48_000, 1, WavBits::Int16, None).unwrap();
         writer.write(&[vec![level / 32_768.0; 100_000]]).unwrap();
         writer.finish().unwrap();
         let bytes = stream.written.lock().unwrap()[44..].to_vec();
-        bytes.chunks_exact(2).map(|pair| f64::from(i16::from_le_bytes([pair[0], pair[1]]))).collect::<Vec<_>>()
+        bytes
+            .chunks_exact(2)
+            .map(|pair| f64::from(i16::from_le_bytes([pair[0], pair[1]])))
+            .collect::<Vec<_>>()
     };
     for level in [0.0_f32, 0.1, 0.25, 0.5, -0.3] {
         let found = write(level);
         let mean = found.iter().sum::<f64>() / found.len() as f64;
-        let variance = found.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / found.len() as f64;
+        let variance = found
+            .iter()
+            .map(|value| (value - mean).powi(2))
+            .sum::<f64>()
+            / found.len() as f64;
         assert!((mean - f64::from(level)).abs() < 0.01, "{level}: {mean}");
         // 1/12 of rounding and 2/12 of dither at any level.
         assert!((variance - 0.25).abs() < 0.01, "{level}: {variance}");
@@ -174,8 +224,10 @@ fn the_target_appears_when_it_is_complete() {
     writer.write(&sound(2, 10_000)).unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"before");
     let all = names(&folder);
-    let hidden: Vec<&String> =
-        all.iter().filter(|name| name.starts_with(".a.wav.") && name.ends_with(".part")).collect();
+    let hidden: Vec<&String> = all
+        .iter()
+        .filter(|name| name.starts_with(".a.wav.") && name.ends_with(".part"))
+        .collect();
     assert_eq!((all.len(), hidden.len()), (2, 1));
     drop(writer);
     assert_eq!(names(&folder), ["a.wav"]);
@@ -186,12 +238,15 @@ fn the_target_appears_when_it_is_complete() {
 fn concurrent_writers_of_one_target_do_not_interfere() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.wav");
-    let mut writers: Vec<WavWriter> =
-        (0..2).map(|_| WavWriter::create(&path, 48_000, 1, WavBits::Float32).unwrap()).collect();
+    let mut writers: Vec<WavWriter> = (0..2)
+        .map(|_| WavWriter::create(&path, 48_000, 1, WavBits::Float32).unwrap())
+        .collect();
     for (index, writer) in writers.iter_mut().enumerate() {
         writer.write(&[[index as f32]]).unwrap();
     }
-    writers.into_iter().for_each(|writer| writer.finish().unwrap());
+    writers
+        .into_iter()
+        .for_each(|writer| writer.finish().unwrap());
     assert_eq!(decode(&path), [[1.0]]);
     assert_eq!(names(&folder), ["a.wav"]);
 }
@@ -200,8 +255,14 @@ fn concurrent_writers_of_one_target_do_not_interfere() {
 fn unwritable_targets_are_named() {
     let folder = TempDir::new().unwrap();
     for path in [folder.path().join("none/a.wav"), folder.path().to_owned()] {
-        let line = WavWriter::create(&path, 48_000, 1, WavBits::Int16).err().unwrap().to_string();
-        assert!(line.starts_with(&format!("{}: cannot be written: ", path.display())), "{line}");
+        let line = WavWriter::create(&path, 48_000, 1, WavBits::Int16)
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            line.starts_with(&format!("{}: cannot be written: ", path.display())),
+            "{line}"
+        );
         assert!(!line.contains('\n'), "{line}");
     }
 }
@@ -211,8 +272,15 @@ fn unwritable_targets_are_named() {
 fn devices_are_written_in_place() {
     use std::os::unix::fs::FileTypeExt;
 
-    let error = WavWriter::create("/dev/full", 48_000, 1, WavBits::Int16).err().unwrap();
-    assert!(error.to_string().starts_with("/dev/full: cannot be written: No space left"), "{error}");
+    let error = WavWriter::create("/dev/full", 48_000, 1, WavBits::Int16)
+        .err()
+        .unwrap();
+    assert!(
+        error
+            .to_string()
+            .starts_with("/dev/full: cannot be written: No space left"),
+        "{error}"
+    );
     let mut writer = WavWriter::create("/dev/null", 48_000, 1, WavBits::Int16).unwrap();
     writer.write(&[[0.5]]).unwrap();
     writer.finish().unwrap();
@@ -225,7 +293,10 @@ fn devices_are_written_in_place() {
 #[test]
 fn symbolic_links_are_followed() {
     let folder = TempDir::new().unwrap();
-    let (target, link) = (folder.path().join("target.wav"), folder.path().join("link.wav"));
+    let (target, link) = (
+        folder.path().join("target.wav"),
+        folder.path().join("link.wav"),
+    );
     fs::write(&target, b"before").unwrap();
     std::os::unix::fs::symlink(&target, &link).unwrap();
     let mut writer = WavWriter::create(&link, 48_000, 1, WavBits::Float32).unwrap();
@@ -239,7 +310,8 @@ fn symbolic_links_are_followed() {
 fn a_full_disk_is_reported() {
     for capacity in [0, 20, 44, 100, 1_043] {
         let stream = LimitedWriter::new(capacity);
-        let result = WavWriter::to_writer(stream.clone(), "out", 48_000, 1, WavBits::Int16, Some(500));
+        let result =
+            WavWriter::to_writer(stream.clone(), "out", 48_000, 1, WavBits::Int16, Some(500));
         let error = result.and_then(|mut writer| {
             let error = writer.write(&[[0.5; 500]]).err().unwrap();
             // The writer stays closed.
@@ -247,7 +319,10 @@ fn a_full_disk_is_reported() {
             Err::<(), _>(error)
         });
         let line = error.err().unwrap().to_string();
-        assert!(line.starts_with("out: cannot be written: ") && line.contains("storage"), "{capacity}: {line}");
+        assert!(
+            line.starts_with("out: cannot be written: ") && line.contains("storage"),
+            "{capacity}: {line}"
+        );
     }
 }
 
@@ -258,14 +333,20 @@ fn streams_declare_their_length_or_the_largest() {
     for bits in KINDS {
         for frames in [None, Some(333)] {
             let stream = LimitedWriter::new(1 << 20);
-            let mut writer = WavWriter::to_writer(stream.clone(), "-", 48_000, 1, bits, frames).unwrap();
+            let mut writer =
+                WavWriter::to_writer(stream.clone(), "-", 48_000, 1, bits, frames).unwrap();
             writer.write(&sound(1, 333)).unwrap();
             writer.finish().unwrap();
             let bytes = stream.written.lock().unwrap().clone();
             fs::write(&path, &bytes).unwrap();
             let all = decode(&path);
             assert_eq!(all[0].len(), 333, "{bits:?} {frames:?}");
-            assert!(all[0].iter().zip(&sound(1, 333)[0]).all(|(a, b)| (a - b).abs() < 1e-4));
+            assert!(
+                all[0]
+                    .iter()
+                    .zip(&sound(1, 333)[0])
+                    .all(|(a, b)| (a - b).abs() < 1e-4)
+            );
             if frames.is_some() {
                 assert_eq!(hound::WavReader::new(&bytes[..]).unwrap().duration(), 333);
             }
@@ -275,31 +356,63 @@ fn streams_declare_their_length_or_the_largest() {
 
 #[test]
 fn declared_lengths_are_enforced() {
-    let make = || WavWriter::to_writer(LimitedWriter::new(1 << 20), "-", 48_000, 1, WavBits::Int16, Some(100)).unwrap();
+    let make = || {
+        WavWriter::to_writer(
+            LimitedWriter::new(1 << 20),
+            "-",
+            48_000,
+            1,
+            WavBits::Int16,
+            Some(100),
+        )
+        .unwrap()
+    };
     let mut short = make();
     short.write(&sound(1, 99)).unwrap();
-    assert_eq!(short.finish().unwrap_err().to_string(), "-: the header declares 100 frames, but 99 were written");
+    assert_eq!(
+        short.finish().unwrap_err().to_string(),
+        "-: the header declares 100 frames, but 99 were written"
+    );
     let mut long = make();
     long.write(&sound(1, 99)).unwrap();
-    assert!(matches!(long.write(&sound(1, 2)), Err(MediaError::Length { declared: 100, written: 101, .. })));
+    assert!(matches!(
+        long.write(&sound(1, 2)),
+        Err(MediaError::Length {
+            declared: 100,
+            written: 101,
+            ..
+        })
+    ));
 }
 
 #[test]
 fn lengths_do_not_wrap_around() {
     let folder = TempDir::new().unwrap();
     let line = |frames| {
-        let result = WavWriter::to_writer(LimitedWriter::new(1_000), "out", 48_000, 2, WavBits::Int16, Some(frames));
+        let result = WavWriter::to_writer(
+            LimitedWriter::new(1_000),
+            "out",
+            48_000,
+            2,
+            WavBits::Int16,
+            Some(frames),
+        );
         result.err().map(|error| error.to_string())
     };
     // 4 GiB minus the header, 4 bytes per frame.
     assert_eq!(line((u64::from(u32::MAX) - 100) / 4), None);
-    let expected = "out: the length of a WAV file in frames is 1073741824; supported: 0 to 1073741812 (4 GiB)";
+    let expected =
+        "out: the length of a WAV file in frames is 1073741824; supported: 0 to 1073741812 (4 GiB)";
     assert_eq!(line(1 << 30).as_deref(), Some(expected));
     assert!(line(u64::MAX).is_some());
-    let mut writer = WavWriter::create(folder.path().join("a.wav"), 48_000, 2, WavBits::Int16).unwrap();
+    let mut writer =
+        WavWriter::create(folder.path().join("a.wav"), 48_000, 2, WavBits::Int16).unwrap();
     writer.frames = writer.header.max_frames() - 1;
     writer.write(&sound(2, 1)).unwrap();
-    assert!(matches!(writer.write(&sound(2, 1)), Err(MediaError::Limit { .. })));
+    assert!(matches!(
+        writer.write(&sound(2, 1)),
+        Err(MediaError::Limit { .. })
+    ));
     assert!(names(&folder).is_empty());
     assert!(writer.finish().is_err());
     assert!(names(&folder).is_empty());
@@ -308,9 +421,19 @@ fn lengths_do_not_wrap_around() {
 #[test]
 fn invalid_formats_are_refused() {
     let folder = TempDir::new().unwrap();
-    for (rate, channels) in [(0, 1), (999, 1), (800_000, 1), (48_000, 0), (48_000, 33), (48_000, 65_537)] {
+    for (rate, channels) in [
+        (0, 1),
+        (999, 1),
+        (800_000, 1),
+        (48_000, 0),
+        (48_000, 33),
+        (48_000, 65_537),
+    ] {
         let result = WavWriter::create(folder.path().join("a.wav"), rate, channels, WavBits::Int16);
-        assert!(matches!(result, Err(MediaError::Limit { .. })), "{rate} {channels}");
+        assert!(
+            matches!(result, Err(MediaError::Limit { .. })),
+            "{rate} {channels}"
+        );
     }
     assert!(names(&folder).is_empty());
 }
@@ -325,7 +448,10 @@ fn long_files_have_room_for_64_bit_lengths() {
     assert_eq!(hound::WavReader::open(&path).unwrap().duration(), 1_000);
     assert_eq!(decode(&path), sound(2, 1_000));
     let bytes = fs::read(&path).unwrap();
-    assert_eq!((&bytes[..4], &bytes[12..16]), (b"RIFF".as_slice(), b"JUNK".as_slice()));
+    assert_eq!(
+        (&bytes[..4], &bytes[12..16]),
+        (b"RIFF".as_slice(), b"JUNK".as_slice())
+    );
     // As if 4 GiB preceded.
     let mut writer = WavWriter::create_long(&path, 48_000, 2, WavBits::Float32).unwrap();
     writer.frames = 1 << 29;
@@ -333,8 +459,14 @@ fn long_files_have_room_for_64_bit_lengths() {
     writer.finish().unwrap();
     let bytes = fs::read(&path).unwrap();
     let data = 8_u64 * ((1 << 29) + 1_000);
-    assert_eq!((&bytes[..8], &bytes[12..16]), (b"RF64\xff\xff\xff\xff".as_slice(), b"ds64".as_slice()));
+    assert_eq!(
+        (&bytes[..8], &bytes[12..16]),
+        (b"RF64\xff\xff\xff\xff".as_slice(), b"ds64".as_slice())
+    );
     assert_eq!(bytes[28..36], data.to_le_bytes());
     // 4 GiB of 32-bit mono.
-    assert!(WavWriter::is_long(1 << 30, 1, WavBits::Float32) && !WavWriter::is_long(1 << 30, 1, WavBits::Int24));
+    assert!(
+        WavWriter::is_long(1 << 30, 1, WavBits::Float32)
+            && !WavWriter::is_long(1 << 30, 1, WavBits::Int24)
+    );
 }

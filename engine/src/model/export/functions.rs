@@ -1,7 +1,7 @@
 //! TorchScript functions that nodes call, as methods of the exported module.
 //!
-//! Values are `[batch, channels, frames]`. A state has more rows than a batch; a call reads and replaces those of its
-//! batch in place, so that hosts can load and save the rows of their streams.
+//! Values are `[batch, channels, frames]`. A state has more rows than a batch; a call reads and
+//! replaces those of its batch in place, so that hosts can load and save the rows of their streams.
 
 use super::torchscript::Class;
 
@@ -71,8 +71,8 @@ pub(super) const SPREAD: Function = Function {
     body: "return torch.copy_(state, torch.clone(torch.slice(state, 0, 0, 1)))",
 };
 
-/// [`Op::Harmonic`](crate::model::Op::Harmonic). Phase in cycles and step in cycles per sample are 64-bit floats; a step
-/// below zero is that of a stream that has not begun.
+/// [`Op::Harmonic`](crate::model::Op::Harmonic). Phase in cycles and step in cycles per sample are
+/// 64-bit floats; a step below zero is that of a stream that has not begun.
 pub(super) const HARMONIC: Function = Function {
     signature: "harmonic(pitch: Tensor, amplitude: Tensor, distribution: Tensor, phase: Tensor, step: Tensor, \
                 levels: Tensor, hop: int, sample_rate: float) -> Tensor",
@@ -104,7 +104,8 @@ last_levels = torch.copy_(last_levels, torch.slice(after, 2, -1))
 return torch.reshape(sound, [batch, 1, -1])",
 };
 
-/// [`Op::FilteredNoise`](crate::model::Op::FilteredNoise). `response` is `[bin][band]`, `tail [fft − hop]`.
+/// [`Op::FilteredNoise`](crate::model::Op::FilteredNoise). `response` is `[bin][band]`,
+/// `tail [fft − hop]`.
 pub(super) const FILTERED_NOISE: Function = Function {
     signature: "filtered_noise(magnitudes: Tensor, response: Tensor, tail: Tensor, hop: int, lead: int, fft: int) -> \
                 Tensor",
@@ -169,7 +170,8 @@ for book in range(torch.size(codebook, 0)):
 return codes",
 };
 
-/// [`Op::Attention`](crate::model::Op::Attention); `keys` and `values` begin with the frames before.
+/// [`Op::Attention`](crate::model::Op::Attention); `keys` and `values` begin with the frames
+/// before.
 pub(super) const ATTENTION: Function = Function {
     signature: "attention(query: Tensor, keys: Tensor, values: Tensor, position: Tensor) -> Tensor",
     body: "\

@@ -1,8 +1,9 @@
 //! Export for nn~: a TorchScript program with the methods of a model.
 //!
-//! Each method keeps states of its own, so it continues from call to call with any block that its ratios divide, for
-//! batches of up to 64 streams. Input ports that a control feeds become an attribute of the program; the channels of all
-//! other ports are those of the method. Weights are written as 32-bit floats. Noise comes from libtorch's generator.
+//! Each method keeps states of its own, so it continues from call to call with any block that its
+//! ratios divide, for batches of up to 64 streams. Input ports that a control feeds become an
+//! attribute of the program; the channels of all other ports are those of the method. Weights are
+//! written as 32-bit floats. Noise comes from libtorch's generator.
 
 use super::nodes::{Names, NodeWriter, number};
 use super::torchscript::{Class, Value};
@@ -10,8 +11,14 @@ use crate::model::graph::Shapes;
 use crate::model::{Control, Method, Model, ModelError, Op, Port};
 
 /// Names that the program takes besides those of its methods and weights.
-const RESERVED: [&str; 6] =
-    ["training", "sr", "get_sample_rate", "get_methods", "get_attributes", "get_buffer_attributes"];
+const RESERVED: [&str; 6] = [
+    "training",
+    "sr",
+    "get_sample_rate",
+    "get_methods",
+    "get_attributes",
+    "get_buffer_attributes",
+];
 
 /// Returns the bytes of a `.ts` file with all methods of a model but those of its variants.
 ///
@@ -29,25 +36,42 @@ const RESERVED: [&str; 6] =
 /// ```
 pub fn export(model: &Model) -> Result<Vec<u8>, ModelError> {
     if model.program().is_some() {
-        return Err(ModelError::Header("is a TorchScript program already".into()));
+        return Err(ModelError::Header(
+            "is a TorchScript program already".into(),
+        ));
     }
     let header = model.header().without_variants();
     let mut methods = Vec::new();
     for method in &header.methods {
         methods.push(ExportedMethod::new(method, &header.controls)?);
     }
-    let buffer = methods.iter().map(|method| method.ratio_in.max(method.ratio_out)).max().unwrap_or(1);
-    methods.iter().try_for_each(|method| method.check_buffer(buffer))?;
+    let buffer = methods
+        .iter()
+        .map(|method| method.ratio_in.max(method.ratio_out))
+        .max()
+        .unwrap_or(1);
+    methods
+        .iter()
+        .try_for_each(|method| method.check_buffer(buffer))?;
 
     let mut names = Names::new(&RESERVED);
     let mut class = Class::default().with("sr", Value::Int(header.sample_rate.into()));
     for exported in &mut methods {
-        let forms = ["*_params", "*_input_labels", "*_output_labels", "*_block", "*_is_warm"];
+        let forms = [
+            "*_params",
+            "*_input_labels",
+            "*_output_labels",
+            "*_block",
+            "*_is_warm",
+        ];
         exported.name = names.identifier(&exported.method.name, &forms);
     }
     let mut attributes = Vec::new();
     for control in &header.controls {
-        if methods.iter().any(|exported| exported.controls.contains(&control)) {
+        if methods
+            .iter()
+            .any(|exported| exported.controls.contains(&control))
+        {
             let name = names.identifier(&control.name, &["*_params", "get_*", "set_*", "*_value"]);
             class = with_attribute(class, &name, control);
             attributes.push((control, name));
@@ -58,7 +82,12 @@ pub fn export(model: &Model) -> Result<Vec<u8>, ModelError> {
         class = exported.add_to(class, &mut nodes, &attributes);
     }
     let list = |names: Vec<&str>| format!("return annotate(List[str], {names:?})");
-    let method_names = list(methods.iter().map(|exported| exported.name.as_str()).collect());
+    let method_names = list(
+        methods
+            .iter()
+            .map(|exported| exported.name.as_str())
+            .collect(),
+    );
     let attribute_names = list(attributes.iter().map(|(_, name)| name.as_str()).collect());
     let class = nodes
         .add_to(class)
@@ -66,7 +95,10 @@ pub fn export(model: &Model) -> Result<Vec<u8>, ModelError> {
         .method("get_attributes() -> List[str]", &[&attribute_names])
         .method("get_buffer_attributes() -> List[str]", &[&list(Vec::new())])
         .method("get_sample_rate() -> int", &["return self.sr"])
-        .file("card.json", &serde_json::to_string_pretty(&header.card).map_err(std::io::Error::from)?);
+        .file(
+            "card.json",
+            &serde_json::to_string_pretty(&header.card).map_err(std::io::Error::from)?,
+        );
     Ok(class.bytes())
 }
 
@@ -74,12 +106,24 @@ pub fn export(model: &Model) -> Result<Vec<u8>, ModelError> {
 fn with_attribute(class: Class, name: &str, control: &Control) -> Class {
     let (min, max) = (number(control.min), number(control.max));
     class
-        .with(&format!("{name}_params"), Value::Integers(vec![1], vec![FLOAT]))
-        .with(&format!("{name}_value"), Value::Float(control.default.into()))
-        .method(&format!("get_{name}() -> Tuple[float]"), &[&format!("return (self.{name}_value,)")])
+        .with(
+            &format!("{name}_params"),
+            Value::Integers(vec![1], vec![FLOAT]),
+        )
+        .with(
+            &format!("{name}_value"),
+            Value::Float(control.default.into()),
+        )
+        .method(
+            &format!("get_{name}() -> Tuple[float]"),
+            &[&format!("return (self.{name}_value,)")],
+        )
         .method(
             &format!("set_{name}(value: float) -> int"),
-            &[&format!("self.{name}_value = max({min}, min(value, {max}))"), "return 0"],
+            &[
+                &format!("self.{name}_value = max({min}, min(value, {max}))"),
+                "return 0",
+            ],
         )
 }
 
@@ -102,13 +146,20 @@ struct ExportedMethod<'a> {
 
 impl<'a> ExportedMethod<'a> {
     fn new(method: &'a Method, controls: &'a [Control]) -> Result<Self, ModelError> {
-        let error = |reason: String| ModelError::Header(format!("method {:?} {reason}", method.name));
+        let error =
+            |reason: String| ModelError::Header(format!("method {:?} {reason}", method.name));
         let draws = |op: &Op| matches!(op, Op::DrawMixture { .. } | Op::DrawCategories { .. });
         if method.feedback().next().is_some() || method.nodes.iter().any(|node| draws(&node.op)) {
-            return Err(error("feeds draws back, which nn~ cannot; export the codec without it".into()));
+            return Err(error(
+                "feeds draws back, which nn~ cannot; export the codec without it".into(),
+            ));
         }
         let control = |port: &Port| controls.iter().find(|control| control.name == port.name);
-        let mut signals: Vec<&Port> = method.inputs.iter().filter(|port| control(port).is_none()).collect();
+        let mut signals: Vec<&Port> = method
+            .inputs
+            .iter()
+            .filter(|port| control(port).is_none())
+            .collect();
         let mut controls: Vec<&Control> = method.inputs.iter().filter_map(control).collect();
         if signals.is_empty() {
             // A generator: nn~ feeds its controls.
@@ -128,17 +179,42 @@ impl<'a> ExportedMethod<'a> {
         let ratio_in = ratio(&signals, "input")?;
         let ratio_out = ratio(&method.outputs.iter().collect::<Vec<_>>(), "output")?;
         let shapes = method.infer()?;
-        if let Some(other) = shapes.values.iter().find(|shape| !shape.ratio.is_power_of_two()) {
-            return Err(error(format!("has a ratio of {} samples; nn~ needs powers of two", other.ratio)));
+        if let Some(other) = shapes
+            .values
+            .iter()
+            .find(|shape| !shape.ratio.is_power_of_two())
+        {
+            return Err(error(format!(
+                "has a ratio of {} samples; nn~ needs powers of two",
+                other.ratio
+            )));
         }
-        Ok(Self { method, shapes, name: String::new(), signals, controls, ratio_in, ratio_out })
+        Ok(Self {
+            method,
+            shapes,
+            name: String::new(),
+            signals,
+            controls,
+            ratio_in,
+            ratio_out,
+        })
     }
 
-    /// Checks that blocks of `buffer` samples, which nn~ chooses by the ratios of all methods, are whole frames.
+    /// Checks that blocks of `buffer` samples, which nn~ chooses by the ratios of all methods, are
+    /// whole frames.
     fn check_buffer(&self, buffer: usize) -> Result<(), ModelError> {
         let pairs = self.method.nodes.iter().zip(self.shapes.node_inputs());
-        let pairs = pairs.filter(|(node, _)| node.op == Op::FlipOddBands).map(|(_, inputs)| 2 * inputs[0].ratio);
-        let needed = self.shapes.values.iter().map(|shape| shape.ratio).chain(pairs).max().unwrap_or(1);
+        let pairs = pairs
+            .filter(|(node, _)| node.op == Op::FlipOddBands)
+            .map(|(_, inputs)| 2 * inputs[0].ratio);
+        let needed = self
+            .shapes
+            .values
+            .iter()
+            .map(|shape| shape.ratio)
+            .chain(pairs)
+            .max()
+            .unwrap_or(1);
         if needed <= buffer {
             return Ok(());
         }
@@ -149,17 +225,33 @@ impl<'a> ExportedMethod<'a> {
     }
 
     /// Adds the method to a module.
-    fn add_to(&self, class: Class, nodes: &mut NodeWriter<'_>, attributes: &[(&Control, String)]) -> Class {
+    fn add_to(
+        &self,
+        class: Class,
+        nodes: &mut NodeWriter<'_>,
+        attributes: &[(&Control, String)],
+    ) -> Class {
         let (method, name) = (self.method, &self.name);
         let first_state = nodes.states();
         let body = self.body(nodes, attributes);
         let body: Vec<&str> = body.iter().map(String::as_str).collect();
         let channels = |ports: &[&Port]| ports.iter().map(|port| port.channels).sum::<usize>();
         let outputs: Vec<&Port> = method.outputs.iter().collect();
-        let parameters = [channels(&self.signals), self.ratio_in, channels(&outputs), self.ratio_out];
+        let parameters = [
+            channels(&self.signals),
+            self.ratio_in,
+            channels(&outputs),
+            self.ratio_out,
+        ];
         let class = class
-            .with(&format!("{name}_input_labels"), Value::Texts(labels(&self.signals)))
-            .with(&format!("{name}_output_labels"), Value::Texts(labels(&outputs)));
+            .with(
+                &format!("{name}_input_labels"),
+                Value::Texts(labels(&self.signals)),
+            )
+            .with(
+                &format!("{name}_output_labels"),
+                Value::Texts(labels(&outputs)),
+            );
         let parameters = parameters.map(|value| value as u32);
         if method.warm_up == 0 {
             return class.nn(name, parameters, &body);
@@ -168,9 +260,17 @@ impl<'a> ExportedMethod<'a> {
         let mut warm_up = vec![
             format!("if not self.{name}_is_warm:"),
             format!("  self.{name}_is_warm = True"),
-            format!("  _ = self.{name}_block(torch.new_zeros(x, [1, {}, {frames}]))", parameters[0]),
+            format!(
+                "  _ = self.{name}_block(torch.new_zeros(x, [1, {}, {frames}]))",
+                parameters[0]
+            ),
         ];
-        warm_up.extend(nodes.spread(first_state).iter().map(|line| format!("  {line}")));
+        warm_up.extend(
+            nodes
+                .spread(first_state)
+                .iter()
+                .map(|line| format!("  {line}")),
+        );
         warm_up.push(format!("return self.{name}_block(x)"));
         let warm_up: Vec<&str> = warm_up.iter().map(String::as_str).collect();
         class
@@ -187,31 +287,48 @@ impl<'a> ExportedMethod<'a> {
         let mut channel = 0;
         for (index, port) in method.inputs.iter().enumerate() {
             let value = format!("port{index}");
-            let attribute = attributes.iter().find(|(control, _)| control.name == port.name);
-            body.push(match attribute.filter(|(control, _)| self.controls.contains(control)) {
-                Some((_, name)) => {
-                    // Both ratios are powers of two.
-                    let frames = if port.ratio > self.ratio_in {
-                        format!("torch.size(x, 2) // {}", port.ratio / self.ratio_in)
-                    } else {
-                        format!("torch.size(x, 2) * {}", self.ratio_in / port.ratio)
-                    };
-                    let shape = format!("[torch.size(x, 0), {}, {frames}]", port.channels);
-                    format!("{value} = torch.new_ones(x, {shape}) * self.{name}_value")
-                }
-                None => {
-                    channel += port.channels;
-                    format!("{value} = torch.slice(x, 1, {}, {channel})", channel - port.channels)
-                }
-            });
+            let attribute = attributes
+                .iter()
+                .find(|(control, _)| control.name == port.name);
+            body.push(
+                match attribute.filter(|(control, _)| self.controls.contains(control)) {
+                    Some((_, name)) => {
+                        // Both ratios are powers of two.
+                        let frames = if port.ratio > self.ratio_in {
+                            format!("torch.size(x, 2) // {}", port.ratio / self.ratio_in)
+                        } else {
+                            format!("torch.size(x, 2) * {}", self.ratio_in / port.ratio)
+                        };
+                        let shape = format!("[torch.size(x, 0), {}, {frames}]", port.channels);
+                        format!("{value} = torch.new_ones(x, {shape}) * self.{name}_value")
+                    }
+                    None => {
+                        channel += port.channels;
+                        format!(
+                            "{value} = torch.slice(x, 1, {}, {channel})",
+                            channel - port.channels
+                        )
+                    }
+                },
+            );
             values.push(value);
         }
-        for ((node, reads), shapes) in method.nodes.iter().zip(&self.shapes.reads).zip(self.shapes.node_inputs()) {
+        for ((node, reads), shapes) in method
+            .nodes
+            .iter()
+            .zip(&self.shapes.reads)
+            .zip(self.shapes.node_inputs())
+        {
             let read: Vec<&str> = reads.iter().map(|&value| values[value].as_str()).collect();
             let value = nodes.node(&self.name, node, &read, &shapes, &mut body);
             values.push(value);
         }
-        let shown: Vec<&str> = self.shapes.shown.iter().map(|&value| values[value].as_str()).collect();
+        let shown: Vec<&str> = self
+            .shapes
+            .shown
+            .iter()
+            .map(|&value| values[value].as_str())
+            .collect();
         body.push(match shown[..] {
             [value] => format!("return {value}"),
             _ => format!("return torch.cat([{}], 1)", shown.join(", ")),
@@ -225,7 +342,9 @@ fn labels(ports: &[&Port]) -> Vec<String> {
     let label = |port: &&Port| -> Vec<String> {
         match port.channels {
             1 => vec![port.name.clone()],
-            channels => (1..=channels).map(|channel| format!("{} {channel}", port.name)).collect(),
+            channels => (1..=channels)
+                .map(|channel| format!("{} {channel}", port.name))
+                .collect(),
         }
     };
     ports.iter().flat_map(label).collect()

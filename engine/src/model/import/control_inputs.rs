@@ -6,8 +6,8 @@ use crate::model::{Control, Curve, ModelError, Op, Port};
 /// Most inputs of a network: audio and two controls.
 const MAX_INPUTS: usize = 3;
 
-/// Adds the ports and controls of a network with `inputs` inputs, of which `sound` is the first. Returns them with the
-/// name of the node that joins all inputs.
+/// Adds the ports and controls of a network with `inputs` inputs, of which `sound` is the first.
+/// Returns them with the name of the node that joins all inputs.
 pub(super) fn add_inputs(
     builder: &mut GraphBuilder,
     sound: &str,
@@ -18,7 +18,11 @@ pub(super) fn add_inputs(
     let mut controls = Vec::new();
     for number in 1..inputs {
         let name = format!("param{number}");
-        ports.push(Port { name: name.clone(), channels: 1, ratio: 1 });
+        ports.push(Port {
+            name: name.clone(),
+            channels: 1,
+            ratio: 1,
+        });
         controls.push(Control {
             name,
             unit: String::new(),

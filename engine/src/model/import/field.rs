@@ -21,19 +21,27 @@ pub(super) struct JsonMatrix {
 impl JsonMatrix {
     /// Returns the values as `[column][row]`.
     pub fn transposed(&self) -> Vec<f32> {
-        let value = |place: usize| self.values[place % self.rows * self.columns + place / self.rows];
+        let value =
+            |place: usize| self.values[place % self.rows * self.columns + place / self.rows];
         (0..self.values.len()).map(value).collect()
     }
 }
 
 impl<'a> Field<'a> {
     pub fn root(value: &'a Value) -> Self {
-        Self { path: String::new(), value }
+        Self {
+            path: String::new(),
+            value,
+        }
     }
 
     /// Returns an error about this field.
     pub fn error(&self, reason: &str) -> ModelError {
-        ModelError::Header(if self.path.is_empty() { reason.to_owned() } else { format!("{}: {reason}", self.path) })
+        ModelError::Header(if self.path.is_empty() {
+            reason.to_owned()
+        } else {
+            format!("{}: {reason}", self.path)
+        })
     }
 
     fn expected(&self, what: &str) -> ModelError {
@@ -51,13 +59,18 @@ impl<'a> Field<'a> {
     /// Returns the field called `name`; `None` if it is missing or null.
     pub fn find(&self, name: &str) -> Option<Self> {
         let value = self.value.get(name).filter(|value| !value.is_null())?;
-        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+        let path = if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.path)
+        };
         Some(Self { path, value })
     }
 
     /// Returns the field called `name`, or an error if it is missing or null.
     pub fn need(&self, name: &str) -> Result<Self, ModelError> {
-        self.find(name).ok_or_else(|| self.error(&format!("{name:?} is missing")))
+        self.find(name)
+            .ok_or_else(|| self.error(&format!("{name:?} is missing")))
     }
 
     /// Returns the field unless it is null.
@@ -69,7 +82,9 @@ impl<'a> Field<'a> {
     pub fn only(&self, known: &[&str]) -> Result<(), ModelError> {
         let nothing = [Value::Null, Value::Bool(false)];
         let mut fields = self.value.as_object().into_iter().flatten();
-        match fields.find(|(name, value)| !known.contains(&name.as_str()) && !nothing.contains(value)) {
+        match fields
+            .find(|(name, value)| !known.contains(&name.as_str()) && !nothing.contains(value))
+        {
             Some((name, _)) => Err(self.error(&format!("unknown field {name:?}"))),
             None => Ok(()),
         }
@@ -91,8 +106,15 @@ impl<'a> Field<'a> {
     pub fn count(&self) -> Result<usize, ModelError> {
         const MAX_EXACT: f64 = (1_u64 << 53) as f64;
         let whole = |number: &f64| number.fract() == 0.0 && (0.0..MAX_EXACT).contains(number);
-        let count = self.value.as_u64().or_else(|| self.value.as_f64().filter(whole).map(|number| number as u64));
-        let count = count.and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
+        let count = self.value.as_u64().or_else(|| {
+            self.value
+                .as_f64()
+                .filter(whole)
+                .map(|number| number as u64)
+        });
+        let count = count
+            .and_then(|count| usize::try_from(count).ok())
+            .filter(|count| *count > 0);
         count.ok_or_else(|| self.expected("a positive integer"))
     }
 
@@ -108,10 +130,12 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Returns a figure for a card, which some programs write as a string; `None` for what is no number within the range
-    /// of 32 bits.
+    /// Returns a figure for a card, which some programs write as a string; `None` for what is no
+    /// number within the range of 32 bits.
     pub fn measured(&self) -> Option<f64> {
-        self.number_or_text().ok().filter(|number| (*number as f32).is_finite())
+        self.number_or_text()
+            .ok()
+            .filter(|number| (*number as f32).is_finite())
     }
 
     /// Returns a text for a card, or a number as text: some names are numbers.
@@ -126,7 +150,11 @@ impl<'a> Field<'a> {
     /// Returns a number that is finite in 32 bits.
     pub fn finite(&self) -> Result<f32, ModelError> {
         let number = self.number()? as f32;
-        if number.is_finite() { Ok(number) } else { Err(self.expected("a number within the range of 32 bits")) }
+        if number.is_finite() {
+            Ok(number)
+        } else {
+            Err(self.expected("a number within the range of 32 bits"))
+        }
     }
 
     /// Returns a flag, which some programs write as 1 or 0.
@@ -142,21 +170,35 @@ impl<'a> Field<'a> {
     pub fn rate(&self) -> Result<u32, ModelError> {
         let is_rate = |rate: &f64| rate.fract() == 0.0 && (1.0..f64::from(u32::MAX)).contains(rate);
         let rate = self.number_or_text().ok().filter(is_rate);
-        rate.map(|rate| rate as u32).ok_or_else(|| self.expected("a sample rate in Hz"))
+        rate.map(|rate| rate as u32)
+            .ok_or_else(|| self.expected("a sample rate in Hz"))
     }
 
     /// Returns the items of a list.
     pub fn items(&self) -> Result<Vec<Self>, ModelError> {
-        let items = self.value.as_array().ok_or_else(|| self.expected("a list"))?;
-        let item = |(index, value): (usize, &'a Value)| Self { path: format!("{}[{index}]", self.path), value };
+        let items = self
+            .value
+            .as_array()
+            .ok_or_else(|| self.expected("a list"))?;
+        let item = |(index, value): (usize, &'a Value)| Self {
+            path: format!("{}[{index}]", self.path),
+            value,
+        };
         Ok(items.iter().enumerate().map(item).collect())
     }
 
     /// Returns a list of numbers.
     pub fn numbers(&self) -> Result<Vec<f32>, ModelError> {
-        let items = self.value.as_array().ok_or_else(|| self.expected("a list of numbers"))?;
+        let items = self
+            .value
+            .as_array()
+            .ok_or_else(|| self.expected("a list of numbers"))?;
         let number = |value: &Value| value.as_f64().map(|number| number as f32);
-        items.iter().map(number).collect::<Option<_>>().ok_or_else(|| self.expected("a list of numbers only"))
+        items
+            .iter()
+            .map(number)
+            .collect::<Option<_>>()
+            .ok_or_else(|| self.expected("a list of numbers only"))
     }
 
     /// Returns a list of lists of numbers, all of equal length.
@@ -177,6 +219,10 @@ impl<'a> Field<'a> {
         if items.is_empty() {
             return Err(self.expected("lists of numbers of equal length"));
         }
-        Ok(JsonMatrix { rows: items.len(), columns, values })
+        Ok(JsonMatrix {
+            rows: items.len(),
+            columns,
+            values,
+        })
     }
 }

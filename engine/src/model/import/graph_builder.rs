@@ -2,8 +2,8 @@
 
 use super::BLOCK;
 use crate::model::{
-    Card, Control, FORMAT, Header, Kind, Method, Model, ModelError, Node, Op, Port, Tensor, Variant, Weights, limits,
-    validate,
+    Card, Control, FORMAT, Header, Kind, Method, Model, ModelError, Node, Op, Port, Tensor,
+    Variant, Weights, limits, validate,
 };
 
 /// Name of the audio input port.
@@ -25,7 +25,15 @@ pub(super) struct Conv {
 impl Conv {
     /// Convolution with one tap and a bias.
     pub fn pointwise(inputs: usize, outputs: usize) -> Self {
-        Self { inputs, outputs, kernel: 1, dilation: 1, groups: 1, bias: true, slice: None }
+        Self {
+            inputs,
+            outputs,
+            kernel: 1,
+            dilation: 1,
+            groups: 1,
+            bias: true,
+            slice: None,
+        }
     }
 }
 
@@ -50,7 +58,10 @@ pub(super) struct GraphBuilder {
 impl GraphBuilder {
     /// Creates a builder whose nodes are named `PREFIX.NAME`.
     pub fn named(prefix: &str) -> Self {
-        Self { prefix: format!("{prefix}."), ..Self::default() }
+        Self {
+            prefix: format!("{prefix}."),
+            ..Self::default()
+        }
     }
 
     /// Appends `PREFIX.` to the prefix of further nodes; returns the previous prefix.
@@ -70,7 +81,11 @@ impl GraphBuilder {
         ModelError::limit("the number of nodes", self.nodes.len() + 1, limits::NODES)?;
         let name = format!("{}{name}", self.prefix);
         let inputs = inputs.iter().map(|&input| input.to_owned()).collect();
-        self.nodes.push(Node { name: name.clone(), inputs, op });
+        self.nodes.push(Node {
+            name: name.clone(),
+            inputs,
+            op,
+        });
         Ok(name)
     }
 
@@ -86,14 +101,37 @@ impl GraphBuilder {
 
     /// Adds a weight to the node with the given full name.
     pub fn weight(&mut self, node: &str, parameter: &str, shape: &[usize], data: Vec<f32>) {
-        self.weights.insert(format!("{node}.{parameter}"), Tensor::new(shape, data));
+        self.weights
+            .insert(format!("{node}.{parameter}"), Tensor::new(shape, data));
     }
 
     /// Adds a convolution; returns the node's name.
-    pub fn conv(&mut self, name: &str, input: &str, weights: ConvWeights) -> Result<String, ModelError> {
-        let Conv { inputs, kernel, dilation, groups, slice, .. } = weights.conv;
+    pub fn conv(
+        &mut self,
+        name: &str,
+        input: &str,
+        weights: ConvWeights,
+    ) -> Result<String, ModelError> {
+        let Conv {
+            inputs,
+            kernel,
+            dilation,
+            groups,
+            slice,
+            ..
+        } = weights.conv;
         let outputs = weights.bias.len();
-        let name = self.node(name, &[input], Op::Conv1d { outputs, kernel, stride: 1, dilation, groups })?;
+        let name = self.node(
+            name,
+            &[input],
+            Op::Conv1d {
+                outputs,
+                kernel,
+                stride: 1,
+                dilation,
+                groups,
+            },
+        )?;
         let inputs = slice.map_or(inputs / groups, |(inputs, _)| inputs);
         self.weight(&name, "weight", &[outputs, inputs, kernel], weights.weight);
         self.weight(&name, "bias", &[outputs], weights.bias);
@@ -101,7 +139,13 @@ impl GraphBuilder {
     }
 
     /// Adds a matrix product, `weight [outputs][inputs]`; returns the node's name.
-    pub fn linear(&mut self, name: &str, input: &str, weight: Vec<f32>, bias: Vec<f32>) -> Result<String, ModelError> {
+    pub fn linear(
+        &mut self,
+        name: &str,
+        input: &str,
+        weight: Vec<f32>,
+        bias: Vec<f32>,
+    ) -> Result<String, ModelError> {
         let outputs = bias.len();
         let name = self.node(name, &[input], Op::Linear { outputs })?;
         self.weight(&name, "weight", &[outputs, weight.len() / outputs], weight);
@@ -109,20 +153,46 @@ impl GraphBuilder {
         Ok(name)
     }
 
-    /// Completes the method with the given output node, input ports and sample rate in Hz. Its warm-up is that of
-    /// capture players.
-    pub fn method(self, name: &str, output: &str, ports: Vec<Port>, rate: u32) -> Result<BuiltMethod, ModelError> {
-        let recurrent = self.nodes.iter().any(|node| matches!(node.op, Op::Lstm { .. } | Op::Gru { .. }));
-        let rooms = self.nodes.iter().any(|node| matches!(node.op, Op::Convolve { .. }));
+    /// Completes the method with the given output node, input ports and sample rate in Hz. Its
+    /// warm-up is that of capture players.
+    pub fn method(
+        self,
+        name: &str,
+        output: &str,
+        ports: Vec<Port>,
+        rate: u32,
+    ) -> Result<BuiltMethod, ModelError> {
+        let recurrent = self
+            .nodes
+            .iter()
+            .any(|node| matches!(node.op, Op::Lstm { .. } | Op::Gru { .. }));
+        let rooms = self
+            .nodes
+            .iter()
+            .any(|node| matches!(node.op, Op::Convolve { .. }));
         let block = if rooms { ROOM_BLOCK } else { BLOCK };
-        let mut method =
-            Method { name: name.into(), block, warm_up: 0, inputs: ports, outputs: Vec::new(), nodes: self.nodes };
+        let mut method = Method {
+            name: name.into(),
+            block,
+            warm_up: 0,
+            inputs: ports,
+            outputs: Vec::new(),
+            nodes: self.nodes,
+        };
         let shapes = method.infer()?;
         // Validates sizes before they are added up, which could overflow.
         validate::check_method(&method, &shapes)?;
-        let shown = method.nodes.iter().position(|node| node.name == output).map(|node| node + method.inputs.len());
+        let shown = method
+            .nodes
+            .iter()
+            .position(|node| node.name == output)
+            .map(|node| node + method.inputs.len());
         let shape = shapes.values[shown.unwrap_or(0)];
-        method.outputs.push(Port { name: output.into(), channels: shape.channels, ratio: shape.ratio });
+        method.outputs.push(Port {
+            name: output.into(),
+            channels: shape.channels,
+            ratio: shape.ratio,
+        });
         method.warm_up = match (rooms, recurrent) {
             // Silence does not change the state of a convolution.
             (true, _) => 0,
@@ -131,7 +201,10 @@ impl GraphBuilder {
             // The whole receptive field.
             _ => method.tail_samples(rate),
         };
-        Ok(BuiltMethod { method, weights: self.weights })
+        Ok(BuiltMethod {
+            method,
+            weights: self.weights,
+        })
     }
 }
 
@@ -160,18 +233,31 @@ pub(super) struct ModelInfo {
 
 /// Returns the audio input port of a capture.
 pub(super) fn audio_port(channels: usize) -> Port {
-    Port { name: INPUT.into(), channels, ratio: 1 }
+    Port {
+        name: INPUT.into(),
+        channels,
+        ratio: 1,
+    }
 }
 
 /// Creates an effect from methods.
 pub(super) fn model(methods: Vec<BuiltMethod>, info: ModelInfo) -> Result<Model, ModelError> {
     let mut weights = Weights::default();
     let mut all = Vec::new();
-    for BuiltMethod { method, weights: own } in methods {
+    for BuiltMethod {
+        method,
+        weights: own,
+    } in methods
+    {
         all.push(method);
         weights.extend(own);
     }
-    let ModelInfo { rate, card, controls, variants } = info;
+    let ModelInfo {
+        rate,
+        card,
+        controls,
+        variants,
+    } = info;
     let header = Header {
         format: FORMAT,
         kind: Kind::Effect,

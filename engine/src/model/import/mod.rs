@@ -1,10 +1,10 @@
 //! Importers: turn models of other programs into a graph, weights and a card.
 //!
-//! `nam` reads `.nam` files of Neural Amp Modeler, `keras` the JSON of AIDA-X and RTNeural, and `proteus` the
-//! JSON of Proteus; the format is detected from the fields. They share `field` (JSON access with errors that name the
-//! field), `graph_builder` and `weight_reader` (weights in one flat list). Imported models are ordinary effects:
-//! nothing after the import depends on the format. [`rave`] reads RAVE exports, which are TorchScript archives and
-//! become codecs.
+//! `nam` reads `.nam` files of Neural Amp Modeler, `keras` the JSON of AIDA-X and RTNeural, and
+//! `proteus` the JSON of Proteus; the format is detected from the fields. They share `field` (JSON
+//! access with errors that name the field), `graph_builder` and `weight_reader` (weights in one
+//! flat list). Imported models are ordinary effects: nothing after the import depends on the
+//! format. [`rave`] reads RAVE exports, which are TorchScript archives and become codecs.
 
 mod control_inputs;
 mod field;
@@ -22,11 +22,12 @@ use super::{Model, ModelError, foreign, limits};
 use crate::files::without_mark;
 use field::Field;
 
-/// Largest file, bytes: a hundred times the largest known captures. Parsed JSON takes several times as much memory.
+/// Largest file, bytes: a hundred times the largest known captures. Parsed JSON takes several times
+/// as much memory.
 pub(super) const FILE_BYTES: usize = 64 << 20;
 
-/// Samples per step of an imported method. These networks work sample by sample, so they can be stepped by any number
-/// of samples.
+/// Samples per step of an imported method. These networks work sample by sample, so they can be
+/// stepped by any number of samples.
 const BLOCK: usize = 1;
 
 /// Imported model.
@@ -70,8 +71,11 @@ pub fn parse(bytes: &[u8]) -> Result<ImportedModel, ModelError> {
     } else if let Some(what) = foreign::describe_json(&value) {
         Err(ModelError::Foreign(what))
     } else {
-        let known = "\"architecture\" (.nam), \"layers\" (AIDA-X, RTNeural) or \"state_dict\" (Proteus)";
-        Err(ModelError::NotAModel(format!("a JSON file without {known}")))
+        let known =
+            "\"architecture\" (.nam), \"layers\" (AIDA-X, RTNeural) or \"state_dict\" (Proteus)";
+        Err(ModelError::NotAModel(format!(
+            "a JSON file without {known}"
+        )))
     }?;
     Ok(ImportedModel { model, notes })
 }

@@ -18,9 +18,19 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
     let kind = data.find("unit_type");
     let kind = kind.as_ref().map_or(Ok("LSTM"), Field::text)?;
     let (gates, op): (usize, fn(usize) -> Op) = match kind {
-        "LSTM" => (4, |hidden| Op::Lstm { hidden, initial_state: false }),
-        "GRU" => (3, |hidden| Op::Gru { hidden, initial_state: false }),
-        other => return Err(data.need("unit_type")?.error(&format!("unknown unit type {other:?}"))),
+        "LSTM" => (4, |hidden| Op::Lstm {
+            hidden,
+            initial_state: false,
+        }),
+        "GRU" => (3, |hidden| Op::Gru {
+            hidden,
+            initial_state: false,
+        }),
+        other => {
+            return Err(data
+                .need("unit_type")?
+                .error(&format!("unknown unit type {other:?}")));
+        }
     };
     let too_many = || data.error("hidden_size is too large");
     let width = hidden.checked_mul(gates).ok_or_else(too_many)?;
@@ -31,10 +41,21 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
         let part = |name: &str| state.need(&format!("rec.{name}_l{layer}"));
         let [from_input, from_state] = [part("weight_ih")?, part("weight_hh")?];
         let [input_bias, state_bias] = [part("bias_ih")?, part("bias_hh")?];
-        let weights = [matrix(&from_input, width, channels)?, matrix(&from_state, width, hidden)?];
+        let weights = [
+            matrix(&from_input, width, channels)?,
+            matrix(&from_state, width, hidden)?,
+        ];
         let biases = [vector(&input_bias, width)?, vector(&state_bias, width)?];
         value = builder.node(&format!("layer{layer}"), &[&value], op(hidden))?;
-        for (name, JsonMatrix { rows, columns, values }) in ["weight_ih", "weight_hh"].into_iter().zip(weights) {
+        for (
+            name,
+            JsonMatrix {
+                rows,
+                columns,
+                values,
+            },
+        ) in ["weight_ih", "weight_hh"].into_iter().zip(weights)
+        {
             builder.weight(&value, name, &[rows, columns], values);
         }
         for (name, values) in ["bias_ih", "bias_hh"].into_iter().zip(biases) {
@@ -54,15 +75,45 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
     let rate = keras::stated_rate(&[metadata.as_ref(), Some(root), Some(&data)]);
     let rate = rate.map_or(Ok(RATE), |rate| rate.rate())?;
     let method = builder.method("forward", &value, ports, rate)?;
-    let name = root.find("name").and_then(|name| name.readable()).unwrap_or_default();
+    let name = root
+        .find("name")
+        .and_then(|name| name.readable())
+        .unwrap_or_default();
     let card = keras::card(metadata.as_ref());
-    let card = Card { name: if name.is_empty() { card.name } else { card_text(&name) }, ..card };
-    let model = model(vec![method], ModelInfo { rate, card, controls, variants: Vec::new() })?;
+    let card = Card {
+        name: if name.is_empty() {
+            card.name
+        } else {
+            card_text(&name)
+        },
+        ..card
+    };
+    let model = model(
+        vec![method],
+        ModelInfo {
+            rate,
+            card,
+            controls,
+            variants: Vec::new(),
+        },
+    )?;
     // Earlier versions played all files at the usual rate.
-    let name = root.find("name").and_then(|name| name.text().ok()).unwrap_or_default();
+    let name = root
+        .find("name")
+        .and_then(|name| name.text().ok())
+        .unwrap_or_default();
     let mut former = model.header().clone();
-    (former.sample_rate, former.card) = (RATE, Card { name: card_text(name), ..Card::default() });
-    former.methods.iter_mut().for_each(|method| method.warm_up = warm_up(RATE));
+    (former.sample_rate, former.card) = (
+        RATE,
+        Card {
+            name: card_text(name),
+            ..Card::default()
+        },
+    );
+    former
+        .methods
+        .iter_mut()
+        .for_each(|method| method.warm_up = warm_up(RATE));
     Ok(model.imported_before_as(former))
 }
 
@@ -71,10 +122,17 @@ fn matrix(field: &Field<'_>, rows: usize, columns: usize) -> Result<JsonMatrix, 
     if (matrix.rows, matrix.columns) == (rows, columns) {
         return Ok(matrix);
     }
-    Err(field.error(&format!("expected a matrix of {rows} × {columns}, found {} × {}", matrix.rows, matrix.columns)))
+    Err(field.error(&format!(
+        "expected a matrix of {rows} × {columns}, found {} × {}",
+        matrix.rows, matrix.columns
+    )))
 }
 
 fn vector(field: &Field<'_>, length: usize) -> Result<Vec<f32>, ModelError> {
     let values = field.numbers()?;
-    if values.len() == length { Ok(values) } else { Err(field.error(&format!("expected {length} numbers"))) }
+    if values.len() == length {
+        Ok(values)
+    } else {
+        Err(field.error(&format!("expected {length} numbers")))
+    }
 }

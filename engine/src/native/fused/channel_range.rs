@@ -1,4 +1,5 @@
-//! Operands of passes: channel ranges of signal buffers, and their indices in the list that kernels take.
+//! Operands of passes: channel ranges of signal buffers, and their indices in the list that kernels
+//! take.
 
 use std::collections::HashMap;
 
@@ -18,9 +19,17 @@ impl ChannelRange {
     /// Returns the view for kernels.
     pub fn view(self, buffers: &[SignalBuffer]) -> BufferView {
         let buffer = &buffers[self.buffer];
-        let rows = ChannelRows { start: buffer.row(self.first), stride: buffer.stride, channels: self.channels };
+        let rows = ChannelRows {
+            start: buffer.row(self.first),
+            stride: buffer.stride,
+            channels: self.channels,
+        };
         let view = BufferView::new(rows, self.buffer);
-        if buffer.ring_frames > 0 { view.in_ring(buffer.ring_frames, buffer.chunk) } else { view }
+        if buffer.ring_frames > 0 {
+            view.in_ring(buffer.ring_frames, buffer.chunk)
+        } else {
+            view
+        }
     }
 }
 
@@ -50,6 +59,9 @@ impl ViewTable {
 
     /// Returns the views of all ranges in the order of their indices.
     pub fn views(&self, buffers: &[SignalBuffer]) -> Vec<BufferView> {
-        self.ranges.iter().map(|range| range.view(buffers)).collect()
+        self.ranges
+            .iter()
+            .map(|range| range.view(buffers))
+            .collect()
     }
 }

@@ -33,7 +33,10 @@ impl Layout {
             last_use[owner] = last_use[owner].max(usage.last_use[value]);
         }
         let channels: Vec<usize> = shapes.values.iter().map(|shape| shape.channels).collect();
-        let mut allocator = Allocator { chunk, ..Allocator::default() };
+        let mut allocator = Allocator {
+            chunk,
+            ..Allocator::default()
+        };
         let mut buffer_of = vec![usize::MAX; count];
         // Ports are filled before the first operation runs.
         let ports = (0..ports).map(|port| (0, sharing.owner[port]));
@@ -43,40 +46,63 @@ impl Layout {
         });
         for (index, owner) in ports.chain(outputs) {
             if buffer_of[owner] == usize::MAX {
-                buffer_of[owner] = allocator.allocate(index, last_use[owner], channels[owner], usage.reach[owner]);
+                buffer_of[owner] =
+                    allocator.allocate(index, last_use[owner], channels[owner], usage.reach[owner]);
             }
         }
-        Self { buffers: allocator.buffers, length: allocator.length, splits, sharing, buffer_of, channels }
+        Self {
+            buffers: allocator.buffers,
+            length: allocator.length,
+            splits,
+            sharing,
+            buffer_of,
+            channels,
+        }
     }
 
     /// Returns the channel range of a value.
     pub fn range(&self, value: usize) -> ChannelRange {
         let (whole, first) = self.splits.whole(value);
         let buffer = self.buffer_of[self.sharing.owner[whole]];
-        ChannelRange { buffer, first, channels: self.channels[value] }
+        ChannelRange {
+            buffer,
+            first,
+            channels: self.channels[value],
+        }
     }
 
-    /// Returns whether the value `input` is overwritten by the value `output`, so that no copy is needed.
+    /// Returns whether the value `input` is overwritten by the value `output`, so that no copy is
+    /// needed.
     pub fn is_in_place(&self, input: usize, output: usize) -> bool {
         self.sharing.owner[input] == self.sharing.owner[output]
     }
 
-    /// Returns the index of the input that becomes the output of an operation; the first if none is overwritten.
+    /// Returns the index of the input that becomes the output of an operation; the first if none is
+    /// overwritten.
     pub fn initial_input(&self, op: usize) -> usize {
         self.sharing.initial_input[op]
     }
 }
 
-/// `[value]`: the value that it is a channel range of, and the first channel; `None` for a value of its own.
+/// `[value]`: the value that it is a channel range of, and the first channel; `None` for a value of
+/// its own.
 struct Splits(Vec<Option<(usize, usize)>>);
 
 impl Splits {
     fn new(method: &Method, shapes: &Shapes) -> Self {
-        let nodes = method.nodes.iter().zip(&shapes.reads).map(|(node, reads)| match node.op {
-            Op::Split { start, .. } => Some((reads[0], start)),
-            _ => None,
-        });
-        Self(std::iter::repeat_n(None, method.inputs.len()).chain(nodes).collect())
+        let nodes = method
+            .nodes
+            .iter()
+            .zip(&shapes.reads)
+            .map(|(node, reads)| match node.op {
+                Op::Split { start, .. } => Some((reads[0], start)),
+                _ => None,
+            });
+        Self(
+            std::iter::repeat_n(None, method.inputs.len())
+                .chain(nodes)
+                .collect(),
+        )
     }
 
     /// Returns the value that holds a value's channels, and the first of them there.
@@ -105,9 +131,14 @@ struct Usage {
 impl Usage {
     fn new(shapes: &Shapes, ops: &[LoweredOp<'_>], splits: &Splits) -> Self {
         let count = shapes.values.len();
-        let mut usage = Self { reach: vec![0; count], last_use: vec![0; count] };
+        let mut usage = Self {
+            reach: vec![0; count],
+            last_use: vec![0; count],
+        };
         for (index, op) in ops.iter().enumerate() {
-            op.inputs().into_iter().for_each(|value| usage.last_use[splits.whole(value).0] = index);
+            op.inputs()
+                .into_iter()
+                .for_each(|value| usage.last_use[splits.whole(value).0] = index);
             if let LoweredOp::Convolution { parts, .. } = op {
                 for part in parts {
                     let reach = &mut usage.reach[splits.whole(part.value).0];
@@ -115,7 +146,10 @@ impl Usage {
                 }
             }
         }
-        shapes.shown.iter().for_each(|&value| usage.last_use[splits.whole(value).0] = usize::MAX);
+        shapes
+            .shown
+            .iter()
+            .for_each(|&value| usage.last_use[splits.whole(value).0] = usize::MAX);
         usage
     }
 }
@@ -129,8 +163,8 @@ struct Sharing {
 }
 
 impl Sharing {
-    /// Lets each operation overwrite an input that has no past, is read by nothing later and only once by the
-    /// operation.
+    /// Lets each operation overwrite an input that has no past, is read by nothing later and only
+    /// once by the operation.
     fn new(ops: &[LoweredOp<'_>], ports: usize, splits: &Splits, usage: &Usage) -> Self {
         let mut owner: Vec<usize> = (0..usage.reach.len()).collect();
         let mut initial_input = vec![0; ops.len()];
@@ -145,18 +179,26 @@ impl Sharing {
                     && usage.reach[value] == 0
                     && usage.last_use[value] == index
                     && owner[value] == value
-                    && inputs.iter().filter(|&&other| splits.whole(other).0 == value).count() == 1
+                    && inputs
+                        .iter()
+                        .filter(|&&other| splits.whole(other).0 == value)
+                        .count()
+                        == 1
             };
             if let Some(position) = inputs.iter().position(is_free) {
                 owner[inputs[position]] = owner[op.output()];
                 initial_input[index] = position;
             }
         }
-        Self { owner, initial_input }
+        Self {
+            owner,
+            initial_input,
+        }
     }
 }
 
-/// Allocates buffers. Those with a past are kept; the others are reused after the last operation that reads them.
+/// Allocates buffers. Those with a past are kept; the others are reused after the last operation
+/// that reads them.
 #[derive(Default)]
 struct Allocator {
     chunk: usize,
@@ -168,9 +210,16 @@ struct Allocator {
 }
 
 impl Allocator {
-    /// Returns the buffer for a value that operation `index` computes and operation `last_use` reads last.
+    /// Returns the buffer for a value that operation `index` computes and operation `last_use`
+    /// reads last.
     fn allocate(&mut self, index: usize, last_use: usize, channels: usize, reach: usize) -> usize {
-        let Self { chunk, buffers, length, idle, busy } = self;
+        let Self {
+            chunk,
+            buffers,
+            length,
+            idle,
+            busy,
+        } = self;
         busy.retain(|&(buffer, last_use)| {
             let is_done = last_use < index;
             if is_done {
@@ -179,7 +228,9 @@ impl Allocator {
             !is_done
         });
         if reach == 0
-            && let Some(position) = idle.iter().rposition(|&buffer| buffers[buffer].channels == channels)
+            && let Some(position) = idle
+                .iter()
+                .rposition(|&buffer| buffers[buffer].channels == channels)
         {
             let buffer = idle.remove(position);
             busy.push((buffer, last_use));

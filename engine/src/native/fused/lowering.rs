@@ -7,7 +7,8 @@ use ondes_kernels::{Binary, Unary};
 use crate::model::graph::Shapes;
 use crate::model::{Method, Op, Weights};
 
-/// Maximum number of weights of a grouped convolution that is run as an ungrouped one, most of whose weights are zero.
+/// Maximum number of weights of a grouped convolution that is run as an ungrouped one, most of
+/// whose weights are zero.
 const MAX_UNGROUPED_WEIGHTS: usize = 4096;
 
 /// Convolution of one value.
@@ -49,7 +50,13 @@ impl LoweredOp<'_> {
     /// Returns the values that are read.
     pub fn inputs(&self) -> Vec<usize> {
         match self {
-            Self::Convolution { parts, residual, .. } => parts.iter().map(|part| part.value).chain(*residual).collect(),
+            Self::Convolution {
+                parts, residual, ..
+            } => parts
+                .iter()
+                .map(|part| part.value)
+                .chain(*residual)
+                .collect(),
             Self::Unary { input, .. } => vec![*input],
             Self::Fold { inputs, .. } => inputs.clone(),
         }
@@ -58,14 +65,21 @@ impl LoweredOp<'_> {
     /// Returns the value that is computed.
     pub fn output(&self) -> usize {
         match *self {
-            Self::Convolution { output, .. } | Self::Unary { output, .. } | Self::Fold { output, .. } => output,
+            Self::Convolution { output, .. }
+            | Self::Unary { output, .. }
+            | Self::Fold { output, .. } => output,
         }
     }
 }
 
-/// Lowers all nodes of a method, or returns `None` if one of them has no pass over rows. Convolutions that are only
-/// read by a sum become part of it; a split becomes a channel range and needs no operation.
-pub fn lower<'a>(method: &'a Method, shapes: &Shapes, weights: &'a Weights) -> Option<Vec<LoweredOp<'a>>> {
+/// Lowers all nodes of a method, or returns `None` if one of them has no pass over rows.
+/// Convolutions that are only read by a sum become part of it; a split becomes a channel range and
+/// needs no operation.
+pub fn lower<'a>(
+    method: &'a Method,
+    shapes: &Shapes,
+    weights: &'a Weights,
+) -> Option<Vec<LoweredOp<'a>>> {
     let reads = count_reads(shapes);
     let ports = method.inputs.len();
     let mut ops: Vec<LoweredOp<'a>> = Vec::new();
@@ -75,26 +89,54 @@ pub fn lower<'a>(method: &'a Method, shapes: &Shapes, weights: &'a Weights) -> O
         let part = |kernel, dilation, groups| {
             let weight = |parameter: &str| weights.get(&node.name, parameter).floats();
             let (weight, bias) = (weight("weight"), weight("bias"));
-            ConvolutionPart { value: inputs[0], inputs: channels, kernel, dilation, groups, weight, bias }
+            ConvolutionPart {
+                value: inputs[0],
+                inputs: channels,
+                kernel,
+                dilation,
+                groups,
+                weight,
+                bias,
+            }
         };
         let op = match node.op {
-            Op::Conv1d { outputs, kernel, stride: 1, dilation, groups } => {
+            Op::Conv1d {
+                outputs,
+                kernel,
+                stride: 1,
+                dilation,
+                groups,
+            } => {
                 if groups > 1 && channels * outputs * kernel > MAX_UNGROUPED_WEIGHTS {
                     return None;
                 }
-                LoweredOp::Convolution { parts: vec![part(kernel, dilation, groups)], residual: None, output }
+                LoweredOp::Convolution {
+                    parts: vec![part(kernel, dilation, groups)],
+                    residual: None,
+                    output,
+                }
             }
-            Op::Linear { .. } => LoweredOp::Convolution { parts: vec![part(1, 1, 1)], residual: None, output },
+            Op::Linear { .. } => LoweredOp::Convolution {
+                parts: vec![part(1, 1, 1)],
+                residual: None,
+                output,
+            },
             Op::Add => sum(&mut ops, inputs, &reads, output)?,
-            Op::Multiply if shapes.values[inputs[1]].channels == channels => {
-                LoweredOp::Fold { operation: Binary::Multiply, inputs: inputs.clone(), output }
-            }
-            Op::Activation(activation) => {
-                LoweredOp::Unary { operation: Unary::Activation(activation), input: inputs[0], output }
-            }
-            Op::Affine { scale, offset } => {
-                LoweredOp::Unary { operation: Unary::ScaleOffset { scale, offset }, input: inputs[0], output }
-            }
+            Op::Multiply if shapes.values[inputs[1]].channels == channels => LoweredOp::Fold {
+                operation: Binary::Multiply,
+                inputs: inputs.clone(),
+                output,
+            },
+            Op::Activation(activation) => LoweredOp::Unary {
+                operation: Unary::Activation(activation),
+                input: inputs[0],
+                output,
+            },
+            Op::Affine { scale, offset } => LoweredOp::Unary {
+                operation: Unary::ScaleOffset { scale, offset },
+                input: inputs[0],
+                output,
+            },
             Op::Split { .. } => continue,
             // No pass over rows: such a method is run layer by layer.
             Op::Conv1d { .. }
@@ -132,13 +174,23 @@ pub fn lower<'a>(method: &'a Method, shapes: &Shapes, weights: &'a Weights) -> O
 /// Returns how often each value is read, by nodes and by output ports.
 fn count_reads(shapes: &Shapes) -> Vec<usize> {
     let mut reads = vec![0; shapes.values.len()];
-    shapes.reads.iter().flatten().chain(&shapes.shown).for_each(|&value| reads[value] += 1);
+    shapes
+        .reads
+        .iter()
+        .flatten()
+        .chain(&shapes.shown)
+        .for_each(|&value| reads[value] += 1);
     reads
 }
 
-/// Lowers a sum. Convolutions among its inputs that nothing else reads are taken out of `ops` and summed in the same
-/// pass.
-fn sum<'a>(ops: &mut Vec<LoweredOp<'a>>, inputs: &[usize], reads: &[usize], output: usize) -> Option<LoweredOp<'a>> {
+/// Lowers a sum. Convolutions among its inputs that nothing else reads are taken out of `ops` and
+/// summed in the same pass.
+fn sum<'a>(
+    ops: &mut Vec<LoweredOp<'a>>,
+    inputs: &[usize],
+    reads: &[usize],
+    output: usize,
+) -> Option<LoweredOp<'a>> {
     let mut parts = Vec::new();
     let mut others = Vec::new();
     for &value in inputs {
@@ -153,8 +205,16 @@ fn sum<'a>(ops: &mut Vec<LoweredOp<'a>>, inputs: &[usize], reads: &[usize], outp
     // The convolution with the most taps comes last; it reads what was computed last.
     parts.sort_by_key(|part| part.kernel);
     match (parts.is_empty(), others.len()) {
-        (true, _) => Some(LoweredOp::Fold { operation: Binary::Add, inputs: others, output }),
-        (false, 0 | 1) => Some(LoweredOp::Convolution { parts, residual: others.pop(), output }),
+        (true, _) => Some(LoweredOp::Fold {
+            operation: Binary::Add,
+            inputs: others,
+            output,
+        }),
+        (false, 0 | 1) => Some(LoweredOp::Convolution {
+            parts,
+            residual: others.pop(),
+            output,
+        }),
         // A convolution plus several other values has no pass.
         (false, _) => None,
     }

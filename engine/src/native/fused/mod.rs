@@ -1,8 +1,10 @@
-//! Convolutional networks at audio rate, such as captures of amplifiers, run as a whole with time across the lanes.
+//! Convolutional networks at audio rate, such as captures of amplifiers, run as a whole with time
+//! across the lanes.
 //!
-//! [`lowering`] turns nodes into operations, [`layout`] assigns their values to buffers ([`signal_buffer`],
-//! [`channel_range`]), [`fusion`] merges the operations into few passes, and [`network`] is the result. Chunks of
-//! frames are computed channel by channel; the other layers compute frame by frame with channels across the lanes.
+//! [`lowering`] turns nodes into operations, [`layout`] assigns their values to buffers
+//! ([`signal_buffer`], [`channel_range`]), [`fusion`] merges the operations into few passes, and
+//! [`network`] is the result. Chunks of frames are computed channel by channel; the other layers
+//! compute frame by frame with channels across the lanes.
 
 mod channel_range;
 mod fusion;
@@ -44,9 +46,20 @@ const CACHE_LINE: usize = 16;
 impl StreamState {
     fn new(network: &Network) -> Self {
         let memory = vec![0.0; network.length + CACHE_LINE];
-        let start = memory.as_ptr().align_offset(CACHE_LINE * size_of::<f32>()).min(CACHE_LINE);
-        let positions = network.buffers.iter().map(SignalBuffer::first_position).collect();
-        Self { memory, start, positions }
+        let start = memory
+            .as_ptr()
+            .align_offset(CACHE_LINE * size_of::<f32>())
+            .min(CACHE_LINE);
+        let positions = network
+            .buffers
+            .iter()
+            .map(SignalBuffer::first_position)
+            .collect();
+        Self {
+            memory,
+            start,
+            positions,
+        }
     }
 
     fn reset(&mut self, network: &Network) {
@@ -77,7 +90,9 @@ impl StreamState {
             if channels == 1 {
                 row.copy_from_slice(input);
             } else {
-                row.iter_mut().zip(input.iter().skip(channel).step_by(channels)).for_each(|(to, &value)| *to = value);
+                row.iter_mut()
+                    .zip(input.iter().skip(channel).step_by(channels))
+                    .for_each(|(to, &value)| *to = value);
             }
         }
     }
@@ -91,16 +106,28 @@ impl StreamState {
             if channels == 1 {
                 output.copy_from_slice(row);
             } else {
-                output.iter_mut().skip(channel).step_by(channels).zip(row).for_each(|(to, value)| *to = *value);
+                output
+                    .iter_mut()
+                    .skip(channel)
+                    .step_by(channels)
+                    .zip(row)
+                    .for_each(|(to, value)| *to = *value);
             }
         }
     }
 
-    /// Makes the frames written to the inputs contiguous, and returns all signals to compute a chunk.
+    /// Makes the frames written to the inputs contiguous, and returns all signals to compute a
+    /// chunk.
     fn begin_chunk(&mut self, network: &Network, frames: usize) -> StreamSignals<'_> {
         let signals = &mut self.memory[self.start..];
-        network.inputs.iter().for_each(|input| input.mirror(&self.positions, signals, frames));
-        StreamSignals { positions: &self.positions, signals }
+        network
+            .inputs
+            .iter()
+            .for_each(|input| input.mirror(&self.positions, signals, frames));
+        StreamSignals {
+            positions: &self.positions,
+            signals,
+        }
     }
 
     fn advance(&mut self, network: &Network, frames: usize) {
@@ -112,16 +139,28 @@ impl StreamState {
 }
 
 impl FusedConvNet {
-    /// Compiles a method for up to `frames` frames at a time; `None` unless all of its values are at audio rate and
-    /// each of its ops has a pass over rows.
-    pub fn new(method: &Method, shapes: &Shapes, weights: &Weights, streams: usize, frames: usize) -> Option<Self> {
+    /// Compiles a method for up to `frames` frames at a time; `None` unless all of its values are
+    /// at audio rate and each of its ops has a pass over rows.
+    pub fn new(
+        method: &Method,
+        shapes: &Shapes,
+        weights: &Weights,
+        streams: usize,
+        frames: usize,
+    ) -> Option<Self> {
         let chunk = frames.min(CHUNK);
         let network = Network::new(method, shapes, weights, chunk)?;
         let streams = (0..streams).map(|_| StreamState::new(&network)).collect();
-        Some(Self { network, chunk, streams, initial: None })
+        Some(Self {
+            network,
+            chunk,
+            streams,
+            initial: None,
+        })
     }
 
-    /// Computes all frames of N streams, chunk by chunk; `first_row` is the row of the first one in the inputs.
+    /// Computes all frames of N streams, chunk by chunk; `first_row` is the row of the first one in
+    /// the inputs.
     fn run_streams<const N: usize>(
         &mut self,
         kernels: Kernels,
@@ -130,22 +169,37 @@ impl FusedConvNet {
         first_row: usize,
         output: &mut [f32],
     ) {
-        let Self { network, chunk: max_frames, streams: all, .. } = self;
-        let mut streams = all.get_disjoint_mut(streams).expect("a step names each stream once");
+        let Self {
+            network,
+            chunk: max_frames,
+            streams: all,
+            ..
+        } = self;
+        let mut streams = all
+            .get_disjoint_mut(streams)
+            .expect("a step names each stream once");
         let channels = network.output.channels();
         for start in (0..io.frames).step_by(*max_frames) {
             let frames = (io.frames - start).min(*max_frames);
             for (row, stream) in streams.iter_mut().enumerate() {
                 for (port, view) in network.inputs.iter().enumerate() {
                     let first = ((first_row + row) * io.frames + start) * view.channels();
-                    stream.write(view, &io.input(port)[first..first + frames * view.channels()]);
+                    stream.write(
+                        view,
+                        &io.input(port)[first..first + frames * view.channels()],
+                    );
                 }
             }
-            let mut signals = streams.each_mut().map(|stream| stream.begin_chunk(network, frames));
+            let mut signals = streams
+                .each_mut()
+                .map(|stream| stream.begin_chunk(network, frames));
             kernels.run_passes_batch(&network.passes, &mut signals, frames);
             for (row, stream) in streams.iter_mut().enumerate() {
                 let first = (row * io.frames + start) * channels;
-                stream.read(&network.output, &mut output[first..first + frames * channels]);
+                stream.read(
+                    &network.output,
+                    &mut output[first..first + frames * channels],
+                );
                 stream.advance(network, frames);
             }
         }
@@ -157,7 +211,9 @@ impl Layer for FusedConvNet {
         let values = io.frames * self.network.output.channels();
         let mut outputs = std::mem::take(&mut io.output);
         for (index, streams) in io.streams.chunks(2).enumerate() {
-            let output = outputs.split_off_mut(..streams.len() * values).unwrap_or_default();
+            let output = outputs
+                .split_off_mut(..streams.len() * values)
+                .unwrap_or_default();
             match *streams {
                 [one, other] => self.run_streams(kernels, &io, [one, other], 2 * index, output),
                 [one] => self.run_streams(kernels, &io, [one], 2 * index, output),
@@ -176,12 +232,18 @@ impl Layer for FusedConvNet {
     fn capture_initial_state(&mut self) {
         let mut initial = StreamState::new(&self.network);
         initial.copy_from(&self.streams[0]);
-        self.streams.iter_mut().for_each(|stream| stream.copy_from(&initial));
+        self.streams
+            .iter_mut()
+            .for_each(|stream| stream.copy_from(&initial));
         self.initial = Some(initial);
     }
 
     fn bytes(&self) -> usize {
-        let signals = self.streams.iter().chain(&self.initial).map(|stream| size_of_val(stream.memory.as_slice()));
+        let signals = self
+            .streams
+            .iter()
+            .chain(&self.initial)
+            .map(|stream| size_of_val(stream.memory.as_slice()));
         signals.sum::<usize>() + self.network.passes.bytes()
     }
 }

@@ -21,10 +21,13 @@ pub struct Network {
 }
 
 impl Network {
-    /// Compiles a method for chunks of up to `chunk` frames; `None` unless it has one output, all of its values are at
-    /// audio rate and each of its ops has a pass.
+    /// Compiles a method for chunks of up to `chunk` frames; `None` unless it has one output, all
+    /// of its values are at audio rate and each of its ops has a pass.
     pub fn new(method: &Method, shapes: &Shapes, weights: &Weights, chunk: usize) -> Option<Self> {
-        if method.outputs.len() != 1 || method.nodes.is_empty() || shapes.values.iter().any(|shape| shape.ratio != 1) {
+        if method.outputs.len() != 1
+            || method.nodes.is_empty()
+            || shapes.values.iter().any(|shape| shape.ratio != 1)
+        {
             return None;
         }
         let ops = lowering::lower(method, shapes, weights)?;
@@ -33,7 +36,9 @@ impl Network {
         let passes = fusion::fuse(ops, &layout, output);
         Some(Self {
             passes: fusion::with_views(passes, &layout.buffers),
-            inputs: (0..method.inputs.len()).map(|port| layout.range(port).view(&layout.buffers)).collect(),
+            inputs: (0..method.inputs.len())
+                .map(|port| layout.range(port).view(&layout.buffers))
+                .collect(),
             output: output.view(&layout.buffers),
             length: layout.length,
             buffers: layout.buffers,

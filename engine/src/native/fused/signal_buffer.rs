@@ -2,18 +2,19 @@
 
 use ondes_kernels::FRAMES_PER_VECTOR;
 
-/// Maximum number of frames computed at a time: enough to amortise the cost of a pass, few enough for the nearest
-/// cache.
+/// Maximum number of frames computed at a time: enough to amortise the cost of a pass, few enough
+/// for the nearest cache.
 pub const CHUNK: usize = 128;
 
-/// Spare frames beside the past of a signal; the past is moved, or the ring wraps, once per this many frames.
+/// Spare frames beside the past of a signal; the past is moved, or the ring wraps, once per this
+/// many frames.
 const SPARE: usize = 4 * CHUNK;
 
-/// Buffer of one signal, `[channel][frame]`, in which the frames of a chunk and those `delay` frames before them are
-/// contiguous.
+/// Buffer of one signal, `[channel][frame]`, in which the frames of a chunk and those `delay`
+/// frames before them are contiguous.
 ///
-/// Long histories use a ring whose first chunk is mirrored after its end; short ones are moved to the front
-/// periodically.
+/// Long histories use a ring whose first chunk is mirrored after its end; short ones are moved to
+/// the front periodically.
 #[derive(Clone, Debug)]
 pub struct SignalBuffer {
     start: usize,
@@ -31,20 +32,33 @@ pub struct SignalBuffer {
 }
 
 impl SignalBuffer {
-    /// Lays out a buffer from index `start` on, for chunks of up to `chunk` frames and delays of up to `reach` frames.
+    /// Lays out a buffer from index `start` on, for chunks of up to `chunk` frames and delays of up
+    /// to `reach` frames.
     pub fn new(start: usize, channels: usize, reach: usize, chunk: usize) -> Self {
         let chunk = chunk.next_multiple_of(FRAMES_PER_VECTOR);
         // A long past would take too long to move at once.
-        let ring_frames = if reach > CHUNK { (reach + SPARE).next_multiple_of(CHUNK) } else { 0 };
+        let ring_frames = if reach > CHUNK {
+            (reach + SPARE).next_multiple_of(CHUNK)
+        } else {
+            0
+        };
         let end = match reach {
             0 => 0,
             _ if ring_frames > 0 => ring_frames,
             _ => reach.next_multiple_of(FRAMES_PER_VECTOR) + SPARE,
         };
-        // One more vector for the lanes beyond the last frame, and an odd number of cache lines: equal frames of all
-        // channels must not share one cache set.
+        // One more vector for the lanes beyond the last frame, and an odd number of cache lines:
+        // equal frames of all channels must not share one cache set.
         let stride = (((end + chunk) / FRAMES_PER_VECTOR + 1) | 1) * FRAMES_PER_VECTOR;
-        Self { start, channels, reach, ring_frames, chunk, end, stride }
+        Self {
+            start,
+            channels,
+            reach,
+            ring_frames,
+            chunk,
+            end,
+            stride,
+        }
     }
 
     /// Returns the length in values.
@@ -52,9 +66,14 @@ impl SignalBuffer {
         self.stride * self.channels
     }
 
-    /// Returns the position of the first chunk, which leaves room for the past before it, unless that wraps.
+    /// Returns the position of the first chunk, which leaves room for the past before it, unless
+    /// that wraps.
     pub fn first_position(&self) -> usize {
-        if self.ring_frames > 0 { 0 } else { self.reach.next_multiple_of(FRAMES_PER_VECTOR) }
+        if self.ring_frames > 0 {
+            0
+        } else {
+            self.reach.next_multiple_of(FRAMES_PER_VECTOR)
+        }
     }
 
     /// Returns whether frames before the newest chunk are read.
@@ -67,12 +86,16 @@ impl SignalBuffer {
         self.start + channel * self.stride
     }
 
-    /// Makes room for the chunk after one of `frames` frames at `position`, and returns the position of that next
-    /// chunk.
+    /// Makes room for the chunk after one of `frames` frames at `position`, and returns the
+    /// position of that next chunk.
     #[inline]
     pub fn advance(&self, signals: &mut [f32], position: usize, frames: usize) -> usize {
         let next = position + frames;
-        if next < self.end { next } else { self.wrap(signals, next) }
+        if next < self.end {
+            next
+        } else {
+            self.wrap(signals, next)
+        }
     }
 
     fn wrap(&self, signals: &mut [f32], next: usize) -> usize {

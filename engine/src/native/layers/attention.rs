@@ -8,7 +8,8 @@ pub(super) struct Attention {
     heads: usize,
     window: usize,
     channels: usize,
-    /// `[head][2 · window − 1]`: from `window − 1 − slot` on, the bias of each slot when the newest frame is in `slot`.
+    /// `[head][2 · window − 1]`: from `window − 1 − slot` on, the bias of each slot when the newest
+    /// frame is in `slot`.
     biases: Vec<f32>,
     rings: Vec<Ring>,
     /// `[slot]`
@@ -17,7 +18,8 @@ pub(super) struct Attention {
 
 /// Keys and values of one stream.
 struct Ring {
-    /// Slot of the next frame. It follows from the number of frames alone, so that sums have the same order in any blocks.
+    /// Slot of the next frame. It follows from the number of frames alone, so that sums have the
+    /// same order in any blocks.
     next: usize,
     /// `[channel][slot]`, so that the scores of all slots are computed together.
     keys: Vec<f32>,
@@ -34,7 +36,11 @@ impl Attention {
             (0..2 * window - 1).map(|index| distances[(2 * window - 1 - index) % window])
         });
         let values = window * channels;
-        let ring = || Ring { next: 0, keys: vec![0.0; values], values: vec![0.0; values] };
+        let ring = || Ring {
+            next: 0,
+            keys: vec![0.0; values],
+            values: vec![0.0; values],
+        };
         Self {
             heads,
             window,
@@ -48,7 +54,14 @@ impl Attention {
 
 impl Layer for Attention {
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
-        let Self { heads, window, channels, biases, rings, scores } = self;
+        let Self {
+            heads,
+            window,
+            channels,
+            biases,
+            rings,
+            scores,
+        } = self;
         let (window, channels) = (*window, *channels);
         let width = channels / *heads;
         let scale = 1.0 / (width as f32).sqrt();
@@ -62,10 +75,13 @@ impl Layer for Attention {
                 for (channel, key) in keys[of_frame.clone()].iter().enumerate() {
                     ring.keys[channel * window + slot] = *key;
                 }
-                ring.values[slot * channels..][..channels].copy_from_slice(&values[of_frame.clone()]);
+                ring.values[slot * channels..][..channels]
+                    .copy_from_slice(&values[of_frame.clone()]);
                 let heads_output = io.output[of_frame.clone()].chunks_exact_mut(width);
-                let of_heads =
-                    queries[of_frame].chunks_exact(width).zip(heads_output).zip(biases.chunks(2 * window - 1));
+                let of_heads = queries[of_frame]
+                    .chunks_exact(width)
+                    .zip(heads_output)
+                    .zip(biases.chunks(2 * window - 1));
                 for (head, ((query, output), biases)) in of_heads.enumerate() {
                     scores.copy_from_slice(&biases[window - 1 - slot..][..window]);
                     let keys = ring.keys[head * width * window..].chunks_exact(window);
@@ -90,7 +106,11 @@ impl Layer for Attention {
     }
 
     fn bytes(&self) -> usize {
-        let of_streams: usize = self.rings.iter().map(|ring| ring.keys.len() + ring.values.len()).sum();
+        let of_streams: usize = self
+            .rings
+            .iter()
+            .map(|ring| ring.keys.len() + ring.values.len())
+            .sum();
         (of_streams + self.biases.len() + self.scores.len()) * size_of::<f32>()
     }
 }

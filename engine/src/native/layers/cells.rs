@@ -21,15 +21,23 @@ struct CellState {
 }
 
 impl Cells {
-    pub fn new(context: &LayerContext<'_>, cell: CellKind, hidden: usize, initial_state: bool) -> Self {
+    pub fn new(
+        context: &LayerContext<'_>,
+        cell: CellKind,
+        hidden: usize,
+        initial_state: bool,
+    ) -> Self {
         let inputs = context.channels();
         let data = |parameter: &str| context.weight(parameter).floats();
         let (from_input, from_state) = (data("weight_ih"), data("weight_hh"));
         let (input_bias, state_bias) = (data("bias_ih"), data("bias_hh"));
-        // A GRU's last gate is two sums, since only that of the state is multiplied by the reset gate.
+        // A GRU's last gate is two sums, since only that of the state is multiplied by the reset
+        // gate.
         let reads_input = |gate: usize| cell == CellKind::Lstm || gate < 3;
         let reads_state = |gate: usize| cell == CellKind::Lstm || gate != 2;
-        let row = |gate: usize, unit: usize| gate.min(if cell == CellKind::Lstm { 3 } else { 2 }) * hidden + unit;
+        let row = |gate: usize, unit: usize| {
+            gate.min(if cell == CellKind::Lstm { 3 } else { 2 }) * hidden + unit
+        };
         let weights = CellWeights::new(
             cell,
             inputs,
@@ -40,22 +48,41 @@ impl Cells {
                 _ => 0.0,
             },
             |gate, unit| {
-                let from_input = if reads_input(gate) { input_bias[row(gate, unit)] } else { 0.0 };
-                from_input + if reads_state(gate) { state_bias[row(gate, unit)] } else { 0.0 }
+                let from_input = if reads_input(gate) {
+                    input_bias[row(gate, unit)]
+                } else {
+                    0.0
+                };
+                from_input
+                    + if reads_state(gate) {
+                        state_bias[row(gate, unit)]
+                    } else {
+                        0.0
+                    }
             },
         );
-        let mut initial = CellState { h: vec![0.0; 2 * weights.state_len()], c: vec![0.0; weights.state_len()] };
+        let mut initial = CellState {
+            h: vec![0.0; 2 * weights.state_len()],
+            c: vec![0.0; weights.state_len()],
+        };
         if initial_state {
             let set = |state: &mut [f32], parameter: &str| {
                 let limit = CellWeights::LARGEST;
-                state.iter_mut().zip(data(parameter).iter()).for_each(|(to, x)| *to = x.clamp(-limit, limit));
+                state
+                    .iter_mut()
+                    .zip(data(parameter).iter())
+                    .for_each(|(to, x)| *to = x.clamp(-limit, limit));
             };
             set(&mut initial.h[..hidden], "h0");
             if cell == CellKind::Lstm {
                 set(&mut initial.c[..hidden], "c0");
             }
         }
-        Self { weights, states: vec![initial.clone(); context.streams], initial }
+        Self {
+            weights,
+            states: vec![initial.clone(); context.streams],
+            initial,
+        }
     }
 }
 
@@ -64,7 +91,11 @@ impl Layer for Cells {
         let x = io.input(0);
         let rows = x.len() / io.streams.len();
         let outputs = io.output.len() / io.streams.len();
-        for ((x, y), &stream) in x.chunks_exact(rows).zip(io.output.chunks_exact_mut(outputs)).zip(io.streams) {
+        for ((x, y), &stream) in x
+            .chunks_exact(rows)
+            .zip(io.output.chunks_exact_mut(outputs))
+            .zip(io.streams)
+        {
             let CellState { h, c } = &mut self.states[stream];
             kernels.run_cells(&self.weights, x, h, c, y);
         }
@@ -82,8 +113,11 @@ impl Layer for Cells {
     }
 
     fn bytes(&self) -> usize {
-        let states =
-            self.states.iter().chain([&self.initial]).map(|state| size_of_val(&*state.h) + size_of_val(&*state.c));
+        let states = self
+            .states
+            .iter()
+            .chain([&self.initial])
+            .map(|state| size_of_val(&*state.h) + size_of_val(&*state.c));
         self.weights.bytes() + states.sum::<usize>()
     }
 }

@@ -27,12 +27,20 @@ pub(super) struct Conv1d {
 impl Conv1d {
     pub fn new(context: &LayerContext<'_>, shape: &ConvShape) -> Self {
         let bias = context.weight("bias").floats();
-        let (inputs, outputs) = (context.channels() / shape.groups, shape.outputs / shape.groups);
-        let extents = Extents { outputs, taps: shape.kernel, inputs };
+        let (inputs, outputs) = (
+            context.channels() / shape.groups,
+            shape.outputs / shape.groups,
+        );
+        let extents = Extents {
+            outputs,
+            taps: shape.kernel,
+            inputs,
+        };
         let rows = WeightRows::new(context.weight("weight"), 0, shape.groups, extents);
         let matrices = (0..shape.groups).map(|group| {
             let first = group * outputs;
-            let at = |o: usize, tap: usize, i: usize| ((first + o) * inputs + i) * shape.kernel + tap;
+            let at =
+                |o: usize, tap: usize, i: usize| ((first + o) * inputs + i) * shape.kernel + tap;
             rows.pack(extents, first, at, &bias[first..][..outputs])
         });
         // With a stride, the newest frame that the first output reads is frame `stride − 1`.
@@ -52,13 +60,28 @@ impl Layer for Conv1d {
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         let channels = io.channels(0);
         let count = io.frames / self.stride;
-        let rows = io.input(0).chunks_exact(io.frames * channels).zip(io.output.chunks_exact_mut(count * self.outputs));
+        let rows = io
+            .input(0)
+            .chunks_exact(io.frames * channels)
+            .zip(io.output.chunks_exact_mut(count * self.outputs));
         for ((input, output), &stream) in rows.zip(io.streams) {
             let frames = self.histories[stream].push(kernels, input);
             for (group, matrix) in self.matrices.iter().enumerate() {
                 let first = group * matrix.inputs();
-                let columns = ColumnLayout { channels, first, count, stride: self.stride, dilation: self.dilation };
-                matrix.multiply(kernels, frames, columns, &mut output[group * matrix.outputs()..], self.outputs);
+                let columns = ColumnLayout {
+                    channels,
+                    first,
+                    count,
+                    stride: self.stride,
+                    dilation: self.dilation,
+                };
+                matrix.multiply(
+                    kernels,
+                    frames,
+                    columns,
+                    &mut output[group * matrix.outputs()..],
+                    self.outputs,
+                );
             }
         }
     }
@@ -81,7 +104,11 @@ impl Layer for Conv1d {
 }
 
 fn bytes(matrices: &[Matrix], histories: &[History]) -> usize {
-    matrices.iter().map(Matrix::bytes).chain(histories.iter().map(History::bytes)).sum()
+    matrices
+        .iter()
+        .map(Matrix::bytes)
+        .chain(histories.iter().map(History::bytes))
+        .sum()
 }
 
 pub(super) struct ConvTranspose1d {
@@ -93,16 +120,36 @@ pub(super) struct ConvTranspose1d {
 impl ConvTranspose1d {
     pub fn new(context: &LayerContext<'_>, outputs: usize, kernel: usize, stride: usize) -> Self {
         let taps = kernel / stride;
-        let extents = Extents { outputs: stride * outputs, taps, inputs: context.channels() };
+        let extents = Extents {
+            outputs: stride * outputs,
+            taps,
+            inputs: context.channels(),
+        };
         let rows = WeightRows::new(context.weight("weight"), 1, 1, extents);
-        // Output t · stride + phase reads input t − j with tap j · stride + phase; the oldest input comes first.
+        // Output t · stride + phase reads input t − j with tap j · stride + phase; the oldest input
+        // comes first.
         let at = |row: usize, tap: usize, i: usize| {
             let (phase, o) = (row / outputs, row % outputs);
             (i * outputs + o) * kernel + (taps - 1 - tap) * stride + phase
         };
-        let matrix = rows.pack(extents, 0, at, &context.weight("bias").floats().repeat(stride));
-        let history = || History::new(context.channels(), taps - 1, context.frames, rows.uses_int8());
-        Self { matrix, histories: (0..context.streams).map(|_| history()).collect() }
+        let matrix = rows.pack(
+            extents,
+            0,
+            at,
+            &context.weight("bias").floats().repeat(stride),
+        );
+        let history = || {
+            History::new(
+                context.channels(),
+                taps - 1,
+                context.frames,
+                rows.uses_int8(),
+            )
+        };
+        Self {
+            matrix,
+            histories: (0..context.streams).map(|_| history()).collect(),
+        }
     }
 }
 
@@ -110,11 +157,21 @@ impl Layer for ConvTranspose1d {
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         let channels = io.channels(0);
         let width = self.matrix.outputs();
-        let rows = io.input(0).chunks_exact(io.frames * channels).zip(io.output.chunks_exact_mut(io.frames * width));
+        let rows = io
+            .input(0)
+            .chunks_exact(io.frames * channels)
+            .zip(io.output.chunks_exact_mut(io.frames * width));
         for ((input, output), &stream) in rows.zip(io.streams) {
             let frames = self.histories[stream].push(kernels, input);
-            let columns = ColumnLayout { channels, first: 0, count: io.frames, stride: 1, dilation: 1 };
-            self.matrix.multiply(kernels, frames, columns, output, width);
+            let columns = ColumnLayout {
+                channels,
+                first: 0,
+                count: io.frames,
+                stride: 1,
+                dilation: 1,
+            };
+            self.matrix
+                .multiply(kernels, frames, columns, output, width);
         }
     }
 

@@ -41,7 +41,9 @@ pub(super) struct Snake {
 
 impl Snake {
     pub fn new(context: &LayerContext<'_>) -> Self {
-        Self { alpha: context.weight("alpha").floats().into_owned() }
+        Self {
+            alpha: context.weight("alpha").floats().into_owned(),
+        }
     }
 }
 
@@ -68,7 +70,14 @@ pub(super) struct Prelu {
 impl Prelu {
     pub fn new(context: &LayerContext<'_>) -> Self {
         let slopes = context.weight("weight").floats();
-        Self { slopes: slopes.iter().copied().cycle().take(context.channels()).collect() }
+        Self {
+            slopes: slopes
+                .iter()
+                .copied()
+                .cycle()
+                .take(context.channels())
+                .collect(),
+        }
     }
 }
 
@@ -127,7 +136,9 @@ pub(super) struct Softmax {
 
 impl Softmax {
     pub fn new(context: &LayerContext<'_>) -> Self {
-        Self { channels: context.channels() }
+        Self {
+            channels: context.channels(),
+        }
     }
 }
 
@@ -137,7 +148,9 @@ impl Layer for Softmax {
     }
 
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
-        io.output.chunks_exact_mut(self.channels).for_each(|frame| kernels.softmax(frame));
+        io.output
+            .chunks_exact_mut(self.channels)
+            .for_each(|frame| kernels.softmax(frame));
     }
 }
 
@@ -147,7 +160,10 @@ pub(super) struct Gate;
 impl Layer for Gate {
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         let channels = io.channels(0);
-        let frames = io.input(0).chunks_exact(channels).zip(io.output.chunks_exact_mut(channels / 2));
+        let frames = io
+            .input(0)
+            .chunks_exact(channels)
+            .zip(io.output.chunks_exact_mut(channels / 2));
         frames.for_each(|(x, y)| kernels.gate(x, y));
     }
 }
@@ -163,6 +179,9 @@ impl Layer for Film {
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         let channels = io.channels(0);
         let conditions = io.input(1).chunks_exact(2 * channels);
-        io.output.chunks_exact_mut(channels).zip(conditions).for_each(|(x, condition)| kernels.film(x, condition));
+        io.output
+            .chunks_exact_mut(channels)
+            .zip(conditions)
+            .for_each(|(x, condition)| kernels.film(x, condition));
     }
 }

@@ -7,18 +7,27 @@ use super::product::Frames;
 /// The past frames of one stream, followed by those of the current step.
 pub(super) enum History {
     F32(FrameHistory<f32>),
-    Int8 { channels: usize, codes: FrameHistory<u8>, scales: FrameHistory<f32> },
+    Int8 {
+        channels: usize,
+        codes: FrameHistory<u8>,
+        scales: FrameHistory<f32>,
+    },
 }
 
 /// Code of a zero, as [`Kernels::quantize`] gives it.
 const ZERO_CODE: u8 = 128;
 
 impl History {
-    /// Holds frames of `channels` channels: `reach` before the newest, and up to `step` new ones at a time.
+    /// Holds frames of `channels` channels: `reach` before the newest, and up to `step` new ones at
+    /// a time.
     pub fn new(channels: usize, reach: usize, step: usize, int8: bool) -> Self {
         if int8 {
             let codes = FrameHistory::new(int8_frame_width(channels), reach, step, ZERO_CODE);
-            Self::Int8 { channels, codes, scales: FrameHistory::new(1, reach, step, 0.0) }
+            Self::Int8 {
+                channels,
+                codes,
+                scales: FrameHistory::new(1, reach, step, 0.0),
+            }
         } else {
             Self::F32(FrameHistory::new(channels, reach, step, 0.0))
         }
@@ -32,10 +41,17 @@ impl History {
                 history.append(count).copy_from_slice(frames);
                 Frames::F32(history.latest(count))
             }
-            Self::Int8 { channels, codes, scales } => {
+            Self::Int8 {
+                channels,
+                codes,
+                scales,
+            } => {
                 let count = frames.len() / *channels;
                 kernels.quantize(frames, *channels, codes.append(count), scales.append(count));
-                Frames::Int8 { codes: codes.latest(count), scales: scales.latest(count) }
+                Frames::Int8 {
+                    codes: codes.latest(count),
+                    scales: scales.latest(count),
+                }
             }
         }
     }
@@ -97,18 +113,28 @@ pub(super) struct FrameHistory<T> {
 }
 
 impl<T: Copy> FrameHistory<T> {
-    /// Holds frames of `width` values: `reach` before the newest, and up to `step` new ones at a time.
+    /// Holds frames of `width` values: `reach` before the newest, and up to `step` new ones at a
+    /// time.
     pub fn new(width: usize, reach: usize, step: usize, silence: T) -> Self {
-        // Twice the reach, so that the past is moved to the front once in `reach` frames and not at each step.
+        // Twice the reach, so that the past is moved to the front once in `reach` frames and not at
+        // each step.
         let capacity = 2 * reach + step;
-        Self { width, reach, frames: vec![silence; capacity * width], initial: Vec::new(), silence, end: reach }
+        Self {
+            width,
+            reach,
+            frames: vec![silence; capacity * width],
+            initial: Vec::new(),
+            silence,
+            end: reach,
+        }
     }
 
     /// Appends `count` frames and returns them to be filled.
     pub fn append(&mut self, count: usize) -> &mut [T] {
         let width = self.width;
         if (self.end + count) * width > self.frames.len() {
-            self.frames.copy_within((self.end - self.reach) * width..self.end * width, 0);
+            self.frames
+                .copy_within((self.end - self.reach) * width..self.end * width, 0);
             self.end = self.reach;
         }
         self.end += count;

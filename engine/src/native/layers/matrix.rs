@@ -9,13 +9,22 @@ pub(super) struct Linear(Dense);
 
 impl Linear {
     pub fn new(context: &LayerContext<'_>) -> Self {
-        Self(Dense::new(context.weight("weight"), context.weight("bias"), context.streams * context.frames))
+        Self(Dense::new(
+            context.weight("weight"),
+            context.weight("bias"),
+            context.streams * context.frames,
+        ))
     }
 }
 
 /// Returns adjacent columns of `channels` values.
 pub(super) fn columns(data: &[f32], channels: usize) -> Columns<'_> {
-    Columns { data, count: data.len() / channels, stride: channels, tap_stride: channels }
+    Columns {
+        data,
+        count: data.len() / channels,
+        stride: channels,
+        tap_stride: channels,
+    }
 }
 
 impl Layer for Linear {

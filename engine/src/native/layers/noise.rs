@@ -14,8 +14,17 @@ pub(super) struct Noise {
 }
 
 impl Noise {
-    pub fn new(context: &LayerContext<'_>, channels: usize, distribution: Distribution, number: u32) -> Self {
-        Self { channels, distribution, sequences: NoiseSequences::new(context.streams, number) }
+    pub fn new(
+        context: &LayerContext<'_>,
+        channels: usize,
+        distribution: Distribution,
+        number: u32,
+    ) -> Self {
+        Self {
+            channels,
+            distribution,
+            sequences: NoiseSequences::new(context.streams, number),
+        }
     }
 }
 
@@ -29,8 +38,16 @@ pub(super) struct NoiseSequences {
 impl NoiseSequences {
     pub fn new(streams: usize, number: u32) -> Self {
         let number = number.into();
-        let stream = |stream| (noise::stream_seed(noise::stream_seed(0, stream as u64), number), 0);
-        Self { number, streams: (0..streams).map(stream).collect() }
+        let stream = |stream| {
+            (
+                noise::stream_seed(noise::stream_seed(0, stream as u64), number),
+                0,
+            )
+        };
+        Self {
+            number,
+            streams: (0..streams).map(stream).collect(),
+        }
     }
 
     /// Takes the next frames of a stream; returns their seed and the index of the first.
@@ -78,7 +95,13 @@ pub(super) struct ShapedNoise {
 impl ShapedNoise {
     pub fn new(bands: usize, hop: usize) -> Self {
         let (delays, matrix) = NoiseFilter { bands, hop }.taps_in_frame();
-        Self { bands, hop, taps: vec![0.0; delays.len()], delays, matrix }
+        Self {
+            bands,
+            hop,
+            taps: vec![0.0; delays.len()],
+            delays,
+            matrix,
+        }
     }
 }
 
@@ -90,12 +113,20 @@ impl Layer for ShapedNoise {
         let frames = magnitudes.zip(io.input(1).chunks_exact(hop));
         for (index, (magnitudes, noise)) in frames.enumerate() {
             for (tap, row) in self.taps.iter_mut().zip(self.matrix.chunks_exact(bands)) {
-                *tap = row.iter().zip(magnitudes).map(|(weight, magnitude)| weight * magnitude).sum();
+                *tap = row
+                    .iter()
+                    .zip(magnitudes)
+                    .map(|(weight, magnitude)| weight * magnitude)
+                    .sum();
             }
             let (frame, channel) = (index / channels, index % channels);
             let output = &mut io.output[frame * hop * channels + channel..];
             for n in 0..hop {
-                let reached = self.delays.iter().zip(&self.taps).take_while(|&(&delay, _)| delay <= n);
+                let reached = self
+                    .delays
+                    .iter()
+                    .zip(&self.taps)
+                    .take_while(|&(&delay, _)| delay <= n);
                 output[n * channels] = reached.map(|(delay, tap)| tap * noise[n - delay]).sum();
             }
         }

@@ -1,12 +1,12 @@
 //! Matrix products in `f32` or in eight bits.
 //!
-//! Large weights that are stored as F16 stay so in memory and are widened where they are multiplied, which gives the
-//! same bits: a large model is bound by the memory that it reads.
+//! Large weights that are stored as F16 stay so in memory and are widened where they are
+//! multiplied, which gives the same bits: a large model is bound by the memory that it reads.
 //!
 //! A weight stored in eight bits may be multiplied in eight bits too
-//! ([`crate::model::storage::QuantizedValues::int8_products`]). Frames are then quantized with a scale each, so that
-//! the output of a frame depends on that frame alone. The choice depends on shapes only, so a model sounds the
-//! same on every machine.
+//! ([`crate::model::storage::QuantizedValues::int8_products`]). Frames are then quantized with a
+//! scale each, so that the output of a frame depends on that frame alone. The choice depends on
+//! shapes only, so a model sounds the same on every machine.
 
 use std::borrow::Cow;
 
@@ -16,14 +16,15 @@ use ondes_kernels::{Columns, Int8Columns, Int8Matrix, Kernels, PackedMatrix, int
 use crate::model::Tensor;
 use crate::model::storage::Values;
 
-/// Minimum number of inputs per tap for which products in eight bits repay the quantization of the frames.
+/// Minimum number of inputs per tap for which products in eight bits repay the quantization of the
+/// frames.
 const MIN_INT8_INPUTS: usize = 64;
-/// Minimum number of rows, times taps, that share one quantization: 96 rows of 64 inputs are a tenth faster in eight
-/// bits.
+/// Minimum number of rows, times taps, that share one quantization: 96 rows of 64 inputs are a
+/// tenth faster in eight bits.
 const MIN_INT8_ROWS: usize = 96;
 
-/// Minimum number of values that stay in half precision: smaller weights are read from a nearby cache, where
-/// widening costs more than it saves.
+/// Minimum number of values that stay in half precision: smaller weights are read from a nearby
+/// cache, where widening costs more than it saves.
 const MIN_F16_VALUES: usize = 1 << 15;
 
 /// Dimensions of a matrix.
@@ -50,18 +51,23 @@ enum RowValues<'a> {
 }
 
 impl<'a> WeightRows<'a> {
-    /// Splits a weight whose outputs lie along `axis`. `groups` matrices share the channels of a frame; their rows may
-    /// repeat the outputs several times.
+    /// Splits a weight whose outputs lie along `axis`. `groups` matrices share the channels of a
+    /// frame; their rows may repeat the outputs several times.
     pub fn new(tensor: &'a Tensor, axis: usize, groups: usize, extents: Extents) -> Self {
         let is_aligned = groups == 1 || extents.inputs.is_multiple_of(4);
-        let pays = extents.inputs >= MIN_INT8_INPUTS && extents.outputs * extents.taps >= MIN_INT8_ROWS;
-        let quantized = tensor.quantized().filter(|quantized| quantized.int8_products && is_aligned && pays);
+        let pays =
+            extents.inputs >= MIN_INT8_INPUTS && extents.outputs * extents.taps >= MIN_INT8_ROWS;
+        let quantized = tensor
+            .quantized()
+            .filter(|quantized| quantized.int8_products && is_aligned && pays);
         let outputs = tensor.shape()[axis];
-        let int8 = quantized.and_then(|quantized| Some((&quantized.codes, quantized.scales_along(axis, outputs)?)));
+        let int8 = quantized
+            .and_then(|quantized| Some((&quantized.codes, quantized.scales_along(axis, outputs)?)));
         let values = match int8 {
-            Some((codes, scales)) => {
-                RowValues::Int8 { codes, scales: scales.repeat(groups * extents.outputs / outputs) }
-            }
+            Some((codes, scales)) => RowValues::Int8 {
+                codes,
+                scales: scales.repeat(groups * extents.outputs / outputs),
+            },
             None => match tensor.values() {
                 Values::F16(halves) if halves.len() >= MIN_F16_VALUES => RowValues::F16(halves),
                 _ => RowValues::F32(tensor.floats()),
@@ -74,7 +80,8 @@ impl<'a> WeightRows<'a> {
         matches!(self.values, RowValues::Int8 { .. })
     }
 
-    /// Packs the matrix whose first row is `first`; `at(output, tap, input)` is the index of a value in the weight.
+    /// Packs the matrix whose first row is `first`; `at(output, tap, input)` is the index of a
+    /// value in the weight.
     pub fn pack(
         &self,
         extents: Extents,
@@ -82,17 +89,36 @@ impl<'a> WeightRows<'a> {
         at: impl Fn(usize, usize, usize) -> usize,
         bias: &[f32],
     ) -> Matrix {
-        let Extents { outputs, taps, inputs } = extents;
+        let Extents {
+            outputs,
+            taps,
+            inputs,
+        } = extents;
         match &self.values {
-            RowValues::F32(floats) => {
-                Matrix::F32(PackedMatrix::new(outputs, taps, inputs, |o, t, i| floats[at(o, t, i)], Some(bias)))
-            }
-            RowValues::F16(halves) => {
-                Matrix::F32(PackedMatrix::new_f16(outputs, taps, inputs, |o, t, i| halves[at(o, t, i)], Some(bias)))
-            }
+            RowValues::F32(floats) => Matrix::F32(PackedMatrix::new(
+                outputs,
+                taps,
+                inputs,
+                |o, t, i| floats[at(o, t, i)],
+                Some(bias),
+            )),
+            RowValues::F16(halves) => Matrix::F32(PackedMatrix::new_f16(
+                outputs,
+                taps,
+                inputs,
+                |o, t, i| halves[at(o, t, i)],
+                Some(bias),
+            )),
             RowValues::Int8 { codes, scales } => {
                 let scales = &scales[first..][..outputs];
-                Matrix::Int8(Int8Matrix::new(outputs, taps, inputs, |o, t, i| codes[at(o, t, i)], scales, bias))
+                Matrix::Int8(Int8Matrix::new(
+                    outputs,
+                    taps,
+                    inputs,
+                    |o, t, i| codes[at(o, t, i)],
+                    scales,
+                    bias,
+                ))
             }
         }
     }
@@ -116,7 +142,8 @@ pub(super) enum Frames<'a> {
     },
 }
 
-/// Columns of a product: tap `t` of column `c` reads frame `c * stride + t * dilation` from channel `first` on.
+/// Columns of a product: tap `t` of column `c` reads frame `c * stride + t * dilation` from channel
+/// `first` on.
 #[derive(Clone, Copy)]
 pub(super) struct ColumnLayout {
     /// Channels per frame.
@@ -160,16 +187,40 @@ impl Matrix {
         y: &mut [f32],
         y_stride: usize,
     ) {
-        let ColumnLayout { channels, first, count, stride, dilation } = columns;
+        let ColumnLayout {
+            channels,
+            first,
+            count,
+            stride,
+            dilation,
+        } = columns;
         match (self, frames) {
             (Self::F32(matrix), Frames::F32(data)) => {
                 // Of a single tap no dilation is too large, since it is multiplied by 0.
                 let (stride, tap_stride) = (stride * channels, dilation.saturating_mul(channels));
-                kernels.matmul(matrix, Columns { data: &data[first..], count, stride, tap_stride }, y, y_stride);
+                kernels.matmul(
+                    matrix,
+                    Columns {
+                        data: &data[first..],
+                        count,
+                        stride,
+                        tap_stride,
+                    },
+                    y,
+                    y_stride,
+                );
             }
             (Self::Int8(matrix), Frames::Int8 { codes, scales }) => {
                 let width = int8_frame_width(channels);
-                let x = Int8Columns { codes, scales, width, first, count, stride, tap_stride: dilation };
+                let x = Int8Columns {
+                    codes,
+                    scales,
+                    width,
+                    first,
+                    count,
+                    stride,
+                    tap_stride: dilation,
+                };
                 kernels.int8_matmul(matrix, x, y, y_stride);
             }
             (Self::F32(_), Frames::Int8 { .. }) | (Self::Int8(_), Frames::F32(_)) => {
@@ -187,10 +238,17 @@ pub(super) struct Dense {
 }
 
 impl Dense {
-    /// Packs a weight `[outputs][inputs]` and a bias `[outputs]` for up to `frames` frames at a time.
+    /// Packs a weight `[outputs][inputs]` and a bias `[outputs]` for up to `frames` frames at a
+    /// time.
     pub fn new(weight: &Tensor, bias: &Tensor, frames: usize) -> Self {
-        let [outputs, inputs] = *weight.shape() else { unreachable!("a checked model's matrix has two extents") };
-        let extents = Extents { outputs, taps: 1, inputs };
+        let [outputs, inputs] = *weight.shape() else {
+            unreachable!("a checked model's matrix has two extents")
+        };
+        let extents = Extents {
+            outputs,
+            taps: 1,
+            inputs,
+        };
         let rows = WeightRows::new(weight, 0, 1, extents);
         let quantized_frames = if rows.uses_int8() { frames } else { 0 };
         Self {
@@ -212,15 +270,25 @@ impl Dense {
     pub fn run(&mut self, kernels: Kernels, x: &[f32], y: &mut [f32]) {
         let channels = self.matrix.inputs();
         let count = x.len() / channels;
-        let columns = ColumnLayout { channels, first: 0, count, stride: 1, dilation: 1 };
+        let columns = ColumnLayout {
+            channels,
+            first: 0,
+            count,
+            stride: 1,
+            dilation: 1,
+        };
         let frames = if self.uses_int8() {
-            let (codes, scales) = (&mut self.codes[..count * int8_frame_width(channels)], &mut self.scales[..count]);
+            let (codes, scales) = (
+                &mut self.codes[..count * int8_frame_width(channels)],
+                &mut self.scales[..count],
+            );
             kernels.quantize(x, channels, codes, scales);
             Frames::Int8 { codes, scales }
         } else {
             Frames::F32(x)
         };
-        self.matrix.multiply(kernels, frames, columns, y, self.matrix.outputs());
+        self.matrix
+            .multiply(kernels, frames, columns, y, self.matrix.outputs());
     }
 
     /// Returns the memory in bytes.

@@ -1,5 +1,5 @@
-//! Recurrent layers at control rate: the product with the inputs for all frames at once, and the product with the
-//! states frame by frame for all streams.
+//! Recurrent layers at control rate: the product with the inputs for all frames at once, and the
+//! product with the states frame by frame for all streams.
 
 use ondes_kernels::Kernels;
 
@@ -32,7 +32,11 @@ impl Recurrent {
                 context.weight("bias_ih"),
                 context.streams * context.frames,
             ),
-            from_state: Dense::new(context.weight("weight_hh"), context.weight("bias_hh"), context.streams),
+            from_state: Dense::new(
+                context.weight("weight_hh"),
+                context.weight("bias_hh"),
+                context.streams,
+            ),
             state: initial.repeat(context.streams),
             initial,
             gathered: vec![0.0; context.streams * hidden],
@@ -41,26 +45,43 @@ impl Recurrent {
         }
     }
 
-    /// Runs all frames; `update(stream, gates from the input, gates from the state, state)` advances one stream's
-    /// state.
-    fn run(&mut self, kernels: Kernels, io: Io<'_>, mut update: impl FnMut(usize, &mut [f32], &[f32], &mut [f32])) {
+    /// Runs all frames; `update(stream, gates from the input, gates from the state, state)`
+    /// advances one stream's state.
+    fn run(
+        &mut self,
+        kernels: Kernels,
+        io: Io<'_>,
+        mut update: impl FnMut(usize, &mut [f32], &[f32], &mut [f32]),
+    ) {
         let (hidden, gates, frames) = (self.hidden, self.from_input.outputs(), io.frames);
-        self.from_input.run(kernels, io.input(0), &mut self.input_gates);
+        self.from_input
+            .run(kernels, io.input(0), &mut self.input_gates);
         for (row, &stream) in io.streams.iter().enumerate() {
-            self.gathered[row * hidden..][..hidden].copy_from_slice(&self.state[stream * hidden..][..hidden]);
+            self.gathered[row * hidden..][..hidden]
+                .copy_from_slice(&self.state[stream * hidden..][..hidden]);
         }
         for frame in 0..frames {
-            self.from_state.run(kernels, &self.gathered[..io.streams.len() * hidden], &mut self.state_gates);
+            self.from_state.run(
+                kernels,
+                &self.gathered[..io.streams.len() * hidden],
+                &mut self.state_gates,
+            );
             for (row, &stream) in io.streams.iter().enumerate() {
                 let position = row * frames + frame;
                 let state = &mut self.gathered[row * hidden..][..hidden];
                 let from_input = &mut self.input_gates[position * gates..][..gates];
-                update(stream, from_input, &self.state_gates[row * gates..][..gates], state);
+                update(
+                    stream,
+                    from_input,
+                    &self.state_gates[row * gates..][..gates],
+                    state,
+                );
                 io.output[position * hidden..][..hidden].copy_from_slice(state);
             }
         }
         for (row, &stream) in io.streams.iter().enumerate() {
-            self.state[stream * hidden..][..hidden].copy_from_slice(&self.gathered[row * hidden..][..hidden]);
+            self.state[stream * hidden..][..hidden]
+                .copy_from_slice(&self.gathered[row * hidden..][..hidden]);
         }
     }
 
@@ -87,27 +108,45 @@ impl Recurrent {
 }
 
 /// Returns the initial state from a weight if the layer has one, else zeros.
-fn initial(context: &LayerContext<'_>, parameter: &str, hidden: usize, has_weight: bool) -> Vec<f32> {
-    if has_weight { context.weight(parameter).floats().into_owned() } else { vec![0.0; hidden] }
+fn initial(
+    context: &LayerContext<'_>,
+    parameter: &str,
+    hidden: usize,
+    has_weight: bool,
+) -> Vec<f32> {
+    if has_weight {
+        context.weight(parameter).floats().into_owned()
+    } else {
+        vec![0.0; hidden]
+    }
 }
 
 /// Makes the state of the first stream the initial state of all, and resets them to it.
 fn set_initial(initial: &mut [f32], states: &mut [f32]) {
     initial.copy_from_slice(&states[..initial.len()]);
-    states.chunks_exact_mut(initial.len()).for_each(|state| state.copy_from_slice(initial));
+    states
+        .chunks_exact_mut(initial.len())
+        .for_each(|state| state.copy_from_slice(initial));
 }
 
 pub(super) struct Gru(Recurrent);
 
 impl Gru {
     pub fn new(context: &LayerContext<'_>, hidden: usize, initial_state: bool) -> Self {
-        Self(Recurrent::new(context, hidden, 3, initial(context, "h0", hidden, initial_state)))
+        Self(Recurrent::new(
+            context,
+            hidden,
+            3,
+            initial(context, "h0", hidden, initial_state),
+        ))
     }
 }
 
 impl Layer for Gru {
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
-        self.0.run(kernels, io, |_, from_input, from_state, state| kernels.gru(from_input, from_state, state));
+        self.0.run(kernels, io, |_, from_input, from_state, state| {
+            kernels.gru(from_input, from_state, state)
+        });
     }
 
     fn reset(&mut self, stream: usize) {
@@ -139,17 +178,22 @@ impl Lstm {
     pub fn new(context: &LayerContext<'_>, hidden: usize, initial_state: bool) -> Self {
         let [state, cells] = ["h0", "c0"].map(|name| initial(context, name, hidden, initial_state));
         let recurrent = Recurrent::new(context, hidden, 4, state);
-        Self { recurrent, cells: cells.repeat(context.streams), initial: cells }
+        Self {
+            recurrent,
+            cells: cells.repeat(context.streams),
+            initial: cells,
+        }
     }
 }
 
 impl Layer for Lstm {
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         let (hidden, cells) = (self.recurrent.hidden, &mut self.cells);
-        self.recurrent.run(kernels, io, |stream, from_input, from_state, state| {
-            kernels.add(from_input, from_state);
-            kernels.lstm(from_input, state, &mut cells[stream * hidden..][..hidden]);
-        });
+        self.recurrent
+            .run(kernels, io, |stream, from_input, from_state, state| {
+                kernels.add(from_input, from_state);
+                kernels.lstm(from_input, state, &mut cells[stream * hidden..][..hidden]);
+            });
     }
 
     fn reset(&mut self, stream: usize) {
@@ -168,6 +212,8 @@ impl Layer for Lstm {
     }
 
     fn bytes(&self) -> usize {
-        self.recurrent.bytes() + size_of_val(self.cells.as_slice()) + size_of_val(self.initial.as_slice())
+        self.recurrent.bytes()
+            + size_of_val(self.cells.as_slice())
+            + size_of_val(self.initial.as_slice())
     }
 }

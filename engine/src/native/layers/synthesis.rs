@@ -33,7 +33,11 @@ struct Oscillator {
 impl Harmonic {
     pub fn new(context: &LayerContext<'_>) -> Self {
         let harmonics = context.inputs[2].channels;
-        let oscillator = || Oscillator { phase: 0.0, step: None, amplitudes: vec![0.0; harmonics] };
+        let oscillator = || Oscillator {
+            phase: 0.0,
+            step: None,
+            amplitudes: vec![0.0; harmonics],
+        };
         Self {
             sample_rate: f64::from(context.sample_rate),
             hop: context.inputs[0].ratio,
@@ -46,15 +50,28 @@ impl Harmonic {
 impl Layer for Harmonic {
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         let harmonics = self.target.len();
-        let controls = io.input(0).iter().zip(io.input(1)).zip(io.input(2).chunks_exact(harmonics));
-        for (index, (((&pitch, &amplitude), distribution), out)) in
-            controls.zip(io.output.chunks_exact_mut(self.hop)).enumerate()
+        let controls = io
+            .input(0)
+            .iter()
+            .zip(io.input(1))
+            .zip(io.input(2).chunks_exact(harmonics));
+        for (index, (((&pitch, &amplitude), distribution), out)) in controls
+            .zip(io.output.chunks_exact_mut(self.hop))
+            .enumerate()
         {
             let oscillator = &mut self.oscillators[io.streams[index / io.frames]];
             // In f64, as in every executor, since the phase accumulates the error of the step.
-            let pitch = f64::from(if pitch.is_nan() { 0.0 } else { pitch.clamp(PITCH_LIMITS.0, PITCH_LIMITS.1) });
+            let pitch = f64::from(if pitch.is_nan() {
+                0.0
+            } else {
+                pitch.clamp(PITCH_LIMITS.0, PITCH_LIMITS.1)
+            });
             let step_end = 440.0 * ((pitch - 69.0) / 12.0).exp2() / self.sample_rate;
-            let audible = distribution.iter().enumerate().take_while(|(h, _)| (h + 1) as f64 * step_end < 0.5).count();
+            let audible = distribution
+                .iter()
+                .enumerate()
+                .take_while(|(h, _)| (h + 1) as f64 * step_end < 0.5)
+                .count();
             let sum: f32 = distribution[..audible].iter().sum();
             let gain = amplitude / sum.max(1e-12);
             self.target.fill(0.0);
@@ -68,7 +85,8 @@ impl Layer for Harmonic {
                 end: &self.target,
             };
             kernels.harmonics(frame, out);
-            oscillator.phase = HarmonicFrame::phase_after(oscillator.phase, step_start, step_end, self.hop);
+            oscillator.phase =
+                HarmonicFrame::phase_after(oscillator.phase, step_start, step_end, self.hop);
             oscillator.step = Some(step_end);
             oscillator.amplitudes.copy_from_slice(&self.target);
         }
@@ -107,7 +125,10 @@ struct NoiseStream {
 
 impl FilteredNoise {
     pub fn new(context: &LayerContext<'_>) -> Self {
-        let filter = NoiseFilter { bands: context.channels(), hop: context.inputs[0].ratio };
+        let filter = NoiseFilter {
+            bands: context.channels(),
+            hop: context.inputs[0].ratio,
+        };
         let length = filter.fft();
         let bins = length / 2 + 1;
         let response = filter.response();
@@ -141,11 +162,26 @@ impl Layer for FilteredNoise {
         let hop = self.filter.hop;
         let lead = self.filter.taps() / 2;
         let bins = self.response.outputs();
-        kernels.matmul(&self.response, columns(io.input(0), self.filter.bands), &mut self.gains, bins);
-        for (index, (gains, out)) in self.gains.chunks_exact(bins).zip(io.output.chunks_exact_mut(hop)).enumerate() {
+        kernels.matmul(
+            &self.response,
+            columns(io.input(0), self.filter.bands),
+            &mut self.gains,
+            bins,
+        );
+        for (index, (gains, out)) in self
+            .gains
+            .chunks_exact(bins)
+            .zip(io.output.chunks_exact_mut(hop))
+            .enumerate()
+        {
             let stream = &mut self.streams[io.streams[index / io.frames]];
             self.signal.fill(0.0);
-            noise::fill(kernels, stream.seed, stream.position, &mut self.signal[lead..lead + hop]);
+            noise::fill(
+                kernels,
+                stream.seed,
+                stream.position,
+                &mut self.signal[lead..lead + hop],
+            );
             stream.position += hop as u64;
             self.fft.forward(&mut self.signal, &mut self.spectrum);
             for (bin, gain) in self.spectrum.chunks_exact_mut(2).zip(gains) {
@@ -184,13 +220,20 @@ impl Convolve {
     pub fn new(context: &LayerContext<'_>) -> Self {
         let impulse = context.weight("impulse").floats();
         let convolver = Convolver::new(&impulse, context.block, context.kernels);
-        Self { block: context.block, taps: impulse.len(), convolvers: vec![convolver; context.streams] }
+        Self {
+            block: context.block,
+            taps: impulse.len(),
+            convolvers: vec![convolver; context.streams],
+        }
     }
 }
 
 impl Layer for Convolve {
     fn run(&mut self, _kernels: Kernels, io: Io<'_>) {
-        let blocks = io.input(0).chunks_exact(self.block).zip(io.output.chunks_exact_mut(self.block));
+        let blocks = io
+            .input(0)
+            .chunks_exact(self.block)
+            .zip(io.output.chunks_exact_mut(self.block));
         for (index, (x, y)) in blocks.enumerate() {
             self.convolvers[io.streams[index / io.blocks]].process(x, y);
         }
@@ -201,7 +244,8 @@ impl Layer for Convolve {
     }
 
     fn bytes(&self) -> usize {
-        // The spectra of the response, which all streams share, and of the past of each, padded to twice their length.
+        // The spectra of the response, which all streams share, and of the past of each, padded to
+        // twice their length.
         (self.convolvers.len() + 1) * self.taps * 2 * size_of::<f32>()
     }
 }

@@ -43,18 +43,29 @@ impl ProcessExecutor {
     pub fn new(connection: Connection, request: &PrepareRequest) -> Result<Self, TorchError> {
         let layout = Layout::new(request);
         let bytes = layout.values().saturating_mul(size_of::<f32>()) as u64;
-        let memory =
-            protocol::memory_file("ondes-samples", bytes).map_err(|error| TorchError::Program(error.to_string()))?;
-        let limit = if request.device == Device::Cpu { protocol::LOADING } else { protocol::LOADING_ON_GPU };
-        let prepared = connection.ask_with(&Request::Prepare(Box::new(request.clone())), Some(&memory), limit)?;
-        let limit_s = library_paths::variable(LIMIT_VARIABLE).and_then(|text| text.to_str()?.parse::<f64>().ok());
+        let memory = protocol::memory_file("ondes-samples", bytes)
+            .map_err(|error| TorchError::Program(error.to_string()))?;
+        let limit = if request.device == Device::Cpu {
+            protocol::LOADING
+        } else {
+            protocol::LOADING_ON_GPU
+        };
+        let prepared = connection.ask_with(
+            &Request::Prepare(Box::new(request.clone())),
+            Some(&memory),
+            limit,
+        )?;
+        let limit_s = library_paths::variable(LIMIT_VARIABLE)
+            .and_then(|text| text.to_str()?.parse::<f64>().ok());
         Ok(Self {
             connection,
             memory,
             layout,
             prepared,
             block_s: request.method.block as f64 / f64::from(request.sample_rate),
-            least_limit_s: limit_s.filter(|limit| (0.01..=3_600.0).contains(limit)).unwrap_or(LEAST_LIMIT_S),
+            least_limit_s: limit_s
+                .filter(|limit| (0.01..=3_600.0).contains(limit))
+                .unwrap_or(LEAST_LIMIT_S),
             has_run: false,
         })
     }
@@ -80,7 +91,11 @@ impl PreparedMethod for ProcessExecutor {
         for (range, values) in self.layout.inputs.iter().zip(inputs) {
             protocol::write_values(&self.memory, range.start, values).map_err(lost)?;
         }
-        let request = Request::Run { streams: streams.to_vec(), blocks, real_time: priority::is_real_time() };
+        let request = Request::Run {
+            streams: streams.to_vec(),
+            blocks,
+            real_time: priority::is_real_time(),
+        };
         connection.ask::<()>(&request, self.limit(blocks))?;
         self.has_run = true;
         for (range, values) in self.layout.outputs.iter().zip(outputs) {
@@ -91,7 +106,9 @@ impl PreparedMethod for ProcessExecutor {
 
     fn seed(&mut self, stream: usize, seed: u64) {
         // An error here comes again in the next step, which reports it.
-        let _ = self.connection.ask::<()>(&Request::Seed { stream, seed }, self.limit(1));
+        let _ = self
+            .connection
+            .ask::<()>(&Request::Seed { stream, seed }, self.limit(1));
     }
 
     fn bytes(&self) -> usize {

@@ -36,7 +36,8 @@ pub struct ProgramProcess {
 }
 
 impl ProgramProcess {
-    /// Returns the process of a program by the hash of its bytes; starts one if there is none or it is lost.
+    /// Returns the process of a program by the hash of its bytes; starts one if there is none or it
+    /// is lost.
     ///
     /// # Errors
     /// Returns [`TorchError`] if the process cannot be started.
@@ -53,7 +54,10 @@ impl ProgramProcess {
         let processes = shared.get_or_insert_default();
         processes.retain(|_, process| process.strong_count() > 0);
         let key = (hash.to_owned(), uses_gpu);
-        let running = processes.get(&key).and_then(Weak::upgrade).filter(|process| process.lost.get().is_none());
+        let running = processes
+            .get(&key)
+            .and_then(Weak::upgrade)
+            .filter(|process| process.lost.get().is_none());
         if let Some(process) = running {
             return Ok(process);
         }
@@ -63,7 +67,12 @@ impl ProgramProcess {
     }
 
     /// Starts a process and passes the program to it.
-    fn start(library: &Library, name: &str, program: &[u8], uses_gpu: bool) -> Result<Self, TorchError> {
+    fn start(
+        library: &Library,
+        name: &str,
+        program: &[u8],
+        uses_gpu: bool,
+    ) -> Result<Self, TorchError> {
         let looked = library_paths::program_hosts(library.path());
         let Some(host) = looked.iter().find(|path| path.is_file()) else {
             return Err(TorchError::NoProgramHost { looked });
@@ -71,13 +80,21 @@ impl ProgramProcess {
         let failed = |error: io::Error| TorchError::Program(format!("{}: {error}", host.display()));
         let (control, theirs) = UnixStream::pair().map_err(failed)?;
         // A program states its own name.
-        let name: String = name.chars().filter(|letter| !letter.is_control()).take(MAX_NAME).collect();
+        let name: String = name
+            .chars()
+            .filter(|letter| !letter.is_control())
+            .take(MAX_NAME)
+            .collect();
         let mut command = Command::new(host);
         // Not needed there, but shown in lists of processes.
         command.arg(&name);
-        // What it prints would end up in the output of this program. A process group of its own: what a terminal sends to
-        // this program, such as Ctrl-C, is answered here.
-        command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        // What it prints would end up in the output of this program. A process group of its own:
+        // what a terminal sends to this program, such as Ctrl-C, is answered here.
+        command
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0);
         if !uses_gpu {
             command.env("CUDA_VISIBLE_DEVICES", "");
         }
@@ -96,16 +113,27 @@ impl ProgramProcess {
             Ok(started) => started.map_err(TorchError::Program)?,
             Err(error) => return Err(process.lose(&error, protocol::STARTING)),
         };
-        missing_protection.iter().for_each(|line| tracing::warn!("{}: {line}", process.name));
+        missing_protection
+            .iter()
+            .for_each(|line| tracing::warn!("{}: {line}", process.name));
         process.missing_protection = missing_protection;
         Ok(process)
     }
 
-    fn begin(&self, library: &Library, program: &[u8], uses_gpu: bool) -> io::Result<Reply<Started>> {
+    fn begin(
+        &self,
+        library: &Library,
+        program: &[u8],
+        uses_gpu: bool,
+    ) -> io::Result<Reply<Started>> {
         let file = protocol::memory_file("ondes-program", program.len() as u64)?;
         file.write_all_at(program, 0)?;
         let control = lock(&self.control);
-        let start = Start { version: interface::VERSION, library: library.path().into(), uses_gpu };
+        let start = Start {
+            version: interface::VERSION,
+            library: library.path().into(),
+            uses_gpu,
+        };
         protocol::send(&control, &start)?;
         protocol::send_file(&control, &file)?;
         drop(file);
@@ -122,7 +150,10 @@ impl ProgramProcess {
             Ok(here)
         });
         match connected {
-            Ok(socket) => Ok(Connection { process: self.clone(), socket }),
+            Ok(socket) => Ok(Connection {
+                process: self.clone(),
+                socket,
+            }),
             Err(error) => Err(self.lose(&error, Duration::ZERO)),
         }
     }
@@ -132,7 +163,8 @@ impl ProgramProcess {
         &self.missing_protection
     }
 
-    /// Returns the error of a process that cannot be reached, or has not answered within `limit`, and ends it.
+    /// Returns the error of a process that cannot be reached, or has not answered within `limit`,
+    /// and ends it.
     fn lose(&self, error: &io::Error, limit: Duration) -> TorchError {
         let reason = self.lost.get_or_init(|| {
             let mut child = lock(&self.child);
@@ -140,7 +172,10 @@ impl ProgramProcess {
                 ErrorKind::TimedOut => {
                     // Fails if it has just ended, which is what is wanted.
                     let _ = child.kill().and_then(|()| child.wait());
-                    format!("the program did not answer within {} s and was stopped", limit.as_secs_f32())
+                    format!(
+                        "the program did not answer within {} s and was stopped",
+                        limit.as_secs_f32()
+                    )
                 }
                 ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => {
                     end_reason(ending(&mut child))
@@ -151,7 +186,10 @@ impl ProgramProcess {
                 }
             }
         });
-        TorchError::Lost { name: self.name.clone(), reason: reason.clone() }
+        TorchError::Lost {
+            name: self.name.clone(),
+            reason: reason.clone(),
+        }
     }
 }
 
@@ -164,7 +202,8 @@ impl Drop for ProgramProcess {
     }
 }
 
-/// Waits for a process to end; kills it if it does not. `None` if somebody else has asked for its status.
+/// Waits for a process to end; kills it if it does not. `None` if somebody else has asked for its
+/// status.
 fn ending(child: &mut Child) -> Option<ExitStatus> {
     let begun = Instant::now();
     while begun.elapsed() < ENDING {
@@ -178,7 +217,9 @@ fn ending(child: &mut Child) -> Option<ExitStatus> {
 }
 
 fn end_reason(status: Option<ExitStatus>) -> String {
-    let Some(status) = status else { return "the program's process ended".into() };
+    let Some(status) = status else {
+        return "the program's process ended".into();
+    };
     match (status.signal(), status.code()) {
         (Some(signal), _) => {
             let meaning = match signal {
@@ -193,7 +234,10 @@ fn end_reason(status: Option<ExitStatus>) -> String {
             };
             format!("the program crashed (signal {signal}, {meaning})")
         }
-        (None, code) => format!("the program ended its process (exit code {})", code.unwrap_or_default()),
+        (None, code) => format!(
+            "the program ended its process (exit code {})",
+            code.unwrap_or_default()
+        ),
     }
 }
 
@@ -207,8 +251,13 @@ impl Connection {
     /// Sends a request and returns the reply, which must come within `limit`.
     ///
     /// # Errors
-    /// Returns [`TorchError::Lost`] if the process is gone or too slow, [`TorchError::Program`] if the program fails.
-    pub fn ask<T: DeserializeOwned>(&self, request: &Request, limit: Duration) -> Result<T, TorchError> {
+    /// Returns [`TorchError::Lost`] if the process is gone or too slow, [`TorchError::Program`] if
+    /// the program fails.
+    pub fn ask<T: DeserializeOwned>(
+        &self,
+        request: &Request,
+        limit: Duration,
+    ) -> Result<T, TorchError> {
         self.ask_with(request, None, limit)
     }
 

@@ -1,11 +1,13 @@
 //! Messages between the engine and the program `ondes-program-host`.
 //!
-//! The host's standard input is a socket. The engine sends [`Start`] and the program's bytes as a file; the host answers
-//! with [`Started`]. From then on the engine sends one socket for each connection. On a connection, every [`Request`]
-//! gets one [`Reply`]. [`Request::Prepare`] is followed by a file of shared memory for the samples of all steps, as
-//! [`Layout`] says. The host ends when the engine closes its socket.
+//! The host's standard input is a socket. The engine sends [`Start`] and the program's bytes as a
+//! file; the host answers with [`Started`]. From then on the engine sends one socket for each
+//! connection. On a connection, every [`Request`] gets one [`Reply`]. [`Request::Prepare`] is
+//! followed by a file of shared memory for the samples of all steps, as [`Layout`] says. The host
+//! ends when the engine closes its socket.
 //!
-//! Messages are JSON after their length in four bytes. Neither side trusts lengths or offsets of the other.
+//! Messages are JSON after their length in four bytes. Neither side trusts lengths or offsets of
+//! the other.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read};
@@ -19,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, send as send_bytes, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, send as send_bytes, sendmsg,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -92,7 +94,8 @@ pub struct Prepared {
 /// Answer to a request; the reason of a failure in one line.
 pub type Reply<T> = Result<T, String>;
 
-/// Offsets of the ports in the shared memory, in values of 4 bytes; each has room for the longest step.
+/// Offsets of the ports in the shared memory, in values of 4 bytes; each has room for the longest
+/// step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// `[port]`
@@ -113,13 +116,21 @@ impl Layout {
             start..end
         };
         let inputs = request.method.inputs.iter().map(&mut range).collect();
-        Self { inputs, outputs: request.method.outputs.iter().map(&mut range).collect() }
+        Self {
+            inputs,
+            outputs: request.method.outputs.iter().map(&mut range).collect(),
+        }
     }
 
     /// Returns the number of values of all ports.
     #[must_use]
     pub fn values(&self) -> usize {
-        self.inputs.iter().chain(&self.outputs).map(|range| range.end).max().unwrap_or(0)
+        self.inputs
+            .iter()
+            .chain(&self.outputs)
+            .map(|range| range.end)
+            .max()
+            .unwrap_or(0)
     }
 }
 
@@ -128,7 +139,10 @@ impl Layout {
 /// # Errors
 /// Returns the system's error, such as a lack of memory.
 pub fn memory_file(name: &str, bytes: u64) -> io::Result<File> {
-    let file = File::from(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+    let file = File::from(memfd_create(
+        name,
+        MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
+    )?);
     file.set_len(bytes)?;
     fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
     Ok(file)
@@ -151,7 +165,10 @@ pub fn read_values(memory: &File, offset: usize, values: &mut [f32]) -> io::Resu
 }
 
 fn byte_offset(offset: usize) -> io::Result<u64> {
-    offset.checked_mul(size_of::<f32>()).map(|bytes| bytes as u64).ok_or_else(|| io::ErrorKind::InvalidInput.into())
+    offset
+        .checked_mul(size_of::<f32>())
+        .map(|bytes| bytes as u64)
+        .ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
 /// Sends a message.
@@ -177,7 +194,8 @@ pub fn send<T: Serialize>(socket: &UnixStream, message: &T) -> io::Result<()> {
 /// Receives a message, within a time limit if there is one.
 ///
 /// # Errors
-/// Returns [`io::ErrorKind::TimedOut`], an error if the other side is gone, or [`io::ErrorKind::InvalidData`].
+/// Returns [`io::ErrorKind::TimedOut`], an error if the other side is gone, or
+/// [`io::ErrorKind::InvalidData`].
 pub fn receive<T: DeserializeOwned>(socket: &UnixStream, limit: Option<Duration>) -> io::Result<T> {
     let deadline = limit.map(|limit| Instant::now() + limit);
     let mut length = [0; 4];
@@ -192,19 +210,27 @@ pub fn receive<T: DeserializeOwned>(socket: &UnixStream, limit: Option<Duration>
 }
 
 /// Fills `bytes` before the deadline.
-fn read_until(mut socket: &UnixStream, bytes: &mut [u8], deadline: Option<Instant>) -> io::Result<()> {
+fn read_until(
+    mut socket: &UnixStream,
+    bytes: &mut [u8],
+    deadline: Option<Instant>,
+) -> io::Result<()> {
     let mut filled = 0;
     while filled < bytes.len() {
         if let Some(deadline) = deadline {
             // At least one look: after a stop, the answer may be there although the time is over.
-            let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            let left = deadline
+                .saturating_duration_since(Instant::now())
+                .max(Duration::from_millis(1));
             socket.set_read_timeout(Some(left))?;
         }
         match socket.read(&mut bytes[filled..]) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => filled += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(io::ErrorKind::TimedOut.into()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
             Err(error) => return Err(error),
         }
     }
@@ -220,19 +246,30 @@ pub fn send_file(socket: &UnixStream, file: impl AsFd) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut message = SendAncillaryBuffer::new(&mut space);
     message.push(SendAncillaryMessage::ScmRights(&files));
-    sendmsg(socket, &[IoSlice::new(&[0])], &mut message, SendFlags::NOSIGNAL)?;
+    sendmsg(
+        socket,
+        &[IoSlice::new(&[0])],
+        &mut message,
+        SendFlags::NOSIGNAL,
+    )?;
     Ok(())
 }
 
 /// Receives a file or socket.
 ///
 /// # Errors
-/// Returns [`io::ErrorKind::UnexpectedEof`] if the other side is gone, or [`io::ErrorKind::InvalidData`].
+/// Returns [`io::ErrorKind::UnexpectedEof`] if the other side is gone, or
+/// [`io::ErrorKind::InvalidData`].
 pub fn receive_file(socket: &UnixStream) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut messages = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
-    let received = recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut messages, RecvFlags::CMSG_CLOEXEC)?;
+    let received = recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut messages,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
     if received.bytes == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
@@ -240,7 +277,10 @@ pub fn receive_file(socket: &UnixStream) -> io::Result<OwnedFd> {
         RecvAncillaryMessage::ScmRights(files) => Some(files),
         _ => None,
     });
-    files.flatten().next().ok_or_else(|| io::ErrorKind::InvalidData.into())
+    files
+        .flatten()
+        .next()
+        .ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 #[cfg(test)]
@@ -253,11 +293,27 @@ mod tests {
     fn files_and_messages_arrive_in_order() {
         let (here, there) = UnixStream::pair().unwrap();
         let memory = memory_file("test", 12).unwrap();
-        assert!(memory.set_len(8).is_err() && memory.set_len(16).is_err(), "its length is sealed");
-        send(&here, &Request::Seed { stream: 3, seed: u64::MAX }).unwrap();
+        assert!(
+            memory.set_len(8).is_err() && memory.set_len(16).is_err(),
+            "its length is sealed"
+        );
+        send(
+            &here,
+            &Request::Seed {
+                stream: 3,
+                seed: u64::MAX,
+            },
+        )
+        .unwrap();
         send_file(&here, &memory).unwrap();
         send(&here, &Request::Describe).unwrap();
-        assert!(matches!(receive(&there, None).unwrap(), Request::Seed { stream: 3, seed: u64::MAX }));
+        assert!(matches!(
+            receive(&there, None).unwrap(),
+            Request::Seed {
+                stream: 3,
+                seed: u64::MAX
+            }
+        ));
         let received = File::from(receive_file(&there).unwrap());
         assert_ne!(received.as_raw_fd(), memory.as_raw_fd());
         assert!(matches!(receive(&there, None).unwrap(), Request::Describe));
@@ -272,7 +328,11 @@ mod tests {
     #[test]
     fn silence_ends_and_nonsense_are_errors() {
         let (here, there) = UnixStream::pair().unwrap();
-        let kind = |limit_ms| receive::<Request>(&there, Some(Duration::from_millis(limit_ms))).unwrap_err().kind();
+        let kind = |limit_ms| {
+            receive::<Request>(&there, Some(Duration::from_millis(limit_ms)))
+                .unwrap_err()
+                .kind()
+        };
         assert_eq!(kind(10), io::ErrorKind::TimedOut);
         send(&here, &"nonsense").unwrap();
         assert_eq!(kind(1_000), io::ErrorKind::InvalidData);
@@ -281,7 +341,10 @@ mod tests {
         send_bytes(&here, &[1, 0], SendFlags::empty()).unwrap();
         drop(here);
         assert_eq!(kind(1_000), io::ErrorKind::UnexpectedEof);
-        assert_eq!(receive_file(&there).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(
+            receive_file(&there).unwrap_err().kind(),
+            io::ErrorKind::UnexpectedEof
+        );
         assert!(send(&there, &Request::Describe).is_err(), "and no signal");
     }
 }

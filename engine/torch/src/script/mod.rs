@@ -1,7 +1,7 @@
 //! A TorchScript module in memory.
 //!
-//! tch lacks buffers, attributes and copies that share weights; `script.cpp` adds them and this file makes them safe.
-//! Everything runs in inference mode.
+//! tch lacks buffers, attributes and copies that share weights; `script.cpp` adds them and this
+//! file makes them safe. Everything runs in inference mode.
 
 mod native;
 pub mod state;
@@ -24,7 +24,8 @@ const ZIP_READER: &str = "PytorchStreamReader failed ";
 #[derive(Debug)]
 pub struct Script(NonNull<RawScript>);
 
-// SAFETY: any one thread at a time may use a module; copies share only weights and code, which are read-only.
+// SAFETY: any one thread at a time may use a module; copies share only weights and code, which are
+// read-only.
 unsafe impl Send for Script {}
 // SAFETY: shared references only read and copy.
 unsafe impl Sync for Script {}
@@ -62,7 +63,9 @@ impl Script {
             native::ondes_script_load(data, bytes.len(), cuda, &raw mut raw, listener, context)
         });
         loaded.map_err(|reason| format!("{DAMAGED}: {}", reason.trim_start_matches(ZIP_READER)))?;
-        NonNull::new(raw).map(Self).ok_or_else(|| "libtorch returned no module".into())
+        NonNull::new(raw)
+            .map(Self)
+            .ok_or_else(|| "libtorch returned no module".into())
     }
 
     /// Converts weights and states to another precision; steps then compute in it as autocast does.
@@ -91,7 +94,9 @@ impl Script {
         call_native(|listener, context| unsafe {
             native::ondes_script_copy(self.0.as_ptr(), &raw mut raw, listener, context)
         })?;
-        NonNull::new(raw).map(Self).ok_or_else(|| "libtorch returned no copy".into())
+        NonNull::new(raw)
+            .map(Self)
+            .ok_or_else(|| "libtorch returned no copy".into())
     }
 
     /// Returns the file `metadata.json` of the archive; empty without one.
@@ -117,7 +122,8 @@ impl Script {
         serde_json::from_str(&text).map_err(|error| error.to_string())
     }
 
-    /// Returns an attribute or a buffer of the module; null if it does not exist or is no JSON value.
+    /// Returns an attribute or a buffer of the module; null if it does not exist or is no JSON
+    /// value.
     ///
     /// # Errors
     /// Returns libtorch's error in one line.
@@ -136,7 +142,9 @@ impl Script {
     /// Returns libtorch's error in one line.
     pub fn scalars(&self) -> Result<String, String> {
         // SAFETY: the module is valid.
-        call_native(|listener, context| unsafe { native::ondes_script_scalars(self.0.as_ptr(), listener, context) })
+        call_native(|listener, context| unsafe {
+            native::ondes_script_scalars(self.0.as_ptr(), listener, context)
+        })
     }
 
     /// Lists all tensors, including weights.
@@ -145,7 +153,8 @@ impl Script {
     /// Returns libtorch's error in one line.
     pub fn tensors(&self) -> Result<Vec<NamedTensor>, String> {
         let mut tensors: Vec<NamedTensor> = Vec::new();
-        // SAFETY: the module and the list are valid, and only the visitor uses the list during the call.
+        // SAFETY: the module and the list are valid, and only the visitor uses the list during the
+        // call.
         call_native(|listener, context| unsafe {
             let list: *mut c_void = (&raw mut tensors).cast();
             native::ondes_script_tensors(self.0.as_ptr(), collect_tensor, list, listener, context)
@@ -159,22 +168,39 @@ impl Script {
     /// Returns libtorch's error in one line.
     pub fn parameters(&self) -> Result<usize, String> {
         let tensors = self.tensors()?;
-        let count =
-            |filter: fn(&&NamedTensor) -> bool| tensors.iter().filter(filter).map(|named| named.tensor.numel()).sum();
+        let count = |filter: fn(&&NamedTensor) -> bool| {
+            tensors
+                .iter()
+                .filter(filter)
+                .map(|named| named.tensor.numel())
+                .sum()
+        };
         let weights: usize = count(|named| named.is_weight);
-        Ok(if weights > 0 { weights } else { count(|_| true) })
+        Ok(if weights > 0 {
+            weights
+        } else {
+            count(|_| true)
+        })
     }
 
     /// Calls a method with numbers.
     ///
     /// # Errors
-    /// Returns the reason in one line if the method does not exist, takes other arguments, or fails.
+    /// Returns the reason in one line if the method does not exist, takes other arguments, or
+    /// fails.
     pub fn call(&mut self, method: &str, values: &[f64]) -> Result<Value, String> {
         let name = c_string(method)?;
         // SAFETY: the module, the name and the values are valid.
         let text = call_native(|listener, context| unsafe {
             let (values, count) = (values.as_ptr(), values.len());
-            native::ondes_script_call(self.0.as_ptr(), name.as_ptr(), values, count, listener, context)
+            native::ondes_script_call(
+                self.0.as_ptr(),
+                name.as_ptr(),
+                values,
+                count,
+                listener,
+                context,
+            )
         })?;
         serde_json::from_str(&text).map_err(|error| error.to_string())
     }
@@ -182,15 +208,26 @@ impl Script {
     /// Calls a method with texts, which are read as its signature asks.
     ///
     /// # Errors
-    /// Returns the reason in one line if the method does not exist, takes other arguments, or fails.
+    /// Returns the reason in one line if the method does not exist, takes other arguments, or
+    /// fails.
     pub fn call_with_texts(&mut self, method: &str, texts: &[String]) -> Result<Value, String> {
         let name = c_string(method)?;
-        let texts = texts.iter().map(|text| c_string(text)).collect::<Result<Vec<_>, _>>()?;
+        let texts = texts
+            .iter()
+            .map(|text| c_string(text))
+            .collect::<Result<Vec<_>, _>>()?;
         let pointers: Vec<_> = texts.iter().map(|text| text.as_ptr()).collect();
         // SAFETY: the module, the name and the texts are valid.
         let text = call_native(|listener, context| unsafe {
             let (texts, count) = (pointers.as_ptr(), pointers.len());
-            native::ondes_script_call_texts(self.0.as_ptr(), name.as_ptr(), texts, count, listener, context)
+            native::ondes_script_call_texts(
+                self.0.as_ptr(),
+                name.as_ptr(),
+                texts,
+                count,
+                listener,
+                context,
+            )
         })?;
         serde_json::from_str(&text).map_err(|error| error.to_string())
     }
@@ -199,21 +236,34 @@ impl Script {
     ///
     /// # Errors
     /// Returns the reason in one line if the program takes no sounds, or fails.
-    pub fn set_sound(&mut self, buffer: &str, sound: &Tensor, sample_rate: u32) -> Result<Value, String> {
+    pub fn set_sound(
+        &mut self,
+        buffer: &str,
+        sound: &Tensor,
+        sample_rate: u32,
+    ) -> Result<Value, String> {
         let name = c_string(buffer)?;
         // SAFETY: the module, the name and the tensor are valid.
         let text = call_native(|listener, context| unsafe {
             let (script, sound) = (self.0.as_ptr(), sound.as_ptr().cast());
-            native::ondes_script_set_sound(script, name.as_ptr(), sound, sample_rate.into(), listener, context)
+            native::ondes_script_set_sound(
+                script,
+                name.as_ptr(),
+                sound,
+                sample_rate.into(),
+                listener,
+                context,
+            )
         })?;
         serde_json::from_str(&text).map_err(|error| error.to_string())
     }
 
-    /// Runs a method on tensors and returns its first output; random numbers follow the seed. Programs that draw any
-    /// run one at a time, since libtorch has one generator per device.
+    /// Runs a method on tensors and returns its first output; random numbers follow the seed.
+    /// Programs that draw any run one at a time, since libtorch has one generator per device.
     ///
     /// # Errors
-    /// Returns the reason in one line if the method does not exist, takes other arguments, or fails.
+    /// Returns the reason in one line if the method does not exist, takes other arguments, or
+    /// fails.
     pub fn run(&mut self, method: &str, inputs: &[&Tensor], seed: u64) -> Result<Tensor, String> {
         let name = c_string(method)?;
         let inputs: Vec<_> = inputs.iter().map(|input| input.as_ptr().cast()).collect();
@@ -221,7 +271,16 @@ impl Script {
         // SAFETY: the module, the name and the tensors are valid.
         call_native(|listener, context| unsafe {
             let (script, name, count) = (self.0.as_ptr(), name.as_ptr(), inputs.len());
-            native::ondes_script_run(script, name, inputs.as_ptr(), count, seed, &raw mut output, listener, context)
+            native::ondes_script_run(
+                script,
+                name,
+                inputs.as_ptr(),
+                count,
+                seed,
+                &raw mut output,
+                listener,
+                context,
+            )
         })?;
         // SAFETY: the call returned ownership of the tensor.
         Ok(unsafe { Tensor::from_ptr(output.cast()) })
@@ -255,7 +314,8 @@ impl Inference {
 
 impl Drop for Inference {
     fn drop(&mut self) {
-        // SAFETY: entered on this thread, which the guard cannot leave: a raw pointer is not `Send`.
+        // SAFETY: entered on this thread, which the guard cannot leave: a raw pointer is not
+        // `Send`.
         unsafe { native::ondes_inference_end(self.0) }
     }
 }
@@ -264,20 +324,31 @@ fn c_string(text: &str) -> Result<CString, String> {
     CString::new(text).map_err(|error| error.to_string())
 }
 
-/// Calls a function of `script.cpp` and returns its text, or the line of its error that states the reason.
+/// Calls a function of `script.cpp` and returns its text, or the line of its error that states the
+/// reason.
 fn call_native(work: impl FnOnce(native::Listener, *mut c_void) -> bool) -> Result<String, String> {
     let mut text: Vec<u8> = Vec::new();
     let succeeded = work(append_text, (&raw mut text).cast());
     let text = String::from_utf8_lossy(&text).into_owned();
-    if succeeded { Ok(text) } else { Err(reason_line(&text)) }
+    if succeeded {
+        Ok(text)
+    } else {
+        Err(reason_line(&text))
+    }
 }
 
-/// Returns the line that states the reason. In an error of a program, it is the last one, after the traceback.
+/// Returns the line that states the reason. In an error of a program, it is the last one, after the
+/// traceback.
 fn reason_line(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     // Lines for developers of libtorch.
-    let mut lines = lines.filter(|line| !line.starts_with("Exception raised from") && !line.starts_with("frame #"));
+    let mut lines = lines
+        .filter(|line| !line.starts_with("Exception raised from") && !line.starts_with("frame #"));
     let is_traced = text.contains("Traceback of TorchScript");
-    let line = if is_traced { lines.next_back() } else { lines.next() };
+    let line = if is_traced {
+        lines.next_back()
+    } else {
+        lines.next()
+    };
     line.unwrap_or("libtorch gave no reason").to_owned()
 }

@@ -39,8 +39,12 @@ unsafe extern "C" {
         listener: Listener,
         context: *mut c_void,
     ) -> bool;
-    pub fn ondes_script_narrow(script: *mut RawScript, to_bf16: bool, listener: Listener, context: *mut c_void)
-    -> bool;
+    pub fn ondes_script_narrow(
+        script: *mut RawScript,
+        to_bf16: bool,
+        listener: Listener,
+        context: *mut c_void,
+    ) -> bool;
     pub fn ondes_script_free(script: *mut RawScript);
     pub fn ondes_script_copy(
         script: *const RawScript,
@@ -48,15 +52,27 @@ unsafe extern "C" {
         listener: Listener,
         context: *mut c_void,
     ) -> bool;
-    pub fn ondes_script_metadata(script: *const RawScript, listener: Listener, context: *mut c_void);
-    pub fn ondes_script_methods(script: *const RawScript, listener: Listener, context: *mut c_void) -> bool;
+    pub fn ondes_script_metadata(
+        script: *const RawScript,
+        listener: Listener,
+        context: *mut c_void,
+    );
+    pub fn ondes_script_methods(
+        script: *const RawScript,
+        listener: Listener,
+        context: *mut c_void,
+    ) -> bool;
     pub fn ondes_script_attribute(
         script: *const RawScript,
         name: *const c_char,
         listener: Listener,
         context: *mut c_void,
     ) -> bool;
-    pub fn ondes_script_scalars(script: *const RawScript, listener: Listener, context: *mut c_void) -> bool;
+    pub fn ondes_script_scalars(
+        script: *const RawScript,
+        listener: Listener,
+        context: *mut c_void,
+    ) -> bool;
     pub fn ondes_script_call(
         script: *mut RawScript,
         name: *const c_char,
@@ -106,12 +122,17 @@ unsafe extern "C" {
 /// [`Listener`] that appends the text to the `Vec<u8>` at `context`.
 ///
 /// # Safety
-/// `context` must point to a `Vec<u8>` that nothing else uses during the call, and `text` to `length` bytes.
+/// `context` must point to a `Vec<u8>` that nothing else uses during the call, and `text` to
+/// `length` bytes.
 pub unsafe extern "C" fn append_text(context: *mut c_void, text: *const c_char, length: usize) {
     if length > 0 {
         // SAFETY: guaranteed by the caller.
-        let (received, text) =
-            unsafe { (&mut *context.cast::<Vec<u8>>(), std::slice::from_raw_parts(text.cast(), length)) };
+        let (received, text) = unsafe {
+            (
+                &mut *context.cast::<Vec<u8>>(),
+                std::slice::from_raw_parts(text.cast(), length),
+            )
+        };
         received.extend_from_slice(text);
     }
 }
@@ -119,8 +140,8 @@ pub unsafe extern "C" fn append_text(context: *mut c_void, text: *const c_char, 
 /// [`Visitor`] that appends to the `Vec<NamedTensor>` at `tensors`.
 ///
 /// # Safety
-/// `tensors` must point to a `Vec<NamedTensor>` that nothing else uses during the call, `name` to `length` bytes, and
-/// the tensor must be owned by the caller.
+/// `tensors` must point to a `Vec<NamedTensor>` that nothing else uses during the call, `name` to
+/// `length` bytes, and the tensor must be owned by the caller.
 pub unsafe extern "C" fn collect_tensor(
     tensors: *mut c_void,
     name: *const c_char,
@@ -130,7 +151,8 @@ pub unsafe extern "C" fn collect_tensor(
 ) {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        let name = String::from_utf8_lossy(std::slice::from_raw_parts(name.cast(), length)).into_owned();
+        let name =
+            String::from_utf8_lossy(std::slice::from_raw_parts(name.cast(), length)).into_owned();
         (*tensors.cast::<Vec<NamedTensor>>()).push(NamedTensor {
             name,
             tensor: Tensor::from_ptr(tensor.cast()),

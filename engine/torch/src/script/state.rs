@@ -1,8 +1,8 @@
 //! Streams that play one module, each with a state of its own.
 //!
-//! Modules for streaming have buffers with a row per stream, so that all streams form one batch; a trial finds these
-//! buffers. The rows of inactive streams are stored and copied back when needed. Any other module is copied for each
-//! stream.
+//! Modules for streaming have buffers with a row per stream, so that all streams form one batch; a
+//! trial finds these buffers. The rows of inactive streams are stored and copied back when needed.
+//! Any other module is copied for each stream.
 
 use ondes_engine::Kernels;
 use ondes_engine::dsp::noise;
@@ -27,7 +27,10 @@ pub struct Streams(StreamStates);
 
 enum StreamStates {
     BatchRows(BatchRows),
-    Copies { source: Script, instances: Vec<ScriptInstance> },
+    Copies {
+        source: Script,
+        instances: Vec<ScriptInstance>,
+    },
 }
 
 /// One module for all streams.
@@ -53,25 +56,39 @@ impl Streams {
     ///
     /// # Errors
     /// Returns the reason in one line if the module cannot be run or copied.
-    pub fn new(source: &Script, caller: &Caller, count: usize, frames: i64) -> Result<Self, String> {
+    pub fn new(
+        source: &Script,
+        caller: &Caller,
+        count: usize,
+        frames: i64,
+    ) -> Result<Self, String> {
         let attributes = caller.call.attributes.len();
-        let instance =
-            || Ok::<_, String>(ScriptInstance { script: source.copy()?, attributes: vec![None; attributes] });
+        let instance = || {
+            Ok::<_, String>(ScriptInstance {
+                script: source.copy()?,
+                attributes: vec![None; attributes],
+            })
+        };
         if count > 1
             && caller.takes_batches()
             && let Some(names) = batch_buffers(source, caller, count, frames)?
         {
             let instance = instance()?;
             let tensors = instance.script.tensors()?;
-            let buffers = tensors.into_iter().filter(|named| names.contains(&named.name)).map(
-                |NamedTensor { tensor, .. }| {
+            let buffers = tensors
+                .into_iter()
+                .filter(|named| names.contains(&named.name))
+                .map(|NamedTensor { tensor, .. }| {
                     let initial = tensor.narrow(0, 0, 1).copy();
                     let mut shape = initial.size();
                     shape[0] = count as i64;
                     let stored = initial.expand(shape.as_slice(), false).contiguous();
-                    Buffer { tensor, stored, initial }
-                },
-            );
+                    Buffer {
+                        tensor,
+                        stored,
+                        initial,
+                    }
+                });
             return Ok(Self(StreamStates::BatchRows(BatchRows {
                 buffers: buffers.collect(),
                 instance,
@@ -79,7 +96,10 @@ impl Streams {
             })));
         }
         let instances = (0..count).map(|_| instance()).collect::<Result<_, _>>()?;
-        Ok(Self(StreamStates::Copies { source: source.copy()?, instances }))
+        Ok(Self(StreamStates::Copies {
+            source: source.copy()?,
+            instances,
+        }))
     }
 
     /// Returns true if all streams form one batch.
@@ -96,7 +116,12 @@ impl Streams {
         match &mut self.0 {
             StreamStates::BatchRows(rows) => {
                 let row = rows.loaded.iter().position(|&loaded| loaded == stream);
-                for Buffer { tensor, stored, initial } in &mut rows.buffers {
+                for Buffer {
+                    tensor,
+                    stored,
+                    initial,
+                } in &mut rows.buffers
+                {
                     stored.narrow(0, stream as i64, 1).copy_(initial);
                     if let Some(row) = row {
                         tensor.narrow(0, row as i64, 1).copy_(initial);
@@ -105,7 +130,10 @@ impl Streams {
             }
             StreamStates::Copies { source, instances } => {
                 let attributes = vec![None; instances[stream].attributes.len()];
-                instances[stream] = ScriptInstance { script: source.copy()?, attributes };
+                instances[stream] = ScriptInstance {
+                    script: source.copy()?,
+                    attributes,
+                };
             }
         }
         Ok(())
@@ -115,7 +143,12 @@ impl Streams {
     ///
     /// # Errors
     /// Returns the reason in one line if the module fails or returns another shape.
-    pub fn run(&mut self, caller: &Caller, calls: &[StreamCall], input: &Tensor) -> Result<Tensor, String> {
+    pub fn run(
+        &mut self,
+        caller: &Caller,
+        calls: &[StreamCall],
+        input: &Tensor,
+    ) -> Result<Tensor, String> {
         match &mut self.0 {
             StreamStates::BatchRows(rows) => rows.run(caller, calls, input),
             StreamStates::Copies { instances, .. } => {
@@ -135,14 +168,25 @@ impl Streams {
     /// Returns libtorch's error in one line.
     pub fn bytes(&self) -> Result<usize, String> {
         let own = |script: &Script| -> Result<usize, String> {
-            Ok(script.tensors()?.iter().filter(|named| !named.is_weight).map(|named| bytes(&named.tensor)).sum())
+            Ok(script
+                .tensors()?
+                .iter()
+                .filter(|named| !named.is_weight)
+                .map(|named| bytes(&named.tensor))
+                .sum())
         };
         match &self.0 {
             StreamStates::BatchRows(rows) => {
-                let stored: usize = rows.buffers.iter().map(|buffer| bytes(&buffer.stored)).sum();
+                let stored: usize = rows
+                    .buffers
+                    .iter()
+                    .map(|buffer| bytes(&buffer.stored))
+                    .sum();
                 Ok(own(&rows.instance.script)? + stored)
             }
-            StreamStates::Copies { instances, .. } => instances.iter().map(|instance| own(&instance.script)).sum(),
+            StreamStates::Copies { instances, .. } => {
+                instances.iter().map(|instance| own(&instance.script)).sum()
+            }
         }
     }
 }
@@ -153,7 +197,12 @@ pub fn bytes(tensor: &Tensor) -> usize {
 }
 
 impl BatchRows {
-    fn run(&mut self, caller: &Caller, calls: &[StreamCall], input: &Tensor) -> Result<Tensor, String> {
+    fn run(
+        &mut self,
+        caller: &Caller,
+        calls: &[StreamCall],
+        input: &Tensor,
+    ) -> Result<Tensor, String> {
         if calls.iter().all(|call| call.values == calls[0].values) {
             self.load_rows(calls.iter().map(|call| call.stream).collect());
             return self.instance.step(caller, &calls[0], input);
@@ -161,7 +210,8 @@ impl BatchRows {
         // Attributes belong to the module, so streams with different values are called one by one.
         let each = calls.iter().enumerate().map(|(row, call)| {
             self.load_rows(vec![call.stream]);
-            self.instance.step(caller, call, &input.narrow(0, row as i64, 1))
+            self.instance
+                .step(caller, call, &input.narrow(0, row as i64, 1))
         });
         let each = each.collect::<Result<Vec<_>, _>>()?;
         Ok(Tensor::cat(&each, 0))
@@ -189,8 +239,18 @@ impl BatchRows {
 }
 
 impl ScriptInstance {
-    fn step(&mut self, caller: &Caller, call: &StreamCall, input: &Tensor) -> Result<Tensor, String> {
-        for ((attribute, current), values) in caller.call.attributes.iter().zip(&mut self.attributes).zip(&call.values)
+    fn step(
+        &mut self,
+        caller: &Caller,
+        call: &StreamCall,
+        input: &Tensor,
+    ) -> Result<Tensor, String> {
+        for ((attribute, current), values) in caller
+            .call
+            .attributes
+            .iter()
+            .zip(&mut self.attributes)
+            .zip(&call.values)
         {
             if current.as_ref() != Some(values) {
                 caller.set(&mut self.script, attribute, values)?;
@@ -202,7 +262,12 @@ impl ScriptInstance {
 }
 
 /// Returns the names of the buffers with a row per stream; `None` if a step changes anything else.
-fn batch_buffers(source: &Script, caller: &Caller, count: usize, frames: i64) -> Result<Option<Vec<String>>, String> {
+fn batch_buffers(
+    source: &Script,
+    caller: &Caller,
+    count: usize,
+    frames: i64,
+) -> Result<Option<Vec<String>>, String> {
     let mut trial = source.copy()?;
     let scalars = trial.scalars()?;
     let before = trial.tensors()?;
@@ -212,9 +277,20 @@ fn batch_buffers(source: &Script, caller: &Caller, count: usize, frames: i64) ->
         // Not from libtorch's generator, which a program may be drawing from on another thread.
         let mut noise = vec![0.0; (TRIAL_STREAMS * channels * frames) as usize];
         noise::fill(Kernels::detect(), step as u64, 0, &mut noise);
-        let noise = Tensor::from_slice(&noise).to_device(caller.device).view([TRIAL_STREAMS, channels, frames]);
-        let call = StreamCall { stream: 0, values: Vec::new(), seed: 0 };
-        if caller.run(&mut trial, &call, &(noise * 0.1).to_kind(caller.kind)).is_err() {
+        let noise = Tensor::from_slice(&noise).to_device(caller.device).view([
+            TRIAL_STREAMS,
+            channels,
+            frames,
+        ]);
+        let call = StreamCall {
+            stream: 0,
+            values: Vec::new(),
+            seed: 0,
+        };
+        if caller
+            .run(&mut trial, &call, &(noise * 0.1).to_kind(caller.kind))
+            .is_err()
+        {
             return Ok(None);
         }
     }
@@ -225,7 +301,8 @@ fn batch_buffers(source: &Script, caller: &Caller, count: usize, frames: i64) ->
     let mut names = Vec::new();
     for ((named, original), copy) in after.iter().zip(&before).zip(&copies) {
         let size = named.tensor.size();
-        if named.name != original.name || size != copy.size() || named.tensor.kind() != copy.kind() {
+        if named.name != original.name || size != copy.size() || named.tensor.kind() != copy.kind()
+        {
             return Ok(None);
         }
         if named.tensor.equal(copy) {
@@ -236,7 +313,11 @@ fn batch_buffers(source: &Script, caller: &Caller, count: usize, frames: i64) ->
         let rows = size.first().copied().unwrap_or(0);
         let unused = rows - TRIAL_STREAMS;
         let unused_rows = |tensor: &Tensor| tensor.narrow(0, TRIAL_STREAMS, unused);
-        if !is_in_place || unused < 1 || rows < count as i64 || !unused_rows(&named.tensor).equal(&unused_rows(copy)) {
+        if !is_in_place
+            || unused < 1
+            || rows < count as i64
+            || !unused_rows(&named.tensor).equal(&unused_rows(copy))
+        {
             return Ok(None);
         }
         names.push(named.name.clone());

@@ -19,7 +19,8 @@ pub fn native(
     blocks: usize,
     inputs: &[PortValues],
 ) -> Vec<f32> {
-    let mut executor = Executor::new(model, method, kernels, streams, blocks).expect("the method is there");
+    let mut executor =
+        Executor::new(model, method, kernels, streams, blocks).expect("the method is there");
     let order: Vec<usize> = (0..streams).collect();
     executor.begin(&order, blocks);
     for (port, values) in inputs.iter().enumerate() {
@@ -29,8 +30,8 @@ pub fn native(
     executor.output(0).to_vec()
 }
 
-/// Discards the first run in a process: libtorch 2.11 (two threads on a busy Intel Xeon) was off by 4e-5 in a few of a hundred first
-/// runs, and by the usual 1e-6 in later ones.
+/// Discards the first run in a process: libtorch 2.11 (two threads on a busy Intel Xeon) was off by
+/// 4e-5 in a few of a hundred first runs, and by the usual 1e-6 in later ones.
 static FIRST_RUN: Once = Once::new();
 
 /// Runs a method on libtorch; returns output 0 as `[stream][frame][channel]`.
@@ -50,7 +51,12 @@ pub fn torch(model: &Model, method: &str, streams: usize, inputs: &[PortValues])
         })
         .collect();
     FIRST_RUN.call_once(|| drop(graph.run(&weights, &inputs, 0)));
-    let output = graph.run(&weights, &inputs, 0).remove(0).transpose(1, 2).contiguous().view(-1);
+    let output = graph
+        .run(&weights, &inputs, 0)
+        .remove(0)
+        .transpose(1, 2)
+        .contiguous()
+        .view(-1);
     Vec::<f32>::try_from(&output).expect("a flat tensor")
 }
 
@@ -58,7 +64,11 @@ pub fn torch(model: &Model, method: &str, streams: usize, inputs: &[PortValues])
 pub fn relative_rms(values: &[f32], reference: &[f32]) -> f64 {
     assert_eq!(values.len(), reference.len());
     let square = |x: f32| f64::from(x) * f64::from(x);
-    let difference: f64 = values.iter().zip(reference).map(|(&a, &b)| square(a - b)).sum();
+    let difference: f64 = values
+        .iter()
+        .zip(reference)
+        .map(|(&a, &b)| square(a - b))
+        .sum();
     let power: f64 = reference.iter().map(|&b| square(b)).sum();
     assert!(power > 0.0, "the reference is silent");
     (difference / power).sqrt()

@@ -24,21 +24,38 @@ const TICKS: u64 = 282_240_000;
 /// Returns the command of an Ardour program with a home folder of its own.
 fn ardour(program: &str, home: &Path) -> Command {
     let path = Path::new(ARDOUR).join(program);
-    assert!(path.is_file(), "{} is missing: `cargo xtask setup --tests` installs Ardour", path.display());
+    assert!(
+        path.is_file(),
+        "{} is missing: `cargo xtask setup --tests` installs Ardour",
+        path.display()
+    );
     // Ardour can deadlock.
     let mut command = Command::new("timeout");
     command.args(["--signal=KILL", "180"]).arg(path);
-    command.env("HOME", home).env("LD_LIBRARY_PATH", ARDOUR).env("ARDOUR_DLL_PATH", ARDOUR);
-    command.env("XDG_CONFIG_HOME", home.join("config")).env("XDG_CACHE_HOME", home.join("cache"));
-    command.env("ARDOUR_DATA_PATH", "/usr/share/ardour7").env("ARDOUR_CONFIG_PATH", "/etc/ardour7");
+    command
+        .env("HOME", home)
+        .env("LD_LIBRARY_PATH", ARDOUR)
+        .env("ARDOUR_DLL_PATH", ARDOUR);
+    command
+        .env("XDG_CONFIG_HOME", home.join("config"))
+        .env("XDG_CACHE_HOME", home.join("cache"));
+    command
+        .env("ARDOUR_DATA_PATH", "/usr/share/ardour7")
+        .env("ARDOUR_CONFIG_PATH", "/etc/ardour7");
     command
 }
 
 /// Runs a program to its end; returns its output.
 fn run(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output().unwrap();
-    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
+    let said = [output.stdout, output.stderr]
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .concat();
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{said}",
+        output.status
+    );
     said
 }
 
@@ -51,8 +68,15 @@ fn install(home: &Path) {
     fs::copy(crate::host::object(), &object).unwrap();
     // Ardour scans a bundle again unless it is older than the scan cache.
     let past = SystemTime::now() - Duration::from_secs(10);
-    let paths = [object.as_path(), object.parent().unwrap(), object.ancestors().nth(2).unwrap(), bundle.as_path()];
-    paths.iter().for_each(|path| File::open(path).unwrap().set_modified(past).unwrap());
+    let paths = [
+        object.as_path(),
+        object.parent().unwrap(),
+        object.ancestors().nth(2).unwrap(),
+        bundle.as_path(),
+    ];
+    paths
+        .iter()
+        .for_each(|path| File::open(path).unwrap().set_modified(past).unwrap());
     run(ardour("ardour-vst3-scanner", home).arg("-f").arg(&bundle));
 }
 
@@ -60,7 +84,9 @@ fn install(home: &Path) {
 fn add_region(session: &Path, file: &str, frames: usize) {
     let length = format!("a{}", frames as u64 * TICKS / u64::from(RATE));
     let source = |id: u32, channel: u32| {
-        format!(r#"<Source name="{file}" take-id="" type="audio" flags="" id="{id}" channel="{channel}" gain="1"/>"#)
+        format!(
+            r#"<Source name="{file}" take-id="" type="audio" flags="" id="{id}" channel="{channel}" gain="1"/>"#
+        )
     };
     let region = |id: u32, whole: u32| {
         format!(
@@ -75,11 +101,20 @@ fn add_region(session: &Path, file: &str, frames: usize) {
         assert!(text.contains(old), "no {old} in the session");
         text = text.replacen(old, &new, 1);
     };
-    replace("<Sources/>", format!("<Sources>{}{}</Sources>", source(9001, 0), source(9002, 1)));
-    replace("<Regions/>", format!("<Regions>{}</Regions>", region(9003, 1)));
+    replace(
+        "<Sources/>",
+        format!("<Sources>{}{}</Sources>", source(9001, 0), source(9002, 1)),
+    );
+    replace(
+        "<Regions/>",
+        format!("<Regions>{}</Regions>", region(9003, 1)),
+    );
     replace("<Locations/>", format!("<Locations>{all}</Locations>"));
     for fades in ["use-region-fades", "use-transport-fades"] {
-        replace(&format!(r#"name="{fades}" value="1""#), format!(r#"name="{fades}" value="0""#));
+        replace(
+            &format!(r#"name="{fades}" value="1""#),
+            format!(r#"name="{fades}" value="0""#),
+        );
     }
     let playlist = text.find("<Playlist ").expect("the track has a playlist");
     let end = playlist + text[playlist..].find("/>").expect("it is empty");
@@ -93,7 +128,8 @@ fn rendered(sound: &[f32]) -> Vec<f32> {
     let latency = host.latency();
     let mut input = sound.to_vec();
     input.resize(sound.len() + latency, 0.0);
-    host.play(input.len(), 512, &[], Some(&input)).split_off(latency)
+    host.play(input.len(), 512, &[], Some(&input))
+        .split_off(latency)
 }
 
 #[test]
@@ -105,18 +141,40 @@ fn a_bounce_of_the_effect_equals_the_clap() {
     // Silence first, because the plugin runs for an unknown time before playback starts.
     let phrase = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/demo/phrase.wav");
     let mut reader = WavReader::open(phrase).unwrap();
-    assert_eq!((reader.spec().sample_rate, reader.spec().channels), (RATE, 1));
+    assert_eq!(
+        (reader.spec().sample_rate, reader.spec().channels),
+        (RATE, 1)
+    );
     let mut sound = vec![0.0; RATE as usize];
-    sound.extend(reader.samples::<i16>().take(3 * RATE as usize).map(|sample| f32::from(sample.unwrap()) / 32_768.0));
+    sound.extend(
+        reader
+            .samples::<i16>()
+            .take(3 * RATE as usize)
+            .map(|sample| f32::from(sample.unwrap()) / 32_768.0),
+    );
     sound.resize(sound.len() + RATE as usize, 0.0);
 
     let session = folder.path().join("session");
     let script = folder.path().join("session.lua");
     fs::write(&script, SCRIPT).unwrap();
-    run(ardour("luasession", &home).arg(&script).arg(&session).args(["session", &RATE.to_string(), "Ondes FX"]));
-    let spec = WavSpec { channels: 2, sample_rate: RATE, bits_per_sample: 32, sample_format: SampleFormat::Float };
-    let mut file = WavWriter::create(session.join("interchange/session/audiofiles/sound.wav"), spec).unwrap();
-    sound.iter().for_each(|sample| (0..2).for_each(|_| file.write_sample(*sample).unwrap()));
+    run(ardour("luasession", &home)
+        .arg(&script)
+        .arg(&session)
+        .args(["session", &RATE.to_string(), "Ondes FX"]));
+    let spec = WavSpec {
+        channels: 2,
+        sample_rate: RATE,
+        bits_per_sample: 32,
+        sample_format: SampleFormat::Float,
+    };
+    let mut file = WavWriter::create(
+        session.join("interchange/session/audiofiles/sound.wav"),
+        spec,
+    )
+    .unwrap();
+    sound
+        .iter()
+        .for_each(|sample| (0..2).for_each(|_| file.write_sample(*sample).unwrap()));
     file.finalize().unwrap();
     add_region(&session.join("session.ardour"), "sound.wav", sound.len());
 
@@ -136,16 +194,24 @@ fn a_bounce_of_the_effect_equals_the_clap() {
 
     let difference = max_difference(&rendered(&sound), &left);
     println!("largest difference {difference:e}");
-    assert!(left.iter().any(|sample| sample.abs() > 0.01), "the bounce is silent");
+    assert!(
+        left.iter().any(|sample| sample.abs() > 0.01),
+        "the bounce is silent"
+    );
     assert!(difference < 1e-4, "{difference}");
 }
 
-/// Writes a factory preset as a `.vstpreset` file into the user's preset folder; returns the preset.
+/// Writes a factory preset as a `.vstpreset` file into the user's preset folder; returns the
+/// preset.
 fn preset(home: &Path, key: &str) -> Preset {
     let preset = PresetLocation::Factory(key.into()).read().unwrap();
     let state = file::serialize(&preset).unwrap();
     let list = 48 + state.len();
-    let mut bytes = [b"VST3\x01\0\0\0".as_slice(), b"1E84D1BD68105DC8AC482C228F2986D7"].concat();
+    let mut bytes = [
+        b"VST3\x01\0\0\0".as_slice(),
+        b"1E84D1BD68105DC8AC482C228F2986D7",
+    ]
+    .concat();
     bytes.extend((list as u64).to_le_bytes());
     bytes.extend(&state);
     bytes.extend(b"List\x01\0\0\0Comp");
@@ -166,18 +232,29 @@ fn preset_values_are_loaded_shown_and_saved() {
     let script = folder.path().join("preset.lua");
     fs::write(&script, PRESET_SCRIPT).unwrap();
     let session = folder.path().join("session");
-    let said = run(ardour("luasession", &home).arg(&script).arg(session).args(["session", "Ondes FX", &chosen.name]));
+    let said = run(ardour("luasession", &home).arg(&script).arg(session).args([
+        "session",
+        "Ondes FX",
+        &chosen.name,
+    ]));
     // "WHEN:NAME=VALUE" with a normalised value.
     let value = |when: &str, name: &str| -> f32 {
         let start = format!("{when}:{name}=");
         let line = said.lines().find_map(|line| line.strip_prefix(&start));
-        line.unwrap_or_else(|| panic!("no {start} in\n{said}")).parse().unwrap()
+        line.unwrap_or_else(|| panic!("no {start} in\n{said}"))
+            .parse()
+            .unwrap()
     };
     assert_eq!(value("new", "Mix"), 1.0);
-    let ParameterValue::Number(mix) = chosen.sound.parameters["mix"] else { panic!("no number") };
+    let ParameterValue::Number(mix) = chosen.sound.parameters["mix"] else {
+        panic!("no number")
+    };
     assert!((0.1..0.9).contains(&mix));
     for when in ["loaded", "reopened"] {
         assert!((value(when, "Mix") - mix).abs() < 1e-3, "{when}: {said}");
-        assert!((value(when, "Macro 1") - value("new", "Macro 1")).abs() > 0.1, "{when}: {said}");
+        assert!(
+            (value(when, "Macro 1") - value("new", "Macro 1")).abs() > 0.1,
+            "{when}: {said}"
+        );
     }
 }

@@ -20,7 +20,11 @@ fn a_clap_takes_calls_in_any_order() {
         unsafe {
             let plugin_functions = &*raw;
             process(&mut plugin);
-            assert_eq!(output[0].samples(0, false)[0], UNTOUCHED, "an inactive plugin plays nothing");
+            assert_eq!(
+                output[0].samples(0, false)[0],
+                UNTOUCHED,
+                "an inactive plugin plays nothing"
+            );
             plugin_functions.reset.unwrap()(raw);
             plugin_functions.stop_processing.unwrap()(raw);
             plugin_functions.deactivate.unwrap()(raw);
@@ -29,12 +33,18 @@ fn a_clap_takes_calls_in_any_order() {
                 process(&mut plugin);
                 plugin_functions.deactivate.unwrap()(raw);
             }
-            assert!(!plugin_functions.activate.unwrap()(raw, RATE, 0, 0), "no block is empty");
+            assert!(
+                !plugin_functions.activate.unwrap()(raw, RATE, 0, 0),
+                "no block is empty"
+            );
             process(&mut plugin);
             // More than any memory.
             assert!(plugin_functions.activate.unwrap()(raw, RATE, 1, u32::MAX));
             process(&mut plugin);
-            assert!(plugin_functions.activate.unwrap()(raw, RATE, u32::MAX, BLOCK as u32), "again");
+            assert!(
+                plugin_functions.activate.unwrap()(raw, RATE, u32::MAX, BLOCK as u32),
+                "again"
+            );
             process(&mut plugin);
             plugin_functions.process.unwrap()(raw, null());
             plugin_functions.deactivate.unwrap()(raw);
@@ -63,7 +73,10 @@ fn a_vst3_takes_calls_in_any_order() {
         let state = inline_state(id);
         let mut plugin = Vst3::new(id, &state);
         let output = [Bus::empty(2, BLOCK)];
-        let (component, processor) = (plugin.instance.component.clone(), plugin.instance.processor.clone());
+        let (component, processor) = (
+            plugin.instance.component.clone(),
+            plugin.instance.processor.clone(),
+        );
         let controller = plugin.instance.controller.clone();
         let process = || {
             // SAFETY: a block of null pointers is valid.
@@ -138,13 +151,23 @@ fn a_vst3_takes_calls_in_any_order() {
 
             // Two views are one window, which the end of the component closes.
             let view = ComPtr::from_raw(controller.createView(ViewType::kEditor)).expect("a view");
-            drop(ComPtr::from_raw(controller.createView(ViewType::kEditor)).expect("the same view"));
-            assert_eq!(view.isPlatformTypeSupported(c"X11EmbedWindowID".as_ptr()), kResultOk);
+            drop(
+                ComPtr::from_raw(controller.createView(ViewType::kEditor)).expect("the same view"),
+            );
+            assert_eq!(
+                view.isPlatformTypeSupported(c"X11EmbedWindowID".as_ptr()),
+                kResultOk
+            );
 
             // The host ends the component while it plays, and goes on calling.
             assert_eq!(component.terminate(), kResultOk);
             assert_ne!(process(), kResultOk);
-            let mut size = ViewRect { left: 0, top: 0, right: 0, bottom: 0 };
+            let mut size = ViewRect {
+                left: 0,
+                top: 0,
+                right: 0,
+                bottom: 0,
+            };
             assert_ne!(view.getSize(&mut size), kResultOk);
             view.onSize(&mut size);
             view.canResize();
@@ -161,7 +184,9 @@ fn a_vst3_takes_calls_in_any_order() {
             // Without a context, and with one.
             component.initialize(null_mut());
             component.terminate();
-            let application = ComWrapper::new(Application).to_com_ptr::<FUnknown>().unwrap();
+            let application = ComWrapper::new(Application)
+                .to_com_ptr::<FUnknown>()
+                .unwrap();
             assert_eq!(component.initialize(application.as_ptr()), kResultOk);
             component.initialize(application.as_ptr());
             arguments();

@@ -20,7 +20,10 @@ impl Vst3 {
         let (_, class) = &classes(&factory)[usize::from(id != INSTRUMENT)];
         let instance = vst3_module::instance::Instance::new(&factory, class);
         assert!(instance.load(state));
-        Self { instance, active: false }
+        Self {
+            instance,
+            active: false,
+        }
     }
 }
 
@@ -36,12 +39,16 @@ fn speakers(channels: &u32) -> SpeakerArrangement {
 
 impl Instance for Vst3 {
     fn arrange(&mut self, inputs: &[u32], outputs: &[u32]) -> bool {
-        let [mut inputs, mut outputs] = [inputs, outputs].map(|all| all.iter().map(speakers).collect::<Vec<_>>());
+        let [mut inputs, mut outputs] =
+            [inputs, outputs].map(|all| all.iter().map(speakers).collect::<Vec<_>>());
         let (ins, outs) = (inputs.len() as i32, outputs.len() as i32);
         // SAFETY: the processor is alive, and the arrays outlive the call.
         unsafe {
             let (inputs, outputs) = (inputs.as_mut_ptr(), outputs.as_mut_ptr());
-            self.instance.processor.setBusArrangements(inputs, ins, outputs, outs) == kResultOk
+            self.instance
+                .processor
+                .setBusArrangements(inputs, ins, outputs, outs)
+                == kResultOk
         }
     }
 
@@ -50,14 +57,25 @@ impl Instance for Vst3 {
         [BusDirections_::kInput, BusDirections_::kOutput].map(|direction| {
             let (media, direction) = (MediaTypes_::kAudio as i32, direction as i32);
             // SAFETY: the component is alive, and fills the structures.
-            let channels = (0..unsafe { component.getBusCount(media, direction) }).map(|index| unsafe {
-                let mut info: BusInfo = std::mem::zeroed();
-                assert_eq!(component.getBusInfo(media, direction, index, &mut info), kResultOk);
-                let mut arrangement = 0;
-                assert_eq!(processor.getBusArrangement(direction, index, &mut arrangement), kResultOk);
-                assert_eq!(arrangement, speakers(&(info.channelCount as u32)), "information and arrangement agree");
-                info.channelCount as u32
-            });
+            let channels =
+                (0..unsafe { component.getBusCount(media, direction) }).map(|index| unsafe {
+                    let mut info: BusInfo = std::mem::zeroed();
+                    assert_eq!(
+                        component.getBusInfo(media, direction, index, &mut info),
+                        kResultOk
+                    );
+                    let mut arrangement = 0;
+                    assert_eq!(
+                        processor.getBusArrangement(direction, index, &mut arrangement),
+                        kResultOk
+                    );
+                    assert_eq!(
+                        arrangement,
+                        speakers(&(info.channelCount as u32)),
+                        "information and arrangement agree"
+                    );
+                    info.channelCount as u32
+                });
             channels.collect()
         })
     }
@@ -77,17 +95,29 @@ impl Instance for Vst3 {
         }
     }
 
-    fn process(&mut self, inputs: Option<&[Bus]>, outputs: Option<&[Bus]>, frames: usize, is_wide: bool) {
+    fn process(
+        &mut self,
+        inputs: Option<&[Bus]>,
+        outputs: Option<&[Bus]>,
+        frames: usize,
+        is_wide: bool,
+    ) {
         let buffers = |buses: Option<&[Bus]>| -> Vec<AudioBusBuffers> {
             let buffer = |bus: &Bus| AudioBusBuffers {
                 numChannels: bus.channels as i32,
                 silenceFlags: 0,
-                __field0: AudioBusBuffers__type0 { channelBuffers32: bus.pointers(is_wide).cast() },
+                __field0: AudioBusBuffers__type0 {
+                    channelBuffers32: bus.pointers(is_wide).cast(),
+                },
             };
             buses.unwrap_or_default().iter().map(buffer).collect()
         };
         let (mut ins, mut outs) = (buffers(inputs), buffers(outputs));
-        let size = if is_wide { SymbolicSampleSizes_::kSample64 } else { SymbolicSampleSizes_::kSample32 };
+        let size = if is_wide {
+            SymbolicSampleSizes_::kSample64
+        } else {
+            SymbolicSampleSizes_::kSample32
+        };
         let mut data = ProcessData {
             processMode: ProcessModes_::kOffline as i32,
             symbolicSampleSize: size as i32,
@@ -95,8 +125,16 @@ impl Instance for Vst3 {
             // A null pointer for busses that are counted.
             numInputs: inputs.map_or(2, |inputs| inputs.len() as i32),
             numOutputs: outputs.map_or(1, |outputs| outputs.len() as i32),
-            inputs: if inputs.is_some() { ins.as_mut_ptr() } else { null_mut() },
-            outputs: if outputs.is_some() { outs.as_mut_ptr() } else { null_mut() },
+            inputs: if inputs.is_some() {
+                ins.as_mut_ptr()
+            } else {
+                null_mut()
+            },
+            outputs: if outputs.is_some() {
+                outs.as_mut_ptr()
+            } else {
+                null_mut()
+            },
             inputParameterChanges: null_mut(),
             outputParameterChanges: null_mut(),
             inputEvents: null_mut(),
@@ -104,7 +142,10 @@ impl Instance for Vst3 {
             processContext: null_mut(),
         };
         // SAFETY: the buffers live longer than the call.
-        assert_eq!(unsafe { self.instance.processor.process(&mut data) }, kResultOk);
+        assert_eq!(
+            unsafe { self.instance.processor.process(&mut data) },
+            kResultOk
+        );
     }
 }
 

@@ -5,7 +5,9 @@ use std::ptr::{from_ref, null, null_mut};
 
 use clap_sys::audio_buffer::clap_audio_buffer;
 use clap_sys::events::*;
-use clap_sys::ext::audio_ports::{CLAP_EXT_AUDIO_PORTS, clap_audio_port_info, clap_plugin_audio_ports};
+use clap_sys::ext::audio_ports::{
+    CLAP_EXT_AUDIO_PORTS, clap_audio_port_info, clap_plugin_audio_ports,
+};
 use clap_sys::ext::params::{CLAP_EXT_PARAMS, clap_param_info, clap_plugin_params};
 use clap_sys::ext::state::{CLAP_EXT_STATE, clap_plugin_state};
 use clap_sys::id::clap_id;
@@ -48,13 +50,31 @@ impl InputEvent {
     }
 
     /// An event of one of the note types.
-    pub fn note(time: u32, type_: u16, note_id: i32, channel: i16, key: i16, velocity: f64) -> Self {
+    pub fn note(
+        time: u32,
+        type_: u16,
+        note_id: i32,
+        channel: i16,
+        key: i16,
+        velocity: f64,
+    ) -> Self {
         let header = header::<clap_event_note>(time, type_);
-        Self::Note(clap_event_note { header, note_id, port_index: 0, channel, key, velocity })
+        Self::Note(clap_event_note {
+            header,
+            note_id,
+            port_index: 0,
+            channel,
+            key,
+            velocity,
+        })
     }
 
     pub fn midi(time: u32, data: [u8; 3]) -> Self {
-        Self::Midi(clap_event_midi { header: header::<clap_event_midi>(time, CLAP_EVENT_MIDI), port_index: 0, data })
+        Self::Midi(clap_event_midi {
+            header: header::<clap_event_midi>(time, CLAP_EVENT_MIDI),
+            port_index: 0,
+            data,
+        })
     }
 
     /// Moves the event to a namespace that no plugin knows.
@@ -69,7 +89,13 @@ impl InputEvent {
 }
 
 fn header<T>(time: u32, type_: u16) -> clap_event_header {
-    clap_event_header { size: size_of::<T>() as u32, time, space_id: CLAP_CORE_EVENT_SPACE_ID, type_, flags: 0 }
+    clap_event_header {
+        size: size_of::<T>() as u32,
+        time,
+        space_id: CLAP_CORE_EVENT_SPACE_ID,
+        type_,
+        flags: 0,
+    }
 }
 
 unsafe extern "C" fn size(list: *const clap_input_events) -> u32 {
@@ -80,18 +106,27 @@ unsafe extern "C" fn size(list: *const clap_input_events) -> u32 {
 unsafe extern "C" fn get(list: *const clap_input_events, index: u32) -> *const clap_event_header {
     // SAFETY: as above.
     let events = unsafe { (*list).ctx.cast::<&[InputEvent]>().read() };
-    events.get(index as usize).map_or(null(), |event| event.header())
+    events
+        .get(index as usize)
+        .map_or(null(), |event| event.header())
 }
 
 fn input_list(events: &&[InputEvent]) -> clap_input_events {
-    clap_input_events { ctx: from_ref(events).cast_mut().cast(), size: Some(size), get: Some(get) }
+    clap_input_events {
+        ctx: from_ref(events).cast_mut().cast(),
+        size: Some(size),
+        get: Some(get),
+    }
 }
 
 unsafe extern "C" fn accept(_: *const clap_output_events, _: *const clap_event_header) -> bool {
     true
 }
 
-const OUTPUT_LIST: clap_output_events = clap_output_events { ctx: null_mut(), try_push: Some(accept) };
+const OUTPUT_LIST: clap_output_events = clap_output_events {
+    ctx: null_mut(),
+    try_push: Some(accept),
+};
 
 /// A parameter as the host sees it.
 pub struct Info {
@@ -118,14 +153,22 @@ impl Plugin {
         // So that a busy machine causes no dropouts.
         host.set_offline(true);
         let raw = from_ref(host.instance.raw_instance());
-        Self { _host: host, raw, active: false }
+        Self {
+            _host: host,
+            raw,
+            active: false,
+        }
     }
 
     /// Returns an extension, of the type of its id.
     fn extension<T>(&self, id: &CStr) -> &T {
         // SAFETY: the plugin is alive; for these ids it returns that type, or null.
-        unsafe { (*self.raw).get_extension.unwrap()(self.raw, id.as_ptr()).cast::<T>().as_ref() }
-            .expect("the extension")
+        unsafe {
+            (*self.raw).get_extension.unwrap()(self.raw, id.as_ptr())
+                .cast::<T>()
+                .as_ref()
+        }
+        .expect("the extension")
     }
 
     fn params(&self) -> &clap_plugin_params {
@@ -138,9 +181,26 @@ impl Plugin {
         let infos = (0..unsafe { params.count.unwrap()(self.raw) }).map(|index| unsafe {
             let mut info: clap_param_info = std::mem::zeroed();
             assert!(params.get_info.unwrap()(self.raw, index, &raw mut info));
-            let name = CStr::from_ptr(info.name.as_ptr()).to_str().unwrap().to_owned();
-            let clap_param_info { id, min_value: min, max_value: max, default_value: default, flags, .. } = info;
-            Info { id, name, min, max, default, flags }
+            let name = CStr::from_ptr(info.name.as_ptr())
+                .to_str()
+                .unwrap()
+                .to_owned();
+            let clap_param_info {
+                id,
+                min_value: min,
+                max_value: max,
+                default_value: default,
+                flags,
+                ..
+            } = info;
+            Info {
+                id,
+                name,
+                min,
+                max,
+                default,
+                flags,
+            }
         });
         infos.collect()
     }
@@ -156,7 +216,13 @@ impl Plugin {
         let mut text = [0; 256];
         // SAFETY: there is room for the text, which ends with NUL.
         unsafe {
-            assert!(self.params().value_to_text.unwrap()(self.raw, id, value, text.as_mut_ptr(), text.len() as u32));
+            assert!(self.params().value_to_text.unwrap()(
+                self.raw,
+                id,
+                value,
+                text.as_mut_ptr(),
+                text.len() as u32
+            ));
             CStr::from_ptr(text.as_ptr()).to_str().unwrap().to_owned()
         }
     }
@@ -165,7 +231,8 @@ impl Plugin {
         let text = std::ffi::CString::new(text).unwrap();
         let mut value = f64::NAN;
         // SAFETY: the text ends with NUL, and there is room for a value.
-        unsafe { self.params().text_to_value.unwrap()(self.raw, id, text.as_ptr(), &raw mut value) }.then_some(value)
+        unsafe { self.params().text_to_value.unwrap()(self.raw, id, text.as_ptr(), &raw mut value) }
+            .then_some(value)
     }
 
     pub fn flush(&self, events: &[InputEvent]) {
@@ -176,7 +243,11 @@ impl Plugin {
 
     /// Saves the state to a stream that takes at most `chunk` bytes at a time.
     pub fn save(&self, chunk: usize) -> Vec<u8> {
-        unsafe extern "C" fn write(stream: *const clap_ostream, from: *const c_void, size: u64) -> i64 {
+        unsafe extern "C" fn write(
+            stream: *const clap_ostream,
+            from: *const c_void,
+            size: u64,
+        ) -> i64 {
             // SAFETY: this is the context of the stream below; the plugin passes that many bytes.
             unsafe {
                 let (bytes, chunk) = &mut *(*stream).ctx.cast::<(Vec<u8>, usize)>();
@@ -186,7 +257,10 @@ impl Plugin {
             }
         }
         let mut target = (Vec::new(), chunk);
-        let stream = clap_ostream { ctx: (&raw mut target).cast(), write: Some(write) };
+        let stream = clap_ostream {
+            ctx: (&raw mut target).cast(),
+            write: Some(write),
+        };
         let state: &clap_plugin_state = self.extension(CLAP_EXT_STATE);
         // SAFETY: the stream lives longer than the call.
         assert!(unsafe { state.save.unwrap()(self.raw, &raw const stream) });
@@ -196,7 +270,8 @@ impl Plugin {
     /// Loads a state from a stream that returns at most `chunk` bytes at a time.
     pub fn load(&self, bytes: &[u8], chunk: usize) -> bool {
         unsafe extern "C" fn read(stream: *const clap_istream, to: *mut c_void, size: u64) -> i64 {
-            // SAFETY: this is the context of the stream below; the plugin has room for that many bytes.
+            // SAFETY: this is the context of the stream below; the plugin has room for that many
+            // bytes.
             unsafe {
                 let (rest, chunk) = &mut *(*stream).ctx.cast::<(&[u8], usize)>();
                 let (now, later) = rest.split_at((size as usize).min(*chunk).min(rest.len()));
@@ -206,7 +281,10 @@ impl Plugin {
             }
         }
         let mut source = (bytes, chunk);
-        let stream = clap_istream { ctx: (&raw mut source).cast(), read: Some(read) };
+        let stream = clap_istream {
+            ctx: (&raw mut source).cast(),
+            read: Some(read),
+        };
         let state: &clap_plugin_state = self.extension(CLAP_EXT_STATE);
         // SAFETY: the stream lives longer than the call.
         unsafe { state.load.unwrap()(self.raw, &raw const stream) }
@@ -243,26 +321,47 @@ impl Plugin {
     pub fn ports(&self, is_input: bool) -> Vec<usize> {
         let ports: &clap_plugin_audio_ports = self.extension(CLAP_EXT_AUDIO_PORTS);
         // SAFETY: the plugin is alive, and fills the structure.
-        let channels = (0..unsafe { ports.count.unwrap()(self.raw, is_input) }).map(|index| unsafe {
-            let mut info: clap_audio_port_info = std::mem::zeroed();
-            assert!(ports.get.unwrap()(self.raw, index, is_input, &raw mut info));
-            info.channel_count as usize
-        });
+        let channels =
+            (0..unsafe { ports.count.unwrap()(self.raw, is_input) }).map(|index| unsafe {
+                let mut info: clap_audio_port_info = std::mem::zeroed();
+                assert!(ports.get.unwrap()(self.raw, index, is_input, &raw mut info));
+                info.channel_count as usize
+            });
         channels.collect()
     }
 
-    /// Processes one block, with the output in the input's buffers if `in_place`; returns the output ports' audio.
+    /// Processes one block, with the output in the input's buffers if `in_place`; returns the
+    /// output ports' audio.
     pub fn process(&self, events: &[InputEvent], input: &Audio, in_place: bool) -> Audio {
         assert!(self.active);
-        let frames = input.iter().flatten().map(Vec::len).next().expect("a plugin with input");
+        let frames = input
+            .iter()
+            .flatten()
+            .map(Vec::len)
+            .next()
+            .expect("a plugin with input");
         let mut inputs = input.clone();
         let outputs = self.ports(false);
-        let mut apart: Audio = outputs.iter().map(|channels| vec![vec![f32::NAN; frames]; *channels]).collect();
+        let mut apart: Audio = outputs
+            .iter()
+            .map(|channels| vec![vec![f32::NAN; frames]; *channels])
+            .collect();
         let pointers = |audio: &mut Audio| -> Vec<Vec<*mut f32>> {
-            audio.iter_mut().map(|port| port.iter_mut().map(|channel| channel.as_mut_ptr()).collect()).collect()
+            audio
+                .iter_mut()
+                .map(|port| {
+                    port.iter_mut()
+                        .map(|channel| channel.as_mut_ptr())
+                        .collect()
+                })
+                .collect()
         };
         let mut in_pointers = pointers(&mut inputs);
-        let mut out_pointers = if in_place { in_pointers.clone() } else { pointers(&mut apart) };
+        let mut out_pointers = if in_place {
+            in_pointers.clone()
+        } else {
+            pointers(&mut apart)
+        };
         let buffers = |pointers: &mut Vec<Vec<*mut f32>>| -> Vec<clap_audio_buffer> {
             let buffer = |port: &mut Vec<*mut f32>| clap_audio_buffer {
                 data32: port.as_mut_ptr(),

@@ -1,10 +1,10 @@
 //! Batches: many files, several at a time.
 //!
-//! [`list`] finds the files, in an order that does not depend on the command line; [`freshness`] finds outputs that are
-//! up to date; [`outcome`] has the results.
+//! [`list`] finds the files, in an order that does not depend on the command line; [`freshness`]
+//! finds outputs that are up to date; [`outcome`] has the results.
 //!
-//! A WAV gets its name only when it is complete. So a batch that was killed can be run again to continue, and its
-//! output is the same in every byte.
+//! A WAV gets its name only when it is complete. So a batch that was killed can be run again to
+//! continue, and its output is the same in every byte.
 
 mod freshness;
 mod list;
@@ -32,27 +32,32 @@ use freshness::FreshnessCheck;
 use list::{BatchEntry, BatchList};
 use outcome::{BatchFailure, BatchOutcome, OutcomeCounter};
 
-/// Renders all files that the command line names, or its shard of them. `started_at` is the time at which the model was
-/// read.
+/// Renders all files that the command line names, or its shard of them. `started_at` is the time at
+/// which the model was read.
 ///
 /// # Errors
-/// Returns an error before rendering if the command line is wrong, and at the end if files have failed; each of these
-/// is printed on standard error.
+/// Returns an error before rendering if the command line is wrong, and at the end if files have
+/// failed; each of these is printed on standard error.
 pub fn run(player: &ModelRenderer<'_>, started_at: SystemTime) -> anyhow::Result<()> {
     let arguments = player.arguments;
     let list = BatchList::gather(arguments)?;
     let checked = player.check()?;
     let out = list.out();
-    fs::create_dir_all(out).map_err(|error| anyhow!("{}: cannot be created: {error}", out.display()))?;
+    fs::create_dir_all(out)
+        .map_err(|error| anyhow!("{}: cannot be created: {error}", out.display()))?;
 
-    // Only in this shard: on machines without common file locks, a file that another one is writing looks abandoned.
+    // Only in this shard: on machines without common file locks, a file that another one is writing
+    // looks abandoned.
     let part = || arguments.shard.unwrap_or_default().of(list.entries());
     list::remove_abandoned_files(part())?;
 
     let freshness = FreshnessCheck::of(started_at, arguments);
     let (done, due): (Vec<&BatchEntry>, Vec<&BatchEntry>) =
         part().partition(|entry| !arguments.force && freshness.is_fresh(entry));
-    let jobs = arguments.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let jobs = arguments
+        .jobs
+        .or_else(|| thread::available_parallelism().ok())
+        .map_or(1, NonZeroUsize::get);
     let batch = Batch {
         player,
         freshness,
@@ -70,7 +75,11 @@ pub fn run(player: &ModelRenderer<'_>, started_at: SystemTime) -> anyhow::Result
     let interrupted = interrupt::requested();
     let summary = counter.summary(interrupted);
     if !arguments.quiet {
-        terminal::print(&if arguments.json { serde_json::to_string(&summary)? } else { summary.line() })?;
+        terminal::print(&if arguments.json {
+            serde_json::to_string(&summary)?
+        } else {
+            summary.line()
+        })?;
     }
     for failure in &failures {
         terminal::print_error(&anyhow!("{}", failure.reason));
@@ -80,7 +89,11 @@ pub fn run(player: &ModelRenderer<'_>, started_at: SystemTime) -> anyhow::Result
     }
     match failures.len() {
         0 => Ok(()),
-        failed => Err(FailedFiles { failed, files: summary.files }.into()),
+        failed => Err(FailedFiles {
+            failed,
+            files: summary.files,
+        }
+        .into()),
     }
 }
 
@@ -92,7 +105,8 @@ pub struct FailedFiles {
     files: usize,
 }
 
-/// Remaining work for a rendered file: waiting for the disk, and the outcome, `None` after an interrupt.
+/// Remaining work for a rendered file: waiting for the disk, and the outcome, `None` after an
+/// interrupt.
 type FinishFile<'a> = Box<dyn FnOnce() -> Option<BatchOutcome> + Send + 'a>;
 
 /// State of a running batch.
@@ -106,12 +120,17 @@ struct Batch<'a> {
 impl Batch<'_> {
     /// Renders files, in order except for parallel ones; `first` is an idle pipeline.
     ///
-    /// With several jobs, twice as many threads wait for the disk. A single job waits itself, which keeps the reports
-    /// in order.
+    /// With several jobs, twice as many threads wait for the disk. A single job waits itself, which
+    /// keeps the reports in order.
     ///
     /// # Errors
     /// Returns an error if an outcome cannot be printed; nothing more is rendered then.
-    fn render(&self, due: &[&BatchEntry], first: IdlePipeline, counter: &mut OutcomeCounter) -> anyhow::Result<()> {
+    fn render(
+        &self,
+        due: &[&BatchEntry],
+        first: IdlePipeline,
+        counter: &mut OutcomeCounter,
+    ) -> anyhow::Result<()> {
         let next = AtomicUsize::new(0);
         let finishers = if self.jobs == 1 { 0 } else { 2 * self.jobs };
         let (sender, outcomes) = mpsc::channel();
@@ -123,7 +142,9 @@ impl Batch<'_> {
                 let (sender, waiting, next) = (sender.clone(), waiting.clone(), &next);
                 scope.spawn(move || {
                     while let Some(entry) = due.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let Some(finish) = self.play(entry, &mut idle) else { break };
+                        let Some(finish) = self.play(entry, &mut idle) else {
+                            break;
+                        };
                         if finishers == 0 {
                             send_outcome(&sender, finish);
                         } else if waiting.send(finish).is_err() {
@@ -154,19 +175,26 @@ impl Batch<'_> {
     }
 
     /// Renders a file and returns the remaining work; `None` after an interrupt.
-    fn play<'b>(&'b self, entry: &'b BatchEntry, idle: &mut IdlePipeline) -> Option<FinishFile<'b>> {
+    fn play<'b>(
+        &'b self,
+        entry: &'b BatchEntry,
+        idle: &mut IdlePipeline,
+    ) -> Option<FinishFile<'b>> {
         interrupt::check().ok()?;
         let time = self.freshness.time_for(&entry.source);
         let target = OutputTarget::File(entry.out.clone());
         let play = || {
             create_parent(&entry.out)?;
-            self.player.play(&entry.source, target, &self.progress, Instant::now(), idle)
+            self.player
+                .play(&entry.source, target, &self.progress, Instant::now(), idle)
         };
         match terminal::contain_panic(play) {
-            Ok(finish) => Some(Box::new(move || self.outcome(entry, time, terminal::contain_panic(finish)))),
-            Err(error) => {
-                self.outcome(entry, time, Err(error)).map(|failed| Box::new(move || Some(failed)) as FinishFile<'b>)
-            }
+            Ok(finish) => Some(Box::new(move || {
+                self.outcome(entry, time, terminal::contain_panic(finish))
+            })),
+            Err(error) => self
+                .outcome(entry, time, Err(error))
+                .map(|failed| Box::new(move || Some(failed)) as FinishFile<'b>),
         }
     }
 
@@ -179,8 +207,8 @@ impl Batch<'_> {
     ) -> Option<BatchOutcome> {
         match report {
             Ok(report) => {
-                // If its time cannot be set the file keeps its own, which is sufficient unless sources change
-                // meanwhile.
+                // If its time cannot be set the file keeps its own, which is sufficient unless
+                // sources change meanwhile.
                 drop(FreshnessCheck::set_time(&entry.out, time));
                 Some(BatchOutcome::rendered(entry, report))
             }
@@ -191,15 +219,21 @@ impl Batch<'_> {
 
     /// Prints an outcome and counts it.
     fn report(&self, outcome: BatchOutcome, counter: &mut OutcomeCounter) -> anyhow::Result<()> {
-        let text = if self.player.arguments.json { Some(serde_json::to_string(&outcome)?) } else { outcome.line() };
+        let text = if self.player.arguments.json {
+            Some(serde_json::to_string(&outcome)?)
+        } else {
+            outcome.line()
+        };
         let text = text.filter(|_| !self.player.arguments.quiet);
         counter.add(outcome);
-        text.map_or(Ok(()), |text| self.progress.suspend(|| terminal::print(&text)))
+        text.map_or(Ok(()), |text| {
+            self.progress.suspend(|| terminal::print(&text))
+        })
     }
 }
 
-/// Finishes a file and sends its outcome. The receiver is gone only after an output error, when all threads are being
-/// stopped.
+/// Finishes a file and sends its outcome. The receiver is gone only after an output error, when all
+/// threads are being stopped.
 fn send_outcome(sender: &mpsc::Sender<BatchOutcome>, finish: FinishFile<'_>) {
     if let Some(outcome) = finish() {
         drop(sender.send(outcome));
@@ -207,6 +241,9 @@ fn send_outcome(sender: &mpsc::Sender<BatchOutcome>, finish: FinishFile<'_>) {
 }
 
 fn create_parent(out: &Path) -> anyhow::Result<()> {
-    let Some(folder) = out.parent() else { return Ok(()) };
-    fs::create_dir_all(folder).map_err(|error| anyhow!("{}: cannot be created: {error}", folder.display()))
+    let Some(folder) = out.parent() else {
+        return Ok(());
+    };
+    fs::create_dir_all(folder)
+        .map_err(|error| anyhow!("{}: cannot be created: {error}", folder.display()))
 }

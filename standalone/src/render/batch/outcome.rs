@@ -45,12 +45,18 @@ pub struct BatchFailure {
 impl BatchOutcome {
     /// Creates the outcome of a rendered file.
     pub fn rendered(entry: &BatchEntry, report: RenderReport) -> Self {
-        Self::Rendered { source: entry.source.display().to_string(), report: Box::new(report) }
+        Self::Rendered {
+            source: entry.source.display().to_string(),
+            report: Box::new(report),
+        }
     }
 
     /// Creates the outcome of a skipped file.
     pub fn skipped(entry: &BatchEntry) -> Self {
-        Self::Skipped { source: entry.source.display().to_string(), out: entry.out.display().to_string() }
+        Self::Skipped {
+            source: entry.source.display().to_string(),
+            out: entry.out.display().to_string(),
+        }
     }
 
     /// Formats a rendered file for the terminal, in one line.
@@ -66,11 +72,22 @@ impl BatchOutcome {
 impl BatchFailure {
     /// Creates a failure; the reason gets the source's name unless it names a file already.
     pub fn new(entry: &BatchEntry, error: &anyhow::Error) -> Self {
-        let (source, out) = (entry.source.display().to_string(), entry.out.display().to_string());
+        let (source, out) = (
+            entry.source.display().to_string(),
+            entry.out.display().to_string(),
+        );
         let reason = error.to_string();
         let named = reason.starts_with(&source) || reason.starts_with(&out);
-        let reason = if named { reason } else { format!("{source}: {reason}") };
-        Self { source, out, reason }
+        let reason = if named {
+            reason
+        } else {
+            format!("{source}: {reason}")
+        };
+        Self {
+            source,
+            out,
+            reason,
+        }
     }
 }
 
@@ -167,8 +184,22 @@ impl OutcomeCounter {
 impl BatchSummary {
     /// Formats the results for the terminal, in one line.
     pub fn line(&self) -> String {
-        let Self { out, files, rendered, skipped, failed, seconds, elapsed_seconds, realtime_factor, .. } = self;
-        let speed = if *rendered == 0 { String::new() } else { format!(", {}× real time", speed(*realtime_factor)) };
+        let Self {
+            out,
+            files,
+            rendered,
+            skipped,
+            failed,
+            seconds,
+            elapsed_seconds,
+            realtime_factor,
+            ..
+        } = self;
+        let speed = if *rendered == 0 {
+            String::new()
+        } else {
+            format!(", {}× real time", speed(*realtime_factor))
+        };
         format!(
             "{out}: {rendered} of {files} files rendered, {skipped} skipped, {failed} failed, {seconds:.1} s of sound in \
              {elapsed_seconds:.1} s{speed}"

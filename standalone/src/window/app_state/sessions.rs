@@ -35,11 +35,24 @@ impl AppState {
             AppCommand::Open(path) => {
                 let path = session_path(&path);
                 let session = SessionFile::read(&path)?;
-                self.restore(session, PendingSession { path: Some(path), recovered: false, add_instrument: false });
+                self.restore(
+                    session,
+                    PendingSession {
+                        path: Some(path),
+                        recovered: false,
+                        add_instrument: false,
+                    },
+                );
             }
             AppCommand::Recover => return self.recover(),
-            _ => self
-                .restore(SessionFile::default(), PendingSession { path: None, recovered: false, add_instrument: true }),
+            _ => self.restore(
+                SessionFile::default(),
+                PendingSession {
+                    path: None,
+                    recovered: false,
+                    add_instrument: true,
+                },
+            ),
         }
         self.clear_autosave();
         Ok(())
@@ -54,7 +67,14 @@ impl AppState {
 
     /// Shows a session that has been loaded.
     pub(super) fn finish_restore(&mut self, problems: Vec<String>) {
-        let Some(PendingSession { path, recovered, add_instrument }) = self.pending_session.take() else { return };
+        let Some(PendingSession {
+            path,
+            recovered,
+            add_instrument,
+        }) = self.pending_session.take()
+        else {
+            return;
+        };
         self.deselect();
         self.problems.extend(problems);
         (self.baseline, self.changed) = (recovered.then(SessionFile::default), recovered);
@@ -76,12 +96,19 @@ impl AppState {
     /// Starts a new session, since the one to be opened cannot be read or restored.
     pub(super) fn start_without_session(&mut self, problem: String) {
         let add_instrument = self.app.mixer().tracks().next().is_none();
-        self.pending_session = Some(PendingSession { path: None, recovered: false, add_instrument });
+        self.pending_session = Some(PendingSession {
+            path: None,
+            recovered: false,
+            add_instrument,
+        });
         self.finish_restore(vec![problem]);
     }
 
     pub(super) fn save(&mut self, path: &Path) -> anyhow::Result<()> {
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        if let Some(folder) = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+        {
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
         self.session().write(path)?;
@@ -89,27 +116,39 @@ impl AppState {
         self.settings.opened(Some(path));
         self.write_settings();
         self.clear_autosave();
-        self.question.take().map_or(Ok(()), |question| self.proceed(question))
+        self.question
+            .take()
+            .map_or(Ok(()), |question| self.proceed(question))
     }
 }
 
 /// Returns the session without window settings, for comparison.
 pub(super) fn comparable_session(mixer: &Mixer) -> SessionFile {
     let mut session = mixer.saved();
-    session.tracks.iter_mut().for_each(|track| track.selection.window = WindowSettings::default());
+    session
+        .tracks
+        .iter_mut()
+        .for_each(|track| track.selection.window = WindowSettings::default());
     session
 }
 
 /// Returns the name of a session.
 pub(super) fn session_name(path: &Path) -> String {
-    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    path.file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Completes a typed path: adds the extension, and the documents folder if it is relative.
 pub(super) fn session_path(typed: &Path) -> PathBuf {
     let mut path = typed.to_owned();
-    if path.extension().is_none_or(|ending| ending != session_file::EXTENSION) {
-        path.as_mut_os_string().push(format!(".{}", session_file::EXTENSION));
+    if path
+        .extension()
+        .is_none_or(|ending| ending != session_file::EXTENSION)
+    {
+        path.as_mut_os_string()
+            .push(format!(".{}", session_file::EXTENSION));
     }
     match dirs::document_dir().or_else(dirs::home_dir) {
         Some(documents) if path.is_relative() => documents.join("Ondes").join(path),

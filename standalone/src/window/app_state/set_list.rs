@@ -8,10 +8,18 @@ use super::AppState;
 impl AppState {
     /// Adds the model of the selected track to the set list.
     pub(super) fn add_to_set_list(&mut self) -> anyhow::Result<()> {
-        let Some(selected) = &self.selected else { return Ok(()) };
-        selected.instance.model().context("the track has no model yet")?;
+        let Some(selected) = &self.selected else {
+            return Ok(());
+        };
+        selected
+            .instance
+            .model()
+            .context("the track has no model yet")?;
         let reference = selected.instance.state().model;
-        self.app.mixer().set_list.push(FileReference { embedded: None, ..reference });
+        self.app.mixer().set_list.push(FileReference {
+            embedded: None,
+            ..reference
+        });
         Ok(())
     }
 

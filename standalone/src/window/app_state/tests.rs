@@ -24,7 +24,10 @@ fn app_state() -> (tempfile::TempDir, AppState) {
 
 /// Opens an app state without devices; `session` was open last.
 fn open(folder: &Path, session: Option<PathBuf>) -> AppState {
-    let mut settings = AppSettings { session, ..AppSettings::default() };
+    let mut settings = AppSettings {
+        session,
+        ..AppSettings::default()
+    };
     settings.audio.host = Some("no such system".into());
     settings.write(folder).unwrap();
     AppState::open(Some(folder.into()), Arc::new(|| {}))
@@ -38,12 +41,17 @@ fn wait_until(app_state: &mut AppState, what: &str, mut there: impl FnMut(&AppVi
         if there(&view) {
             return;
         }
-        assert!(since.elapsed() < Duration::from_secs(30), "waited in vain until {what}: {:?}", view.problems);
+        assert!(
+            since.elapsed() < Duration::from_secs(30),
+            "waited in vain until {what}: {:?}",
+            view.problems
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Opens an app state whose last session is `session`, and returns the problems that it shows when it is ready.
+/// Opens an app state whose last session is `session`, and returns the problems that it shows when
+/// it is ready.
 fn problems_with(session: PathBuf, tracks: usize) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let mut app_state = open(folder.path(), Some(session));
@@ -51,17 +59,36 @@ fn problems_with(session: PathBuf, tracks: usize) -> Vec<String> {
         view.loading.is_none() && view.tracks.iter().all(|track| track.loading.is_none())
     });
     let view = app_state.view();
-    assert_eq!((view.tracks.len(), view.selected), (tracks, Some(0)), "{:?}", view.problems);
+    assert_eq!(
+        (view.tracks.len(), view.selected),
+        (tracks, Some(0)),
+        "{:?}",
+        view.problems
+    );
     // It can be worked with.
     app_state.handle(AppCommand::AddTrack(Product::Effect));
-    wait_until(&mut app_state, "there is another track", |view| view.tracks.len() == tracks + 1);
-    assert!(view.problems.iter().all(|problem| problem.lines().count() == 1), "{:?}", view.problems);
+    wait_until(&mut app_state, "there is another track", |view| {
+        view.tracks.len() == tracks + 1
+    });
+    assert!(
+        view.problems
+            .iter()
+            .all(|problem| problem.lines().count() == 1),
+        "{:?}",
+        view.problems
+    );
     view.problems
 }
 
 #[cfg(unix)]
 fn make_pipe(path: &Path) {
-    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(path)
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 #[cfg(unix)]
@@ -69,19 +96,35 @@ fn make_pipe(path: &Path) {
 fn the_window_opens_whatever_the_last_session_is() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    fs::write(at("damaged.ondes-session"), r#"{"format":"ondes-session","version":1,"tracks":[{"#).unwrap();
-    fs::write(at("future.ondes-session"), r#"{"format":"ondes-session","version":99}"#).unwrap();
+    fs::write(
+        at("damaged.ondes-session"),
+        r#"{"format":"ondes-session","version":1,"tracks":[{"#,
+    )
+    .unwrap();
+    fs::write(
+        at("future.ondes-session"),
+        r#"{"format":"ondes-session","version":99}"#,
+    )
+    .unwrap();
     fs::write(at("binary.ondes-session"), [0xFF; 100]).unwrap();
-    fs::File::create(at("huge.ondes-session")).unwrap().set_len(1 << 40).unwrap();
+    fs::File::create(at("huge.ondes-session"))
+        .unwrap()
+        .set_len(1 << 40)
+        .unwrap();
     make_pipe(&at("pipe.ondes-session"));
     fs::create_dir(at("folder.ondes-session")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", at("device.ondes-session")).unwrap();
-    let names = ["missing", "damaged", "future", "binary", "huge", "pipe", "folder", "device"];
+    let names = [
+        "missing", "damaged", "future", "binary", "huge", "pipe", "folder", "device",
+    ];
     for name in names {
         let path = at(name).with_extension(session_file::EXTENSION);
         let problems = problems_with(path.clone(), 1);
         assert_eq!(problems.len(), 1, "{problems:?}");
-        assert!(problems[0].starts_with(&path.display().to_string()), "{problems:?}");
+        assert!(
+            problems[0].starts_with(&path.display().to_string()),
+            "{problems:?}"
+        );
     }
 }
 
@@ -97,32 +140,60 @@ fn the_window_opens_whatever_the_last_session_names() {
     std::os::unix::fs::symlink("/dev/zero", at("endless.wav")).unwrap();
     let mut session = comparable_session(&app_state.app.mixer());
     let track = session.tracks.remove(0);
-    for model in ["missing.ondes", "pipe", "program.ts", "damaged.ondes", "/dev/zero"] {
+    for model in [
+        "missing.ondes",
+        "pipe",
+        "program.ts",
+        "damaged.ondes",
+        "/dev/zero",
+    ] {
         let mut track = track.clone();
-        let reference =
-            FileReference { path: Some(at(model)), embedded: None, name: model.into(), hash: "0".repeat(64) };
+        let reference = FileReference {
+            path: Some(at(model)),
+            embedded: None,
+            name: model.into(),
+            hash: "0".repeat(64),
+        };
         track.selection.model = reference.clone();
         track.selection.cabinet = Some(reference);
         session.tracks.push(track);
     }
     for recording in ["missing.wav", "pipe", "damaged.wav", "endless.wav"] {
-        let input = TrackInput::File { path: at(recording), looped: false };
-        session.tracks.push(crate::rack::session_file::SavedTrack { input, ..track.clone() });
+        let input = TrackInput::File {
+            path: at(recording),
+            looped: false,
+        };
+        session.tracks.push(crate::rack::session_file::SavedTrack {
+            input,
+            ..track.clone()
+        });
     }
     (session.audio.host, session.audio.output) = (Some("ALSA".into()), Some("unplugged".into()));
     let path = at("bad.ondes-session");
     session.write(&path).unwrap();
     let problems = problems_with(path, 9);
     for name in ["missing.ondes", "pipe", "program.ts", "damaged.ondes"] {
-        assert!(problems.iter().any(|problem| problem.contains(name)), "{name}: {problems:?}");
+        assert!(
+            problems.iter().any(|problem| problem.contains(name)),
+            "{name}: {problems:?}"
+        );
     }
 }
 
 #[test]
 fn typed_names_become_files_in_the_documents_folder() {
-    assert_eq!(session_path(Path::new("/stage/one")), Path::new("/stage/one.ondes-session"));
-    assert_eq!(session_path(Path::new("/stage/v1.2")), Path::new("/stage/v1.2.ondes-session"));
-    assert_eq!(session_path(Path::new("/stage/a.ondes-session")), Path::new("/stage/a.ondes-session"));
+    assert_eq!(
+        session_path(Path::new("/stage/one")),
+        Path::new("/stage/one.ondes-session")
+    );
+    assert_eq!(
+        session_path(Path::new("/stage/v1.2")),
+        Path::new("/stage/v1.2.ondes-session")
+    );
+    assert_eq!(
+        session_path(Path::new("/stage/a.ondes-session")),
+        Path::new("/stage/a.ondes-session")
+    );
     assert!(session_path(Path::new("one")).ends_with("Ondes/one.ondes-session"));
     assert_eq!(session_name(Path::new("/stage/a.ondes-session")), "a");
 }
@@ -134,20 +205,38 @@ fn a_dropped_model_plays_on_the_selected_track() {
     fs::copy("../assets/models/wind.ondes", &path).unwrap();
     app_state.handle(AppCommand::AddTrack(Product::Instrument));
     app_state.handle(AppCommand::OpenDropped(path));
-    wait_until(&mut app_state, "it plays", |view| view.tracks[1].title == "Wind");
+    wait_until(&mut app_state, "it plays", |view| {
+        view.tracks[1].title == "Wind"
+    });
     assert_eq!(app_state.view().tracks[0].title, BUNDLED[0].name);
     let bad = folder.path().join("bad.ondes");
     fs::write(&bad, "x").unwrap();
     app_state.handle(AppCommand::OpenDropped(bad.clone()));
-    wait_until(&mut app_state, "it is refused", |view| view.tracks[1].error.is_some());
-    assert!(app_state.view().tracks[1].error.as_ref().unwrap().contains("bad.ondes"));
-    assert_eq!(app_state.view().tracks[1].title, "Wind", "what played plays on");
+    wait_until(&mut app_state, "it is refused", |view| {
+        view.tracks[1].error.is_some()
+    });
+    assert!(
+        app_state.view().tracks[1]
+            .error
+            .as_ref()
+            .unwrap()
+            .contains("bad.ondes")
+    );
+    assert_eq!(
+        app_state.view().tracks[1].title,
+        "Wind",
+        "what played plays on"
+    );
     // Without a track a new one is added.
     app_state.handle(AppCommand::RemoveTrack(1));
     app_state.handle(AppCommand::RemoveTrack(0));
     assert!(app_state.view().tracks.is_empty());
     app_state.handle(AppCommand::OpenDropped(folder.path().join("mine.ondes")));
-    wait_until(&mut app_state, "it plays", |view| view.tracks.first().is_some_and(|track| track.title == "Wind"));
+    wait_until(&mut app_state, "it plays", |view| {
+        view.tracks
+            .first()
+            .is_some_and(|track| track.title == "Wind")
+    });
     app_state.handle(AppCommand::OpenDropped("/nowhere/at all.ondes".into()));
     assert!(app_state.view().problems[0].starts_with("/nowhere/at all.ondes: "));
 }
@@ -158,32 +247,49 @@ fn dropped_recordings_and_presets_apply_to_the_selected_track() {
     let sound = folder.path().join("voice.wav");
     fs::write(&sound, "x").unwrap();
     app_state.handle(AppCommand::OpenDropped(sound.clone()));
-    wait_until(&mut app_state, "it listens", |view| view.tracks[0].input.is_file(&sound));
+    wait_until(&mut app_state, "it listens", |view| {
+        view.tracks[0].input.is_file(&sound)
+    });
     let selected = app_state.selected.as_ref().unwrap();
     selected.parameters.set_value(TRANSPOSE, 7.0);
     let now = selected.view_model.sound_snapshot();
-    let sound =
-        SoundState { parameters: complete_values(&now.values).unwrap(), selection: now.selection.to_state().into() };
+    let sound = SoundState {
+        parameters: complete_values(&now.values).unwrap(),
+        selection: now.selection.to_state().into(),
+    };
     let product = Product::Instrument;
     let name = "Up".to_owned();
-    let preset = Preset { name, product, author: String::new(), comment: String::new(), tags: Vec::new(), sound };
+    let preset = Preset {
+        name,
+        product,
+        author: String::new(),
+        comment: String::new(),
+        tags: Vec::new(),
+        sound,
+    };
     let path = folder.path().join("up.ondes-preset");
     fs::write(&path, file::serialize(&preset).unwrap()).unwrap();
     selected.parameters.set_value(TRANSPOSE, 0.0);
     app_state.handle(AppCommand::OpenDropped(path));
     let parameters = app_state.selected.as_ref().unwrap().parameters.clone();
-    wait_until(&mut app_state, "it is recalled", |_| parameters.value(TRANSPOSE) == Some(7.0));
+    wait_until(&mut app_state, "it is recalled", |_| {
+        parameters.value(TRANSPOSE) == Some(7.0)
+    });
     let bad = folder.path().join("bad.ondes-preset");
     fs::write(&bad, "x").unwrap();
     app_state.handle(AppCommand::OpenDropped(bad));
-    wait_until(&mut app_state, "it is refused", |view| view.tracks[0].error.is_some());
+    wait_until(&mut app_state, "it is refused", |view| {
+        view.tracks[0].error.is_some()
+    });
     assert_eq!(parameters.value(TRANSPOSE), Some(7.0));
 }
 
 #[test]
 fn a_dropped_session_asks_before_it_replaces_unsaved_changes() {
     let (folder, mut app_state) = app_state();
-    wait_until(&mut app_state, "it is ready", |view| view.tracks[0].loading.is_none());
+    wait_until(&mut app_state, "it is ready", |view| {
+        view.tracks[0].loading.is_none()
+    });
     app_state.update_changed();
     assert!(app_state.baseline.is_some());
     let mut session = comparable_session(&app_state.app.mixer());
@@ -195,19 +301,27 @@ fn a_dropped_session_asks_before_it_replaces_unsaved_changes() {
     assert_eq!(app_state.view().prompt, Some(Prompt::UnsavedChanges));
     app_state.handle(AppCommand::Discard);
     let view = app_state.view();
-    assert_eq!((view.loading.as_deref(), view.selected), (Some("Two"), None));
+    assert_eq!(
+        (view.loading.as_deref(), view.selected),
+        (Some("Two"), None)
+    );
     // A session that is being loaded cannot be saved.
     app_state.handle(AppCommand::SaveAs(folder.path().join("half")));
     assert!(app_state.view().problems[0].contains("still being loaded"));
     wait_until(&mut app_state, "it is there", |view| view.loading.is_none());
     let view = app_state.view();
-    assert_eq!((view.tracks.len(), view.selected, view.path), (2, Some(0), Some(path)));
+    assert_eq!(
+        (view.tracks.len(), view.selected, view.path),
+        (2, Some(0), Some(path))
+    );
     assert!(!folder.path().join("half.ondes-session").exists());
 }
 
 /// Waits until changes are noticed, and makes one.
 fn change(app_state: &mut AppState) {
-    wait_until(app_state, "it is ready", |view| view.loading.is_none() && view.tracks[0].loading.is_none());
+    wait_until(app_state, "it is ready", |view| {
+        view.loading.is_none() && view.tracks[0].loading.is_none()
+    });
     app_state.tick();
     assert!(app_state.baseline.is_some());
     app_state.handle(AppCommand::RenameTrack(0, "Lead".into()));
@@ -217,7 +331,9 @@ fn change(app_state: &mut AppState) {
 fn the_app_asks_before_it_closes_with_unsaved_changes() {
     let (folder, mut app_state) = app_state();
     let copy = folder.path().join("unsaved.ondes-session");
-    wait_until(&mut app_state, "it is ready", |view| view.tracks[0].loading.is_none());
+    wait_until(&mut app_state, "it is ready", |view| {
+        view.tracks[0].loading.is_none()
+    });
     app_state.tick();
     app_state.handle(AppCommand::Quit);
     assert!(app_state.quits(), "there is nothing to lose");
@@ -226,13 +342,20 @@ fn the_app_asks_before_it_closes_with_unsaved_changes() {
     change(&mut app_state);
     app_state.write_autosave();
     app_state.handle(AppCommand::Quit);
-    assert_eq!((app_state.quits(), app_state.view().prompt), (false, Some(Prompt::Quit { unsaved: true })));
+    assert_eq!(
+        (app_state.quits(), app_state.view().prompt),
+        (false, Some(Prompt::Quit { unsaved: true }))
+    );
     app_state.handle(AppCommand::Cancel);
     assert_eq!((app_state.quits(), app_state.view().prompt), (false, None));
     // A file that cannot be written keeps the app open, and the question.
     app_state.handle(AppCommand::Quit);
     app_state.handle(AppCommand::SaveAs("/dev/null/a".into()));
-    assert!(!app_state.quits() && app_state.view().prompt.is_some() && !app_state.view().problems.is_empty());
+    assert!(
+        !app_state.quits()
+            && app_state.view().prompt.is_some()
+            && !app_state.view().problems.is_empty()
+    );
     let file = folder.path().join("mine.ondes-session");
     app_state.handle(AppCommand::SaveAs(file.clone()));
     assert!(app_state.quits() && file.is_file());
@@ -265,7 +388,11 @@ fn an_offered_autosave_is_kept_until_it_is_decided_about() {
     let copy = folder.path().join("unsaved.ondes-session");
     let mut lost = SessionFile::default();
     lost.master.level_db = -7.0;
-    let level = |path: &Path| SessionFile::read(path).map(|session| session.master.level_db).unwrap();
+    let level = |path: &Path| {
+        SessionFile::read(path)
+            .map(|session| session.master.level_db)
+            .unwrap()
+    };
     lost.write(&copy).unwrap();
     // Closing, changing, saving and opening something else decide nothing.
     drop(open(folder.path(), None));
@@ -276,10 +403,17 @@ fn an_offered_autosave_is_kept_until_it_is_decided_about() {
     assert_eq!(level(&copy), -7.0);
     let file = folder.path().join("mine.ondes-session");
     app_state.handle(AppCommand::New);
-    assert_eq!(app_state.view().prompt, Some(Prompt::UnsavedChanges), "it asks about the present session first");
+    assert_eq!(
+        app_state.view().prompt,
+        Some(Prompt::UnsavedChanges),
+        "it asks about the present session first"
+    );
     app_state.handle(AppCommand::Cancel);
     app_state.handle(AppCommand::SaveAs(file.clone()));
-    assert_eq!((level(&copy), app_state.view().prompt), (-7.0, Some(Prompt::RecoverAutosave)));
+    assert_eq!(
+        (level(&copy), app_state.view().prompt),
+        (-7.0, Some(Prompt::RecoverAutosave))
+    );
     app_state.handle(AppCommand::Open(file.clone()));
     // Only changes to a session whose models are loaded are asked about.
     change(&mut app_state);
@@ -301,12 +435,22 @@ fn an_offered_autosave_is_kept_until_it_is_decided_about() {
     drop(app_state);
     assert_eq!(level(&copy), -7.0);
     let mut app_state = open(folder.path(), None);
-    wait_until(&mut app_state, "it is ready", |view| view.tracks[0].loading.is_none());
+    wait_until(&mut app_state, "it is ready", |view| {
+        view.tracks[0].loading.is_none()
+    });
     app_state.handle(AppCommand::Recover);
-    wait_until(&mut app_state, "it is restored", |view| view.loading.is_none());
-    assert_eq!((app_state.view().master.level_db, app_state.view().prompt), (-7.0, None));
+    wait_until(&mut app_state, "it is restored", |view| {
+        view.loading.is_none()
+    });
+    assert_eq!(
+        (app_state.view().master.level_db, app_state.view().prompt),
+        (-7.0, None)
+    );
     app_state.handle(AppCommand::Quit);
-    assert_eq!(app_state.view().prompt, Some(Prompt::Quit { unsaved: true }));
+    assert_eq!(
+        app_state.view().prompt,
+        Some(Prompt::Quit { unsaved: true })
+    );
     app_state.handle(AppCommand::Discard);
     drop(app_state);
     assert!(!copy.exists());
@@ -329,10 +473,18 @@ fn the_set_list_can_be_reordered_and_played() {
     ] {
         app_state.handle(command);
         let view = app_state.view();
-        assert_eq!(view.set_list.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), wanted);
+        assert_eq!(
+            view.set_list
+                .iter()
+                .map(|entry| entry.name.as_str())
+                .collect::<Vec<_>>(),
+            wanted
+        );
     }
     app_state.handle(AppCommand::PlayFromSetList(1));
-    wait_until(&mut app_state, "it plays", |view| view.tracks[0].title == third);
+    wait_until(&mut app_state, "it plays", |view| {
+        view.tracks[0].title == third
+    });
 }
 
 #[test]
@@ -345,9 +497,16 @@ fn recording_settings_are_saved_and_a_bad_folder_is_reported() {
         ..Default::default()
     };
     app_state.handle(AppCommand::SetRecording(recording_settings.clone()));
-    assert_eq!(AppSettings::read(folder.path()).recording_settings, recording_settings);
+    assert_eq!(
+        AppSettings::read(folder.path()).recording_settings,
+        recording_settings
+    );
     app_state.handle(AppCommand::Record(true));
-    assert!(app_state.view().problems[0].starts_with(&file.display().to_string()), "{:?}", app_state.view().problems);
+    assert!(
+        app_state.view().problems[0].starts_with(&file.display().to_string()),
+        "{:?}",
+        app_state.view().problems
+    );
     app_state.handle(AppCommand::Dismiss);
     let recording_settings = super::super::recording_settings::RecordingSettings {
         folder: Some(folder.path().join("takes")),
@@ -355,7 +514,11 @@ fn recording_settings_are_saved_and_a_bad_folder_is_reported() {
     };
     app_state.handle(AppCommand::SetRecording(recording_settings));
     app_state.handle(AppCommand::SavePreroll);
-    assert!(app_state.view().problems[0].contains("nothing was played yet"), "{:?}", app_state.view().problems);
+    assert!(
+        app_state.view().problems[0].contains("nothing was played yet"),
+        "{:?}",
+        app_state.view().problems
+    );
 }
 
 #[test]
@@ -365,10 +528,15 @@ fn the_mixer_is_part_of_undo() {
     app_state.handle(AppCommand::SelectTrack(0));
     let press = |app_state: &mut AppState, command: WindowCommand| {
         let selected = app_state.selected.as_mut().unwrap();
-        selected.view_model.handle_command(&*selected.parameters, command);
+        selected
+            .view_model
+            .handle_command(&*selected.parameters, command);
         app_state.apply_restored();
     };
-    let fader = |level_db| FaderSettings { level_db, ..FaderSettings::default() };
+    let fader = |level_db| FaderSettings {
+        level_db,
+        ..FaderSettings::default()
+    };
     // A drag is one step, whichever track is selected.
     (1..9).for_each(|step| app_state.handle(AppCommand::SetFader(1, fader(-(step as f32)))));
     app_state.handle(AppCommand::SetMaster(fader(-3.0)));
@@ -376,22 +544,46 @@ fn the_mixer_is_part_of_undo() {
     app_state.handle(AppCommand::RenameTrack(0, "Lead".into()));
     app_state.handle(AppCommand::SetMidiChannels(0, 1));
     let sound = folder.path().join("voice.wav");
-    let input = TrackInput::File { path: sound.clone(), looped: false };
+    let input = TrackInput::File {
+        path: sound.clone(),
+        looped: false,
+    };
     fs::write(&sound, "x").unwrap();
     let before = app_state.view().tracks[1].input.clone();
     app_state.handle(AppCommand::SetInput(1, input));
-    wait_until(&mut app_state, "it listens", |view| view.tracks[1].input.is_file(&sound));
+    wait_until(&mut app_state, "it listens", |view| {
+        view.tracks[1].input.is_file(&sound)
+    });
     let seen = |app_state: &mut AppState| {
         let view = app_state.view();
-        let levels = (view.tracks[1].fader.level_db, view.master.level_db, view.set_list.len());
-        (levels, view.tracks[0].title.clone(), view.tracks[0].midi_channels)
+        let levels = (
+            view.tracks[1].fader.level_db,
+            view.master.level_db,
+            view.set_list.len(),
+        );
+        (
+            levels,
+            view.tracks[0].title.clone(),
+            view.tracks[0].midi_channels,
+        )
     };
     assert_eq!(seen(&mut app_state), ((-8.0, -3.0, 1), "Lead".into(), 1));
     press(&mut app_state, WindowCommand::Undo);
-    wait_until(&mut app_state, "it is as before", |view| view.tracks[1].input == before);
+    wait_until(&mut app_state, "it is as before", |view| {
+        view.tracks[1].input == before
+    });
     (0..4).for_each(|_| press(&mut app_state, WindowCommand::Undo));
-    assert_eq!(seen(&mut app_state), ((-8.0, 0.0, 0), BUNDLED[0].name.into(), u16::MAX));
-    let labels = app_state.selected.as_ref().unwrap().instance.history.labels();
+    assert_eq!(
+        seen(&mut app_state),
+        ((-8.0, 0.0, 0), BUNDLED[0].name.into(), u16::MAX)
+    );
+    let labels = app_state
+        .selected
+        .as_ref()
+        .unwrap()
+        .instance
+        .history
+        .labels();
     let label = format!("Fader of track 2 ({})", app_state.view().tracks[1].title);
     assert_eq!(labels, [Some(label), Some("Master level".into())]);
     press(&mut app_state, WindowCommand::Undo);
@@ -402,7 +594,13 @@ fn the_mixer_is_part_of_undo() {
     app_state.handle(AppCommand::SelectTrack(0));
     app_state.app.mixer().remove(1);
     (0..2).for_each(|_| press(&mut app_state, WindowCommand::Undo));
-    assert_eq!((app_state.view().master.level_db, app_state.view().tracks.len()), (0.0, 1));
+    assert_eq!(
+        (
+            app_state.view().master.level_db,
+            app_state.view().tracks.len()
+        ),
+        (0.0, 1)
+    );
 }
 
 #[test]
@@ -415,14 +613,20 @@ fn a_session_with_a_program_shows_the_track_that_asks() {
     let path = folder.path().join("birds.ts");
     fs::write(&path, Archive::of(Pickle::default(), "5").finish()).unwrap();
     let program = library::program(&path).unwrap();
-    session.tracks[1].selection.model =
-        FileReference { hash: program.hash, name: "Birds".into(), path: Some(path.clone()), embedded: None };
+    session.tracks[1].selection.model = FileReference {
+        hash: program.hash,
+        name: "Birds".into(),
+        path: Some(path.clone()),
+        embedded: None,
+    };
     let file = folder.path().join("a.ondes-session");
     session.write(&file).unwrap();
     app_state.changed = false;
     app_state.handle(AppCommand::Open(file));
     app_state.handle(AppCommand::Discard);
-    wait_until(&mut app_state, "it is there", |view| view.selected == Some(1) && view.loading.is_none());
+    wait_until(&mut app_state, "it is there", |view| {
+        view.selected == Some(1) && view.loading.is_none()
+    });
     assert_eq!(app_state.view().problems, Vec::<String>::new());
     let asks = |app_state: &mut AppState| {
         let view_model = &mut app_state.selected.as_mut().unwrap().view_model;
@@ -430,11 +634,22 @@ fn a_session_with_a_program_shows_the_track_that_asks() {
         view_model.view().asks_for_consent
     };
     assert!(asks(&mut app_state));
-    assert!(app_state.view().tracks[1].error.as_ref().unwrap().contains("birds.ts: a TorchScript program"));
+    assert!(
+        app_state.view().tracks[1]
+            .error
+            .as_ref()
+            .unwrap()
+            .contains("birds.ts: a TorchScript program")
+    );
     let selected = app_state.selected.as_mut().unwrap();
-    selected.view_model.handle_command(&*selected.parameters, WindowCommand::AnswerProgram(true));
+    selected
+        .view_model
+        .handle_command(&*selected.parameters, WindowCommand::AnswerProgram(true));
     wait_until(&mut app_state, "it is opened", |view| {
-        view.tracks[1].error.as_ref().is_some_and(|error| error.contains("birds.ts: ") && !error.contains("allowed"))
+        view.tracks[1]
+            .error
+            .as_ref()
+            .is_some_and(|error| error.contains("birds.ts: ") && !error.contains("allowed"))
     });
     assert!(!asks(&mut app_state));
 }

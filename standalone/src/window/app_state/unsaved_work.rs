@@ -1,4 +1,5 @@
-//! Keeps unsaved work: notices changes, writes the autosave, and asks before anything would be lost.
+//! Keeps unsaved work: notices changes, writes the autosave, and asks before anything would be
+//! lost.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,10 @@ impl AppState {
     /// Returns the question to show. An autosave of the last run waits for the others.
     pub(super) fn prompt(&self) -> Option<Prompt> {
         let offer = self.offers_autosave.then_some(Prompt::RecoverAutosave);
-        self.question.as_ref().map(|question| question.prompt).or(offer)
+        self.question
+            .as_ref()
+            .map(|question| question.prompt)
+            .or(offer)
     }
 
     /// Returns whether the window closes now: nothing would be lost, or the user has decided.
@@ -33,10 +37,12 @@ impl AppState {
         self.last_activity = Instant::now();
     }
 
-    /// Returns the time after which to tick again even if nothing happens: until changes are noticed and copied.
+    /// Returns the time after which to tick again even if nothing happens: until changes are
+    /// noticed and copied.
     pub fn next_tick(&self) -> Option<Duration> {
         let due = |last: Instant, interval: Duration| {
-            (last <= self.last_activity).then(|| (last + interval).saturating_duration_since(Instant::now()))
+            (last <= self.last_activity)
+                .then(|| (last + interval).saturating_duration_since(Instant::now()))
         };
         let comparison = due(self.last_comparison, COMPARE_INTERVAL);
         comparison.or_else(|| due(self.last_autosave, AUTOSAVE_INTERVAL))
@@ -49,7 +55,11 @@ impl AppState {
             return;
         }
         let mixer = self.app.mixer();
-        let is_loading = || mixer.tracks().any(|(_, track)| track.instance.status() == LoadStatus::Loading);
+        let is_loading = || {
+            mixer
+                .tracks()
+                .any(|(_, track)| track.instance.status() == LoadStatus::Loading)
+        };
         match &self.baseline {
             Some(baseline) => self.changed = *baseline != comparable_session(&mixer),
             // Models are part of the session once they are loaded.
@@ -61,21 +71,26 @@ impl AppState {
     /// Copies unsaved changes, or removes the copy if there are none.
     pub(super) fn write_autosave(&mut self) {
         self.last_autosave = Instant::now();
-        // A session that is being loaded is incomplete. The last run's copy stays until the user has decided about it.
+        // A session that is being loaded is incomplete. The last run's copy stays until the user
+        // has decided about it.
         if self.pending_session.is_some() || self.offers_autosave {
             return;
         }
         self.update_changed();
         if self.changed {
             let session = self.session();
-            let Some(autosave) = &mut self.autosave else { return };
-            self.problems.extend(autosave.write(session, self.settings.session.clone()));
+            let Some(autosave) = &mut self.autosave else {
+                return;
+            };
+            self.problems
+                .extend(autosave.write(session, self.settings.session.clone()));
         } else if self.autosave.as_ref().is_some_and(Autosave::is_there) {
             self.clear_autosave();
         }
     }
 
-    /// Removes the copy of unsaved changes, but not one of the last run that the user has not decided about.
+    /// Removes the copy of unsaved changes, but not one of the last run that the user has not
+    /// decided about.
     pub(super) fn clear_autosave(&mut self) {
         if let Some(autosave) = self.autosave.as_mut().filter(|_| !self.offers_autosave) {
             autosave.clear();
@@ -84,10 +99,20 @@ impl AppState {
 
     /// Restores the autosaved session.
     pub(super) fn recover(&mut self) -> anyhow::Result<()> {
-        let autosave = self.autosave.as_ref().context("another Ondes window holds the autosave")?;
+        let autosave = self
+            .autosave
+            .as_ref()
+            .context("another Ondes window holds the autosave")?;
         let (session, path) = autosave.read()?;
         self.offers_autosave = false;
-        self.restore(session, PendingSession { path, recovered: true, add_instrument: false });
+        self.restore(
+            session,
+            PendingSession {
+                path,
+                recovered: true,
+                add_instrument: false,
+            },
+        );
         Ok(())
     }
 
@@ -97,7 +122,10 @@ impl AppState {
         if !self.changed {
             return self.start_session(then);
         }
-        self.question = Some(Question { prompt: Prompt::UnsavedChanges, then });
+        self.question = Some(Question {
+            prompt: Prompt::UnsavedChanges,
+            then,
+        });
         Ok(())
     }
 
@@ -107,7 +135,10 @@ impl AppState {
         // The session that is being loaded is saved already.
         let unsaved = self.changed && self.pending_session.is_none();
         if unsaved || self.app.recording().recording.is_some() {
-            self.question = Some(Question { prompt: Prompt::Quit { unsaved }, then: AppCommand::Quit });
+            self.question = Some(Question {
+                prompt: Prompt::Quit { unsaved },
+                then: AppCommand::Quit,
+            });
         } else {
             self.quits = true;
         }

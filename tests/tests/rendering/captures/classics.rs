@@ -7,7 +7,9 @@ use super::accuracy::check;
 use super::generate::Generator;
 
 fn read(file: &Value) -> Model {
-    import::parse(file.to_string().as_bytes()).expect("it is read").model
+    import::parse(file.to_string().as_bytes())
+        .expect("it is read")
+        .model
 }
 
 fn octaves(range: std::ops::Range<u32>) -> Vec<(usize, usize)> {
@@ -22,7 +24,12 @@ fn standard() -> Value {
 /// Kernels and dilations of A2.
 fn a2_taps() -> Vec<(usize, usize)> {
     let round = [1, 3, 7, 17, 41, 101, 239];
-    let dilations = round.iter().chain(&round).chain(&[1, 13]).chain(&round).copied();
+    let dilations = round
+        .iter()
+        .chain(&round)
+        .chain(&[1, 13])
+        .chain(&round)
+        .copied();
     let kernels = [6; 14].into_iter().chain([15; 2]).chain([6; 7]);
     kernels.zip(dilations).collect()
 }
@@ -48,11 +55,20 @@ fn the_standard_is_as_large_as_it_is_known_to_be() {
     assert_eq!(method.latency_samples(), 0);
     // A planner knows this form: nothing else is in it.
     let of_layer = |layer: &str| -> Vec<(String, Vec<String>)> {
-        let nodes = method.nodes.iter().filter_map(|node| Some((node.name.strip_prefix(layer)?, node)));
-        nodes.map(|(name, node)| (name.to_owned(), node.inputs.clone())).collect()
+        let nodes = method
+            .nodes
+            .iter()
+            .filter_map(|node| Some((node.name.strip_prefix(layer)?, node)));
+        nodes
+            .map(|(name, node)| (name.to_owned(), node.inputs.clone()))
+            .collect()
     };
-    let own =
-        |names: &[&str]| -> Vec<String> { names.iter().map(|name| name.replace("@", "array0.layer3.")).collect() };
+    let own = |names: &[&str]| -> Vec<String> {
+        names
+            .iter()
+            .map(|name| name.replace("@", "array0.layer3."))
+            .collect()
+    };
     let expected = [
         ("conv", own(&["array0.layer2.residual"])),
         ("mixin", own(&["in"])),
@@ -62,13 +78,33 @@ fn the_standard_is_as_large_as_it_is_known_to_be() {
         ("head", own(&["array0.layer2.head", "@act"])),
         ("residual", own(&["array0.layer2.residual", "@out"])),
     ];
-    assert_eq!(of_layer("array0.layer3."), expected.map(|(name, inputs)| (name.to_owned(), inputs)));
-    let conv = method.nodes.iter().find(|node| node.name == "array0.layer3.conv").unwrap();
-    assert_eq!(conv.op, Op::Conv1d { outputs: 16, kernel: 3, stride: 1, dilation: 8, groups: 1 });
+    assert_eq!(
+        of_layer("array0.layer3."),
+        expected.map(|(name, inputs)| (name.to_owned(), inputs))
+    );
+    let conv = method
+        .nodes
+        .iter()
+        .find(|node| node.name == "array0.layer3.conv")
+        .unwrap();
+    assert_eq!(
+        conv.op,
+        Op::Conv1d {
+            outputs: 16,
+            kernel: 3,
+            stride: 1,
+            dilation: 8,
+            groups: 1
+        }
+    );
     let mixin = model.weights().get("array0.layer3.mixin", "bias");
     assert!(mixin.floats().iter().all(|bias| *bias == 0.0));
     // The second array's layers add to what the first one's head made.
-    let first = method.nodes.iter().find(|node| node.name == "array1.layer0.head").unwrap();
+    let first = method
+        .nodes
+        .iter()
+        .find(|node| node.name == "array1.layer0.head")
+        .unwrap();
     assert_eq!(first.inputs, ["array0.head", "array1.layer0.act"]);
 }
 
@@ -85,8 +121,15 @@ fn a2_in_both_sizes() {
     let model = read(&file);
     assert_eq!(model.method("forward").unwrap().warm_up, 6_346);
     let variants = &model.header().variants;
-    let variant = (variants[0].name.as_str(), variants[0].method.as_str(), variants[0].up_to);
-    assert_eq!((variants.len(), variant), (1, ("lite", "forward.lite", 0.5)));
+    let variant = (
+        variants[0].name.as_str(),
+        variants[0].method.as_str(),
+        variants[0].up_to,
+    );
+    assert_eq!(
+        (variants.len(), variant),
+        (1, ("lite", "forward.lite", 0.5))
+    );
 }
 
 #[test]
@@ -133,7 +176,12 @@ fn slices_are_the_first_channels() {
         slim["config"]["layers"][0]["slimmable"] = Value::Null;
         check(&file, "forward", &file, "the whole");
         check(&file, "forward.3", &slim, "three channels");
-        let variants: Vec<_> = read(&file).header().variants.iter().map(|variant| variant.up_to).collect();
+        let variants: Vec<_> = read(&file)
+            .header()
+            .variants
+            .iter()
+            .map(|variant| variant.up_to)
+            .collect();
         assert_eq!(variants, [1.0 / 3.0, 2.0 / 3.0]);
     }
 }
@@ -143,7 +191,12 @@ fn the_usual_lstms() {
     for (hidden, layers) in [(24, 1), (8, 2), (40, 1)] {
         let mut file = Generator::new(7).lstm_of(hidden, layers);
         file["sample_rate"] = json!(44_100);
-        check(&file, "forward", &file, &format!("LSTM {layers} × {hidden}"));
+        check(
+            &file,
+            "forward",
+            &file,
+            &format!("LSTM {layers} × {hidden}"),
+        );
         assert_eq!(read(&file).method("forward").unwrap().warm_up, 22_050);
     }
 }

@@ -18,7 +18,9 @@ type Flat = Vec<f32>;
 
 impl Generator {
     pub fn new(seed: u64) -> Self {
-        Self { random: seeded_rng(seed) }
+        Self {
+            random: seeded_rng(seed),
+        }
     }
 
     fn chance(&mut self, probability: f64) -> bool {
@@ -55,8 +57,18 @@ impl Generator {
 
     /// Returns a random activation for `channels` channels.
     fn activation(&mut self, channels: usize) -> Value {
-        let names =
-            ["Tanh", "Hardtanh", "Fasttanh", "ReLU", "LeakyReLU", "PReLU", "Sigmoid", "SiLU", "Hardswish", "Softsign"];
+        let names = [
+            "Tanh",
+            "Hardtanh",
+            "Fasttanh",
+            "ReLU",
+            "LeakyReLU",
+            "PReLU",
+            "Sigmoid",
+            "SiLU",
+            "Hardswish",
+            "Softsign",
+        ];
         match self.random.random_range(0..8) {
             0 => json!({ "type": "LeakyReLU", "negative_slope": 0.2 }),
             1 => json!({ "type": "PReLU", "negative_slope": 0.3 }),
@@ -79,7 +91,11 @@ impl Generator {
         let mut flat = Flat::new();
         let inner = outputs == 1 && self.chance(0.3);
         let condition = if inner { 2 } else { 1 };
-        let condition_dsp = if inner { self.wavenet(condition) } else { Value::Null };
+        let condition_dsp = if inner {
+            self.wavenet(condition)
+        } else {
+            Value::Null
+        };
         let arrays = if self.chance(0.5) { 2 } else { 1 };
         let post = outputs == 1 && self.chance(0.4);
         // What the second array's layers add to is what the first one's head makes.
@@ -121,14 +137,25 @@ impl Generator {
         let mut array = Map::new();
         let mut put = |name: &str, value: Value| drop(array.insert(name.into(), value));
         let layer1x1 = self.chance(0.8);
-        let bottleneck = if layer1x1 && self.chance(0.4) { self.channels() } else { channels };
+        let bottleneck = if layer1x1 && self.chance(0.4) {
+            self.channels()
+        } else {
+            channels
+        };
         let head1x1 = match output {
             Some(output) if output != bottleneck => Some(output),
             Some(_) => None,
             None => self.chance(0.3).then(|| self.channels()),
         };
         let to_head = head1x1.unwrap_or(bottleneck);
-        let [groups, mixin_groups] = [self.among(&[1, 2]), if condition == 2 { self.among(&[1, 2]) } else { 1 }];
+        let [groups, mixin_groups] = [
+            self.among(&[1, 2]),
+            if condition == 2 {
+                self.among(&[1, 2])
+            } else {
+                1
+            },
+        ];
         let [out_groups, head_groups] = [self.among(&[1, 2]), self.among(&[1, 2])];
         put("input_size", json!(input));
         put("condition_size", json!(condition));
@@ -139,7 +166,9 @@ impl Generator {
         put("groups_input", json!(groups));
         put("groups_input_mixin", json!(mixin_groups));
         let count = self.random.random_range(1..5);
-        let dilations: Vec<usize> = (0..count).map(|_| self.random.random_range(1..20)).collect();
+        let dilations: Vec<usize> = (0..count)
+            .map(|_| self.random.random_range(1..20))
+            .collect();
         put("dilations", json!(dilations));
         let kernels: Vec<usize> = match self.random.random_range(0..3) {
             0 => {
@@ -147,8 +176,16 @@ impl Generator {
                 vec![3; count]
             }
             kind => {
-                let kernels: Vec<usize> = (0..count).map(|_| self.random.random_range(1..5)).collect();
-                put(if kind == 1 { "kernel_size" } else { "kernel_sizes" }, json!(kernels));
+                let kernels: Vec<usize> =
+                    (0..count).map(|_| self.random.random_range(1..5)).collect();
+                put(
+                    if kind == 1 {
+                        "kernel_size"
+                    } else {
+                        "kernel_sizes"
+                    },
+                    json!(kernels),
+                );
                 kernels
             }
         };
@@ -162,11 +199,19 @@ impl Generator {
                 vec!["blended"; count]
             }
             2 => {
-                let modes: Vec<&str> = (0..count).map(|_| self.among(&["none", "gated", "blended"])).collect();
+                let modes: Vec<&str> = (0..count)
+                    .map(|_| self.among(&["none", "gated", "blended"]))
+                    .collect();
                 put("gating_mode", json!(modes));
                 let seconds: Vec<Value> = modes
                     .iter()
-                    .map(|mode| if *mode == "none" { Value::Null } else { self.activation(bottleneck) })
+                    .map(|mode| {
+                        if *mode == "none" {
+                            Value::Null
+                        } else {
+                            self.activation(bottleneck)
+                        }
+                    })
                     .collect();
                 put("secondary_activation", json!(seconds));
                 modes
@@ -180,12 +225,21 @@ impl Generator {
         };
         put("activation", activation);
         if !layer1x1 || out_groups > 1 {
-            put("layer1x1", json!({ "active": layer1x1, "groups": out_groups }));
+            put(
+                "layer1x1",
+                json!({ "active": layer1x1, "groups": out_groups }),
+            );
         }
         if let Some(outputs) = head1x1 {
-            put("head1x1", json!({ "active": true, "out_channels": outputs, "groups": head_groups }));
+            put(
+                "head1x1",
+                json!({ "active": true, "out_channels": outputs, "groups": head_groups }),
+            );
         } else if self.chance(0.3) {
-            put("head1x1", json!({ "active": false, "out_channels": 1, "groups": 1 }));
+            put(
+                "head1x1",
+                json!({ "active": false, "out_channels": 1, "groups": 1 }),
+            );
         }
         let mut films = [None; 8];
         let names = [
@@ -204,17 +258,32 @@ impl Generator {
             if there && modulated && self.chance(0.4) {
                 let shift = self.chance(0.5);
                 // The condition's own channels may be one.
-                let groups = if condition == 2 { self.among(&[1, 2]) } else { 1 };
+                let groups = if condition == 2 {
+                    self.among(&[1, 2])
+                } else {
+                    1
+                };
                 films[place] = Some((shift, groups));
-                put(name, json!({ "active": true, "shift": shift, "groups": groups }));
+                put(
+                    name,
+                    json!({ "active": true, "shift": shift, "groups": groups }),
+                );
             } else if self.chance(0.3) {
                 put(name, json!({ "active": false, "shift": true, "groups": 1 }));
             }
         }
         self.weights(flat, input * channels, 0.9);
         for layer in 0..count {
-            let middle = if modes[layer] == "none" { bottleneck } else { 2 * bottleneck };
-            self.weights(flat, middle * channels / groups * kernels[layer] + middle, 0.4);
+            let middle = if modes[layer] == "none" {
+                bottleneck
+            } else {
+                2 * bottleneck
+            };
+            self.weights(
+                flat,
+                middle * channels / groups * kernels[layer] + middle,
+                0.4,
+            );
             self.weights(flat, middle * condition / mixin_groups, 0.9);
             if layer1x1 {
                 self.weights(flat, channels * bottleneck / out_groups + channels, 0.4);
@@ -222,7 +291,9 @@ impl Generator {
             if let Some(outputs) = head1x1 {
                 self.weights(flat, outputs * bottleneck / head_groups + outputs, 0.4);
             }
-            let widths = [channels, middle, condition, middle, middle, bottleneck, channels, to_head];
+            let widths = [
+                channels, middle, condition, middle, middle, bottleneck, channels, to_head,
+            ];
             for (film, width) in films.iter().zip(widths) {
                 if let Some((shift, groups)) = *film {
                     let outputs = if shift { 2 * width } else { width };
@@ -250,7 +321,10 @@ impl Generator {
     }
 
     pub fn lstm(&mut self) -> Value {
-        let (hidden, layers) = (self.random.random_range(1..20), self.random.random_range(1..4));
+        let (hidden, layers) = (
+            self.random.random_range(1..20),
+            self.random.random_range(1..4),
+        );
         self.lstm_of(hidden, layers)
     }
 
@@ -258,15 +332,25 @@ impl Generator {
         let mut flat = Flat::new();
         for layer in 0..layers {
             let inputs = if layer == 0 { 1 } else { hidden };
-            self.weights(&mut flat, 4 * hidden * (inputs + hidden) + 4 * hidden + 2 * hidden, 0.5);
+            self.weights(
+                &mut flat,
+                4 * hidden * (inputs + hidden) + 4 * hidden + 2 * hidden,
+                0.5,
+            );
         }
         self.weights(&mut flat, hidden + 1, 0.5);
-        Self::root("LSTM", json!({ "input_size": 1, "hidden_size": hidden, "num_layers": layers }), &flat)
+        Self::root(
+            "LSTM",
+            json!({ "input_size": 1, "hidden_size": hidden, "num_layers": layers }),
+            &flat,
+        )
     }
 
     pub fn convnet(&mut self) -> Value {
         let (channels, norm) = (self.channels(), self.chance(0.5));
-        let dilations: Vec<usize> = (0..self.random.random_range(1..6)).map(|layer| 1 << layer).collect();
+        let dilations: Vec<usize> = (0..self.random.random_range(1..6))
+            .map(|layer| 1 << layer)
+            .collect();
         let mut flat = Flat::new();
         for layer in 0..dilations.len() {
             let inputs = if layer == 0 { 1 } else { channels };
@@ -282,15 +366,22 @@ impl Generator {
         }
         self.weights(&mut flat, channels + 1, 0.6);
         let activation = self.activation(channels);
-        let config =
-            json!({ "channels": channels, "dilations": dilations, "batchnorm": norm, "activation": activation });
+        let config = json!({ "channels": channels, "dilations": dilations, "batchnorm": norm, "activation": activation });
         Self::root("ConvNet", config, &flat)
     }
 
     pub fn linear(&mut self, taps: usize) -> Value {
         let (bias, mut flat) = (self.chance(0.5), Flat::new());
-        self.weights(&mut flat, taps + usize::from(bias), 1.0 / (taps as f32).sqrt());
-        Self::root("Linear", json!({ "receptive_field": taps, "bias": bias }), &flat)
+        self.weights(
+            &mut flat,
+            taps + usize::from(bias),
+            1.0 / (taps as f32).sqrt(),
+        );
+        Self::root(
+            "Linear",
+            json!({ "receptive_field": taps, "bias": bias }),
+            &flat,
+        )
     }
 
     /// Returns a file for AIDA-X and RTNeural; all inputs but the first are knobs.
@@ -333,42 +424,71 @@ impl Generator {
                 "weights": [self.rows(inputs, hidden, 0.6), self.row(hidden, 0.3)],
             }),
             3 => {
-                let (kernel, groups) =
-                    (self.random.random_range(1..5), if inputs.is_multiple_of(2) { self.among(&[1, 2]) } else { 1 });
-                let taps: Value = (0..kernel).map(|_| self.rows(inputs / groups, hidden, 0.5)).collect();
+                let (kernel, groups) = (
+                    self.random.random_range(1..5),
+                    if inputs.is_multiple_of(2) {
+                        self.among(&[1, 2])
+                    } else {
+                        1
+                    },
+                );
+                let taps: Value = (0..kernel)
+                    .map(|_| self.rows(inputs / groups, hidden, 0.5))
+                    .collect();
                 json!({
                     "type": "conv1d", "activation": activation, "shape": shape, "kernel_size": [kernel],
                     "dilation": [self.random.random_range(1..9)], "groups": groups, "weights": [taps, self.row(hidden, 0.3)],
                 })
             }
             4 => {
-                let variance: Vec<f32> = (0..inputs).map(|_| self.random.random_range(0.2..2.0)).collect();
+                let variance: Vec<f32> = (0..inputs)
+                    .map(|_| self.random.random_range(0.2..2.0))
+                    .collect();
                 json!({
                     "type": "batchnorm", "epsilon": 0.001, "shape": [null, null, inputs],
                     "weights": [self.row(inputs, 1.0), self.row(inputs, 0.3), self.row(inputs, 0.3), variance],
                 })
             }
-            5 if inputs.is_multiple_of(2) => match self.among(&["activation", "gated_activation"]) {
-                "activation" => json!({
-                    "type": "activation", "activation": "gated_activation", "shape": [null, null, inputs / 2],
-                }),
-                own => json!({ "type": own, "shape": [null, null, inputs / 2] }),
-            },
-            _ => json!({ "type": "prelu", "shape": [null, null, inputs], "weights": [[self.row(inputs, 0.6)]] }),
+            5 if inputs.is_multiple_of(2) => {
+                match self.among(&["activation", "gated_activation"]) {
+                    "activation" => json!({
+                        "type": "activation", "activation": "gated_activation", "shape": [null, null, inputs / 2],
+                    }),
+                    own => json!({ "type": own, "shape": [null, null, inputs / 2] }),
+                }
+            }
+            _ => {
+                json!({ "type": "prelu", "shape": [null, null, inputs], "weights": [[self.row(inputs, 0.6)]] })
+            }
         }
     }
 
     pub fn proteus(&mut self) -> Value {
-        let (inputs, hidden, layers) =
-            (self.random.random_range(1..4), self.random.random_range(2..24), self.among(&[1, 2]));
+        let (inputs, hidden, layers) = (
+            self.random.random_range(1..4),
+            self.random.random_range(2..24),
+            self.among(&[1, 2]),
+        );
         let (unit, gates) = self.among(&[("LSTM", 4), ("GRU", 3)]);
         let mut state = Map::new();
         for layer in 0..layers {
             let width = if layer == 0 { inputs } else { hidden };
-            state.insert(format!("rec.weight_ih_l{layer}"), self.rows(gates * hidden, width, 0.6));
-            state.insert(format!("rec.weight_hh_l{layer}"), self.rows(gates * hidden, hidden, 0.4));
-            state.insert(format!("rec.bias_ih_l{layer}"), self.row(gates * hidden, 0.3));
-            state.insert(format!("rec.bias_hh_l{layer}"), self.row(gates * hidden, 0.3));
+            state.insert(
+                format!("rec.weight_ih_l{layer}"),
+                self.rows(gates * hidden, width, 0.6),
+            );
+            state.insert(
+                format!("rec.weight_hh_l{layer}"),
+                self.rows(gates * hidden, hidden, 0.4),
+            );
+            state.insert(
+                format!("rec.bias_ih_l{layer}"),
+                self.row(gates * hidden, 0.3),
+            );
+            state.insert(
+                format!("rec.bias_hh_l{layer}"),
+                self.row(gates * hidden, 0.3),
+            );
         }
         state.insert("lin.weight".into(), self.rows(1, hidden, 0.5));
         state.insert("lin.bias".into(), self.row(1, 0.2));
@@ -395,13 +515,19 @@ impl Generator {
 
     /// Returns a container of several sizes.
     pub fn container(&mut self, sizes: usize) -> Value {
-        let submodel =
-            |index: usize, model: Value| json!({ "max_value": (index + 1) as f64 / sizes as f64, "model": model });
-        let submodels: Vec<Value> = (0..sizes).map(|index| submodel(index, self.wavenet(1))).collect();
-        Self::root("SlimmableContainer", json!({ "submodels": submodels }), &Flat::new())
+        let submodel = |index: usize, model: Value| json!({ "max_value": (index + 1) as f64 / sizes as f64, "model": model });
+        let submodels: Vec<Value> = (0..sizes)
+            .map(|index| submodel(index, self.wavenet(1)))
+            .collect();
+        Self::root(
+            "SlimmableContainer",
+            json!({ "submodels": submodels }),
+            &Flat::new(),
+        )
     }
 
-    /// Returns a plain WaveNet with the given arrays: input size, channels, head size, kernels and dilations.
+    /// Returns a plain WaveNet with the given arrays: input size, channels, head size, kernels and
+    /// dilations.
     pub fn classic(&mut self, arrays: &[PlainArray], mut field: impl FnMut(&mut Value)) -> Value {
         let mut flat = Flat::new();
         let mut layers = Vec::new();
@@ -410,7 +536,11 @@ impl Generator {
             for (kernel, _) in taps {
                 self.weights(
                     &mut flat,
-                    channels * channels * kernel + channels + channels + channels * channels + channels,
+                    channels * channels * kernel
+                        + channels
+                        + channels
+                        + channels * channels
+                        + channels,
                     0.3,
                 );
             }
@@ -422,10 +552,18 @@ impl Generator {
             });
             field(&mut array);
             let kernel = array["head"]["kernel_size"].as_u64().unwrap_or(1) as usize;
-            self.weights(&mut flat, channels * head * kernel + usize::from(index + 1 == arrays.len()) * head, 0.3);
+            self.weights(
+                &mut flat,
+                channels * head * kernel + usize::from(index + 1 == arrays.len()) * head,
+                0.3,
+            );
             layers.push(array);
         }
         flat.push(0.02);
-        Self::root("WaveNet", json!({ "layers": layers, "head": null, "head_scale": 0.02 }), &flat)
+        Self::root(
+            "WaveNet",
+            json!({ "layers": layers, "head": null, "head_scale": 0.02 }),
+            &flat,
+        )
     }
 }

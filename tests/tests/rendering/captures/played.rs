@@ -11,8 +11,14 @@ use super::generate::Generator;
 fn the_pipeline_plays_what_the_method_makes() {
     for seed in 0..6 {
         let mut generator = Generator::new(seed);
-        let file = if seed % 2 == 0 { generator.wavenet(1) } else { generator.lstm() };
-        let model = import::parse(file.to_string().as_bytes()).expect("it is read").model;
+        let file = if seed % 2 == 0 {
+            generator.wavenet(1)
+        } else {
+            generator.lstm()
+        };
+        let model = import::parse(file.to_string().as_bytes())
+            .expect("it is read")
+            .model;
         let input = playing(6_016);
         let expected = play(&model, "forward", std::slice::from_ref(&input), &[6_016]);
         let mut pipeline = Pipeline::new(&model, &PipelineOptions::default()).expect("it plays");
@@ -23,7 +29,10 @@ fn the_pipeline_plays_what_the_method_makes() {
             pipeline.process(&input[at..at + length], &mut output[at..at + length]);
             at += length;
         }
-        assert!(output[latency..] == expected[..input.len() - latency], "seed {seed}");
+        assert!(
+            output[latency..] == expected[..input.len() - latency],
+            "seed {seed}"
+        );
     }
 }
 
@@ -31,9 +40,14 @@ fn the_pipeline_plays_what_the_method_makes() {
 fn a_converted_capture_is_the_same() {
     for seed in 0..12 {
         let file = Generator::new(seed).any();
-        let model = import::parse(file.to_string().as_bytes()).expect("it is read").model;
+        let model = import::parse(file.to_string().as_bytes())
+            .expect("it is read")
+            .model;
         let bytes = file::serialize(&model).expect("it can be laid out");
         let again = file::parse(&bytes).expect("it can be read");
-        assert_eq!((&again, again.content_hash()), (&model, model.content_hash()));
+        assert_eq!(
+            (&again, again.content_hash()),
+            (&model, model.content_hash())
+        );
     }
 }

@@ -36,17 +36,25 @@ impl Circuit {
     ///
     /// # Errors
     /// As [`Circuit::play`].
-    pub fn play_oversampled(&self, dry: &[f32], rate_hz: f64, factor: usize) -> anyhow::Result<Vec<f32>> {
+    pub fn play_oversampled(
+        &self,
+        dry: &[f32],
+        rate_hz: f64,
+        factor: usize,
+    ) -> anyhow::Result<Vec<f32>> {
         let oversampler = Oversampler::new(factor);
-        let mut simulation =
-            Simulation::new(&self.netlist, rate_hz * factor as f64).context("the circuit cannot be solved")?;
+        let mut simulation = Simulation::new(&self.netlist, rate_hz * factor as f64)
+            .context("the circuit cannot be solved")?;
         let scale = self.input_volts;
         let mut fast = oversampler.up(dry);
         for sample in &mut fast {
             *sample = simulation.step(*sample * scale) / self.output_volts;
         }
         let unconverged = simulation.unconverged_steps();
-        ensure!(unconverged == 0, "{unconverged} steps of the solver did not converge");
+        ensure!(
+            unconverged == 0,
+            "{unconverged} steps of the solver did not converge"
+        );
         Ok(oversampler.down(&fast, dry.len()))
     }
 }

@@ -1,6 +1,7 @@
 //! Nonlinear parts: diodes, a triode, a transistor.
 //!
-//! A device has one or two ports. The current of a port flows in at its first node and out at its second.
+//! A device has one or two ports. The current of a port flows in at its first node and out at its
+//! second.
 
 /// Most ports of a device.
 pub const PORTS: usize = 2;
@@ -23,12 +24,13 @@ pub enum Device {
         /// Diodes in series in either direction.
         in_series: [f64; 2],
     },
-    /// 12AX7 triode: plate current after Koren ("Improved vacuum tube models for SPICE simulations", Glass Audio 8(5),
-    /// 1996), grid current after Dempwolf & Zölzer ("A physically-motivated triode model for circuit simulations",
-    /// DAFx-11). Ports: grid to cathode, plate to cathode.
+    /// 12AX7 triode: plate current after Koren ("Improved vacuum tube models for SPICE
+    /// simulations", Glass Audio 8(5), 1996), grid current after Dempwolf & Zölzer ("A
+    /// physically-motivated triode model for circuit simulations", DAFx-11). Ports: grid to
+    /// cathode, plate to cathode.
     Triode,
-    /// NPN transistor after Ebers & Moll ("Large-signal behavior of junction transistors", Proc. IRE 42(12), 1954), in
-    /// transport form. Ports: base to emitter, base to collector.
+    /// NPN transistor after Ebers & Moll ("Large-signal behavior of junction transistors", Proc.
+    /// IRE 42(12), 1954), in transport form. Ports: base to emitter, base to collector.
     Npn {
         /// Saturation current, amperes.
         saturation_a: f64,
@@ -43,7 +45,8 @@ const EXPONENT: f64 = 1.4;
 const KG1: f64 = 1060.0;
 const KP: f64 = 600.0;
 const KVB: f64 = 300.0;
-/// Dempwolf & Zölzer's parameters of the 12AX7 RSD-1's grid: perveance, exponent and sharpness of the onset.
+/// Dempwolf & Zölzer's parameters of the 12AX7 RSD-1's grid: perveance, exponent and sharpness of
+/// the onset.
 const GRID_PERVEANCE: f64 = 6.177e-4;
 const GRID_EXPONENT: f64 = 1.314;
 const GRID_SHARPNESS: f64 = 9.901;
@@ -62,17 +65,30 @@ impl Device {
     #[must_use]
     pub fn currents(&self, volts: [f64; PORTS]) -> ([f64; PORTS], Slopes) {
         match *self {
-            Self::Diodes { saturation_a, ideality, in_series } => {
+            Self::Diodes {
+                saturation_a,
+                ideality,
+                in_series,
+            } => {
                 let junction = |volts: f64, count: f64| {
                     let scale = 1.0 / (count * ideality * THERMAL_V);
                     let grown = saturation_a * (volts * scale).exp();
                     (grown - saturation_a, grown * scale)
                 };
-                let (onward, back) = (junction(volts[0], in_series[0]), junction(-volts[0], in_series[1]));
-                ([onward.0 - back.0, 0.0], [[onward.1 + back.1, 0.0], [0.0; PORTS]])
+                let (onward, back) = (
+                    junction(volts[0], in_series[0]),
+                    junction(-volts[0], in_series[1]),
+                );
+                (
+                    [onward.0 - back.0, 0.0],
+                    [[onward.1 + back.1, 0.0], [0.0; PORTS]],
+                )
             }
             Self::Triode => triode(volts),
-            Self::Npn { saturation_a, gain: [forward, reverse] } => {
+            Self::Npn {
+                saturation_a,
+                gain: [forward, reverse],
+            } => {
                 let junction = |volts: f64| {
                     let grown = saturation_a * (volts / THERMAL_V).exp();
                     (grown - saturation_a, grown / THERMAL_V)
@@ -81,21 +97,41 @@ impl Device {
                 let (up, down) = (1.0 + 1.0 / forward, 1.0 + 1.0 / reverse);
                 (
                     [up * emitter.0 - collector.0, down * collector.0 - emitter.0],
-                    [[up * emitter.1, -collector.1], [-emitter.1, down * collector.1]],
+                    [
+                        [up * emitter.1, -collector.1],
+                        [-emitter.1, down * collector.1],
+                    ],
                 )
             }
         }
     }
 
-    /// Limits a Newton step from `from` to `to`, so that the device's exponentials do not overshoot.
+    /// Limits a Newton step from `from` to `to`, so that the device's exponentials do not
+    /// overshoot.
     #[must_use]
     pub fn limited(&self, from: [f64; PORTS], to: [f64; PORTS]) -> [f64; PORTS] {
         match *self {
-            Self::Diodes { saturation_a, ideality, in_series } => {
+            Self::Diodes {
+                saturation_a,
+                ideality,
+                in_series,
+            } => {
                 let width = ideality * THERMAL_V;
                 let side = if to[0] < 0.0 { -1.0 } else { 1.0 };
-                let count = if to[0] < 0.0 { in_series[1] } else { in_series[0] };
-                [side * limited_junction(side * from[0], side * to[0], count * width, saturation_a), to[1]]
+                let count = if to[0] < 0.0 {
+                    in_series[1]
+                } else {
+                    in_series[0]
+                };
+                [
+                    side * limited_junction(
+                        side * from[0],
+                        side * to[0],
+                        count * width,
+                        saturation_a,
+                    ),
+                    to[1],
+                ]
             }
             Self::Triode => {
                 let [grid, plate] = [(from[0], to[0], 1.0), (from[1], to[1], 60.0)]
@@ -109,8 +145,8 @@ impl Device {
     }
 }
 
-/// Limits the step of a junction as SPICE does: beyond the knee it grows with the logarithm of the tangent's step
-/// (Nagel, "SPICE2: a computer program to simulate semiconductor circuits", 1975).
+/// Limits the step of a junction as SPICE does: beyond the knee it grows with the logarithm of the
+/// tangent's step (Nagel, "SPICE2: a computer program to simulate semiconductor circuits", 1975).
 fn limited_junction(from: f64, to: f64, width: f64, saturation_a: f64) -> f64 {
     let bend = width * (width / (std::f64::consts::SQRT_2 * saturation_a)).ln();
     if to <= bend || (to - from).abs() <= 2.0 * width {
@@ -120,13 +156,21 @@ fn limited_junction(from: f64, to: f64, width: f64, saturation_a: f64) -> f64 {
         return width * (to / width).ln();
     }
     let grown = 1.0 + (to - from) / width;
-    if grown > 0.0 { from + width * grown.ln() } else { bend }
+    if grown > 0.0 {
+        from + width * grown.ln()
+    } else {
+        bend
+    }
 }
 
 /// Returns `ln(1 + e^x)` and its derivative.
 fn softplus(x: f64) -> (f64, f64) {
     let grown = (-x.abs()).exp();
-    let slope = if x > 0.0 { 1.0 / (1.0 + grown) } else { grown / (1.0 + grown) };
+    let slope = if x > 0.0 {
+        1.0 / (1.0 + grown)
+    } else {
+        grown / (1.0 + grown)
+    };
     (x.max(0.0) + grown.ln_1p(), slope)
 }
 
@@ -146,5 +190,8 @@ fn triode([grid, plate]: [f64; PORTS]) -> ([f64; PORTS], Slopes) {
     let slope = 2.0 / KG1 * EXPONENT * drive.powf(EXPONENT - 1.0);
     let by_grid = plate * rise / root;
     let by_plate = soft / KP - grid * plate * plate * rise / root.powi(3);
-    ([grid_current, current], [[grid_slope, 0.0], [slope * by_grid, slope * by_plate]])
+    (
+        [grid_current, current],
+        [[grid_slope, 0.0], [slope * by_grid, slope * by_plate]],
+    )
 }

@@ -1,7 +1,8 @@
 //! Two-transistor fuzz after the round pedals of 1966, with the silicon transistors of later ones.
 //!
-//! The second transistor feeds back to the base of the first, which sets the bias of both. The fuzz knob is at 0.85.
-//! The guitar's pickup loads the circuit and is part of its sound; here it is a resistor.
+//! The second transistor feeds back to the base of the first, which sets the bias of both. The fuzz
+//! knob is at 0.85. The guitar's pickup loads the circuit and is part of its sound; here it is a
+//! resistor.
 
 use super::circuit::Circuit;
 use super::device::Device;
@@ -13,8 +14,14 @@ const FUZZ: f64 = 0.85;
 const SOURCE_OHMS: f64 = 20e3;
 /// Transistors like BC108, with the current gains usual for this circuit.
 const TRANSISTORS: [Device; 2] = [
-    Device::Npn { saturation_a: 2.0e-14, gain: [180.0, 3.0] },
-    Device::Npn { saturation_a: 2.0e-14, gain: [250.0, 3.0] },
+    Device::Npn {
+        saturation_a: 2.0e-14,
+        gain: [180.0, 3.0],
+    },
+    Device::Npn {
+        saturation_a: 2.0e-14,
+        gain: [250.0, 3.0],
+    },
 ];
 
 pub(super) fn circuit() -> Circuit {
@@ -24,13 +31,22 @@ pub(super) fn circuit() -> Circuit {
     net.resistor(input, pickup, SOURCE_OHMS);
     net.capacitor(pickup, first_base, 2.2e-6);
     net.resistor(supply, first_collector, 33e3);
-    net.device(TRANSISTORS[0], &[[first_base, GROUND], [first_base, first_collector]]);
+    net.device(
+        TRANSISTORS[0],
+        &[[first_base, GROUND], [first_base, first_collector]],
+    );
     // Junction and wiring capacitance, which keeps radio out.
     net.capacitor(first_base, first_collector, 22e-12);
     let (second_collector, emitter, wiper, tap) = (net.node(), net.node(), net.node(), net.node());
     net.resistor(supply, tap, 470.0);
     net.resistor(tap, second_collector, 8.2e3);
-    net.device(TRANSISTORS[1], &[[first_collector, emitter], [first_collector, second_collector]]);
+    net.device(
+        TRANSISTORS[1],
+        &[
+            [first_collector, emitter],
+            [first_collector, second_collector],
+        ],
+    );
     net.capacitor(first_collector, second_collector, 10e-12);
     net.resistor(emitter, first_base, 100e3);
     net.potentiometer(emitter, wiper, GROUND, 1e3, FUZZ);

@@ -20,7 +20,11 @@ pub fn inverse(mut matrix: Matrix) -> Option<Matrix> {
         row[index] = Complex::new(1.0, 0.0);
     }
     for column in 0..size {
-        let pivot = (column..size).max_by(|&a, &b| matrix[a][column].norm().total_cmp(&matrix[b][column].norm()))?;
+        let pivot = (column..size).max_by(|&a, &b| {
+            matrix[a][column]
+                .norm()
+                .total_cmp(&matrix[b][column].norm())
+        })?;
         if matrix[pivot][column].norm() < 1e-30 {
             return None;
         }
@@ -45,8 +49,13 @@ pub fn inverse(mut matrix: Matrix) -> Option<Matrix> {
 /// Most unknowns of [`solve`].
 pub const MAX_UNKNOWNS: usize = 4;
 
-/// Solves the first `size` equations of `matrix · x = right` in place. A singular system gives non-finite values.
-pub fn solve(matrix: &mut [[f64; MAX_UNKNOWNS]; MAX_UNKNOWNS], right: &mut [f64; MAX_UNKNOWNS], size: usize) {
+/// Solves the first `size` equations of `matrix · x = right` in place. A singular system gives
+/// non-finite values.
+pub fn solve(
+    matrix: &mut [[f64; MAX_UNKNOWNS]; MAX_UNKNOWNS],
+    right: &mut [f64; MAX_UNKNOWNS],
+    size: usize,
+) {
     for column in 0..size {
         let mut pivot = column;
         for row in column + 1..size {
@@ -59,14 +68,19 @@ pub fn solve(matrix: &mut [[f64; MAX_UNKNOWNS]; MAX_UNKNOWNS], right: &mut [f64;
         for row in column + 1..size {
             let factor = matrix[row][column] / matrix[column][column];
             let (above, below) = matrix.split_at_mut(row);
-            for (value, pivot) in below[0][column..size].iter_mut().zip(&above[column][column..size]) {
+            for (value, pivot) in below[0][column..size]
+                .iter_mut()
+                .zip(&above[column][column..size])
+            {
                 *value -= factor * pivot;
             }
             right[row] -= factor * right[column];
         }
     }
     for row in (0..size).rev() {
-        let known: f64 = (row + 1..size).map(|index| matrix[row][index] * right[index]).sum();
+        let known: f64 = (row + 1..size)
+            .map(|index| matrix[row][index] * right[index])
+            .sum();
         right[row] = (right[row] - known) / matrix[row][row];
     }
 }

@@ -1,8 +1,9 @@
 //! Circuits to capture. Bundled captures learn from these, so that anyone can reproduce them.
 //!
-//! A [`Circuit`] is a [`netlist`] of parts that the [`solver`] steps at eight times the sample rate ([`oversample`]);
-//! [`device`] models valves, diodes and transistors. [`overdrive`], [`triode`] and [`fuzz`] hold one circuit each,
-//! knobs included. The simulation is deterministic and in double precision.
+//! A [`Circuit`] is a [`netlist`] of parts that the [`solver`] steps at eight times the sample rate
+//! ([`oversample`]); [`device`] models valves, diodes and transistors. [`overdrive`], [`triode`]
+//! and [`fuzz`] hold one circuit each, knobs included. The simulation is deterministic and in
+//! double precision.
 
 pub mod circuit;
 pub mod device;
@@ -33,6 +34,9 @@ pub fn circuit(name: &str) -> anyhow::Result<Circuit> {
         "overdrive" => overdrive::circuit(),
         "triode" => triode::circuit(),
         "fuzz" => fuzz::circuit(),
-        _ => anyhow::bail!("unknown circuit {name:?}; available: {}", names().join(", ")),
+        _ => anyhow::bail!(
+            "unknown circuit {name:?}; available: {}",
+            names().join(", ")
+        ),
     })
 }

@@ -1,8 +1,8 @@
 //! Circuit as a list of parts between numbered nodes, and its equations.
 //!
-//! Modified nodal analysis (Ho, Ruehli & Brennan, "The modified nodal approach to network analysis", IEEE Trans.
-//! Circuits and Systems 22(6), 1975): the unknowns are the voltages of all nodes and the currents of sources and
-//! op-amps.
+//! Modified nodal analysis (Ho, Ruehli & Brennan, "The modified nodal approach to network
+//! analysis", IEEE Trans. Circuits and Systems 22(6), 1975): the unknowns are the voltages of all
+//! nodes and the currents of sources and op-amps.
 
 use num_complex::Complex;
 
@@ -15,7 +15,8 @@ pub type Node = usize;
 /// The ground node.
 pub const GROUND: Node = 0;
 
-/// Leakage of every node to ground, siemens. Gives nodes between capacitors a defined voltage at rest.
+/// Leakage of every node to ground, siemens. Gives nodes between capacitors a defined voltage at
+/// rest.
 const LEAK_S: f64 = 1e-12;
 
 /// Both ends of a part.
@@ -67,14 +68,15 @@ impl Netlist {
         self.capacitors.push(([a, b], farads));
     }
 
-    /// Adds a potentiometer from `a` to `b` whose wiper is `turn` of the way from `b` to `a`, 0 to 1. At least 0.01 Ω
-    /// remains at either end.
+    /// Adds a potentiometer from `a` to `b` whose wiper is `turn` of the way from `b` to `a`, 0 to
+    /// 1. At least 0.01 Ω remains at either end.
     pub fn potentiometer(&mut self, a: Node, wiper: Node, b: Node, ohms: f64, turn: f64) {
         self.resistor(a, wiper, (ohms * (1.0 - turn)).max(0.01));
         self.resistor(wiper, b, (ohms * turn).max(0.01));
     }
 
-    /// Adds an ideal op-amp: its inputs draw no current, and its output keeps them at the same voltage.
+    /// Adds an ideal op-amp: its inputs draw no current, and its output keeps them at the same
+    /// voltage.
     pub fn op_amp(&mut self, plus: Node, minus: Node, output: Node) {
         self.op_amps.push([plus, minus, output]);
     }
@@ -90,7 +92,9 @@ impl Netlist {
 
     /// Returns the ends of all ports of all devices, in order.
     pub(super) fn ports(&self) -> impl Iterator<Item = Ends> + '_ {
-        self.devices.iter().flat_map(|(_, ports)| ports.iter().copied())
+        self.devices
+            .iter()
+            .flat_map(|(_, ports)| ports.iter().copied())
     }
 
     /// Returns the number of unknowns.
@@ -98,7 +102,8 @@ impl Netlist {
         self.nodes + self.supplies.len() + 1 + self.op_amps.len()
     }
 
-    /// Returns the matrix of the linear parts; `admittance` maps the farads of a capacitor to siemens.
+    /// Returns the matrix of the linear parts; `admittance` maps the farads of a capacitor to
+    /// siemens.
     pub(super) fn matrix(&self, admittance: impl Fn(f64) -> Complex<f64>) -> Matrix {
         let mut matrix = zeros(self.size());
         for node in 1..=self.nodes {
@@ -110,7 +115,8 @@ impl Netlist {
         for &(ends, farads) in &self.capacitors {
             stamp(&mut matrix, ends, admittance(farads));
         }
-        let sources = std::iter::once(self.input).chain(self.supplies.iter().map(|&(node, _)| node));
+        let sources =
+            std::iter::once(self.input).chain(self.supplies.iter().map(|&(node, _)| node));
         let one = Complex::from(1.0);
         let mut row = self.nodes;
         for node in sources {
@@ -146,8 +152,8 @@ impl Netlist {
         right
     }
 
-    /// Returns the right-hand side of one ampere that flows in at the first end and out at the second. Its product with
-    /// the unknowns is the voltage between the two.
+    /// Returns the right-hand side of one ampere that flows in at the first end and out at the
+    /// second. Its product with the unknowns is the voltage between the two.
     pub(super) fn incidence(&self, [a, b]: Ends) -> Vec<f64> {
         let mut right = vec![0.0; self.size()];
         for (node, sign) in [(a, 1.0), (b, -1.0)] {

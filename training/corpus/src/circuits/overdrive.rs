@@ -1,7 +1,8 @@
-//! Diode overdrive after the green pedals of 1979: an op-amp with diodes in its feedback, then a tone control.
+//! Diode overdrive after the green pedals of 1979: an op-amp with diodes in its feedback, then a
+//! tone control.
 //!
-//! Component values as widely published; drive at 0.6, tone at 0.55. The op-amps are ideal: with diodes in the feedback
-//! they stay clear of their supplies.
+//! Component values as widely published; drive at 0.6, tone at 0.55. The op-amps are ideal: with
+//! diodes in the feedback they stay clear of their supplies.
 
 use super::circuit::Circuit;
 use super::device::Device;
@@ -25,7 +26,14 @@ pub(super) fn circuit() -> Circuit {
     net.resistor(minus, clipped, 51e3 + DRIVE * 500e3);
     net.capacitor(minus, clipped, 51e-12);
     // 1N914.
-    net.device(Device::Diodes { saturation_a: 2.52e-9, ideality: 1.752, in_series: [1.0, 1.0] }, &[[clipped, minus]]);
+    net.device(
+        Device::Diodes {
+            saturation_a: 2.52e-9,
+            ideality: 1.752,
+            in_series: [1.0, 1.0],
+        },
+        &[[clipped, minus]],
+    );
     let (tone_plus, tone_minus, toned) = (net.node(), net.node(), net.node());
     net.resistor(clipped, tone_plus, 1e3);
     net.capacitor(tone_plus, GROUND, 220e-9);

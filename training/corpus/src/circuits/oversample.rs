@@ -1,8 +1,9 @@
 //! Offline conversion to a higher sample rate and back.
 //!
-//! Both directions use one linear-phase filter: a windowed sinc that passes up to 0.417 of the low rate (20 kHz at 48
-//! kHz) and attenuates everything above 0.583 of it by 100 dB (Kaiser & Schafer, "On the use of the I0-sinh window for
-//! spectrum analysis", 1980). It is centred, so there is no delay.
+//! Both directions use one linear-phase filter: a windowed sinc that passes up to 0.417 of the low
+//! rate (20 kHz at 48 kHz) and attenuates everything above 0.583 of it by 100 dB (Kaiser & Schafer,
+//! "On the use of the I0-sinh window for spectrum analysis", 1980). It is centred, so there is no
+//! delay.
 
 use std::f64::consts::PI;
 
@@ -45,8 +46,16 @@ impl Oversampler {
         let sample = |n: usize| {
             let first = (n + factor - 1).saturating_sub(half) / factor;
             let last = ((n + half) / factor).min(input.len() - 1);
-            let tap = |place: usize| self.taps.get(n + half - place * factor).copied().unwrap_or(0.0);
-            factor as f64 * (first..=last).map(|place| tap(place) * f64::from(input[place])).sum::<f64>()
+            let tap = |place: usize| {
+                self.taps
+                    .get(n + half - place * factor)
+                    .copied()
+                    .unwrap_or(0.0)
+            };
+            factor as f64
+                * (first..=last)
+                    .map(|place| tap(place) * f64::from(input[place]))
+                    .sum::<f64>()
         };
         (0..input.len() * factor).map(sample).collect()
     }
@@ -62,7 +71,9 @@ impl Oversampler {
             let centre = n * factor;
             let first = centre.saturating_sub(half);
             let last = (centre + half).min(input.len() - 1);
-            (first..=last).map(|place| self.taps[place + half - centre] * input[place]).sum::<f64>() as f32
+            (first..=last)
+                .map(|place| self.taps[place + half - centre] * input[place])
+                .sum::<f64>() as f32
         };
         (0..length).map(sample).collect()
     }

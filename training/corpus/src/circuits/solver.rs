@@ -1,9 +1,10 @@
 //! Time-domain simulation of a circuit.
 //!
-//! Nodal DK method: capacitors by the trapezoidal rule, everything linear folded into a few small matrices once, so
-//! that a step solves for the ports of the nonlinear parts only (Yeh, Abel & Smith, "Automated physical modeling of
-//! nonlinear audio circuits for real-time audio effects", IEEE Trans. Audio, Speech and Language Processing 18(4),
-//! 2010). Newton's method starts from the voltages of the last sample.
+//! Nodal DK method: capacitors by the trapezoidal rule, everything linear folded into a few small
+//! matrices once, so that a step solves for the ports of the nonlinear parts only (Yeh, Abel &
+//! Smith, "Automated physical modeling of nonlinear audio circuits for real-time audio effects",
+//! IEEE Trans. Audio, Speech and Language Processing 18(4), 2010). Newton's method starts from the
+//! voltages of the last sample.
 
 use anyhow::{Context, ensure};
 use num_complex::Complex;
@@ -39,7 +40,13 @@ impl Probe {
     }
 
     fn with(&self, linear: f64, currents: &[f64; MAX_PORTS]) -> f64 {
-        linear + self.ports.iter().zip(currents).map(|(a, b)| a * b).sum::<f64>()
+        linear
+            + self
+                .ports
+                .iter()
+                .zip(currents)
+                .map(|(a, b)| a * b)
+                .sum::<f64>()
     }
 }
 
@@ -55,13 +62,21 @@ struct DiscretizedCircuit {
 impl DiscretizedCircuit {
     fn new(netlist: &Netlist, conductance: impl Fn(f64) -> f64) -> anyhow::Result<Self> {
         let ports: Vec<_> = netlist.ports().collect();
-        ensure!(ports.len() <= MAX_PORTS, "there are more than {MAX_PORTS} ports of nonlinear parts");
+        ensure!(
+            ports.len() <= MAX_PORTS,
+            "there are more than {MAX_PORTS} ports of nonlinear parts"
+        );
         let inverse = inverse(netlist.matrix(|farads| Complex::from(conductance(farads))));
         let inverse = inverse.context("its equations have no single solution")?;
         let probe = |seen: Vec<f64>| {
             // Row of the inverse matrix that maps a right-hand side to this voltage.
             let row: Vec<f64> = (0..seen.len())
-                .map(|column| seen.iter().zip(&inverse).map(|(a, row)| a * row[column].re).sum())
+                .map(|column| {
+                    seen.iter()
+                        .zip(&inverse)
+                        .map(|(a, row)| a * row[column].re)
+                        .sum()
+                })
                 .collect();
             let of = |right: Vec<f64>| row.iter().zip(&right).map(|(a, b)| a * b).sum::<f64>();
             let mut by_port = [0.0; MAX_PORTS];
@@ -70,7 +85,11 @@ impl DiscretizedCircuit {
                 *by = -of(netlist.incidence(ends));
             }
             Probe {
-                memory: netlist.capacitors.iter().map(|&(ends, _)| of(netlist.incidence(ends))).collect(),
+                memory: netlist
+                    .capacitors
+                    .iter()
+                    .map(|&(ends, _)| of(netlist.incidence(ends)))
+                    .collect(),
                 input: of(netlist.input_source()),
                 constant: of(netlist.supply_sources()),
                 ports: by_port,
@@ -78,15 +97,26 @@ impl DiscretizedCircuit {
         };
         Ok(Self {
             devices: netlist.devices.iter().map(|(device, _)| *device).collect(),
-            ports: ports.iter().map(|&ends| probe(netlist.incidence(ends))).collect(),
-            capacitors: netlist.capacitors.iter().map(|&(ends, _)| probe(netlist.incidence(ends))).collect(),
+            ports: ports
+                .iter()
+                .map(|&ends| probe(netlist.incidence(ends)))
+                .collect(),
+            capacitors: netlist
+                .capacitors
+                .iter()
+                .map(|&(ends, _)| probe(netlist.incidence(ends)))
+                .collect(),
             output: probe(netlist.incidence([netlist.output, 0])),
         })
     }
 
-    /// Solves for the port voltages, starting from `volts`; returns the port currents and whether the iteration
-    /// converged.
-    fn solve_ports(&self, volts: &mut [f64; MAX_PORTS], linear: &[f64; MAX_PORTS]) -> ([f64; MAX_PORTS], bool) {
+    /// Solves for the port voltages, starting from `volts`; returns the port currents and whether
+    /// the iteration converged.
+    fn solve_ports(
+        &self,
+        volts: &mut [f64; MAX_PORTS],
+        linear: &[f64; MAX_PORTS],
+    ) -> ([f64; MAX_PORTS], bool) {
         let count = self.ports.len();
         for _ in 0..ITERATIONS {
             let (currents, slopes) = self.currents(volts);
@@ -95,8 +125,9 @@ impl DiscretizedCircuit {
             for row in 0..count {
                 step[row] = self.ports[row].with(linear[row], &currents) - volts[row];
                 for column in 0..count {
-                    let by_voltage: f64 =
-                        (0..count).map(|port| self.ports[row].ports[port] * slopes[port][column]).sum();
+                    let by_voltage: f64 = (0..count)
+                        .map(|port| self.ports[row].ports[port] * slopes[port][column])
+                        .sum();
                     matrix[row][column] = f64::from(u8::from(row == column)) - by_voltage;
                 }
             }
@@ -125,7 +156,10 @@ impl DiscretizedCircuit {
     }
 
     /// Returns the currents of all ports and their derivatives.
-    fn currents(&self, volts: &[f64; MAX_PORTS]) -> ([f64; MAX_PORTS], [[f64; MAX_PORTS]; MAX_PORTS]) {
+    fn currents(
+        &self,
+        volts: &[f64; MAX_PORTS],
+    ) -> ([f64; MAX_PORTS], [[f64; MAX_PORTS]; MAX_PORTS]) {
         let (mut currents, mut slopes) = ([0.0; MAX_PORTS], [[0.0; MAX_PORTS]; MAX_PORTS]);
         let mut first = 0;
         for device in &self.devices {
@@ -172,7 +206,10 @@ pub fn operating_point(netlist: &Netlist) -> anyhow::Result<OperatingPoint> {
         }
         let found;
         (currents, found) = network.solve_ports(&mut volts, &linear);
-        ensure!(found || step < RAMP_STEPS, "its operating point was not found");
+        ensure!(
+            found || step < RAMP_STEPS,
+            "its operating point was not found"
+        );
     }
     let seen = |probe: &Probe| probe.with(probe.linear(&memory, 0.0), &currents);
     Ok(OperatingPoint {
@@ -189,7 +226,8 @@ pub fn operating_point(netlist: &Netlist) -> anyhow::Result<OperatingPoint> {
 /// As [`operating_point`].
 pub fn small_signal_gain(netlist: &Netlist, hz: f64) -> anyhow::Result<Complex<f64>> {
     let point = operating_point(netlist)?;
-    let mut matrix = netlist.matrix(|farads| Complex::new(0.0, std::f64::consts::TAU * hz * farads));
+    let mut matrix =
+        netlist.matrix(|farads| Complex::new(0.0, std::f64::consts::TAU * hz * farads));
     let mut first = 0;
     for (device, ports) in &netlist.devices {
         let mut volts = [0.0; PORTS];
@@ -214,7 +252,11 @@ pub fn small_signal_gain(netlist: &Netlist, hz: f64) -> anyhow::Result<Complex<f
     }
     let inverse = inverse(matrix).context("its equations have no single solution")?;
     let row = &inverse[netlist.output - 1];
-    Ok(row.iter().zip(netlist.input_source()).map(|(a, b)| a * b).sum())
+    Ok(row
+        .iter()
+        .zip(netlist.input_source())
+        .map(|(a, b)| a * b)
+        .sum())
 }
 
 /// Running simulation of a circuit.
@@ -239,11 +281,19 @@ impl Simulation {
         let point = operating_point(netlist)?;
         let conductance = |farads: f64| 2.0 * farads * rate_hz;
         let network = DiscretizedCircuit::new(netlist, conductance)?;
-        let own: Vec<f64> = netlist.capacitors.iter().map(|&(_, farads)| conductance(farads)).collect();
+        let own: Vec<f64> = netlist
+            .capacitors
+            .iter()
+            .map(|&(_, farads)| conductance(farads))
+            .collect();
         Ok(Self {
             network,
             // No current flows through a capacitor at rest.
-            memory: own.iter().zip(&point.capacitors).map(|(g, volts)| g * volts).collect(),
+            memory: own
+                .iter()
+                .zip(&point.capacitors)
+                .map(|(g, volts)| g * volts)
+                .collect(),
             doubled: own.iter().map(|g| 2.0 * g).collect(),
             volts: point.volts,
             rest: point.output,
@@ -251,7 +301,8 @@ impl Simulation {
         })
     }
 
-    /// Advances by one step with this input voltage; returns the output relative to its rest voltage, volts.
+    /// Advances by one step with this input voltage; returns the output relative to its rest
+    /// voltage, volts.
     pub fn step(&mut self, input: f64) -> f64 {
         let mut linear = [0.0; MAX_PORTS];
         for (linear, port) in linear.iter_mut().zip(&self.network.ports) {
@@ -266,9 +317,16 @@ impl Simulation {
         }
         let output = &self.network.output;
         let volts_out = output.with(output.linear(&self.memory, input), &currents);
-        let charge =
-            |(probe, doubled): (&Probe, &f64)| doubled * probe.with(probe.linear(&self.memory, input), &currents);
-        let charges: Vec<f64> = self.network.capacitors.iter().zip(&self.doubled).map(charge).collect();
+        let charge = |(probe, doubled): (&Probe, &f64)| {
+            doubled * probe.with(probe.linear(&self.memory, input), &currents)
+        };
+        let charges: Vec<f64> = self
+            .network
+            .capacitors
+            .iter()
+            .zip(&self.doubled)
+            .map(charge)
+            .collect();
         for (memory, charge) in self.memory.iter_mut().zip(charges) {
             *memory = charge - *memory;
         }

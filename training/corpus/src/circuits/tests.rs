@@ -11,7 +11,9 @@ use super::{Circuit, circuit, names};
 const RATE_HZ: f64 = 48_000.0;
 
 fn sine(hz: f64, peak: f64, seconds: f64) -> Vec<f32> {
-    (0..(seconds * RATE_HZ) as usize).map(|n| (peak * (TAU * hz * n as f64 / RATE_HZ).sin()) as f32).collect()
+    (0..(seconds * RATE_HZ) as usize)
+        .map(|n| (peak * (TAU * hz * n as f64 / RATE_HZ).sin()) as f32)
+        .collect()
 }
 
 /// Returns white noise from −1 to 1, the same each time.
@@ -40,7 +42,9 @@ fn partial(sound: &[f32], hz: f64) -> f64 {
 }
 
 fn play(circuit: &Circuit, dry: &[f32]) -> Vec<f32> {
-    circuit.play(dry, RATE_HZ).expect("the circuit can be solved")
+    circuit
+        .play(dry, RATE_HZ)
+        .expect("the circuit can be solved")
 }
 
 #[test]
@@ -52,27 +56,47 @@ fn a_low_pass_has_its_time_constant() {
     let volts: Vec<f64> = (0..3_840).map(|_| simulation.step(1.0)).collect();
     // 1 ms is 384 steps; the trapezoidal rule responds to the jump half a step early.
     let expected = 1.0 - (-(384.0 + 0.5) / 384.0_f64).exp();
-    assert!((volts[384] - expected).abs() < 1e-5, "{} for {expected}", volts[384]);
+    assert!(
+        (volts[384] - expected).abs() < 1e-5,
+        "{} for {expected}",
+        volts[384]
+    );
     assert!((volts[3_839] - 1.0).abs() < 1e-4);
 }
 
 #[test]
 fn operating_points_match_the_originals() {
-    let overdrive = operating_point(&circuit("overdrive").expect("a circuit").netlist).expect("it rests");
-    assert!(overdrive.output.abs() < 1e-6 && overdrive.ports[0].abs() < 1e-6, "{overdrive:?}");
+    let overdrive =
+        operating_point(&circuit("overdrive").expect("a circuit").netlist).expect("it rests");
+    assert!(
+        overdrive.output.abs() < 1e-6 && overdrive.ports[0].abs() < 1e-6,
+        "{overdrive:?}"
+    );
     // Typical for 100 kΩ, 1.5 kΩ and 300 V: about 1.5 V at the cathode and 200 V at the plate.
     let triode = operating_point(&circuit("triode").expect("a circuit").netlist).expect("it rests");
     let (grid, plate) = (triode.ports[0], triode.ports[1]);
-    assert!((-2.2..-1.0).contains(&grid) && (170.0..230.0).contains(&plate), "{triode:?}");
+    assert!(
+        (-2.2..-1.0).contains(&grid) && (170.0..230.0).contains(&plate),
+        "{triode:?}"
+    );
     // The current through the plate resistor equals that through the cathode resistor.
     let (through_plate, through_cathode) = ((300.0 - plate + grid) / 100e3, -grid / 1.5e3);
-    assert!((through_plate / through_cathode - 1.0).abs() < 0.01, "{through_plate} {through_cathode}");
-    // The first collector is two junctions above ground; both transistors conduct, and the second is not saturated.
+    assert!(
+        (through_plate / through_cathode - 1.0).abs() < 0.01,
+        "{through_plate} {through_cathode}"
+    );
+    // The first collector is two junctions above ground; both transistors conduct, and the second
+    // is not saturated.
     let fuzz = operating_point(&circuit("fuzz").expect("a circuit").netlist).expect("it rests");
-    let [first, first_reverse, second, second_reverse] = fuzz.ports[..] else { panic!("four ports") };
+    let [first, first_reverse, second, second_reverse] = fuzz.ports[..] else {
+        panic!("four ports")
+    };
     let first_collector = first - first_reverse;
     let second_collector = first_collector - second_reverse;
-    assert!((0.5..0.75).contains(&first) && (0.5..0.75).contains(&second), "{fuzz:?}");
+    assert!(
+        (0.5..0.75).contains(&first) && (0.5..0.75).contains(&second),
+        "{fuzz:?}"
+    );
     assert!((1.0..1.8).contains(&first_collector), "{first_collector}");
     assert!((2.0..6.5).contains(&second_collector), "{second_collector}");
 }
@@ -84,20 +108,32 @@ fn small_signals_have_the_linear_gain() {
         for hz in [110.0, 1_000.0, 5_000.0] {
             let peak = 1e-5 / circuit.input_volts;
             let heard = partial(&play(&circuit, &sine(hz, peak, 0.6)), hz) / peak;
-            let gain = small_signal_gain(&circuit.netlist, hz).expect("it can be solved").norm();
+            let gain = small_signal_gain(&circuit.netlist, hz)
+                .expect("it can be solved")
+                .norm();
             let expected = gain * circuit.input_volts / circuit.output_volts.abs();
-            assert!((amplitude_to_db_f64(heard / expected)).abs() < 0.1, "{name} at {hz} Hz: {heard} for {expected}");
+            assert!(
+                (amplitude_to_db_f64(heard / expected)).abs() < 0.1,
+                "{name} at {hz} Hz: {heard} for {expected}"
+            );
         }
     }
 }
 
 #[test]
 fn the_overdrive_has_the_gain_of_its_resistors() {
-    // The op-amp stage by hand: one plus the feedback over the impedance to ground, times the filters around it.
+    // The op-amp stage by hand: one plus the feedback over the impedance to ground, times the
+    // filters around it.
     let circuit = circuit("overdrive").expect("a circuit");
-    let at = |hz: f64| amplitude_to_db_f64(small_signal_gain(&circuit.netlist, hz).expect("it can be solved").norm());
-    // At 1 kHz 351 kΩ ∥ 51 pF ∥ the diodes' 8.97 MΩ over |4.7 kΩ − j 3.39 kΩ| is 35.3 dB, minus the loss of the tone
-    // stage.
+    let at = |hz: f64| {
+        amplitude_to_db_f64(
+            small_signal_gain(&circuit.netlist, hz)
+                .expect("it can be solved")
+                .norm(),
+        )
+    };
+    // At 1 kHz 351 kΩ ∥ 51 pF ∥ the diodes' 8.97 MΩ over |4.7 kΩ − j 3.39 kΩ| is 35.3 dB, minus the
+    // loss of the tone stage.
     assert!((30.0..37.0).contains(&at(1_000.0)), "{}", at(1_000.0));
     // Bass is amplified less and treble attenuated: the mid hump that this pedal is known for.
     assert!(at(1_000.0) > at(80.0) + 10.0 && at(1_000.0) > at(10_000.0) + 6.0);
@@ -115,10 +151,18 @@ fn symmetric_circuits_have_odd_harmonics_only() {
         "a symmetric clipper has no second harmonic: {}",
         amplitude_to_db_f64(two / one)
     );
-    assert!(amplitude_to_db_f64(three / one) > -20.0, "{}", amplitude_to_db_f64(three / one));
+    assert!(
+        amplitude_to_db_f64(three / one) > -20.0,
+        "{}",
+        amplitude_to_db_f64(three / one)
+    );
     for (name, peak) in [("triode", 0.3), ("fuzz", 0.2)] {
         let [one, two, _] = harmonics(name, peak);
-        assert!(amplitude_to_db_f64(two / one) > -30.0, "{name} is lopsided: {}", amplitude_to_db_f64(two / one));
+        assert!(
+            amplitude_to_db_f64(two / one) > -30.0,
+            "{name} is lopsided: {}",
+            amplitude_to_db_f64(two / one)
+        );
     }
 }
 
@@ -128,7 +172,10 @@ fn full_scale_noise_stays_in_bounds_and_converges() {
         // A step that does not converge is an error.
         let sound = play(&circuit(name).expect("a circuit"), &noise(24_000));
         let peak = peak(&sound);
-        assert!(peak.is_finite() && (0.05..1.0).contains(&peak), "{name}: peak {peak}");
+        assert!(
+            peak.is_finite() && (0.05..1.0).contains(&peak),
+            "{name}: peak {peak}"
+        );
     }
 }
 
@@ -151,20 +198,33 @@ fn more_oversampling_changes_little() {
     let dry = sine(1_234.0, 0.3, 0.2);
     for name in names() {
         let circuit = circuit(name).expect("a circuit");
-        let at = |factor| circuit.play_oversampled(&dry, RATE_HZ, factor).expect("it can be solved");
+        let at = |factor| {
+            circuit
+                .play_oversampled(&dry, RATE_HZ, factor)
+                .expect("it can be solved")
+        };
         let (four, eight, sixteen) = (at(4), at(8), at(16));
         let difference = |a: &[f32], b: &[f32]| {
             let error: f64 = a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum();
-            amplitude_to_db_f64((error / b.iter().map(|b| f64::from(*b).powi(2)).sum::<f64>()).sqrt())
+            amplitude_to_db_f64(
+                (error / b.iter().map(|b| f64::from(*b).powi(2)).sum::<f64>()).sqrt(),
+            )
         };
         let (coarse, fine) = (difference(&four, &sixteen), difference(&eight, &sixteen));
-        assert!(fine < -40.0 && fine < coarse - 4.0, "{name}: {coarse} dB, then {fine} dB");
+        assert!(
+            fine < -40.0 && fine < coarse - 4.0,
+            "{name}: {coarse} dB, then {fine} dB"
+        );
     }
 }
 
 #[test]
 fn names_are_consistent_and_unknown_ones_refused() {
-    assert!(circuit("nothing").err().is_some_and(|error| error.to_string().contains("overdrive, triode, fuzz")));
+    assert!(
+        circuit("nothing")
+            .err()
+            .is_some_and(|error| error.to_string().contains("overdrive, triode, fuzz"))
+    );
     for name in names() {
         assert_eq!(&circuit(name).expect("a circuit").name, name);
     }

@@ -1,5 +1,5 @@
-//! First stage of a valve amplifier: half a 12AX7, driven hard, into the tone stack of American amplifiers from 1963
-//! on.
+//! First stage of a valve amplifier: half a 12AX7, driven hard, into the tone stack of American
+//! amplifiers from 1963 on.
 //!
 //! Treble at 6, middle at 5, bass at 4, and a volume control all the way up.
 

@@ -85,7 +85,10 @@ impl Part {
     /// Tells whether it is a sound of the hi-hat, which makes one sound at a time.
     #[must_use]
     pub fn is_hat(self) -> bool {
-        matches!(self, Self::ClosedHat | Self::HalfOpenHat | Self::OpenHat | Self::FootHat)
+        matches!(
+            self,
+            Self::ClosedHat | Self::HalfOpenHat | Self::OpenHat | Self::FootHat
+        )
     }
 }
 
@@ -101,8 +104,10 @@ impl Kit {
     /// # Errors
     /// Returns an error if a needed part has no hits, or a file cannot be read or is silent.
     pub fn read(folder: &Path) -> anyhow::Result<Self> {
-        let hits =
-            Part::ALL.into_iter().map(|part| read_part(&folder.join(part.folder()), part)).collect::<Result<_, _>>()?;
+        let hits = Part::ALL
+            .into_iter()
+            .map(|part| read_part(&folder.join(part.folder()), part))
+            .collect::<Result<_, _>>()?;
         Ok(Self { hits })
     }
 
@@ -119,7 +124,9 @@ impl Kit {
     pub fn hit(&self, part: Part, strength: f64, random: &mut impl RngExt) -> &[f32] {
         let hits = &self.hits[part as usize];
         let around = (strength.clamp(0.0, 1.0) * (hits.len() - 1) as f64).round() as usize;
-        let first = around.saturating_sub(CHOICE / 2).min(hits.len().saturating_sub(CHOICE));
+        let first = around
+            .saturating_sub(CHOICE / 2)
+            .min(hits.len().saturating_sub(CHOICE));
         &hits[random.random_range(first..(first + CHOICE).min(hits.len()))]
     }
 }
@@ -127,19 +134,37 @@ impl Kit {
 fn read_part(folder: &Path, part: Part) -> anyhow::Result<Vec<Vec<f32>>> {
     let named = || folder.display().to_string();
     if !folder.is_dir() {
-        ensure!(!part.is_needed(), "{}: a kit needs this folder, with a recording of each hit", named());
+        ensure!(
+            !part.is_needed(),
+            "{}: a kit needs this folder, with a recording of each hit",
+            named()
+        );
         return Ok(Vec::new());
     }
     let entries = std::fs::read_dir(folder).with_context(named)?;
-    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<Vec<_>>>().with_context(named)?;
+    let mut paths = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<anyhow::Result<Vec<_>>>()
+        .with_context(named)?;
     paths.sort();
     let is_sound = |path: &Path| {
-        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_lowercase();
+        let ending = path
+            .extension()
+            .and_then(|ending| ending.to_str())
+            .unwrap_or_default()
+            .to_lowercase();
         ["wav", "flac", "mp3"].contains(&ending.as_str())
     };
     paths.retain(|path| is_sound(path));
-    ensure!(!paths.is_empty() || !part.is_needed(), "{}: there are no WAV, FLAC or MP3 files", named());
-    let mut hits = paths.iter().map(|path| read_hit(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    ensure!(
+        !paths.is_empty() || !part.is_needed(),
+        "{}: there are no WAV, FLAC or MP3 files",
+        named()
+    );
+    let mut hits = paths
+        .iter()
+        .map(|path| read_hit(path))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     hits.sort_by(|a, b| energy(a).total_cmp(&energy(b)));
     Ok(hits)
 }
@@ -151,7 +176,10 @@ fn read_hit(path: &Path) -> anyhow::Result<Vec<f32>> {
     let sound = resample(&sound, rate, OUTPUT_RATE_HZ as u32).with_context(named)?;
     let loudest = peak(&sound);
     ensure!(loudest > 0.0, "{}: it is silent", named());
-    let onset = sound.iter().position(|sample| sample.abs() > ONSET * loudest).unwrap_or_default();
+    let onset = sound
+        .iter()
+        .position(|sample| sample.abs() > ONSET * loudest)
+        .unwrap_or_default();
     let before = (BEFORE_S * OUTPUT_RATE_HZ) as usize;
     let mut hit = sound[onset.saturating_sub(before)..].to_vec();
     hit.truncate((LONGEST_S * OUTPUT_RATE_HZ) as usize);

@@ -1,4 +1,5 @@
-//! Bars for a drum kit in four beats: a feel that stays, strokes that vary from bar to bar, and fills.
+//! Bars for a drum kit in four beats: a feel that stays, strokes that vary from bar to bar, and
+//! fills.
 
 use rand::RngExt;
 
@@ -66,7 +67,8 @@ struct Feel {
     strength: f64,
 }
 
-/// Kicks and main strokes of the snare, a character for each sixteenth: `x` always, `o` often, `.` sometimes.
+/// Kicks and main strokes of the snare, a character for each sixteenth: `x` always, `o` often, `.`
+/// sometimes.
 const KICKS: [&str; 8] = [
     "x       x       ",
     "x      .x .     ",
@@ -77,8 +79,13 @@ const KICKS: [&str; 8] = [
     "x         x  o  ",
     "x o   .  .o     ",
 ];
-const SNARES: [&str; 5] =
-    ["    x       x   ", "    x       x   ", "        x       ", "    x  .    x  .", "    x     .  o  "];
+const SNARES: [&str; 5] = [
+    "    x       x   ",
+    "    x       x   ",
+    "        x       ",
+    "    x  .    x  .",
+    "    x     .  o  ",
+];
 
 fn chances(steps: &str) -> [f64; STEPS] {
     let mut chances = [0.0; STEPS];
@@ -97,7 +104,13 @@ impl Feel {
     fn draw(tempo: f64, random: &mut impl RngExt) -> Self {
         let mut choose = |from: &[&'static str]| chances(from[random.random_range(0..from.len())]);
         let (kick, snare) = (choose(&KICKS), choose(&SNARES));
-        let hats = [Hat::Quarters, Hat::Eighths, Hat::Eighths, Hat::Sixteenths, Hat::OffBeats];
+        let hats = [
+            Hat::Quarters,
+            Hat::Eighths,
+            Hat::Eighths,
+            Hat::Sixteenths,
+            Hat::OffBeats,
+        ];
         let hat = match hats[random.random_range(0..hats.len())] {
             // Nobody plays these so fast with one hand.
             Hat::Sixteenths if tempo > 125.0 => Hat::Eighths,
@@ -107,11 +120,23 @@ impl Feel {
             kick,
             snare,
             is_on_rim: random.random_bool(0.12),
-            ghosts: if random.random_bool(0.5) { random.random_range(0.05..0.45) } else { 0.0 },
+            ghosts: if random.random_bool(0.5) {
+                random.random_range(0.05..0.45)
+            } else {
+                0.0
+            },
             hat,
-            open: if random.random_bool(0.5) { random.random_range(0.05..0.5) } else { 0.0 },
+            open: if random.random_bool(0.5) {
+                random.random_range(0.05..0.5)
+            } else {
+                0.0
+            },
             is_loose: random.random_bool(0.15),
-            swing: if random.random_bool(0.4) { random.random_range(0.0..MAX_SWING) } else { 0.0 },
+            swing: if random.random_bool(0.4) {
+                random.random_range(0.0..MAX_SWING)
+            } else {
+                0.0
+            },
             strength: random.random_range(0.55..0.95),
         }
     }
@@ -138,11 +163,16 @@ impl<R: RngExt, F: Fn(Part) -> bool> Writer<'_, R, F> {
             return;
         }
         let late = if step % 2 == 1 { self.swing } else { 0.0 };
-        let mut around =
-            |deviation: f64| (self.random.random_range(-1.0..1.0) + self.random.random_range(-1.0..1.0)) * deviation;
+        let mut around = |deviation: f64| {
+            (self.random.random_range(-1.0..1.0) + self.random.random_range(-1.0..1.0)) * deviation
+        };
         let (loose, uneven) = (around(LOOSE_S), around(UNEVEN));
         let at_s = ((self.bar * STEPS + step) as f64 + late) * self.step_s + loose;
-        self.strokes.push(Stroke { at_s: at_s.max(0.0), part, strength: (strength + uneven).clamp(0.0, 1.0) });
+        self.strokes.push(Stroke {
+            at_s: at_s.max(0.0),
+            part,
+            strength: (strength + uneven).clamp(0.0, 1.0),
+        });
     }
 
     fn hat(&mut self, feel: &Feel, step: usize) {
@@ -156,7 +186,11 @@ impl<R: RngExt, F: Fn(Part) -> bool> Writer<'_, R, F> {
         if !is_played {
             return;
         }
-        let accent = if is_beat || feel.hat == Hat::OffBeats { 0.0 } else { -0.25 };
+        let accent = if is_beat || feel.hat == Hat::OffBeats {
+            0.0
+        } else {
+            -0.25
+        };
         let is_open = is_eighth && !is_beat && self.chance(feel.open);
         let part = match (is_open, feel.is_loose) {
             (true, _) if (self.has)(Part::OpenHat) => Part::OpenHat,
@@ -170,7 +204,11 @@ impl<R: RngExt, F: Fn(Part) -> bool> Writer<'_, R, F> {
         for step in steps {
             let is_beat = step.is_multiple_of(STEPS_OF_BEAT);
             if self.chance(feel.kick[step]) {
-                self.stroke(step, Part::Kick, feel.strength - if is_beat { 0.0 } else { 0.15 });
+                self.stroke(
+                    step,
+                    Part::Kick,
+                    feel.strength - if is_beat { 0.0 } else { 0.15 },
+                );
             }
             let is_rim = feel.is_on_rim && (self.has)(Part::SideStick);
             if self.chance(feel.snare[step]) {
@@ -195,9 +233,14 @@ impl<R: RngExt, F: Fn(Part) -> bool> Writer<'_, R, F> {
         for step in start..STEPS {
             let place = (step - start) as f64 / (STEPS - start) as f64;
             if step.is_multiple_of(2) || self.chance(busy) {
-                let wanted =
-                    toms[((place * toms.len() as f64) as usize + usize::from(self.chance(0.2))).min(toms.len() - 1)];
-                let part = if (self.has)(wanted) { wanted } else { Part::Snare };
+                let wanted = toms[((place * toms.len() as f64) as usize
+                    + usize::from(self.chance(0.2)))
+                .min(toms.len() - 1)];
+                let part = if (self.has)(wanted) {
+                    wanted
+                } else {
+                    Part::Snare
+                };
                 self.stroke(step, part, feel.strength - 0.3 + 0.3 * place);
             }
             if step.is_multiple_of(STEPS_OF_BEAT) {
@@ -209,15 +252,30 @@ impl<R: RngExt, F: Fn(Part) -> bool> Writer<'_, R, F> {
 
 impl Groove {
     /// Composes `bars` bars at a tempo, beats a minute, of the parts that the kit `has`.
-    pub fn compose(tempo: f64, bars: usize, has: impl Fn(Part) -> bool, random: &mut impl RngExt) -> Self {
+    pub fn compose(
+        tempo: f64,
+        bars: usize,
+        has: impl Fn(Part) -> bool,
+        random: &mut impl RngExt,
+    ) -> Self {
         let feel = Feel::draw(tempo, random);
         let step_s = 60.0 / tempo / STEPS_OF_BEAT as f64;
-        let mut writer = Writer { strokes: Vec::new(), bar: 0, step_s, swing: feel.swing, has, random };
+        let mut writer = Writer {
+            strokes: Vec::new(),
+            bar: 0,
+            step_s,
+            swing: feel.swing,
+            has,
+            random,
+        };
         for bar in 0..bars {
             writer.bar = bar;
             let is_last = bar % PHRASE == PHRASE - 1;
-            let fill =
-                if is_last && writer.chance(0.8) { [8, 12, 12, 14][writer.random.random_range(0..4)] } else { STEPS };
+            let fill = if is_last && writer.chance(0.8) {
+                [8, 12, 12, 14][writer.random.random_range(0..4)]
+            } else {
+                STEPS
+            };
             writer.steps(&feel, 0..fill);
             writer.fill(&feel, fill);
             if bar % PHRASE == 0 && bar > 0 {

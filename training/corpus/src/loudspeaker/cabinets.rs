@@ -34,7 +34,12 @@ const LOUD: Driver = Driver {
     surround: (0.0015, 0.35),
     radii: (0.022, 0.128),
     slope: 0.53,
-    paper: Paper { modulus: 5.0e9, loss: (0.05, 0.025), density: 620.0, thickness: 0.000_38 },
+    paper: Paper {
+        modulus: 5.0e9,
+        loss: (0.05, 0.025),
+        density: 620.0,
+        thickness: 0.000_38,
+    },
     cap: (0.0012, 4_600.0, 3.0),
 };
 
@@ -48,7 +53,12 @@ const LIGHT: Driver = Driver {
     stiffness: (3_500.0, 4_000.0),
     resistance: 1.3,
     surround: (0.0012, 0.30),
-    paper: Paper { modulus: 4.8e9, loss: (0.03, 0.055), density: 560.0, thickness: 0.000_33 },
+    paper: Paper {
+        modulus: 4.8e9,
+        loss: (0.03, 0.055),
+        density: 560.0,
+        thickness: 0.000_33,
+    },
     cap: (0.0012, 3_900.0, 2.5),
     ..LOUD
 };
@@ -59,9 +69,17 @@ pub static CABINETS: [CabinetDesign; 3] = [
         name: "1x12-open-back",
         description: "one light 12-inch driver in an open box; microphone 15 cm before the baffle, 5 cm off the axis",
         driver: LIGHT,
-        enclosure: Enclosure { size: [0.48, 0.42, 0.22], drivers: &[[0.0, 0.0]], back: Back::Open { part: 0.45 } },
+        enclosure: Enclosure {
+            size: [0.48, 0.42, 0.22],
+            drivers: &[[0.0, 0.0]],
+            back: Back::Open { part: 0.45 },
+        },
         baffle: [0.52, 0.46],
-        microphone: Microphone { position: [0.05, 0.0, 0.15], low_hz: 70.0, diaphragm: (7_500.0, 0.9) },
+        microphone: Microphone {
+            position: [0.05, 0.0, 0.15],
+            low_hz: 70.0,
+            diaphragm: (7_500.0, 0.9),
+        },
     },
     CabinetDesign {
         name: "2x12-open-back",
@@ -73,7 +91,11 @@ pub static CABINETS: [CabinetDesign; 3] = [
             back: Back::Open { part: 0.55 },
         },
         baffle: [0.68, 0.48],
-        microphone: Microphone { position: [-0.120, 0.0, 0.11], low_hz: 90.0, diaphragm: (7_500.0, 0.9) },
+        microphone: Microphone {
+            position: [-0.120, 0.0, 0.11],
+            low_hz: 90.0,
+            diaphragm: (7_500.0, 0.9),
+        },
     },
     CabinetDesign {
         name: "4x12-closed-back",
@@ -81,10 +103,19 @@ pub static CABINETS: [CabinetDesign; 3] = [
         driver: LOUD,
         enclosure: Enclosure {
             size: [0.70, 0.70, 0.30],
-            drivers: &[[-0.165, 0.165], [0.165, 0.165], [-0.165, -0.165], [0.165, -0.165]],
+            drivers: &[
+                [-0.165, 0.165],
+                [0.165, 0.165],
+                [-0.165, -0.165],
+                [0.165, -0.165],
+            ],
             back: Back::Closed { q: 12.0 },
         },
         baffle: [0.76, 0.75],
-        microphone: Microphone { position: [-0.115, 0.150, 0.05], low_hz: 130.0, diaphragm: (9_000.0, 0.9) },
+        microphone: Microphone {
+            position: [-0.115, 0.150, 0.05],
+            low_hz: 130.0,
+            diaphragm: (9_000.0, 0.9),
+        },
     },
 ];

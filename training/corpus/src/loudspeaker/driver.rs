@@ -1,14 +1,15 @@
 //! A driver: voice coil, suspension, and a cone that breaks up.
 //!
-//! At low frequencies it is the mass on a spring of A. N. Thiele, "Loudspeakers in vented boxes", JAES 19 (1971), and
-//! R. H. Small, "Direct-radiator loudspeaker system analysis", JAES 20 (1972). Above about 1 kHz the cone no longer
-//! moves as one piece. It is divided into rings that are coupled by the stiffness of the paper along the cone, as the
-//! membrane part of shell models: F. J. M. Frankfort, "Vibration patterns and radiation behavior of loudspeaker cones",
-//! JAES 26 (1978); T. Shindo, O. Yashima and H. Suzuki, "Effect of voice-coil and surround on vibration and sound
-//! pressure response of loudspeaker cones", JAES 28 (1980). A wave runs out from the coil, is reflected at the
-//! surround, and makes the peaks between 2 and 5 kHz; above them the outer cone stands still, and the response falls.
-//! The coil's inductance with its eddy currents follows W. M. Leach, "Loudspeaker voice-coil inductance losses", JAES
-//! 50 (2002).
+//! At low frequencies it is the mass on a spring of A. N. Thiele, "Loudspeakers in vented boxes",
+//! JAES 19 (1971), and R. H. Small, "Direct-radiator loudspeaker system analysis", JAES 20 (1972).
+//! Above about 1 kHz the cone no longer moves as one piece. It is divided into rings that are
+//! coupled by the stiffness of the paper along the cone, as the membrane part of shell models: F.
+//! J. M. Frankfort, "Vibration patterns and radiation behavior of loudspeaker cones", JAES 26
+//! (1978); T. Shindo, O. Yashima and H. Suzuki, "Effect of voice-coil and surround on vibration and
+//! sound pressure response of loudspeaker cones", JAES 28 (1980). A wave runs out from the coil, is
+//! reflected at the surround, and makes the peaks between 2 and 5 kHz; above them the outer cone
+//! stands still, and the response falls. The coil's inductance with its eddy currents follows W. M.
+//! Leach, "Loudspeaker voice-coil inductance losses", JAES 50 (2002).
 
 use std::f64::consts::{PI, TAU};
 
@@ -26,7 +27,8 @@ pub struct Driver {
     pub source_resistance: f64,
     /// DC resistance of the coil, Ω.
     pub coil_resistance: f64,
-    /// Magnitude of the lossy inductance at 1 rad/s, Ω, and its exponent: 1 would be without losses.
+    /// Magnitude of the lossy inductance at 1 rad/s, Ω, and its exponent: 1 would be without
+    /// losses.
     pub coil_inductance: (f64, f64),
     /// Force factor, N/A.
     pub force_factor: f64,
@@ -104,10 +106,18 @@ impl Driver {
         let width = (outer - inner) / RINGS as f64;
         let depth = |radius: f64| (outer - radius) * self.slope.tan();
         // A point in the middle would be infinitely near to a microphone on the axis.
-        let cap = Ring { radius: 0.6 * inner, depth: depth(inner) * 0.8, area: PI * inner * inner };
+        let cap = Ring {
+            radius: 0.6 * inner,
+            depth: depth(inner) * 0.8,
+            area: PI * inner * inner,
+        };
         let ring = |index: usize| {
             let radius = inner + (index as f64 + 0.5) * width;
-            Ring { radius, depth: depth(radius), area: TAU * radius * width }
+            Ring {
+                radius,
+                depth: depth(radius),
+                area: TAU * radius * width,
+            }
         };
         std::iter::once(cap).chain((0..RINGS).map(ring)).collect()
     }
@@ -135,20 +145,22 @@ impl Driver {
     /// Returns the quality factor of that resonance due to the coil: 2π f M R / (Bl)².
     #[must_use]
     pub fn electrical_q(&self) -> f64 {
-        TAU * self.resonance_hz() * self.moving_mass() * self.coil_resistance / self.force_factor.powi(2)
+        TAU * self.resonance_hz() * self.moving_mass() * self.coil_resistance
+            / self.force_factor.powi(2)
     }
 
     fn ring_mass(&self, ring: &Ring) -> f64 {
         ring.area / self.slope.cos() * self.paper.thickness * self.paper.density
     }
 
-    /// Returns the mass of the air that moves with one side of the cone, kg: that of a piston in a baffle.
+    /// Returns the mass of the air that moves with one side of the cone, kg: that of a piston in a
+    /// baffle.
     fn air_mass(&self) -> f64 {
         8.0 / 3.0 * AIR_DENSITY * self.radii.1.powi(3)
     }
 
-    /// Returns the mechanical impedance of the air on one side of the cone, N s/m: a mass beside a resistance (L. L.
-    /// Beranek, "Acoustics", 1954, figure 5.3).
+    /// Returns the mechanical impedance of the air on one side of the cone, N s/m: a mass beside a
+    /// resistance (L. L. Beranek, "Acoustics", 1954, figure 5.3).
     fn air_impedance(&self, w: f64) -> Complex64 {
         let mass = Complex64::new(0.0, w * self.air_mass());
         let resistance = 128.0 / (9.0 * PI * PI) * AIR_DENSITY * SOUND_SPEED * self.area();
@@ -170,20 +182,29 @@ impl Driver {
         let cap = ladder.cap;
         let flow = |moved: &[Complex64]| -> Vec<Complex64> {
             let motions = std::iter::once(moved[0] * cap).chain(moved[1..].iter().copied());
-            rings.iter().zip(motions).map(|(ring, moved)| Complex64::new(0.0, w * ring.area) * moved).collect()
+            rings
+                .iter()
+                .zip(motions)
+                .map(|(ring, moved)| Complex64::new(0.0, w * ring.area) * moved)
+                .collect()
         };
         let (by_force_flow, by_pressure_flow) = (flow(&by_force), flow(&by_pressure));
         let sum = |flow: &[Complex64]| flow.iter().sum::<Complex64>();
         // The box answers the flow with a pressure that reduces it.
-        let back = load.box_impedance * sum(&by_force_flow) / (1.0 + load.box_impedance * sum(&by_pressure_flow));
+        let back = load.box_impedance * sum(&by_force_flow)
+            / (1.0 + load.box_impedance * sum(&by_pressure_flow));
         let admittance = Complex64::new(0.0, w) * (by_force[0] - back * by_pressure[0]);
         let (magnitude, exponent) = self.coil_inductance;
         let inductance = Complex64::from_polar(magnitude * w.powf(exponent), 0.5 * PI * exponent);
         let electrical = self.source_resistance + self.coil_resistance + inductance;
         let newton = self.force_factor / (electrical + self.force_factor.powi(2) * admittance);
-        let flow =
-            by_force_flow.iter().zip(&by_pressure_flow).map(|(force, pressure)| newton * (force - back * pressure));
-        Motion { flow: flow.collect() }
+        let flow = by_force_flow
+            .iter()
+            .zip(&by_pressure_flow)
+            .map(|(force, pressure)| newton * (force - back * pressure));
+        Motion {
+            flow: flow.collect(),
+        }
     }
 }
 
@@ -211,8 +232,14 @@ impl Ladder {
         // Both sides move air; what is behind the cone is the box.
         let air = 2.0 * jw * driver.air_impedance(w) / driver.area();
 
-        let mut diagonal = vec![inertia(driver.coil_mass) + cap * inertia(cap_mass) + spider + jw * driver.resistance];
-        diagonal.extend(rings[1..].iter().map(|ring| inertia(driver.ring_mass(ring)) + air * ring.area));
+        let mut diagonal = vec![
+            inertia(driver.coil_mass) + cap * inertia(cap_mass) + spider + jw * driver.resistance,
+        ];
+        diagonal.extend(
+            rings[1..]
+                .iter()
+                .map(|ring| inertia(driver.ring_mass(ring)) + air * ring.area),
+        );
         diagonal.push(inertia(surround_mass) + surround_spring);
         let (loss, growth) = driver.paper.loss;
         let lossy = Complex64::new(1.0, loss + growth * w / (TAU * 1_000.0));
@@ -225,13 +252,21 @@ impl Ladder {
         let first = along(driver.radii.0, 0.5 * width);
         let neck = lossy * driver.neck_stiffness;
         let mut coupling = vec![first * neck / (first + neck)];
-        coupling.extend(rings[1..].windows(2).map(|pair| along(0.5 * (pair[0].radius + pair[1].radius), width)));
+        coupling.extend(
+            rings[1..]
+                .windows(2)
+                .map(|pair| along(0.5 * (pair[0].radius + pair[1].radius), width)),
+        );
         coupling.push(surround_spring);
         for (index, spring) in coupling.iter().enumerate() {
             diagonal[index] += spring;
             diagonal[index + 1] += spring;
         }
-        Self { diagonal, coupling, cap }
+        Self {
+            diagonal,
+            coupling,
+            cap,
+        }
     }
 
     /// Returns the displacements under these forces.

@@ -1,8 +1,9 @@
 //! The air behind a cone: a closed box with its standing waves, or a box that is open at the back.
 //!
-//! A closed box is a sum over the modes of a room with hard walls (P. M. Morse and K. U. Ingard, "Theoretical
-//! Acoustics", 1968, chapter 9.5), of which the first, without nodes, is the spring of R. H. Small, "Closed-box
-//! loudspeaker systems", JAES 20 (1972). An open box is a short tube that ends in an opening with its own mass of air.
+//! A closed box is a sum over the modes of a room with hard walls (P. M. Morse and K. U. Ingard,
+//! "Theoretical Acoustics", 1968, chapter 9.5), of which the first, without nodes, is the spring of
+//! R. H. Small, "Closed-box loudspeaker systems", JAES 20 (1972). An open box is a short tube that
+//! ends in an opening with its own mass of air.
 
 use std::f64::consts::{PI, TAU};
 
@@ -42,7 +43,8 @@ pub enum Back {
 }
 
 impl Enclosure {
-    /// Returns the acoustic impedance that each driver sees behind it if all of them move alike, Pa s/m³.
+    /// Returns the acoustic impedance that each driver sees behind it if all of them move alike, Pa
+    /// s/m³.
     #[must_use]
     pub fn impedance(&self, w: f64) -> Complex64 {
         match self.back {
@@ -55,7 +57,8 @@ impl Enclosure {
         }
     }
 
-    /// Returns the flow out of the back for a flow of 1 into the box behind the cones; `None` if it is closed.
+    /// Returns the flow out of the back for a flow of 1 into the box behind the cones; `None` if it
+    /// is closed.
     #[must_use]
     pub fn rear_flow(&self, w: f64) -> Option<Complex64> {
         matches!(self.back, Back::Open { .. }).then(|| {
@@ -64,20 +67,25 @@ impl Enclosure {
         })
     }
 
-    /// Sums over the modes of a closed box, with mutual terms of all drivers. All of them are alike, so each sees the
-    /// mean.
+    /// Sums over the modes of a closed box, with mutual terms of all drivers. All of them are
+    /// alike, so each sees the mean.
     fn modes(&self, w: f64, q: f64) -> Complex64 {
         let [width, height, depth] = self.size;
         let mut sum = Complex64::ZERO;
         for mode in 0..MODES.pow(3) {
-            let order = [mode % MODES, mode / MODES % MODES, mode / MODES / MODES].map(|order| order as f64);
+            let order = [mode % MODES, mode / MODES % MODES, mode / MODES / MODES]
+                .map(|order| order as f64);
             let wave = (order[0] / width).hypot((order[1] / height).hypot(order[2] / depth));
             let natural = PI * SOUND_SPEED * wave;
             let shape = |[x, y]: &[f64; 2]| {
-                (order[0] * PI * (x / width + 0.5)).cos() * (order[1] * PI * (y / height + 0.5)).cos()
+                (order[0] * PI * (x / width + 0.5)).cos()
+                    * (order[1] * PI * (y / height + 0.5)).cos()
             };
             let together: f64 = self.drivers.iter().map(shape).sum();
-            let norm: f64 = order.iter().map(|order| if *order > 0.0 { 2.0 } else { 1.0 }).product();
+            let norm: f64 = order
+                .iter()
+                .map(|order| if *order > 0.0 { 2.0 } else { 1.0 })
+                .product();
             // The wool that damps standing waves damps the spring of the air less.
             let loss = if natural > 0.0 { natural / q } else { 0.0 };
             let resonance = Complex64::new(natural * natural - w * w, w * loss);
@@ -88,7 +96,9 @@ impl Enclosure {
     }
 
     fn tube(&self, w: f64) -> Tube {
-        let Back::Open { part } = self.back else { unreachable!("only an open box is a tube") };
+        let Back::Open { part } = self.back else {
+            unreachable!("only an open box is a tube")
+        };
         let [width, height, depth] = self.size;
         // Each driver has its share of the box.
         let area = width * height / self.drivers.len() as f64;

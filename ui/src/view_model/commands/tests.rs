@@ -28,9 +28,17 @@ struct Fake(RefCell<Vec<String>>);
 impl Fake {
     fn record(&self, action: &str, id: ParameterId, normalized: Option<f32>) {
         let parameter = Parameter::get(id).unwrap();
-        let text = |value| format!(" {}{}", parameter.format(parameter.denormalize(value)), parameter.unit);
+        let text = |value| {
+            format!(
+                " {}{}",
+                parameter.format(parameter.denormalize(value)),
+                parameter.unit
+            )
+        };
         let value = normalized.map(text).unwrap_or_default();
-        self.0.borrow_mut().push(format!("{action} {}{value}", parameter.label));
+        self.0
+            .borrow_mut()
+            .push(format!("{action} {}{value}", parameter.label));
     }
 
     fn recorded(&self) -> Vec<String> {
@@ -55,7 +63,11 @@ fn open() -> (InstanceViewModel, Fake) {
     instance.wait_until_loaded(Duration::from_secs(10));
     let mut entries = ModelList::new(Product::Instrument, None);
     entries.finish();
-    let mut view_model = InstanceViewModel::new(instance, Arc::new(ParameterStore::new(Product::Instrument)), entries);
+    let mut view_model = InstanceViewModel::new(
+        instance,
+        Arc::new(ParameterStore::new(Product::Instrument)),
+        entries,
+    );
     while view_model.presets.poll() | view_model.cabinets.poll() {
         std::thread::yield_now();
     }
@@ -66,12 +78,18 @@ fn settle(view_model: &mut InstanceViewModel) {
     for job in view_model.background_jobs.drain(..) {
         job.join().unwrap();
     }
-    view_model.instance.wait_until_loaded(Duration::from_secs(10));
+    view_model
+        .instance
+        .wait_until_loaded(Duration::from_secs(10));
     view_model.refresh();
 }
 
 fn name(view_model: &InstanceViewModel) -> String {
-    view_model.view().model.map(|model| model.card.name.clone()).unwrap_or_default()
+    view_model
+        .view()
+        .model
+        .map(|model| model.card.name.clone())
+        .unwrap_or_default()
 }
 
 #[test]
@@ -87,17 +105,41 @@ fn knobs_are_turned_through_the_host() {
     }
     assert_eq!(host.recorded(), ["begin Mix", "set Mix 25.0 %", "end Mix"]);
     view_model.handle_command(&host, WindowCommand::Bypass(true));
-    assert_eq!(host.recorded(), ["begin Bypass", "set Bypass On", "end Bypass"]);
-    view_model.handle_command(&host, WindowCommand::SetDriver(Driver::Worker { latency: None }));
-    assert_eq!(host.recorded(), ["begin Processing", "set Processing Background", "end Processing"]);
+    assert_eq!(
+        host.recorded(),
+        ["begin Bypass", "set Bypass On", "end Bypass"]
+    );
+    view_model.handle_command(
+        &host,
+        WindowCommand::SetDriver(Driver::Worker { latency: None }),
+    );
+    assert_eq!(
+        host.recorded(),
+        [
+            "begin Processing",
+            "set Processing Background",
+            "end Processing"
+        ]
+    );
     view_model.handle_command(&host, WindowCommand::SetDriver(Driver::Offline));
     view_model.handle_command(&host, WindowCommand::BeginGesture(ParameterId(99)));
     assert!(host.recorded().is_empty());
     assert_eq!(
-        view_model.parse_value(INPUT_GAIN, "-6 dB").map(|value| view_model.format_value(INPUT_GAIN, value)).as_deref(),
+        view_model
+            .parse_value(INPUT_GAIN, "-6 dB")
+            .map(|value| view_model.format_value(INPUT_GAIN, value))
+            .as_deref(),
         Some("-6.0 dB")
     );
-    assert_eq!(view_model.view().voice.iter().find(|knob| knob.id == TRANSPOSE).map(|knob| knob.steps), Some(49));
+    assert_eq!(
+        view_model
+            .view()
+            .voice
+            .iter()
+            .find(|knob| knob.id == TRANSPOSE)
+            .map(|knob| knob.steps),
+        Some(49)
+    );
 }
 
 #[test]
@@ -110,36 +152,90 @@ fn macros_turn_what_they_are_bound_to() {
     view_model.handle_command(&host, WindowCommand::BindMacro(2, Some(99)));
     view_model.handle_command(&host, WindowCommand::BindMacro(99, None));
     view_model.refresh();
-    assert_eq!(view_model.view().macros[0].knob.name, ondes_processor::model_controls::label(&controls[1].name));
-    assert!(!view_model.format_value(ParameterId(0), 0.5).contains(&controls[1].name), "the name is said once");
-    assert_eq!((view_model.view().macros[1].control, view_model.view().macros[2].control), (None, Some(2)));
+    assert_eq!(
+        view_model.view().macros[0].knob.name,
+        ondes_processor::model_controls::label(&controls[1].name)
+    );
+    assert!(
+        !view_model
+            .format_value(ParameterId(0), 0.5)
+            .contains(&controls[1].name),
+        "the name is said once"
+    );
+    assert_eq!(
+        (
+            view_model.view().macros[1].control,
+            view_model.view().macros[2].control
+        ),
+        (None, Some(2))
+    );
 }
 
 #[test]
 fn controllers_are_learnt_and_forgotten() {
     let (mut view_model, host) = open();
-    view_model.instance.midi_bindings.set_parameters(all().map(|(_, parameter)| parameter.id.to_owned()));
-    let midi = |view_model: &InstanceViewModel| (view_model.view().macros[1].knob.midi, view_model.view().mix.midi);
+    view_model
+        .instance
+        .midi_bindings
+        .set_parameters(all().map(|(_, parameter)| parameter.id.to_owned()));
+    let midi = |view_model: &InstanceViewModel| {
+        (
+            view_model.view().macros[1].knob.midi,
+            view_model.view().mix.midi,
+        )
+    };
     view_model.handle_command(&host, WindowCommand::LearnMidi(ParameterId(1)));
-    assert!(view_model.refresh().is_some(), "the window looks whether it is learnt");
-    assert_eq!(midi(&view_model), (Some(MidiBinding::Learning), Some(MidiBinding::None)));
+    assert!(
+        view_model.refresh().is_some(),
+        "the window looks whether it is learnt"
+    );
+    assert_eq!(
+        midi(&view_model),
+        (Some(MidiBinding::Learning), Some(MidiBinding::None))
+    );
     // In place of the audio thread.
-    assert_eq!(view_model.instance.midi_bindings.controller_moved(20).count(), 1);
+    assert_eq!(
+        view_model
+            .instance
+            .midi_bindings
+            .controller_moved(20)
+            .count(),
+        1
+    );
     view_model.handle_command(&host, WindowCommand::LearnMidi(MIX));
     view_model.refresh();
-    assert_eq!(midi(&view_model), (Some(MidiBinding::Controller(20)), Some(MidiBinding::Learning)));
+    assert_eq!(
+        midi(&view_model),
+        (
+            Some(MidiBinding::Controller(20)),
+            Some(MidiBinding::Learning)
+        )
+    );
     view_model.handle_command(&host, WindowCommand::ForgetMidi(MIX));
     view_model.handle_command(&host, WindowCommand::ForgetMidi(ParameterId(1)));
     view_model.handle_command(&host, WindowCommand::LearnMidi(ParameterId(99)));
     assert_eq!(view_model.refresh(), None);
-    assert_eq!(midi(&view_model), (Some(MidiBinding::None), Some(MidiBinding::None)));
+    assert_eq!(
+        midi(&view_model),
+        (Some(MidiBinding::None), Some(MidiBinding::None))
+    );
 }
 
 #[test]
 fn models_are_loaded_stepped_through_and_auditioned() {
     let (mut view_model, host) = open();
-    let names: Vec<String> = view_model.view().models.iter().map(|entry| entry.name.clone()).collect();
-    let ids: Vec<ModelEntryId> = view_model.view().models.iter().map(|entry| entry.id).collect();
+    let names: Vec<String> = view_model
+        .view()
+        .models
+        .iter()
+        .map(|entry| entry.name.clone())
+        .collect();
+    let ids: Vec<ModelEntryId> = view_model
+        .view()
+        .models
+        .iter()
+        .map(|entry| entry.id)
+        .collect();
     assert_eq!(name(&view_model), names[0]);
     view_model.handle_command(&host, WindowCommand::Next);
     settle(&mut view_model);
@@ -150,13 +246,19 @@ fn models_are_loaded_stepped_through_and_auditioned() {
     assert_eq!(name(&view_model), names[0]);
     view_model.handle_command(&host, WindowCommand::Audition(Some(ids[2])));
     settle(&mut view_model);
-    assert_eq!((name(&view_model), view_model.view().auditioned), (names[2].clone(), Some(ids[2])));
+    assert_eq!(
+        (name(&view_model), view_model.view().auditioned),
+        (names[2].clone(), Some(ids[2]))
+    );
     view_model.handle_command(&host, WindowCommand::Audition(Some(ids[1])));
     settle(&mut view_model);
     assert_eq!(name(&view_model), names[1]);
     view_model.handle_command(&host, WindowCommand::Audition(None));
     settle(&mut view_model);
-    assert_eq!((name(&view_model), view_model.view().auditioned), (names[0].clone(), None));
+    assert_eq!(
+        (name(&view_model), view_model.view().auditioned),
+        (names[0].clone(), None)
+    );
     // Loading an auditioned model keeps it.
     view_model.handle_command(&host, WindowCommand::Audition(Some(ids[2])));
     view_model.handle_command(&host, WindowCommand::Load(ids[2]));
@@ -168,7 +270,10 @@ fn models_are_loaded_stepped_through_and_auditioned() {
     );
     let instance = view_model.instance.clone();
     drop(view_model);
-    assert_eq!(instance.model().unwrap().content_hash(), BUNDLED[2].model().content_hash());
+    assert_eq!(
+        instance.model().unwrap().content_hash(),
+        BUNDLED[2].model().content_hash()
+    );
 }
 
 #[test]
@@ -179,7 +284,10 @@ fn a_window_that_closes_ends_the_audition() {
     settle(&mut view_model);
     let instance = view_model.instance.clone();
     drop(view_model);
-    assert_eq!(instance.model().unwrap().content_hash(), BUNDLED[0].model().content_hash());
+    assert_eq!(
+        instance.model().unwrap().content_hash(),
+        BUNDLED[0].model().content_hash()
+    );
 }
 
 #[test]
@@ -188,7 +296,11 @@ fn a_file_that_cannot_be_read_says_so_and_changes_nothing() {
     let before = name(&view_model);
     view_model.handle_command(&host, WindowCommand::Open("/nowhere/at all.ondes".into()));
     settle(&mut view_model);
-    assert!(matches!(view_model.view().status, LoadStatus::Failed(_)), "{:?}", view_model.view().status);
+    assert!(
+        matches!(view_model.view().status, LoadStatus::Failed(_)),
+        "{:?}",
+        view_model.view().status
+    );
     assert_eq!(name(&view_model), before);
     view_model.handle_command(&host, WindowCommand::Retry);
     settle(&mut view_model);
@@ -201,13 +313,14 @@ fn files_are_chosen_in_a_dialog() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mine.ondes");
     ondes_engine::model::file::write(&BUNDLED[2].model(), &path).unwrap();
-    let answer = |view_model: &mut InstanceViewModel, what: FilePurpose, chosen: Option<PathBuf>| {
-        view_model.dialog = Some((what, FileDialog::of(move || chosen, || ())));
-        while view_model.dialog.is_some() {
-            view_model.refresh();
-        }
-        settle(view_model);
-    };
+    let answer =
+        |view_model: &mut InstanceViewModel, what: FilePurpose, chosen: Option<PathBuf>| {
+            view_model.dialog = Some((what, FileDialog::of(move || chosen, || ())));
+            while view_model.dialog.is_some() {
+                view_model.refresh();
+            }
+            settle(view_model);
+        };
     answer(&mut view_model, FilePurpose::Model, Some(path.clone()));
     assert_eq!(
         (name(&view_model), view_model.instance.state().model.path),
@@ -217,35 +330,73 @@ fn files_are_chosen_in_a_dialog() {
     // A missing model is replaced only by a file with the same hash.
     let mine = view_model.instance.state();
     let hash = "0".repeat(64);
-    let model = FileReference { hash: hash.clone(), name: "Old Bell".into(), ..FileReference::default() };
-    view_model.instance.restore_state(InstanceState { model, ..InstanceState::default() });
-    answer(&mut view_model, FilePurpose::MissingModel, Some(path.clone()));
+    let model = FileReference {
+        hash: hash.clone(),
+        name: "Old Bell".into(),
+        ..FileReference::default()
+    };
+    view_model.instance.restore_state(InstanceState {
+        model,
+        ..InstanceState::default()
+    });
+    answer(
+        &mut view_model,
+        FilePurpose::MissingModel,
+        Some(path.clone()),
+    );
     let missing = view_model.view().missing.expect("it is another model");
-    assert!(missing.searched[0].ends_with("mine.ondes: another model"), "{missing:?}");
+    assert!(
+        missing.searched[0].ends_with("mine.ondes: another model"),
+        "{missing:?}"
+    );
     assert_eq!(view_model.instance.state().model.hash, hash);
     let moved = folder.path().join("moved.ondes");
     std::fs::rename(&path, &moved).unwrap();
     // A bundled model would be found without its file.
     let mut header = BUNDLED[2].model().header().clone();
     header.card.name = "Whistle".into();
-    header.performance.as_mut().expect("an instrument").release_ms += 1.0;
-    let renamed = ondes_engine::model::Model::new(header, BUNDLED[2].model().weights().clone()).unwrap();
+    header
+        .performance
+        .as_mut()
+        .expect("an instrument")
+        .release_ms += 1.0;
+    let renamed =
+        ondes_engine::model::Model::new(header, BUNDLED[2].model().weights().clone()).unwrap();
     ondes_engine::model::file::write(&renamed, &moved).unwrap();
-    let model = FileReference { path: Some(path), ..FileReference::to(&renamed, None) };
-    view_model.instance.restore_state(InstanceState { model, ..mine });
+    let model = FileReference {
+        path: Some(path),
+        ..FileReference::to(&renamed, None)
+    };
+    view_model
+        .instance
+        .restore_state(InstanceState { model, ..mine });
     view_model.refresh();
     assert!(view_model.view().missing.is_some());
-    answer(&mut view_model, FilePurpose::MissingModel, Some(moved.clone()));
-    assert_eq!((name(&view_model), view_model.instance.state().model.path), ("Whistle".to_owned(), Some(moved)));
+    answer(
+        &mut view_model,
+        FilePurpose::MissingModel,
+        Some(moved.clone()),
+    );
+    assert_eq!(
+        (name(&view_model), view_model.instance.state().model.path),
+        ("Whistle".to_owned(), Some(moved))
+    );
 
     let cabinet = folder.path().join("none.wav");
     answer(&mut view_model, FilePurpose::Cabinet, Some(cabinet));
     assert!(view_model.missing_cabinet.is_some());
     answer(&mut view_model, FilePurpose::Model, None);
-    assert_eq!(view_model.view().notice, Some(UNAVAILABLE), "nobody cancels as quickly");
+    assert_eq!(
+        view_model.view().notice,
+        Some(UNAVAILABLE),
+        "nobody cancels as quickly"
+    );
     view_model.handle_command(&host, WindowCommand::Dismiss);
     view_model.refresh();
-    assert_eq!((name(&view_model), view_model.view().notice), ("Whistle".to_owned(), None));
+    assert_eq!(
+        (name(&view_model), view_model.view().notice),
+        ("Whistle".to_owned(), None)
+    );
 }
 
 #[test]
@@ -255,7 +406,9 @@ fn dropped_files_are_models_or_presets_or_refused() {
     let at = |name: &str| folder.path().join(name);
     let drop = |view_model: &mut InstanceViewModel, path: PathBuf| {
         view_model.handle_command(&host, WindowCommand::Open(path));
-        while matches!(view_model.instance.status(), LoadStatus::Loading) || view_model.presets.poll() {
+        while matches!(view_model.instance.status(), LoadStatus::Loading)
+            || view_model.presets.poll()
+        {
             view_model.apply_loaded_presets(&host);
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -284,24 +437,49 @@ fn dropped_files_are_models_or_presets_or_refused() {
     let preset = FactoryPreset::of("harp").unwrap().preset().unwrap();
     let path = store::save(folder.path(), &preset, false).unwrap();
     drop(&mut view_model, path);
-    assert_eq!((name(&view_model), view_model.view().status), ("Plucked".to_owned(), &LoadStatus::Ready));
-    let other = Preset { name: "Other".into(), product: Product::Effect, ..preset };
-    drop(&mut view_model, store::save(folder.path(), &other, false).unwrap());
-    assert!(matches!(view_model.view().status, LoadStatus::Failed(said) if said.contains("Ondes FX")));
+    assert_eq!(
+        (name(&view_model), view_model.view().status),
+        ("Plucked".to_owned(), &LoadStatus::Ready)
+    );
+    let other = Preset {
+        name: "Other".into(),
+        product: Product::Effect,
+        ..preset
+    };
+    drop(
+        &mut view_model,
+        store::save(folder.path(), &other, false).unwrap(),
+    );
+    assert!(
+        matches!(view_model.view().status, LoadStatus::Failed(said) if said.contains("Ondes FX"))
+    );
 
     ondes_engine::model::file::write(&BUNDLED[2].model(), &at("my own.ondes")).unwrap();
     drop(&mut view_model, at("my own.ondes"));
-    assert_eq!((name(&view_model), view_model.view().status), (BUNDLED[2].name.to_owned(), &LoadStatus::Ready));
+    assert_eq!(
+        (name(&view_model), view_model.view().status),
+        (BUNDLED[2].name.to_owned(), &LoadStatus::Ready)
+    );
 }
 
 #[test]
 fn a_missing_model_is_reported_and_searched_again() {
     let (mut view_model, host) = open();
-    let model = FileReference { hash: "0".repeat(64), name: "Old Bell".into(), ..FileReference::default() };
-    view_model.instance.restore_state(InstanceState { model, ..InstanceState::default() });
+    let model = FileReference {
+        hash: "0".repeat(64),
+        name: "Old Bell".into(),
+        ..FileReference::default()
+    };
+    view_model.instance.restore_state(InstanceState {
+        model,
+        ..InstanceState::default()
+    });
     view_model.refresh();
     let missing = view_model.view().missing.expect("it is said");
-    assert_eq!((missing.name.as_str(), view_model.view().model.is_none()), ("Old Bell", true));
+    assert_eq!(
+        (missing.name.as_str(), view_model.view().model.is_none()),
+        ("Old Bell", true)
+    );
     view_model.handle_command(&host, WindowCommand::Retry);
     settle(&mut view_model);
     assert!(view_model.view().missing.is_some(), "it is still not there");
@@ -324,27 +502,47 @@ fn a_project_saved_during_an_audition_keeps_its_model() {
 #[test]
 fn settings_are_compared() {
     let (mut view_model, host) = open();
-    let names: Vec<String> = view_model.view().models.iter().map(|entry| entry.name.clone()).collect();
+    let names: Vec<String> = view_model
+        .view()
+        .models
+        .iter()
+        .map(|entry| entry.name.clone())
+        .collect();
     view_model.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::B));
     view_model.refresh();
-    assert_eq!((view_model.view().slot, name(&view_model)), (CompareSlot::B, names[0].clone()));
+    assert_eq!(
+        (view_model.view().slot, name(&view_model)),
+        (CompareSlot::B, names[0].clone())
+    );
     view_model.handle_command(&host, WindowCommand::Next);
     view_model.handle_command(&host, WindowCommand::BindMacro(0, None));
     settle(&mut view_model);
     view_model.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::A));
     settle(&mut view_model);
     assert_eq!(
-        (view_model.view().slot, name(&view_model), view_model.view().macros[0].control),
+        (
+            view_model.view().slot,
+            name(&view_model),
+            view_model.view().macros[0].control
+        ),
         (CompareSlot::A, names[0].clone(), Some(0))
     );
     view_model.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::B));
     settle(&mut view_model);
-    assert_eq!((name(&view_model), view_model.view().macros[0].control), (names[1].clone(), None));
+    assert_eq!(
+        (name(&view_model), view_model.view().macros[0].control),
+        (names[1].clone(), None)
+    );
     assert!(host.recorded().is_empty(), "no parameter was another one");
     // A parameter that differs is set.
     let mut other = view_model.sound_snapshot();
-    other.values.insert("mix".into(), ParameterValue::Number(0.5));
-    view_model.instance.compare_slots.store(CompareSlot::A, other);
+    other
+        .values
+        .insert("mix".into(), ParameterValue::Number(0.5));
+    view_model
+        .instance
+        .compare_slots
+        .store(CompareSlot::A, other);
     view_model.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::A));
     assert_eq!(host.recorded(), ["begin Mix", "set Mix 50.0 %", "end Mix"]);
 }
@@ -356,10 +554,17 @@ fn the_look_is_kept() {
     view_model.handle_command(&host, WindowCommand::SetTheme(ThemePreference::Light));
     view_model.handle_command(&host, WindowCommand::Panic);
     view_model.refresh();
-    assert_eq!((view_model.view().scale, view_model.view().theme), (2.0, ThemePreference::Light));
+    assert_eq!(
+        (view_model.view().scale, view_model.view().theme),
+        (2.0, ThemePreference::Light)
+    );
     assert_eq!(
         view_model.instance.window_settings(),
-        WindowSettings { scale: 2.0, theme: WindowTheme::Light, ..WindowSettings::default() }
+        WindowSettings {
+            scale: 2.0,
+            theme: WindowTheme::Light,
+            ..WindowSettings::default()
+        }
     );
     assert!(view_model.instance.monitor.take_panic());
 }
@@ -401,7 +606,10 @@ fn all_changes_of_parameters_are_gestures() {
         let name = format!("{command:?}");
         view_model.handle_command(&setter, command);
         let told = setter.recorded();
-        let verbs: Vec<&str> = told.iter().map(|line| line.split(' ').next().unwrap_or_default()).collect();
+        let verbs: Vec<&str> = told
+            .iter()
+            .map(|line| line.split(' ').next().unwrap_or_default())
+            .collect();
         assert_eq!(verbs, ["begin", "set", "end"], "{name}");
     }
 }

@@ -42,7 +42,11 @@ fn any_events() -> impl Strategy<Value = Vec<Event>> {
 fn any_performance() -> impl Strategy<Value = Performance> {
     (any::<bool>(), any_mode()).prop_map(|(plucked, mode)| Performance {
         mode,
-        ..if plucked { Performance::plucked() } else { Performance::default() }
+        ..if plucked {
+            Performance::plucked()
+        } else {
+            Performance::default()
+        }
     })
 }
 

@@ -26,7 +26,9 @@ pub fn layout<S: MediaSource>(source: &mut S, base: u64, start: &[u8]) -> Result
     let (mut common, mut sound) = (None, None);
     let mut position = base + 12;
     for _ in 0..MAX_CHUNKS {
-        let Some(header) = read_exactly(source, position, 8)? else { break };
+        let Some(header) = read_exactly(source, position, 8)? else {
+            break;
+        };
         let (start, size) = (position + 8, number(&header[4..], true));
         match &header[..4] {
             b"COMM" => {
@@ -45,22 +47,39 @@ pub fn layout<S: MediaSource>(source: &mut S, base: u64, start: &[u8]) -> Result
             break;
         }
     }
-    Err(if common.is_none() { "the AIFF file does not describe its sound" } else { "the AIFF file has no sound" }
-        .into())
+    Err(if common.is_none() {
+        "the AIFF file does not describe its sound"
+    } else {
+        "the AIFF file has no sound"
+    }
+    .into())
 }
 
-fn read_sound<S: MediaSource>(source: &mut S, start: u64, size: u64) -> Result<Option<Sound>, Refusal> {
-    let Some(fields) = read_exactly(source, start, 8)? else { return Ok(None) };
-    let [offset, block] = [0, 4].map(|from| number(&fields[from..from + 4], true));
-    let bytes = match size {
-        // Of a recorder that crashed, or wrote to a pipe.
-        0 | UNKNOWN => None,
-        size => {
-            let bytes = size.checked_sub(8 + offset);
-            Some(bytes.ok_or_else(|| format!("the sound begins {offset} bytes into a chunk of {size}"))?)
-        }
+fn read_sound<S: MediaSource>(
+    source: &mut S,
+    start: u64,
+    size: u64,
+) -> Result<Option<Sound>, Refusal> {
+    let Some(fields) = read_exactly(source, start, 8)? else {
+        return Ok(None);
     };
-    Ok(Some(Sound { start: start + 8 + offset, bytes, is_aligned: block != 0 }))
+    let [offset, block] = [0, 4].map(|from| number(&fields[from..from + 4], true));
+    let bytes =
+        match size {
+            // Of a recorder that crashed, or wrote to a pipe.
+            0 | UNKNOWN => None,
+            size => {
+                let bytes = size.checked_sub(8 + offset);
+                Some(bytes.ok_or_else(|| {
+                    format!("the sound begins {offset} bytes into a chunk of {size}")
+                })?)
+            }
+        };
+    Ok(Some(Sound {
+        start: start + 8 + offset,
+        bytes,
+        is_aligned: block != 0,
+    }))
 }
 
 fn with_format(common: &[u8], sound: &Sound, is_compressed: bool) -> Result<Layout, Refusal> {
@@ -69,9 +88,15 @@ fn with_format(common: &[u8], sound: &Sound, is_compressed: bool) -> Result<Layo
     let sample_rate = extended(&common[8..18]);
     let integers = |big_endian| match bits {
         1..=32 => Ok(Encoding::signed(bits.div_ceil(8) as usize, big_endian)),
-        _ => Err(Refusal::from(format!("AIFF samples of {bits} bits are not supported"))),
+        _ => Err(Refusal::from(format!(
+            "AIFF samples of {bits} bits are not supported"
+        ))),
     };
-    let encoding = match if is_compressed { &common[18..22] } else { b"NONE" } {
+    let encoding = match if is_compressed {
+        &common[18..22]
+    } else {
+        b"NONE"
+    } {
         b"NONE" | b"none" | b"twos" | b"TWOS" => integers(true)?,
         b"sowt" | b"SOWT" => integers(false)?,
         b"raw " | b"RAW " if bits <= 8 => Encoding::byte(Number::Unsigned),
@@ -84,7 +109,11 @@ fn with_format(common: &[u8], sound: &Sound, is_compressed: bool) -> Result<Layo
         b"fl64" | b"FL64" => Encoding::float(8, true),
         b"ulaw" | b"ULAW" => Encoding::byte(Number::MuLaw),
         b"alaw" | b"ALAW" => Encoding::byte(Number::ALaw),
-        name => return Err(format!("the AIFC codec `{}` is not supported", name.escape_ascii()).into()),
+        name => {
+            return Err(
+                format!("the AIFC codec `{}` is not supported", name.escape_ascii()).into(),
+            );
+        }
     };
     let mut bytes = sound.bytes;
     if sound.is_aligned {
@@ -92,7 +121,13 @@ fn with_format(common: &[u8], sound: &Sound, is_compressed: bool) -> Result<Layo
         let whole = frames * channels * encoding.bytes as u64;
         bytes = Some(bytes.map_or(whole, |bytes| bytes.min(whole)));
     }
-    Ok(Layout { encoding, channels: channels as u32, sample_rate, start: sound.start, bytes })
+    Ok(Layout {
+        encoding,
+        channels: channels as u32,
+        sample_rate,
+        start: sound.start,
+        bytes,
+    })
 }
 
 /// Decodes a positive 80-bit float, rounded down.

@@ -9,13 +9,18 @@ const STEP: u64 = 1 << 16;
 
 /// Returns the encoding of integers of `bits` bits in `sample_bytes` bytes.
 ///
-/// Formats put the unused bits at the low end, where they do no harm. If whole bytes are unused, writers disagree
-/// (ALSA's arecord puts them at the high end, Cool Edit wrote floats, some only declare a wrong size), and only the
-/// samples tell.
+/// Formats put the unused bits at the low end, where they do no harm. If whole bytes are unused,
+/// writers disagree (ALSA's arecord puts them at the high end, Cool Edit wrote floats, some only
+/// declare a wrong size), and only the samples tell.
 ///
 /// # Errors
 /// Returns the error of the source.
-pub fn detect<S: Read + Seek>(source: &mut S, layout: Layout, sample_bytes: usize, bits: u32) -> io::Result<Encoding> {
+pub fn detect<S: Read + Seek>(
+    source: &mut S,
+    layout: Layout,
+    sample_bytes: usize,
+    bits: u32,
+) -> io::Result<Encoding> {
     let big_endian = layout.encoding.big_endian;
     let full = Encoding::signed(sample_bytes, big_endian);
     let packed = bits.div_ceil(8) as usize;
@@ -29,7 +34,9 @@ pub fn detect<S: Read + Seek>(source: &mut S, layout: Layout, sample_bytes: usiz
     let mut buffer = Vec::new();
     loop {
         buffer.clear();
-        (&mut left).take(STEP / sample_bytes as u64 * sample_bytes as u64).read_to_end(&mut buffer)?;
+        (&mut left)
+            .take(STEP / sample_bytes as u64 * sample_bytes as u64)
+            .read_to_end(&mut buffer)?;
         if buffer.len() < sample_bytes {
             break;
         }
@@ -37,13 +44,22 @@ pub fn detect<S: Read + Seek>(source: &mut S, layout: Layout, sample_bytes: usiz
             seen.add(full.bits(sample), unused, 8 * sample_bytes as u32);
         }
     }
-    // Of silence at the low end and a whisper at the high end, the former is the commoner: 16 bits recorded as 24.
+    // Of silence at the low end and a whisper at the high end, the former is the commoner: 16 bits
+    // recorded as 24.
     Ok(if seen.fits_low() {
-        Encoding { number: Number::Signed { unused }, ..full }
+        Encoding {
+            number: Number::Signed { unused },
+            ..full
+        }
     } else if seen.fits_high() {
         full
     } else if sample_bytes == 4 && seen.fits_float() {
-        Encoding { number: Number::Float { full_scale: f64::from(1_u32 << (bits - 1)) }, ..full }
+        Encoding {
+            number: Number::Float {
+                full_scale: f64::from(1_u32 << (bits - 1)),
+            },
+            ..full
+        }
     } else {
         Encoding::signed(packed, big_endian)
     })

@@ -1,7 +1,8 @@
 //! Uncompressed sound: WAV of every kind, AIFF, AIFC, AU and CAF.
 //!
-//! Symphonia reads the usual ones of these, but refuses or misreads what others read: extra bytes in the format chunk,
-//! samples with unused bits, big-endian files, aligned sound chunks, lengths that were never written.
+//! Symphonia reads the usual ones of these, but refuses or misreads what others read: extra bytes
+//! in the format chunk, samples with unused bits, big-endian files, aligned sound chunks, lengths
+//! that were never written.
 
 mod aiff;
 mod alignment;
@@ -92,18 +93,26 @@ impl Refusal {
     }
 }
 
-/// Finds the sound of a container that begins at `base`; `None` if it is none of those that this module reads.
+/// Finds the sound of a container that begins at `base`; `None` if it is none of those that this
+/// module reads.
 ///
 /// # Errors
 /// The file cannot be read, or is such a container with content that is not supported.
-pub(super) fn contents<S: MediaSource>(source: &mut S, base: u64) -> Result<Option<Contents>, Refusal> {
+pub(super) fn contents<S: MediaSource>(
+    source: &mut S,
+    base: u64,
+) -> Result<Option<Contents>, Refusal> {
     let mut start = [0; 40];
     let length = read_at(source, base, &mut start)?;
     let start = &start[..length];
     let kind = |from: usize| start.get(from..from + 4).unwrap_or_default();
     match (kind(0), kind(8)) {
-        (b"RIFF" | b"RIFX" | b"RF64" | b"BW64", b"WAVE") => wave::contents(source, base, start).map(Some),
-        (b"FORM", b"AIFF" | b"AIFC") => aiff::layout(source, base, start).map(|layout| Some(Contents::Pcm(layout))),
+        (b"RIFF" | b"RIFX" | b"RF64" | b"BW64", b"WAVE") => {
+            wave::contents(source, base, start).map(Some)
+        }
+        (b"FORM", b"AIFF" | b"AIFC") => {
+            aiff::layout(source, base, start).map(|layout| Some(Contents::Pcm(layout)))
+        }
         (b".snd" | b"dns.", _) => au::layout(start, base).map(|layout| Some(Contents::Pcm(layout))),
         (b"caff", _) => caf::contents(source, base).map(Some),
         _ if wave::is_wave64(start) => wave::contents(source, base, start).map(Some),
@@ -127,15 +136,29 @@ impl PcmReader {
     ///
     /// # Errors
     /// Channels or sample rate are not supported, or the file cannot be read.
-    pub fn new(name: &str, mut source: Box<dyn MediaSource>, layout: Layout) -> Result<Self, MediaError> {
+    pub fn new(
+        name: &str,
+        mut source: Box<dyn MediaSource>,
+        layout: Layout,
+    ) -> Result<Self, MediaError> {
         check_limits(name, layout.sample_rate, u64::from(layout.channels))?;
         let (channels, sample_rate) = (layout.channels as usize, layout.sample_rate as u32);
         let available = source.byte_len().unwrap_or(0).saturating_sub(layout.start);
         let frame_bytes = (channels * layout.encoding.bytes) as u64;
         let left = layout.bytes.unwrap_or(available).min(available) / frame_bytes * frame_bytes;
         let start = source.seek(SeekFrom::Start(layout.start));
-        start.map_err(|source| MediaError::Unreadable { file: name.to_owned(), source })?;
-        Ok(Self { source, layout, channels, sample_rate, left, buffer: Vec::new() })
+        start.map_err(|source| MediaError::Unreadable {
+            file: name.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            source,
+            layout,
+            channels,
+            sample_rate,
+            left,
+            buffer: Vec::new(),
+        })
     }
 
     pub fn sample_rate(&self) -> u32 {
@@ -150,7 +173,8 @@ impl PcmReader {
         self.channels * self.layout.encoding.bytes
     }
 
-    /// Returns the number of frames that the file declares; of those without a length, that which it has.
+    /// Returns the number of frames that the file declares; of those without a length, that which
+    /// it has.
     pub fn declared(&self) -> u64 {
         self.layout.bytes.unwrap_or(self.left) / self.frame_bytes() as u64
     }
@@ -164,7 +188,9 @@ impl PcmReader {
         let bytes = self.left.min((BLOCK_FRAMES * frame_bytes) as u64);
         self.buffer.clear();
         // A file may become shorter while it is read.
-        (&mut self.source).take(bytes).read_to_end(&mut self.buffer)?;
+        (&mut self.source)
+            .take(bytes)
+            .read_to_end(&mut self.buffer)?;
         self.left -= bytes;
         let whole = self.buffer.len() / frame_bytes * frame_bytes;
         self.layout.encoding.decode(&self.buffer[..whole], block);
@@ -173,7 +199,11 @@ impl PcmReader {
 }
 
 /// Reads bytes from a position until `buffer` is full or the file ends; returns their number.
-pub(super) fn read_at(source: &mut (impl Read + Seek), position: u64, buffer: &mut [u8]) -> io::Result<usize> {
+pub(super) fn read_at(
+    source: &mut (impl Read + Seek),
+    position: u64,
+    buffer: &mut [u8],
+) -> io::Result<usize> {
     let bytes = read_up_to(source, position, buffer.len())?;
     buffer[..bytes.len()].copy_from_slice(&bytes);
     Ok(bytes.len())
@@ -189,7 +219,11 @@ pub(super) fn read_exactly(
 }
 
 /// Reads at most `length` bytes from a position, and takes memory only for what is there.
-fn read_up_to(source: &mut (impl Read + Seek), position: u64, length: usize) -> io::Result<Vec<u8>> {
+fn read_up_to(
+    source: &mut (impl Read + Seek),
+    position: u64,
+    length: usize,
+) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // Systems refuse to seek further.
     if i64::try_from(position).is_ok() {
@@ -202,5 +236,9 @@ fn read_up_to(source: &mut (impl Read + Seek), position: u64, length: usize) -> 
 /// Decodes an unsigned number of at most 8 bytes.
 pub(super) fn number(bytes: &[u8], big_endian: bool) -> u64 {
     let join = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-    if big_endian { bytes.iter().fold(0, join) } else { bytes.iter().rev().fold(0, join) }
+    if big_endian {
+        bytes.iter().fold(0, join)
+    } else {
+        bytes.iter().rev().fold(0, join)
+    }
 }

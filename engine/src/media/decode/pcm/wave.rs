@@ -1,11 +1,14 @@
-//! WAV files: RIFF, big-endian RIFX, RF64 (EBU Tech 3306), BW64 (ITU-R BS.2088) and Sony Wave64, also those whose
-//! recorder crashed before it wrote the lengths.
+//! WAV files: RIFF, big-endian RIFX, RF64 (EBU Tech 3306), BW64 (ITU-R BS.2088) and Sony Wave64,
+//! also those whose recorder crashed before it wrote the lengths.
 
 use std::io::{Read, Seek};
 
 use symphonia::core::io::MediaSource;
 
-use super::{Contents, Encoding, Layout, MAX_CHUNKS, Number, Refusal, alignment, number, read_at, read_exactly};
+use super::{
+    Contents, Encoding, Layout, MAX_CHUNKS, Number, Refusal, alignment, number, read_at,
+    read_exactly,
+};
 
 /// A 32-bit length that is not known, or that a 64-bit chunk gives.
 const UNKNOWN: u64 = u32::MAX as u64;
@@ -22,16 +25,23 @@ const FORMAT_GUIDS: [&[u8]; 2] = [
     b"\x00\x00\x21\x07\xd3\x11\x86\x44\xc8\xc1\xca\x00\x00\x00",
 ];
 /// Names of chunks that follow others without the padding that an odd length needs.
-const COMMON_CHUNKS: [&[u8; 4]; 10] =
-    [b"fmt ", b"data", b"fact", b"LIST", b"JUNK", b"bext", b"PEAK", b"cue ", b"smpl", b"iXML"];
+const COMMON_CHUNKS: [&[u8; 4]; 10] = [
+    b"fmt ", b"data", b"fact", b"LIST", b"JUNK", b"bext", b"PEAK", b"cue ", b"smpl", b"iXML",
+];
 /// Starts of DTS (16 and 14 bits) and of S/PDIF frames in 16-bit samples.
-const BITSTREAMS: [&[u8; 4]; 3] = [b"\xfe\x7f\x01\x80", b"\xff\x1f\x00\xe8", b"\x72\xf8\x1f\x4e"];
+const BITSTREAMS: [&[u8; 4]; 3] = [
+    b"\xfe\x7f\x01\x80",
+    b"\xff\x1f\x00\xe8",
+    b"\x72\xf8\x1f\x4e",
+];
 /// Bytes that are searched for such a start.
 const BITSTREAM_SEARCH: usize = 1 << 16;
 
 /// Returns whether a file begins as Wave64 does.
 pub fn is_wave64(start: &[u8]) -> bool {
-    start.len() == 40 && start.starts_with(WAVE64) && start[24..] == [b"wave".as_slice(), WAVE64_CHUNK].concat()
+    start.len() == 40
+        && start.starts_with(WAVE64)
+        && start[24..] == [b"wave".as_slice(), WAVE64_CHUNK].concat()
 }
 
 /// Kind of container with its length.
@@ -60,14 +70,30 @@ struct Chunks {
 ///
 /// # Errors
 /// The file cannot be read, has no sound, or its samples are not supported.
-pub fn contents<S: MediaSource>(source: &mut S, base: u64, start: &[u8]) -> Result<Contents, Refusal> {
+pub fn contents<S: MediaSource>(
+    source: &mut S,
+    base: u64,
+    start: &[u8],
+) -> Result<Contents, Refusal> {
     let is_wave64 = is_wave64(start);
     let big_endian = start.starts_with(b"RIFX");
-    let length = if is_wave64 { number(&start[16..24], false) } else { number(&start[4..8], big_endian) + 8 };
+    let length = if is_wave64 {
+        number(&start[16..24], false)
+    } else {
+        number(&start[4..8], big_endian) + 8
+    };
     let is_rf64 = start.starts_with(b"RF64") || start.starts_with(b"BW64");
-    let container = Container { base, is_wave64, is_rf64, big_endian, length };
+    let container = Container {
+        base,
+        is_wave64,
+        is_rf64,
+        big_endian,
+        length,
+    };
     let chunks = container.chunks(source)?;
-    let format = chunks.format.ok_or("the WAV file does not describe its sound")?;
+    let format = chunks
+        .format
+        .ok_or("the WAV file does not describe its sound")?;
     let (start, bytes) = chunks.data.ok_or("the WAV file has no sound")?;
     container.with_format(source, &format, chunks.fact, start, bytes)
 }
@@ -75,12 +101,18 @@ pub fn contents<S: MediaSource>(source: &mut S, base: u64, start: &[u8]) -> Resu
 impl Container {
     fn chunks<S: MediaSource>(&self, source: &mut S) -> Result<Chunks, Refusal> {
         let file_bytes = source.byte_len().unwrap_or(0);
-        let (first, name_bytes, size_bytes, alignment) = if self.is_wave64 { (40, 16, 8, 8) } else { (12, 4, 4, 2) };
+        let (first, name_bytes, size_bytes, alignment) = if self.is_wave64 {
+            (40, 16, 8, 8)
+        } else {
+            (12, 4, 4, 2)
+        };
         let header_bytes = name_bytes + size_bytes;
         let (mut chunks, mut long_data) = (Chunks::default(), None);
         let mut position = self.base + first;
         for _ in 0..MAX_CHUNKS {
-            let Some(header) = read_exactly(source, position, header_bytes)? else { break };
+            let Some(header) = read_exactly(source, position, header_bytes)? else {
+                break;
+            };
             let start = position + header_bytes as u64;
             let mut size = number(&header[name_bytes..], self.big_endian);
             if self.is_wave64 {
@@ -88,7 +120,8 @@ impl Container {
             }
             match &header[..4] {
                 b"ds64" if self.is_rf64 => {
-                    long_data = read_exactly(source, start, 16)?.map(|lengths| number(&lengths[8..], false));
+                    long_data = read_exactly(source, start, 16)?
+                        .map(|lengths| number(&lengths[8..], false));
                 }
                 b"fmt " if chunks.format.is_none() => {
                     let mut format = vec![0; size.min(MAX_FORMAT_BYTES) as usize];
@@ -98,7 +131,8 @@ impl Container {
                 }
                 b"fact" => chunks.fact = read_exactly(source, start, 4)?,
                 b"data" if chunks.data.is_none() => {
-                    let declared = self.declared(size, long_data, file_bytes.saturating_sub(self.base));
+                    let declared =
+                        self.declared(size, long_data, file_bytes.saturating_sub(self.base));
                     chunks.data = Some((start, declared));
                     size = declared.unwrap_or(file_bytes);
                 }
@@ -107,12 +141,20 @@ impl Container {
             if chunks.format.is_some() && chunks.data.is_some() {
                 break;
             }
-            let Some(end) = start.checked_add(size) else { break };
-            let Some(next) = (end - self.base).checked_next_multiple_of(alignment) else { break };
+            let Some(end) = start.checked_add(size) else {
+                break;
+            };
+            let Some(next) = (end - self.base).checked_next_multiple_of(alignment) else {
+                break;
+            };
             position = self.base.saturating_add(next);
             if position != end && !self.is_wave64 {
                 let follows = read_exactly(source, end, 4)?;
-                if follows.is_some_and(|name| COMMON_CHUNKS.iter().any(|common| *common == name.as_slice())) {
+                if follows.is_some_and(|name| {
+                    COMMON_CHUNKS
+                        .iter()
+                        .any(|common| *common == name.as_slice())
+                }) {
                     position = end;
                 }
             }
@@ -120,8 +162,8 @@ impl Container {
         Ok(chunks)
     }
 
-    /// Returns the length of the sound from that of its chunk; `None` if the recorder did not write it. The file has
-    /// `available` bytes.
+    /// Returns the length of the sound from that of its chunk; `None` if the recorder did not write
+    /// it. The file has `available` bytes.
     fn declared(&self, size: u64, long_size: Option<u64>, available: u64) -> Option<u64> {
         match (size, long_size) {
             (UNKNOWN, Some(size)) if self.is_rf64 => Some(size).filter(|&size| size != 0),
@@ -141,47 +183,90 @@ impl Container {
         start: u64,
         bytes: Option<u64>,
     ) -> Result<Contents, Refusal> {
-        let field = |from: usize, length: usize| Some(number(format.get(from..from + length)?, self.big_endian));
-        let [Some(mut tag), Some(channels), Some(sample_rate), Some(frame_bytes)] =
-            [field(0, 2), field(2, 2), field(4, 4), field(12, 2)]
+        let field = |from: usize, length: usize| {
+            Some(number(format.get(from..from + length)?, self.big_endian))
+        };
+        let [
+            Some(mut tag),
+            Some(channels),
+            Some(sample_rate),
+            Some(frame_bytes),
+        ] = [field(0, 2), field(2, 2), field(4, 4), field(12, 2)]
         else {
-            return Err("the WAV file does not describe its sound: its format chunk is too short".into());
+            return Err(
+                "the WAV file does not describe its sound: its format chunk is too short".into(),
+            );
         };
         if tag == 0xfffe
             && let Some(sub_format) = format.get(24..40)
         {
             let Some(_) = FORMAT_GUIDS.iter().find(|guid| sub_format.ends_with(guid)) else {
-                return Err(format!("the WAV codec {} is not supported", hexadecimal(sub_format)).into());
+                return Err(
+                    format!("the WAV codec {} is not supported", hexadecimal(sub_format)).into(),
+                );
             };
             tag = number(&sub_format[..2], self.big_endian);
         }
         let sample_bytes = frame_bytes.checked_div(channels).unwrap_or(0);
-        let bits = field(14, 2).filter(|&bits| bits != 0).unwrap_or(8 * sample_bytes);
+        let bits = field(14, 2)
+            .filter(|&bits| bits != 0)
+            .unwrap_or(8 * sample_bytes);
         let encoding = Encoding::signed(1, self.big_endian);
-        let mut layout = Layout { encoding, channels: channels as u32, sample_rate, start, bytes };
+        let mut layout = Layout {
+            encoding,
+            channels: channels as u32,
+            sample_rate,
+            start,
+            bytes,
+        };
         layout.encoding = match (tag, bits) {
             // Cool Edit's floats of 16 bits before the point.
             (1, 32) if format.len() == 20 && field(16, 2) == Some(2) && field(18, 2) == Some(1) => {
-                Encoding { number: Number::Float { full_scale: 32_768.0 }, ..Encoding::float(4, self.big_endian) }
+                Encoding {
+                    number: Number::Float {
+                        full_scale: 32_768.0,
+                    },
+                    ..Encoding::float(4, self.big_endian)
+                }
             }
             (1 | 0xfffe, 1..=64) => {
                 let packed = bits.div_ceil(8);
-                // Some writers declare frames of no length, or of one that no number of channels has.
-                let is_whole = (packed..=8).contains(&sample_bytes) && sample_bytes * channels == frame_bytes;
+                // Some writers declare frames of no length, or of one that no number of channels
+                // has.
+                let is_whole =
+                    (packed..=8).contains(&sample_bytes) && sample_bytes * channels == frame_bytes;
                 let sample_bytes = if is_whole { sample_bytes } else { packed } as usize;
                 alignment::detect(source, layout, sample_bytes, bits as u32)?
             }
             (3, 32 | 64) => Encoding::float(bits as usize / 8, self.big_endian),
             (6, _) => Encoding::byte(Number::ALaw),
             (7, _) => Encoding::byte(Number::MuLaw),
-            (1 | 3 | 0xfffe, _) => return Err(format!("WAV samples of {bits} bits are not supported").into()),
+            (1 | 3 | 0xfffe, _) => {
+                return Err(format!("WAV samples of {bits} bits are not supported").into());
+            }
             // Symphonia reads these behind a plain header.
             (2 | 0x11, _) if !self.big_endian => {
-                return Ok(Contents::Compressed { header: plain_header(format, fact, bytes), start, bytes });
+                return Ok(Contents::Compressed {
+                    header: plain_header(format, fact, bytes),
+                    start,
+                    bytes,
+                });
             }
             // MPEG audio, which has headers of its own.
-            (0x50 | 0x55, _) => return Ok(Contents::Compressed { header: Vec::new(), start, bytes }),
-            _ => return Err(format!("the WAV codec 0x{tag:04x}{} is not supported", codec_name(tag)).into()),
+            (0x50 | 0x55, _) => {
+                return Ok(Contents::Compressed {
+                    header: Vec::new(),
+                    start,
+                    bytes,
+                });
+            }
+            _ => {
+                return Err(format!(
+                    "the WAV codec 0x{tag:04x}{} is not supported",
+                    codec_name(tag)
+                )
+                .into());
+            }
         };
         if layout.encoding.bytes == 1 && matches!(layout.encoding.number, Number::Signed { .. }) {
             layout.encoding.number = Number::Unsigned;
@@ -209,13 +294,15 @@ fn plain_header(format: &[u8], fact: Option<Vec<u8>>, bytes: Option<u64>) -> Vec
     header
 }
 
-/// Refuses compressed sound that is made to look like samples, for players that pass it on to a receiver; as samples it
-/// is noise at full scale.
+/// Refuses compressed sound that is made to look like samples, for players that pass it on to a
+/// receiver; as samples it is noise at full scale.
 fn check_bitstream<S: Read + Seek>(source: &mut S, layout: Layout) -> Result<(), Refusal> {
     let mut buffer = vec![0; BITSTREAM_SEARCH];
     let length = read_at(source, layout.start, &mut buffer)?;
     // Silence may precede the first frame.
-    let first = buffer[..length].chunks_exact(4).find(|frame| **frame != [0; 4]);
+    let first = buffer[..length]
+        .chunks_exact(4)
+        .find(|frame| **frame != [0; 4]);
     match first.is_some_and(|frame| BITSTREAMS.iter().any(|start| *start == frame)) {
         true => Err("the WAV file holds DTS or S/PDIF frames, not samples; decode it first".into()),
         false => Ok(()),

@@ -11,7 +11,8 @@ use super::pickle::Pickle;
 pub struct Archive(ZipWriter<Cursor<Vec<u8>>>);
 
 impl Archive {
-    /// Creates an archive with a pickle and its tensors, and without constants. `version` is that of the file format.
+    /// Creates an archive with a pickle and its tensors, and without constants. `version` is that
+    /// of the file format.
     #[must_use]
     pub fn of(pickle: Pickle, version: &str) -> Self {
         let mut archive = Self(ZipWriter::new(Cursor::default()));
@@ -25,16 +26,25 @@ impl Archive {
         archive
     }
 
-    /// Adds a record. Zeros are compressed: states of streams begin with them, for as many rows as a batch may have.
+    /// Adds a record. Zeros are compressed: states of streams begin with them, for as many rows as
+    /// a batch may have.
     ///
     /// # Panics
     /// If the archive exceeds 4 GB.
     pub fn add(&mut self, name: &str, content: &[u8]) {
         let is_silent = !content.is_empty() && content.iter().all(|&byte| byte == 0);
-        let method = if is_silent { CompressionMethod::Deflated } else { CompressionMethod::Stored };
+        let method = if is_silent {
+            CompressionMethod::Deflated
+        } else {
+            CompressionMethod::Stored
+        };
         // Without the time of writing, equal programs have equal archives.
-        let options = FileOptions::default().compression_method(method).last_modified_time(DateTime::default());
-        self.0.start_file(format!("model/{name}"), options).expect("writing to memory");
+        let options = FileOptions::default()
+            .compression_method(method)
+            .last_modified_time(DateTime::default());
+        self.0
+            .start_file(format!("model/{name}"), options)
+            .expect("writing to memory");
         self.0.write_all(content).expect("writing to memory");
     }
 

@@ -1,7 +1,7 @@
 //! Writes TorchScript files without Python or libtorch.
 //!
-//! [`Class`] builds a module from attributes and TorchScript sources; [`Archive`] and [`Pickle`] lay it out as
-//! `torch.jit.save` does.
+//! [`Class`] builds a module from attributes and TorchScript sources; [`Archive`] and [`Pickle`]
+//! lay it out as `torch.jit.save` does.
 
 mod archive;
 mod pickle;
@@ -35,7 +35,9 @@ pub enum Value {
 impl Value {
     fn write(&self, pickle: &mut Pickle) {
         match self {
-            Self::Buffer(shape, values) | Self::Weight(shape, values) => pickle.floats(shape, values),
+            Self::Buffer(shape, values) | Self::Weight(shape, values) => {
+                pickle.floats(shape, values)
+            }
             Self::Doubles(shape, values) => pickle.doubles(shape, values),
             Self::Integers(shape, values) => pickle.integers(shape, values),
             Self::Bool(value) => pickle.bool(*value),
@@ -47,13 +49,18 @@ impl Value {
     }
 
     fn is_buffer(&self) -> bool {
-        matches!(self, Self::Buffer(..) | Self::Doubles(..) | Self::Integers(..))
+        matches!(
+            self,
+            Self::Buffer(..) | Self::Doubles(..) | Self::Integers(..)
+        )
     }
 
     /// Returns the TorchScript type.
     fn annotation(&self) -> &'static str {
         match self {
-            Self::Buffer(..) | Self::Doubles(..) | Self::Integers(..) | Self::Weight(..) => "Tensor",
+            Self::Buffer(..) | Self::Doubles(..) | Self::Integers(..) | Self::Weight(..) => {
+                "Tensor"
+            }
             Self::Bool(_) => "bool",
             Self::Int(_) => "int",
             Self::Float(_) => "float",
@@ -79,29 +86,43 @@ impl Class {
         self
     }
 
-    /// Adds a method in TorchScript: `signature` without `self`, such as `forward(x: Tensor) -> Tensor`; `body` line by
-    /// line.
+    /// Adds a method in TorchScript: `signature` without `self`, such as
+    /// `forward(x: Tensor) -> Tensor`; `body` line by line.
     #[must_use]
     pub fn method(mut self, signature: &str, body: &[&str]) -> Self {
-        let (name, rest) = signature.split_once('(').unwrap_or((signature, ") -> Tensor"));
-        let rest = if rest.starts_with(')') { rest.to_owned() } else { format!(", {rest}") };
+        let (name, rest) = signature
+            .split_once('(')
+            .unwrap_or((signature, ") -> Tensor"));
+        let rest = if rest.starts_with(')') {
+            rest.to_owned()
+        } else {
+            format!(", {rest}")
+        };
         let lines: String = body.iter().map(|line| format!("    {line}\n")).collect();
-        self.methods.push(format!("  def {name}(self: __torch__.Model{rest}:\n{lines}"));
+        self.methods.push(format!(
+            "  def {name}(self: __torch__.Model{rest}:\n{lines}"
+        ));
         self
     }
 
-    /// Adds a method of nn~ with its channels and ratios: `[channels in, ratio in, channels out, ratio out]`.
+    /// Adds a method of nn~ with its channels and ratios:
+    /// `[channels in, ratio in, channels out, ratio out]`.
     #[must_use]
     pub fn nn(self, name: &str, parameters: [u32; 4], body: &[&str]) -> Self {
-        self.with(&format!("{name}_params"), Value::Integers(vec![4], parameters.map(i64::from).to_vec()))
-            .method(&format!("{name}(x: Tensor) -> Tensor"), body)
+        self.with(
+            &format!("{name}_params"),
+            Value::Integers(vec![4], parameters.map(i64::from).to_vec()),
+        )
+        .method(&format!("{name}(x: Tensor) -> Tensor"), body)
     }
 
     /// Removes a method of nn~.
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
-        self.attributes.retain(|(attribute, _)| *attribute != format!("{name}_params"));
-        self.methods.retain(|method| !method.starts_with(&format!("  def {name}(")));
+        self.attributes
+            .retain(|(attribute, _)| *attribute != format!("{name}_params"));
+        self.methods
+            .retain(|method| !method.starts_with(&format!("  def {name}(")));
         self
     }
 
@@ -117,7 +138,8 @@ impl Class {
     pub fn bytes(&self) -> Vec<u8> {
         let mut pickle = Pickle::default();
         let training = ("training".to_owned(), Value::Bool(false));
-        let attributes: Vec<&(String, Value)> = std::iter::once(&training).chain(&self.attributes).collect();
+        let attributes: Vec<&(String, Value)> =
+            std::iter::once(&training).chain(&self.attributes).collect();
         pickle.object("__torch__", "Model", |pickle| {
             for (name, value) in &attributes {
                 pickle.text(name);
@@ -136,13 +158,21 @@ impl Class {
     /// Returns the TorchScript source of the class.
     fn code(&self, attributes: &[&(String, Value)]) -> String {
         let names = |selected: fn(&Value) -> bool| -> String {
-            attributes.iter().filter(|(_, value)| selected(value)).map(|(name, _)| format!("{name:?}, ")).collect()
+            attributes
+                .iter()
+                .filter(|(_, value)| selected(value))
+                .map(|(name, _)| format!("{name:?}, "))
+                .collect()
         };
         let weights = names(|value| matches!(value, Value::Weight(..)));
         let buffers = names(Value::is_buffer);
-        let fields: String =
-            attributes.iter().map(|(name, value)| format!("  {name} : {}\n", value.annotation())).collect();
+        let fields: String = attributes
+            .iter()
+            .map(|(name, value)| format!("  {name} : {}\n", value.annotation()))
+            .collect();
         let methods = self.methods.concat();
-        format!("class Model(Module):\n  __parameters__ = [{weights}]\n  __buffers__ = [{buffers}]\n{fields}{methods}")
+        format!(
+            "class Model(Module):\n  __parameters__ = [{weights}]\n  __buffers__ = [{buffers}]\n{fields}{methods}"
+        )
     }
 }

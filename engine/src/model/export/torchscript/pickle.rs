@@ -1,5 +1,5 @@
-//! Writer for Python's pickle, protocol 2, as far as TorchScript modules need it; opcodes are named as in
-//! `pickletools`.
+//! Writer for Python's pickle, protocol 2, as far as TorchScript modules need it; opcodes are named
+//! as in `pickletools`.
 
 const PROTO_2: &[u8] = b"\x80\x02";
 const MARK: u8 = b'(';
@@ -30,7 +30,10 @@ pub struct Pickle {
 
 impl Default for Pickle {
     fn default() -> Self {
-        Self { bytes: PROTO_2.to_vec(), storages: Vec::new() }
+        Self {
+            bytes: PROTO_2.to_vec(),
+            storages: Vec::new(),
+        }
     }
 }
 
@@ -69,7 +72,8 @@ impl Pickle {
     /// If the value has more bits.
     pub fn int(&mut self, value: i64) {
         self.bytes.push(BININT);
-        self.bytes.extend(i32::try_from(value).expect("small numbers").to_le_bytes());
+        self.bytes
+            .extend(i32::try_from(value).expect("small numbers").to_le_bytes());
     }
 
     /// Writes a tuple of integers.
@@ -110,8 +114,19 @@ impl Pickle {
     /// # Panics
     /// If the number of values is not the product of the shape.
     pub fn floats(&mut self, shape: &[usize], values: &[f32]) {
-        assert_eq!(shape.iter().product::<usize>(), values.len(), "shape and values must agree");
-        self.tensor("FloatStorage", shape, values.iter().flat_map(|value| value.to_le_bytes()).collect());
+        assert_eq!(
+            shape.iter().product::<usize>(),
+            values.len(),
+            "shape and values must agree"
+        );
+        self.tensor(
+            "FloatStorage",
+            shape,
+            values
+                .iter()
+                .flat_map(|value| value.to_le_bytes())
+                .collect(),
+        );
     }
 
     /// Writes a tensor of 64-bit floats.
@@ -119,8 +134,19 @@ impl Pickle {
     /// # Panics
     /// If the number of values is not the product of the shape.
     pub fn doubles(&mut self, shape: &[usize], values: &[f64]) {
-        assert_eq!(shape.iter().product::<usize>(), values.len(), "shape and values must agree");
-        self.tensor("DoubleStorage", shape, values.iter().flat_map(|value| value.to_le_bytes()).collect());
+        assert_eq!(
+            shape.iter().product::<usize>(),
+            values.len(),
+            "shape and values must agree"
+        );
+        self.tensor(
+            "DoubleStorage",
+            shape,
+            values
+                .iter()
+                .flat_map(|value| value.to_le_bytes())
+                .collect(),
+        );
     }
 
     /// Writes a tensor of integers.
@@ -128,8 +154,19 @@ impl Pickle {
     /// # Panics
     /// If the number of values is not the product of the shape.
     pub fn integers(&mut self, shape: &[usize], values: &[i64]) {
-        assert_eq!(shape.iter().product::<usize>(), values.len(), "shape and values must agree");
-        self.tensor("LongStorage", shape, values.iter().flat_map(|value| value.to_le_bytes()).collect());
+        assert_eq!(
+            shape.iter().product::<usize>(),
+            values.len(),
+            "shape and values must agree"
+        );
+        self.tensor(
+            "LongStorage",
+            shape,
+            values
+                .iter()
+                .flat_map(|value| value.to_le_bytes())
+                .collect(),
+        );
     }
 
     fn global(&mut self, module: &str, name: &str) {

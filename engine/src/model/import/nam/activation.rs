@@ -18,8 +18,11 @@ pub(super) enum NamActivation {
 impl NamActivation {
     /// Reads a name, or an object with a name and parameters.
     pub fn read(field: &Field<'_>) -> Result<Self, ModelError> {
-        let name =
-            if field.is_object() { field.find("type").map_or_else(|| field.need("name"), Ok)? } else { field.clone() };
+        let name = if field.is_object() {
+            field.find("type").map_or_else(|| field.need("name"), Ok)?
+        } else {
+            field.clone()
+        };
         let number = |parameter: &str, usual: f32| match field.find(parameter) {
             Some(number) => number.finite(),
             None => Ok(usual),
@@ -28,11 +31,18 @@ impl NamActivation {
             "Tanh" => Op::Activation(Activation::Tanh),
             "Hardtanh" => match (number("min_val", -1.0)?, number("max_val", 1.0)?) {
                 (-1.0, 1.0) => Op::Activation(Activation::HardTanh),
-                (min, max) => Op::Activation(Activation::LeakyHardTanh { min, max, min_slope: 0.0, max_slope: 0.0 }),
+                (min, max) => Op::Activation(Activation::LeakyHardTanh {
+                    min,
+                    max,
+                    min_slope: 0.0,
+                    max_slope: 0.0,
+                }),
             },
             "Fasttanh" => Op::Activation(Activation::FastTanh),
             "ReLU" => Op::Activation(Activation::Relu),
-            "LeakyReLU" => Op::Activation(Activation::LeakyRelu { slope: number("negative_slope", 0.01)? }),
+            "LeakyReLU" => Op::Activation(Activation::LeakyRelu {
+                slope: number("negative_slope", 0.01)?,
+            }),
             "PReLU" => return Self::prelu(field),
             "Sigmoid" => Op::Activation(Activation::Sigmoid),
             "SiLU" => Op::Activation(Activation::Silu),
@@ -57,29 +67,57 @@ impl NamActivation {
             // As in the format's own player.
             (None, None) => vec![0.01],
         };
-        if slopes.is_empty() { Err(field.error("a PReLU needs a slope")) } else { Ok(Self::Prelu(slopes)) }
+        if slopes.is_empty() {
+            Err(field.error("a PReLU needs a slope"))
+        } else {
+            Ok(Self::Prelu(slopes))
+        }
     }
 
     /// Returns the activation of the first channels alone.
     pub fn sliced(&self, channels: usize) -> Self {
         match self {
-            Self::Prelu(slopes) if slopes.len() > channels => Self::Prelu(slopes[..channels].to_vec()),
+            Self::Prelu(slopes) if slopes.len() > channels => {
+                Self::Prelu(slopes[..channels].to_vec())
+            }
             _ => self.clone(),
         }
     }
 
     /// Adds the activation's nodes; the last one is called `name`.
-    pub fn add(&self, builder: &mut GraphBuilder, name: &str, input: &str) -> Result<String, ModelError> {
+    pub fn add(
+        &self,
+        builder: &mut GraphBuilder,
+        name: &str,
+        input: &str,
+    ) -> Result<String, ModelError> {
         match self {
             Self::Plain(op) => builder.node(name, &[input], op.clone()),
             Self::Prelu(slopes) => {
-                let node = builder.node(name, &[input], Op::Prelu { slopes: slopes.len() })?;
+                let node = builder.node(
+                    name,
+                    &[input],
+                    Op::Prelu {
+                        slopes: slopes.len(),
+                    },
+                )?;
                 builder.weight(&node, "weight", &[slopes.len()], slopes.clone());
                 Ok(node)
             }
             Self::Softsigmoid => {
-                let sign = builder.node(&format!("{name}_sign"), &[input], Op::Activation(Activation::Softsign))?;
-                builder.node(name, &[&sign], Op::Affine { scale: 0.5, offset: 0.5 })
+                let sign = builder.node(
+                    &format!("{name}_sign"),
+                    &[input],
+                    Op::Activation(Activation::Softsign),
+                )?;
+                builder.node(
+                    name,
+                    &[&sign],
+                    Op::Affine {
+                        scale: 0.5,
+                        offset: 0.5,
+                    },
+                )
             }
         }
     }

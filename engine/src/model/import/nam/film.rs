@@ -1,4 +1,5 @@
-//! Feature-wise modulation: the condition scales and shifts every channel (Perez et al., AAAI 2018).
+//! Feature-wise modulation: the condition scales and shifts every channel (Perez et al., AAAI
+//! 2018).
 
 use crate::model::import::field::Field;
 use crate::model::import::graph_builder::{Conv, ConvWeights, GraphBuilder};
@@ -27,14 +28,22 @@ pub(super) struct FilmConfig {
 impl FilmConfig {
     /// Reads the configuration; `None` if the point is not modulated.
     pub fn read(array: &Field<'_>, place: &str) -> Result<Option<Self>, ModelError> {
-        let Some(field) = array.find(place) else { return Ok(None) };
-        let active = if field.is_object() { field.find("active") } else { Some(field.clone()) };
+        let Some(field) = array.find(place) else {
+            return Ok(None);
+        };
+        let active = if field.is_object() {
+            field.find("active")
+        } else {
+            Some(field.clone())
+        };
         if !active.map_or(Ok(false), |active| active.flag())? {
             return Ok(None);
         }
         Ok(Some(Self {
             shift: field.find("shift").map_or(Ok(true), |shift| shift.flag())?,
-            groups: field.find("groups").map_or(Ok(1), |groups| groups.count())?,
+            groups: field
+                .find("groups")
+                .map_or(Ok(1), |groups| groups.count())?,
         }))
     }
 
@@ -46,9 +55,19 @@ impl FilmConfig {
         condition: usize,
         channels: usize,
     ) -> Result<FilmWeights, ModelError> {
-        let outputs = if self.shift { channels.saturating_mul(2) } else { channels };
-        let conv = Conv { groups: self.groups, ..Conv::pointwise(condition, outputs) };
-        Ok(FilmWeights { conv: weights.conv(place, conv)?, shift: self.shift })
+        let outputs = if self.shift {
+            channels.saturating_mul(2)
+        } else {
+            channels
+        };
+        let conv = Conv {
+            groups: self.groups,
+            ..Conv::pointwise(condition, outputs)
+        };
+        Ok(FilmWeights {
+            conv: weights.conv(place, conv)?,
+            shift: self.shift,
+        })
     }
 }
 
@@ -68,6 +87,10 @@ impl FilmWeights {
         condition: &str,
     ) -> Result<String, ModelError> {
         let modulation = builder.conv(&format!("{name}_condition"), condition, self.conv)?;
-        builder.node(name, &[input, &modulation], if self.shift { Op::Film } else { Op::Multiply })
+        builder.node(
+            name,
+            &[input, &modulation],
+            if self.shift { Op::Film } else { Op::Multiply },
+        )
     }
 }

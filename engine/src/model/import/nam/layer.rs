@@ -1,5 +1,5 @@
-//! WaveNet layer: the sum of a dilated convolution and the mixed-in condition passes an activation, whose output feeds
-//! the head and, mixed, the next layer.
+//! WaveNet layer: the sum of a dilated convolution and the mixed-in condition passes an activation,
+//! whose output feeds the head and, mixed, the next layer.
 
 use super::activation::NamActivation;
 use super::film::{FILM_POSITIONS, FilmConfig, FilmWeights};
@@ -29,7 +29,8 @@ pub(super) struct LayerSizes {
 impl LayerSizes {
     /// Returns the number of channels that a layer passes to the head.
     pub fn to_head(&self) -> usize {
-        self.head1x1.map_or(self.bottleneck, |(channels, _)| channels)
+        self.head1x1
+            .map_or(self.bottleneck, |(channels, _)| channels)
     }
 }
 
@@ -45,10 +46,18 @@ pub(super) enum Gating {
 
 impl Gating {
     /// Reads the gating mode; `secondary` is the activation of the second half.
-    pub fn read(mode: Option<&Field<'_>>, gated: bool, secondary: Option<&Field<'_>>) -> Result<Self, ModelError> {
+    pub fn read(
+        mode: Option<&Field<'_>>,
+        gated: bool,
+        secondary: Option<&Field<'_>>,
+    ) -> Result<Self, ModelError> {
         let name = mode.map_or(Ok(if gated { "gated" } else { "none" }), Field::text)?;
-        let secondary =
-            || secondary.map_or(Ok(NamActivation::Plain(Op::Activation(Activation::Sigmoid))), NamActivation::read);
+        let secondary = || {
+            secondary.map_or(
+                Ok(NamActivation::Plain(Op::Activation(Activation::Sigmoid))),
+                NamActivation::read,
+            )
+        };
         match (name, mode) {
             ("none", _) => Ok(Self::None),
             ("gated", _) => Ok(Self::Gated(secondary()?)),
@@ -90,7 +99,13 @@ pub(super) fn add(
     reads: &LayerInputs<'_>,
 ) -> Result<LayerOutputs, ModelError> {
     let paired = !matches!(config.gating, Gating::None);
-    let double = |channels: usize| if paired { channels.saturating_mul(2) } else { channels };
+    let double = |channels: usize| {
+        if paired {
+            channels.saturating_mul(2)
+        } else {
+            channels
+        }
+    };
     let (channels, bottleneck) = (sizes.channels, sizes.bottleneck);
     let middle = double(bottleneck);
     let slice = |inputs: usize, outputs: usize| sizes.slice.map(|_| (inputs, outputs));
@@ -114,29 +129,69 @@ pub(super) fn add(
     };
     let mixin = weights.conv("a mix-in", mixin)?;
     let pointwise = |weights: &mut WeightReader<'_>, outputs: usize, groups: usize| {
-        let conv =
-            Conv { groups, slice: slice(slice_channels, slice_channels), ..Conv::pointwise(bottleneck, outputs) };
+        let conv = Conv {
+            groups,
+            slice: slice(slice_channels, slice_channels),
+            ..Conv::pointwise(bottleneck, outputs)
+        };
         weights.conv("a 1x1", conv)
     };
-    let out = sizes.layer1x1.map(|groups| pointwise(weights, channels, groups)).transpose()?;
-    let to_head = sizes.head1x1.map(|(outputs, groups)| pointwise(weights, outputs, groups)).transpose()?;
-    let modulated = [channels, middle, sizes.condition, middle, middle, bottleneck, channels, sizes.to_head()];
+    let out = sizes
+        .layer1x1
+        .map(|groups| pointwise(weights, channels, groups))
+        .transpose()?;
+    let to_head = sizes
+        .head1x1
+        .map(|(outputs, groups)| pointwise(weights, outputs, groups))
+        .transpose()?;
+    let modulated = [
+        channels,
+        middle,
+        sizes.condition,
+        middle,
+        middle,
+        bottleneck,
+        channels,
+        sizes.to_head(),
+    ];
     let mut films: [Option<FilmWeights>; FILM_POSITIONS.len()] = Default::default();
     for (place, film) in films.iter_mut().enumerate() {
         if let Some(config) = sizes.films[place] {
-            *film = Some(config.take(weights, FILM_POSITIONS[place], sizes.condition, modulated[place])?);
+            *film = Some(config.take(
+                weights,
+                FILM_POSITIONS[place],
+                sizes.condition,
+                modulated[place],
+            )?);
         }
     }
-    let [conv_pre, conv_post, mixin_pre, mixin_post, act_pre, act_post, out_post, head_post] = films;
+    let [
+        conv_pre,
+        conv_post,
+        mixin_pre,
+        mixin_post,
+        act_pre,
+        act_post,
+        out_post,
+        head_post,
+    ] = films;
 
-    let modulate = |builder: &mut GraphBuilder, film: Option<FilmWeights>, name: &str, value: String| match film {
+    let modulate = |builder: &mut GraphBuilder,
+                    film: Option<FilmWeights>,
+                    name: &str,
+                    value: String| match film {
         Some(film) => film.add(builder, name, &value, reads.condition),
         None => Ok(value),
     };
     let input = modulate(builder, conv_pre, "conv_pre_film", reads.value.to_owned())?;
     let value = builder.conv("conv", &input, conv)?;
     let value = modulate(builder, conv_post, "conv_post_film", value)?;
-    let condition = modulate(builder, mixin_pre, "mixin_pre_film", reads.condition.to_owned())?;
+    let condition = modulate(
+        builder,
+        mixin_pre,
+        "mixin_pre_film",
+        reads.condition.to_owned(),
+    )?;
     let mixed = builder.conv("mixin", &condition, mixin)?;
     let mixed = modulate(builder, mixin_post, "mixin_post_film", mixed)?;
     let value = builder.node("sum", &[&value, &mixed], Op::Add)?;
@@ -155,7 +210,10 @@ pub(super) fn add(
         Some(head) => builder.node("head", &[head, &to_head], Op::Add)?,
         None => to_head,
     };
-    Ok(LayerOutputs { value: builder.node("residual", &[reads.value, &out], Op::Add)?, head })
+    Ok(LayerOutputs {
+        value: builder.node("residual", &[reads.value, &out], Op::Add)?,
+        head,
+    })
 }
 
 /// Adds the activation with `channels` output channels.
@@ -181,14 +239,28 @@ fn activate(
         return builder.node("act", &[value], Op::Gate);
     }
     let first = builder.node("first", &[value], Op::Split { start: 0, channels })?;
-    let second = builder.node("second", &[value], Op::Split { start: channels, channels })?;
+    let second = builder.node(
+        "second",
+        &[value],
+        Op::Split {
+            start: channels,
+            channels,
+        },
+    )?;
     let active = activation.add(builder, "active", &first)?;
     let gate = secondary.add(builder, "gate", &second)?;
     if !blended {
         return builder.node("act", &[&active, &gate], Op::Multiply);
     }
     // g·a + (1 − g)·x = x + g·(a − x)
-    let away = builder.node("away", &[&first], Op::Affine { scale: -1.0, offset: 0.0 })?;
+    let away = builder.node(
+        "away",
+        &[&first],
+        Op::Affine {
+            scale: -1.0,
+            offset: 0.0,
+        },
+    )?;
     let distance = builder.node("distance", &[&active, &away], Op::Add)?;
     let step = builder.node("step", &[&distance, &gate], Op::Multiply)?;
     builder.node("act", &[&first, &step], Op::Add)

@@ -28,11 +28,29 @@ pub(super) fn add(
     let node = if kernel > MAX_DIRECT_TAPS {
         let room = builder.node("response", &[INPUT], Op::Convolve { taps: kernel })?;
         builder.weight(&room, "impulse", &[kernel], taps);
-        builder.node("bias", &[&room], Op::Affine { scale: 1.0, offset: bias })?
+        builder.node(
+            "bias",
+            &[&room],
+            Op::Affine {
+                scale: 1.0,
+                offset: bias,
+            },
+        )?
     } else {
         taps.reverse();
-        let conv = Conv { kernel, ..Conv::pointwise(1, 1) };
-        builder.conv("response", INPUT, ConvWeights { conv, weight: taps, bias: vec![bias] })?
+        let conv = Conv {
+            kernel,
+            ..Conv::pointwise(1, 1)
+        };
+        builder.conv(
+            "response",
+            INPUT,
+            ConvWeights {
+                conv,
+                weight: taps,
+                bias: vec![bias],
+            },
+        )?
     };
     Ok(OutputNode { node, channels: 1 })
 }

@@ -4,28 +4,50 @@ use crate::model::import::card_text;
 use crate::model::import::field::Field;
 use crate::model::{Card, Gear, Levels, Measure};
 
-/// Returns the card of the first file that states each field: of a container itself, then of its largest model.
+/// Returns the card of the first file that states each field: of a container itself, then of its
+/// largest model.
 pub(super) fn card(files: &[&Field<'_>]) -> Card {
-    let metadata: Vec<Field<'_>> = files.iter().filter_map(|file| file.find("metadata")).collect();
+    let metadata: Vec<Field<'_>> = files
+        .iter()
+        .filter_map(|file| file.find("metadata"))
+        .collect();
     let text = |name: &str| {
-        let texts = metadata.iter().filter_map(|metadata| metadata.find(name)?.readable());
-        texts.map(|text| text.trim().to_owned()).find(|text| !text.is_empty()).unwrap_or_default()
+        let texts = metadata
+            .iter()
+            .filter_map(|metadata| metadata.find(name)?.readable());
+        texts
+            .map(|text| text.trim().to_owned())
+            .find(|text| !text.is_empty())
+            .unwrap_or_default()
     };
     let error = |metadata: &Field<'_>| {
-        let training = metadata.find("training").and_then(|training| training.find("validation_esr"));
-        training.or_else(|| metadata.find("validation_esr"))?.measured()
+        let training = metadata
+            .find("training")
+            .and_then(|training| training.find("validation_esr"));
+        training
+            .or_else(|| metadata.find("validation_esr"))?
+            .measured()
     };
-    let levels = files.iter().filter_map(|file| levels(file)).reduce(Levels::or);
+    let levels = files
+        .iter()
+        .filter_map(|file| levels(file))
+        .reduce(Levels::or);
     card_of(text, levels, metadata.iter().find_map(error))
 }
 
-/// Returns the card that earlier versions made, which saved projects identify the model by: of the file itself, with
-/// fields of the right type only.
+/// Returns the card that earlier versions made, which saved projects identify the model by: of the
+/// file itself, with fields of the right type only.
 pub(super) fn former_card(root: &Field<'_>) -> Card {
     let metadata = root.find("metadata");
     let find = |name: &str| metadata.as_ref().and_then(|metadata| metadata.find(name));
-    let text = |name: &str| find(name).and_then(|field| field.text().ok()).unwrap_or_default().to_owned();
-    let error = find("training").and_then(|training| training.find("validation_esr")?.number().ok());
+    let text = |name: &str| {
+        find(name)
+            .and_then(|field| field.text().ok())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let error =
+        find("training").and_then(|training| training.find("validation_esr")?.number().ok());
     let levels = levels_of(|name| find(name)?.number().ok());
     card_of(text, levels, error)
 }
@@ -47,10 +69,18 @@ fn levels_of(number: impl Fn(&str) -> Option<f64>) -> Option<Levels> {
 
 fn card_of(text: impl Fn(&str) -> String, levels: Option<Levels>, error: Option<f64>) -> Card {
     let text = |name: &str| card_text(&text(name));
-    let gear =
-        Gear { make: text("gear_make"), model: text("gear_model"), kind: text("gear_type"), tone: text("tone_type") };
-    let measure =
-        |value| Measure { name: "ESR, as stated by the file".into(), unit: String::new(), value, baseline: None };
+    let gear = Gear {
+        make: text("gear_make"),
+        model: text("gear_model"),
+        kind: text("gear_type"),
+        tone: text("tone_type"),
+    };
+    let measure = |value| Measure {
+        name: "ESR, as stated by the file".into(),
+        unit: String::new(),
+        value,
+        baseline: None,
+    };
     Card {
         name: text("name"),
         author: text("modeled_by"),

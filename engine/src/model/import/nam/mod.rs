@@ -1,8 +1,8 @@
 //! `.nam` files of Neural Amp Modeler, versions 0.5 to 0.7.
 //!
-//! There is one file for each architecture, which adds its nodes to a [`GraphBuilder`] and returns the output node; all
-//! weights are stored in one flat list. A [`container`] contains complete models of several sizes, and a WaveNet may
-//! contain another model that computes its condition.
+//! There is one file for each architecture, which adds its nodes to a [`GraphBuilder`] and returns
+//! the output node; all weights are stored in one flat list. A [`container`] contains complete
+//! models of several sizes, and a WaveNet may contain another model that computes its condition.
 
 mod activation;
 mod container;
@@ -39,7 +39,10 @@ pub(super) fn import(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Model,
     check_version(root, notes)?;
     let rate = rate(root)?;
     if let Some(stated) = root.find("sample_rate").filter(is_unknown) {
-        notes.push(format!("the sample rate {} means none; {rate} Hz are assumed", stated.number()?));
+        notes.push(format!(
+            "the sample rate {} means none; {rate} Hz are assumed",
+            stated.number()?
+        ));
     }
     let (methods, variants) = match root.need("architecture")?.text()? {
         "SlimmableContainer" => container::methods(root, notes)?,
@@ -62,10 +65,21 @@ pub(super) fn import(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Model,
     }
     let largest = container::largest(root);
     let card = metadata::card(&std::iter::once(root).chain(&largest).collect::<Vec<_>>());
-    let model = model(methods, ModelInfo { rate, card, controls: Vec::new(), variants })?;
+    let model = model(
+        methods,
+        ModelInfo {
+            rate,
+            card,
+            controls: Vec::new(),
+            variants,
+        },
+    )?;
     let mut former = model.header().clone();
     former.card = metadata::former_card(root);
-    former.variants.iter_mut().for_each(|variant| variant.levels = None);
+    former
+        .variants
+        .iter_mut()
+        .for_each(|variant| variant.levels = None);
     Ok(model.imported_before_as(former))
 }
 
@@ -73,28 +87,41 @@ pub(super) fn import(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Model,
 fn check_version(root: &Field<'_>, notes: &mut Vec<String>) -> Result<(), ModelError> {
     let field = root.need("version")?;
     let text = field.text()?;
-    let parts: Vec<u64> = text.split('.').map_while(|part| part.parse().ok()).collect();
+    let parts: Vec<u64> = text
+        .split('.')
+        .map_while(|part| part.parse().ok())
+        .collect();
     let [major, minor, patch] = parts[..] else {
         return Err(field.error(&format!("{text:?} is not a version such as 0.7.0")));
     };
     if major != VERSION[0] || !(OLDEST_MINOR..=VERSION[1]).contains(&minor) {
-        return Err(
-            field.error(&format!("{text} is not supported; supported are 0.{OLDEST_MINOR} to 0.{}", VERSION[1]))
-        );
+        return Err(field.error(&format!(
+            "{text} is not supported; supported are 0.{OLDEST_MINOR} to 0.{}",
+            VERSION[1]
+        )));
     }
     if minor == VERSION[1] && patch > VERSION[2] {
-        notes.push(format!("version {text} is newer than 0.7.0; features added since then are ignored"));
+        notes.push(format!(
+            "version {text} is newer than 0.7.0; features added since then are ignored"
+        ));
     }
     Ok(())
 }
 
 /// Returns the sample rate in Hz, for a container that states none that of its largest model.
 fn rate(root: &Field<'_>) -> Result<u32, ModelError> {
-    let stated = |root: &Field<'_>| root.find("sample_rate").filter(|rate| !is_unknown(rate)).map(|rate| rate.rate());
-    stated(root).or_else(|| stated(&container::largest(root)?)).unwrap_or(Ok(RATE))
+    let stated = |root: &Field<'_>| {
+        root.find("sample_rate")
+            .filter(|rate| !is_unknown(rate))
+            .map(|rate| rate.rate())
+    };
+    stated(root)
+        .or_else(|| stated(&container::largest(root)?))
+        .unwrap_or(Ok(RATE))
 }
 
-/// Returns whether a sample rate is none: files of some programs state 0 or -1, as Neural Amp Modeler does within itself.
+/// Returns whether a sample rate is none: files of some programs state 0 or -1, as Neural Amp
+/// Modeler does within itself.
 fn is_unknown(rate: &Field<'_>) -> bool {
     rate.number().is_ok_and(|rate| rate == 0.0 || rate == -1.0)
 }
@@ -102,13 +129,22 @@ fn is_unknown(rate: &Field<'_>) -> bool {
 /// Builds a model as the method called `name`.
 fn method(root: &Field<'_>, name: &str) -> Result<BuiltMethod, ModelError> {
     // Methods whose nodes have equal names would share their weights.
-    let builder = name.split_once('.').map_or_else(GraphBuilder::default, |(_, variant)| GraphBuilder::named(variant));
+    let builder = name
+        .split_once('.')
+        .map_or_else(GraphBuilder::default, |(_, variant)| {
+            GraphBuilder::named(variant)
+        });
     finish(root, name, builder, None)
 }
 
 /// Builds a model with the first `channels` channels of its WaveNet.
 fn sliced(root: &Field<'_>, name: &str, channels: usize) -> Result<BuiltMethod, ModelError> {
-    finish(root, name, GraphBuilder::named(&format!("slice{channels}")), Some(channels))
+    finish(
+        root,
+        name,
+        GraphBuilder::named(&format!("slice{channels}")),
+        Some(channels),
+    )
 }
 
 fn finish(
@@ -125,7 +161,9 @@ fn finish(
 /// Returns the number of audio input channels.
 fn inputs(root: &Field<'_>) -> Result<usize, ModelError> {
     let config = root.need("config")?;
-    let field = ["in_channels", "input_size"].iter().find_map(|name| config.find(name));
+    let field = ["in_channels", "input_size"]
+        .iter()
+        .find_map(|name| config.find(name));
     field.map_or(Ok(1), |field| field.count())
 }
 
@@ -137,7 +175,9 @@ fn add(
     depth: usize,
 ) -> Result<OutputNode, ModelError> {
     if depth > DEPTH {
-        return Err(root.error(&format!("models are nested too deeply; the limit is {DEPTH}")));
+        return Err(root.error(&format!(
+            "models are nested too deeply; the limit is {DEPTH}"
+        )));
     }
     let architecture = root.need("architecture")?;
     let config = root.need("config")?;
@@ -147,7 +187,9 @@ fn add(
         "LSTM" => lstm::add(&config, &mut weights, builder),
         "ConvNet" => convnet::add(&config, &mut weights, builder),
         "Linear" => linear::add(&config, &mut weights, builder),
-        "SlimmableContainer" => Err(architecture.error("a container cannot be part of another model")),
+        "SlimmableContainer" => {
+            Err(architecture.error("a container cannot be part of another model"))
+        }
         other => Err(architecture.error(&format!("unknown architecture {other:?}"))),
     }?;
     weights.finish()?;

@@ -48,7 +48,8 @@ impl LayerArray {
     fn read(field: &Field<'_>, slice: Option<usize>) -> Result<Self, ModelError> {
         let known: Vec<&str> = FIELDS.iter().chain(&FILM_POSITIONS).copied().collect();
         field.only(&known)?;
-        let count = |name: &str, usual: usize| field.find(name).map_or(Ok(usual), |field| field.count());
+        let count =
+            |name: &str, usual: usize| field.find(name).map_or(Ok(usual), |field| field.count());
         let channels = field.need("channels")?.count()?;
         let mut films = [None; FILM_POSITIONS.len()];
         for (film, place) in films.iter_mut().zip(FILM_POSITIONS) {
@@ -67,7 +68,10 @@ impl LayerArray {
         };
         for (place, there) in [(6, sizes.layer1x1.is_some()), (7, sizes.head1x1.is_some())] {
             if films[place].is_some() && !there {
-                return Err(field.error(&format!("{} modulates a part that is not active", FILM_POSITIONS[place])));
+                return Err(field.error(&format!(
+                    "{} modulates a part that is not active",
+                    FILM_POSITIONS[place]
+                )));
             }
         }
         Ok(Self {
@@ -81,7 +85,8 @@ impl LayerArray {
 
 /// Returns whether an optional part of a layer is active; `usual` if the file does not say.
 fn active(part: &Field<'_>, usual: bool) -> Result<bool, ModelError> {
-    part.find("active").map_or(Ok(usual), |active| active.flag())
+    part.find("active")
+        .map_or(Ok(usual), |active| active.flag())
 }
 
 fn groups(part: &Field<'_>) -> Result<usize, ModelError> {
@@ -89,13 +94,21 @@ fn groups(part: &Field<'_>) -> Result<usize, ModelError> {
 }
 
 fn layer1x1(array: &Field<'_>) -> Result<Option<usize>, ModelError> {
-    let Some(part) = array.find("layer1x1") else { return Ok(Some(1)) };
-    Ok(if active(&part, true)? { Some(groups(&part)?) } else { None })
+    let Some(part) = array.find("layer1x1") else {
+        return Ok(Some(1));
+    };
+    Ok(if active(&part, true)? {
+        Some(groups(&part)?)
+    } else {
+        None
+    })
 }
 
 fn head1x1(array: &Field<'_>) -> Result<Option<(usize, usize)>, ModelError> {
     match array.find("head1x1") {
-        Some(part) if active(&part, false)? => Ok(Some((part.need("out_channels")?.count()?, groups(&part)?))),
+        Some(part) if active(&part, false)? => {
+            Ok(Some((part.need("out_channels")?.count()?, groups(&part)?)))
+        }
         _ => Ok(None),
     }
 }
@@ -105,7 +118,8 @@ fn head(array: &Field<'_>, inputs: usize, slice: Option<usize>) -> Result<Conv, 
     let flag = |field: Option<Field<'_>>| field.map_or(Ok(false), |field| field.flag());
     let mut conv = match array.find("head") {
         Some(head) => {
-            let count = |name: &str, usual: usize| head.find(name).map_or(Ok(usual), |field| field.count());
+            let count =
+                |name: &str, usual: usize| head.find(name).map_or(Ok(usual), |field| field.count());
             let outputs = head.need("out_channels")?.count()?;
             let dilation = head.find("head_dilation").or_else(|| head.find("dilation"));
             Conv {
@@ -117,7 +131,10 @@ fn head(array: &Field<'_>, inputs: usize, slice: Option<usize>) -> Result<Conv, 
         }
         None => {
             let outputs = array.need("head_size")?.count()?;
-            Conv { bias: flag(array.find("head_bias"))?, ..Conv::pointwise(inputs, outputs) }
+            Conv {
+                bias: flag(array.find("head_bias"))?,
+                ..Conv::pointwise(inputs, outputs)
+            }
         }
     };
     conv.slice = slice.map(|slice| (slice, conv.outputs));
@@ -131,7 +148,11 @@ fn layers(array: &Field<'_>) -> Result<Vec<LayerConfig>, ModelError> {
         return Err(dilations.error("is empty"));
     }
     let each = |name: &str| each(array, name, items.len());
-    let kernels = if array.find("kernel_sizes").is_some() { each("kernel_sizes") } else { each("kernel_size") }?;
+    let kernels = if array.find("kernel_sizes").is_some() {
+        each("kernel_sizes")
+    } else {
+        each("kernel_size")
+    }?;
     let activations = each("activation")?;
     let (modes, secondary) = (each("gating_mode")?, each("secondary_activation")?);
     let gated = each("gated")?;
@@ -139,9 +160,16 @@ fn layers(array: &Field<'_>) -> Result<Vec<LayerConfig>, ModelError> {
         let missing = |name: &str| array.error(&format!("{name:?} is missing"));
         let gated = gated[index].as_ref().map_or(Ok(false), Field::flag)?;
         Ok(LayerConfig {
-            kernel: kernels[index].as_ref().ok_or_else(|| missing("kernel_size"))?.count()?,
+            kernel: kernels[index]
+                .as_ref()
+                .ok_or_else(|| missing("kernel_size"))?
+                .count()?,
             dilation: items[index].count()?,
-            activation: NamActivation::read(activations[index].as_ref().ok_or_else(|| missing("activation"))?)?,
+            activation: NamActivation::read(
+                activations[index]
+                    .as_ref()
+                    .ok_or_else(|| missing("activation"))?,
+            )?,
             gating: Gating::read(modes[index].as_ref(), gated, secondary[index].as_ref())?,
         })
     };
@@ -149,12 +177,19 @@ fn layers(array: &Field<'_>) -> Result<Vec<LayerConfig>, ModelError> {
 }
 
 /// Returns a field for each of `count` layers; it may be a list, or one value for all.
-fn each<'a>(array: &Field<'a>, name: &str, count: usize) -> Result<Vec<Option<Field<'a>>>, ModelError> {
+fn each<'a>(
+    array: &Field<'a>,
+    name: &str,
+    count: usize,
+) -> Result<Vec<Option<Field<'a>>>, ModelError> {
     match array.find(name) {
         Some(list) if list.is_list() => {
             let items = list.items()?;
             if items.len() != count {
-                return Err(list.error(&format!("expected {count} items, one for each layer, found {}", items.len())));
+                return Err(list.error(&format!(
+                    "expected {count} items, one for each layer, found {}",
+                    items.len()
+                )));
             }
             Ok(items.into_iter().map(Field::present).collect())
         }
@@ -173,7 +208,9 @@ pub(super) fn add(
     let list = config.need("layers")?;
     let fields = list.items()?;
     let mut value = INPUT.to_owned();
-    let mut channels = config.find("in_channels").map_or(Ok(1), |field| field.count())?;
+    let mut channels = config
+        .find("in_channels")
+        .map_or(Ok(1), |field| field.count())?;
     let condition = match config.find("condition_dsp") {
         Some(inner) => {
             let before = builder.push_prefix("condition");
@@ -181,17 +218,23 @@ pub(super) fn add(
             builder.restore_prefix(before);
             output_channels
         }
-        None => OutputNode { node: value.clone(), channels },
+        None => OutputNode {
+            node: value.clone(),
+            channels,
+        },
     };
     let mut head: Option<String> = None;
     let mut output_channels = 0;
     for (index, field) in fields.iter().enumerate() {
         let array = LayerArray::read(field, slice)?;
-        for (name, size, given) in
-            [("input_size", array.inputs, channels), ("condition_size", array.sizes.condition, condition.channels)]
-        {
+        for (name, size, given) in [
+            ("input_size", array.inputs, channels),
+            ("condition_size", array.sizes.condition, condition.channels),
+        ] {
             if size != given {
-                return Err(field.need(name)?.error(&format!("is {size}, but there are {given} input channels")));
+                return Err(field
+                    .need(name)?
+                    .error(&format!("is {size}, but there are {given} input channels")));
             }
         }
         let before = builder.push_prefix(&format!("array{index}"));
@@ -199,7 +242,9 @@ pub(super) fn add(
         builder.restore_prefix(before);
         (channels, output_channels) = (array.sizes.channels, array.head.outputs);
     }
-    let Some(head) = head else { return Err(list.error("is empty")) };
+    let Some(head) = head else {
+        return Err(list.error("is empty"));
+    };
     // The head scale is the last weight, although it precedes the post-head in the network.
     let stages = post_head(config, weights, output_channels)?;
     let scale = weights.next("head_scale")?;
@@ -211,7 +256,10 @@ pub(super) fn add(
         node = builder.conv("conv", &node, conv)?;
         builder.restore_prefix(before);
     }
-    Ok(OutputNode { node, channels: output_channels })
+    Ok(OutputNode {
+        node,
+        channels: output_channels,
+    })
 }
 
 /// Adds an array; returns its output and the sum for the head.
@@ -225,18 +273,31 @@ fn add_array(
 ) -> Result<(String, Option<String>), ModelError> {
     let sizes = &array.sizes;
     let slice = sizes.slice.map(|slice| (array.inputs, slice));
-    let rechannel = Conv { bias: false, slice, ..Conv::pointwise(array.inputs, sizes.channels) };
+    let rechannel = Conv {
+        bias: false,
+        slice,
+        ..Conv::pointwise(array.inputs, sizes.channels)
+    };
     let rechannel = weights.conv("a rechannel", rechannel)?;
     let mut value = builder.conv("rechannel", value, rechannel)?;
     for (index, config) in array.layers.iter().enumerate() {
         let before = builder.push_prefix(&format!("layer{index}"));
-        let reads = LayerInputs { value: &value, condition, head: head.as_deref() };
-        let LayerOutputs { value: next, head: sum } = layer::add(builder, weights, sizes, config, &reads)?;
+        let reads = LayerInputs {
+            value: &value,
+            condition,
+            head: head.as_deref(),
+        };
+        let LayerOutputs {
+            value: next,
+            head: sum,
+        } = layer::add(builder, weights, sizes, config, &reads)?;
         builder.restore_prefix(before);
         (value, head) = (next, Some(sum));
     }
     let mix = weights.conv("the head's mix", array.head)?;
-    let head = head.map(|head| builder.conv("head", &head, mix)).transpose()?;
+    let head = head
+        .map(|head| builder.conv("head", &head, mix))
+        .transpose()?;
     Ok((value, head))
 }
 
@@ -246,16 +307,27 @@ fn post_head(
     weights: &mut WeightReader<'_>,
     inputs: usize,
 ) -> Result<Vec<(NamActivation, ConvWeights)>, ModelError> {
-    let Some(head) = config.find("head") else { return Ok(Vec::new()) };
+    let Some(head) = config.find("head") else {
+        return Ok(Vec::new());
+    };
     let channels = head.need("channels")?.count()?;
-    let last = head.find("out_channels").map_or(Ok(1), |field| field.count())?;
+    let last = head
+        .find("out_channels")
+        .map_or(Ok(1), |field| field.count())?;
     let activation = NamActivation::read(&head.need("activation")?)?;
     let kernels = head.need("kernel_sizes")?.items()?;
     let mut inputs = inputs;
     let mut stages = Vec::new();
     for (index, kernel) in kernels.iter().enumerate() {
-        let outputs = if index + 1 == kernels.len() { last } else { channels };
-        let conv = Conv { kernel: kernel.count()?, ..Conv::pointwise(inputs, outputs) };
+        let outputs = if index + 1 == kernels.len() {
+            last
+        } else {
+            channels
+        };
+        let conv = Conv {
+            kernel: kernel.count()?,
+            ..Conv::pointwise(inputs, outputs)
+        };
         stages.push((activation.clone(), weights.conv("the head", conv)?));
         inputs = outputs;
     }
@@ -269,17 +341,25 @@ pub(super) struct ChannelSlice {
 }
 
 /// Returns the sizes that a WaveNet can be sliced to, except the full one.
-pub(super) fn slices(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Vec<ChannelSlice>, ModelError> {
+pub(super) fn slices(
+    root: &Field<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<ChannelSlice>, ModelError> {
     let list = root.need("config")?.find("layers");
     let arrays = list.map_or(Ok(Vec::new()), |list| list.items())?;
-    let Some(slimmable) = arrays.iter().find_map(|array| array.find("slimmable")) else { return Ok(Vec::new()) };
+    let Some(slimmable) = arrays.iter().find_map(|array| array.find("slimmable")) else {
+        return Ok(Vec::new());
+    };
     let method = slimmable.need("method")?;
     if method.text()? != "slice_channels_uniform" {
         return Err(method.error(&format!("unknown method {:?}", method.text()?)));
     }
-    let allowed = slimmable.find("kwargs").and_then(|arguments| arguments.find("allowed_channels"));
-    let allowed_sizes =
-        allowed.map_or(Ok(Vec::new()), |allowed_sizes| allowed_sizes.items()?.iter().map(Field::count).collect())?;
+    let allowed = slimmable
+        .find("kwargs")
+        .and_then(|arguments| arguments.find("allowed_channels"));
+    let allowed_sizes = allowed.map_or(Ok(Vec::new()), |allowed_sizes| {
+        allowed_sizes.items()?.iter().map(Field::count).collect()
+    })?;
     let array = LayerArray::read(&arrays[0], None)?;
     let sizes = &array.sizes;
     let plain = arrays.len() == 1
@@ -289,13 +369,23 @@ pub(super) fn slices(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Vec<Ch
         && sizes.layer1x1 == Some(1)
         && sizes.head1x1.is_none()
         && sizes.films.iter().all(Option::is_none);
-    let whole =
-        allowed_sizes.last() == Some(&sizes.channels) && allowed_sizes.iter().all(|size| *size <= sizes.channels);
+    let whole = allowed_sizes.last() == Some(&sizes.channels)
+        && allowed_sizes.iter().all(|size| *size <= sizes.channels);
     if !plain || !whole || allowed_sizes.len() > SLICES {
-        notes.push("config.layers: unsupported slimming method; only the full size is available".into());
+        notes.push(
+            "config.layers: unsupported slimming method; only the full size is available".into(),
+        );
         return Ok(Vec::new());
     }
     let count = allowed_sizes.len() as f32;
-    let smaller = allowed_sizes.iter().take(allowed_sizes.len() - 1).enumerate();
-    Ok(smaller.map(|(index, &channels)| ChannelSlice { channels, up_to: (index + 1) as f32 / count }).collect())
+    let smaller = allowed_sizes
+        .iter()
+        .take(allowed_sizes.len() - 1)
+        .enumerate();
+    Ok(smaller
+        .map(|(index, &channels)| ChannelSlice {
+            channels,
+            up_to: (index + 1) as f32 / count,
+        })
+        .collect())
 }

@@ -16,7 +16,8 @@ pub(super) struct Signal {
     pub channels: usize,
     /// Samples per frame.
     pub ratio: usize,
-    /// Delay against the input, samples; filters count as centred or causal, as the export has them.
+    /// Delay against the input, samples; filters count as centred or causal, as the export has
+    /// them.
     pub latency: usize,
 }
 
@@ -37,7 +38,14 @@ pub(super) struct CodecBuilder {
 
 impl CodecBuilder {
     pub fn new(causal: bool) -> Self {
-        Self { graph: GraphBuilder::default(), causal, strides: Vec::new(), noise_sources: 0, modules: 0, values: 0 }
+        Self {
+            graph: GraphBuilder::default(),
+            causal,
+            strides: Vec::new(),
+            noise_sources: 0,
+            modules: 0,
+            values: 0,
+        }
     }
 
     /// Removes and returns the nodes added so far; weights stay.
@@ -57,38 +65,80 @@ impl CodecBuilder {
     }
 
     /// Adds a node whose output has the channels and ratio of its first input.
-    pub fn same_shape(&mut self, name: &str, inputs: &[&Signal], op: Op) -> Result<Signal, ModelError> {
+    pub fn same_shape(
+        &mut self,
+        name: &str,
+        inputs: &[&Signal],
+        op: Op,
+    ) -> Result<Signal, ModelError> {
         self.node(name, inputs, op)?;
         let latency = inputs.iter().map(|input| input.latency).max().unwrap_or(0);
-        Ok(Signal { name: name.to_owned(), latency, ..inputs[0].clone() })
+        Ok(Signal {
+            name: name.to_owned(),
+            latency,
+            ..inputs[0].clone()
+        })
     }
 
     /// Adds a node that changes the number of channels.
-    pub fn with_channels(&mut self, name: &str, input: &Signal, channels: usize, op: Op) -> Result<Signal, ModelError> {
-        Ok(Signal { channels, ..self.same_shape(name, &[input], op)? })
+    pub fn with_channels(
+        &mut self,
+        name: &str,
+        input: &Signal,
+        channels: usize,
+        op: Op,
+    ) -> Result<Signal, ModelError> {
+        Ok(Signal {
+            channels,
+            ..self.same_shape(name, &[input], op)?
+        })
     }
 
     /// Adds a weight.
-    pub fn weight(&mut self, node: &str, parameter: &str, tensor: TensorData) -> Result<(), ModelError> {
+    pub fn weight(
+        &mut self,
+        node: &str,
+        parameter: &str,
+        tensor: TensorData,
+    ) -> Result<(), ModelError> {
         // A small file can use the same stored values many times.
         self.values += tensor.values.len();
-        ModelError::limit("the number of weights", self.values, limits::FILE_BYTES / size_of::<f32>())?;
-        self.graph.weight(node, parameter, &tensor.shape, tensor.values);
+        ModelError::limit(
+            "the number of weights",
+            self.values,
+            limits::FILE_BYTES / size_of::<f32>(),
+        )?;
+        self.graph
+            .weight(node, parameter, &tensor.shape, tensor.values);
         Ok(())
     }
 
     /// Selects a range of channels.
-    pub fn split(&mut self, name: &str, input: &Signal, start: usize, channels: usize) -> Result<Signal, ModelError> {
+    pub fn split(
+        &mut self,
+        name: &str,
+        input: &Signal,
+        start: usize,
+        channels: usize,
+    ) -> Result<Signal, ModelError> {
         self.with_channels(name, input, channels, Op::Split { start, channels })
     }
 
     /// Delays a signal by `frames`; adds no node if that is 0.
-    pub fn delayed(&mut self, name: &str, input: &Signal, frames: usize) -> Result<Signal, ModelError> {
+    pub fn delayed(
+        &mut self,
+        name: &str,
+        input: &Signal,
+        frames: usize,
+    ) -> Result<Signal, ModelError> {
         if frames == 0 {
             return Ok(input.clone());
         }
         let delayed = self.same_shape(name, &[input], Op::Delay { frames })?;
-        Ok(Signal { latency: input.latency + frames * input.ratio, ..delayed })
+        Ok(Signal {
+            latency: input.latency + frames * input.ratio,
+            ..delayed
+        })
     }
 
     /// Returns an unused number for a noise source, so that no two sources are correlated.
@@ -97,7 +147,8 @@ impl CodecBuilder {
         self.noise_sources
     }
 
-    /// Counts a visited module; fails above the limit, which a damaged file can exceed by nesting a module in itself.
+    /// Counts a visited module; fails above the limit, which a damaged file can exceed by nesting a
+    /// module in itself.
     pub fn visit(&mut self, module: &Module<'_>) -> Result<(), ModelError> {
         self.modules += 1;
         if self.modules > MODULES {

@@ -19,7 +19,8 @@ pub enum RaveError {
         /// Description of the error.
         reason: String,
     },
-    /// The pickle that holds the module tree is damaged or uses something that TorchScript does not.
+    /// The pickle that holds the module tree is damaged or uses something that TorchScript does
+    /// not.
     #[error("the pickle at byte {offset}: {reason}")]
     Pickle {
         /// Offset of the instruction, bytes.
@@ -30,7 +31,8 @@ pub enum RaveError {
     /// A module has an unknown class, an unsupported setting, or misses an attribute.
     #[error("{path} ({class}): {reason}")]
     Module {
-        /// Path of the module, such as `encoder.encoder.net.0`; `the root` for the outermost module.
+        /// Path of the module, such as `encoder.encoder.net.0`; `the root` for the outermost
+        /// module.
         path: String,
         /// Class without its Python module.
         class: String,
@@ -45,6 +47,10 @@ impl RaveError {
     }
 
     pub(super) fn record(record: &str, reason: impl std::fmt::Display) -> ModelError {
-        Self::Record { record: record.to_owned(), reason: reason.to_string() }.into()
+        Self::Record {
+            record: record.to_owned(),
+            reason: reason.to_string(),
+        }
+        .into()
     }
 }

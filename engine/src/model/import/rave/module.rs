@@ -26,12 +26,20 @@ impl TorchFile {
         let Value::Object(root) = pickle::read(&archive.pickle()?)? else {
             return Err(RaveError::archive("its pickle holds no module"));
         };
-        Ok(Self { archive, root, constants: RefCell::default() })
+        Ok(Self {
+            archive,
+            root,
+            constants: RefCell::default(),
+        })
     }
 
     /// Returns the outermost module.
     pub fn root(&self) -> Module<'_> {
-        Module { file: self, object: self.root.clone(), path: String::new() }
+        Module {
+            file: self,
+            object: self.root.clone(),
+            path: String::new(),
+        }
     }
 
     fn constants(&self, class: &Rc<str>) -> Result<Rc<Constants>, ModelError> {
@@ -41,7 +49,9 @@ impl TorchFile {
         let (module, name) = class.rsplit_once('.').unwrap_or(("", class));
         let source = self.archive.source(module)?.unwrap_or_default();
         let constants = Rc::new(constants::of_class(&source, name));
-        self.constants.borrow_mut().insert(class.clone(), constants.clone());
+        self.constants
+            .borrow_mut()
+            .insert(class.clone(), constants.clone());
         Ok(constants)
     }
 }
@@ -67,17 +77,39 @@ impl Module<'_> {
 
     /// Builds an error about this module.
     pub fn error(&self, reason: impl std::fmt::Display) -> ModelError {
-        let path = if self.path.is_empty() { "the root" } else { &self.path }.to_owned();
-        RaveError::Module { path, class: self.class().to_owned(), reason: reason.to_string() }.into()
+        let path = if self.path.is_empty() {
+            "the root"
+        } else {
+            &self.path
+        }
+        .to_owned();
+        RaveError::Module {
+            path,
+            class: self.class().to_owned(),
+            reason: reason.to_string(),
+        }
+        .into()
     }
 
     /// Returns an error about this module unless a condition holds.
-    pub fn ensure(&self, condition: bool, reason: impl std::fmt::Display) -> Result<(), ModelError> {
-        if condition { Ok(()) } else { Err(self.error(reason)) }
+    pub fn ensure(
+        &self,
+        condition: bool,
+        reason: impl std::fmt::Display,
+    ) -> Result<(), ModelError> {
+        if condition {
+            Ok(())
+        } else {
+            Err(self.error(reason))
+        }
     }
 
     fn find(&self, name: &str) -> Option<&Value> {
-        self.object.attributes.iter().find(|(other, _)| &**other == name).map(|(_, value)| value)
+        self.object
+            .attributes
+            .iter()
+            .find(|(other, _)| &**other == name)
+            .map(|(_, value)| value)
     }
 
     fn missing(&self, kind: &str, name: &str) -> ModelError {
@@ -86,19 +118,32 @@ impl Module<'_> {
 
     /// Returns a child module, or `None` if the module has no child of that name.
     pub fn maybe_child(&self, name: &str) -> Option<Self> {
-        let Some(Value::Object(object)) = self.find(name) else { return None };
-        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
-        Some(Self { file: self.file, object: object.clone(), path })
+        let Some(Value::Object(object)) = self.find(name) else {
+            return None;
+        };
+        let path = if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.path)
+        };
+        Some(Self {
+            file: self.file,
+            object: object.clone(),
+            path,
+        })
     }
 
     /// Returns a child module.
     pub fn child(&self, name: &str) -> Result<Self, ModelError> {
-        self.maybe_child(name).ok_or_else(|| self.missing("module", name))
+        self.maybe_child(name)
+            .ok_or_else(|| self.missing("module", name))
     }
 
     /// Returns the child modules named `0`, `1`, …: the items of a list or sequence.
     pub fn children(&self) -> Vec<Self> {
-        (0..).map_while(|index: usize| self.maybe_child(&index.to_string())).collect()
+        (0..)
+            .map_while(|index: usize| self.maybe_child(&index.to_string()))
+            .collect()
     }
 
     /// Returns an integer attribute.
@@ -111,7 +156,9 @@ impl Module<'_> {
 
     /// Returns an integer attribute; an error if it is missing or negative.
     pub fn count(&self, name: &str) -> Result<usize, ModelError> {
-        let value = self.maybe_int(name).ok_or_else(|| self.missing("whole number", name))?;
+        let value = self
+            .maybe_int(name)
+            .ok_or_else(|| self.missing("whole number", name))?;
         usize::try_from(value).map_err(|_| self.error(format_args!("its {name} is {value}")))
     }
 
@@ -130,26 +177,40 @@ impl Module<'_> {
 
     /// Returns an attribute that is a pair of counts.
     pub fn maybe_pair(&self, name: &str) -> Option<(usize, usize)> {
-        let Some(Value::List(values)) = self.find(name) else { return None };
-        let [Value::Int(first), Value::Int(second)] = values[..] else { return None };
+        let Some(Value::List(values)) = self.find(name) else {
+            return None;
+        };
+        let [Value::Int(first), Value::Int(second)] = values[..] else {
+            return None;
+        };
         Some((usize::try_from(first).ok()?, usize::try_from(second).ok()?))
     }
 
     /// Returns a tensor attribute; an error if it exists but cannot be read.
     pub fn maybe_tensor(&self, name: &str) -> Result<Option<TensorData>, ModelError> {
-        let Some(Value::Tensor(location)) = self.find(name) else { return Ok(None) };
+        let Some(Value::Tensor(location)) = self.find(name) else {
+            return Ok(None);
+        };
         let tensor = self.file.archive.tensor(location);
-        tensor.map(Some).map_err(|error| self.error(format_args!("its {name}: {error}")))
+        tensor
+            .map(Some)
+            .map_err(|error| self.error(format_args!("its {name}: {error}")))
     }
 
     /// Returns a tensor attribute.
     pub fn tensor(&self, name: &str) -> Result<TensorData, ModelError> {
-        self.maybe_tensor(name)?.ok_or_else(|| self.missing("tensor", name))
+        self.maybe_tensor(name)?
+            .ok_or_else(|| self.missing("tensor", name))
     }
 
     /// Returns a number that the class declares as a constant.
     pub fn constant(&self, name: &str) -> Result<f64, ModelError> {
-        match self.file.constants(&self.object.class)?.get(name).map(Vec::as_slice) {
+        match self
+            .file
+            .constants(&self.object.class)?
+            .get(name)
+            .map(Vec::as_slice)
+        {
             Some(&[number]) => Ok(number),
             _ => Err(self.missing("constant number", name)),
         }

@@ -1,5 +1,6 @@
-//! Reader of the part of Python's pickle format that TorchScript archives use. Pickles are read as data: nothing is
-//! imported or called; only lists, dictionaries, texts, numbers, tensors and modules with their attributes are built.
+//! Reader of the part of Python's pickle format that TorchScript archives use. Pickles are read as
+//! data: nothing is imported or called; only lists, dictionaries, texts, numbers, tensors and
+//! modules with their attributes are built.
 
 use std::rc::Rc;
 
@@ -70,7 +71,13 @@ type Nested = (Value, u16);
 /// # Errors
 /// Returns [`RaveError::Pickle`] with the offset of the first instruction that cannot be executed.
 pub(super) fn read(bytes: &[u8]) -> Result<Value, ModelError> {
-    let mut reader = Reader { bytes, position: 0, stack: Vec::new(), marks: Vec::new(), memo: Vec::new() };
+    let mut reader = Reader {
+        bytes,
+        position: 0,
+        stack: Vec::new(),
+        marks: Vec::new(),
+        memo: Vec::new(),
+    };
     loop {
         let offset = reader.position;
         match reader.step() {
@@ -98,7 +105,9 @@ impl<'a> Reader<'a> {
     fn step(&mut self) -> Result<Option<Value>, Reason> {
         let opcode = self.take(1)?[0];
         match opcode {
-            0x80 if self.take(1)?[0] > 3 => return Err("protocols above 3 are not supported".into()),
+            0x80 if self.take(1)?[0] > 3 => {
+                return Err("protocols above 3 are not supported".into());
+            }
             0x80 => {}
             b'.' => return Ok(Some(self.pop()?.0)),
             b'(' => self.marks.push(self.stack.len()),
@@ -114,7 +123,11 @@ impl<'a> Reader<'a> {
                     b'q' | b'h' => self.take(1)?[0].into(),
                     _ => u32::from_le_bytes(self.array()?) as usize,
                 };
-                if matches!(opcode, b'q' | b'r') { self.store(key)? } else { self.load(key)? }
+                if matches!(opcode, b'q' | b'r') {
+                    self.store(key)?
+                } else {
+                    self.load(key)?
+                }
             }
             b'Q' => {
                 let (id, _) = self.pop()?;
@@ -127,8 +140,16 @@ impl<'a> Reader<'a> {
             }
             0x81 => {
                 self.pop()?;
-                let Value::Global(class) = self.pop()?.0 else { return Err("an object without a class".into()) };
-                self.push(Value::Object(Rc::new(Object { class, attributes: Vec::new() })), 0)?;
+                let Value::Global(class) = self.pop()?.0 else {
+                    return Err("an object without a class".into());
+                };
+                self.push(
+                    Value::Object(Rc::new(Object {
+                        class,
+                        attributes: Vec::new(),
+                    })),
+                    0,
+                )?;
             }
             b'b' => self.build()?,
             other => return Err(format!("unknown instruction {other:#04x}")),
@@ -166,7 +187,11 @@ impl<'a> Reader<'a> {
                 self.push_list(items)
             }
             0x85..=0x87 => {
-                let first = self.stack.len().checked_sub(usize::from(opcode) - 0x84).ok_or(EMPTY_STACK)?;
+                let first = self
+                    .stack
+                    .len()
+                    .checked_sub(usize::from(opcode) - 0x84)
+                    .ok_or(EMPTY_STACK)?;
                 let items = self.stack.split_off(first);
                 self.push_list(items)
             }
@@ -191,7 +216,11 @@ impl<'a> Reader<'a> {
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8], Reason> {
-        let end = self.position.checked_add(length).filter(|&end| end <= self.bytes.len()).ok_or(TRUNCATED)?;
+        let end = self
+            .position
+            .checked_add(length)
+            .filter(|&end| end <= self.bytes.len())
+            .ok_or(TRUNCATED)?;
         let bytes = &self.bytes[self.position..end];
         self.position = end;
         Ok(bytes)
@@ -203,7 +232,10 @@ impl<'a> Reader<'a> {
 
     fn line(&mut self) -> Result<&'a str, Reason> {
         let rest = &self.bytes[self.position..];
-        let length = rest.iter().position(|&byte| byte == b'\n').ok_or(TRUNCATED)?;
+        let length = rest
+            .iter()
+            .position(|&byte| byte == b'\n')
+            .ok_or(TRUNCATED)?;
         self.position += length + 1;
         utf8(&rest[..length])
     }
@@ -235,7 +267,11 @@ impl<'a> Reader<'a> {
 
     /// Removes all values above the last mark.
     fn pop_to_mark(&mut self) -> Result<Vec<Nested>, Reason> {
-        let mark = self.marks.pop().filter(|&mark| mark <= self.stack.len()).ok_or("a list without a beginning")?;
+        let mark = self
+            .marks
+            .pop()
+            .filter(|&mark| mark <= self.stack.len())
+            .ok_or("a list without a beginning")?;
         Ok(self.stack.split_off(mark))
     }
 
@@ -246,19 +282,25 @@ impl<'a> Reader<'a> {
     }
 
     fn extend_list(&mut self, items: &[Nested]) -> Result<(), Reason> {
-        let (Value::List(mut list), depth) = self.pop()? else { return Err("items without a list".into()) };
+        let (Value::List(mut list), depth) = self.pop()? else {
+            return Err("items without a list".into());
+        };
         let depth = depth.max(deepest(items) + 1);
         Rc::make_mut(&mut list).extend(items.iter().map(|(value, _)| value.clone()));
         self.push(Value::List(list), depth)
     }
 
     fn extend_dict(&mut self, items: &[Nested]) -> Result<(), Reason> {
-        let (Value::Dict(mut dict), depth) = self.pop()? else { return Err("items without a dictionary".into()) };
+        let (Value::Dict(mut dict), depth) = self.pop()? else {
+            return Err("items without a dictionary".into());
+        };
         if !items.len().is_multiple_of(2) {
             return Err("a key without a value".into());
         }
         let depth = depth.max(deepest(items) + 1);
-        let pairs = items.chunks_exact(2).map(|pair| (pair[0].0.clone(), pair[1].0.clone()));
+        let pairs = items
+            .chunks_exact(2)
+            .map(|pair| (pair[0].0.clone(), pair[1].0.clone()));
         Rc::make_mut(&mut dict).extend(pairs);
         self.push(Value::Dict(dict), depth)
     }
@@ -275,7 +317,12 @@ impl<'a> Reader<'a> {
     }
 
     fn load(&mut self, key: usize) -> Result<(), Reason> {
-        let value = self.memo.get(key).cloned().flatten().ok_or("a value that is not in the memo")?;
+        let value = self
+            .memo
+            .get(key)
+            .cloned()
+            .flatten()
+            .ok_or("a value that is not in the memo")?;
         self.stack.push(value);
         Ok(())
     }
@@ -283,14 +330,24 @@ impl<'a> Reader<'a> {
     /// Sets an object's attributes.
     fn build(&mut self) -> Result<(), Reason> {
         let (state, depth) = self.pop()?;
-        let (Value::Object(object), _) = self.pop()? else { return Err("attributes without an object".into()) };
-        let Value::Dict(pairs) = state else { return Err("an object's attributes are no dictionary".into()) };
+        let (Value::Object(object), _) = self.pop()? else {
+            return Err("attributes without an object".into());
+        };
+        let Value::Dict(pairs) = state else {
+            return Err("an object's attributes are no dictionary".into());
+        };
         let attributes = pairs.iter().map(|(key, value)| match key {
             Value::Text(name) => Ok((name.clone(), value.clone())),
             _ => Err("an attribute's name is no text"),
         });
         let attributes = attributes.collect::<Result<_, _>>()?;
-        self.push(Value::Object(Rc::new(Object { class: object.class.clone(), attributes })), depth + 1)
+        self.push(
+            Value::Object(Rc::new(Object {
+                class: object.class.clone(),
+                attributes,
+            })),
+            depth + 1,
+        )
     }
 }
 
@@ -307,16 +364,22 @@ fn deepest(items: &[Nested]) -> u16 {
 
 /// Reads a persistent id `("storage", kind, key, device, count)`.
 fn storage(id: &Value) -> Result<Value, Reason> {
-    let Value::List(parts) = id else { return Err("a persistent id is no tuple".into()) };
+    let Value::List(parts) = id else {
+        return Err("a persistent id is no tuple".into());
+    };
     match &parts[..] {
         [Value::Text(tag), Value::Global(kind), Value::Text(key), ..] if &**tag == "storage" => {
-            Ok(Value::Storage(Rc::new(Storage { kind: kind.clone(), key: key.clone() })))
+            Ok(Value::Storage(Rc::new(Storage {
+                kind: kind.clone(),
+                key: key.clone(),
+            })))
         }
         _ => Err("a persistent id is no storage".into()),
     }
 }
 
-/// Returns the result of one of the few functions that build data; [`Value::Unknown`] for any other.
+/// Returns the result of one of the few functions that build data; [`Value::Unknown`] for any
+/// other.
 fn call(function: &Value, arguments: &Value) -> Result<Value, Reason> {
     let (Value::Global(name), Value::List(arguments)) = (function, arguments) else {
         return Err("a call without a function".into());
@@ -328,24 +391,51 @@ fn call(function: &Value, arguments: &Value) -> Result<Value, Reason> {
         | "torch.jit._pickle.build_intlist"
         | "torch.jit._pickle.build_doublelist"
         | "torch.jit._pickle.build_boollist"
-        | "torch.jit._pickle.build_tensorlist" => Ok(arguments.first().cloned().ok_or("a call without arguments")?),
+        | "torch.jit._pickle.build_tensorlist" => Ok(arguments
+            .first()
+            .cloned()
+            .ok_or("a call without arguments")?),
         _ => Ok(Value::Unknown),
     }
 }
 
 fn tensor(arguments: &[Value]) -> Result<Value, Reason> {
-    let [Value::Storage(storage), Value::Int(offset), Value::List(shape), Value::List(stride), ..] = arguments else {
+    let [
+        Value::Storage(storage),
+        Value::Int(offset),
+        Value::List(shape),
+        Value::List(stride),
+        ..,
+    ] = arguments
+    else {
         return Err("a tensor has other arguments than storage, offset, shape and stride".into());
     };
     let count = |value: &Value| match value {
-        Value::Int(value) => usize::try_from(*value).map_err(|_| format!("a tensor has an extent of {value}")),
+        Value::Int(value) => {
+            usize::try_from(*value).map_err(|_| format!("a tensor has an extent of {value}"))
+        }
         _ => Err("a tensor has an extent that is no integer".into()),
     };
-    let counts = |values: &[Value]| values.iter().map(count).collect::<Result<Vec<usize>, Reason>>();
+    let counts = |values: &[Value]| {
+        values
+            .iter()
+            .map(count)
+            .collect::<Result<Vec<usize>, Reason>>()
+    };
     let (shape, stride) = (counts(shape)?, counts(stride)?);
     if shape.len() != stride.len() {
-        return Err(format!("a tensor has {} extents and {} strides", shape.len(), stride.len()));
+        return Err(format!(
+            "a tensor has {} extents and {} strides",
+            shape.len(),
+            stride.len()
+        ));
     }
-    let offset = usize::try_from(*offset).map_err(|_| format!("a tensor has an offset of {offset}"))?;
-    Ok(Value::Tensor(Rc::new(TensorLocation { storage: storage.clone(), offset, shape, stride })))
+    let offset =
+        usize::try_from(*offset).map_err(|_| format!("a tensor has an offset of {offset}"))?;
+    Ok(Value::Tensor(Rc::new(TensorLocation {
+        storage: storage.clone(),
+        offset,
+        shape,
+        stride,
+    })))
 }

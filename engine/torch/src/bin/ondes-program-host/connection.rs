@@ -41,7 +41,10 @@ fn answer_all(socket: &UnixStream, library: &Arc<Library>, program: &[u8]) -> io
             Request::Prepare(request) => {
                 let memory = File::from(protocol::receive_file(socket)?);
                 let prepared = Method::new(library, *request, memory, program);
-                let reply = prepared.as_ref().map(Method::prepared).map_err(String::clone);
+                let reply = prepared
+                    .as_ref()
+                    .map(Method::prepared)
+                    .map_err(String::clone);
                 method = prepared.ok();
                 protocol::send::<Reply<_>>(socket, &reply)?;
             }
@@ -49,7 +52,11 @@ fn answer_all(socket: &UnixStream, library: &Arc<Library>, program: &[u8]) -> io
                 let reply = of(&mut method).map(|method| method.executor.seed(stream, seed));
                 protocol::send::<Reply<_>>(socket, &reply)?;
             }
-            Request::Run { streams, blocks, real_time: wanted } => {
+            Request::Run {
+                streams,
+                blocks,
+                real_time: wanted,
+            } => {
                 if std::mem::replace(&mut real_time, wanted) != wanted {
                     priority::follow(wanted);
                 }
@@ -61,20 +68,41 @@ fn answer_all(socket: &UnixStream, library: &Arc<Library>, program: &[u8]) -> io
 }
 
 fn of(method: &mut Option<Method>) -> Result<&mut Method, String> {
-    method.as_mut().ok_or_else(|| "no method is prepared".into())
+    method
+        .as_mut()
+        .ok_or_else(|| "no method is prepared".into())
 }
 
 impl Method {
-    fn new(library: &Arc<Library>, request: PrepareRequest, memory: File, program: &[u8]) -> Result<Self, String> {
-        let executor = library.prepare(&request, program).map_err(|error| error.to_string())?;
+    fn new(
+        library: &Arc<Library>,
+        request: PrepareRequest,
+        memory: File,
+        program: &[u8],
+    ) -> Result<Self, String> {
+        let executor = library
+            .prepare(&request, program)
+            .map_err(|error| error.to_string())?;
         let layout = Layout::new(&request);
-        let buffers = |ranges: &[std::ops::Range<usize>]| ranges.iter().map(|range| vec![0.0; range.len()]).collect();
+        let buffers = |ranges: &[std::ops::Range<usize>]| {
+            ranges.iter().map(|range| vec![0.0; range.len()]).collect()
+        };
         let (inputs, outputs) = (buffers(&layout.inputs), buffers(&layout.outputs));
-        Ok(Self { executor, request, layout, memory, inputs, outputs })
+        Ok(Self {
+            executor,
+            request,
+            layout,
+            memory,
+            inputs,
+            outputs,
+        })
     }
 
     fn prepared(&self) -> Prepared {
-        Prepared { device: self.executor.device(), bytes: self.executor.bytes() }
+        Prepared {
+            device: self.executor.device(),
+            bytes: self.executor.bytes(),
+        }
     }
 
     fn run(&mut self, streams: &[usize], blocks: usize) -> Result<(), String> {
@@ -82,16 +110,26 @@ impl Method {
         let method = &self.request.method;
         let count = |port| step_values(port, method.block, streams.len(), blocks);
         let inputs = self.inputs.iter_mut().zip(&method.inputs);
-        let inputs: Vec<&mut [f32]> = inputs.map(|(buffer, port)| &mut buffer[..count(port)]).collect();
+        let inputs: Vec<&mut [f32]> = inputs
+            .map(|(buffer, port)| &mut buffer[..count(port)])
+            .collect();
         let outputs = self.outputs.iter_mut().zip(&method.outputs);
-        let mut outputs: Vec<&mut [f32]> = outputs.map(|(buffer, port)| &mut buffer[..count(port)]).collect();
+        let mut outputs: Vec<&mut [f32]> = outputs
+            .map(|(buffer, port)| &mut buffer[..count(port)])
+            .collect();
         let mut filled: Vec<&[f32]> = Vec::with_capacity(inputs.len());
         for (range, values) in self.layout.inputs.iter().zip(inputs) {
             protocol::read_values(&self.memory, range.start, values).map_err(text)?;
             filled.push(values);
         }
-        self.executor.run(streams, blocks, &filled, &mut outputs).map_err(|error| error.to_string())?;
+        self.executor
+            .run(streams, blocks, &filled, &mut outputs)
+            .map_err(|error| error.to_string())?;
         let mut ports = self.layout.outputs.iter().zip(&outputs);
-        ports.try_for_each(|(range, values)| protocol::write_values(&self.memory, range.start, values)).map_err(text)
+        ports
+            .try_for_each(|(range, values)| {
+                protocol::write_values(&self.memory, range.start, values)
+            })
+            .map_err(text)
     }
 }

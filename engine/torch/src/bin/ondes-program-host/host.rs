@@ -28,12 +28,14 @@ pub fn run() -> io::Result<()> {
         Err(reason) => return protocol::send::<Reply<Started>>(&control, &Err(reason)),
     };
     protocol::send::<Reply<_>>(&control, &Ok(started))?;
-    // This thread waits for the engine while others compute: the process ends with the engine, whatever the program
-    // does.
+    // This thread waits for the engine while others compute: the process ends with the engine,
+    // whatever the program does.
     while let Ok(socket) = protocol::receive_file(&control) {
         let (library, program) = (library.clone(), program.clone());
         let serve = move || connection::serve(&UnixStream::from(socket), &library, &program);
-        std::thread::Builder::new().name("ondes-program".into()).spawn(serve)?;
+        std::thread::Builder::new()
+            .name("ondes-program".into())
+            .spawn(serve)?;
     }
     // Without destructors: a program may be running.
     sandbox::exit()

@@ -1,5 +1,6 @@
-//! Runs one TorchScript program for the engine, in a process without network, without write access and without the right
-//! to start others. `ondes_engine::torch::process` starts it and tells how they talk.
+//! Runs one TorchScript program for the engine, in a process without network, without write access
+//! and without the right to start others. `ondes_engine::torch::process` starts it and tells how
+//! they talk.
 //!
 //! It does not link libtorch but opens the library as the engine does.
 

@@ -1,28 +1,38 @@
-//! Gives up the rights that a TorchScript program does not need: limits of the system on resources, Landlock on files,
-//! network and signals, and seccomp on system calls. Each is used as far as the kernel has it; seccomp alone already
-//! keeps a program on the CPU from writing files.
+//! Gives up the rights that a TorchScript program does not need: limits of the system on resources,
+//! Landlock on files, network and signals, and seccomp on system calls. Each is used as far as the
+//! kernel has it; seccomp alone already keeps a program on the CPU from writing files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
-    path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
+    RulesetStatus, Scope, path_beneath_rules,
 };
 use ondes_engine::torch::libtorch_found;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    apply_filter_all_threads,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, apply_filter_all_threads,
 };
 
 /// Most memory for the data of a program on the CPU, in bytes.
 const MAX_DATA: u64 = 8 << 30;
 /// Version of Landlock whose rights are given up; an older kernel has some of them.
 const LANDLOCK: ABI = ABI::V6;
-/// Files that libtorch reads while it computes: libraries that it opens late, properties of processor and system, and seeds.
-const READABLE: [&str; 9] =
-    ["/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/proc", "/sys", "/dev/null", "/dev/random", "/dev/urandom"];
+/// Files that libtorch reads while it computes: libraries that it opens late, properties of
+/// processor and system, and seeds.
+const READABLE: [&str; 9] = [
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/etc/ld.so.cache",
+    "/proc",
+    "/sys",
+    "/dev/null",
+    "/dev/random",
+    "/dev/urandom",
+];
 
 /// Closes all files but standard input and output: the engine's host may have left some open.
 pub fn close_inherited_files() {
@@ -36,9 +46,13 @@ pub fn exit() -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Limits memory, forbids core dumps, and makes this process the first to go when the system lacks memory.
+/// Limits memory, forbids core dumps, and makes this process the first to go when the system lacks
+/// memory.
 pub fn limit_resources(uses_gpu: bool) {
-    let limit = |bytes| Rlimit { current: Some(bytes), maximum: Some(bytes) };
+    let limit = |bytes| Rlimit {
+        current: Some(bytes),
+        maximum: Some(bytes),
+    };
     // Without these the rest of the protection is the same.
     let _ = setrlimit(Resource::Core, limit(0));
     if !uses_gpu {
@@ -52,25 +66,39 @@ pub fn enter(library: &Path, uses_gpu: bool) -> Vec<String> {
     // Before system calls are filtered. There are no other threads yet.
     let files = restrict_files(library, uses_gpu);
     let calls = filters(uses_gpu).and_then(|filters| {
-        filters.iter().try_for_each(|filter| apply_filter_all_threads(filter)).map_err(|error| error.to_string())
+        filters
+            .iter()
+            .try_for_each(|filter| apply_filter_all_threads(filter))
+            .map_err(|error| error.to_string())
     });
     let missing_files = match files {
-        Ok(RulesetStatus::NotEnforced) => Some("this kernel has no Landlock: the program can read your files".into()),
+        Ok(RulesetStatus::NotEnforced) => {
+            Some("this kernel has no Landlock: the program can read your files".into())
+        }
         Ok(_) => None,
         Err(error) => Some(format!("the program can read your files: {error}")),
     };
-    let missing_calls = calls.err().map(|error| format!("the program can make any system call: {error}"));
+    let missing_calls = calls
+        .err()
+        .map(|error| format!("the program can make any system call: {error}"));
     missing_files.into_iter().chain(missing_calls).collect()
 }
 
-/// Forbids all files but those that libtorch reads, TCP, abstract sockets, and signals to other processes.
+/// Forbids all files but those that libtorch reads, TCP, abstract sockets, and signals to other
+/// processes.
 fn restrict_files(library: &Path, uses_gpu: bool) -> Result<RulesetStatus, RulesetError> {
     let mut readable: Vec<PathBuf> = READABLE.iter().map(PathBuf::from).collect();
     readable.extend(library.parent().map(Path::to_path_buf));
     // PyTorch keeps NVIDIA's libraries beside its own folder.
     let above = if uses_gpu { 2 } else { 0 };
-    readable.extend(libtorch_found().and_then(|folder| Some(folder.ancestors().nth(above)?.to_path_buf())));
-    let devices = std::fs::read_dir("/dev").into_iter().flatten().flatten().map(|entry| entry.path());
+    readable.extend(
+        libtorch_found().and_then(|folder| Some(folder.ancestors().nth(above)?.to_path_buf())),
+    );
+    let devices = std::fs::read_dir("/dev")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
     let is_gpu = |path: &PathBuf| path.to_string_lossy().starts_with("/dev/nvidia");
     let devices: Vec<PathBuf> = devices.filter(|path| uses_gpu && is_gpu(path)).collect();
     let status = Ruleset::default()
@@ -78,13 +106,17 @@ fn restrict_files(library: &Path, uses_gpu: bool) -> Result<RulesetStatus, Rules
         .handle_access(AccessNet::from_all(LANDLOCK))?
         .scope(Scope::from_all(LANDLOCK))?
         .create()?
-        .add_rules(path_beneath_rules(readable, AccessFs::ReadFile | AccessFs::ReadDir))?
+        .add_rules(path_beneath_rules(
+            readable,
+            AccessFs::ReadFile | AccessFs::ReadDir,
+        ))?
         .add_rules(path_beneath_rules(devices, AccessFs::from_all(LANDLOCK)))?
         .restrict_self()?;
     Ok(status.ruleset)
 }
 
-/// System calls that fail whatever their arguments: network, other processes, other programs, the machine.
+/// System calls that fail whatever their arguments: network, other processes, other programs, the
+/// machine.
 const FORBIDDEN: &[i64] = &[
     libc::SYS_socket,
     libc::SYS_connect,
@@ -180,7 +212,8 @@ const FORBIDDEN_OLD: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const FORBIDDEN_OLD: &[i64] = &[];
 
-/// System calls whose arguments a filter cannot see. They seem to be missing, so that the C library uses older ones.
+/// System calls whose arguments a filter cannot see. They seem to be missing, so that the C library
+/// uses older ones.
 const HIDDEN: [i64; 2] = [libc::SYS_clone3, libc::SYS_openat2];
 
 /// Returns the filters of system calls.
@@ -188,18 +221,28 @@ fn filters(uses_gpu: bool) -> Result<Vec<BpfProgram>, String> {
     let text = |error: seccompiler::BackendError| error.to_string();
     let condition = |argument, operator, value| {
         let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value);
-        condition.and_then(|condition| SeccompRule::new(vec![condition])).map_err(text)
+        condition
+            .and_then(|condition| SeccompRule::new(vec![condition]))
+            .map_err(text)
     };
     let has_flag = |argument, flag: i32| {
         let flag = flag.unsigned_abs().into();
         condition(argument, SeccompCmpOp::MaskedEq(flag), flag)
     };
-    let always = |calls: &[i64]| calls.iter().map(|&call| (call, Vec::new())).collect::<BTreeMap<_, _>>();
+    let always = |calls: &[i64]| {
+        calls
+            .iter()
+            .map(|&call| (call, Vec::new()))
+            .collect::<BTreeMap<_, _>>()
+    };
     let mut forbidden = always(FORBIDDEN);
     forbidden.append(&mut always(FORBIDDEN_OLD));
     // New processes; threads are allowed.
     let thread = libc::CLONE_THREAD.unsigned_abs().into();
-    forbidden.insert(libc::SYS_clone, vec![condition(0, SeccompCmpOp::MaskedEq(thread), 0)?]);
+    forbidden.insert(
+        libc::SYS_clone,
+        vec![condition(0, SeccompCmpOp::MaskedEq(thread), 0)?],
+    );
     // Signals to others; `abort` sends one to its own process.
     let own = std::process::id().into();
     forbidden.insert(libc::SYS_tgkill, vec![condition(0, SeccompCmpOp::Ne, own)?]);
@@ -221,7 +264,10 @@ fn filters(uses_gpu: bool) -> Result<Vec<BpfProgram>, String> {
         let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, architecture);
         filter.and_then(BpfProgram::try_from).map_err(text)
     };
-    Ok(vec![filter(always(&HIDDEN), errno(libc::ENOSYS))?, filter(forbidden, errno(libc::EPERM))?])
+    Ok(vec![
+        filter(always(&HIDDEN), errno(libc::ENOSYS))?,
+        filter(forbidden, errno(libc::EPERM))?,
+    ])
 }
 
 #[cfg(test)]
@@ -240,14 +286,21 @@ mod tests {
         assert_eq!(kind, PermissionDenied, "{what}");
     }
 
-    /// Tries on one thread what a program might do: both protections can be entered by a thread alone.
+    /// Tries on one thread what a program might do: both protections can be entered by a thread
+    /// alone.
     #[test]
     fn a_program_has_no_network_writes_nothing_and_starts_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let (secret, new, socket) =
-            (folder.path().join("secret"), folder.path().join("new"), folder.path().join("socket"));
+        let (secret, new, socket) = (
+            folder.path().join("secret"),
+            folder.path().join("new"),
+            folder.path().join("socket"),
+        );
         std::fs::write(&secret, "of mine").unwrap();
-        let (listener, server) = (UnixListener::bind(&socket).unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+        let (listener, server) = (
+            UnixListener::bind(&socket).unwrap(),
+            TcpListener::bind("127.0.0.1:0").unwrap(),
+        );
         let address = server.local_addr().unwrap();
         let tried = std::thread::spawn(move || {
             let files = restrict_files(Path::new("/nowhere/libondes_torch.so"), false).unwrap();
@@ -265,11 +318,17 @@ mod tests {
             refused("a rename", std::fs::rename(&secret, &new));
             refused("a link", std::os::unix::fs::symlink("/", &new));
             refused("a folder", std::fs::create_dir(&new));
-            refused("permissions", std::fs::set_permissions("/proc/self/exe", std::fs::Permissions::from_mode(0o777)));
+            refused(
+                "permissions",
+                std::fs::set_permissions("/proc/self/exe", std::fs::Permissions::from_mode(0o777)),
+            );
             refused("another program", Command::new("/bin/true").status());
             // SAFETY: signal 0 only asks whether it may be sent.
             let sent = unsafe { libc::kill(libc::getppid(), 0) };
-            assert_eq!((sent, std::io::Error::last_os_error().kind()), (-1, PermissionDenied));
+            assert_eq!(
+                (sent, std::io::Error::last_os_error().kind()),
+                (-1, PermissionDenied)
+            );
             if files == RulesetStatus::NotEnforced {
                 eprintln!("not shown here: this kernel has no Landlock");
             } else {
@@ -277,12 +336,19 @@ mod tests {
                 refused("a file of the system", File::open("/etc/passwd"));
             }
             // What libtorch needs.
-            assert!(std::fs::read_to_string("/proc/thread-self/status").unwrap().contains("NoNewPrivs:\t1"));
+            assert!(
+                std::fs::read_to_string("/proc/thread-self/status")
+                    .unwrap()
+                    .contains("NoNewPrivs:\t1")
+            );
             assert!(File::open("/dev/urandom").is_ok());
             std::thread::spawn(|| ()).join().unwrap();
         });
         tried.join().unwrap();
         drop((listener, server));
-        assert_eq!(std::fs::read_to_string(folder.path().join("secret")).unwrap(), "of mine");
+        assert_eq!(
+            std::fs::read_to_string(folder.path().join("secret")).unwrap(),
+            "of mine"
+        );
     }
 }

@@ -7,19 +7,32 @@ use super::recurrent::Cell;
 use super::{Signal, add, count, each, numbers, sigmoid};
 
 fn matrix(value: &Value) -> Vec<Vec<f64>> {
-    value.as_array().expect("rows").iter().map(numbers).collect()
+    value
+        .as_array()
+        .expect("rows")
+        .iter()
+        .map(numbers)
+        .collect()
 }
 
 /// Returns the gates in the given order, as rows.
 fn rows(matrix: &[Vec<f64>], gates: &[usize]) -> Vec<Vec<f64>> {
     let units = matrix[0].len() / gates.len();
     let column = |place: usize| matrix.iter().map(|row| row[place]).collect();
-    gates.iter().flat_map(|gate| (0..units).map(move |unit| gate * units + unit)).map(column).collect()
+    gates
+        .iter()
+        .flat_map(|gate| (0..units).map(move |unit| gate * units + unit))
+        .map(column)
+        .collect()
 }
 
 fn ordered(bias: &[f64], gates: &[usize]) -> Vec<f64> {
     let units = bias.len() / gates.len();
-    gates.iter().flat_map(|gate| &bias[gate * units..][..units]).copied().collect()
+    gates
+        .iter()
+        .flat_map(|gate| &bias[gate * units..][..units])
+        .copied()
+        .collect()
 }
 
 pub fn run(file: &Value, input: &Signal) -> Signal {
@@ -42,12 +55,19 @@ fn run_layer(layer: &Value, x: Signal) -> Signal {
         "dense" => {
             let (kernel, bias) = (matrix(&weights[0]), numbers(&weights[1]));
             let output = |o: usize| {
-                (0..x[0].len()).map(|t| bias[o] + (0..x.len()).map(|i| kernel[i][o] * x[i][t]).sum::<f64>()).collect()
+                (0..x[0].len())
+                    .map(|t| bias[o] + (0..x.len()).map(|i| kernel[i][o] * x[i][t]).sum::<f64>())
+                    .collect()
             };
             (0..bias.len()).map(output).collect()
         }
         "conv1d" => {
-            let taps: Vec<Vec<Vec<f64>>> = weights[0].as_array().expect("taps").iter().map(matrix).collect();
+            let taps: Vec<Vec<Vec<f64>>> = weights[0]
+                .as_array()
+                .expect("taps")
+                .iter()
+                .map(matrix)
+                .collect();
             let bias = numbers(&weights[1]);
             let (groups, dilation) = (count(&layer["groups"], 1), count(&layer["dilation"][0], 1));
             let (inputs, outputs) = (x.len() / groups, bias.len());
@@ -67,7 +87,11 @@ fn run_layer(layer: &Value, x: Signal) -> Signal {
             (0..outputs).map(output).collect()
         }
         kind @ ("lstm" | "gru") => {
-            let gates: &[usize] = if kind == "lstm" { &[0, 1, 2, 3] } else { &[1, 0, 2] };
+            let gates: &[usize] = if kind == "lstm" {
+                &[0, 1, 2, 3]
+            } else {
+                &[1, 0, 2]
+            };
             let hidden = weights[1].as_array().expect("rows").len();
             let bias = matrix(&weights[2]);
             let (input_bias, state_bias) = if kind == "lstm" {
@@ -84,14 +108,25 @@ fn run_layer(layer: &Value, x: Signal) -> Signal {
                 state: vec![0.0; hidden],
                 cells: vec![0.0; hidden],
             };
-            return if kind == "lstm" { cell.lstm(&x) } else { cell.gru(&x) };
+            return if kind == "lstm" {
+                cell.lstm(&x)
+            } else {
+                cell.gru(&x)
+            };
         }
         "batchnorm" => {
-            let rows: Vec<Vec<f64>> = weights.as_array().expect("rows").iter().map(numbers).collect();
+            let rows: Vec<Vec<f64>> = weights
+                .as_array()
+                .expect("rows")
+                .iter()
+                .map(numbers)
+                .collect();
             let epsilon = layer["epsilon"].as_f64().expect("epsilon");
             let norm = |(channel, x): (usize, &Vec<f64>)| -> Vec<f64> {
                 let value = |row: usize| rows[row][channel];
-                x.iter().map(|x| value(0) * (x - value(2)) / (value(3) + epsilon).sqrt() + value(1)).collect()
+                x.iter()
+                    .map(|x| value(0) * (x - value(2)) / (value(3) + epsilon).sqrt() + value(1))
+                    .collect()
             };
             x.iter().enumerate().map(norm).collect()
         }
@@ -99,7 +134,9 @@ fn run_layer(layer: &Value, x: Signal) -> Signal {
             let slopes = numbers(weights);
             let bend = |(channel, x): (usize, &Vec<f64>)| -> Vec<f64> {
                 let slope = slopes[channel % slopes.len()];
-                x.iter().map(|x| if *x < 0.0 { slope * x } else { *x }).collect()
+                x.iter()
+                    .map(|x| if *x < 0.0 { slope * x } else { *x })
+                    .collect()
             };
             x.iter().enumerate().map(bend).collect()
         }
@@ -117,7 +154,13 @@ fn run_layer(layer: &Value, x: Signal) -> Signal {
             let power = |x: &Vec<f64>| -> Vec<f64> { x.iter().map(|x| x.exp()).collect() };
             let powers: Vec<Vec<f64>> = y.iter().map(power).collect();
             let sum = |t: usize| powers.iter().map(|channel| channel[t]).sum::<f64>();
-            let share = |channel: &Vec<f64>| channel.iter().enumerate().map(|(t, power)| power / sum(t)).collect();
+            let share = |channel: &Vec<f64>| {
+                channel
+                    .iter()
+                    .enumerate()
+                    .map(|(t, power)| power / sum(t))
+                    .collect()
+            };
             powers.iter().map(share).collect()
         }
         _ => y,
@@ -128,7 +171,11 @@ fn run_layer(layer: &Value, x: Signal) -> Signal {
 fn gate(x: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let (value, opening) = x.split_at(x.len() / 2);
     let product = |(value, opening): (&Vec<f64>, &Vec<f64>)| {
-        value.iter().zip(opening).map(|(value, opening)| value.tanh() * sigmoid(*opening)).collect()
+        value
+            .iter()
+            .zip(opening)
+            .map(|(value, opening)| value.tanh() * sigmoid(*opening))
+            .collect()
     };
     value.iter().zip(opening).map(product).collect()
 }

@@ -10,30 +10,48 @@ use serde_json::Value;
 /// Signal of several channels.
 pub type Signal = Vec<Vec<f64>>;
 
-/// Runs a file on audio and its knobs, one signal each, after the silence that players give it first.
+/// Runs a file on audio and its knobs, one signal each, after the silence that players give it
+/// first.
 pub fn run(file: &Value, sound: &[f64], knobs: &[Vec<f64>]) -> Vec<f64> {
     let warm_up = 30_000;
     let warmed = |samples: &[f64], rest: f64| [vec![rest; warm_up], samples.to_vec()].concat();
     let mut input = vec![warmed(sound, 0.0)];
     input.extend(knobs.iter().map(|knob| warmed(knob, 0.5)));
-    // A network that remembers forever starts half a second ago, in whole steps, all others long enough.
+    // A network that remembers forever starts half a second ago, in whole steps, all others long
+    // enough.
     let start = |rate: usize| warm_up - (rate / 2).next_multiple_of(32);
     let output = if !file["architecture"].is_null() {
         let recurrent = file["architecture"] == "LSTM";
         let rate = file["sample_rate"].as_u64().unwrap_or(48_000) as usize;
         // More than the longest of them hears.
-        nam::run(file, &cut(&input, if recurrent { start(rate) } else { warm_up - 8_000 }))
+        nam::run(
+            file,
+            &cut(
+                &input,
+                if recurrent {
+                    start(rate)
+                } else {
+                    warm_up - 8_000
+                },
+            ),
+        )
     } else if !file["state_dict"].is_null() {
         proteus::run(file, &cut(&input, start(44_100)))
     } else {
-        let rate = file["metadata"]["samplerate"].as_str().and_then(|rate| rate.parse().ok()).unwrap_or(48_000);
+        let rate = file["metadata"]["samplerate"]
+            .as_str()
+            .and_then(|rate| rate.parse().ok())
+            .unwrap_or(48_000);
         keras::run(file, &cut(&input, start(rate)))
     };
     output[0][output[0].len() - sound.len()..].to_vec()
 }
 
 fn cut(signal: &Signal, start: usize) -> Signal {
-    signal.iter().map(|channel| channel[start..].to_vec()).collect()
+    signal
+        .iter()
+        .map(|channel| channel[start..].to_vec())
+        .collect()
 }
 
 /// Convolution with weights `[output][input / groups][tap]`.
@@ -73,11 +91,16 @@ pub fn add(a: &Signal, b: &Signal) -> Signal {
 
 pub fn pairs(a: &Signal, b: &Signal, f: impl Fn(f64, f64) -> f64) -> Signal {
     assert_eq!(a.len(), b.len());
-    a.iter().zip(b).map(|(a, b)| a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect()).collect()
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect())
+        .collect()
 }
 
 pub fn each(x: &Signal, f: impl Fn(f64) -> f64) -> Signal {
-    x.iter().map(|channel| channel.iter().map(|x| f(*x)).collect()).collect()
+    x.iter()
+        .map(|channel| channel.iter().map(|x| f(*x)).collect())
+        .collect()
 }
 
 pub fn sigmoid(x: f64) -> f64 {

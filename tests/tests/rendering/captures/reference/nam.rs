@@ -17,10 +17,23 @@ impl Flat {
         self.values[self.at - count..self.at].to_vec()
     }
 
-    fn conv(&mut self, inputs: usize, outputs: usize, [kernel, dilation, groups]: [usize; 3], bias: bool) -> Taken {
+    fn conv(
+        &mut self,
+        inputs: usize,
+        outputs: usize,
+        [kernel, dilation, groups]: [usize; 3],
+        bias: bool,
+    ) -> Taken {
         let weight = self.take(outputs * inputs / groups * kernel);
         let bias = bias.then(|| self.take(outputs));
-        Taken { outputs, kernel, dilation, groups, weight, bias }
+        Taken {
+            outputs,
+            kernel,
+            dilation,
+            groups,
+            weight,
+            bias,
+        }
     }
 }
 
@@ -35,14 +48,32 @@ struct Taken {
 
 impl Taken {
     fn run(&self, x: &Signal) -> Signal {
-        let Self { outputs, kernel, dilation, groups, ref weight, ref bias } = *self;
-        Conv { outputs, kernel, dilation, groups, weight, bias: bias.as_deref() }.run(x)
+        let Self {
+            outputs,
+            kernel,
+            dilation,
+            groups,
+            ref weight,
+            ref bias,
+        } = *self;
+        Conv {
+            outputs,
+            kernel,
+            dilation,
+            groups,
+            weight,
+            bias: bias.as_deref(),
+        }
+        .run(x)
     }
 }
 
 pub fn run(file: &Value, input: &Signal) -> Signal {
     let config = &file["config"];
-    let mut flat = Flat { values: numbers(&file["weights"]), at: 0 };
+    let mut flat = Flat {
+        values: numbers(&file["weights"]),
+        at: 0,
+    };
     let output = match file["architecture"].as_str().expect("an architecture") {
         "WaveNet" => wavenet(config, &mut flat, input),
         "LSTM" => lstm(config, &mut flat, input),
@@ -50,12 +81,31 @@ pub fn run(file: &Value, input: &Signal) -> Signal {
         "Linear" => {
             let mut weight = flat.take(count(&config["receptive_field"], 0));
             weight.reverse();
-            let bias = if config["bias"] == true { flat.take(1) } else { vec![0.0] };
+            let bias = if config["bias"] == true {
+                flat.take(1)
+            } else {
+                vec![0.0]
+            };
             let kernel = weight.len();
-            Conv { outputs: 1, kernel, dilation: 1, groups: 1, weight: &weight, bias: Some(&bias) }.run(input)
+            Conv {
+                outputs: 1,
+                kernel,
+                dilation: 1,
+                groups: 1,
+                weight: &weight,
+                bias: Some(&bias),
+            }
+            .run(input)
         }
         "SlimmableContainer" => {
-            return run(&config["submodels"].as_array().expect("models").last().expect("one")["model"], input);
+            return run(
+                &config["submodels"]
+                    .as_array()
+                    .expect("models")
+                    .last()
+                    .expect("one")["model"],
+                input,
+            );
         }
         other => panic!("architecture {other}"),
     };
@@ -68,7 +118,9 @@ fn lstm(config: &Value, flat: &mut Flat, input: &Signal) -> Signal {
     let mut x = input.clone();
     for _ in 0..count(&config["num_layers"], 1) {
         let inputs = x.len();
-        let rows: Vec<Vec<f64>> = (0..4 * hidden).map(|_| flat.take(inputs + hidden)).collect();
+        let rows: Vec<Vec<f64>> = (0..4 * hidden)
+            .map(|_| flat.take(inputs + hidden))
+            .collect();
         let cell = Cell {
             hidden,
             from_input: rows.iter().map(|row| row[..inputs].to_vec()).collect(),
@@ -88,12 +140,16 @@ fn convnet(config: &Value, flat: &mut Flat, input: &Signal) -> Signal {
     let norm = config["batchnorm"] == true;
     let mut x = input.clone();
     for dilation in numbers(&config["dilations"]) {
-        x = flat.conv(x.len(), channels, [2, dilation as usize, groups], !norm).run(&x);
+        x = flat
+            .conv(x.len(), channels, [2, dilation as usize, groups], !norm)
+            .run(&x);
         if norm {
             let [mean, variance, gain, offset] = [(); 4].map(|()| flat.take(channels));
             let epsilon = flat.take(1)[0];
             for (c, x) in x.iter_mut().enumerate() {
-                x.iter_mut().for_each(|x| *x = (*x - mean[c]) / (variance[c] + epsilon).sqrt() * gain[c] + offset[c]);
+                x.iter_mut().for_each(|x| {
+                    *x = (*x - mean[c]) / (variance[c] + epsilon).sqrt() * gain[c] + offset[c]
+                });
             }
         }
         x = activate(&config["activation"], &x);
@@ -102,7 +158,10 @@ fn convnet(config: &Value, flat: &mut Flat, input: &Signal) -> Signal {
 }
 
 fn activate(config: &Value, x: &Signal) -> Signal {
-    let name = config["type"].as_str().or(config.as_str()).expect("an activation");
+    let name = config["type"]
+        .as_str()
+        .or(config.as_str())
+        .expect("an activation");
     let number = |name: &str, usual: f64| config[name].as_f64().unwrap_or(usual);
     let leaky = |low_slope: f64, high_slope: f64| {
         let (low, high) = (number("min_val", -1.0), number("max_val", 1.0));
@@ -117,11 +176,21 @@ fn activate(config: &Value, x: &Signal) -> Signal {
         "Hardtanh" => leaky(0.0, 0.0),
         "Fasttanh" => each(x, |x| {
             let (a, square) = (x.abs(), x * x);
-            let top = 2.45550750702956 + 2.45550750702956 * a + (0.893229853513558 + 0.821226666969744 * a) * square;
-            x * top / (2.44506634652299 + (2.44506634652299 + square) * (x + 0.814642734961073 * x * a).abs())
+            let top = 2.45550750702956
+                + 2.45550750702956 * a
+                + (0.893229853513558 + 0.821226666969744 * a) * square;
+            x * top
+                / (2.44506634652299
+                    + (2.44506634652299 + square) * (x + 0.814642734961073 * x * a).abs())
         }),
         "ReLU" => each(x, |x| x.max(0.0)),
-        "LeakyReLU" => each(x, |x| if x < 0.0 { number("negative_slope", 0.01) * x } else { x }),
+        "LeakyReLU" => each(x, |x| {
+            if x < 0.0 {
+                number("negative_slope", 0.01) * x
+            } else {
+                x
+            }
+        }),
         "PReLU" => {
             let mut slopes = numbers(&config["negative_slopes"]);
             slopes.extend(config["negative_slope"].as_f64());
@@ -129,7 +198,11 @@ fn activate(config: &Value, x: &Signal) -> Signal {
                 slopes.push(0.01);
             }
             let slope = |channel: usize| slopes[channel % slopes.len()];
-            let bend = |(c, x): (usize, &Vec<f64>)| x.iter().map(|x| x.max(0.0) + slope(c) * x.min(0.0)).collect();
+            let bend = |(c, x): (usize, &Vec<f64>)| {
+                x.iter()
+                    .map(|x| x.max(0.0) + slope(c) * x.min(0.0))
+                    .collect()
+            };
             x.iter().enumerate().map(bend).collect()
         }
         "Sigmoid" => each(x, sigmoid),
@@ -147,8 +220,11 @@ fn of(value: &Value, layer: usize) -> &Value {
 }
 
 fn wavenet(config: &Value, flat: &mut Flat, input: &Signal) -> Signal {
-    let condition =
-        if config["condition_dsp"].is_null() { input.clone() } else { run(&config["condition_dsp"], input) };
+    let condition = if config["condition_dsp"].is_null() {
+        input.clone()
+    } else {
+        run(&config["condition_dsp"], input)
+    };
     let mut x = input.clone();
     let mut head: Option<Signal> = None;
     for array in config["layers"].as_array().expect("arrays") {
@@ -186,17 +262,41 @@ fn run_array(
     let mut x = flat.conv(x.len(), channels, [1, 1, 1], false).run(x);
     for layer in 0..array["dilations"].as_array().expect("dilations").len() {
         let (next, heard) = run_layer(array, layer, flat, &x, condition);
-        (x, head) = (next, Some(head.map_or_else(|| heard.clone(), |head| add(&head, &heard))));
+        (x, head) = (
+            next,
+            Some(head.map_or_else(|| heard.clone(), |head| add(&head, &heard))),
+        );
     }
     let head = head.expect("a layer");
     let mix = &array["head"];
-    let bias = if mix.is_null() { array["head_bias"] == true } else { mix["bias"] == true };
-    let outputs = if mix.is_null() { count(&array["head_size"], 0) } else { count(&mix["out_channels"], 0) };
-    let taps = [count(&mix["kernel_size"], 1), count(&mix["head_dilation"], 1), 1];
-    (x, Some(flat.conv(head.len(), outputs, taps, bias).run(&head)))
+    let bias = if mix.is_null() {
+        array["head_bias"] == true
+    } else {
+        mix["bias"] == true
+    };
+    let outputs = if mix.is_null() {
+        count(&array["head_size"], 0)
+    } else {
+        count(&mix["out_channels"], 0)
+    };
+    let taps = [
+        count(&mix["kernel_size"], 1),
+        count(&mix["head_dilation"], 1),
+        1,
+    ];
+    (
+        x,
+        Some(flat.conv(head.len(), outputs, taps, bias).run(&head)),
+    )
 }
 
-fn run_layer(array: &Value, layer: usize, flat: &mut Flat, x: &Signal, condition: &Signal) -> (Signal, Signal) {
+fn run_layer(
+    array: &Value,
+    layer: usize,
+    flat: &mut Flat,
+    x: &Signal,
+    condition: &Signal,
+) -> (Signal, Signal) {
     let channels = count(&array["channels"], 0);
     let bottleneck = count(&array["bottleneck"], channels);
     let mode = match of(&array["gating_mode"], layer).as_str() {
@@ -204,11 +304,28 @@ fn run_layer(array: &Value, layer: usize, flat: &mut Flat, x: &Signal, condition
         None if *of(&array["gated"], layer) == true => "gated",
         None => "none",
     };
-    let middle = if mode == "none" { bottleneck } else { 2 * bottleneck };
-    let kernel = if array["kernel_sizes"].is_null() { &array["kernel_size"] } else { &array["kernel_sizes"] };
-    let taps = [count(of(kernel, layer), 0), count(&array["dilations"][layer], 0), count(&array["groups_input"], 1)];
+    let middle = if mode == "none" {
+        bottleneck
+    } else {
+        2 * bottleneck
+    };
+    let kernel = if array["kernel_sizes"].is_null() {
+        &array["kernel_size"]
+    } else {
+        &array["kernel_sizes"]
+    };
+    let taps = [
+        count(of(kernel, layer), 0),
+        count(&array["dilations"][layer], 0),
+        count(&array["groups_input"], 1),
+    ];
     let conv = flat.conv(channels, middle, taps, true);
-    let mixin = flat.conv(condition.len(), middle, [1, 1, count(&array["groups_input_mixin"], 1)], false);
+    let mixin = flat.conv(
+        condition.len(),
+        middle,
+        [1, 1, count(&array["groups_input_mixin"], 1)],
+        false,
+    );
     let pointwise = |flat: &mut Flat, part: &Value, outputs: usize, usual: bool| {
         let there = part["active"].as_bool().unwrap_or(usual);
         there.then(|| flat.conv(bottleneck, outputs, [1, 1, count(&part["groups"], 1)], true))
@@ -231,16 +348,30 @@ fn run_layer(array: &Value, layer: usize, flat: &mut Flat, x: &Signal, condition
         .iter()
         .map(|(name, channels)| {
             let film = &array[name];
-            let outputs = if film["shift"] == false { *channels } else { 2 * channels };
-            (film["active"] == true)
-                .then(|| flat.conv(condition.len(), outputs, [1, 1, count(&film["groups"], 1)], true))
+            let outputs = if film["shift"] == false {
+                *channels
+            } else {
+                2 * channels
+            };
+            (film["active"] == true).then(|| {
+                flat.conv(
+                    condition.len(),
+                    outputs,
+                    [1, 1, count(&film["groups"], 1)],
+                    true,
+                )
+            })
         })
         .collect();
     let film = |place: usize, x: Signal| match &films[place] {
         Some(film) => {
             let modulation = film.run(condition);
             let scaled = pairs(&x, &modulation[..x.len()].to_vec(), |x, scale| x * scale);
-            if modulation.len() > x.len() { add(&scaled, &modulation[x.len()..].to_vec()) } else { scaled }
+            if modulation.len() > x.len() {
+                add(&scaled, &modulation[x.len()..].to_vec())
+            } else {
+                scaled
+            }
         }
         None => x,
     };
@@ -255,7 +386,11 @@ fn run_layer(array: &Value, layer: usize, flat: &mut Flat, x: &Signal, condition
     let (top, bottom) = (z[..bottleneck].to_vec(), z[bottleneck..].to_vec());
     let act = match mode {
         "none" => activate(activation, &z),
-        "gated" => pairs(&activate(activation, &top), &activate(secondary, &bottom), |a, s| a * s),
+        "gated" => pairs(
+            &activate(activation, &top),
+            &activate(secondary, &bottom),
+            |a, s| a * s,
+        ),
         _ => {
             let s = activate(secondary, &bottom);
             let active = pairs(&activate(activation, &top), &s, |a, s| a * s);
@@ -264,11 +399,18 @@ fn run_layer(array: &Value, layer: usize, flat: &mut Flat, x: &Signal, condition
     };
     let act = film(5, act);
     let onward = film(6, out.map_or_else(|| act.clone(), |out| out.run(&act)));
-    let head = film(7, to_head.map_or_else(|| act.clone(), |to_head| to_head.run(&act)));
+    let head = film(
+        7,
+        to_head.map_or_else(|| act.clone(), |to_head| to_head.run(&act)),
+    );
     (add(x, &onward), head)
 }
 
 /// Returns a layer's activation; an object is for all layers.
 fn of_activation(value: &Value, layer: usize) -> &Value {
-    if value.is_array() { &value[layer] } else { value }
+    if value.is_array() {
+        &value[layer]
+    } else {
+        value
+    }
 }

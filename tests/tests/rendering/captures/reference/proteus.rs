@@ -11,7 +11,12 @@ pub fn run(file: &Value, input: &Signal) -> Signal {
     let mut x = input.clone();
     for layer in 0..count(&data["num_layers"], 1) {
         let rows = |name: &str| -> Vec<Vec<f64>> {
-            state[format!("rec.{name}_l{layer}")].as_array().expect("rows").iter().map(numbers).collect()
+            state[format!("rec.{name}_l{layer}")]
+                .as_array()
+                .expect("rows")
+                .iter()
+                .map(numbers)
+                .collect()
         };
         let bias = |name: &str| numbers(&state[format!("rec.{name}_l{layer}")]);
         let cell = Cell {
@@ -23,9 +28,25 @@ pub fn run(file: &Value, input: &Signal) -> Signal {
             state: vec![0.0; hidden],
             cells: vec![0.0; hidden],
         };
-        x = if data["unit_type"] == "GRU" { cell.gru(&x) } else { cell.lstm(&x) };
+        x = if data["unit_type"] == "GRU" {
+            cell.gru(&x)
+        } else {
+            cell.lstm(&x)
+        };
     }
     let (weight, bias) = (numbers(&state["lin.weight"]), numbers(&state["lin.bias"]));
-    let y = Conv { outputs: 1, kernel: 1, dilation: 1, groups: 1, weight: &weight, bias: Some(&bias) }.run(&x);
-    if data["skip"] == 0 { y } else { add(&y, &input[..1].to_vec()) }
+    let y = Conv {
+        outputs: 1,
+        kernel: 1,
+        dilation: 1,
+        groups: 1,
+        weight: &weight,
+        bias: Some(&bias),
+    }
+    .run(&x);
+    if data["skip"] == 0 {
+        y
+    } else {
+        add(&y, &input[..1].to_vec())
+    }
 }

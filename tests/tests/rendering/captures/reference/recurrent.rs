@@ -13,7 +13,11 @@ pub struct Cell {
 }
 
 fn product(matrix: &[Vec<f64>], x: &[f64], bias: &[f64]) -> Vec<f64> {
-    matrix.iter().zip(bias).map(|(row, bias)| bias + row.iter().zip(x).map(|(w, x)| w * x).sum::<f64>()).collect()
+    matrix
+        .iter()
+        .zip(bias)
+        .map(|(row, bias)| bias + row.iter().zip(x).map(|(w, x)| w * x).sum::<f64>())
+        .collect()
 }
 
 impl Cell {
