@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use nice_plug::prelude::*;
 use ondes_engine::pipeline::ControlSource;
-use ondes_processor::parameter_source::ParameterSource;
-use ondes_processor::player::Player;
-use ondes_processor::product::Product;
+use ondes_player::parameter_source::ParameterSource;
+use ondes_player::player::Player;
+use ondes_player::product::Product;
 
 use crate::clap::plugin_wrapper::RequestInstance;
 use crate::editor::Editor;

@@ -1,6 +1,6 @@
 //! Ondes in a DAW: two plugins in one shared object, as CLAP and, through a wrapper, as VST3.
 //!
-//! [`ondes_processor`] plays and [`ondes_ui`] shows; this crate connects them to the plugin
+//! [`ondes_player`] plays and [`ondes_ui`] shows; this crate connects them to the plugin
 //! framework and to hosts.
 //!
 //! In reading order: [`instrument`] and [`effect`] are the framework's plugins, each around a

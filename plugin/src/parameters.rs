@@ -1,4 +1,4 @@
-//! The host's parameters, created from the processor's parameter table.
+//! The host's parameters, created from the parameter table of `ondes-player`.
 //!
 //! A row of [`PARAMETERS`] is all that a parameter needs: [`HostParameters`] builds a framework
 //! parameter for each row and implements the framework's `Params` by hand. Hosts identify
@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use nice_plug::params::persist::{deserialize_field, serialize_field};
 use nice_plug::prelude::*;
-use ondes_processor::choice::{Choices, source_value};
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::parameter::{
+use ondes_player::choice::{Choices, source_value};
+use ondes_player::instance::InstanceHandle;
+use ondes_player::parameter::{
     BYPASS, DRIVER, GLIDE, INPUT_GAIN, KnobCurve, MIX, MODE, OUTPUT_GAIN, PANIC, PARAMETERS,
     Parameter, ParameterId, ParameterKind, SOURCE, TRANSPOSE, TUNE, VOICES, all,
 };
-use ondes_processor::parameter_source::ParameterSource;
-use ondes_processor::player_parameters::PlayerParameters;
-use ondes_processor::product::Product;
+use ondes_player::parameter_source::ParameterSource;
+use ondes_player::player_parameters::PlayerParameters;
+use ondes_player::product::Product;
 
 /// Key of the saved state's field that holds the instance's state, which is everything but the
 /// parameters.
@@ -118,7 +118,7 @@ impl ParameterSource for HostParameters {
     }
 }
 
-/// A framework parameter of any type. Values are those of the processor's table.
+/// A framework parameter of any type. Values are those of its table.
 pub(crate) trait HostParameter: Send + Sync {
     /// Returns the pointer by which the framework identifies the parameter.
     fn ptr(&self) -> ParamPtr;

@@ -7,10 +7,10 @@ use nice_plug::prelude::*;
 use ondes_engine::panics::contain;
 use ondes_engine::pipeline::{ControlSource, InputChannels};
 use ondes_engine::realtime::{Driven, Driver, Setup, SetupError};
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::parameter_source::ParameterSource;
-use ondes_processor::player::Player;
-use ondes_processor::product::Product;
+use ondes_player::instance::InstanceHandle;
+use ondes_player::parameter_source::ParameterSource;
+use ondes_player::player::Player;
+use ondes_player::product::Product;
 
 use crate::editor::redraw::RedrawFlag;
 use crate::note_events::{NoteEventDecoder, SysEx};

@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use clack_host::events::event_types::NoteExpressionType;
 use host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, with_selection};
 use ondes_engine::dsp::level::peak;
-use ondes_processor::library::BUNDLED;
-use ondes_processor::preset::factory::FACTORY;
-use ondes_processor::product::Product;
+use ondes_player::library::BUNDLED;
+use ondes_player::preset::factory::FACTORY;
+use ondes_player::product::Product;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 

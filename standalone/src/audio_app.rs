@@ -12,7 +12,7 @@ use anyhow::anyhow;
 use ondes_engine::panics::contain;
 use ondes_engine::realtime::Setup;
 use ondes_engine::sync::lock;
-use ondes_processor::product::Product;
+use ondes_player::product::Product;
 
 use crate::devices::{Audio, AudioStatus, CallbackFactory, MidiInputs, MidiStatus, Opened};
 use crate::io::{AudioChoice, Callback, MidiChoice, Tap};

@@ -1,8 +1,8 @@
 //! Names of what is bundled, for help, errors and shell completion. They come from the tables of
 //! models and cabinets.
 
-use ondes_processor::cabinet::bundled::{self, BundledCabinet};
-use ondes_processor::library::BUNDLED;
+use ondes_player::cabinet::bundled::{self, BundledCabinet};
+use ondes_player::library::BUNDLED;
 
 /// Returns the names of the bundled models as the command line takes them.
 pub fn model_names() -> Vec<String> {

@@ -7,8 +7,8 @@ use anyhow::bail;
 use ondes_engine::model::import::ImportedModel;
 use ondes_engine::model::{Model, file};
 use ondes_engine::torch;
-use ondes_processor::cabinet::bundled::BundledCabinet;
-use ondes_processor::library::{BundledModel, FoundModel};
+use ondes_player::cabinet::bundled::BundledCabinet;
+use ondes_player::library::{BundledModel, FoundModel};
 
 use crate::{help, terminal};
 

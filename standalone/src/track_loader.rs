@@ -288,8 +288,8 @@ mod tests {
     use std::time::Instant;
 
     use ondes_engine::realtime::Setup;
-    use ondes_processor::library::{BUNDLED, FileReference};
-    use ondes_processor::product::Product;
+    use ondes_player::library::{BUNDLED, FileReference};
+    use ondes_player::product::Product;
 
     use super::*;
 

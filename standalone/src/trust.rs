@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf, absolute};
 
 use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
-use ondes_processor::library;
-use ondes_processor::trust::{self, Answer};
+use ondes_player::library;
+use ondes_player::trust::{self, Answer};
 
 use crate::rack::Mixer;
 use crate::terminal;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ondes_processor::tuning::TuningFiles;
+use ondes_player::tuning::TuningFiles;
 
 /// Files of Scala.
 #[derive(Args)]

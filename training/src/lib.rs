@@ -2,12 +2,12 @@
 //!
 //! - [`trainer`]: one loop for everything that learns, with [`optimizer`]s, [`schedule`]s and
 //!   [`loss`] terms; [`report`] draws its logs. Its tasks:
-//! - Instruments: [`ondes_corpus`] generates recordings, [`data`] analyses folders of audio,
+//! - Instruments: [`ondes_physical_models`] generates recordings, [`data`] analyses folders of audio,
 //!   [`network`] builds the graph, [`instrument`] trains it, and [`evaluate`] measures quality on
 //!   held-out recordings.
 //! - Codecs: [`codec`], and generators, whose latents a [`prior`] makes.
 //! - Captures of amplifiers and pedals: [`capture`], with simulated
-//!   [circuits](ondes_corpus::circuits) to try it on.
+//!   [circuits](ondes_physical_models::circuits) to try it on.
 //! - Compression: [`quantize`], [`prune`] and [`distill`], with further training by [`fine_tune`],
 //!   [`fake_quantization`], [`feature_matching`] and [`instrument_teacher`]; [`compare`] measures
 //!   models side by side, and [`variants`] puts several sizes into one file.

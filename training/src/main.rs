@@ -54,7 +54,7 @@ enum Command {
     /// Generates a training corpus with a physical model of an instrument.
     Corpus {
         /// Instrument.
-        #[arg(value_parser = clap::builder::PossibleValuesParser::new(ondes_corpus::names()))]
+        #[arg(value_parser = clap::builder::PossibleValuesParser::new(ondes_physical_models::names()))]
         name: String,
         /// Folder to write to.
         #[arg(long)]
@@ -285,13 +285,13 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
             minutes,
             seed,
         } => {
-            let options = ondes_corpus::CorpusOptions {
+            let options = ondes_physical_models::CorpusOptions {
                 name,
                 minutes,
                 seed,
             };
             make_corpus(&out, |progress| {
-                ondes_corpus::generate(&options, &out, progress)
+                ondes_physical_models::generate(&options, &out, progress)
             })
         }
         Command::Grooves {
@@ -302,13 +302,13 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
             fastest,
             seed,
         } => {
-            let options = ondes_corpus::drums::DrumsOptions {
+            let options = ondes_physical_models::drums::DrumsOptions {
                 minutes,
                 tempos: (slowest, fastest),
                 seed,
             };
             make_corpus(&out, |progress| {
-                ondes_corpus::drums::generate(&options, &kit, &out, progress)
+                ondes_physical_models::drums::generate(&options, &kit, &out, progress)
             })
         }
         Command::Data(command) => data_command::run(&command),
@@ -330,7 +330,9 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
 /// Generates a corpus, and shows its progress.
 fn make_corpus(
     out: &Path,
-    generate: impl FnOnce(&(dyn Fn(usize, usize) + Sync)) -> anyhow::Result<ondes_corpus::CorpusSummary>,
+    generate: impl FnOnce(
+        &(dyn Fn(usize, usize) + Sync),
+    ) -> anyhow::Result<ondes_physical_models::CorpusSummary>,
 ) -> anyhow::Result<()> {
     let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(
         "{bar:32} {pos}/{len} phrases {elapsed}",

@@ -8,9 +8,9 @@ use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::model::program::ProgramOptions;
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::Driver;
-use ondes_processor::compare_slots::CompareSlot;
-use ondes_processor::parameter::ParameterId;
-use ondes_processor::preset::list::PresetId;
+use ondes_player::compare_slots::CompareSlot;
+use ondes_player::parameter::ParameterId;
+use ondes_player::preset::list::PresetId;
 
 use crate::view::ModelEntryId;
 

@@ -5,7 +5,7 @@
 
 use egui::accesskit::{Action, ActionData};
 use egui::{EventFilter, Key, Response, Ui};
-use ondes_processor::parameter::ParameterId;
+use ondes_player::parameter::ParameterId;
 
 use crate::command::WindowCommand;
 use crate::view::Knob;

@@ -1,7 +1,7 @@
 //! The menu, the MIDI mark and the tooltip that all kinds of knobs have.
 
 use egui::{Button, Id, Key, Modifiers, Painter, Popup, Pos2, Response, SetOpenCommand, Ui};
-use ondes_processor::midi_bindings::MidiBinding;
+use ondes_player::midi_bindings::MidiBinding;
 
 use crate::command::WindowCommand;
 use crate::frame::Frame;

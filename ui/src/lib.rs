@@ -50,7 +50,7 @@ mod layout;
 mod panels;
 pub mod scale;
 #[cfg(test)]
-#[path = "../../processor/src/test_model.rs"]
+#[path = "../../player/src/test_model.rs"]
 mod test_model;
 mod theme;
 pub mod view;

@@ -10,13 +10,13 @@ use ondes_engine::model::program::{ProgramOptions, Setting};
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{Driver, Health, LoadStatus};
-use ondes_processor::compare_slots::CompareSlot;
-use ondes_processor::library::{MissingFile, UntrustedProgram};
-use ondes_processor::midi_bindings::MidiBinding;
-use ondes_processor::monitor::MeterLevel;
-use ondes_processor::parameter::ParameterId;
-use ondes_processor::preset::list::PresetId;
-use ondes_processor::product::Product;
+use ondes_player::compare_slots::CompareSlot;
+use ondes_player::library::{MissingFile, UntrustedProgram};
+use ondes_player::midi_bindings::MidiBinding;
+use ondes_player::monitor::MeterLevel;
+use ondes_player::parameter::ParameterId;
+use ondes_player::preset::list::PresetId;
+use ondes_player::product::Product;
 
 /// Supplies the data of a window.
 ///

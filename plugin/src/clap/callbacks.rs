@@ -23,8 +23,8 @@ use nice_assert_no_alloc::assert_no_alloc;
 use nice_plug::prelude::ClapPlugin;
 use nice_plug::wrapper::clap::Wrapper;
 use ondes_engine::sync::lock;
-use ondes_processor::parameter::{Parameter, ParameterId};
-use ondes_processor::product::Product;
+use ondes_player::parameter::{Parameter, ParameterId};
+use ondes_player::product::Product;
 
 use super::audio_ports::{self, AudioPorts};
 use super::block_buffers::{BlockBuffers, MAX_PIECE};

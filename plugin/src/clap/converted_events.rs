@@ -10,7 +10,7 @@ use clap_sys::events::{
     clap_event_param_mod, clap_event_param_value, clap_event_type, clap_input_events,
     clap_output_events,
 };
-use ondes_processor::instance::InstanceHandle;
+use ondes_player::instance::InstanceHandle;
 
 use super::parameter_list::{ListedParameter, ParameterList, framework_value, value_of_framework};
 

@@ -11,10 +11,10 @@ use clap_sys::ext::params::{
 };
 use clap_sys::ext::state::{CLAP_EXT_STATE, clap_host_state};
 use clap_sys::ext::voice_info::{CLAP_EXT_VOICE_INFO, clap_host_voice_info};
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::macros::MACRO_COUNT;
-use ondes_processor::parameter::ParameterId;
-use ondes_processor::product::Product;
+use ondes_player::instance::InstanceHandle;
+use ondes_player::macros::MACRO_COUNT;
+use ondes_player::parameter::ParameterId;
+use ondes_player::product::Product;
 
 use super::plugin_wrapper::PluginWrapper;
 

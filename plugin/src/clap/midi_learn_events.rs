@@ -12,8 +12,8 @@ use clap_sys::events::{
     clap_input_events, clap_output_events,
 };
 use clap_sys::id::clap_id;
-use ondes_processor::midi_bindings::MidiBindings;
-use ondes_processor::parameter::Parameter;
+use ondes_player::midi_bindings::MidiBindings;
+use ondes_player::parameter::Parameter;
 
 use super::parameter_list::HostScale;
 
@@ -294,7 +294,7 @@ mod tests {
     use std::cell::RefCell;
 
     use clap_sys::events::CLAP_EVENT_NOTE_ON;
-    use ondes_processor::parameter::OUTPUT_GAIN;
+    use ondes_player::parameter::OUTPUT_GAIN;
 
     use super::*;
 

@@ -10,7 +10,7 @@ use clap_sys::ext::voice_info::{
     CLAP_VOICE_INFO_SUPPORTS_OVERLAPPING_NOTES, clap_plugin_voice_info, clap_voice_info,
 };
 use clap_sys::plugin::clap_plugin;
-use ondes_processor::instance::host_view::MAX_VOICES;
+use ondes_player::instance::host_view::MAX_VOICES;
 
 use super::plugin_wrapper::PluginWrapper;
 

@@ -4,8 +4,8 @@
 //! Hosts get values in the parameter's unit, as the table has them.
 
 use clap_sys::id::clap_id;
-use ondes_processor::parameter::{KnobCurve, Parameter, ParameterId, ParameterKind};
-use ondes_processor::product::Product;
+use ondes_player::parameter::{KnobCurve, Parameter, ParameterId, ParameterKind};
+use ondes_player::product::Product;
 
 /// Values as a host counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +166,7 @@ impl ParameterList {
 
 #[cfg(test)]
 mod tests {
-    use ondes_processor::parameter::{GLIDE, INPUT_GAIN, PARAMETERS, TRANSPOSE, VOICES, all};
+    use ondes_player::parameter::{GLIDE, INPUT_GAIN, PARAMETERS, TRANSPOSE, VOICES, all};
 
     use super::*;
 

@@ -14,8 +14,8 @@ use clap_sys::ext::params::{
 };
 use clap_sys::id::clap_id;
 use clap_sys::plugin::clap_plugin;
-use ondes_processor::macros::MACRO_COUNT;
-use ondes_processor::parameter::{BYPASS, Parameter, ParameterId, ParameterKind, ParameterScope};
+use ondes_player::macros::MACRO_COUNT;
+use ondes_player::parameter::{BYPASS, Parameter, ParameterId, ParameterKind, ParameterScope};
 
 use super::converted_events::ConvertedEvents;
 use super::parameter_list::ListedParameter;

@@ -13,7 +13,7 @@ use clap_sys::ext::state::{CLAP_EXT_STATE, clap_plugin_state};
 use clap_sys::host::clap_host;
 use clap_sys::plugin::clap_plugin;
 use clap_sys::process::{CLAP_PROCESS_CONTINUE, CLAP_PROCESS_SLEEP, clap_process_status};
-use ondes_processor::instance::InstanceHandle;
+use ondes_player::instance::InstanceHandle;
 
 use super::audio_ports::AudioPorts;
 use super::block_buffers::BlockBuffers;

@@ -10,9 +10,9 @@ use std::sync::{Arc, LazyLock};
 use clack_host::entry::PluginEntry;
 use clack_host::process::ProcessStatus;
 use ondes_engine::instrument::EventKind;
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::library::BUNDLED;
-use ondes_processor::midi_bindings::MidiBinding;
+use ondes_player::instance::InstanceHandle;
+use ondes_player::library::BUNDLED;
+use ondes_player::midi_bindings::MidiBinding;
 
 use self::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, state_content};
 use super::entry::clap_entry;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use baseview::WindowSize;
 use nice_plug::context::gui::GuiContext;
 use ondes_engine::sync::lock;
-use ondes_processor::instance::InstanceHandle;
+use ondes_player::instance::InstanceHandle;
 use ondes_ui::Window;
 use ondes_ui::view_model::model_list::{ModelList, marks_file};
 use ondes_ui::view_model::{self, InstanceViewModel};

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use nice_plug::context::gui::GuiContext;
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::parameter::ParameterId;
-use ondes_processor::parameter_source::ParameterSetter;
+use ondes_player::instance::InstanceHandle;
+use ondes_player::parameter::ParameterId;
+use ondes_player::parameter_source::ParameterSetter;
 
 use crate::parameters::HostParameters;
 

@@ -17,10 +17,10 @@ use clap_sys::factory::preset_discovery::{
 use clap_sys::timestamp::CLAP_TIMESTAMP_UNKNOWN;
 use clap_sys::universal_plugin_id::clap_universal_plugin_id;
 use clap_sys::version::{CLAP_VERSION, clap_version_is_compatible};
-use ondes_processor::preset::factory::FACTORY;
-use ondes_processor::preset::file::PresetFileError;
-use ondes_processor::preset::list::PresetLocation;
-use ondes_processor::preset::{Preset, store};
+use ondes_player::preset::factory::FACTORY;
+use ondes_player::preset::file::PresetFileError;
+use ondes_player::preset::list::PresetLocation;
+use ondes_player::preset::{Preset, store};
 
 use super::{c_string, catch_panic};
 
@@ -293,7 +293,7 @@ fn modified_s(path: &Path) -> u64 {
 mod tests {
     use std::cell::RefCell;
 
-    use ondes_processor::preset::file::EXTENSION;
+    use ondes_player::preset::file::EXTENSION;
 
     use super::*;
 

@@ -14,9 +14,9 @@ use clap_sys::factory::preset_discovery::{
 };
 use clap_sys::host::clap_host;
 use clap_sys::plugin::clap_plugin;
-use ondes_processor::preset::Preset;
-use ondes_processor::preset::file::PresetError;
-use ondes_processor::preset::list::PresetLocation;
+use ondes_player::preset::Preset;
+use ondes_player::preset::file::PresetError;
+use ondes_player::preset::list::PresetLocation;
 
 use super::{c_string, catch_panic, state, streams};
 use crate::clap::plugin_wrapper::PluginWrapper;
@@ -230,9 +230,9 @@ mod tests {
     use clap_sys::version::CLAP_VERSION;
     use ondes_engine::dsp::resample::Resampling;
     use ondes_engine::model::export::torchscript::{Archive, Pickle};
-    use ondes_processor::library::{self, FileReference};
-    use ondes_processor::preset::{file, store};
-    use ondes_processor::product::Product;
+    use ondes_player::library::{self, FileReference};
+    use ondes_player::preset::{file, store};
+    use ondes_player::product::Product;
 
     use super::*;
 

@@ -1,13 +1,13 @@
 //! The plugin's saved state: clamping of loaded values, and merging of presets.
 
 use nice_plug::plugin::{ParamValue, PluginState};
-use ondes_processor::parameter::{self, Parameter, ParameterKind};
-use ondes_processor::parameter_values::{
+use ondes_player::parameter::{self, Parameter, ParameterKind};
+use ondes_player::parameter_values::{
     ParameterValue, complete_values, sound_parameters, value_before,
 };
-use ondes_processor::preset::Preset;
-use ondes_processor::product::Product;
-use ondes_processor::state::{InstanceState, SoundState};
+use ondes_player::preset::Preset;
+use ondes_player::product::Product;
+use ondes_player::state::{InstanceState, SoundState};
 
 use crate::parameters::STATE_KEY;
 
@@ -153,8 +153,8 @@ pub fn with_preset(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json:
 mod tests {
     use ondes_engine::executor::Backend;
     use ondes_engine::executor::ExecutorSelection;
-    use ondes_processor::preset::factory::FactoryPreset;
-    use ondes_processor::state::{WindowSettings, WindowTheme};
+    use ondes_player::preset::factory::FactoryPreset;
+    use ondes_player::state::{WindowSettings, WindowTheme};
 
     use super::*;
 

@@ -15,9 +15,9 @@ use clap_sys::ext::state_context::{
 };
 use clap_sys::plugin::clap_plugin;
 use clap_sys::stream::{clap_istream, clap_ostream};
-use ondes_processor::preset::factory::FactoryPreset;
-use ondes_processor::preset::file;
-use ondes_processor::preset::list::PresetLocation;
+use ondes_player::preset::factory::FactoryPreset;
+use ondes_player::preset::file;
+use ondes_player::preset::list::PresetLocation;
 
 use super::{catch_panic, preset_load, state, streams};
 use crate::clap::plugin_wrapper::PluginWrapper;

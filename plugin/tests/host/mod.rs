@@ -31,7 +31,7 @@ use clap_sys::ext::audio_ports_config::{
 };
 use clap_sys::ext::preset_load::{CLAP_EXT_PRESET_LOAD, clap_plugin_preset_load};
 use clap_sys::factory::preset_discovery::CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN;
-use ondes_processor::parameter::{PARAMETERS, Parameter};
+use ondes_player::parameter::{PARAMETERS, Parameter};
 
 pub const INSTRUMENT: &str = "org.ondes.instrument";
 pub const EFFECT: &str = "org.ondes.effect";

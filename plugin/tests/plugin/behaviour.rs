@@ -10,9 +10,9 @@ use ondes_engine::pipeline::{Action, ControlId, PipelineOptions, TRANSPOSE};
 use ondes_engine::realtime::{
     BlockCommand, Driver, LoadStatus, PlayableModel, Session, SessionController, Setup,
 };
-use ondes_processor::library::{BUNDLED, BundledModel};
-use ondes_processor::macros::MacroRange;
-use ondes_processor::product::Product;
+use ondes_player::library::{BUNDLED, BundledModel};
+use ondes_player::macros::MacroRange;
+use ondes_player::product::Product;
 
 use crate::host::{
     EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state, state_content, with_selection,
@@ -423,7 +423,7 @@ fn a_missing_model_is_reported_kept_in_the_state_and_found_again() {
 
     // The same, as a window sees it.
     std::fs::remove_file(&path).unwrap();
-    let instance = ondes_processor::instance::InstanceHandle::new(Product::Instrument, || ());
+    let instance = ondes_player::instance::InstanceHandle::new(Product::Instrument, || ());
     instance.restore_state(
         serde_json::from_str(json(&saved)["fields"]["ondes"].as_str().unwrap()).unwrap(),
     );
@@ -457,7 +457,7 @@ fn a_model_travels_with_the_project() {
         selection["model"] = serde_json::json!({
             "hash": model.base_hash(),
             "name": "Traveller",
-            "embedded": ondes_processor::library::to_base64(&model).unwrap(),
+            "embedded": ondes_player::library::to_base64(&model).unwrap(),
         });
         selection["embed"] = true.into();
     });
@@ -553,7 +553,7 @@ fn an_older_training_of_a_bundled_model_is_replaced_by_the_current_one() {
     assert_eq!(again["macros"][0], "room", "macro targets stay");
 
     // The same, as a window sees it.
-    let instance = ondes_processor::instance::InstanceHandle::new(Product::Instrument, || ());
+    let instance = ondes_player::instance::InstanceHandle::new(Product::Instrument, || ());
     let selection =
         || serde_json::from_str(json(&saved)["fields"]["ondes"].as_str().unwrap()).unwrap();
     instance.restore_state(selection());

@@ -8,9 +8,9 @@ use ondes_engine::pipeline::{Action, ControlId, ControlSource, PipelineOptions};
 use ondes_engine::realtime::{
     BlockCommand, Driver, LoadStatus, PlayableModel, SessionController, Setup,
 };
-use ondes_processor::library::BUNDLED;
-use ondes_processor::macros::MacroRange;
-use ondes_processor::model_controls::ModelControls;
+use ondes_player::library::BUNDLED;
+use ondes_player::macros::MacroRange;
+use ondes_player::model_controls::ModelControls;
 
 use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state, with_selection};
 use ondes_engine::dsp::level::{db_to_amplitude, max_step, peak};

@@ -2,7 +2,7 @@
 
 use ondes_engine::dsp::level::{db_to_amplitude, max_difference, peak};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
-use ondes_processor::library::BUNDLED;
+use ondes_player::library::BUNDLED;
 
 use crate::behaviour::set_inline;
 use crate::host::{Host, HostEvent, INSTRUMENT};

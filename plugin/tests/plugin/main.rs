@@ -25,7 +25,7 @@ mod vst3_parameters;
 
 #[path = "../host/mod.rs"]
 mod host;
-#[path = "../../../processor/src/test_model.rs"]
+#[path = "../../../player/src/test_model.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod test_model;
 #[cfg(target_os = "linux")]

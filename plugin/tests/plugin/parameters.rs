@@ -2,9 +2,9 @@
 
 use clack_extensions::note_ports::{NoteDialects, NotePortInfoBuffer, PluginNotePorts};
 use clack_extensions::params::{ParamInfoBuffer, ParamRescanFlags, PluginParams};
-use ondes_processor::library::BUNDLED;
-use ondes_processor::macros::MACRO_COUNT;
-use ondes_processor::parameter::{PARAMETERS, Parameter};
+use ondes_player::library::BUNDLED;
+use ondes_player::macros::MACRO_COUNT;
+use ondes_player::parameter::{PARAMETERS, Parameter};
 
 use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, sine, state, with_selection};
 

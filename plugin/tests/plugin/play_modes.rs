@@ -7,7 +7,7 @@ use ondes_engine::instrument::EventKind;
 use ondes_engine::pipeline::{
     Action, GLIDE, PLAY_MODE, PipelineOptions, ProcessRequest, TimedCommand, build_playable,
 };
-use ondes_processor::library::BUNDLED;
+use ondes_player::library::BUNDLED;
 
 use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, state, with_selection};
 

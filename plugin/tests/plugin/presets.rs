@@ -1,9 +1,9 @@
 //! Factory presets in a CLAP host.
 
 use ondes_engine::dsp::level::{amplitude_to_db, peak};
+use ondes_player::preset::factory::FACTORY;
+use ondes_player::product::Product;
 use ondes_plugin::preset::state;
-use ondes_processor::preset::factory::FACTORY;
-use ondes_processor::product::Product;
 
 use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy};
 

@@ -3,8 +3,8 @@
 use clack_host::process::ProcessStatus;
 use ondes_engine::dsp::level::peak;
 use ondes_engine::model::Kind;
-use ondes_processor::library::BUNDLED;
-use ondes_processor::model_controls::ModelControls;
+use ondes_player::library::BUNDLED;
+use ondes_player::model_controls::ModelControls;
 
 use crate::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, json, sine, state, with_selection};
 

@@ -1,8 +1,8 @@
 //! The parameters of the VST3: knob positions as before, groups as units, names of controls.
 
-use ondes_processor::macros::MACRO_COUNT;
-use ondes_processor::parameter::{PARAMETERS, Parameter, ParameterScope};
-use ondes_processor::product::Product;
+use ondes_player::macros::MACRO_COUNT;
+use ondes_player::parameter::{PARAMETERS, Parameter, ParameterScope};
+use ondes_player::product::Product;
 use vst3::Steinberg::Vst::*;
 use vst3::Steinberg::*;
 

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use clack_extensions::gui::{GuiApiType, GuiConfiguration, PluginGui, Window};
 use ondes_engine::model::{Model, file};
-use ondes_processor::library::BUNDLED;
-use ondes_processor::parameter::{OUTPUT_GAIN, PARAMETERS};
-use ondes_processor::parameter_values::ParameterValue;
-use ondes_processor::preset::factory::FactoryPreset;
-use ondes_processor::preset::store;
+use ondes_player::library::BUNDLED;
+use ondes_player::parameter::{OUTPUT_GAIN, PARAMETERS};
+use ondes_player::parameter_values::ParameterValue;
+use ondes_player::preset::factory::FactoryPreset;
+use ondes_player::preset::store;
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{

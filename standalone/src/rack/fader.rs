@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use ondes_engine::dsp::level::db_to_amplitude;
-use ondes_processor::parameter_values::finite;
+use ondes_player::parameter_values::finite;
 use serde::{Deserialize, Serialize};
 
 /// Level in dB at and below which a fader is silent.

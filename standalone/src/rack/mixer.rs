@@ -9,9 +9,9 @@ use anyhow::bail;
 use arrayvec::ArrayVec;
 use ondes_engine::instrument::{EventKind, MidiSettings};
 use ondes_engine::realtime::Setup;
-use ondes_processor::library::FileReference;
-use ondes_processor::parameter_source::ParameterSource;
-use ondes_processor::product::Product;
+use ondes_player::library::FileReference;
+use ondes_player::parameter_source::ParameterSource;
+use ondes_player::product::Product;
 use ringbuf::traits::{Consumer, Producer, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};
 
@@ -557,8 +557,8 @@ impl LoadedSession {
 #[cfg(test)]
 mod tests {
     use ondes_engine::realtime::LoadStatus;
-    use ondes_processor::library::BUNDLED;
-    use ondes_processor::parameter::DRIVER;
+    use ondes_player::library::BUNDLED;
+    use ondes_player::parameter::DRIVER;
 
     use super::*;
     use crate::io::{Callback, MidiMessage};

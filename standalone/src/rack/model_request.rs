@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::library::FileReference;
+use ondes_player::instance::InstanceHandle;
+use ondes_player::library::FileReference;
 
 /// Request for another model of a track.
 #[must_use = "the track waits for the model"]

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use ondes_engine::files;
-use ondes_processor::library::{self, FileReference};
-use ondes_processor::parameter_values::ParameterValues;
-use ondes_processor::preset;
-use ondes_processor::product::Product;
-use ondes_processor::saved_path;
-use ondes_processor::state::InstanceState;
-use ondes_processor::trust;
+use ondes_player::library::{self, FileReference};
+use ondes_player::parameter_values::ParameterValues;
+use ondes_player::preset;
+use ondes_player::product::Product;
+use ondes_player::saved_path;
+use ondes_player::state::InstanceState;
+use ondes_player::trust;
 use serde::{Deserialize, Serialize};
 
 use super::fader::FaderSettings;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use ondes_engine::instrument::{EventKind, MidiDecoder, controller};
 use ondes_engine::panics::contain;
 use ondes_engine::pipeline::{ControlSource, ENDLESS, Transport};
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::parameter_source::ParameterSource;
-use ondes_processor::parameter_store::ParameterStore;
-use ondes_processor::player::{DryDelay, Player};
+use ondes_player::instance::InstanceHandle;
+use ondes_player::parameter_source::ParameterSource;
+use ondes_player::parameter_store::ParameterStore;
+use ondes_player::player::{DryDelay, Player};
 
 use super::clip::Clip;
 use super::compensation_delay::CompensationDelay;
@@ -64,7 +64,7 @@ pub struct StripRouting {
 pub struct StripParts {
     /// Plays the model.
     pub player: Player,
-    /// Instance of the processor.
+    /// What is played.
     pub instance: Arc<InstanceHandle>,
     /// Parameters of the instance.
     pub parameters: Arc<ParameterStore>,

@@ -16,10 +16,10 @@ use ondes_engine::instrument::EventKind;
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{Driver, LoadStatus, Setup};
 use ondes_engine::sync::lock;
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::parameter_source::ParameterSource;
-use ondes_processor::parameter_store::ParameterStore;
-use ondes_processor::player::{DryDelay, Player};
+use ondes_player::instance::InstanceHandle;
+use ondes_player::parameter_source::ParameterSource;
+use ondes_player::parameter_store::ParameterStore;
+use ondes_player::player::{DryDelay, Player};
 
 use super::clip::Clip;
 use super::fader::Fader;

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use ondes_engine::instrument::EventKind;
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::parameter_store::ParameterStore;
-use ondes_processor::product::Product;
+use ondes_player::instance::InstanceHandle;
+use ondes_player::parameter_store::ParameterStore;
+use ondes_player::product::Product;
 
 use super::clip::Clip;
 use super::fader::Fader;
@@ -23,7 +23,7 @@ pub const ALL_CHANNELS: u16 = u16::MAX;
 pub struct Track {
     /// Name; empty for the model's name.
     pub name: String,
-    /// Instance of the processor.
+    /// What is played.
     pub instance: Arc<InstanceHandle>,
     /// Parameters of the instance.
     pub parameters: Arc<ParameterStore>,

@@ -9,8 +9,8 @@ use ondes_engine::chain::{Calibration, ChainSettings};
 use ondes_engine::instrument::{KeyTuning, MidiSettings};
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{ControlSource, InputChannels};
-use ondes_processor::choice;
-use ondes_processor::parameter::{
+use ondes_player::choice;
+use ondes_player::parameter::{
     BEND_RANGE, BLOCK_DC, CHANNELS, GATE, MPE, OUTPUT_LEVEL, OVERSAMPLING, REVERB, REVERB_TIME,
     SIZE, TONE, TONE_GAINS,
 };

@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
-use ondes_processor::parameter::{
+use ondes_player::parameter::{
     BEND_RANGE, BLOCK_DC, CHANNELS, GATE, MPE, OUTPUT_LEVEL, OVERSAMPLING, Parameter, ParameterId,
     ParameterKind, REVERB, REVERB_TIME, SIZE, TONE, TONE_GAINS,
 };

@@ -11,9 +11,9 @@ use ondes_engine::instrument::MidiSettings;
 use ondes_engine::model::Kind;
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{LoadStatus, Setup};
-use ondes_processor::parameter::{BEND_RANGE, MPE};
-use ondes_processor::parameter_source::ParameterSource;
-use ondes_processor::product::Product;
+use ondes_player::parameter::{BEND_RANGE, MPE};
+use ondes_player::parameter_source::ParameterSource;
+use ondes_player::product::Product;
 use serde::Serialize;
 
 use super::arguments::RenderArguments;

@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, Weak};
 
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::library::FileReference;
+use ondes_player::instance::InstanceHandle;
+use ondes_player::library::FileReference;
 
 use super::view::AppCommand;
 use crate::rack::fader::FaderSettings;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use ondes_engine::files;
-use ondes_processor::state::WindowSettings;
+use ondes_player::state::WindowSettings;
 use serde::{Deserialize, Serialize};
 
 use super::recording_settings::RecordingSettings;

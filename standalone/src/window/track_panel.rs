@@ -6,7 +6,7 @@ use egui::{
     Align, Button, ComboBox, Label, Layout, Popup, PopupCloseBehavior, Rect, ScrollArea, Sense,
     Stroke, TextEdit, Ui, pos2, vec2,
 };
-use ondes_processor::product::Product;
+use ondes_player::product::Product;
 
 use super::file_dialog::DialogPurpose;
 use super::view::{AppCommand, AppView, ClipView, SetListEntry, TrackView};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ondes_processor::product::Product;
+use ondes_player::product::Product;
 
 use super::device_scan::AvailableDevices;
 use super::file_dialog::DialogPurpose;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ondes_engine::panics::contain;
 use ondes_engine::realtime::LoadStatus;
-use ondes_processor::parameter_values::ParameterValues;
+use ondes_player::parameter_values::ParameterValues;
 
 use crate::audio_app::AudioApp;
 use crate::devices::{AudioStatus, MidiStatus};

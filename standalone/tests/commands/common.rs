@@ -8,7 +8,7 @@ use ondes_engine::model::{
     Activation, Card, Control, Curve, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor,
     Weights, file,
 };
-use ondes_processor::library::FileReference;
+use ondes_player::library::FileReference;
 use serde_json::{Value, json};
 
 /// Harmonics and noise bands of the small instrument.

@@ -2,7 +2,7 @@
 
 use ondes::render::note_name;
 use ondes_engine::model::Kind;
-use ondes_processor::library::{BUNDLED, BundledModel};
+use ondes_player::library::{BUNDLED, BundledModel};
 
 #[cfg(unix)]
 #[test]
@@ -19,7 +19,7 @@ fn the_parameters_are_documented() {
         ondes_tests::documentation::checkout().join("docs/src/parameters.md"),
     )
     .unwrap();
-    let table = ondes_processor::parameter_docs::markdown_table();
+    let table = ondes_player::parameter_docs::markdown_table();
     assert!(
         page.ends_with(&table),
         "docs/src/parameters.md must end with this table:\n{table}"

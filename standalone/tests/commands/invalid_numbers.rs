@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ondes_engine::dsp::level::peak;
 use ondes_engine::model::{Kind, file};
-use ondes_processor::library::FileReference;
+use ondes_player::library::FileReference;
 use serde_json::{Value, json};
 
 use crate::common::{

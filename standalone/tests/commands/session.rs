@@ -1,7 +1,7 @@
 //! Errors and lengths of session renders.
 
 use ondes_engine::model::file;
-use ondes_processor::library::FileReference;
+use ondes_player::library::FileReference;
 use serde_json::{Value, json};
 
 use crate::common::{Folder, tone, two_tracks, write_wav};

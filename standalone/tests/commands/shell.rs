@@ -1,6 +1,6 @@
 //! Completions and man pages.
 
-use ondes_processor::library::BUNDLED;
+use ondes_player::library::BUNDLED;
 
 use crate::common::Folder;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Output;
 
 use ondes_engine::dsp::level::max_difference;
-use ondes_processor::library::{BUNDLED, FileReference};
+use ondes_player::library::{BUNDLED, FileReference};
 use ondes_tests::torchscript::models::{attributes, codec, streaming};
 use ondes_tests::torchscript::{Class, Value};
 use serde_json::json;

@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 use ondes_engine::model::file;
-use ondes_processor::library::{self, FileReference};
+use ondes_player::library::{self, FileReference};
 use ondes_tests::torchscript::models::attributes;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use ondes_processor::product::Product;
+use ondes_player::product::Product;
 
 use crate::rack::{Hands, message};
 

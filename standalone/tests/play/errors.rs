@@ -5,8 +5,8 @@ use std::path::Path;
 use ondes::rack::Mixer;
 use ondes::rack::session_file::TrackInput;
 use ondes_engine::model::file;
-use ondes_processor::library::FileReference;
-use ondes_processor::product::Product;
+use ondes_player::library::FileReference;
+use ondes_player::product::Product;
 
 use crate::common::{effect, overflowing};
 use crate::program::{Playing, ondes, tone};

@@ -13,10 +13,10 @@ use ondes_engine::instrument::{Event, EventKind};
 use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_engine::realtime::{LoadStatus, Setup};
-use ondes_processor::library::{BUNDLED, FileReference};
-use ondes_processor::parameter::{BYPASS, CHANNELS, DRIVER, Parameter, TRANSPOSE};
-use ondes_processor::parameter_source::ParameterSource;
-use ondes_processor::product::Product;
+use ondes_player::library::{BUNDLED, FileReference};
+use ondes_player::parameter::{BYPASS, CHANNELS, DRIVER, Parameter, TRANSPOSE};
+use ondes_player::parameter_source::ParameterSource;
+use ondes_player::product::Product;
 
 use crate::common;
 use crate::program::tone;

@@ -9,11 +9,11 @@ use ondes::rack::session_file::TrackInput;
 use ondes::rack::{Mixer, Rack, SessionFile};
 use ondes_engine::dsp::level::max_difference;
 use ondes_engine::realtime::Setup;
-use ondes_processor::library::{BUNDLED, FileReference};
-use ondes_processor::parameter::ParameterId;
-use ondes_processor::parameter::{DRIVER, MIX, Parameter, TRANSPOSE};
-use ondes_processor::parameter_source::ParameterSource;
-use ondes_processor::product::Product;
+use ondes_player::library::{BUNDLED, FileReference};
+use ondes_player::parameter::ParameterId;
+use ondes_player::parameter::{DRIVER, MIX, Parameter, TRANSPOSE};
+use ondes_player::parameter_source::ParameterSource;
+use ondes_player::product::Product;
 use serde_json::Value;
 
 use crate::common::{midi, tone, write_wav};
@@ -332,7 +332,7 @@ fn the_parameters_of_a_track_are_audible() {
     deaf.write(&path).unwrap();
     assert!(peak(0).is_none_or(|peak| peak < -80.0));
     // As changed in the window.
-    let panel = ondes_processor::parameter_store::ParameterStore::new(Product::Instrument);
+    let panel = ondes_player::parameter_store::ParameterStore::new(Product::Instrument);
     panel.restore(&session.tracks[0].parameters);
     assert_eq!(panel.value(TRANSPOSE), Some(2.0));
     panel.set_value(TRANSPOSE, 0.0);

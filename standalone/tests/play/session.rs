@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use ondes::rack::Mixer;
-use ondes_processor::library::{BUNDLED, FileReference};
-use ondes_processor::product::Product;
+use ondes_player::library::{BUNDLED, FileReference};
+use ondes_player::product::Product;
 
 use crate::peer::Peer;
 use crate::program::{Ears, Playing, decode};

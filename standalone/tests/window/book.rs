@@ -16,8 +16,8 @@ use ondes::window::{AppView, MainWindow};
 use ondes_engine::instrument::EventKind;
 use ondes_engine::realtime::histogram::Percentiles;
 use ondes_engine::realtime::{Driven, Health, Setup};
-use ondes_processor::parameter::ParameterId;
-use ondes_processor::product::Product;
+use ondes_player::parameter::ParameterId;
+use ondes_player::product::Product;
 use ondes_ui::view_model::InstanceViewModel;
 use ondes_ui::view_model::model_list::ModelList;
 use ondes_ui::{

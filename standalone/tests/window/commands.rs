@@ -14,7 +14,7 @@ use ondes::record::{self, RecordingFormat};
 use ondes::window::recording_settings::RecordingSettings;
 use ondes::window::view::{ClipView, Prompt};
 use ondes::window::{AppCommand, AppView, DialogPurpose};
-use ondes_processor::product::Product;
+use ondes_player::product::Product;
 
 use super::fake_app::{choose, click, drop_file, open, playing, sees, told, type_in};
 

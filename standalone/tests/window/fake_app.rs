@@ -18,7 +18,7 @@ use ondes::window::device_scan::AvailableDevices;
 use ondes::window::recording_settings::RecordingSettings;
 use ondes::window::view::{SetListEntry, TrackView};
 use ondes::window::{AppCommand, AppView, MainWindow};
-use ondes_processor::product::Product;
+use ondes_player::product::Product;
 
 use super::raster::Raster;
 

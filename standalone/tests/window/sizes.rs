@@ -8,7 +8,7 @@ use egui_kittest::kittest::Queryable;
 use ondes::rack::session_file::TrackInput;
 use ondes::window::view::{ClipView, Prompt};
 use ondes::window::{AppCommand, AppView};
-use ondes_processor::product::Product;
+use ondes_player::product::Product;
 
 use super::fake_app::{click, open_in, playing, told, track};
 use super::geometry::{SCALES, check, sizes};

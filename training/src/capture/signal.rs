@@ -3,7 +3,7 @@
 //! In order: two clicks in silence, which give delay and noise floor; sweeps and noise bursts,
 //! which cover the edges of the spectrum; plucked strings at many levels, single notes and chords;
 //! and a musical part that is held out of training. The strings are those of
-//! [`ondes_corpus::plucked`], without a room. Equal lengths give equal samples.
+//! [`ondes_physical_models::plucked`], without a room. Equal lengths give equal samples.
 
 use std::f64::consts::TAU;
 
@@ -12,10 +12,10 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use rayon::prelude::*;
 
-use ondes_corpus::Instrument;
-use ondes_corpus::filter::OnePole;
-use ondes_corpus::performance::{Note, Score, ease};
-use ondes_corpus::plucked::Plucked;
+use ondes_physical_models::Instrument;
+use ondes_physical_models::filter::OnePole;
+use ondes_physical_models::performance::{Note, Score, ease};
+use ondes_physical_models::plucked::Plucked;
 
 /// Sample rate, Hz.
 pub const RATE: u32 = 48_000;

@@ -20,7 +20,7 @@ use super::task::{CaptureOptions, CaptureTask};
 use super::windows::{TrainingPart, WindowBatch, WindowOrder, Windows};
 use crate::data::Loader;
 use crate::trainer::{Length, RunFiles, Trainer};
-use ondes_corpus::circuits::circuit;
+use ondes_physical_models::circuits::circuit;
 
 const RATE: u32 = 48_000;
 

@@ -3,7 +3,7 @@
 use egui::{
     Align2, Grid, Id, Label, Popup, PopupCloseBehavior, Rect, RichText, Sense, Ui, WidgetInfo,
 };
-use ondes_processor::product::Product;
+use ondes_player::product::Product;
 
 use crate::panels::header::{REDO, UNDO};
 use crate::theme::{self, GAP, Palette};

@@ -12,7 +12,7 @@ use egui::{
     ScrollArea, Sense, Stroke, StrokeKind, TextEdit, Ui, WidgetInfo, pos2, vec2,
 };
 use ondes_engine::model::Kind;
-use ondes_processor::product::Product;
+use ondes_player::product::Product;
 
 use crate::command::{FilePurpose, WindowCommand};
 use crate::format::{self, finds, parse_path};

@@ -7,7 +7,7 @@ use egui::{
     Button, Id, Key, Label, Popup, PopupCloseBehavior, Response, RichText, ScrollArea, Sense,
     TextEdit, Ui, WidgetInfo, vec2,
 };
-use ondes_processor::cabinet::bundled::BUNDLED;
+use ondes_player::cabinet::bundled::BUNDLED;
 
 use crate::command::{FilePurpose, WindowCommand};
 use crate::drop_down;

@@ -1,7 +1,7 @@
 //! Files that are dropped on the window.
 
 use egui::{Align2, Color32, FontId, Id, LayerId, Order, Stroke, StrokeKind, Ui};
-use ondes_processor::cabinet::is_audio_name;
+use ondes_player::cabinet::is_audio_name;
 
 use crate::command::WindowCommand;
 use crate::frame::Frame;

@@ -1,7 +1,7 @@
 //! The header: model, preset, undo, slots, bypass and panic; below them what the model is.
 
 use egui::{Button, Key, KeyboardShortcut, Modifiers, Ui, UiBuilder, vec2};
-use ondes_processor::compare_slots::CompareSlot;
+use ondes_player::compare_slots::CompareSlot;
 
 use crate::command::WindowCommand;
 use crate::frame::Frame;

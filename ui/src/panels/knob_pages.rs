@@ -1,7 +1,7 @@
 //! Pages in the middle of the window: macros, voice, latents, signal chain and pad.
 
 use egui::{Button, Label, RichText, ScrollArea, Ui};
-use ondes_processor::model_controls::label;
+use ondes_player::model_controls::label;
 
 use crate::command::WindowCommand;
 use crate::frame::Frame;

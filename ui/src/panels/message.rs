@@ -2,7 +2,7 @@
 
 use egui::{Label, RichText, Sense, Stroke, Ui, vec2};
 use ondes_engine::realtime::LoadStatus;
-use ondes_processor::library::MissingFile;
+use ondes_player::library::MissingFile;
 
 use crate::command::{FilePurpose, WindowCommand};
 use crate::frame::Frame;

@@ -2,7 +2,7 @@
 
 use egui::accesskit::Role;
 use egui::{Align2, Rect, Sense, Ui, WidgetInfo, pos2, vec2};
-use ondes_processor::monitor::MeterLevel;
+use ondes_player::monitor::MeterLevel;
 
 use crate::frame::Frame;
 use crate::panels::tuner;

@@ -7,7 +7,7 @@ use egui::{
     Align2, Button, ComboBox, EventFilter, Id, Key, PointerButton, Pos2, Rect, Response, RichText,
     Sense, Stroke, Ui, WidgetInfo, pos2, vec2,
 };
-use ondes_processor::parameter::ParameterId;
+use ondes_player::parameter::ParameterId;
 
 use crate::command::WindowCommand;
 use crate::frame::Frame;

@@ -7,7 +7,7 @@ use egui::{
     vec2,
 };
 use ondes_engine::model::Kind;
-use ondes_processor::choice::{self, CONTROL_INPUTS, SOURCES};
+use ondes_player::choice::{self, CONTROL_INPUTS, SOURCES};
 
 use crate::command::WindowCommand;
 use crate::format;

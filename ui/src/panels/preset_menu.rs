@@ -10,7 +10,7 @@ use egui::{
     Align2, Button, EventFilter, Id, Key, Popup, PopupCloseBehavior, Rect, Response, RichText,
     ScrollArea, Sense, TextEdit, Ui, WidgetInfo, pos2, vec2,
 };
-use ondes_processor::preset::list::PresetId;
+use ondes_player::preset::list::PresetId;
 
 use crate::command::WindowCommand;
 use crate::drop_down;

@@ -7,7 +7,7 @@ use egui::{
 };
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::realtime::{Driven, Driver, Health};
-use ondes_processor::choice::{self, DRIVERS};
+use ondes_player::choice::{self, DRIVERS};
 
 use crate::command::WindowCommand;
 use crate::format;

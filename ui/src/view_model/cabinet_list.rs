@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use ondes_processor::cabinet::{files, folders};
+use ondes_player::cabinet::{files, folders};
 
 /// Files in the user's folders, read on a thread of its own.
 pub struct CabinetList {

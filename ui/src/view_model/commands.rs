@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use egui::ThemePreference;
 use ondes_engine::instrument::EventKind;
-use ondes_processor::cabinet::bundled;
-use ondes_processor::choice;
-use ondes_processor::macros::MACRO_COUNT;
-use ondes_processor::parameter::{BYPASS, CONTROL_INPUT, DRIVER, Parameter, QUALITY, SOURCE};
-use ondes_processor::parameter_source::ParameterSetter;
-use ondes_processor::state::{WindowSettings, WindowTheme};
+use ondes_player::cabinet::bundled;
+use ondes_player::choice;
+use ondes_player::macros::MACRO_COUNT;
+use ondes_player::parameter::{BYPASS, CONTROL_INPUT, DRIVER, Parameter, QUALITY, SOURCE};
+use ondes_player::parameter_source::ParameterSetter;
+use ondes_player::state::{WindowSettings, WindowTheme};
 
 use super::InstanceViewModel;
 use super::model_list::ModelLocation;

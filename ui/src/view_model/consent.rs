@@ -4,10 +4,10 @@
 //! has chosen, in a preset too, each time until it may run. A program of a set list is only
 //! reported: nobody has chosen it in the window.
 
-use ondes_processor::instance::consent;
-use ondes_processor::library::UntrustedProgram;
-use ondes_processor::preset::list::PresetLocation;
-use ondes_processor::trust;
+use ondes_player::instance::consent;
+use ondes_player::library::UntrustedProgram;
+use ondes_player::preset::list::PresetLocation;
+use ondes_player::trust;
 
 use super::InstanceViewModel;
 use super::model_list::ModelLocation;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use ondes_engine::media::FILE_EXTENSIONS;
 use ondes_engine::model::{file, program};
 use ondes_engine::realtime::LoadStatus;
-use ondes_processor::cabinet;
-use ondes_processor::preset::{self, store};
-use ondes_processor::tuning;
+use ondes_player::cabinet;
+use ondes_player::preset::{self, store};
+use ondes_player::tuning;
 
 use super::InstanceViewModel;
 use super::model_list::ModelLocation;

@@ -11,22 +11,22 @@ use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{ControlSource, InputAnalysis};
 use ondes_engine::realtime::{Health, LoadStatus, Quality};
-use ondes_processor::choice;
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::library::{self, FileReference, MissingFile};
-use ondes_processor::macros::MACRO_COUNT;
-use ondes_processor::midi_bindings::MidiBinding;
-use ondes_processor::model_controls::label;
-use ondes_processor::parameter::{
+use ondes_player::choice;
+use ondes_player::instance::InstanceHandle;
+use ondes_player::library::{self, FileReference, MissingFile};
+use ondes_player::macros::MACRO_COUNT;
+use ondes_player::midi_bindings::MidiBinding;
+use ondes_player::model_controls::label;
+use ondes_player::parameter::{
     BEND_RANGE, BLOCK_DC, BYPASS, CABINET, CHANNELS, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX,
     MODE, MPE, OUTPUT_GAIN, OUTPUT_LEVEL, OVERSAMPLING, PARAMETERS, Parameter, ParameterId,
     ParameterKind, QUALITY, REVERB, REVERB_TIME, SIZE, TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
 };
-use ondes_processor::parameter_source::{ParameterSetter, ParameterSource};
-use ondes_processor::preset::store;
-use ondes_processor::product::Product;
-use ondes_processor::snapshot::SoundSnapshot;
-use ondes_processor::state::{WindowSettings, WindowTheme};
+use ondes_player::parameter_source::{ParameterSetter, ParameterSource};
+use ondes_player::preset::store;
+use ondes_player::product::Product;
+use ondes_player::snapshot::SoundSnapshot;
+use ondes_player::state::{WindowSettings, WindowTheme};
 
 use super::cabinet_list::CabinetList;
 use super::consent::ConsentQuestion;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use ondes_engine::model::Control;
 use ondes_engine::realtime::SessionController;
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::model_controls::{LATENT_KNOBS, ModelControls, normalize};
-use ondes_processor::parameter::ParameterId;
+use ondes_player::instance::InstanceHandle;
+use ondes_player::model_controls::{LATENT_KNOBS, ModelControls, normalize};
+use ondes_player::parameter::ParameterId;
 
 use crate::view::{Knob, LatentRow};
 
@@ -110,17 +110,17 @@ mod tests {
 
     use ondes_engine::model::Model;
     use ondes_engine::realtime::{Driver, LoadError, LoadStatus, Setup};
-    use ondes_processor::compare_slots::CompareSlot;
-    use ondes_processor::library::BUNDLED;
-    use ondes_processor::macros::MACRO_CENTRE;
-    use ondes_processor::model_controls::FIRST_LATENT_ID;
-    use ondes_processor::parameter::MIX;
-    use ondes_processor::parameter_source::{ParameterSetter, ParameterSource};
-    use ondes_processor::parameter_store::ParameterStore;
-    use ondes_processor::parameter_values::ParameterValue;
-    use ondes_processor::player::Player;
-    use ondes_processor::product::Product;
-    use ondes_processor::state::InstanceState;
+    use ondes_player::compare_slots::CompareSlot;
+    use ondes_player::library::BUNDLED;
+    use ondes_player::macros::MACRO_CENTRE;
+    use ondes_player::model_controls::FIRST_LATENT_ID;
+    use ondes_player::parameter::MIX;
+    use ondes_player::parameter_source::{ParameterSetter, ParameterSource};
+    use ondes_player::parameter_store::ParameterStore;
+    use ondes_player::parameter_values::ParameterValue;
+    use ondes_player::player::Player;
+    use ondes_player::product::Product;
+    use ondes_player::state::InstanceState;
 
     use super::super::model_list::ModelList;
     use super::*;

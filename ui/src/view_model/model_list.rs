@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use ondes_engine::files;
-use ondes_processor::library::{self, BUNDLED, FoundModel, LoadError, ModelSummary};
-use ondes_processor::product::Product;
+use ondes_player::library::{self, BUNDLED, FoundModel, LoadError, ModelSummary};
+use ondes_player::product::Product;
 use serde::{Deserialize, Serialize};
 
 use crate::format::{quality_line, subtitle};

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use ondes_engine::panics;
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::library::LoadError;
-use ondes_processor::parameter::Parameter;
-use ondes_processor::parameter_source::ParameterSource;
-use ondes_processor::parameter_values::ParameterValue;
-use ondes_processor::preset::factory::FactoryPreset;
-use ondes_processor::preset::list::{PresetId, PresetListing, PresetLocation, list_presets};
-use ondes_processor::product::Product;
-use ondes_processor::snapshot::SoundSnapshot;
+use ondes_player::instance::InstanceHandle;
+use ondes_player::library::LoadError;
+use ondes_player::parameter::Parameter;
+use ondes_player::parameter_source::ParameterSource;
+use ondes_player::parameter_values::ParameterValue;
+use ondes_player::preset::factory::FactoryPreset;
+use ondes_player::preset::list::{PresetId, PresetListing, PresetLocation, list_presets};
+use ondes_player::product::Product;
+use ondes_player::snapshot::SoundSnapshot;
 
 use crate::view::{EntryOrigin, PresetEntry};
 

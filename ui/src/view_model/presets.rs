@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use ondes_processor::library::LoadError;
-use ondes_processor::parameter_source::ParameterSetter;
-use ondes_processor::parameter_values::complete_values;
-use ondes_processor::preset::Preset;
-use ondes_processor::preset::file::{self, PresetError};
-use ondes_processor::preset::list::{PresetId, PresetLocation};
-use ondes_processor::preset::store::{self, file_name};
-use ondes_processor::snapshot::{SelectionSnapshot, SoundSnapshot};
-use ondes_processor::state::{InstanceState, SoundState};
+use ondes_player::library::LoadError;
+use ondes_player::parameter_source::ParameterSetter;
+use ondes_player::parameter_values::complete_values;
+use ondes_player::preset::Preset;
+use ondes_player::preset::file::{self, PresetError};
+use ondes_player::preset::list::{PresetId, PresetLocation};
+use ondes_player::preset::store::{self, file_name};
+use ondes_player::snapshot::{SelectionSnapshot, SoundSnapshot};
+use ondes_player::state::{InstanceState, SoundState};
 
 use super::InstanceViewModel;
 use super::preset_list::PendingPreset;
@@ -182,13 +182,13 @@ mod tests {
     use std::time::Duration;
 
     use ondes_engine::realtime::LoadStatus;
-    use ondes_processor::compare_slots::{CompareSlot, CompareSlots};
-    use ondes_processor::instance::InstanceHandle;
-    use ondes_processor::library::{BUNDLED, BundledModel, FileReference};
-    use ondes_processor::parameter::{OUTPUT_GAIN, Parameter, ParameterId};
-    use ondes_processor::parameter_store::ParameterStore;
-    use ondes_processor::parameter_values::ParameterValue;
-    use ondes_processor::product::Product;
+    use ondes_player::compare_slots::{CompareSlot, CompareSlots};
+    use ondes_player::instance::InstanceHandle;
+    use ondes_player::library::{BUNDLED, BundledModel, FileReference};
+    use ondes_player::parameter::{OUTPUT_GAIN, Parameter, ParameterId};
+    use ondes_player::parameter_store::ParameterStore;
+    use ondes_player::parameter_values::ParameterValue;
+    use ondes_player::product::Product;
 
     use super::super::model_list::ModelList;
     use super::super::preset_list::PresetList;

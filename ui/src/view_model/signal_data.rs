@@ -1,6 +1,6 @@
 //! Meters, samples and spectrum of the input or the output.
 
-use ondes_processor::monitor::MeterLevel;
+use ondes_player::monitor::MeterLevel;
 
 use super::spectrum::SAMPLES;
 use crate::panels::{meters, scope};

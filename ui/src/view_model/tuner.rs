@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use ondes_engine::dsp::tuner::TunerPitch;
-use ondes_processor::state::{TunerSettings, WindowSettings};
-use ondes_processor::tuner::TunerInput;
+use ondes_player::state::{TunerSettings, WindowSettings};
+use ondes_player::tuner::TunerInput;
 
 use super::InstanceViewModel;
 use crate::view::{REFERENCE_HZ, TunerView};

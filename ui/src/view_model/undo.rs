@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::ExecutorSelection;
-use ondes_processor::cabinet::bundled::BUNDLED;
-use ondes_processor::history::{Change, Edit, OutsideSetting, Slots, Step};
-use ondes_processor::parameter::{Parameter, ParameterId, ParameterScope, all};
-use ondes_processor::parameter_source::ParameterSetter;
-use ondes_processor::parameter_values::ParameterValues;
-use ondes_processor::snapshot::{SelectionSnapshot, SoundSnapshot};
+use ondes_player::cabinet::bundled::BUNDLED;
+use ondes_player::history::{Change, Edit, OutsideSetting, Slots, Step};
+use ondes_player::parameter::{Parameter, ParameterId, ParameterScope, all};
+use ondes_player::parameter_source::ParameterSetter;
+use ondes_player::parameter_values::ParameterValues;
+use ondes_player::snapshot::{SelectionSnapshot, SoundSnapshot};
 
 use super::InstanceViewModel;
 use crate::command::WindowCommand;
@@ -43,7 +43,7 @@ struct KnobChange {
 struct Loading {
     what: LoadedFile,
     before: Captured,
-    /// See [`History::cleared`](ondes_processor::history::History::cleared).
+    /// See [`History::cleared`](ondes_player::history::History::cleared).
     cleared: u64,
 }
 

@@ -12,16 +12,16 @@ use ondes_engine::model::{
 };
 use ondes_engine::pipeline::InputChannels;
 use ondes_engine::realtime::{Driver, LoadStatus, Quality, Setup};
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::parameter::{
+use ondes_player::instance::InstanceHandle;
+use ondes_player::parameter::{
     CABINET, GATE, INTERFACE_LEVEL, OUTPUT_LEVEL, OVERSAMPLING, ParameterId, QUALITY, SIZE, TONE,
     TONE_GAINS,
 };
-use ondes_processor::parameter_source::ParameterSource;
-use ondes_processor::parameter_store::ParameterStore;
-use ondes_processor::player::Player;
-use ondes_processor::product::Product;
-use ondes_processor::state::SoundState;
+use ondes_player::parameter_source::ParameterSource;
+use ondes_player::parameter_store::ParameterStore;
+use ondes_player::player::Player;
+use ondes_player::product::Product;
+use ondes_player::state::SoundState;
 use ondes_ui::view_model::model_list::ModelList;
 use ondes_ui::view_model::{self, InstanceViewModel};
 use ondes_ui::{ViewModel, Window, WindowCommand};

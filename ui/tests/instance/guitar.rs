@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ondes_engine::model::{Gear, Model};
-use ondes_processor::cabinet::bundled::BUNDLED;
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::library::FileReference;
-use ondes_processor::parameter::{GATE, Parameter};
+use ondes_player::cabinet::bundled::BUNDLED;
+use ondes_player::instance::InstanceHandle;
+use ondes_player::library::FileReference;
+use ondes_player::parameter::{GATE, Parameter};
 use ondes_ui::{ViewModel, WindowCommand};
 
 use super::chain::{Track, amplifier, level, play, tone};

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use egui::{Key, Role};
 use egui_kittest::kittest::Queryable;
-use ondes_processor::cabinet::bundled::BUNDLED;
-use ondes_processor::library::MissingFile;
-use ondes_processor::parameter::ParameterId;
+use ondes_player::cabinet::bundled::BUNDLED;
+use ondes_player::library::MissingFile;
+use ondes_player::parameter::ParameterId;
 use ondes_ui::{FilePurpose, WindowCommand};
 
 use super::fake::{CABINETS, Fake, Test, open};

@@ -9,13 +9,13 @@ use ondes_engine::executor::{Device, ExecutorSelection};
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{Driver, Health, LoadStatus};
-use ondes_processor::cabinet::bundled::BUNDLED;
-use ondes_processor::compare_slots::CompareSlot;
-use ondes_processor::library::{MissingFile, UntrustedProgram};
-use ondes_processor::monitor::MeterLevel;
-use ondes_processor::parameter::ParameterId;
-use ondes_processor::preset::list::PresetId;
-use ondes_processor::product::Product;
+use ondes_player::cabinet::bundled::BUNDLED;
+use ondes_player::compare_slots::CompareSlot;
+use ondes_player::library::{MissingFile, UntrustedProgram};
+use ondes_player::monitor::MeterLevel;
+use ondes_player::parameter::ParameterId;
+use ondes_player::preset::list::PresetId;
+use ondes_player::product::Product;
 use ondes_ui::{
     ChainView, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId,
     ModelView, PresetEntry, SIZE, SignalView, SoundingNote, Surroundings, TunerView, TuningView,

@@ -3,7 +3,7 @@
 use egui::{Key, Role};
 use egui_kittest::Node;
 use egui_kittest::kittest::{NodeT, Queryable};
-use ondes_processor::parameter::ParameterId;
+use ondes_player::parameter::ParameterId;
 use ondes_ui::WindowCommand;
 
 use super::fake::Test;

@@ -6,8 +6,8 @@ use egui_kittest::kittest::{NodeT, Queryable};
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
 use ondes_engine::realtime::{Driver, LoadStatus};
-use ondes_processor::compare_slots::CompareSlot;
-use ondes_processor::library::MissingFile;
+use ondes_player::compare_slots::CompareSlot;
+use ondes_player::library::MissingFile;
 use ondes_ui::{FilePurpose, WindowCommand};
 
 use super::fake::{Fake, Test, open};

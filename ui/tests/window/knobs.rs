@@ -2,8 +2,8 @@
 
 use egui::{Key, Modifiers, MouseWheelSource, MouseWheelUnit, Role, TouchPhase, vec2};
 use egui_kittest::kittest::Queryable;
-use ondes_processor::midi_bindings::MidiBinding;
-use ondes_processor::parameter::ParameterId;
+use ondes_player::midi_bindings::MidiBinding;
+use ondes_player::parameter::ParameterId;
 use ondes_ui::WindowCommand;
 
 use super::fake::{Fake, INPUT, MIX, Test, open};

@@ -3,7 +3,7 @@
 use egui::accesskit::Toggled;
 use egui::{Event, Key, Modifiers, Role, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
-use ondes_processor::parameter::ParameterId;
+use ondes_player::parameter::ParameterId;
 use ondes_ui::WindowCommand;
 
 use super::fake::{Fake, Test, open};

@@ -5,7 +5,7 @@ use egui_kittest::SnapshotOptions;
 use egui_kittest::kittest::Queryable;
 use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
 use ondes_engine::realtime::LoadStatus;
-use ondes_processor::library::MissingFile;
+use ondes_player::library::MissingFile;
 
 use super::consent;
 use super::fake::{Fake, Test, open};

@@ -2,7 +2,7 @@
 
 use egui::{Key, Role};
 use egui_kittest::kittest::{NodeT, Queryable};
-use ondes_processor::preset::list::PresetId;
+use ondes_player::preset::list::PresetId;
 use ondes_ui::WindowCommand;
 
 use super::fake::{Fake, Test, open};

@@ -10,12 +10,12 @@ use ondes_engine::model::{Card, Control, Curve, Kind, Measure};
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::histogram::Percentiles;
 use ondes_engine::realtime::{Driven, Driver, Health, LoadStatus};
-use ondes_processor::compare_slots::CompareSlot;
-use ondes_processor::midi_bindings::MidiBinding;
-use ondes_processor::monitor::MeterLevel;
-use ondes_processor::parameter::ParameterId;
-use ondes_processor::preset::list::PresetId;
-use ondes_processor::product::Product;
+use ondes_player::compare_slots::CompareSlot;
+use ondes_player::midi_bindings::MidiBinding;
+use ondes_player::monitor::MeterLevel;
+use ondes_player::parameter::ParameterId;
+use ondes_player::preset::list::PresetId;
+use ondes_player::product::Product;
 use ondes_ui::{
     EntryOrigin, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId, PresetEntry, SoundingNote,
     Surroundings, TunerView,

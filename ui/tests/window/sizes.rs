@@ -2,7 +2,7 @@
 
 use egui::{Role, Vec2, vec2};
 use egui_kittest::kittest::Queryable;
-use ondes_processor::library::MissingFile;
+use ondes_player::library::MissingFile;
 
 use super::fake::{Fake, open, open_in};
 use super::geometry::{SCALES, check, sizes};

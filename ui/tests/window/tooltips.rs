@@ -3,7 +3,7 @@
 use egui::Role;
 use egui_kittest::kittest::{NodeT, Queryable};
 use ondes_engine::realtime::LoadStatus;
-use ondes_processor::library::MissingFile;
+use ondes_player::library::MissingFile;
 
 use super::fake::{Fake, Test, open};
 use super::hands::{choose, click};

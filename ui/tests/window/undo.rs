@@ -2,7 +2,7 @@
 
 use egui::{Key, Modifiers};
 use egui_kittest::kittest::{NodeT, Queryable};
-use ondes_processor::product::Product;
+use ondes_player::product::Product;
 use ondes_ui::WindowCommand;
 
 use super::fake::{Fake, Test, open};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use egui::{Key, Role, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
-use ondes_processor::library::MissingFile;
-use ondes_processor::monitor::MeterLevel;
-use ondes_processor::parameter::ParameterId;
-use ondes_processor::preset::list::PresetId;
+use ondes_player::library::MissingFile;
+use ondes_player::monitor::MeterLevel;
+use ondes_player::parameter::ParameterId;
+use ondes_player::preset::list::PresetId;
 use ondes_ui::{ModelEntryId, SCALES, SIZE, SoundingNote, Surroundings, WindowCommand};
 
 use super::fake::{Fake, Test, open};

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use ondes_processor::product::Product;
-use ondes_processor::state::WindowSettings;
+use ondes_player::product::Product;
+use ondes_player::state::WindowSettings;
 
 use super::AppState;
 use crate::rack::Mixer;

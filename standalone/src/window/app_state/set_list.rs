@@ -1,7 +1,7 @@
 //! The set list.
 
 use anyhow::Context as _;
-use ondes_processor::library::FileReference;
+use ondes_player::library::FileReference;
 
 use super::AppState;
 

@@ -1,13 +1,13 @@
 use std::path::Path;
 
 use ondes_engine::model::export::torchscript::{Archive, Pickle};
-use ondes_processor::library::{self, BUNDLED};
-use ondes_processor::parameter::TRANSPOSE;
-use ondes_processor::parameter_source::ParameterSource;
-use ondes_processor::parameter_values::complete_values;
-use ondes_processor::preset::{Preset, file};
-use ondes_processor::state::SoundState;
-use ondes_processor::trust;
+use ondes_player::library::{self, BUNDLED};
+use ondes_player::parameter::TRANSPOSE;
+use ondes_player::parameter_source::ParameterSource;
+use ondes_player::parameter_values::complete_values;
+use ondes_player::preset::{Preset, file};
+use ondes_player::state::SoundState;
+use ondes_player::trust;
 
 use super::sessions::comparable_session;
 use super::*;

@@ -3,17 +3,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ondes_engine::realtime::{Driver, LoadStatus};
-use ondes_processor::compare_slots::CompareSlot;
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::library::{BUNDLED, FileReference};
-use ondes_processor::midi_bindings::MidiBinding;
-use ondes_processor::parameter::{INPUT_GAIN, MIX, ParameterId, TRANSPOSE, all};
-use ondes_processor::parameter_store::ParameterStore;
-use ondes_processor::parameter_values::ParameterValue;
-use ondes_processor::preset::factory::FactoryPreset;
-use ondes_processor::preset::{Preset, store};
-use ondes_processor::product::Product;
-use ondes_processor::state::InstanceState;
+use ondes_player::compare_slots::CompareSlot;
+use ondes_player::instance::InstanceHandle;
+use ondes_player::library::{BUNDLED, FileReference};
+use ondes_player::midi_bindings::MidiBinding;
+use ondes_player::parameter::{INPUT_GAIN, MIX, ParameterId, TRANSPOSE, all};
+use ondes_player::parameter_store::ParameterStore;
+use ondes_player::parameter_values::ParameterValue;
+use ondes_player::preset::factory::FactoryPreset;
+use ondes_player::preset::{Preset, store};
+use ondes_player::product::Product;
+use ondes_player::state::InstanceState;
 
 use super::super::model_list::ModelList;
 use super::*;
@@ -154,7 +154,7 @@ fn macros_turn_what_they_are_bound_to() {
     view_model.refresh();
     assert_eq!(
         view_model.view().macros[0].knob.name,
-        ondes_processor::model_controls::label(&controls[1].name)
+        ondes_player::model_controls::label(&controls[1].name)
     );
     assert!(
         !view_model

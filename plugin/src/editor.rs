@@ -27,7 +27,7 @@ use baseview::{Window, WindowSettings};
 use nice_plug::context::gui::GuiContext;
 use nice_plug::editor::dpi::{LogicalSize, NativeSize};
 use nice_plug::editor::{HostMethods, ParentWindowHandle, ResizeHint, SpawnedEditor};
-use ondes_processor::instance::InstanceHandle;
+use ondes_player::instance::InstanceHandle;
 use ondes_ui::{SCALES, SIZE, clamp_scale};
 
 use self::app::{EditorApp, WindowExtent};

@@ -6,7 +6,7 @@
 //! and for longer ([`Options`]). A file is a fault if reading it panics, takes longer than
 //! [`CPU_LIMIT`], holds more than [`MEMORY_LIMIT`] bytes, or gives an error that is not one line.
 //! Each faulty file is saved in `target/fuzz`. Files that were faulty once are kept in
-//! `tests/corpus/FORMAT` and are read first, and mutated, in every run.
+//! `tests/damaged/FORMAT` and are read first, and mutated, in every run.
 
 mod mutation;
 mod options;
@@ -50,14 +50,14 @@ pub struct Format<'a> {
 
 impl<'a> Format<'a> {
     /// Creates a format from valid files and a function that reads a file as a user would; its
-    /// error is the message that the user sees. The files of `tests/corpus/NAME` are added.
+    /// error is the message that the user sees. The files of `tests/damaged/NAME` are added.
     pub fn new(
         name: &'static str,
         syntax: Syntax,
         mut seeds: Vec<Vec<u8>>,
         read: impl FnMut(&[u8]) -> Result<(), String> + 'a,
     ) -> Self {
-        seeds.extend(files(&checkout().join("tests/corpus").join(name), ""));
+        seeds.extend(files(&checkout().join("tests/damaged").join(name), ""));
         Self {
             name,
             syntax,

@@ -15,11 +15,11 @@ use ondes_engine::model::Model;
 use ondes_engine::pipeline::{ControlSource, PipelineOptions, build_playable};
 use ondes_engine::realtime;
 use ondes_engine::sync::lock;
-use ondes_processor::choice;
-use ondes_processor::macros::MACRO_COUNT;
-use ondes_processor::parameter::{DRIVER, Parameter, ParameterId, TRANSPOSE, TUNE};
-use ondes_processor::parameter_source::ParameterSource;
-use ondes_processor::product::Product;
+use ondes_player::choice;
+use ondes_player::macros::MACRO_COUNT;
+use ondes_player::parameter::{DRIVER, Parameter, ParameterId, TRANSPOSE, TUNE};
+use ondes_player::parameter_source::ParameterSource;
+use ondes_player::product::Product;
 
 use crate::argument_parsers::{SECONDS, TRANSPOSE as TRANSPOSE_RANGE, number_in};
 use crate::audio_app::{AudioApp, OnOpened};

@@ -13,15 +13,15 @@ use ondes_engine::pipeline::{
 use ondes_engine::realtime::{
     Driven, Driver, LoadError, LoadStatus, ModelFactory, SessionController, Setup,
 };
-use ondes_processor::cabinet::bundled;
-use ondes_processor::instance::InstanceHandle;
-use ondes_processor::library::BUNDLED;
-use ondes_processor::parameter::Parameter;
-use ondes_processor::parameter_source::ParameterSource;
-use ondes_processor::parameter_store::ParameterStore;
-use ondes_processor::player::{DryDelay, Player};
-use ondes_processor::player_parameters::PlayerParameters;
-use ondes_processor::product::Product;
+use ondes_player::cabinet::bundled;
+use ondes_player::instance::InstanceHandle;
+use ondes_player::library::BUNDLED;
+use ondes_player::parameter::Parameter;
+use ondes_player::parameter_source::ParameterSource;
+use ondes_player::parameter_store::ParameterStore;
+use ondes_player::player::{DryDelay, Player};
+use ondes_player::player_parameters::PlayerParameters;
+use ondes_player::product::Product;
 
 const RATE: u32 = 48_000;
 const BLOCK: usize = 480;

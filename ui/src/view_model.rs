@@ -27,7 +27,7 @@ mod tuner;
 mod undo;
 
 use egui::Ui;
-use ondes_processor::parameter_source::ParameterSetter;
+use ondes_player::parameter_source::ParameterSetter;
 
 use crate::window::Window;
 

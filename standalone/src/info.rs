@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use ondes_engine::panics::contain;
-use ondes_processor::library::BundledModel;
+use ondes_player::library::BundledModel;
 
 use crate::program_arguments::ProgramArguments;
 use crate::{help, open_model, terminal};

@@ -185,7 +185,8 @@ fn a_corpus_does_not_depend_on_the_number_of_threads() {
         minutes: 0.4,
         seed: 11,
     };
-    let root = std::env::temp_dir().join(format!("ondes-corpus-test-{}", std::process::id()));
+    let root =
+        std::env::temp_dir().join(format!("ondes-physical-models-test-{}", std::process::id()));
     let folders = [1, 3].map(|threads| {
         let folder = root.join(threads.to_string());
         let pool = rayon::ThreadPoolBuilder::new()

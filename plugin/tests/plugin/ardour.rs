@@ -7,16 +7,16 @@ use std::time::{Duration, SystemTime};
 
 use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
 use ondes_engine::dsp::level::max_difference;
-use ondes_processor::parameter_values::ParameterValue;
-use ondes_processor::preset::list::PresetLocation;
-use ondes_processor::preset::{Preset, file};
+use ondes_player::parameter_values::ParameterValue;
+use ondes_player::preset::list::PresetLocation;
+use ondes_player::preset::{Preset, file};
 
 use crate::host::{EFFECT, Host};
 
 /// Debian's folder of Ardour's programs.
 const ARDOUR: &str = "/usr/lib/ardour7";
-const SCRIPT: &str = include_str!("session.lua");
-const PRESET_SCRIPT: &str = include_str!("preset.lua");
+const SCRIPT: &str = include_str!("ardour/session.lua");
+const PRESET_SCRIPT: &str = include_str!("ardour/preset.lua");
 const RATE: u32 = 48_000;
 /// Ardour's time units per second.
 const TICKS: u64 = 282_240_000;
