@@ -257,7 +257,7 @@ impl SessionStream for EffectStream {
                         }
                     }
                     Action::Control { id, value } => {
-                        drop(self.ports.set(id, value, self.timeline.is_fresh()))
+                        let _ = self.ports.set(id, value, self.timeline.is_fresh());
                     }
                     Action::Transport(transport) => self.ports.set_transport(when, transport),
                 }
