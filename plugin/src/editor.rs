@@ -1,7 +1,7 @@
 //! The plugin's window: the view model of one instance, embedded in the host's window.
 //!
 //! An [`Editor`] opens windows for the framework, which holds each as an [`open_window`] and
-//! controls it by a [`handle`]. `window` connects baseview and egui: it translates `input_events`,
+//! controls it by a [`handle`]; the `window_host` is asked for the window's size. `window` connects baseview and egui: it translates `input_events`,
 //! draws the `app` with a `gl_painter`, and repaints on request of the [`redraw`] flag.
 
 mod app;
@@ -18,6 +18,7 @@ mod input_events;
 pub mod open_window;
 pub mod redraw;
 mod window;
+mod window_host;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -31,10 +32,11 @@ use ondes_player::instance::InstanceHandle;
 use ondes_ui::{SCALES, SIZE, clamp_scale};
 
 use self::app::{EditorApp, WindowExtent};
-use self::handle::{WindowHandle, baseview_host};
+use self::handle::WindowHandle;
 use self::open_window::{OpenWindow, ThreadExit};
 use self::redraw::RedrawFlag;
 use self::window::EditorWindow;
+use self::window_host::baseview_host;
 use crate::parameters::HostParameters;
 use crate::plugin_core::PluginCore;
 

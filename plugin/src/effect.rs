@@ -10,7 +10,7 @@ use ondes_player::parameter_source::ParameterSource;
 use ondes_player::player::Player;
 use ondes_player::product::Product;
 
-use crate::clap::plugin_wrapper::RequestInstance;
+use crate::clap::framework::RequestInstance;
 use crate::editor::Editor;
 use crate::note_events::SysEx;
 use crate::plugin_core::PluginCore;

@@ -40,6 +40,14 @@ const FIRST_IN_HOST: [ParameterId; 12] = [
     SOURCE,
 ];
 
+/// Returns all parameters in the order in which hosts list them.
+pub(crate) fn ids_in_host_order() -> impl Iterator<Item = ParameterId> {
+    let rest = all().map(|(id, _)| id);
+    FIRST_IN_HOST
+        .into_iter()
+        .chain(rest.filter(|id| !FIRST_IN_HOST.contains(id)))
+}
+
 /// The parameters of one instance, and its saved state.
 pub struct HostParameters {
     instance: Arc<InstanceHandle>,
@@ -69,14 +77,8 @@ impl HostParameters {
 // SAFETY: the pointers lead to boxed parameters, which this struct owns and never replaces.
 unsafe impl Params for HostParameters {
     fn param_map(&self) -> Vec<(String, ParamPtr, String)> {
-        let rest = all()
-            .map(|(id, _)| id)
-            .filter(|id| !FIRST_IN_HOST.contains(id));
-        let in_order = FIRST_IN_HOST
-            .into_iter()
-            .chain(rest)
-            .map(|id| id.0 as usize);
-        in_order
+        ids_in_host_order()
+            .map(|id| id.0 as usize)
             .map(|index| {
                 (
                     PARAMETERS[index].id.into(),

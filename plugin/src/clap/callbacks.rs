@@ -1,395 +1,236 @@
 //! Creates wrapped plugins, and implements the CLAP functions that differ from the framework's.
 
-use std::cell::UnsafeCell;
-use std::collections::HashMap;
-use std::ffi::{CStr, c_char, c_void};
-use std::mem::MaybeUninit;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ffi::{CStr, c_void};
 use std::ptr::{from_ref, null};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::Mutex;
 
+use clap_sys::ext::audio_ports::CLAP_EXT_AUDIO_PORTS;
+use clap_sys::ext::audio_ports_config::CLAP_EXT_AUDIO_PORTS_CONFIG;
+use clap_sys::ext::configurable_audio_ports::{
+    CLAP_EXT_CONFIGURABLE_AUDIO_PORTS, CLAP_EXT_CONFIGURABLE_AUDIO_PORTS_COMPAT,
+};
 use clap_sys::ext::note_ports::CLAP_EXT_NOTE_PORTS;
-use clap_sys::ext::params::{CLAP_EXT_PARAMS, clap_param_info, clap_plugin_params};
+use clap_sys::ext::params::CLAP_EXT_PARAMS;
+use clap_sys::ext::preset_load::{CLAP_EXT_PRESET_LOAD, CLAP_EXT_PRESET_LOAD_COMPAT};
 use clap_sys::ext::state::CLAP_EXT_STATE;
 use clap_sys::ext::state_context::CLAP_EXT_STATE_CONTEXT;
 use clap_sys::ext::tail::{CLAP_EXT_TAIL, clap_plugin_tail};
-use clap_sys::ext::timer_support::CLAP_EXT_TIMER_SUPPORT;
+use clap_sys::ext::timer_support::{CLAP_EXT_TIMER_SUPPORT, clap_plugin_timer_support};
 use clap_sys::ext::voice_info::CLAP_EXT_VOICE_INFO;
-use clap_sys::host::clap_host;
 use clap_sys::id::clap_id;
 use clap_sys::plugin::clap_plugin;
 use clap_sys::process::{CLAP_PROCESS_ERROR, clap_process, clap_process_status};
 use nice_assert_no_alloc::assert_no_alloc;
 use nice_plug::prelude::ClapPlugin;
-use nice_plug::wrapper::clap::Wrapper;
 use ondes_engine::sync::lock;
-use ondes_player::parameter::{Parameter, ParameterId};
 use ondes_player::product::Product;
 
-use super::audio_ports::{self, AudioPorts};
+use super::audio_port_extensions::{CONFIGURABLE, CONFIGURATIONS, PORTS, select_layout};
 use super::block_buffers::{BlockBuffers, MAX_PIECE};
-use super::block_events::BlockEvents;
-use super::converted_events::ConvertedEvents;
+use super::block_events::{AutomatableParameter, BlockEvents};
+use super::c_interface::{CResult, c_function, catch_panic};
 use super::deferred_rescan::DeferredRescan;
+use super::framework::{Framework, RequestInstance};
+use super::framework_events::FrameworkEvents;
+use super::host::Host;
+use super::host_block::HostBlock;
 use super::host_notices::HostNotices;
 use super::inactive_changes::InactiveChanges;
-use super::main_thread_timer::{self, MainThreadTimer};
-use super::midi_learn_events::{AutomatableParameter, MidiLearnEvents};
+use super::main_thread_timer::MainThreadTimer;
+use super::note_extensions::{NOTE_PORTS, VOICE_INFO};
 use super::parameter_list::{HostScale, ParameterList};
-use super::plugin_wrapper::{Block, PluginWrapper, RequestInstance, framework_params};
-use super::{note_extensions, params_extension};
-use crate::preset::{preset_load, state_as_preset};
+use super::params_extension::PARAMS;
+use super::plugin_wrapper::{Block, PluginWrapper};
+use super::port_layout::AudioPorts;
+use crate::parameters::ids_in_host_order;
+use crate::preset::preset_load::PRESET_LOAD;
+use crate::preset::state_as_preset::{STATE, STATE_CONTEXT};
 
-/// Creates a plugin for a host; null if the framework does not answer.
-///
-/// # Safety
-/// The host is valid, and outlives the plugin.
-pub unsafe fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(
-    host: *const clap_host,
-) -> *const clap_plugin {
-    // SAFETY: guaranteed by the caller.
-    let deferred_rescan = unsafe { DeferredRescan::for_host(host) };
-    let framework_host = deferred_rescan
-        .as_ref()
-        .map_or(host, |deferred| deferred.proxy());
-    // SAFETY: guaranteed by the caller; the wrapper keeps a proxy until the framework's plugin is
-    // destroyed.
-    let wrapper = unsafe { Wrapper::<P>::new(framework_host) };
-    let (sender, receiver) = mpsc::channel();
-    (wrapper.task_executor.lock())(RequestInstance(sender));
-    let Ok(instance) = receiver.try_recv() else {
-        return null();
-    };
-    let ids = wrapper.param_ptr_to_hash.iter();
-    let ids = ids.filter_map(|(pointer, id)| {
-        Some((*id, Parameter::find(wrapper.param_id_from_ptr(*pointer)?)?))
-    });
-    let ids: HashMap<clap_id, ParameterId> = ids.collect();
-    let inner = *wrapper.clap_plugin.borrow();
-    // SAFETY: guaranteed by the caller.
-    let scale = if unsafe { is_vst3(host) } {
+const _: () = assert!(<clap_process_status as CResult>::FAILURE == CLAP_PROCESS_ERROR);
+
+/// Creates a plugin for a host; `None` if the framework does not answer.
+pub(super) fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(
+    host: Host,
+) -> Option<*const clap_plugin> {
+    let deferred_rescan = DeferredRescan::for_host(host);
+    let framework_host = { deferred_rescan.as_ref() }.map_or(host, |deferred| deferred.proxy());
+    let (framework, instance) = Framework::new::<P>(framework_host)?;
+    let scale = if host.is_vst3() {
         HostScale::Position
     } else {
         HostScale::Unit
     };
-    // SAFETY: the framework's plugin is complete.
-    let in_order = unsafe { parameter_ids(&inner) }
-        .into_iter()
-        .filter_map(|id| Some((id, *ids.get(&id)?)));
+    let in_order =
+        ids_in_host_order().filter_map(|id| Some((*framework.parameter_ids.get(&id)?, id)));
     let parameters = ParameterList::new(scale, instance.product, in_order);
     // A controller may also trigger what automation may not.
-    let learnable = parameters
-        .listed()
-        .iter()
-        .filter(|listed| listed.parameter.automatable);
-    let learnable: Box<[AutomatableParameter]> = learnable
+    let automatable = { parameters.listed().iter() }.filter(|listed| listed.parameter.automatable);
+    let automatable: Box<[AutomatableParameter]> = automatable
         .map(|listed| AutomatableParameter {
             id: listed.clap_id,
             parameter: listed.parameter,
             scale,
         })
         .collect();
-    instance.midi_bindings.set_parameters(
-        learnable
-            .iter()
-            .map(|learnable| learnable.parameter.id.to_owned()),
-    );
-    let waker = HostCaller(host);
+    let ids = automatable
+        .iter()
+        .map(|automatable| automatable.parameter.id);
+    instance
+        .midi_bindings
+        .set_parameters(ids.map(str::to_owned));
     instance
         .sleep_state
-        .set_host_wake(Some(Box::new(move || waker.request_process())));
-    let caller = HostCaller(host);
+        .set_host_wake(Some(Box::new(move || host.request_process())));
     instance
         .host_notifier
-        .set_request_call(Some(Box::new(move || caller.request_callback())));
+        .set_request_call(Some(Box::new(move || host.request_callback())));
     let plugin = clap_plugin {
-        init: Some(init),
-        destroy: Some(destroy),
-        activate: Some(activate),
-        deactivate: Some(deactivate),
-        reset: Some(reset),
-        process: Some(process),
-        get_extension: Some(get_extension),
-        on_main_thread: Some(on_main_thread),
-        ..inner
+        init: c_function!(init, (wrapper: &PluginWrapper) -> bool),
+        destroy: c_function!(destroy, (wrapper: Box<PluginWrapper>)),
+        activate: c_function!(
+            activate,
+            (wrapper: &PluginWrapper, sample_rate: f64, min_frames: u32, max_frames: u32) -> bool
+        ),
+        deactivate: c_function!(deactivate, (wrapper: &PluginWrapper)),
+        reset: c_function!(reset, (wrapper: &PluginWrapper)),
+        process: c_function!(
+            process,
+            (wrapper: &PluginWrapper, block: HostBlock<'_>) -> clap_process_status
+        ),
+        get_extension: c_function!(
+            get_extension,
+            (wrapper: &PluginWrapper, id: &CStr) -> *const c_void
+        ),
+        on_main_thread: c_function!(on_main_thread, (wrapper: &PluginWrapper)),
+        ..framework.to_raw()
     };
-    // The framework takes it back in `destroy`.
-    let _ = Arc::into_raw(wrapper);
-    let learn_events = UnsafeCell::new(MidiLearnEvents::new(learnable));
     // Ardour does not read names again; there the value of a macro tells what it does.
-    let names_follow = deferred_rescan.is_none();
-    let notices = HostNotices::new(&instance);
+    let notices = HostNotices::new(&instance, deferred_rescan.is_none());
     let wrapper = PluginWrapper {
         plugin,
-        inner,
+        framework,
+        deferred_rescan,
         host,
         instance,
         parameters,
-        names_follow,
+        automatable,
         notices,
         inactive_changes: InactiveChanges::default(),
         timer: MainThreadTimer::default(),
-        audio_ports: AudioPorts::of::<P>(),
+        audio_ports: AudioPorts::new::<P>(),
         block: Mutex::new(None),
-        learn_events,
-        deferred_rescan,
     };
-    Box::into_raw(Box::new(wrapper)).cast_const().cast()
-}
-
-/// Returns whether a host is the VST3 wrapper, by its name: that of the VST3 host with a suffix, or
-/// the wrapper's own.
-///
-/// # Safety
-/// The host is valid.
-unsafe fn is_vst3(host: *const clap_host) -> bool {
-    // SAFETY: guaranteed by the caller; a host's name is null or NUL-terminated.
-    let name = unsafe {
-        let name = (*host).name;
-        if name.is_null() {
-            c""
-        } else {
-            CStr::from_ptr(name)
-        }
-    };
-    name.to_string_lossy()
-        .to_ascii_lowercase()
-        .contains("clap-as-vst3")
-}
-
-/// Returns the CLAP ids of the framework's parameters, in the host's order.
-///
-/// # Safety
-/// The plugin is one of the framework's.
-unsafe fn parameter_ids(plugin: &clap_plugin) -> Vec<clap_id> {
-    // SAFETY: guaranteed by the caller.
-    let params = unsafe { framework_params(plugin) };
-    let Some(&clap_plugin_params {
-        count: Some(count),
-        get_info: Some(get_info),
-        ..
-    }) = params
-    else {
-        return Vec::new();
-    };
-    // SAFETY: as above.
-    let infos = (0..unsafe { count(plugin) }).filter_map(|index| {
-        let mut info = MaybeUninit::<clap_param_info>::uninit();
-        // SAFETY: there is room for one; it is initialised if the framework returns true.
-        unsafe { get_info(plugin, index, info.as_mut_ptr()).then(|| info.assume_init().id) }
-    });
-    infos.collect()
-}
-
-/// Calls the host from any thread.
-struct HostCaller(*const clap_host);
-
-// SAFETY: the pointer is only used for calls that CLAP allows on any thread. `destroy` drops this
-// before the host may go.
-unsafe impl Send for HostCaller {}
-
-impl HostCaller {
-    /// Asks the host to call `process` again.
-    fn request_process(&self) {
-        // SAFETY: the host outlives the instance, which drops this when it is destroyed.
-        if let Some(request) = unsafe { (*self.0).request_process } {
-            // SAFETY: as above.
-            unsafe { request(self.0) };
-        }
-    }
-
-    /// Asks the host to call `on_main_thread`.
-    fn request_callback(&self) {
-        // SAFETY: as above.
-        if let Some(request) = unsafe { (*self.0).request_callback } {
-            // SAFETY: as above.
-            unsafe { request(self.0) };
-        }
-    }
+    // `destroy` takes it back.
+    Some(Box::into_raw(Box::new(wrapper)).cast_const().cast())
 }
 
 /// Replaces the framework's extension, which knows the tail only after a processed block and not
 /// during sleep.
-static TAIL: clap_plugin_tail = clap_plugin_tail { get: Some(tail) };
+static TAIL: clap_plugin_tail = clap_plugin_tail {
+    get: c_function!(tail, (wrapper: &PluginWrapper) -> u32),
+};
 
-unsafe extern "C" fn tail(plugin: *const clap_plugin) -> u32 {
-    // SAFETY: the host passes the pointer that `create` returned.
-    unsafe { PluginWrapper::of(plugin) }
-        .map_or(0, |wrapper| wrapper.instance.sleep_state.tail_samples())
+static TIMER_SUPPORT: clap_plugin_timer_support = clap_plugin_timer_support {
+    on_timer: c_function!(on_timer, (wrapper: &PluginWrapper, _timer: clap_id)),
+};
+
+fn tail(wrapper: &PluginWrapper) -> u32 {
+    wrapper.instance.sleep_state.tail_samples()
 }
 
-unsafe extern "C" fn get_extension(plugin: *const clap_plugin, id: *const c_char) -> *const c_void {
-    // SAFETY: the host passes the pointer that `create` returned.
-    let Some(wrapper) = unsafe { PluginWrapper::of(plugin) }.filter(|_| !id.is_null()) else {
-        return null();
-    };
-    // SAFETY: CLAP passes a NUL-terminated string.
-    let name = unsafe { CStr::from_ptr(id) };
-    if preset_load::IDS.contains(&name) {
-        return preset_load::extension();
-    }
-    if name == CLAP_EXT_STATE {
-        return state_as_preset::extension();
-    }
-    if name == CLAP_EXT_STATE_CONTEXT {
-        return state_as_preset::context_extension();
-    }
-    if name == CLAP_EXT_TAIL {
-        return from_ref(&TAIL).cast();
-    }
-    if name == CLAP_EXT_TIMER_SUPPORT {
-        return main_thread_timer::extension();
-    }
-    if name == CLAP_EXT_PARAMS {
-        return params_extension::extension();
-    }
-    if let Some(extension) = audio_ports::extension(name) {
-        return extension;
-    }
-    if wrapper.instance.product == Product::Instrument {
-        if name == CLAP_EXT_NOTE_PORTS {
-            return note_extensions::note_ports();
-        }
-        if name == CLAP_EXT_VOICE_INFO {
-            return note_extensions::voice_info();
-        }
-    }
-    // SAFETY: the framework uses only `plugin_data`, which is its own.
-    wrapper
-        .inner
-        .get_extension
-        .map_or(null(), |get| unsafe { get(plugin, id) })
+fn on_timer(wrapper: &PluginWrapper, _: clap_id) {
+    on_main_thread(wrapper);
 }
 
-unsafe extern "C" fn init(plugin: *const clap_plugin) -> bool {
-    // SAFETY: the host passes the pointer that `create` returned.
-    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else {
-        return false;
-    };
-    let Some(init) = wrapper.inner.init else {
-        return false;
-    };
-    // SAFETY: the framework uses only `plugin_data`, which is its own.
-    let is_ready = unsafe { init(plugin) };
+fn get_extension(wrapper: &PluginWrapper, id: &CStr) -> *const c_void {
+    let is_instrument = wrapper.instance.product == Product::Instrument;
+    match id {
+        _ if id == CLAP_EXT_PRESET_LOAD || id == CLAP_EXT_PRESET_LOAD_COMPAT => {
+            from_ref(&PRESET_LOAD).cast()
+        }
+        _ if id == CLAP_EXT_STATE => from_ref(&STATE).cast(),
+        _ if id == CLAP_EXT_STATE_CONTEXT => from_ref(&STATE_CONTEXT).cast(),
+        _ if id == CLAP_EXT_TAIL => from_ref(&TAIL).cast(),
+        _ if id == CLAP_EXT_TIMER_SUPPORT => from_ref(&TIMER_SUPPORT).cast(),
+        _ if id == CLAP_EXT_PARAMS => from_ref(&PARAMS).cast(),
+        _ if id == CLAP_EXT_AUDIO_PORTS => from_ref(&PORTS).cast(),
+        _ if id == CLAP_EXT_AUDIO_PORTS_CONFIG => from_ref(&CONFIGURATIONS).cast(),
+        _ if id == CLAP_EXT_CONFIGURABLE_AUDIO_PORTS
+            || id == CLAP_EXT_CONFIGURABLE_AUDIO_PORTS_COMPAT =>
+        {
+            from_ref(&CONFIGURABLE).cast()
+        }
+        _ if id == CLAP_EXT_NOTE_PORTS && is_instrument => from_ref(&NOTE_PORTS).cast(),
+        _ if id == CLAP_EXT_VOICE_INFO && is_instrument => from_ref(&VOICE_INFO).cast(),
+        _ => wrapper.framework.get_extension(id),
+    }
+}
+
+fn init(wrapper: &PluginWrapper) -> bool {
+    let is_ready = wrapper.framework.init();
     // The VST3 wrapper calls back by a timer of its own.
-    // SAFETY: the host is valid.
-    if is_ready && !unsafe { is_vst3(wrapper.host) } {
-        wrapper.start_timer();
+    if is_ready && !wrapper.host.is_vst3() {
+        wrapper.timer.start(wrapper.host);
     }
     is_ready
 }
 
-unsafe extern "C" fn activate(
-    plugin: *const clap_plugin,
-    sample_rate: f64,
-    min_frames_count: u32,
-    max_frames_count: u32,
-) -> bool {
-    // SAFETY: the host passes the pointer that `create` returned.
-    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else {
+fn activate(wrapper: &PluginWrapper, sample_rate: f64, min_frames: u32, max_frames: u32) -> bool {
+    if !(sample_rate.is_finite() && sample_rate > 0.0) {
+        return false;
+    }
+    let Some(layout) = select_layout(wrapper) else {
         return false;
     };
-    let Some(activate) = wrapper
-        .inner
-        .activate
-        .filter(|_| sample_rate.is_finite() && sample_rate > 0.0)
-    else {
-        return false;
-    };
-    let Some(layout) = wrapper.select_layout() else {
-        return false;
-    };
-    let longest = max_frames_count.min(MAX_PIECE);
-    // SAFETY: the framework uses only `plugin_data`, which is its own.
-    let active = unsafe { activate(plugin, sample_rate, min_frames_count.min(longest), longest) };
-    let buffers = active.then(|| BlockBuffers::new(layout, longest as usize));
-    *lock(&wrapper.block) = buffers.map(|buffers| Block {
-        buffers,
+    let longest = max_frames.min(MAX_PIECE);
+    let active = wrapper
+        .framework
+        .activate(sample_rate, min_frames.min(longest), longest);
+    *lock(&wrapper.block) = active.then(|| Block {
+        buffers: BlockBuffers::new(layout, longest as usize),
         events: BlockEvents::default(),
     });
     wrapper.inactive_changes.set_active(active);
     active
 }
 
-unsafe extern "C" fn deactivate(plugin: *const clap_plugin) {
-    // SAFETY: the host passes the pointer that `create` returned.
-    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else {
-        return;
-    };
+fn deactivate(wrapper: &PluginWrapper) {
     *lock(&wrapper.block) = None;
-    if let Some(deactivate) = wrapper.inner.deactivate {
-        // SAFETY: the framework uses only `plugin_data`, which is its own.
-        unsafe { deactivate(plugin) };
-    }
+    wrapper.framework.deactivate();
     wrapper.inactive_changes.set_active(false);
 }
 
-unsafe extern "C" fn reset(plugin: *const clap_plugin) {
-    // SAFETY: the host passes the pointer that `create` returned.
-    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else {
-        return;
-    };
+fn reset(wrapper: &PluginWrapper) {
     if let Ok(mut block) = wrapper.block.try_lock()
         && let Some(block) = &mut *block
     {
         block.events.clear();
     }
-    if let Some(reset) = wrapper.inner.reset {
-        // SAFETY: the framework uses only `plugin_data`, which is its own.
-        unsafe { reset(plugin) };
-    }
+    wrapper.framework.reset();
 }
 
-unsafe extern "C" fn process(
-    plugin: *const clap_plugin,
-    block: *const clap_process,
-) -> clap_process_status {
-    // SAFETY: the host passes the pointer that `create` returned.
-    let wrapper = unsafe { PluginWrapper::of(plugin) };
-    // SAFETY: the host passes a valid block, or null.
-    let (Some(wrapper), Some(host_block)) = (wrapper, unsafe { block.as_ref() }) else {
-        return CLAP_PROCESS_ERROR;
-    };
+fn process(wrapper: &PluginWrapper, host_block: HostBlock<'_>) -> clap_process_status {
     let Ok(mut block) = wrapper.block.try_lock() else {
         return CLAP_PROCESS_ERROR;
     };
-    let Some(Block { buffers, events }) = &mut *block else {
+    let Some(block) = &mut *block else {
         return CLAP_PROCESS_ERROR;
     };
-    let frames = host_block.frames_count;
+    let frames = host_block.as_raw().frames_count;
+    let longest = block.buffers.capacity() as u32;
     let mut start = 0_u32;
-    events.begin();
+    block.events.begin();
     loop {
-        let longest = frames.min(start.saturating_add(buffers.capacity() as u32));
-        // SAFETY: the host's list is null, or valid for this block.
-        let end = assert_no_alloc(|| unsafe {
-            events.take(host_block.in_events, start, longest, frames)
+        let end = assert_no_alloc(|| {
+            block.events.take(
+                host_block.input_events(),
+                [start, frames.min(start.saturating_add(longest)), frames],
+                &wrapper.instance.midi_bindings,
+                &wrapper.automatable,
+            )
         });
-        let (first, length) = (start as usize, (end - start) as usize);
-        // SAFETY: the host's pointers are null, or valid for this block.
-        assert_no_alloc(|| unsafe { buffers.read(host_block, first, length) });
-        let (input, output) = (events.input(), events.output(host_block.out_events));
-        let output = output.list();
-        let piece = clap_process {
-            in_events: &raw const input,
-            out_events: if host_block.out_events.is_null() {
-                null()
-            } else {
-                &raw const output
-            },
-            // Without a position, playback continues.
-            transport: if start == 0 {
-                host_block.transport
-            } else {
-                null()
-            },
-            ..buffers.piece(host_block, length)
-        };
-        // SAFETY: audio and lists of the piece live longer than this call.
-        let status = unsafe { process_piece(wrapper, &piece) };
-        events.finish(end - start);
-        // SAFETY: as above.
-        assert_no_alloc(|| unsafe { buffers.write(host_block, first, length) });
+        let status = process_piece(wrapper, block, &host_block, start, end);
+        block.events.finish(end - start);
         if end == frames || status == CLAP_PROCESS_ERROR {
             return status;
         }
@@ -397,115 +238,73 @@ unsafe extern "C" fn process(
     }
 }
 
-/// Processes a piece of a block, whose audio and events are as announced.
-///
-/// # Safety
-/// Audio and lists are valid; the list of output events may be null.
-unsafe fn process_piece(wrapper: &PluginWrapper, block: &clap_process) -> clap_process_status {
-    let Some(process) = wrapper.inner.process else {
-        return CLAP_PROCESS_ERROR;
-    };
-    // SAFETY: CLAP lets one thread at a time process, and nothing else accesses this cell.
-    let learn_events = unsafe { &mut *wrapper.learn_events.get() };
-    // SAFETY: guaranteed by the caller.
-    let begin = || unsafe {
-        learn_events.begin(
-            &wrapper.instance.midi_bindings,
-            block.in_events,
-            block.out_events,
-        )
-    };
-    let any_learned = assert_no_alloc(begin);
-    let learn_events = &*learn_events;
-    let (merged_input, merged_output) = (learn_events.input(), learn_events.output());
-    let (input, output) = if any_learned {
-        (
-            &raw const merged_input,
-            if block.out_events.is_null() {
-                null()
-            } else {
-                &raw const merged_output
-            },
-        )
-    } else {
-        (block.in_events, block.out_events)
-    };
-    // SAFETY: the lists are null, or valid for this block.
-    let events =
-        unsafe { ConvertedEvents::new(&wrapper.parameters, &wrapper.instance, input, output) };
-    let (converted_input, converted_output) = (events.input(), events.output());
-    let converted = clap_process {
-        in_events: if input.is_null() {
-            null()
+/// Processes the samples from `start` to `end` of a block.
+fn process_piece(
+    wrapper: &PluginWrapper,
+    Block { buffers, events }: &mut Block,
+    host_block: &HostBlock<'_>,
+    start: u32,
+    end: u32,
+) -> clap_process_status {
+    let (first, length) = (start as usize, (end - start) as usize);
+    assert_no_alloc(|| buffers.read(host_block, first, length));
+    let output = host_block.output_events();
+    let lists = FrameworkEvents::for_piece(wrapper.values(), events, start, output);
+    let (in_events, out_events) = (lists.input(), lists.output());
+    let host_piece = clap_process {
+        in_events: &raw const in_events,
+        out_events: output.map_or(null(), |_| &raw const out_events),
+        // Without a position, playback continues.
+        transport: if start == 0 {
+            host_block.as_raw().transport
         } else {
-            &raw const converted_input
-        },
-        out_events: if output.is_null() {
             null()
-        } else {
-            &raw const converted_output
         },
-        ..*block
+        ..*host_block.as_raw()
     };
-    // SAFETY: the framework uses only `plugin_data`, which is its own; our lists live longer than
-    // this call.
-    let status = unsafe { process(&raw const wrapper.plugin, &raw const converted) };
-    if any_learned {
-        assert_no_alloc(|| learn_events.report_until(u32::MAX));
+    // SAFETY: audio and lists of the piece live longer than this call; the host's transport is null
+    // or valid.
+    let status = buffers.process_piece(&host_piece, length, |piece| unsafe {
+        wrapper.framework.process(&piece)
+    });
+    if let Some(output) = output {
+        assert_no_alloc(|| events.report_changes(u32::MAX, start, &output));
+        if let Some(deferred) = &wrapper.deferred_rescan {
+            let ids = wrapper.automatable.iter().map(|parameter| parameter.id);
+            let values = ids.filter_map(|id| Some((id, wrapper.parameter_value(id)?)));
+            let last = end.saturating_sub(1).max(start);
+            assert_no_alloc(|| deferred.push_values(last, &output, values));
+        }
     }
-    if let Some(deferred) = &wrapper.deferred_rescan {
-        let ids = learn_events
-            .parameters()
-            .iter()
-            .map(|parameter| parameter.id);
-        let values = ids.filter_map(|id| Some((id, wrapper.parameter_value(id)?)));
-        let last = block.frames_count.saturating_sub(1);
-        // SAFETY: guaranteed by the caller.
-        assert_no_alloc(|| unsafe { deferred.push_values(last, block.out_events, values) });
-    }
-    wrapper.finish_block(status)
+    let status = wrapper.finish_block(status);
+    assert_no_alloc(|| buffers.write(host_block, first, length));
+    status
 }
 
-unsafe extern "C" fn on_main_thread(plugin: *const clap_plugin) {
-    // SAFETY: the host passes the pointer that `create` returned.
-    let Some(wrapper) = (unsafe { PluginWrapper::of(plugin) }) else {
-        return;
-    };
-    let _ = catch_unwind(AssertUnwindSafe(|| {
-        wrapper.instance.apply_requested_variant()
-    }));
-    if let Some(deferred) = &wrapper.deferred_rescan {
-        deferred.rescan_if_pending();
-    }
-    let _ = catch_unwind(AssertUnwindSafe(|| {
-        if wrapper.instance.host_notifier.take_values_changed() {
+fn on_main_thread(wrapper: &PluginWrapper) {
+    let PluginWrapper { instance, host, .. } = wrapper;
+    // A failure of one does not keep the others from their work.
+    catch_panic(|| {
+        instance.apply_requested_variant();
+        Some(())
+    });
+    catch_panic(|| {
+        if let Some(deferred) = &wrapper.deferred_rescan {
+            deferred.rescan_if_pending();
+        }
+        if instance.host_notifier.take_values_changed() {
             wrapper.apply_inactive_changes();
         }
-        wrapper.report_inactive_changes();
-        wrapper.notify_host();
-    }));
-    if let Some(on_main_thread) = wrapper.inner.on_main_thread {
-        // SAFETY: the framework uses only `plugin_data`, which is its own.
-        unsafe { on_main_thread(plugin) };
-    }
+        wrapper.inactive_changes.report(instance, *host);
+        wrapper.notices.notify(instance, *host);
+        Some(())
+    });
+    wrapper.framework.on_main_thread();
 }
 
-unsafe extern "C" fn destroy(plugin: *const clap_plugin) {
-    if plugin.is_null() {
-        return;
-    }
-    // SAFETY: the host passes the pointer that `create` returned, for the last time.
-    let wrapper = unsafe { Box::from_raw(plugin.cast::<PluginWrapper>().cast_mut()) };
-    let remove_calls = || {
-        wrapper.instance.sleep_state.set_host_wake(None);
-        wrapper.instance.host_notifier.set_request_call(None);
-        wrapper.stop_timer();
-    };
-    let _ = catch_unwind(AssertUnwindSafe(remove_calls));
-    if let Some(destroy) = wrapper.inner.destroy {
-        // SAFETY: the framework takes back its own plugin, once.
-        unsafe { destroy(&raw const wrapper.inner) };
-    }
-    // Cancels the instance's background work.
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(wrapper)));
+/// Destroys the instance, which cancels its background work.
+fn destroy(wrapper: Box<PluginWrapper>) {
+    wrapper.instance.sleep_state.set_host_wake(None);
+    wrapper.instance.host_notifier.set_request_call(None);
+    wrapper.timer.stop(wrapper.host);
 }

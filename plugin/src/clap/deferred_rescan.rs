@@ -6,20 +6,21 @@
 //! `rescan`, which refreshes the values cached by the VST3 wrapper, is called in the next
 //! main-thread callback (the wrapper's timer calls it while the plugin's window is open).
 
-use std::ffi::{CStr, c_char, c_void};
-use std::ptr::{from_ref, null, null_mut};
+use std::ffi::{CStr, c_void};
+use std::ptr::from_ref;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap_sys::events::{
-    CLAP_CORE_EVENT_SPACE_ID, CLAP_EVENT_DONT_RECORD, CLAP_EVENT_PARAM_VALUE, clap_event_header,
-    clap_event_param_value, clap_output_events,
-};
+use clap_sys::events::CLAP_EVENT_DONT_RECORD;
 use clap_sys::ext::params::{
-    CLAP_EXT_PARAMS, CLAP_PARAM_RESCAN_VALUES, clap_host_params, clap_param_clear_flags,
-    clap_param_rescan_flags,
+    CLAP_EXT_PARAMS, CLAP_PARAM_RESCAN_VALUES, clap_host_params, clap_param_rescan_flags,
 };
 use clap_sys::host::clap_host;
 use clap_sys::id::clap_id;
+
+use super::c_interface::{FromHost, Pointee, c_function};
+use super::event::{Event, HostOutput};
+use super::host::Host;
 
 /// Suffix that the VST3 wrapper adds to the host's name.
 const VST3_SUFFIX: &str = "(CLAP-as-VST3)";
@@ -28,10 +29,12 @@ const HOSTS: [&str; 3] = ["Ardour", "Mixbus", "LiveTrax"];
 
 /// Host proxy that the framework gets instead of such a host.
 #[repr(C)]
-pub struct DeferredRescan {
+pub(crate) struct DeferredRescan {
     /// The host that the framework sees. Must be the first field: its address is the proxy's.
     proxy: clap_host,
-    host: *const clap_host,
+    host: Host,
+    /// The parameter extension that the framework sees: the host's, with another `rescan`.
+    params: OnceLock<clap_host_params>,
     /// A state load is in progress.
     loading: AtomicBool,
     /// The next block must send all values.
@@ -40,45 +43,45 @@ pub struct DeferredRescan {
     rescan_pending: AtomicBool,
 }
 
+// SAFETY: the host is the first field; only proxies have the functions below.
+unsafe impl Pointee for DeferredRescan {
+    type C = clap_host;
+}
+
 impl DeferredRescan {
     /// Creates a proxy if the host needs one.
-    ///
-    /// # Safety
-    /// The host is null, or valid and outlives this.
-    pub unsafe fn for_host(host: *const clap_host) -> Option<Box<Self>> {
-        // SAFETY: guaranteed by the caller; a host's name is NUL-terminated.
-        let (proxy, name) = unsafe {
-            let proxy = *host.as_ref()?;
-            (
-                proxy,
-                (!proxy.name.is_null()).then(|| CStr::from_ptr(proxy.name).to_string_lossy())?,
-            )
-        };
+    pub(super) fn for_host(host: Host) -> Option<Box<Self>> {
+        let name = host.name();
         let needed = name.ends_with(VST3_SUFFIX) && HOSTS.iter().any(|host| name.starts_with(host));
-        // `host_data` stays: the VST3 wrapper finds its plugin by it.
+        // `host_data` stays: the VST3 wrapper, whose functions are all others, finds its plugin by
+        // it.
         let proxy = clap_host {
-            get_extension: Some(get_extension),
-            ..proxy
+            get_extension: c_function!(
+                get_extension,
+                (deferred: &DeferredRescan, id: &CStr) -> *const c_void
+            ),
+            ..host.to_raw()
         };
-        let unset = || AtomicBool::new(false);
         needed.then(|| {
             Box::new(Self {
                 proxy,
                 host,
-                loading: unset(),
-                values_pending: unset(),
-                rescan_pending: unset(),
+                params: OnceLock::new(),
+                loading: AtomicBool::new(false),
+                values_pending: AtomicBool::new(false),
+                rescan_pending: AtomicBool::new(false),
             })
         })
     }
 
-    /// Returns the host to give to the framework.
-    pub fn proxy(&self) -> *const clap_host {
-        from_ref(self).cast()
+    /// Returns the host to give to the framework. `self` must outlive it.
+    pub(super) fn proxy(&self) -> Host {
+        // SAFETY: not null; it begins with a host.
+        unsafe { Host::from_host(from_ref(self).cast()) }.expect("not null")
     }
 
     /// Runs a state load; `rescan` calls within it are deferred.
-    pub fn during_load<T>(&self, load: impl FnOnce() -> T) -> T {
+    pub(crate) fn during_load<T>(&self, load: impl FnOnce() -> T) -> T {
         self.loading.store(true, Ordering::Relaxed);
         let result = load();
         self.loading.store(false, Ordering::Relaxed);
@@ -86,147 +89,61 @@ impl DeferredRescan {
     }
 
     /// Calls the host's `rescan` if one was deferred. On the main thread.
-    pub fn rescan_if_pending(&self) {
+    pub(super) fn rescan_if_pending(&self) {
         if self.rescan_pending.swap(false, Ordering::Relaxed) {
-            // SAFETY: the host outlives this.
-            unsafe { self.rescan(CLAP_PARAM_RESCAN_VALUES) };
+            self.host.rescan_parameters(CLAP_PARAM_RESCAN_VALUES);
         }
     }
 
     /// Pushes all parameter values to the host at `time` of a block, if a `rescan` was deferred
     /// since the last call.
-    ///
-    /// # Safety
-    /// The list is null or valid.
-    pub unsafe fn push_values(
+    pub(super) fn push_values(
         &self,
         time: u32,
-        output: *const clap_output_events,
+        output: &HostOutput<'_>,
         values: impl Iterator<Item = (clap_id, f64)>,
     ) {
-        // SAFETY: guaranteed by the caller.
-        let Some(push) = unsafe { output.as_ref() }.and_then(|list| list.try_push) else {
-            return;
-        };
-        if !self.values_pending.swap(false, Ordering::Acquire) {
-            return;
-        }
-        for (param_id, value) in values {
-            let header = clap_event_header {
-                size: size_of::<clap_event_param_value>() as u32,
-                time,
-                space_id: CLAP_CORE_EVENT_SPACE_ID,
-                type_: CLAP_EVENT_PARAM_VALUE,
-                flags: CLAP_EVENT_DONT_RECORD,
-            };
-            let (cookie, note_id, port_index, channel, key) = (null_mut(), -1, -1, -1, -1);
-            let event = clap_event_param_value {
-                header,
-                param_id,
-                cookie,
-                note_id,
-                port_index,
-                channel,
-                key,
-                value,
-            };
-            // SAFETY: the function belongs to this list; the event is valid during the call.
-            unsafe { push(output, &raw const event.header) };
-        }
-    }
-
-    /// Returns the real host's parameter extension.
-    ///
-    /// # Safety
-    /// The host is alive.
-    unsafe fn params(&self) -> Option<&clap_host_params> {
-        // SAFETY: guaranteed by the caller; for this id a host returns that type, or null.
-        unsafe {
-            ((*self.host).get_extension?)(self.host, CLAP_EXT_PARAMS.as_ptr())
-                .cast::<clap_host_params>()
-                .as_ref()
-        }
-    }
-
-    /// # Safety
-    /// The host is alive, and this is its main thread.
-    unsafe fn rescan(&self, flags: clap_param_rescan_flags) {
-        // SAFETY: guaranteed by the caller.
-        unsafe {
-            if let Some(rescan) = self.params().and_then(|params| params.rescan) {
-                rescan(self.host, flags);
+        if self.values_pending.swap(false, Ordering::Acquire) {
+            for (id, value) in values {
+                output.push(&Event::parameter(time, CLAP_EVENT_DONT_RECORD, id, value));
             }
         }
     }
 }
 
-/// # Safety
-/// The host comes from [`DeferredRescan::proxy`] and is alive.
-unsafe fn of_proxy<'a>(host: *const clap_host) -> &'a DeferredRescan {
-    // SAFETY: guaranteed by the caller; the proxy is the first field.
-    unsafe { &*host.cast::<DeferredRescan>() }
+fn get_extension(deferred: &DeferredRescan, id: &CStr) -> *const c_void {
+    let extension = deferred.host.get_extension(id);
+    if extension.is_null() || id != CLAP_EXT_PARAMS {
+        return extension;
+    }
+    let Some(params) = deferred.host.extension::<clap_host_params>() else {
+        return extension;
+    };
+    let deferred_params = deferred.params.get_or_init(|| clap_host_params {
+        rescan: c_function!(rescan, (deferred: &DeferredRescan, flags: clap_param_rescan_flags)),
+        ..*params
+    });
+    from_ref(deferred_params).cast()
 }
 
-static PARAMS: clap_host_params = clap_host_params {
-    rescan: Some(rescan),
-    clear: Some(clear),
-    request_flush: Some(request_flush),
-};
-
-unsafe extern "C" fn get_extension(host: *const clap_host, id: *const c_char) -> *const c_void {
-    // SAFETY: only proxies have this function; the framework passes a NUL-terminated string.
-    unsafe {
-        let real = of_proxy(host).host;
-        let extension = (*real).get_extension.map_or(null(), |get| get(real, id));
-        if !extension.is_null() && CStr::from_ptr(id) == CLAP_EXT_PARAMS {
-            from_ref(&PARAMS).cast()
-        } else {
-            extension
-        }
+fn rescan(deferred: &DeferredRescan, flags: clap_param_rescan_flags) {
+    if !deferred.loading.load(Ordering::Relaxed) {
+        return deferred.host.rescan_parameters(flags);
     }
-}
-
-unsafe extern "C" fn rescan(host: *const clap_host, flags: clap_param_rescan_flags) {
-    // SAFETY: only proxies have this function, which the framework calls on the main thread; CLAP
-    // allows `request_callback` on any thread.
-    unsafe {
-        let deferred = of_proxy(host);
-        if !deferred.loading.load(Ordering::Relaxed) {
-            return deferred.rescan(flags);
-        }
-        // Release: the audio thread that reads the flag also sees the new values.
-        deferred.values_pending.store(true, Ordering::Release);
-        deferred.rescan_pending.store(true, Ordering::Relaxed);
-        if let Some(request) = (*deferred.host).request_callback {
-            request(deferred.host);
-        }
-    }
-}
-
-unsafe extern "C" fn clear(host: *const clap_host, id: clap_id, flags: clap_param_clear_flags) {
-    // SAFETY: as above.
-    unsafe {
-        let deferred = of_proxy(host);
-        if let Some(clear) = deferred.params().and_then(|params| params.clear) {
-            clear(deferred.host, id, flags);
-        }
-    }
-}
-
-unsafe extern "C" fn request_flush(host: *const clap_host) {
-    // SAFETY: as above.
-    unsafe {
-        let deferred = of_proxy(host);
-        if let Some(request_flush) = deferred.params().and_then(|params| params.request_flush) {
-            request_flush(deferred.host);
-        }
-    }
+    // Release: the audio thread that reads the flag also sees the new values.
+    deferred.values_pending.store(true, Ordering::Release);
+    deferred.rescan_pending.store(true, Ordering::Relaxed);
+    deferred.host.request_callback();
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::ffi::c_char;
+    use std::ptr::null;
 
+    use clap_sys::events::{clap_event_header, clap_event_param_value, clap_output_events};
+    use clap_sys::ext::params::clap_param_clear_flags;
     use clap_sys::version::CLAP_VERSION;
 
     use super::*;
@@ -303,9 +220,10 @@ mod tests {
     fn ardour_gets_values_and_rescan_after_a_load() {
         let log = CallLog::default();
         let host = host(c"Ardour (CLAP-as-VST3)", &log);
-        // SAFETY: the host lives as long as this test, here and below.
-        let deferred = unsafe { DeferredRescan::for_host(&host) }.unwrap();
-        let proxy = deferred.proxy();
+        // SAFETY: the host lives as long as this test.
+        let host = unsafe { Host::from_host(&raw const host) }.unwrap();
+        let deferred = DeferredRescan::for_host(host).unwrap();
+        let proxy = deferred.proxy().as_ptr();
         // SAFETY: the proxy has the host's functions.
         let params = unsafe {
             assert!((*proxy).get_extension.unwrap()(proxy, c"clap.none".as_ptr()).is_null());
@@ -316,10 +234,9 @@ mod tests {
             ctx: from_ref(&log).cast_mut().cast(),
             try_push: Some(log_event),
         };
-        // SAFETY: the list is valid.
-        let block = || unsafe {
-            deferred.push_values(63, &raw const list, [(7, 0.5), (9, 2.0)].into_iter())
-        };
+        // SAFETY: the list is alive.
+        let list = unsafe { HostOutput::from_host(&raw const list) }.unwrap();
+        let block = || deferred.push_values(63, &list, [(7, 0.5), (9, 2.0)].into_iter());
         // SAFETY: the proxy is valid.
         let rescan = || unsafe { params.rescan.unwrap()(proxy, CLAP_PARAM_RESCAN_VALUES) };
 
@@ -347,13 +264,10 @@ mod tests {
             c"Not Ardour (CLAP-as-VST3)",
             c"",
         ] {
-            // SAFETY: the host lives longer than this call.
-            assert!(
-                unsafe { DeferredRescan::for_host(&host(name, &log)) }.is_none(),
-                "{name:?}"
-            );
+            let host = host(name, &log);
+            // SAFETY: the host is alive.
+            let host = unsafe { Host::from_host(&raw const host) }.unwrap();
+            assert!(DeferredRescan::for_host(host).is_none(), "{name:?}");
         }
-        // SAFETY: null is allowed.
-        assert!(unsafe { DeferredRescan::for_host(null()) }.is_none());
     }
 }

@@ -15,6 +15,7 @@ use ondes_player::library::BUNDLED;
 use ondes_player::midi_bindings::MidiBinding;
 
 use self::host::{EFFECT, Host, HostEvent, INSTRUMENT, energy, state_content};
+use super::c_interface::FromHost;
 use super::entry::clap_entry;
 use super::plugin_wrapper::PluginWrapper;
 
@@ -27,7 +28,7 @@ static ENTRY: LazyLock<PluginEntry> = LazyLock::new(|| {
 fn open(id: &str) -> (Host, Arc<InstanceHandle>) {
     let host = Host::with_entry(&ENTRY, id);
     // SAFETY: the instance is alive, and one of ours.
-    let wrapper = unsafe { PluginWrapper::of(host.instance.raw_instance()) }.unwrap();
+    let wrapper = unsafe { <&PluginWrapper>::from_host(host.instance.raw_instance()) }.unwrap();
     let instance = wrapper.instance.clone();
     (host, instance)
 }

@@ -1,48 +1,11 @@
-//! The framework's handle of an open window, and adapters between the framework's and baseview's
-//! host types.
+//! The framework's handle of an open window.
 
-use std::cell::RefCell;
-use std::error::Error;
-use std::rc::Rc;
-use std::sync::{Arc, Mutex};
-
-use baseview::dpi::Size;
-use baseview::host::{self, Host};
-use baseview::{HandlerError, WindowSize};
+use baseview::WindowSize;
 use nice_plug::editor::dpi::NativeSize;
-use nice_plug::editor::{
-    EditorHandle, HostCallbacks, HostMainThreadCaller, HostMethods, ParentWindowHandle, ResizeHint,
-};
-use ondes_engine::sync::lock;
+use nice_plug::editor::{EditorHandle, ParentWindowHandle, ResizeHint};
 
 use super::open_window::OpenWindow;
 use super::redraw::RedrawFlag;
-
-/// A size that the content needs, on its way from the window's thread to the host. The window is
-/// resized only if the host agrees: it may not be resized by itself in a host whose toolkit decides
-/// (GTK, as in Ardour), and would be cut in one that refuses.
-#[derive(Clone)]
-pub struct SizeRequest(Arc<Mutex<Requested>>);
-
-struct Requested {
-    size: Option<Size>,
-    caller: Box<dyn HostMainThreadCaller>,
-}
-
-impl SizeRequest {
-    /// Requests a size; on the window's thread.
-    pub(super) fn send(&self, size: Size) {
-        let mut requested = lock(&self.0);
-        requested.size = Some(size);
-        requested.caller.call_main_thread();
-    }
-}
-
-/// The host of an open window, on the main thread.
-pub struct WindowHost {
-    request: SizeRequest,
-    callbacks: Rc<RefCell<Box<dyn HostCallbacks>>>,
-}
 
 /// Forwards the host's requests to the window.
 pub struct WindowHandle {
@@ -84,17 +47,11 @@ impl EditorHandle for WindowHandle {
     }
 
     fn host_main_thread_callback(&self, window: &OpenWindow) {
-        if let Some(WindowHost { request, callbacks }) = window.host() {
-            // Not while it is locked: the host may call back.
-            let requested = lock(&request.0).size.take();
-            let scale_factor = window.size().scale_factor;
-            if let Some(size) = requested
-                && let Ok(mut callbacks) = callbacks.try_borrow_mut()
-                && callbacks.request_resize(size, scale_factor).is_ok()
-            {
-                // The host may have done so already. A refusal leaves the content less room.
-                let _ = window.resize(size);
-            }
+        if let Some(host) = window.host()
+            && let Some(size) = host.accept_size(window.size().scale_factor)
+        {
+            // The host may have done so already. A refusal leaves the content less room.
+            let _ = window.resize(size);
         }
         window.host_main_thread_callback();
     }
@@ -130,58 +87,5 @@ impl EditorHandle for WindowHandle {
 
     fn param_modulation_changed(&self, _: &str, _: f32) {
         self.redraw.request();
-    }
-}
-
-/// Converts the framework's host callbacks to baseview's, and returns what sends and receives
-/// requests of a size.
-pub(super) fn baseview_host(methods: HostMethods) -> (Host, WindowHost, SizeRequest) {
-    let HostMethods {
-        callbacks,
-        main_thread_caller,
-    } = methods;
-    let callbacks = Rc::new(RefCell::new(callbacks));
-    let request = SizeRequest(Arc::new(Mutex::new(Requested {
-        size: None,
-        caller: main_thread_caller,
-    })));
-    let host = Host::new()
-        .with_callbacks(Callbacks(callbacks.clone()))
-        .with_main_thread(MainThread(request.clone()));
-    (
-        host,
-        WindowHost {
-            request: request.clone(),
-            callbacks,
-        },
-        request,
-    )
-}
-
-struct Callbacks(Rc<RefCell<Box<dyn HostCallbacks>>>);
-
-impl host::HostCallbacks for Callbacks {
-    fn request_resize(&mut self, size: WindowSize) -> Result<(), HandlerError> {
-        // The host calls back during a request, which decides the size.
-        let Ok(mut callbacks) = self.0.try_borrow_mut() else {
-            return Ok(());
-        };
-        let result: Result<(), Box<dyn Error>> =
-            callbacks.request_resize(size.physical.into(), size.scale_factor);
-        result.map_err(HandlerError::from_boxed)
-    }
-
-    fn destroyed(&mut self) {
-        if let Ok(mut callbacks) = self.0.try_borrow_mut() {
-            callbacks.destroyed();
-        }
-    }
-}
-
-struct MainThread(SizeRequest);
-
-impl host::HostMainThreadCaller for MainThread {
-    fn call_main_thread(&mut self) {
-        lock(&self.0.0).caller.call_main_thread();
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use baseview::Window;
 
-use super::handle::WindowHost;
+use super::window_host::WindowHost;
 
 /// Longest wait for the window's thread.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);

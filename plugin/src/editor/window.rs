@@ -17,9 +17,9 @@ use super::app::EditorApp;
 use super::clipboard::Clipboard;
 use super::cursor::cursor;
 use super::gl_painter::GlPainter;
-use super::handle::SizeRequest;
 use super::input_events::{EventOutcome, InputEvents};
 use super::redraw::RedrawFlag;
+use super::window_host::SizeRequest;
 
 /// Interval at which the redraw flag is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(16);

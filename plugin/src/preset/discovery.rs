@@ -1,8 +1,8 @@
 //! The preset discovery factory: lists presets for the host's browser.
 
 use std::ffi::{CStr, c_char, c_void};
-use std::path::Path;
-use std::ptr;
+use std::path::{Path, PathBuf};
+use std::ptr::{from_ref, null, null_mut};
 use std::time::UNIX_EPOCH;
 
 use clap_sys::factory::preset_discovery::{
@@ -18,20 +18,23 @@ use clap_sys::timestamp::CLAP_TIMESTAMP_UNKNOWN;
 use clap_sys::universal_plugin_id::clap_universal_plugin_id;
 use clap_sys::version::{CLAP_VERSION, clap_version_is_compatible};
 use ondes_player::preset::factory::FACTORY;
-use ondes_player::preset::file::PresetFileError;
 use ondes_player::preset::list::PresetLocation;
 use ondes_player::preset::{Preset, store};
 
-use super::{c_string, catch_panic};
+use crate::clap::c_interface::{Functions, Pointee, c_function, call};
+use crate::clap::c_text::c_string;
 
-type Indexer = clap_preset_discovery_indexer;
-type Receiver = clap_preset_discovery_metadata_receiver;
-type Provider = clap_preset_discovery_provider;
+type Factory = clap_preset_discovery_factory;
+type Indexer<'a> = Functions<'a, clap_preset_discovery_indexer>;
+type Receiver<'a> = Functions<'a, clap_preset_discovery_metadata_receiver>;
 type Descriptor = clap_preset_discovery_provider_descriptor;
+
+/// Id of the only provider.
+const PROVIDER_ID: &CStr = c"org.ondes.presets";
 
 static DESCRIPTOR: Descriptor = Descriptor {
     clap_version: CLAP_VERSION,
-    id: c"org.ondes.presets".as_ptr(),
+    id: PROVIDER_ID.as_ptr(),
     name: c"Ondes presets".as_ptr(),
     vendor: c"Ondes".as_ptr(),
 };
@@ -43,109 +46,107 @@ static FILE_TYPE: clap_preset_discovery_filetype = clap_preset_discovery_filetyp
     file_extension: c"ondes-preset".as_ptr(),
 };
 
-static DISCOVERY: clap_preset_discovery_factory = clap_preset_discovery_factory {
-    count: Some(count),
-    get_descriptor: Some(get_descriptor),
-    create: Some(create),
+static DISCOVERY: Factory = Factory {
+    count: c_function!(count, (_factory: Option<&Factory>) -> u32),
+    get_descriptor: c_function!(
+        descriptor,
+        (_factory: Option<&Factory>, index: u32) -> *const Descriptor
+    ),
+    create: c_function!(
+        create,
+        (_factory: Option<&Factory>, indexer: Indexer<'static>, id: &CStr)
+            -> *const clap_preset_discovery_provider
+    ),
 };
 
 /// Returns the preset discovery factory; null if `id` is another factory's.
-#[must_use]
-pub fn factory(id: &CStr) -> *const c_void {
+pub(crate) fn factory(id: &CStr) -> *const c_void {
     if id == CLAP_PRESET_DISCOVERY_FACTORY_ID || id == CLAP_PRESET_DISCOVERY_FACTORY_ID_COMPAT {
-        ptr::from_ref(&DISCOVERY).cast()
+        from_ref(&DISCOVERY).cast()
     } else {
-        ptr::null()
+        null()
     }
 }
 
-unsafe extern "C" fn count(_: *const clap_preset_discovery_factory) -> u32 {
+fn count(_: Option<&Factory>) -> u32 {
     1
 }
 
-unsafe extern "C" fn get_descriptor(
-    _: *const clap_preset_discovery_factory,
-    index: u32,
-) -> *const Descriptor {
+fn descriptor(_: Option<&Factory>, index: u32) -> *const Descriptor {
     if index == 0 {
         &raw const DESCRIPTOR
     } else {
-        ptr::null()
+        null()
     }
 }
 
-unsafe extern "C" fn create(
-    _: *const clap_preset_discovery_factory,
-    indexer: *const Indexer,
-    id: *const c_char,
-) -> *const Provider {
-    // SAFETY: both are null, or valid for as long as CLAP requires.
-    let (indexer, known) = unsafe {
-        (
-            indexer.as_ref(),
-            !id.is_null() && CStr::from_ptr(id) == CStr::from_ptr(DESCRIPTOR.id),
-        )
-    };
-    let Some(indexer) =
-        indexer.filter(|indexer| known && clap_version_is_compatible(indexer.clap_version))
-    else {
-        return ptr::null();
-    };
-    catch_panic(ptr::null(), || {
-        Box::into_raw(Box::new(Provider {
-            desc: &raw const DESCRIPTOR,
-            // The provider's only state is the host's indexer.
-            provider_data: ptr::from_ref(indexer).cast_mut().cast(),
-            init: Some(init),
-            destroy: Some(destroy),
-            get_metadata: Some(get_metadata),
-            get_extension: Some(get_extension),
-        }))
-    })
+/// Provider for one host.
+#[repr(C)]
+struct Provider {
+    /// The provider that the host sees. Must be the first field: its address is the provider's.
+    provider: clap_preset_discovery_provider,
+    /// The host, which outlives this.
+    indexer: Indexer<'static>,
 }
 
-unsafe extern "C" fn init(provider: *const Provider) -> bool {
-    // SAFETY: the host passes the provider from `create`, and its indexer lives as long.
-    let indexer = unsafe {
-        provider
-            .as_ref()
-            .and_then(|provider| provider.provider_data.cast::<Indexer>().as_ref())
+// SAFETY: the provider is the first field; only our providers have the functions below.
+unsafe impl Pointee for Provider {
+    type C = clap_preset_discovery_provider;
+}
+
+fn create(
+    _: Option<&Factory>,
+    indexer: Indexer<'static>,
+    id: &CStr,
+) -> *const clap_preset_discovery_provider {
+    if id != PROVIDER_ID || !clap_version_is_compatible(indexer.clap_version) {
+        return null();
+    }
+    let provider = clap_preset_discovery_provider {
+        desc: &raw const DESCRIPTOR,
+        provider_data: null_mut(),
+        init: c_function!(init, (provider: &Provider) -> bool),
+        destroy: c_function!(drop, (provider: Box<Provider>)),
+        get_metadata: c_function!(
+            get_metadata,
+            (
+                _provider: Option<&Provider>,
+                kind: u32,
+                location: Option<&CStr>,
+                receiver: Receiver<'_>
+            ) -> bool
+        ),
+        get_extension: c_function!(
+            get_extension,
+            (_provider: Option<&Provider>, _id: Option<&CStr>) -> *const c_void
+        ),
     };
-    // SAFETY: as above.
-    indexer.is_some_and(|indexer| {
-        catch_panic(false, || unsafe { declare(indexer, &store::folders()) })
-    })
+    // `destroy` takes it back.
+    Box::into_raw(Box::new(Provider { provider, indexer })).cast()
+}
+
+fn init(provider: &Provider) -> bool {
+    declare(provider.indexer, &store::folders())
 }
 
 /// Declares the file type and all locations; skips missing folders.
-///
-/// # Safety
-/// The indexer is valid, and its functions may be called.
-unsafe fn declare(indexer: &Indexer, folders: &[std::path::PathBuf]) -> bool {
-    let (Some(filetype), Some(location)) = (indexer.declare_filetype, indexer.declare_location)
-    else {
-        return false;
-    };
-    let declare_location = |flags, name: &CStr, kind, path: *const c_char| {
+fn declare(indexer: Indexer<'_>, folders: &[PathBuf]) -> bool {
+    let declare_location = |flags, name: &CStr, kind, location: *const c_char| {
         let declared = clap_preset_discovery_location {
             flags,
             name: name.as_ptr(),
             kind,
-            location: path,
+            location,
         };
-        // SAFETY: the function is the host's; it copies all strings before it returns.
-        unsafe { location(indexer, &raw const declared) }
+        call!(indexer, declare_location(indexer.as_ptr(), &declared)).unwrap_or(false)
     };
-    // SAFETY: as above.
-    let accepted = unsafe { filetype(indexer, &raw const FILE_TYPE) };
-    let factory = CLAP_PRESET_DISCOVERY_IS_FACTORY_CONTENT;
-    if !accepted
-        || !declare_location(
-            factory,
-            c"Ondes",
-            CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN,
-            ptr::null(),
-        )
+    let (factory, user) = (
+        CLAP_PRESET_DISCOVERY_IS_FACTORY_CONTENT,
+        CLAP_PRESET_DISCOVERY_IS_USER_CONTENT,
+    );
+    let plugin = CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN;
+    if call!(indexer, declare_filetype(indexer.as_ptr(), &FILE_TYPE)) != Some(true)
+        || !declare_location(factory, c"Ondes", plugin, null())
     {
         return false;
     }
@@ -154,75 +155,38 @@ unsafe fn declare(indexer: &Indexer, folders: &[std::path::PathBuf]) -> bool {
         .filter(|folder| folder.is_dir())
         .filter_map(|folder| folder.to_str())
     {
-        let (path, user) = (c_string(folder), CLAP_PRESET_DISCOVERY_IS_USER_CONTENT);
+        let (path, file) = (c_string(folder), CLAP_PRESET_DISCOVERY_LOCATION_FILE);
         // A host may refuse one location and accept the next.
-        declare_location(
-            user,
-            c"My Ondes presets",
-            CLAP_PRESET_DISCOVERY_LOCATION_FILE,
-            path.as_ptr(),
-        );
+        declare_location(user, c"My Ondes presets", file, path.as_ptr());
     }
     true
 }
 
-unsafe extern "C" fn destroy(provider: *const Provider) {
-    if !provider.is_null() {
-        // SAFETY: `create` allocated it as a box, and the host destroys it once.
-        drop(unsafe { Box::from_raw(provider.cast_mut()) });
+fn get_extension(_: Option<&Provider>, _: Option<&CStr>) -> *const c_void {
+    null()
+}
+
+fn get_metadata(
+    _: Option<&Provider>,
+    kind: clap_preset_discovery_location_kind,
+    location: Option<&CStr>,
+    receiver: Receiver<'_>,
+) -> bool {
+    match (kind, location.map(CStr::to_str)) {
+        (CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN, _) => FACTORY.iter().all(|factory| {
+            let origin = PresetLocation::Factory(factory.key.into());
+            send_metadata(receiver, &origin, Some(factory.key))
+        }),
+        (CLAP_PRESET_DISCOVERY_LOCATION_FILE, Some(Ok(path))) => {
+            send_metadata(receiver, &PresetLocation::File(path.into()), None)
+        }
+        _ => false,
     }
 }
 
-unsafe extern "C" fn get_extension(_: *const Provider, _: *const c_char) -> *const c_void {
-    ptr::null()
-}
-
-unsafe extern "C" fn get_metadata(
-    _: *const Provider,
-    kind: clap_preset_discovery_location_kind,
-    location: *const c_char,
-    receiver: *const Receiver,
-) -> bool {
-    // SAFETY: null, or valid during this call.
-    let Some(receiver) = (unsafe { receiver.as_ref() }) else {
-        return false;
-    };
-    catch_panic(false, || match kind {
-        CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN => {
-            for factory in &FACTORY {
-                let origin = PresetLocation::Factory(factory.key.into());
-                // SAFETY: the receiver is the host's.
-                if !unsafe { send_metadata(receiver, &origin, Some(factory.key)) } {
-                    return false;
-                }
-            }
-            true
-        }
-        CLAP_PRESET_DISCOVERY_LOCATION_FILE if !location.is_null() => {
-            // SAFETY: not null, so it is a NUL-terminated string that is valid during this call.
-            let path = unsafe { CStr::from_ptr(location) };
-            // SAFETY: the receiver is the host's.
-            path.to_str().is_ok_and(|path| unsafe {
-                send_metadata(receiver, &PresetLocation::File(path.into()), None)
-            })
-        }
-        _ => false,
-    })
-}
-
 /// Sends one preset's metadata. Returns false on an error, or if the host wants no more presets.
-///
-/// # Safety
-/// The receiver is valid, and its functions may be called.
-unsafe fn send_metadata(receiver: &Receiver, origin: &PresetLocation, key: Option<&str>) -> bool {
-    let preset = match origin.read() {
-        Ok(preset) => preset,
-        Err(error) => {
-            // SAFETY: guaranteed by the caller.
-            unsafe { send_error(receiver, &error) };
-            return false;
-        }
-    };
+fn send_metadata(receiver: Receiver<'_>, origin: &PresetLocation, key: Option<&str>) -> bool {
+    let this = receiver.as_ptr();
     let Preset {
         name,
         product,
@@ -230,54 +194,48 @@ unsafe fn send_metadata(receiver: &Receiver, origin: &PresetLocation, key: Optio
         comment,
         tags,
         ..
-    } = preset;
-    let (name, key) = (c_string(&name), key.map(c_string));
-    let key = key.as_ref().map_or(ptr::null(), |key| key.as_ptr());
-    let Some(begin) = receiver.begin_preset else {
-        return false;
-    };
-    // SAFETY: in this function all calls are to the host's functions, which copy all strings before
-    // they return.
-    if !unsafe { begin(receiver, name.as_ptr(), key) } {
-        return false;
-    }
-    let send = |function: Option<unsafe extern "C" fn(*const Receiver, *const c_char)>,
-                text: &str| {
-        if let Some(function) = function.filter(|_| !text.is_empty()) {
-            // SAFETY: as above.
-            unsafe { function(receiver, c_string(text).as_ptr()) };
+    } = match origin.read() {
+        Ok(preset) => preset,
+        Err(error) => {
+            let message = c_string(&error.to_string());
+            let os_error = error.error.os_error();
+            call!(receiver, on_error(this, os_error, message.as_c_str()));
+            return false;
         }
     };
-    if let Some(add) = receiver.add_plugin_id {
-        let id = c_string(product.id());
-        let id = (
-            clap_universal_plugin_id {
-                abi: c"clap".as_ptr(),
-                id: id.as_ptr(),
-            },
-            id,
-        );
-        // SAFETY: as above.
-        unsafe { add(receiver, &raw const id.0) };
+    let (name, key) = (c_string(&name), key.map(c_string));
+    let begun = call!(
+        receiver,
+        begin_preset(this, name.as_c_str(), key.as_deref())
+    );
+    if begun != Some(true) {
+        return false;
     }
-    send(receiver.add_creator, &author);
-    send(receiver.set_description, &comment);
-    tags.iter().for_each(|tag| send(receiver.add_feature, tag));
-    if let (PresetLocation::File(path), Some(set)) = (origin, receiver.set_timestamps) {
-        // SAFETY: as above.
-        unsafe { set(receiver, CLAP_TIMESTAMP_UNKNOWN, modified_s(path)) };
+    let id = c_string(product.id());
+    let id = clap_universal_plugin_id {
+        abi: c"clap".as_ptr(),
+        id: id.as_ptr(),
+    };
+    call!(receiver, add_plugin_id(this, &id));
+    if !author.is_empty() {
+        call!(receiver, add_creator(this, c_string(&author).as_c_str()));
+    }
+    if !comment.is_empty() {
+        call!(
+            receiver,
+            set_description(this, c_string(&comment).as_c_str())
+        );
+    }
+    for tag in tags.iter().filter(|tag| !tag.is_empty()) {
+        call!(receiver, add_feature(this, c_string(tag).as_c_str()));
+    }
+    if let PresetLocation::File(path) = origin {
+        call!(
+            receiver,
+            set_timestamps(this, CLAP_TIMESTAMP_UNKNOWN, modified_s(path))
+        );
     }
     true
-}
-
-/// # Safety
-/// The receiver is valid, and its functions may be called.
-unsafe fn send_error(receiver: &Receiver, error: &PresetFileError) {
-    if let Some(on_error) = receiver.on_error {
-        let message = c_string(&error.to_string());
-        // SAFETY: the function is the host's; it copies the message before it returns.
-        unsafe { on_error(receiver, error.error.os_error(), message.as_ptr()) };
-    }
 }
 
 /// Returns a file's modification time in seconds since 1970.
@@ -292,10 +250,15 @@ fn modified_s(path: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::ptr;
 
     use ondes_player::preset::file::EXTENSION;
 
     use super::*;
+    use crate::clap::c_interface::FromHost;
+
+    type RawIndexer = clap_preset_discovery_indexer;
+    type RawReceiver = clap_preset_discovery_metadata_receiver;
 
     /// Calls that the host received, one line each.
     type CallLog = RefCell<Vec<String>>;
@@ -315,7 +278,7 @@ mod tests {
 
     // SAFETY: these functions are only called by the code above, with the host structures below.
     unsafe extern "C" fn filetype(
-        indexer: *const Indexer,
+        indexer: *const RawIndexer,
         declared: *const clap_preset_discovery_filetype,
     ) -> bool {
         // SAFETY: as above.
@@ -328,7 +291,7 @@ mod tests {
         true
     }
     unsafe extern "C" fn location(
-        indexer: *const Indexer,
+        indexer: *const RawIndexer,
         declared: *const clap_preset_discovery_location,
     ) -> bool {
         // SAFETY: as above.
@@ -343,7 +306,7 @@ mod tests {
         true
     }
     unsafe extern "C" fn begin(
-        receiver: *const Receiver,
+        receiver: *const RawReceiver,
         name: *const c_char,
         key: *const c_char,
     ) -> bool {
@@ -356,7 +319,7 @@ mod tests {
         };
         true
     }
-    unsafe extern "C" fn plugin(receiver: *const Receiver, id: *const clap_universal_plugin_id) {
+    unsafe extern "C" fn plugin(receiver: *const RawReceiver, id: *const clap_universal_plugin_id) {
         // SAFETY: as above.
         unsafe {
             log(
@@ -365,15 +328,15 @@ mod tests {
             )
         };
     }
-    unsafe extern "C" fn creator(receiver: *const Receiver, name: *const c_char) {
+    unsafe extern "C" fn creator(receiver: *const RawReceiver, name: *const c_char) {
         // SAFETY: as above.
         unsafe { log((*receiver).receiver_data, format!("by {}", text(name))) };
     }
-    unsafe extern "C" fn feature(receiver: *const Receiver, name: *const c_char) {
+    unsafe extern "C" fn feature(receiver: *const RawReceiver, name: *const c_char) {
         // SAFETY: as above.
         unsafe { log((*receiver).receiver_data, format!("tag {}", text(name))) };
     }
-    unsafe extern "C" fn times(receiver: *const Receiver, created: u64, modified: u64) {
+    unsafe extern "C" fn times(receiver: *const RawReceiver, created: u64, modified: u64) {
         // SAFETY: as above.
         unsafe {
             log(
@@ -382,7 +345,11 @@ mod tests {
             )
         };
     }
-    unsafe extern "C" fn error(receiver: *const Receiver, os_error: i32, message: *const c_char) {
+    unsafe extern "C" fn error(
+        receiver: *const RawReceiver,
+        os_error: i32,
+        message: *const c_char,
+    ) {
         // SAFETY: as above.
         unsafe {
             log(
@@ -392,9 +359,9 @@ mod tests {
         };
     }
 
-    fn indexer(call_log: &CallLog) -> Indexer {
+    fn indexer(call_log: &CallLog) -> RawIndexer {
         let name = c"test".as_ptr();
-        Indexer {
+        RawIndexer {
             clap_version: CLAP_VERSION,
             name,
             vendor: name,
@@ -408,8 +375,8 @@ mod tests {
         }
     }
 
-    fn receiver(call_log: &CallLog) -> Receiver {
-        Receiver {
+    fn receiver(call_log: &CallLog) -> RawReceiver {
+        RawReceiver {
             receiver_data: ptr::from_ref(call_log).cast_mut().cast(),
             on_error: Some(error),
             begin_preset: Some(begin),
@@ -499,8 +466,14 @@ mod tests {
         let call_log = CallLog::default();
         let (indexer, receiver) = (indexer(&call_log), receiver(&call_log));
         let folders = [folder.path().to_owned(), folder.path().join("none")];
-        // SAFETY: the indexer is valid.
-        assert!(unsafe { declare(&indexer, &folders) });
+        // SAFETY: indexer and receiver are alive.
+        let (indexer, receiver) = unsafe {
+            (
+                Indexer::from_host(&raw const indexer).unwrap(),
+                Receiver::from_host(&raw const receiver).unwrap(),
+            )
+        };
+        assert!(declare(indexer, &folders));
         let user_folder = format!("location 0 2 {}", folder.path().display());
         assert_eq!(
             call_log.take(),
@@ -518,8 +491,7 @@ mod tests {
                 c_string(path.to_str().unwrap()),
                 CLAP_PRESET_DISCOVERY_LOCATION_FILE,
             );
-            // SAFETY: path and receiver are valid.
-            let ok = unsafe { get_metadata(ptr::null(), kind, path.as_ptr(), &raw const receiver) };
+            let ok = get_metadata(None, kind, Some(&path), receiver);
             (ok, call_log.take())
         };
         let (ok, lines) = metadata(&path);

@@ -1,41 +1,30 @@
 //! The preset-load extension: loads a preset chosen in the host's browser.
 
-use std::ffi::{CStr, c_char, c_void};
-use std::ptr;
+use std::ffi::CStr;
 
-use clap_sys::ext::preset_load::{
-    CLAP_EXT_PRESET_LOAD, CLAP_EXT_PRESET_LOAD_COMPAT, clap_host_preset_load,
-    clap_plugin_preset_load,
-};
-use clap_sys::ext::state::clap_plugin_state;
+use clap_sys::ext::preset_load::clap_plugin_preset_load;
 use clap_sys::factory::preset_discovery::{
     CLAP_PRESET_DISCOVERY_LOCATION_FILE, CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN,
     clap_preset_discovery_location_kind,
 };
-use clap_sys::host::clap_host;
-use clap_sys::plugin::clap_plugin;
 use ondes_player::preset::Preset;
 use ondes_player::preset::file::PresetError;
 use ondes_player::preset::list::PresetLocation;
 
-use super::{c_string, catch_panic, state, streams};
+use super::state;
+use crate::clap::c_interface::c_function;
+use crate::clap::c_text::c_string;
 use crate::clap::plugin_wrapper::PluginWrapper;
 
-/// Ids of [`extension`], the current one first.
-pub const IDS: [&CStr; 2] = [CLAP_EXT_PRESET_LOAD, CLAP_EXT_PRESET_LOAD_COMPAT];
-
-static PRESET_LOAD: clap_plugin_preset_load = clap_plugin_preset_load {
-    from_location: Some(from_location),
+pub(crate) static PRESET_LOAD: clap_plugin_preset_load = clap_plugin_preset_load {
+    from_location: c_function!(
+        load,
+        (wrapper: &PluginWrapper, kind: u32, location: Option<&CStr>, key: Option<&CStr>) -> bool
+    ),
 };
 
-/// Returns the extension, which all instances share.
-#[must_use]
-pub fn extension() -> *const c_void {
-    ptr::from_ref(&PRESET_LOAD).cast()
-}
-
 /// Reason why a preset was not loaded; `os_error` is 0 if it is none of the system's.
-pub struct LoadError {
+pub(super) struct LoadError {
     os_error: i32,
     reason: String,
 }
@@ -49,103 +38,39 @@ impl From<String> for LoadError {
     }
 }
 
-unsafe extern "C" fn from_location(
-    plugin: *const clap_plugin,
-    kind: clap_preset_discovery_location_kind,
-    location: *const c_char,
-    key: *const c_char,
-) -> bool {
-    // SAFETY: the host calls this on its main thread, for an instance of ours, with arguments as
-    // CLAP requires.
-    unsafe {
-        let host = PluginWrapper::of(plugin).map_or(ptr::null(), |wrapper| wrapper.host);
-        load(plugin, host, kind, location, key)
-    }
-}
-
 /// Loads a preset and notifies the host of success or failure; a failure leaves the plugin
 /// unchanged. Returns true on success.
-///
-/// # Safety
-/// On the main thread. The plugin is alive; the host is null or the plugin's; `location` and `key`
-/// are null or NUL-terminated.
-pub unsafe fn load(
-    plugin: *const clap_plugin,
-    host: *const clap_host,
+fn load(
+    wrapper: &PluginWrapper,
     kind: clap_preset_discovery_location_kind,
-    location: *const c_char,
-    key: *const c_char,
+    location: Option<&CStr>,
+    key: Option<&CStr>,
 ) -> bool {
-    catch_panic(false, || {
-        // SAFETY: guaranteed by the caller.
-        let result = unsafe { find_and_apply(plugin, kind, location, key) };
-        if result.is_ok() {
-            // SAFETY: guaranteed by the caller.
-            unsafe { PluginWrapper::of(plugin) }
-                .into_iter()
-                .for_each(PluginWrapper::log_untrusted);
+    match find_and_apply(wrapper, kind, location, key) {
+        Ok(()) => {
+            wrapper.log_untrusted();
+            wrapper.host.preset_loaded(kind, location, key);
+            true
         }
-        // SAFETY: guaranteed by the caller; a host's extension is valid once it has returned it.
-        unsafe {
-            let Some(host_extension) = host_extension(host) else {
-                return result.is_ok();
-            };
-            match &result {
-                Ok(()) => {
-                    if let Some(loaded) = host_extension.loaded {
-                        loaded(host, kind, location, key);
-                    }
-                }
-                Err(LoadError { os_error, reason }) => {
-                    if let Some(on_error) = host_extension.on_error {
-                        on_error(
-                            host,
-                            kind,
-                            location,
-                            key,
-                            *os_error,
-                            c_string(reason).as_ptr(),
-                        );
-                    }
-                }
-            }
+        Err(LoadError { os_error, reason }) => {
+            let reason = c_string(&reason);
+            wrapper
+                .host
+                .preset_refused(kind, location, key, os_error, &reason);
+            false
         }
-        result.is_ok()
-    })
-}
-
-/// # Safety
-/// The host is null or alive.
-unsafe fn host_extension<'a>(host: *const clap_host) -> Option<&'a clap_host_preset_load> {
-    // SAFETY: guaranteed by the caller; for these ids a host returns that type, or null.
-    unsafe {
-        let get = host.as_ref()?.get_extension?;
-        IDS.iter().find_map(|id| {
-            get(host, id.as_ptr())
-                .cast::<clap_host_preset_load>()
-                .as_ref()
-        })
     }
 }
 
-/// # Safety
-/// As for [`load`].
-unsafe fn find_and_apply(
-    plugin: *const clap_plugin,
+fn find_and_apply(
+    wrapper: &PluginWrapper,
     kind: clap_preset_discovery_location_kind,
-    location: *const c_char,
-    key: *const c_char,
+    location: Option<&CStr>,
+    key: Option<&CStr>,
 ) -> Result<(), LoadError> {
-    // SAFETY: guaranteed by the caller.
-    let text = |text: *const c_char| {
-        (!text.is_null())
-            .then(|| unsafe { CStr::from_ptr(text) }.to_str().ok())
-            .flatten()
-    };
+    let text = |text: Option<&CStr>| text?.to_str().ok().map(str::to_owned);
     let origin = match kind {
-        CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN => {
-            text(key).map(|key| PresetLocation::Factory(key.into()))
-        }
+        CLAP_PRESET_DISCOVERY_LOCATION_PLUGIN => text(key).map(PresetLocation::Factory),
         CLAP_PRESET_DISCOVERY_LOCATION_FILE => {
             text(location).map(|path| PresetLocation::File(path.into()))
         }
@@ -157,11 +82,7 @@ unsafe fn find_and_apply(
         reason: error.to_string(),
     })?;
     preset.sound.selection.preset = Some(origin);
-    // SAFETY: guaranteed by the caller.
-    unsafe {
-        let functions = PluginWrapper::of(plugin).and_then(PluginWrapper::state_extension);
-        apply(plugin, functions.ok_or_else(|| refusal(&preset))?, &preset)
-    }
+    apply(wrapper, &preset)
 }
 
 /// Loads a preset: saves the plugin's state, merges the preset into it, and loads the result. A
@@ -170,62 +91,45 @@ unsafe fn find_and_apply(
 /// # Errors
 /// Returns [`LoadError`] if the preset is for the other plugin, its model is missing, or the plugin
 /// refuses the state. The plugin is then unchanged.
-///
-/// # Safety
-/// The plugin is alive, the functions are the framework's for it, and this is its main thread.
-pub unsafe fn apply(
-    plugin: *const clap_plugin,
-    functions: &clap_plugin_state,
-    preset: &Preset,
-) -> Result<(), LoadError> {
-    // SAFETY: the plugin is alive, and so are its descriptor and the strings in it.
-    let id = unsafe {
-        plugin
-            .as_ref()
-            .and_then(|plugin| plugin.desc.as_ref())
-            .map(|desc| CStr::from_ptr(desc.id))
-    };
-    if id.and_then(|id| id.to_str().ok()) != Some(preset.product.id()) {
-        return Err(format!(
-            "{}: {}",
-            preset.name,
-            PresetError::WrongProduct(preset.product)
-        )
-        .into());
+pub(super) fn apply(wrapper: &PluginWrapper, preset: &Preset) -> Result<(), LoadError> {
+    let Preset { name, product, .. } = preset;
+    if wrapper.instance.product != *product {
+        return Err(format!("{name}: {}", PresetError::WrongProduct(*product)).into());
     }
     if let Err(missing) = preset.sound.selection.model.find()
         && missing.program.is_none()
     {
-        return Err(format!("{}: {missing}", preset.name).into());
+        return Err(format!("{name}: {missing}").into());
     }
-    // SAFETY: guaranteed by the caller.
-    let saved = unsafe { streams::save(plugin, functions) }.ok_or_else(|| refusal(preset))?;
-    let bytes =
-        state::with_preset(&saved, preset).map_err(|error| format!("{}: {error}", preset.name))?;
-    // SAFETY: guaranteed by the caller.
-    if unsafe { streams::load(plugin, functions, &bytes) } {
+    let mut state = wrapper.framework.state();
+    state::set_preset(&mut state, preset).map_err(|error| format!("{name}: {error}"))?;
+    if wrapper.framework.set_state(state) {
         Ok(())
     } else {
-        Err(refusal(preset))
+        Err(format!("{name}: the plugin refuses the preset's state").into())
     }
-}
-
-fn refusal(preset: &Preset) -> LoadError {
-    format!("{}: the plugin refuses the preset's state", preset.name).into()
 }
 
 #[cfg(test)]
+#[allow(unsafe_code, reason = "the tests are the host")]
 mod tests {
     use std::cell::RefCell;
+    use std::ffi::{c_char, c_void};
+    use std::ptr;
 
     use clap_sys::entry::clap_plugin_entry;
     use clap_sys::ext::log::{CLAP_EXT_LOG, clap_host_log, clap_log_severity};
-    use clap_sys::ext::state::CLAP_EXT_STATE;
+    use clap_sys::ext::preset_load::{
+        CLAP_EXT_PRESET_LOAD, CLAP_EXT_PRESET_LOAD_COMPAT, clap_host_preset_load,
+    };
+    use clap_sys::ext::state::{CLAP_EXT_STATE, clap_plugin_state};
     use clap_sys::ext::state_context::{
         CLAP_EXT_STATE_CONTEXT, CLAP_STATE_CONTEXT_FOR_DUPLICATE, CLAP_STATE_CONTEXT_FOR_PRESET,
         CLAP_STATE_CONTEXT_FOR_PROJECT, clap_plugin_state_context,
     };
     use clap_sys::factory::plugin_factory::{CLAP_PLUGIN_FACTORY_ID, clap_plugin_factory};
+    use clap_sys::host::clap_host;
+    use clap_sys::plugin::clap_plugin;
     use clap_sys::stream::{clap_istream, clap_ostream};
     use clap_sys::version::CLAP_VERSION;
     use ondes_engine::dsp::resample::Resampling;
@@ -235,6 +139,7 @@ mod tests {
     use ondes_player::product::Product;
 
     use super::*;
+    use crate::clap::c_interface::FromHost;
 
     /// A host that logs the notifications.
     struct Host {
@@ -370,37 +275,44 @@ mod tests {
             let text = |text: &Option<std::ffi::CString>| {
                 text.as_ref().map_or(ptr::null(), |text| text.as_ptr())
             };
+            let functions: &clap_plugin_preset_load = self.extension(CLAP_EXT_PRESET_LOAD);
             // SAFETY: plugin and host are alive, and this is the thread that created them.
             let ok = unsafe {
-                load(
-                    self.plugin,
-                    &raw const self.host.clap,
-                    kind,
-                    text(&location),
-                    text(&key),
-                )
+                functions.from_location.unwrap()(self.plugin, kind, text(&location), text(&key))
             };
             (ok, self.host.log.take())
         }
 
-        /// Returns the state extension that a host gets.
-        fn state_extension(&self) -> &clap_plugin_state {
-            // SAFETY: the plugin is alive and has this extension.
-            unsafe {
-                let get = (*self.plugin).get_extension.unwrap();
-                &*get(self.plugin, CLAP_EXT_STATE.as_ptr()).cast::<clap_plugin_state>()
-            }
+        /// Returns an extension of that type.
+        fn extension<E>(&self, id: &CStr) -> &E {
+            // SAFETY: the plugin is alive and has this extension, which is of that type.
+            unsafe { &*(*self.plugin).get_extension.unwrap()(self.plugin, id.as_ptr()).cast() }
         }
 
-        fn restore(&self, bytes: &[u8]) -> bool {
+        fn restore(&self, mut bytes: &[u8]) -> bool {
+            let functions: &clap_plugin_state = self.extension(CLAP_EXT_STATE);
+            let stream = clap_istream {
+                ctx: ptr::from_mut(&mut bytes).cast(),
+                read: Some(read_slowly),
+            };
             // SAFETY: the plugin is alive, and this is the thread that created it.
-            unsafe { streams::load(self.plugin, self.state_extension(), bytes) }
+            unsafe { functions.load.unwrap()(self.plugin, &raw const stream) }
+        }
+
+        fn save(&self) -> Vec<u8> {
+            let functions: &clap_plugin_state = self.extension(CLAP_EXT_STATE);
+            let mut bytes: Vec<u8> = Vec::new();
+            let stream = clap_ostream {
+                ctx: ptr::from_mut(&mut bytes).cast(),
+                write: Some(write_slowly),
+            };
+            // SAFETY: as above.
+            assert!(unsafe { functions.save.unwrap()(self.plugin, &raw const stream) });
+            bytes
         }
 
         fn state(&self) -> serde_json::Value {
-            // SAFETY: the plugin is alive.
-            let saved = unsafe { streams::save(self.plugin, self.state_extension()) }.unwrap();
-            let mut state: serde_json::Value = serde_json::from_slice(&saved[8..]).unwrap();
+            let mut state: serde_json::Value = serde_json::from_slice(&self.save()[8..]).unwrap();
             state["fields"] =
                 serde_json::from_str(state["fields"]["ondes"].as_str().unwrap()).unwrap();
             state
@@ -496,12 +408,7 @@ mod tests {
     fn a_host_saves_and_loads_presets_without_the_project() {
         let pad = ["mix", "tune"].map(str::to_owned);
         let saved = |instance: &Instance, context| {
-            // SAFETY: the plugin is alive and has this extension.
-            let functions = unsafe {
-                let get = (*instance.plugin).get_extension.unwrap();
-                &*get(instance.plugin, CLAP_EXT_STATE_CONTEXT.as_ptr())
-                    .cast::<clap_plugin_state_context>()
-            };
+            let functions: &clap_plugin_state_context = instance.extension(CLAP_EXT_STATE_CONTEXT);
             let mut bytes: Vec<u8> = Vec::new();
             let stream = clap_ostream {
                 ctx: ptr::from_mut(&mut bytes).cast(),
@@ -511,7 +418,7 @@ mod tests {
             assert!(unsafe {
                 functions.save.unwrap()(instance.plugin, &raw const stream, context)
             });
-            (functions, bytes)
+            bytes
         };
         let source = Instance::new(Product::Instrument);
         assert!(
@@ -525,7 +432,7 @@ mod tests {
         );
         // SAFETY: the plugin is alive.
         let handle = |instance: &Instance| {
-            unsafe { PluginWrapper::of(instance.plugin) }
+            unsafe { <&PluginWrapper>::from_host(instance.plugin) }
                 .unwrap()
                 .instance
                 .clone()
@@ -533,7 +440,7 @@ mod tests {
         handle(&source).set_pad(pad.clone());
         handle(&source).set_resampling(Resampling::LinearPhase);
 
-        let (functions, preset) = saved(&source, CLAP_STATE_CONTEXT_FOR_PRESET);
+        let preset = saved(&source, CLAP_STATE_CONTEXT_FOR_PRESET);
         let selection = file::parse(&preset).unwrap().sound.selection;
         assert_eq!(
             (
@@ -547,8 +454,8 @@ mod tests {
             CLAP_STATE_CONTEXT_FOR_DUPLICATE,
             CLAP_STATE_CONTEXT_FOR_PROJECT,
         ];
-        let whole = saved(&source, project).1;
-        assert_eq!(saved(&source, duplicate).1, whole);
+        let whole = saved(&source, project);
+        assert_eq!(saved(&source, duplicate), whole);
 
         // What the host may mix, according to CLAP: `None` is the state extension.
         for (bytes, context, is_project) in [
@@ -559,21 +466,18 @@ mod tests {
             (&whole, None, true),
         ] {
             let instance = Instance::new(Product::Instrument);
-            let mut left = bytes.as_slice();
-            let stream = clap_istream {
-                ctx: ptr::from_mut(&mut left).cast(),
-                read: Some(read_slowly),
+            let functions: &clap_plugin_state_context = instance.extension(CLAP_EXT_STATE_CONTEXT);
+            let load = |mut bytes: &[u8], context| {
+                let stream = clap_istream {
+                    ctx: ptr::from_mut(&mut bytes).cast(),
+                    read: Some(read_slowly),
+                };
+                // SAFETY: plugin and stream are alive.
+                unsafe { functions.load.unwrap()(instance.plugin, &raw const stream, context) }
             };
-            // SAFETY: plugin and stream are alive.
-            assert!(unsafe {
-                match context {
-                    Some(context) => {
-                        functions.load.unwrap()(instance.plugin, &raw const stream, context)
-                    }
-                    None => {
-                        instance.state_extension().load.unwrap()(instance.plugin, &raw const stream)
-                    }
-                }
+            assert!(match context {
+                Some(context) => load(bytes, context),
+                None => instance.restore(bytes),
             });
             let fields = &instance.state()["fields"];
             let found = (
@@ -587,19 +491,7 @@ mod tests {
                 ),
                 ((true, is_project), is_project)
             );
-            let mut left: &[u8] = b"nothing";
-            let stream = clap_istream {
-                ctx: ptr::from_mut(&mut left).cast(),
-                read: Some(read_slowly),
-            };
-            // SAFETY: as above.
-            assert!(!unsafe {
-                functions.load.unwrap()(
-                    instance.plugin,
-                    &raw const stream,
-                    CLAP_STATE_CONTEXT_FOR_PRESET,
-                )
-            });
+            assert!(!load(b"nothing", CLAP_STATE_CONTEXT_FOR_PRESET));
         }
     }
 
@@ -659,8 +551,7 @@ mod tests {
         let state = instance.state();
         assert_eq!(state["fields"]["model"]["hash"], program.hash);
         // A project that is restored says so as well, and still names the program when it is saved.
-        // SAFETY: the plugin is alive.
-        let saved = unsafe { streams::save(instance.plugin, instance.state_extension()) }.unwrap();
+        let saved = instance.save();
         let again = Instance::new(Product::Effect);
         assert!(again.restore(&saved));
         assert!(again.host.log.take()[0].contains("open the window to decide"));
@@ -676,8 +567,7 @@ mod tests {
         let state = instance.state();
         assert_eq!(state["fields"]["model"]["name"], "Wind");
         // The plugin's own states still load.
-        // SAFETY: the plugin is alive.
-        let saved = unsafe { streams::save(instance.plugin, instance.state_extension()) }.unwrap();
+        let saved = instance.save();
         assert!(instance.restore(&bytes(&preset("harp"))) && instance.state() != state);
         assert!(instance.restore(&saved));
         assert_eq!(instance.state(), state);

@@ -14,6 +14,25 @@ use crate::parameters::STATE_KEY;
 /// Length prefix of the state's JSON: 64 bits, little-endian.
 const PREFIX_BYTES: usize = 8;
 
+/// Reads a saved state as the framework does; `None` if it is none.
+#[must_use]
+pub fn parse(bytes: &[u8]) -> Option<PluginState> {
+    let (prefix, json) = bytes.split_first_chunk::<PREFIX_BYTES>()?;
+    let length = usize::try_from(u64::from_le_bytes(*prefix)).ok()?;
+    serde_json::from_slice(json.get(..length).unwrap_or(json)).ok()
+}
+
+/// Returns a state in the framework's format.
+///
+/// # Errors
+/// Returns an error if the state has no form in JSON.
+pub fn serialize(state: &PluginState) -> Result<Vec<u8>, serde_json::Error> {
+    let json = serde_json::to_vec(state)?;
+    let mut bytes = (json.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(json);
+    Ok(bytes)
+}
+
 /// Clamps parameter values to their ranges, which the framework does not do, and adds parameters
 /// that the version which saved the state did not have, so that it sounds as before. Unknown ids
 /// and values of another type stay; the framework ignores them.
@@ -53,11 +72,10 @@ fn param_value(parameter: &Parameter, value: f32) -> Option<ParamValue> {
     })
 }
 
-/// Returns the sound of a saved state as a preset, which is named after the product; `None` if
-/// `state` is not valid.
+/// Returns the sound of a state as a preset, which is named after the product; `None` if `state` is
+/// not valid.
 #[must_use]
-pub fn sound_as_preset(state: &[u8], product: Product) -> Option<Preset> {
-    let mut state: PluginState = serde_json::from_slice(state.get(PREFIX_BYTES..)?).ok()?;
+pub fn sound_as_preset(mut state: PluginState, product: Product) -> Option<Preset> {
     clamp_values(&mut state);
     let value = |parameter: &Parameter| {
         let value = match state.params.get(parameter.id)? {
@@ -89,14 +107,12 @@ pub fn sound_as_preset(state: &[u8], product: Product) -> Option<Preset> {
     })
 }
 
-/// Returns a saved state with a preset's sound. Everything that is not part of the sound stays:
+/// Puts a preset's sound into a state. Everything that is not part of the sound stays:
 /// bypass, driver, control source, executor, MIDI bindings, compare slots and window settings.
 ///
 /// # Errors
-/// Returns an error if `state` cannot be parsed.
-pub fn with_preset(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json::Error> {
-    let mut state: PluginState =
-        serde_json::from_slice(state.get(PREFIX_BYTES..).unwrap_or_default())?;
+/// Returns an error if the state's field of the instance cannot be parsed.
+pub fn set_preset(state: &mut PluginState, preset: &Preset) -> Result<(), serde_json::Error> {
     for parameter in sound_parameters() {
         let preset_value = preset
             .sound
@@ -143,10 +159,7 @@ pub fn with_preset(state: &[u8], preset: &Preset) -> Result<Vec<u8>, serde_json:
     state
         .fields
         .insert(STATE_KEY.into(), serde_json::to_string(&saved)?);
-    let json = serde_json::to_vec(&state)?;
-    let mut bytes = (json.len() as u64).to_le_bytes().to_vec();
-    bytes.extend(json);
-    Ok(bytes)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -245,21 +258,13 @@ mod tests {
             ("mix", ParamValue::F32(0.1)),
         ];
         let params = params.map(|(id, value)| (id.to_owned(), value)).into();
-        let before = PluginState {
+        let mut after = PluginState {
             version: "x".into(),
             params,
             fields: [(STATE_KEY.to_owned(), field)].into(),
         };
-        let json = serde_json::to_vec(&before).unwrap();
-        let bytes = [&(json.len() as u64).to_le_bytes()[..], &json].concat();
-
         let preset = FactoryPreset::of("harp").unwrap().preset().unwrap();
-        let bytes = with_preset(&bytes, &preset).unwrap();
-        assert_eq!(
-            bytes[..PREFIX_BYTES],
-            (bytes.len() as u64 - PREFIX_BYTES as u64).to_le_bytes()
-        );
-        let after: PluginState = serde_json::from_slice(&bytes[PREFIX_BYTES..]).unwrap();
+        set_preset(&mut after, &preset).unwrap();
         assert!(matches!(&after.params["driver"], ParamValue::String(id) if id == "worker"));
         assert!(
             matches!(after.params["mix"], ParamValue::F32(1.0)),
@@ -277,6 +282,13 @@ mod tests {
             "the preset has no cabinet of its own"
         );
         assert_eq!(saved.model.name, "Plucked");
-        assert!(with_preset(b"short", &preset).is_err() && with_preset(&[0; 20], &preset).is_err());
+        let bytes = serialize(&after).unwrap();
+        assert_eq!(
+            bytes[..PREFIX_BYTES],
+            (bytes.len() as u64 - PREFIX_BYTES as u64).to_le_bytes()
+        );
+        let followed = [&bytes[..], b"more"].concat();
+        assert_eq!(parse(&followed).unwrap().params.len(), after.params.len());
+        assert!(parse(b"short").is_none() && parse(&[0; 20]).is_none());
     }
 }

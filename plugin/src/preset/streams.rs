@@ -1,62 +1,25 @@
-//! Converts between byte buffers and CLAP's state streams.
+//! The streams in which a host saves and loads states.
 
-use std::ffi::c_void;
-use std::ptr;
-
-use clap_sys::ext::state::clap_plugin_state;
-use clap_sys::plugin::clap_plugin;
 use clap_sys::stream::{clap_istream, clap_ostream};
 
-use super::catch_panic;
+use crate::clap::c_interface::Functions;
+
+/// Stream of a host that is loaded from.
+pub(super) type InputStream<'a> = Functions<'a, clap_istream>;
+/// Stream of a host that is saved to.
+pub(super) type OutputStream<'a> = Functions<'a, clap_ostream>;
 
 /// Largest accepted state in bytes; holds an embedded model and cabinet in both compare slots.
 const MAX_STATE_BYTES: usize = 256 << 20;
 
-/// Saves a plugin's state to a buffer; `None` if the plugin fails.
-///
-/// # Safety
-/// The functions are the plugin's, which is alive, and this is its main thread.
-pub unsafe fn save(plugin: *const clap_plugin, functions: &clap_plugin_state) -> Option<Vec<u8>> {
-    let mut bytes: Vec<u8> = Vec::new();
-    let stream = clap_ostream {
-        ctx: ptr::from_mut(&mut bytes).cast(),
-        write: Some(write),
-    };
-    // SAFETY: the stream lives longer than the call.
-    unsafe { functions.save?(plugin, &raw const stream) }.then_some(bytes)
-}
-
-/// Loads a state into a plugin; returns false if the plugin refuses it.
-///
-/// # Safety
-/// As for [`save`].
-pub unsafe fn load(
-    plugin: *const clap_plugin,
-    functions: &clap_plugin_state,
-    mut state: &[u8],
-) -> bool {
-    let stream = clap_istream {
-        ctx: ptr::from_mut(&mut state).cast(),
-        read: Some(read),
-    };
-    // SAFETY: the stream lives longer than the call.
-    functions
-        .load
-        .is_some_and(|load| unsafe { load(plugin, &raw const stream) })
-}
-
-/// Writes all bytes to a host's stream; returns false if it does not take them.
-///
-/// # Safety
-/// The stream is null or a host's, valid during the call.
-pub unsafe fn write_all(stream: *const clap_ostream, mut bytes: &[u8]) -> bool {
-    // SAFETY: guaranteed by the caller.
-    let Some(write) = unsafe { stream.as_ref() }.and_then(|stream| stream.write) else {
+/// Writes all bytes; returns false if the host does not take them.
+pub(super) fn write_all(stream: OutputStream<'_>, mut bytes: &[u8]) -> bool {
+    let Some(write) = stream.write else {
         return false;
     };
     while !bytes.is_empty() {
-        // SAFETY: there are that many bytes.
-        let count = unsafe { write(stream, bytes.as_ptr().cast(), bytes.len() as u64) };
+        // SAFETY: the function is this stream's, and there are that many bytes.
+        let count = unsafe { write(stream.as_ptr(), bytes.as_ptr().cast(), bytes.len() as u64) };
         match usize::try_from(count)
             .ok()
             .and_then(|count| bytes.get(count..))
@@ -69,20 +32,16 @@ pub unsafe fn write_all(stream: *const clap_ostream, mut bytes: &[u8]) -> bool {
     true
 }
 
-/// Reads a host's stream to its end; `None` beyond [`MAX_STATE_BYTES`]. An error counts as the end,
-/// since some hosts return one there; a truncated state fails to parse.
-///
-/// # Safety
-/// The stream is null or a host's, valid during the call.
-pub unsafe fn read_all(stream: *const clap_istream) -> Option<Vec<u8>> {
-    // SAFETY: guaranteed by the caller.
-    let read = unsafe { stream.as_ref() }?.read?;
+/// Reads to the end; `None` beyond [`MAX_STATE_BYTES`]. An error counts as the end, since some
+/// hosts return one there; a truncated state fails to parse.
+pub(super) fn read_all(stream: InputStream<'_>) -> Option<Vec<u8>> {
+    let read = stream.read?;
     let mut bytes = Vec::new();
     let mut chunk = vec![0; 1 << 16];
     while bytes.len() <= MAX_STATE_BYTES {
-        // SAFETY: there is room for that many bytes.
-        let count = unsafe { read(stream, chunk.as_mut_ptr().cast(), chunk.len() as u64) };
-        match usize::try_from(count) {
+        let (to, room) = (chunk.as_mut_ptr().cast(), chunk.len() as u64);
+        // SAFETY: the function is this stream's, and there is room for that many bytes.
+        match usize::try_from(unsafe { read(stream.as_ptr(), to, room) }) {
             Ok(0) | Err(_) => return Some(bytes),
             Ok(count) => bytes.extend_from_slice(chunk.get(..count)?),
         }
@@ -90,42 +49,12 @@ pub unsafe fn read_all(stream: *const clap_istream) -> Option<Vec<u8>> {
     None
 }
 
-/// Appends to the vector behind the stream.
-unsafe extern "C" fn write(stream: *const clap_ostream, from: *const c_void, size: u64) -> i64 {
-    let Ok(length) = usize::try_from(size) else {
-        return -1;
-    };
-    // SAFETY: only `save` creates such streams, around a vector; the plugin passes that many bytes.
-    let (bytes, from) = unsafe {
-        if from.is_null() || length == 0 {
-            return 0;
-        }
-        (
-            &mut *(*stream).ctx.cast::<Vec<u8>>(),
-            std::slice::from_raw_parts(from.cast::<u8>(), length),
-        )
-    };
-    catch_panic(-1, || {
-        bytes.extend_from_slice(from);
-        length as i64
-    })
-}
-
-/// Takes from the front of the slice behind the stream.
-unsafe extern "C" fn read(stream: *const clap_istream, to: *mut c_void, size: u64) -> i64 {
-    // SAFETY: only `load` creates such streams, around a slice.
-    let rest = unsafe { &mut *(*stream).ctx.cast::<&[u8]>() };
-    let length = rest.len().min(usize::try_from(size).unwrap_or(usize::MAX));
-    let (taken, remaining) = rest.split_at(length);
-    // SAFETY: the plugin has room for that many bytes in a buffer of its own.
-    unsafe { ptr::copy_nonoverlapping(taken.as_ptr(), to.cast(), length) };
-    *rest = remaining;
-    length as i64
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ffi::c_void;
+
     use super::*;
+    use crate::clap::c_interface::FromHost;
 
     /// Returns three bytes at a time.
     unsafe extern "C" fn read_slowly(
@@ -133,8 +62,14 @@ mod tests {
         to: *mut c_void,
         size: u64,
     ) -> i64 {
-        // SAFETY: as `read`.
-        unsafe { read(stream, to, size.min(3)) }
+        // SAFETY: the stream below is around a slice, and there is room for that many bytes.
+        unsafe {
+            let rest = &mut *(*stream).ctx.cast::<&[u8]>();
+            let (taken, left) = rest.split_at(rest.len().min(size.min(3) as usize));
+            taken.as_ptr().copy_to(to.cast(), taken.len());
+            *rest = left;
+            taken.len() as i64
+        }
     }
     /// As [`read_slowly`], but returns an error at the end.
     unsafe extern "C" fn fail_at_end(
@@ -142,7 +77,7 @@ mod tests {
         to: *mut c_void,
         size: u64,
     ) -> i64 {
-        // SAFETY: as `read`.
+        // SAFETY: as above.
         match unsafe { read_slowly(stream, to, size) } {
             0 => -1,
             count => count,
@@ -158,16 +93,13 @@ mod tests {
         ] {
             let mut left = bytes.as_slice();
             let stream = clap_istream {
-                ctx: ptr::from_mut(&mut left).cast(),
+                ctx: (&raw mut left).cast(),
                 read: Some(read),
             };
             // SAFETY: stream and slice live longer than the calls.
-            unsafe {
-                assert_eq!(read_all(&raw const stream).as_ref(), Some(&bytes));
-                assert_eq!(read_all(&raw const stream), Some(Vec::new()));
-            }
+            let stream = unsafe { InputStream::from_host(&raw const stream) }.unwrap();
+            assert_eq!(read_all(stream).as_ref(), Some(&bytes));
+            assert_eq!(read_all(stream), Some(Vec::new()));
         }
-        // SAFETY: null is allowed.
-        unsafe { assert_eq!(read_all(ptr::null()), None) };
     }
 }

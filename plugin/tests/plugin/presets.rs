@@ -54,7 +54,9 @@ fn all_factory_presets_sound_and_none_clips() {
         };
         let mut host = Host::new(id);
         host.set_offline(true);
-        let bytes = state::with_preset(&host.save(), &preset).unwrap();
+        let mut saved = state::parse(&host.save()).unwrap();
+        state::set_preset(&mut saved, &preset).unwrap();
+        let bytes = state::serialize(&saved).unwrap();
         assert!(host.load(&bytes), "{}", factory.key);
         host.activate(RATE, 256);
         let sound = match preset.product {
