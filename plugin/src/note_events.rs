@@ -2,7 +2,9 @@
 
 use nice_plug::midi::sysex::SysExMessage;
 use nice_plug::midi::{Channel, Key, MidiResult, NoteEvent, VoiceID};
-use ondes_engine::instrument::{EventKind, MidiDecoder, MidiSettings, NoteExpression, controller};
+use ondes_engine::instrument::{
+    EventKind, MidiDecoder, MidiSettings, NoteChange, NoteExpression, controller,
+};
 
 /// Number of voice ids kept; the oldest is replaced first.
 const MAX_VOICE_IDS: usize = 256;
@@ -53,6 +55,9 @@ impl Default for NoteEventDecoder {
     }
 }
 
+/// One or two changes of a note.
+type NoteChanges = (NoteChange, Option<NoteChange>);
+
 /// Notes that an event is for; `None` means all.
 #[derive(Clone, Copy)]
 struct Addressed {
@@ -69,189 +74,62 @@ impl NoteEventDecoder {
 
     /// Passes the engine events of a host event to `emit`, in order: none, one or several.
     pub fn decode(&mut self, event: &NoteEvent<SysEx>, mut emit: impl FnMut(EventKind)) {
-        use NoteExpression::{Expression, Level, Timbre, Tuning, Vibrato};
-        type Target = (VoiceID, Channel, Key);
-        let mut express = |(voice, channel, key): Target, expression| {
-            self.for_each_note(voice, channel, key, |channel, key, id| {
-                emit(
-                    EventKind::NoteExpression {
-                        channel,
-                        key,
-                        expression,
-                    }
-                    .with_id(id),
-                )
-            });
+        let mut decode_bytes = |bytes: &[u8]| {
+            let events = self.decoder.decode_bytes(bytes);
+            events.into_iter().for_each(&mut emit);
         };
-        match *event {
-            NoteEvent::NoteOn {
-                voice_id,
-                channel,
-                key,
-                velocity,
-                ..
-            } => {
-                let (channel, Some(key)) = (channel.number().unwrap_or(0), key.number()) else {
-                    return;
-                };
-                if let Some(id) = voice_id.id() {
-                    self.voice_ids[self.next] = (id, channel, key);
-                    self.next = (self.next + 1) % MAX_VOICE_IDS;
-                }
-                emit(
-                    EventKind::NoteOn {
-                        channel,
-                        key,
-                        velocity,
-                    }
-                    .with_id(voice_id.id()),
-                );
-            }
-            NoteEvent::NoteOff {
-                voice_id,
-                channel,
-                key,
-                velocity,
-                ..
-            } => {
-                let Some(notes) = self.resolve(voice_id, channel, key) else {
-                    return;
-                };
-                match notes.key {
-                    Some(key) => notes.channels().for_each(|channel| {
-                        emit(
-                            EventKind::NoteOff {
-                                channel,
-                                key,
-                                velocity,
-                            }
-                            .with_id(notes.id),
-                        );
-                    }),
-                    None => channel_mode(notes, controller::ALL_NOTES_OFF, emit),
-                }
-            }
-            NoteEvent::Choke {
-                voice_id,
-                channel,
-                key,
-                ..
-            } => {
-                let Some(notes) = self.resolve(voice_id, channel, key) else {
-                    return;
-                };
-                match notes.key {
-                    Some(key) => notes.channels().for_each(|channel| {
-                        let choked = EventKind::NoteExpression {
-                            channel,
-                            key,
-                            expression: Level(CHOKED_DB),
-                        };
-                        emit(choked.with_id(notes.id));
-                        emit(
-                            EventKind::NoteOff {
-                                channel,
-                                key,
-                                velocity: 1.0,
-                            }
-                            .with_id(notes.id),
-                        );
-                    }),
-                    None => channel_mode(notes, controller::ALL_SOUND_OFF, emit),
-                }
-            }
-            NoteEvent::PolyPressure {
-                voice_id,
-                channel,
-                key,
-                pressure,
-                ..
-            } => {
-                let value = pressure;
-                self.for_each_note(voice_id, channel, key, |channel, key, id| {
-                    emit(
-                        EventKind::PolyPressure {
-                            channel,
-                            key,
-                            value,
-                        }
-                        .with_id(id),
-                    )
-                });
-            }
-            NoteEvent::PolyVolume {
-                voice_id,
-                channel,
-                key,
-                gain,
-                ..
-            } => {
-                let level_db = if gain > 0.0 {
-                    20.0 * gain.log10()
-                } else {
-                    CHOKED_DB
-                };
-                express((voice_id, channel, key), Level(level_db));
-            }
-            NoteEvent::PolyExpression {
-                voice_id,
-                channel,
-                key,
-                expression,
-                ..
-            } => {
-                express((voice_id, channel, key), Expression(expression));
-            }
-            NoteEvent::PolyTuning {
-                voice_id,
-                channel,
-                key,
-                tuning,
-                ..
-            } => {
-                express((voice_id, channel, key), Tuning(tuning));
-            }
-            NoteEvent::PolyVibrato {
-                voice_id,
-                channel,
-                key,
-                vibrato,
-                ..
-            } => {
-                express((voice_id, channel, key), Vibrato(vibrato));
-            }
-            NoteEvent::PolyBrightness {
-                voice_id,
-                channel,
-                key,
-                brightness,
-                ..
-            } => {
-                express((voice_id, channel, key), Timbre(brightness));
-            }
-            NoteEvent::MidiSysEx { ref message, .. } => {
-                self.decoder
-                    .decode_bytes(&message.bytes[..message.length])
-                    .into_iter()
-                    .for_each(emit);
+        match event {
+            NoteEvent::MidiSysEx { message, .. } => {
+                return decode_bytes(&message.bytes[..message.length]);
             }
             NoteEvent::MidiChannelPressure { .. }
             | NoteEvent::MidiPitchBend { .. }
             | NoteEvent::MidiCC { .. } => {
+                let is_short = matches!(event, NoteEvent::MidiChannelPressure { .. });
                 if let Some(MidiResult::Basic(bytes)) = event.as_midi() {
-                    let length = if matches!(event, NoteEvent::MidiChannelPressure { .. }) {
-                        2
-                    } else {
-                        3
-                    };
-                    self.decoder
-                        .decode_bytes(&bytes[..length])
-                        .into_iter()
-                        .for_each(emit);
+                    decode_bytes(&bytes[..if is_short { 2 } else { 3 }]);
                 }
+                return;
             }
             _ => {}
         }
+        let Some((voice, channel, key, changes)) = note_changes(event) else {
+            return;
+        };
+        let notes = if let (NoteChange::On(_), _) = changes {
+            self.start_note(voice, channel, key)
+        } else {
+            self.resolve(voice, channel, key)
+        };
+        let Some(notes) = notes else {
+            return;
+        };
+        for channel in notes.channels() {
+            if let Some(key) = notes.key {
+                emit(notes.event(channel, key, changes.0));
+                if let Some(second) = changes.1 {
+                    emit(notes.event(channel, key, second));
+                }
+            } else if let Some(number) = channel_mode(changes) {
+                let value = 0.0;
+                emit(EventKind::Controller {
+                    channel,
+                    number,
+                    value,
+                });
+            }
+        }
+    }
+
+    /// Returns a note that begins, and keeps its id; `None` without a key.
+    fn start_note(&mut self, voice: VoiceID, channel: Channel, key: Key) -> Option<Addressed> {
+        let (channel, key, id) = (channel.number().unwrap_or(0), key.number()?, voice.id());
+        if let Some(id) = id {
+            self.voice_ids[self.next] = (id, channel, key);
+            self.next = (self.next + 1) % MAX_VOICE_IDS;
+        }
+        let (channel, key) = (Some(channel), Some(key));
+        Some(Addressed { channel, key, id })
     }
 
     /// Resolves voice id, channel and key; `None` if the id is that of no known note, and channel
@@ -271,48 +149,76 @@ impl NoteEventDecoder {
             id: Some(id),
         })
     }
-
-    /// Calls `apply` with channel, key and id of each addressed note; does nothing if all keys are
-    /// addressed.
-    fn for_each_note(
-        &self,
-        voice: VoiceID,
-        channel: Channel,
-        key: Key,
-        mut apply: impl FnMut(u8, u8, Option<i32>),
-    ) {
-        let Some(notes) = self.resolve(voice, channel, key) else {
-            return;
-        };
-        if let Some(key) = notes.key {
-            notes
-                .channels()
-                .for_each(|channel| apply(channel, key, notes.id));
-        }
-    }
 }
 
 impl Addressed {
     fn channels(self) -> std::ops::Range<u8> {
         self.channel.map_or(0..16, |channel| channel..channel + 1)
     }
+
+    /// Returns the event that changes these notes, on one channel and key of theirs.
+    fn event(self, channel: u8, key: u8, change: NoteChange) -> EventKind {
+        let event = EventKind::Note {
+            id: self.id.unwrap_or_default(),
+            channel,
+            key,
+            change,
+        };
+        if self.id.is_some() {
+            event
+        } else {
+            event.without_id().0
+        }
+    }
 }
 
-/// Emits a channel mode message on all addressed channels.
-fn channel_mode(notes: Addressed, number: u8, mut emit: impl FnMut(EventKind)) {
-    notes.channels().for_each(|channel| {
-        emit(EventKind::Controller {
-            channel,
-            number,
-            value: 0.0,
-        })
-    });
+/// Returns the notes that an event is for, and how it changes them. The second change is that of a
+/// choke.
+fn note_changes(event: &NoteEvent<SysEx>) -> Option<(VoiceID, Channel, Key, NoteChanges)> {
+    use NoteChange::{Expression, Off, On, Pressure};
+    macro_rules! table {
+        ($($event:ident($($value:ident)?) => $change:expr, $second:expr;)*) => {
+            match *event {
+                $(NoteEvent::$event { voice_id, channel, key, $($value,)? .. } => {
+                    Some((voice_id, channel, key, ($change, $second)))
+                })*
+                _ => None,
+            }
+        };
+    }
+    table! {
+        NoteOn(velocity) => On(velocity), None;
+        NoteOff(velocity) => Off(velocity), None;
+        Choke() => Expression(NoteExpression::Level(CHOKED_DB)), Some(Off(1.0));
+        PolyPressure(pressure) => Pressure(pressure), None;
+        PolyVolume(gain) => Expression(NoteExpression::Level(level_db(gain))), None;
+        PolyExpression(expression) => Expression(NoteExpression::Expression(expression)), None;
+        PolyTuning(tuning) => Expression(NoteExpression::Tuning(tuning)), None;
+        PolyVibrato(vibrato) => Expression(NoteExpression::Vibrato(vibrato)), None;
+        PolyBrightness(brightness) => Expression(NoteExpression::Timbre(brightness)), None;
+    }
+}
+
+/// Returns the level of a gain, dB.
+fn level_db(gain: f32) -> f32 {
+    if gain > 0.0 {
+        20.0 * gain.log10()
+    } else {
+        CHOKED_DB
+    }
+}
+
+/// Returns the controller that changes all notes of a channel in this way, if there is one.
+fn channel_mode(changes: NoteChanges) -> Option<u8> {
+    match changes {
+        (NoteChange::Off(_), None) => Some(controller::ALL_NOTES_OFF),
+        (_, Some(_)) => Some(controller::ALL_SOUND_OFF),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use ondes_engine::instrument::NoteChange;
-
     use super::*;
 
     fn decode(notes: &mut NoteEventDecoder, event: NoteEvent<SysEx>) -> Vec<EventKind> {

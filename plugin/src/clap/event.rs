@@ -60,6 +60,7 @@ impl FromHost for Event {
         let length = (header.size as usize).min(size_of::<Self>());
         // SAFETY: both have that many bytes.
         unsafe { copy_nonoverlapping(raw.cast::<u8>(), (&raw mut copy).cast(), length) };
+        copy.header.size = length as u32;
         let is_empty = |message: &clap_event_midi_sysex| message.buffer.is_null();
         (!copy.get().is_some_and(is_empty)).then_some(copy)
     }

@@ -430,12 +430,10 @@ mod tests {
                 )
                 .0
         );
-        // SAFETY: the plugin is alive.
         let handle = |instance: &Instance| {
-            unsafe { <&PluginWrapper>::from_host(instance.plugin) }
-                .unwrap()
-                .instance
-                .clone()
+            // SAFETY: the plugin is alive.
+            let wrapper = unsafe { <&PluginWrapper>::from_host(instance.plugin) };
+            wrapper.unwrap().instance.clone()
         };
         handle(&source).set_pad(pad.clone());
         handle(&source).set_resampling(Resampling::LinearPhase);

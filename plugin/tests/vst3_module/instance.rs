@@ -62,10 +62,8 @@ impl Instance {
             .as_ref()
             .map_or(null_mut(), |handler| handler.as_ptr());
         // SAFETY: the instance counts its references to the handler.
-        assert_eq!(
-            unsafe { self.controller.setComponentHandler(pointer) },
-            kResultOk
-        );
+        let result = unsafe { self.controller.setComponentHandler(pointer) };
+        assert_eq!(result, kResultOk);
     }
 
     /// Loads a state, as hosts do: into the component, then into the controller.
@@ -121,10 +119,8 @@ impl Instance {
     /// Sets a normalised value on the controller only.
     pub fn set_value(&self, name: &str, value: f64) {
         // SAFETY: the controller is alive.
-        assert_eq!(
-            unsafe { self.controller.setParamNormalized(self.id(name), value) },
-            kResultOk
-        );
+        let result = unsafe { self.controller.setParamNormalized(self.id(name), value) };
+        assert_eq!(result, kResultOk);
     }
 
     /// Sets up and activates all buses and the instance; returns whether the instance accepts that.
@@ -152,18 +148,14 @@ impl Instance {
 
     pub fn set_active(&self, active: bool) {
         // SAFETY: the component is alive and was set up.
-        assert_eq!(
-            unsafe { self.component.setActive(active.into()) },
-            kResultOk
-        );
+        let result = unsafe { self.component.setActive(active.into()) };
+        assert_eq!(result, kResultOk);
     }
 
     pub fn set_processing(&self, processing: bool) {
         // SAFETY: the processor is alive and active.
-        assert_eq!(
-            unsafe { self.processor.setProcessing(processing.into()) },
-            kResultOk
-        );
+        let result = unsafe { self.processor.setProcessing(processing.into()) };
+        assert_eq!(result, kResultOk);
     }
 
     /// Processes one block of the same input on both channels, with a silent side-chain of the

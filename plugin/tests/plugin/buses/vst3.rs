@@ -56,26 +56,27 @@ impl Instance for Vst3 {
         let (component, processor) = (&self.instance.component, &self.instance.processor);
         [BusDirections_::kInput, BusDirections_::kOutput].map(|direction| {
             let (media, direction) = (MediaTypes_::kAudio as i32, direction as i32);
-            // SAFETY: the component is alive, and fills the structures.
-            let channels =
-                (0..unsafe { component.getBusCount(media, direction) }).map(|index| unsafe {
-                    let mut info: BusInfo = std::mem::zeroed();
-                    assert_eq!(
-                        component.getBusInfo(media, direction, index, &mut info),
-                        kResultOk
-                    );
-                    let mut arrangement = 0;
-                    assert_eq!(
-                        processor.getBusArrangement(direction, index, &mut arrangement),
-                        kResultOk
-                    );
-                    assert_eq!(
-                        arrangement,
-                        speakers(&(info.channelCount as u32)),
-                        "information and arrangement agree"
-                    );
-                    info.channelCount as u32
-                });
+            // SAFETY: the component is alive.
+            let count = unsafe { component.getBusCount(media, direction) };
+            // SAFETY: as above; it fills the structures.
+            let channels = (0..count).map(|index| unsafe {
+                let mut info: BusInfo = std::mem::zeroed();
+                assert_eq!(
+                    component.getBusInfo(media, direction, index, &mut info),
+                    kResultOk
+                );
+                let mut arrangement = 0;
+                assert_eq!(
+                    processor.getBusArrangement(direction, index, &mut arrangement),
+                    kResultOk
+                );
+                assert_eq!(
+                    arrangement,
+                    speakers(&(info.channelCount as u32)),
+                    "information and arrangement agree"
+                );
+                info.channelCount as u32
+            });
             channels.collect()
         })
     }
@@ -142,10 +143,8 @@ impl Instance for Vst3 {
             processContext: null_mut(),
         };
         // SAFETY: the buffers live longer than the call.
-        assert_eq!(
-            unsafe { self.instance.processor.process(&mut data) },
-            kResultOk
-        );
+        let result = unsafe { self.instance.processor.process(&mut data) };
+        assert_eq!(result, kResultOk);
     }
 }
 
