@@ -1,6 +1,6 @@
 //! The CLAP entry point, and the VST3 entry point around it.
 //!
-//! The framework creates a plugin; a host gets a [`plugin_wrapper`] around it. The wrapper adds
+//! The framework creates a plugin; a host gets a `plugin_wrapper` around it. The wrapper adds
 //! MIDI learn, parameters in their units (`params_extension`), `note_extensions`, `host_notices` of
 //! changes, the sleep status, preset loading and a workaround for hosts that deadlock when
 //! parameters are rescanned during a state load (`deferred_rescan`), and a timer for hosts that do
@@ -8,7 +8,7 @@
 //! `inactive_changes` keeps the window working without audio, [`entry`] is the factory, and `vst3`
 //! exports the VST3 that wraps all of it.
 //!
-//! What a host passes is checked here, once for both formats: the [`c_interface`] is the border to
+//! What a host passes is checked here, once for both formats: the `c_interface` is the border to
 //! C, with `host` and [`framework`] on its two sides. `audio_port_extensions` announce any mixture
 //! of mono and stereo, `block_buffers` take whatever channels come in a `host_block`,
 //! `block_events` put the events in order, and `framework_events` convert their values.

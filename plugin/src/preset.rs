@@ -1,4 +1,4 @@
-//! Presets in the host's browser. [`discovery`] lists them, `preset_load` loads one by merging it
+//! Presets in the host's browser. `discovery` lists them, `preset_load` loads one by merging it
 //! into the plugin's saved [`state`]. `state_as_preset` accepts preset files where a host loads
 //! presets as states (VST3).
 

@@ -8,10 +8,9 @@ use std::cell::Cell;
 use clap_sys::events::*;
 use clap_sys::id::clap_id;
 use ondes_player::midi_bindings::MidiBindings;
-use ondes_player::parameter::Parameter;
 
 use super::event::{Event, HostInput, HostOutput};
-use super::parameter_list::HostScale;
+use super::parameter_list::ParameterList;
 
 /// Host events of a piece; if there are more, the block is cut at the first of them.
 const MAX_EVENTS: usize = 4096;
@@ -20,27 +19,6 @@ const MAX_EVENTS: usize = 4096;
 const MAX_CHANGES: usize = 1024;
 /// A controller's highest value.
 const CONTROLLER_MAX: f32 = 127.0;
-
-/// A parameter that controllers can drive.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AutomatableParameter {
-    /// The CLAP id.
-    pub(super) id: clap_id,
-    /// Entry of the table.
-    pub(super) parameter: &'static Parameter,
-    /// Values as the host counts them.
-    pub(super) scale: HostScale,
-}
-
-impl AutomatableParameter {
-    /// Returns the host's value for a controller value, 0 … 127, which is a position of the knob.
-    fn value_at(&self, position: u8) -> f64 {
-        let value = self
-            .parameter
-            .denormalize(f32::from(position).min(CONTROLLER_MAX) / CONTROLLER_MAX);
-        self.scale.host_value(self.parameter, value)
-    }
-}
 
 /// Events of one piece of a block, in the host's values. Allocates only on construction.
 pub(super) struct BlockEvents {
@@ -88,15 +66,14 @@ impl BlockEvents {
     }
 
     /// Takes the events of the piece from sample `start` to sample `end` of a block of `frames`
-    /// samples, and inserts the changes that learnt controllers make of the `parameters`, which are
-    /// in the order in which `bindings` number them. Returns the end, which is earlier if there are
-    /// too many events.
+    /// samples, and inserts the changes that learnt controllers make of the `parameters`. Returns the
+    /// end, which is earlier if there are too many events.
     pub(super) fn take(
         &mut self,
         list: Option<HostInput<'_>>,
         [start, end, frames]: [u32; 3],
         bindings: &MidiBindings,
-        parameters: &[AutomatableParameter],
+        parameters: &ParameterList,
     ) -> u32 {
         let Some(list) = list else {
             return end;
@@ -134,7 +111,7 @@ impl BlockEvents {
         &mut self,
         event: &Event,
         bindings: &MidiBindings,
-        parameters: &[AutomatableParameter],
+        parameters: &ParameterList,
     ) {
         let Some([status, number, position]) = event.get().map(|midi: &clap_event_midi| midi.data)
         else {
@@ -143,9 +120,13 @@ impl BlockEvents {
         if status & 0xF0 != 0xB0 {
             return;
         }
-        for parameter in bindings.controller_moved(number) {
-            if let Some(parameter) = parameters.get(parameter) {
-                self.insert(event.time(), parameter.id, parameter.value_at(position));
+        // A controller's value is a position of the knob.
+        let position = f32::from(position).min(CONTROLLER_MAX) / CONTROLLER_MAX;
+        for index in bindings.controller_moved(number) {
+            if let Some(listed) = parameters.automatable().get(index) {
+                let value = listed.parameter.denormalize(position);
+                let value = parameters.scale.host_value(listed.parameter, value);
+                self.insert(event.time(), listed.clap_id, value);
             }
         }
     }
@@ -227,9 +208,11 @@ mod tests {
     use std::cell::RefCell;
 
     use ondes_player::parameter::OUTPUT_GAIN;
+    use ondes_player::product::Product;
 
     use super::*;
     use crate::clap::c_interface::FromHost;
+    use crate::clap::parameter_list::HostScale;
 
     const GAIN: clap_id = 77;
 
@@ -318,12 +301,17 @@ mod tests {
         }
     }
 
+    fn parameters() -> ParameterList {
+        let listed = [(GAIN, OUTPUT_GAIN)].into_iter();
+        ParameterList::new(HostScale::Unit, Product::Instrument, listed)
+    }
+
     /// Takes a piece of a block without learnt controllers.
     fn take<E>(events: &mut BlockEvents, lists: &Lists<E>, piece: [u32; 3]) -> u32 {
         let list = lists.input();
         // SAFETY: the list is alive.
         let list = unsafe { HostInput::from_host(&raw const list) };
-        events.take(list, piece, &MidiBindings::default(), &[])
+        events.take(list, piece, &MidiBindings::default(), &parameters())
     }
 
     /// Returns time and key of each event that a piece has.
@@ -365,7 +353,7 @@ mod tests {
         events.finish(0);
         events.begin();
         assert_eq!(
-            events.take(None, [0, 64, 64], &MidiBindings::default(), &[]),
+            events.take(None, [0, 64, 64], &MidiBindings::default(), &parameters()),
             64
         );
         assert_eq!(
@@ -414,16 +402,11 @@ mod tests {
         };
         let bindings = MidiBindings::default();
         bindings.set_parameters(["gain".to_owned()]);
-        let parameters = [AutomatableParameter {
-            id: GAIN,
-            parameter: Parameter::get(OUTPUT_GAIN).unwrap(),
-            scale: HostScale::Unit,
-        }];
         let mut events = BlockEvents::default();
         let mut seen = || {
             events.begin();
             events.finish(64);
-            events.take(input, [0, 64, 64], &bindings, &parameters);
+            events.take(input, [0, 64, 64], &bindings, &parameters());
             let seen = { events.events().iter() }.map(|PieceEvent { event, .. }| {
                 let change: Option<&clap_event_param_value> = event.get();
                 (event.time(), change.map(|change| change.value))

@@ -27,7 +27,7 @@ use ondes_player::product::Product;
 
 use super::audio_port_extensions::{CONFIGURABLE, CONFIGURATIONS, PORTS, select_layout};
 use super::block_buffers::{BlockBuffers, MAX_PIECE};
-use super::block_events::{AutomatableParameter, BlockEvents};
+use super::block_events::BlockEvents;
 use super::c_interface::{CResult, c_function, catch_panic};
 use super::deferred_rescan::DeferredRescan;
 use super::framework::{Framework, RequestInstance};
@@ -63,21 +63,10 @@ pub(super) fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(
     let in_order =
         ids_in_host_order().filter_map(|id| Some((*framework.parameter_ids.get(&id)?, id)));
     let parameters = ParameterList::new(scale, instance.product, in_order);
-    // A controller may also trigger what automation may not.
-    let automatable = { parameters.listed().iter() }.filter(|listed| listed.parameter.automatable);
-    let automatable: Box<[AutomatableParameter]> = automatable
-        .map(|listed| AutomatableParameter {
-            id: listed.clap_id,
-            parameter: listed.parameter,
-            scale,
-        })
-        .collect();
-    let ids = automatable
-        .iter()
-        .map(|automatable| automatable.parameter.id);
-    instance
-        .midi_bindings
-        .set_parameters(ids.map(str::to_owned));
+    // The bindings number the parameters in this order.
+    let ids = parameters.automatable().iter();
+    let ids = ids.map(|listed| listed.parameter.id.to_owned());
+    instance.midi_bindings.set_parameters(ids);
     instance
         .sleep_state
         .set_host_wake(Some(Box::new(move || host.request_process())));
@@ -113,7 +102,6 @@ pub(super) fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(
         host,
         instance,
         parameters,
-        automatable,
         notices,
         inactive_changes: InactiveChanges::default(),
         timer: MainThreadTimer::default(),
@@ -226,7 +214,7 @@ fn process(wrapper: &PluginWrapper, host_block: HostBlock<'_>) -> clap_process_s
                 host_block.input_events(),
                 [start, frames.min(start.saturating_add(longest)), frames],
                 &wrapper.instance.midi_bindings,
-                &wrapper.automatable,
+                &wrapper.parameters,
             )
         });
         let status = process_piece(wrapper, block, &host_block, start, end);
@@ -270,8 +258,10 @@ fn process_piece(
     if let Some(output) = output {
         assert_no_alloc(|| events.report_changes(u32::MAX, start, &output));
         if let Some(deferred) = &wrapper.deferred_rescan {
-            let ids = wrapper.automatable.iter().map(|parameter| parameter.id);
-            let values = ids.filter_map(|id| Some((id, wrapper.parameter_value(id)?)));
+            let listed = wrapper.parameters.automatable().iter();
+            let values = listed.filter_map(|listed| {
+                Some((listed.clap_id, wrapper.parameter_value(listed.clap_id)?))
+            });
             let last = end.saturating_sub(1).max(start);
             assert_no_alloc(|| deferred.push_values(last, &output, values));
         }

@@ -133,7 +133,10 @@ impl Event {
     }
 
     fn is<E: EventType>(&self) -> bool {
-        const { assert!(size_of::<E>() <= size_of::<Self>() && align_of::<E>() <= align_of::<Self>()) };
+        const {
+            assert!(size_of::<E>() <= size_of::<Self>());
+            assert!(align_of::<E>() <= align_of::<Self>());
+        }
         self.header.space_id == CLAP_CORE_EVENT_SPACE_ID
             && self.header.type_ == E::TYPE
             && self.header.size as usize >= size_of::<E>()

@@ -117,6 +117,8 @@ pub struct ParameterList {
     by_id: Box<[ListedParameter]>,
     /// Those that the host lists, in its order.
     listed: Box<[ListedParameter]>,
+    /// Those of them that controllers can drive.
+    automatable: Box<[ListedParameter]>,
 }
 
 impl ParameterList {
@@ -135,16 +137,18 @@ impl ParameterList {
             })
         });
         let mut by_id: Box<[ListedParameter]> = all.collect();
-        let listed = by_id
-            .iter()
-            .copied()
+        let listed = { by_id.iter().copied() }
             .filter(|listed| listed.parameter.applies_to(product))
+            .collect::<Box<[_]>>();
+        let automatable = { listed.iter().copied() }
+            .filter(|listed| listed.parameter.automatable)
             .collect();
         by_id.sort_by_key(|listed| listed.clap_id);
         Self {
             scale,
             by_id,
             listed,
+            automatable,
         }
     }
 
@@ -152,6 +156,13 @@ impl ParameterList {
     #[must_use]
     pub fn listed(&self) -> &[ListedParameter] {
         &self.listed
+    }
+
+    /// Returns those of the listed parameters that controllers can drive, in their order. A
+    /// controller may also trigger what automation may not.
+    #[must_use]
+    pub fn automatable(&self) -> &[ListedParameter] {
+        &self.automatable
     }
 
     /// Returns the parameter with this CLAP id, also if it is not listed.

@@ -12,7 +12,7 @@ use clap_sys::process::{CLAP_PROCESS_CONTINUE, CLAP_PROCESS_SLEEP, clap_process_
 use ondes_player::instance::InstanceHandle;
 
 use super::block_buffers::BlockBuffers;
-use super::block_events::{AutomatableParameter, BlockEvents};
+use super::block_events::BlockEvents;
 use super::c_interface::Pointee;
 use super::c_text::c_string;
 use super::deferred_rescan::DeferredRescan;
@@ -40,8 +40,6 @@ pub(crate) struct PluginWrapper {
     pub(crate) instance: Arc<InstanceHandle>,
     /// The parameters as the host counts them.
     pub(super) parameters: ParameterList,
-    /// Those that controllers can drive, in the order in which the MIDI bindings number them.
-    pub(super) automatable: Box<[AutomatableParameter]>,
     /// Values that the host was last notified of.
     pub(super) notices: HostNotices,
     /// Applies changes by the window while the plugin is inactive.
