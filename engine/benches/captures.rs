@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use ondes_engine::Kernels;
+use ondes_engine::executor::Execute;
 use ondes_engine::model::{
     Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
 };

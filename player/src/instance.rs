@@ -36,7 +36,7 @@ use crate::model_controls::ModelControls;
 use crate::monitor::Monitor;
 use crate::on_built::OnBuilt;
 use crate::parameter_source::ParameterSource;
-use crate::preset::list::PresetLocation;
+use crate::preset::location::PresetLocation;
 use crate::product::Product;
 use crate::sleep_state::SleepState;
 use crate::snapshot::SelectionSnapshot;

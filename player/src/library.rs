@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::folder;
 use crate::product::Product;
-use crate::trust;
+use crate::trust::{self, UntrustedProgram};
 
 /// Largest model file that is embedded in a project, bytes.
 pub const LARGEST_EMBEDDED: usize = 16 << 20;
@@ -286,25 +286,6 @@ impl FileReference {
 
 /// A model and the path that it was read from; no path if it is bundled or embedded.
 pub type FoundModel = (Arc<Model>, Option<PathBuf>);
-
-/// A TorchScript program that the user has not allowed to run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UntrustedProgram {
-    /// Path of the file.
-    pub path: PathBuf,
-    /// Hash of its content, as in [`FileReference::hash`].
-    pub hash: String,
-}
-
-impl fmt::Display for UntrustedProgram {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            to,
-            "{}: a TorchScript program, which you have not allowed to run",
-            self.path.display()
-        )
-    }
-}
 
 /// A file that was not found, or may not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]

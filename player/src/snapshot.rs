@@ -11,7 +11,7 @@ use ondes_engine::model::program::ProgramOptions;
 use crate::cabinet;
 use crate::library::{self, FileReference, FoundModel, MissingFile};
 use crate::parameter_values::ParameterValues;
-use crate::preset::list::PresetLocation;
+use crate::preset::location::PresetLocation;
 use crate::state::{InstanceState, WindowSettings};
 
 /// Everything that is heard: the values of the parameters, and the model with its macro bindings

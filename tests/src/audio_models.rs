@@ -1,5 +1,6 @@
 //! Small untrained models that process audio: an effect and a codec.
 
+use ondes_engine::executor::Execute;
 use ondes_engine::model::graph::{BARS, BARS_BEFORE, Recall};
 use ondes_engine::model::{Activation, Control, Kind, Method, Model, Node, Op, Port};
 use ondes_engine::native::Executor;

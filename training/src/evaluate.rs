@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, bail};
 use ondes_engine::Kernels;
 use ondes_engine::dsp::analysis::{AnalysisFrame, analyse};
+use ondes_engine::executor::Execute;
 use ondes_engine::model::{Kind, Measure, Model, Port};
 use ondes_engine::native::Executor;
 use serde::Serialize;

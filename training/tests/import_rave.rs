@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use ondes_engine::Kernels;
 use ondes_engine::dsp::level::peak;
+use ondes_engine::executor::Execute;
 use ondes_engine::model::import::rave::import;
 use ondes_engine::model::{Distribution, Model, Op, Port};
 use ondes_engine::native::Executor;

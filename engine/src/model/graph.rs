@@ -379,6 +379,24 @@ impl Method {
             .unwrap_or(0)
     }
 
+    /// Returns the number of values that an executor holds for `streams` streams stepped by up to
+    /// `blocks` blocks; `shapes` are those of this method.
+    pub(crate) fn held_values(&self, shapes: &Shapes, streams: usize, blocks: usize) -> usize {
+        let signals = shapes
+            .values
+            .iter()
+            .map(|shape| shape.channels.saturating_mul(self.block / shape.ratio));
+        // The size of states does not depend on the number of blocks.
+        let signals = signals
+            .fold(0, usize::saturating_add)
+            .saturating_mul(blocks);
+        let states = self.nodes.iter().zip(shapes.node_inputs());
+        states
+            .map(|(node, inputs)| node.op.held_frames().saturating_mul(inputs[0].channels))
+            .fold(signals, usize::saturating_add)
+            .saturating_mul(streams)
+    }
+
     /// Returns the multiply-adds per second of audio for one stream.
     ///
     /// # Panics

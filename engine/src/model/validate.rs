@@ -157,7 +157,7 @@ pub(super) fn check_method(method: &Method, shapes: &Shapes) -> Result<(), Model
             "the number of values per stream of method {:?}",
             method.name
         ),
-        limits::executor_values(method, shapes, 1, 1),
+        method.held_values(shapes, 1, 1),
         limits::STREAM_VALUES,
     )?;
     check_warm_up(method, shapes)

@@ -43,7 +43,7 @@ impl Plan {
     ) -> Result<Self, ModelError> {
         let method = model.method(method)?;
         let shapes = method.infer()?;
-        let values = limits::executor_values(method, &shapes, streams, blocks);
+        let values = method.held_values(&shapes, streams, blocks);
         ModelError::limit(
             format!("what {streams} streams of method {:?} hold", method.name),
             values,

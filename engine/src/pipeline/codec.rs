@@ -110,9 +110,8 @@ impl<'a> Methods<'a> {
         let mut hops = (MAX_STEP / self.hop).max(1);
         for method in self.encode.into_iter().chain([self.decode]) {
             let shapes = method.infer()?;
-            let values = |hops| {
-                limits::executor_values(method, &shapes, streams, hops * self.hop / method.block)
-            };
+            let values =
+                |hops| method.held_values(&shapes, streams, hops * self.hop / method.block);
             while hops > 1 && values(hops) > limits::EXECUTOR_VALUES {
                 hops -= 1;
             }

@@ -1,12 +1,14 @@
 //! Controls of a model as it is played: its own, those of codec latents and priors, and those that
 //! every instrument has.
 
-use super::control_ports::TEMPO;
 use super::method_ports::{follows_bars, has_prior, latent_count};
 use super::playable::ControlId;
 use super::prior_loop::MAX_BARS;
 use crate::instrument::{Performance, PlayMode, Setting};
 use crate::model::{Control, Curve, Header, Kind};
+
+/// Port, and control, of the tempo in beats a minute. The host's tempo replaces the control's.
+pub(super) const TEMPO: &str = "tempo";
 
 /// Returns the controls of a model as it is played: those in its header and, for a codec or a
 /// generator, those of its latents ([`latent_controls`]) and of its prior.

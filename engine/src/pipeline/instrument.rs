@@ -11,6 +11,7 @@ use super::instrument_stream::InstrumentStream;
 use super::method_ports::header_error;
 use super::options::{PipelineError, PipelineOptions};
 use crate::dsp::noise::stream_seed;
+use crate::executor::Execute;
 use crate::model::{Method, Model, ModelError, Port};
 use crate::native::Executor;
 

@@ -19,7 +19,7 @@ use clap_sys::universal_plugin_id::clap_universal_plugin_id;
 use clap_sys::version::{CLAP_VERSION, clap_version_is_compatible};
 use ondes_player::preset::factory::FACTORY;
 use ondes_player::preset::file::PresetFileError;
-use ondes_player::preset::list::PresetLocation;
+use ondes_player::preset::location::PresetLocation;
 use ondes_player::preset::{Preset, store};
 
 use super::{c_string, catch_panic};

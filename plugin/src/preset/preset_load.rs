@@ -16,7 +16,7 @@ use clap_sys::host::clap_host;
 use clap_sys::plugin::clap_plugin;
 use ondes_player::preset::Preset;
 use ondes_player::preset::file::PresetError;
-use ondes_player::preset::list::PresetLocation;
+use ondes_player::preset::location::PresetLocation;
 
 use super::{c_string, catch_panic, state, streams};
 use crate::clap::plugin_wrapper::PluginWrapper;

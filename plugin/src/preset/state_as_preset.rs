@@ -17,7 +17,7 @@ use clap_sys::plugin::clap_plugin;
 use clap_sys::stream::{clap_istream, clap_ostream};
 use ondes_player::preset::factory::FactoryPreset;
 use ondes_player::preset::file;
-use ondes_player::preset::list::PresetLocation;
+use ondes_player::preset::location::PresetLocation;
 
 use super::{catch_panic, preset_load, state, streams};
 use crate::clap::plugin_wrapper::PluginWrapper;

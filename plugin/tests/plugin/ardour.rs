@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
 use ondes_engine::dsp::level::max_difference;
 use ondes_player::parameter_values::ParameterValue;
-use ondes_player::preset::list::PresetLocation;
+use ondes_player::preset::location::PresetLocation;
 use ondes_player::preset::{Preset, file};
 
 use crate::host::{EFFECT, Host};

@@ -2,6 +2,7 @@
 //! into blocks.
 
 use ondes_engine::Kernels;
+use ondes_engine::executor::Execute;
 use ondes_engine::instrument::Event;
 use ondes_engine::model::compression::{Scaling, WeightPrecision};
 use ondes_engine::model::{

@@ -2,6 +2,7 @@
 
 use ondes_engine::Kernels;
 use ondes_engine::dsp::resample::resample;
+use ondes_engine::executor::Execute;
 use ondes_engine::model::{Measure, Model, ModelError, Port};
 use ondes_engine::native::Executor;
 use ondes_kernels::FlushToZero;

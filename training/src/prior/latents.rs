@@ -6,6 +6,7 @@ use anyhow::{Context, ensure};
 use ondes_engine::Kernels;
 use ondes_engine::dsp::noise::{fill_normal, stream_seed};
 use ondes_engine::executor::BarPositions;
+use ondes_engine::executor::Execute;
 use ondes_engine::model::Model;
 use ondes_engine::native::Executor;
 use ondes_engine::random::SplitMix64;

@@ -1,7 +1,7 @@
 use std::f64::consts::{E, PI};
 use std::path::Path;
 
-use ondes_engine::executor::{ExecutorOptions, ExecutorSelection};
+use ondes_engine::executor::{Execute, ExecutorOptions, ExecutorSelection};
 use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::model::{Curve, Header, Kind, Model, Op, file};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ondes_engine::Kernels;
+use ondes_engine::executor::Execute;
 use ondes_engine::model::{
     Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
 };

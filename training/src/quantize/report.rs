@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use ondes_engine::Kernels;
+use ondes_engine::executor::Execute;
 use ondes_engine::model::compression::WeightPrecision;
 use ondes_engine::model::{Model, Storage, file};
 use ondes_engine::native::Executor;

@@ -5,7 +5,7 @@ use egui::{
 };
 use ondes_player::product::Product;
 
-use crate::panels::header::{REDO, UNDO};
+use crate::shortcuts::{REDO, UNDO};
 use crate::theme::{self, GAP, Palette};
 
 /// Width of the contents, points.

@@ -11,7 +11,8 @@ use ondes_player::parameter::Parameter;
 use ondes_player::parameter_source::ParameterSource;
 use ondes_player::parameter_values::ParameterValue;
 use ondes_player::preset::factory::FactoryPreset;
-use ondes_player::preset::list::{PresetId, PresetListing, PresetLocation, list_presets};
+use ondes_player::preset::list::{PresetId, PresetListing, list_presets};
+use ondes_player::preset::location::PresetLocation;
 use ondes_player::product::Product;
 use ondes_player::snapshot::SoundSnapshot;
 

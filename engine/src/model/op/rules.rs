@@ -27,7 +27,6 @@ macro_rules! framewise_without_weights {
             | Op::DrawCategories { .. }
     };
 }
-pub(in crate::model) use framewise_without_weights;
 
 /// Returns the reason as an error unless the condition holds.
 fn require(condition: bool, reason: impl FnOnce() -> String) -> Result<(), String> {
@@ -576,6 +575,33 @@ impl Op {
             | Self::ShapedNoise { .. }
             | Self::NearestCodes { .. }
             | Self::CodeSum { .. } => 0,
+        }
+    }
+
+    /// Returns the frames of its first input that an executor holds for the op, besides the block.
+    pub(in crate::model) fn held_frames(&self) -> usize {
+        match *self {
+            Self::Conv1d {
+                kernel, dilation, ..
+            } => (kernel - 1).saturating_mul(dilation).saturating_mul(2),
+            Self::ConvTranspose1d { kernel, stride, .. } => 2 * (kernel / stride),
+            Self::Delay { frames } => frames.saturating_mul(2),
+            Self::Attention { window, .. } => window.saturating_mul(2),
+            // The spectra of the response and of past input, each of twice the length.
+            Self::Convolve { taps } => taps.saturating_mul(4),
+            framewise_without_weights!()
+            | Self::Linear { .. }
+            | Self::Gru { .. }
+            | Self::Lstm { .. }
+            | Self::LayerNorm
+            | Self::Prelu { .. }
+            | Self::Snake
+            | Self::Latency { .. }
+            | Self::ShapedNoise { .. }
+            | Self::NearestCodes { .. }
+            | Self::CodeSum { .. }
+            | Self::Harmonic
+            | Self::FilteredNoise => 1,
         }
     }
 
