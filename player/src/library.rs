@@ -151,11 +151,10 @@ impl FileReference {
         }
     }
 
-    /// Returns whether the reference means this model, with any variants. Older projects store a
-    /// hash of the whole file.
+    /// Returns whether the reference means this model, with any variants.
     #[must_use]
     pub fn matches(&self, model: &Model) -> bool {
-        model.is_known_as(&self.hash, &self.name)
+        [model.base_hash(), model.content_hash()].contains(&self.hash.as_str())
     }
 
     /// Finds the model: at its path, among the bundled models, in the user's folders, or embedded
@@ -248,17 +247,7 @@ impl FileReference {
         let known = paths
             .iter()
             .find(|path| summary(path).is_some_and(|summary| summary.is_known_as(&self.hash)));
-        if let Some(found) = known.and_then(read) {
-            return Some(found);
-        }
-        // Earlier versions took a file without a name of its own for another one when it was
-        // renamed.
-        let unnamed = paths
-            .iter()
-            .filter(|path| summary(path).is_some_and(|summary| summary.unnamed));
-        unnamed
-            .filter_map(read)
-            .find(|(model, _): &FoundModel| self.matches(model))
+        known.and_then(read)
     }
 
     /// Returns a notice for the user if `found` is a newer version of the bundled model that was
@@ -458,10 +447,6 @@ pub struct ModelSummary {
     pub hash: String,
     /// Hash without variants ([`Model::base_hash`]), as in [`FileReference::hash`].
     pub base_hash: String,
-    /// Hashes by which earlier versions knew it ([`Model::former_hashes`]).
-    former_hashes: Vec<String>,
-    /// True if earlier versions named it after its file ([`Model::was_named_after_file`]).
-    unnamed: bool,
     /// Kind of the model.
     pub kind: Kind,
     /// The model's card.
@@ -476,8 +461,6 @@ impl ModelSummary {
         Self {
             hash: model.content_hash().into(),
             base_hash: model.base_hash().into(),
-            former_hashes: model.former_hashes().into(),
-            unnamed: model.was_named_after_file(),
             kind: header.kind,
             card: header.card.clone(),
         }
@@ -485,9 +468,7 @@ impl ModelSummary {
 
     /// Returns whether a saved hash means this model.
     fn is_known_as(&self, hash: &str) -> bool {
-        self.hash == hash
-            || self.base_hash == hash
-            || self.former_hashes.iter().any(|former| former == hash)
+        self.hash == hash || self.base_hash == hash
     }
 }
 

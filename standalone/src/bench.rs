@@ -49,7 +49,7 @@ pub struct BenchArguments {
     #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = number_in(0.1..=3600.0))]
     pub seconds: f64,
     /// Sample rate, 8000 to 384000 Hz [default: the model's]
-    #[arg(long, alias = "rate", value_name = "HZ", value_parser = clap::value_parser!(u32).range(8_000..=384_000))]
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(8_000..=384_000))]
     pub sample_rate: Option<u32>,
     /// Size of a model with smaller variants, 0 to 1; 1 is the whole model
     #[arg(long, value_name = "SIZE", default_value_t = 1.0, allow_negative_numbers = true, value_parser = number_in(SIZE))]

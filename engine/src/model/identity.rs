@@ -2,8 +2,7 @@
 //!
 //! Two hashes exist. The identity covers graph, weights, rates, ranges of controls and performance
 //! settings; a project finds its model by it. The [checksum](checksum) covers the whole header,
-//! card included, and detects damage of a file. Versions before the identity identified models by
-//! the checksum, so it still finds the models of their projects.
+//! card included, and detects damage of a file.
 
 use std::collections::BTreeMap;
 
@@ -207,17 +206,6 @@ pub(super) fn checksum<'a>(
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Returns the checksums of a model with and without its variants, by which earlier versions
-/// identified it.
-pub(super) fn checksums(header: &Header, weights: &Weights) -> impl Iterator<Item = String> {
-    let base = (!header.variants.is_empty()).then(|| header.without_variants());
-    let base = base.and_then(|base| checksum(&base, weights.used_by(&base.methods)).ok());
-    checksum(header, weights.iter())
-        .ok()
-        .into_iter()
-        .chain(base)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -341,8 +329,5 @@ mod tests {
             wind.content_hash(),
             "8cf05ca3c7d359e7a768a0325bc3ba75c9365a9905f5e7cf3dcbceb6b57b9c5c"
         );
-        let checksum = "dfc0f4b5831c50bb4a2aa9927e724d9e1282c7e73271477609bf16a30ee985c9";
-        assert_eq!(wind.checksum().unwrap(), checksum);
-        assert!(wind.former_hashes().iter().any(|former| former == checksum));
     }
 }

@@ -63,10 +63,7 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
         controls,
         variants: Vec::new(),
     };
-    let model = model(vec![method], info)?;
-    let mut former = model.header().clone();
-    former.card = former_card(metadata.as_ref());
-    Ok(model.imported_before_as(former))
+    model(vec![method], info)
 }
 
 fn decibels(gain_db: f64) -> Op {
@@ -103,26 +100,6 @@ pub(super) fn card(metadata: Option<&Field<'_>>) -> Card {
         description: shortened(&text("description")),
         author: line("author"),
         licence: line("license"),
-        gear: (gear != Gear::default()).then_some(gear),
-        ..Card::default()
-    }
-}
-
-/// Returns the card that earlier versions made, which saved projects identify the model by.
-fn former_card(metadata: Option<&Field<'_>>) -> Card {
-    let text = |name: &str| {
-        let text = metadata.and_then(|metadata| metadata.find(name)?.text().ok());
-        card_text(text.unwrap_or_default())
-    };
-    let gear = Gear {
-        model: text("based"),
-        tone: text("style"),
-        ..Gear::default()
-    };
-    Card {
-        name: text("name"),
-        author: text("author"),
-        licence: text("license"),
         gear: (gear != Gear::default()).then_some(gear),
         ..Card::default()
     }

@@ -3,7 +3,7 @@
 use super::card_text;
 use super::control_inputs;
 use super::field::{Field, JsonMatrix};
-use super::graph_builder::{GraphBuilder, INPUT, ModelInfo, model, warm_up};
+use super::graph_builder::{GraphBuilder, INPUT, ModelInfo, model};
 use super::keras;
 use crate::model::{Card, Model, ModelError, Op};
 
@@ -88,33 +88,13 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
         },
         ..card
     };
-    let model = model(
-        vec![method],
-        ModelInfo {
-            rate,
-            card,
-            controls,
-            variants: Vec::new(),
-        },
-    )?;
-    // Earlier versions played all files at the usual rate.
-    let name = root
-        .find("name")
-        .and_then(|name| name.text().ok())
-        .unwrap_or_default();
-    let mut former = model.header().clone();
-    (former.sample_rate, former.card) = (
-        RATE,
-        Card {
-            name: card_text(name),
-            ..Card::default()
-        },
-    );
-    former
-        .methods
-        .iter_mut()
-        .for_each(|method| method.warm_up = warm_up(RATE));
-    Ok(model.imported_before_as(former))
+    let info = ModelInfo {
+        rate,
+        card,
+        controls,
+        variants: Vec::new(),
+    };
+    model(vec![method], info)
 }
 
 fn matrix(field: &Field<'_>, rows: usize, columns: usize) -> Result<JsonMatrix, ModelError> {
