@@ -89,8 +89,8 @@ impl BlockBuffers {
             block.audio_inputs_count as usize
         };
         let port = |index: usize| {
-            // SAFETY: guaranteed by the caller; the index is below the number of ports.
             if index < count {
+                // SAFETY: guaranteed by the caller; the index is below the number of ports.
                 unsafe { HostPort::new(&*block.audio_inputs.add(index)) }
             } else {
                 HostPort::default()

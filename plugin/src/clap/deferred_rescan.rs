@@ -348,10 +348,8 @@ mod tests {
             c"",
         ] {
             // SAFETY: the host lives longer than this call.
-            assert!(
-                unsafe { DeferredRescan::for_host(&host(name, &log)) }.is_none(),
-                "{name:?}"
-            );
+            let rescan = unsafe { DeferredRescan::for_host(&host(name, &log)) };
+            assert!(rescan.is_none(), "{name:?}");
         }
         // SAFETY: null is allowed.
         assert!(unsafe { DeferredRescan::for_host(null()) }.is_none());

@@ -382,10 +382,8 @@ mod tests {
         };
         let mut events = MidiLearnEvents::new([gain].into());
         // SAFETY: both lists live as long as this test, here and below.
-        assert!(
-            !unsafe { events.begin(&controllers, &input, &output) },
-            "no controller is bound"
-        );
+        let is_bound = unsafe { events.begin(&controllers, &input, &output) };
+        assert!(!is_bound, "no controller is bound");
         controllers.learn("gain");
         // SAFETY: as above.
         assert!(unsafe { events.begin(&controllers, &input, &output) });

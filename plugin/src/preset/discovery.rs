@@ -111,8 +111,8 @@ unsafe extern "C" fn init(provider: *const Provider) -> bool {
             .as_ref()
             .and_then(|provider| provider.provider_data.cast::<Indexer>().as_ref())
     };
-    // SAFETY: as above.
     indexer.is_some_and(|indexer| {
+        // SAFETY: as above.
         catch_panic(false, || unsafe { declare(indexer, &store::folders()) })
     })
 }

@@ -136,9 +136,9 @@ unsafe fn find_and_apply(
     location: *const c_char,
     key: *const c_char,
 ) -> Result<(), LoadError> {
-    // SAFETY: guaranteed by the caller.
     let text = |text: *const c_char| {
         (!text.is_null())
+            // SAFETY: guaranteed by the caller.
             .then(|| unsafe { CStr::from_ptr(text) }.to_str().ok())
             .flatten()
     };
@@ -523,8 +523,8 @@ mod tests {
                 )
                 .0
         );
-        // SAFETY: the plugin is alive.
         let handle = |instance: &Instance| {
+            // SAFETY: the plugin is alive.
             unsafe { PluginWrapper::of(instance.plugin) }
                 .unwrap()
                 .instance
