@@ -61,8 +61,8 @@ impl Instance {
         let pointer = handler
             .as_ref()
             .map_or(null_mut(), |handler| handler.as_ptr());
-        // SAFETY: the instance counts its references to the handler.
         assert_eq!(
+            // SAFETY: the instance counts its references to the handler.
             unsafe { self.controller.setComponentHandler(pointer) },
             kResultOk
         );
@@ -120,8 +120,8 @@ impl Instance {
 
     /// Sets a normalised value on the controller only.
     pub fn set_value(&self, name: &str, value: f64) {
-        // SAFETY: the controller is alive.
         assert_eq!(
+            // SAFETY: the controller is alive.
             unsafe { self.controller.setParamNormalized(self.id(name), value) },
             kResultOk
         );
@@ -151,16 +151,16 @@ impl Instance {
     }
 
     pub fn set_active(&self, active: bool) {
-        // SAFETY: the component is alive and was set up.
         assert_eq!(
+            // SAFETY: the component is alive and was set up.
             unsafe { self.component.setActive(active.into()) },
             kResultOk
         );
     }
 
     pub fn set_processing(&self, processing: bool) {
-        // SAFETY: the processor is alive and active.
         assert_eq!(
+            // SAFETY: the processor is alive and active.
             unsafe { self.processor.setProcessing(processing.into()) },
             kResultOk
         );

@@ -76,8 +76,8 @@ impl Instance for Clap {
     fn arrangement(&self) -> [Vec<u32>; 2] {
         let ports: &clap_plugin_audio_ports = self.extension(CLAP_EXT_AUDIO_PORTS);
         [true, false].map(|is_input| {
-            // SAFETY: the plugin is alive, and fills the structure.
             let channels =
+                // SAFETY: the plugin is alive, and fills the structure.
                 (0..unsafe { ports.count.unwrap()(self.raw, is_input) }).map(|index| unsafe {
                     let mut info: clap_audio_port_info = std::mem::zeroed();
                     assert!(ports.get.unwrap()(self.raw, index, is_input, &raw mut info));

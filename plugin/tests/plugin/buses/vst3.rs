@@ -56,8 +56,8 @@ impl Instance for Vst3 {
         let (component, processor) = (&self.instance.component, &self.instance.processor);
         [BusDirections_::kInput, BusDirections_::kOutput].map(|direction| {
             let (media, direction) = (MediaTypes_::kAudio as i32, direction as i32);
-            // SAFETY: the component is alive, and fills the structures.
             let channels =
+                // SAFETY: the component is alive, and fills the structures.
                 (0..unsafe { component.getBusCount(media, direction) }).map(|index| unsafe {
                     let mut info: BusInfo = std::mem::zeroed();
                     assert_eq!(
@@ -141,8 +141,8 @@ impl Instance for Vst3 {
             outputEvents: null_mut(),
             processContext: null_mut(),
         };
-        // SAFETY: the buffers live longer than the call.
         assert_eq!(
+            // SAFETY: the buffers live longer than the call.
             unsafe { self.instance.processor.process(&mut data) },
             kResultOk
         );

@@ -320,8 +320,8 @@ impl Plugin {
     /// Returns the number of channels of each port.
     pub fn ports(&self, is_input: bool) -> Vec<usize> {
         let ports: &clap_plugin_audio_ports = self.extension(CLAP_EXT_AUDIO_PORTS);
-        // SAFETY: the plugin is alive, and fills the structure.
         let channels =
+            // SAFETY: the plugin is alive, and fills the structure.
             (0..unsafe { ports.count.unwrap()(self.raw, is_input) }).map(|index| unsafe {
                 let mut info: clap_audio_port_info = std::mem::zeroed();
                 assert!(ports.get.unwrap()(self.raw, index, is_input, &raw mut info));
