@@ -15,12 +15,12 @@ use ondes_engine::random::Lcg;
 use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
-use crate::capture::architecture::Architecture;
-use crate::capture::pair::Pair;
-use crate::capture::task::{CaptureOptions, CaptureTask};
 use crate::loss::{Loss, LossWeights, WeightedLoss};
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::{Constant, ScheduleConfig};
+use crate::tasks::capture::architecture::Architecture;
+use crate::tasks::capture::pair::Pair;
+use crate::tasks::capture::task::{CaptureOptions, CaptureTask};
 use crate::trainer::task::first_non_finite;
 use crate::trainer::{Length, RunFiles, Task, Trainer, TrainerOptions, Validation};
 

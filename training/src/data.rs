@@ -39,8 +39,8 @@ pub use rows::{RowSource, StepRows, TensorGroup};
 pub use shard::{DataFormat, SoundFormat};
 pub use store::Recordings;
 
-use crate::codec::CodecConfig;
-use crate::config::Config;
+use crate::tasks::codec::CodecConfig;
+use crate::tasks::instrument::config::Config;
 
 /// Characters of the hash in the name of a dataset in a work folder.
 const NAME_HASH: usize = 12;

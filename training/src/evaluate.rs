@@ -24,10 +24,10 @@ use tch::{Device, Tensor};
 
 use timbre::Timbres;
 
-use crate::codec;
 use crate::data::store::Recording;
 use crate::data::{FeatureRate, Features, Recordings};
 use crate::loss::SpectralDistance;
+use crate::tasks::codec;
 
 /// Name of the first measure on cards.
 pub const SPECTRAL_DISTANCE: &str = "multi-scale spectral distance";

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use crate::capture::config::CaptureConfig;
-use crate::codec::CodecConfig;
-use crate::config::Config;
-use crate::prior::PriorConfig;
+use crate::tasks::capture::config::CaptureConfig;
+use crate::tasks::codec::CodecConfig;
+use crate::tasks::generator::PriorConfig;
+use crate::tasks::instrument::config::Config;
 
 /// Fields that only the recipe of a codec has, by table.
 const CODEC_FIELDS: [(&str, &[&str]); 2] = [

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::ensure;
 use ondes_canvas::{Align, Canvas, Colour};
 
-use crate::axis::{Axis, label};
 use crate::trainer::metrics::{self, Line};
+use ondes_canvas::axis::{Axis, label};
 
 const WIDTH: usize = 1_600;
 const HEIGHT: usize = 1_100;

@@ -37,6 +37,7 @@ pub mod task;
 pub mod tensorboard;
 #[cfg(test)]
 mod tests;
+pub mod training_config;
 
 pub use alerts::AlertsConfig;
 pub use checkpoint::{Checkpoint, Progress};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ondes_engine::model::Model;
 
-use crate::variants;
+use crate::compression::variants;
 
 /// Model or variant to compare.
 pub struct Candidate {

@@ -10,7 +10,7 @@ use super::augmentation::Augmentation;
 use super::features::FeatureRate;
 use super::folds::{Fold, FoldBy};
 use super::knobs::RecordedKnob;
-use crate::training_config::bytes;
+use crate::trainer::training_config::bytes;
 
 /// Selection and filtering of the recordings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use ondes_canvas::{Align, Canvas, Colour};
 use super::envelope::NOTE_S;
 use super::shard::quantile;
 use super::store::Recordings;
-use crate::axis::{Axis, label};
+use ondes_canvas::axis::{Axis, label};
 
 /// Minutes below which an instrument is poor.
 const FEW_MINUTES: f64 = 10.0;

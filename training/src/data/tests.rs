@@ -10,8 +10,8 @@ use tch::{Device, Kind, Tensor};
 
 use super::store::shard_paths;
 use super::*;
-use crate::config::Config;
-use crate::network;
+use crate::tasks::instrument::config::Config;
+use crate::tasks::instrument::network;
 
 const RATE: FeatureRate = FeatureRate {
     sample_rate: 16_000,

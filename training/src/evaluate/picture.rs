@@ -6,7 +6,7 @@ use ondes_engine::model::{Kind, Model};
 
 use super::{feature_rate, resynthesis};
 use crate::data::Recordings;
-use crate::prior::player;
+use crate::tasks::generator::player;
 
 /// Longest sound, seconds.
 const SECONDS: f64 = 10.0;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
 use super::{GradientKind, GradientSource, Optimizer, OptimizerStep, check_decay, check_positive};
-use crate::random_signs::random_signs;
+use crate::loss::random_signs::random_signs;
 use crate::trainer::parameters::Parameters;
 
 /// Estimate of the diagonal of the Hessian.

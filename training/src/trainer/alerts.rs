@@ -70,7 +70,7 @@ fn share<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<f64>, D::
 }
 
 fn memory<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<u64>, D::Error> {
-    crate::training_config::bytes(source).map(Some)
+    crate::trainer::training_config::bytes(source).map(Some)
 }
 
 impl AlertsConfig {
@@ -116,8 +116,8 @@ impl AlertsConfig {
             number.map_or_else(|| toml::Value::from(value.trim()), toml::Value::from),
         );
         if name.trim() == "memory" {
-            let bytes =
-                crate::training_config::parse_bytes(value.trim()).map_err(anyhow::Error::msg)?;
+            let bytes = crate::trainer::training_config::parse_bytes(value.trim())
+                .map_err(anyhow::Error::msg)?;
             table.insert("memory".to_owned(), toml::Value::try_from(bytes)?);
         }
         let set: Self = table.try_into().map_err(|error: toml::de::Error| {

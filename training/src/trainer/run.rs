@@ -22,8 +22,8 @@ use super::profile::{Part, Profile, synchronize};
 use super::progress::ProgressDisplay;
 use super::task::{Task, Validation, model_weights};
 use super::tensorboard::TensorBoard;
+use crate::compression::fake_quantization::QuantizationGrids;
 use crate::distributed::GroupError;
-use crate::fake_quantization::QuantizationGrids;
 use crate::optimizer::Optimizer;
 use crate::schedule::ScheduleConfig;
 

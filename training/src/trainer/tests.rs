@@ -12,12 +12,12 @@ use super::guard::injection;
 use super::memory;
 use super::task::first_non_finite;
 use super::{Length, Outcome, Precision, ProfileOptions, RunFiles, Trainer, metrics};
-use crate::capture::architecture::Architecture;
-use crate::capture::pair::Pair;
-use crate::capture::task::{CaptureOptions, CaptureTask};
 use crate::loss::LossWeights;
 use crate::optimizer::{CurvatureEstimate, OptimizerConfig, SgdConfig, SophiaConfig};
 use crate::schedule::{Constant, Plateau, ScheduleConfig};
+use crate::tasks::capture::architecture::Architecture;
+use crate::tasks::capture::pair::Pair;
+use crate::tasks::capture::task::{CaptureOptions, CaptureTask};
 
 /// Returns half a second of noise through a curve.
 fn pair() -> Pair {

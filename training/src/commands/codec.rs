@@ -1,0 +1,62 @@
+//! `ondes-train codec`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ondes_training::evaluate::evaluate;
+use ondes_training::recipe_kind::RecipeKind;
+use ondes_training::tasks::codec::{CodecConfig, CodecTask};
+use ondes_training::trainer::Outcome;
+
+use crate::commands::evaluate::write_evaluated;
+use crate::commands::recipe_arguments::{RecipeArguments, SoundArguments};
+
+/// Options of `codec`.
+#[derive(Args)]
+pub struct CodecArguments {
+    #[command(flatten)]
+    pub recipe: RecipeArguments,
+    #[command(flatten)]
+    sound: SoundArguments,
+    /// Trained codec of the same sizes to start from.
+    #[arg(long, value_name = "MODEL")]
+    from: Option<PathBuf>,
+}
+
+/// Trains a codec and writes it. Returns `Interrupted` if it was stopped; the best model so far is
+/// written then, too.
+pub fn codec(options: &CodecArguments) -> anyhow::Result<Outcome> {
+    let path = &options.recipe.config;
+    let mut config = match options.sound.of_model(path)? {
+        Some([data, out]) => CodecConfig::of_codec(path, data, out)?,
+        None => CodecConfig::read(path)?,
+    };
+    options.sound.apply(&mut config.data, &mut config.out);
+    options.recipe.apply(
+        &mut config.training,
+        &mut config.optimizer,
+        &mut config.schedule,
+        &mut config.alerts,
+    )?;
+    config.from = options.from.clone().or(config.from);
+    let out = config.out.clone();
+    if let Some(count) = options.recipe.folds.count {
+        return options
+            .recipe
+            .folds
+            .run(count, path, RecipeKind::Codec, &out);
+    }
+    let (outcome, trainer) = options
+        .recipe
+        .train(config.trainer_options(), || CodecTask::new(config))?;
+    let Some(mut trainer) = trainer else {
+        return Ok(outcome);
+    };
+    let trained = trainer.model()?;
+    let task = trainer.task();
+    let model = task.finished(&trained)?;
+    write_evaluated(&model, &out, || {
+        evaluate(&model, task.dataset().measured(), None)
+    })?;
+    Ok(outcome)
+}

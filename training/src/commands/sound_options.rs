@@ -1,0 +1,262 @@
+//! Options for training and test sound, and for further training of a model.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use ondes_engine::model::{Kind, Model};
+use ondes_training::compare::HeldOut;
+use ondes_training::compression::fine_tune::FineTuneJob;
+use ondes_training::data::is_recipe;
+use ondes_training::evaluate::feature_rate;
+use ondes_training::optimizer::OptimizerConfig;
+use ondes_training::schedule::ScheduleConfig;
+use ondes_training::tasks::capture::network_source::NetworkSource;
+use ondes_training::tasks::capture::pair::Pair;
+use ondes_training::tasks::capture::task::CaptureOptions;
+use ondes_training::tasks::codec::CodecConfig;
+use ondes_training::tasks::codec::network::sizes;
+use ondes_training::tasks::generator::PriorConfig;
+use ondes_training::tasks::instrument::config::{Config, NetworkConfig};
+use ondes_training::trainer::training_config::TrainingConfig;
+use ondes_training::trainer::{Length, RunFiles};
+
+use crate::commands::trainer_arguments::TrainerArguments;
+use crate::commands::value_parser;
+use crate::commands::write_model::create_parent;
+
+/// Options for sound.
+#[derive(Args)]
+pub struct SoundOptions {
+    /// Folder of audio, or recipe of an instrument, a codec or a generator with its held-out
+    /// pitches and knobs.
+    #[arg(long, conflicts_with_all = ["dry", "wet"])]
+    pub data: Option<PathBuf>,
+    /// Signal that was played into the device, for a capture.
+    #[arg(long, requires = "wet")]
+    pub dry: Option<PathBuf>,
+    /// Recording at the device's output.
+    #[arg(long, requires = "dry")]
+    pub wet: Option<PathBuf>,
+}
+
+impl SoundOptions {
+    /// Reads the pair at a model's sample rate, without printing its findings.
+    pub fn pair(&self, model: &Model) -> anyhow::Result<Option<Pair>> {
+        let Some((dry, wet)) = self.dry.as_deref().zip(self.wet.as_deref()) else {
+            return Ok(None);
+        };
+        Pair::read(dry, wet, model.header().sample_rate).map(Some)
+    }
+
+    /// Returns the sound to measure quality on, with analysed audio in the folder `cache`.
+    pub fn held_out<'a>(&'a self, cache: &'a Path) -> anyhow::Result<HeldOut<'a>> {
+        match (&self.data, self.dry.as_ref().zip(self.wet.as_ref())) {
+            (Some(folder), _) => Ok(HeldOut::Recordings(folder, cache)),
+            (None, Some((dry, wet))) => Ok(HeldOut::Pair(dry, wet)),
+            (None, None) => bail!("use --data for instruments, or --dry and --wet for captures"),
+        }
+    }
+}
+
+/// Returns the default folder for analysed audio.
+pub fn default_cache() -> PathBuf {
+    std::env::temp_dir().join("ondes-features")
+}
+
+/// Options for further training of a model.
+#[derive(Args)]
+#[command(next_help_heading = "Training")]
+pub struct FineTuneOptions {
+    /// Steps, for all but a capture.
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    steps: u64,
+    /// Passes through the pair, for a capture.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    epochs: u64,
+    /// Highest learning rate [default: that of a new model for students, a quarter of it
+    /// otherwise].
+    #[arg(long, value_parser = value_parser::positive)]
+    learning_rate: Option<f64>,
+    /// Crops or windows per step, or parallel streams of a recurrent capture.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    batch: Option<u16>,
+    /// Length of a crop, seconds, 0.1 to 60 [default: 1, of codecs and generators that of their
+    /// recipe].
+    #[arg(long, value_parser = value_parser::crop_seconds)]
+    clip_seconds: Option<f64>,
+    /// Samples per window of a capture.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
+    window: Option<u32>,
+    /// Folder of audio to measure an instrument on [default: the validation part of the
+    /// recordings].
+    #[arg(long)]
+    held_out: Option<PathBuf>,
+    /// Seed of crops and windows.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    #[command(flatten)]
+    trainer: TrainerArguments,
+    /// Folder for analysed audio and checkpoints [default: beside the output file].
+    #[arg(long)]
+    work: Option<PathBuf>,
+}
+
+impl FineTuneOptions {
+    /// Returns the seed of crops and windows.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn work(&self, out: &Path) -> PathBuf {
+        self.work
+            .clone()
+            .unwrap_or_else(|| out.with_extension("work"))
+    }
+
+    /// Sets length and pace; the learning rate is `share` of a new model's.
+    fn pace(&self, training: &mut TrainingConfig, share: f64) {
+        let every = (self.steps / 4).max(1);
+        training.steps = self.steps;
+        training.minutes = None;
+        training.batch = self.batch.map_or(training.batch, usize::from);
+        training.clip_seconds = self.clip_seconds.unwrap_or(training.clip_seconds);
+        training.learning_rate = self.learning_rate.unwrap_or(share * training.learning_rate);
+        training.warmup_steps = training.warmup_steps.min(self.steps / 10);
+        (training.validate_every, training.checkpoint_every) = (every, every);
+    }
+
+    /// Returns the training of a model whose result is written to `out`. `untrained` selects the
+    /// learning rate of a new model.
+    pub fn job<'a>(
+        &self,
+        model: &Model,
+        sound: &SoundOptions,
+        pair: Option<&'a Pair>,
+        out: &Path,
+        untrained: bool,
+    ) -> anyhow::Result<FineTuneJob<'a>> {
+        let share = if untrained { 1.0 } else { 0.25 };
+        match model.header().kind {
+            Kind::Instrument => {
+                let data = sound
+                    .data
+                    .clone()
+                    .context("an instrument is trained on recordings; use --data")?;
+                let rate = feature_rate(model)?;
+                let mut training = TrainingConfig::default();
+                self.pace(&mut training, share);
+                let card = &model.header().card;
+                let work = self.work(out);
+                let recipe = match is_recipe(&data) {
+                    true => Config {
+                        work: work.clone(),
+                        out: out.to_owned(),
+                        ..Config::read(&data)?
+                    },
+                    false => Config::new(data, out.to_owned(), work),
+                };
+                let mut config = Config {
+                    name: card.name.clone(),
+                    description: card.description.clone(),
+                    author: card.author.clone(),
+                    licence: card.licence.clone(),
+                    held_out: self.held_out.clone().or(recipe.held_out.clone()),
+                    seed: self.seed,
+                    network: NetworkConfig {
+                        sample_rate: rate.sample_rate,
+                        hop: rate.hop,
+                        ..NetworkConfig::default()
+                    },
+                    training,
+                    performance: model.header().performance.unwrap_or_default(),
+                    optimizer: OptimizerConfig::default(),
+                    schedule: ScheduleConfig::default(),
+                    ..recipe
+                };
+                self.trainer.apply_to_config(
+                    &mut config.training,
+                    &mut config.optimizer,
+                    &mut config.alerts,
+                )?;
+                Ok(FineTuneJob::Instrument(Box::new(config)))
+            }
+            Kind::Effect => {
+                let pair = pair.context("a capture is trained on a pair; use --dry and --wet")?;
+                let network = NetworkSource::Given(Box::new(model.clone()));
+                let checkpoint = match &self.work {
+                    Some(folder) => folder.join("capture.checkpoint"),
+                    None => out.with_extension("checkpoint"),
+                };
+                create_parent(&checkpoint)?;
+                let files = RunFiles {
+                    metrics: checkpoint.with_extension("metrics.jsonl"),
+                    checkpoint,
+                    tensorboard: None,
+                };
+                let mut options = CaptureOptions::new(network, files);
+                options.seed = self.seed;
+                options.batch = self.batch.map_or(options.batch, usize::from);
+                options.window = self.window.map_or(options.window, |window| window as usize);
+                let trainer = &mut options.trainer;
+                trainer.length = Length::Epochs(self.epochs);
+                trainer.learning_rate = self.learning_rate.unwrap_or(share * trainer.learning_rate);
+                self.trainer.apply(trainer)?;
+                Ok(FineTuneJob::Capture(Box::new(options), pair))
+            }
+            Kind::Codec => {
+                let data = sound
+                    .data
+                    .clone()
+                    .context("a codec is trained on recordings; use --data")?;
+                let network = sizes(model)?;
+                let recipe = match is_recipe(&data) {
+                    true => CodecConfig::read(&data)?,
+                    false => CodecConfig::of_sizes(network.clone(), &data, out)?,
+                };
+                let mut config = CodecConfig {
+                    network,
+                    from: None,
+                    out: out.to_owned(),
+                    seed: self.seed,
+                    ..recipe
+                };
+                config.name.clone_from(&model.header().card.name);
+                config.held_out = self.held_out.clone().or(config.held_out);
+                config.work = self.work(out);
+                self.pace(&mut config.training, share);
+                self.trainer.apply_to_config(
+                    &mut config.training,
+                    &mut config.optimizer,
+                    &mut config.alerts,
+                )?;
+                Ok(FineTuneJob::Codec(Box::new(config)))
+            }
+            Kind::Generator => {
+                let data = sound
+                    .data
+                    .clone()
+                    .context("a generator is trained on recordings; use --data")?;
+                let recipe = match is_recipe(&data) {
+                    true => PriorConfig::read(&data)?,
+                    false => PriorConfig::of_recordings(&data, out)?,
+                };
+                let mut config = PriorConfig {
+                    from: None,
+                    out: out.to_owned(),
+                    seed: self.seed,
+                    ..recipe
+                };
+                config.name.clone_from(&model.header().card.name);
+                config.work = self.work(out);
+                self.pace(&mut config.training, share);
+                self.trainer.apply_to_config(
+                    &mut config.training,
+                    &mut config.optimizer,
+                    &mut config.alerts,
+                )?;
+                Ok(FineTuneJob::Generator(Box::new(config)))
+            }
+        }
+    }
+}

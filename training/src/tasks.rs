@@ -1,0 +1,7 @@
+//! Models that can be trained: each task has a configuration, a network, and an implementation of
+//! [`Task`](crate::trainer::Task).
+
+pub mod capture;
+pub mod codec;
+pub mod generator;
+pub mod instrument;
