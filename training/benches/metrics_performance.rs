@@ -6,7 +6,8 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ondes_training::bench::{capture_trainer, pair};
 use ondes_training::report::{Run, draw, table};
 use ondes_training::trainer::callback::{Callback, StepReport};
-use ondes_training::trainer::metrics::{MetricsLog, read};
+use ondes_training::trainer::log_line::read;
+use ondes_training::trainer::metrics::MetricsLog;
 use ondes_training::trainer::parameters::Parameters;
 use ondes_training::trainer::{Length, RunFiles, TrainerOptions};
 

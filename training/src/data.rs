@@ -6,6 +6,7 @@ pub mod augmentation;
 pub mod bench;
 pub mod biquad;
 pub mod config;
+pub mod crop;
 pub mod crops;
 pub mod envelope;
 pub mod features;
@@ -29,7 +30,8 @@ use ondes_engine::model::Kind;
 
 pub use augmentation::Augmentation;
 pub use config::{DataConfig, LoaderConfig, RecordingsConfig, WorkersConfig};
-pub use crops::{Crop, CropBatch, Dataset, Subset};
+pub use crop::Crop;
+pub use crops::{CropBatch, Dataset, Subset};
 pub use features::{FeatureRate, Features};
 pub use folds::{Fold, FoldBy};
 pub use knobs::RecordedKnob;

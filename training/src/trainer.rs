@@ -21,6 +21,7 @@ pub mod guard;
 pub mod interrupt;
 mod kept;
 pub(crate) mod kineto;
+pub mod log_line;
 pub mod memory;
 pub mod metrics;
 pub mod operators;

@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::Args;
+use ondes_engine::model::file;
 use ondes_training::evaluate::evaluate;
 use ondes_training::recipe_kind::RecipeKind;
+use ondes_training::tasks::codec::network::sizes;
 use ondes_training::tasks::codec::{CodecConfig, CodecTask};
 use ondes_training::trainer::Outcome;
 
@@ -28,7 +31,14 @@ pub struct CodecArguments {
 pub fn codec(options: &CodecArguments) -> anyhow::Result<Outcome> {
     let path = &options.recipe.config;
     let mut config = match options.sound.of_model(path)? {
-        Some([data, out]) => CodecConfig::of_codec(path, data, out)?,
+        Some([data, out]) => {
+            let read = || sizes(&file::read(path)?);
+            let network = read().with_context(|| path.display().to_string())?;
+            CodecConfig {
+                from: Some(path.clone()),
+                ..CodecConfig::new(network, data, out)?
+            }
+        }
         None => CodecConfig::read(path)?,
     };
     options.sound.apply(&mut config.data, &mut config.out);

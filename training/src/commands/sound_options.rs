@@ -212,7 +212,7 @@ impl FineTuneOptions {
                 let network = sizes(model)?;
                 let recipe = match is_recipe(&data) {
                     true => CodecConfig::read(&data)?,
-                    false => CodecConfig::of_sizes(network.clone(), &data, out)?,
+                    false => CodecConfig::new(network.clone(), &data, out)?,
                 };
                 let mut config = CodecConfig {
                     network,

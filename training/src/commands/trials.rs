@@ -10,7 +10,7 @@ use anyhow::Context;
 use ondes_engine::files;
 use ondes_training::recipe_kind::RecipeKind;
 use ondes_training::sweep::{Curve, Settings, falls_behind, set};
-use ondes_training::trainer::{interrupt, memory, metrics};
+use ondes_training::trainer::{interrupt, log_line, memory};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -80,7 +80,7 @@ impl Trial {
     /// Returns the validation losses so far. A line that is being written is left out.
     pub fn curve(&self) -> Curve {
         let lines =
-            metrics::read(&self.file("model.metrics.jsonl", "metrics.jsonl")).unwrap_or_default();
+            log_line::read(&self.file("model.metrics.jsonl", "metrics.jsonl")).unwrap_or_default();
         lines
             .iter()
             .filter_map(|line| Some((line.step, line.validation?)))

@@ -10,7 +10,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 use super::biquad::Biquad;
-use super::crops::Crop;
+use super::crop::Crop;
 
 /// Denominator of the ratios that sound is resampled by. Small, so that a resampler works in short
 /// blocks; a step is 13 cents.

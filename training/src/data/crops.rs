@@ -16,6 +16,7 @@ use tch::{Device, Tensor};
 
 use super::augmentation::Augmentation;
 use super::config::DataConfig;
+use super::crop::Crop;
 use super::open_folder;
 use super::rows::{RowSource, TensorGroup, stack};
 use super::store::{Reads, Recordings, apply_gain};
@@ -176,19 +177,6 @@ fn hold_out(all: &Recordings, every: usize) -> anyhow::Result<(Recordings, Optio
         "there are too few pitches to hold any out"
     );
     Ok((all.subset(kept), Some(all.subset(held_out))))
-}
-
-/// Controls and sound of one crop.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Crop {
-    /// Pitch of each frame, semitones.
-    pub pitch: Vec<f32>,
-    /// Loudness of each frame, dB.
-    pub loudness: Vec<f32>,
-    /// Sound.
-    pub audio: Vec<f32>,
-    /// Position of each knob.
-    pub knobs: BTreeMap<String, f32>,
 }
 
 /// Crops for training.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::metrics::Line;
+use super::log_line::LogLine;
 
 /// Share of a new value in the means that later ones are compared with.
 const MEAN_SHARE: f64 = 0.05;
@@ -266,7 +266,7 @@ impl Alerts {
     }
 
     /// Compares a line of the log, and the memory of the process, bytes.
-    pub fn check(&mut self, line: &Line, memory: u64) -> Vec<Alert> {
+    pub fn check(&mut self, line: &LogLine, memory: u64) -> Vec<Alert> {
         let step = line.step;
         let gigabytes = |bytes: f64| bytes / 1e9;
         let bound = self.config.memory.map(|bytes| bytes as f64);
@@ -280,7 +280,7 @@ impl Alerts {
         memory.into_iter().chain(self.check_speed(line)).collect()
     }
 
-    fn check_speed(&mut self, line: &Line) -> Vec<Alert> {
+    fn check_speed(&mut self, line: &LogLine) -> Vec<Alert> {
         let (Some(seconds), Some(wait)) = (line.seconds, line.data_wait) else {
             return Vec::new();
         };
@@ -393,11 +393,11 @@ mod tests {
         assert_eq!(config, expected);
         let mut alerts = Alerts::new(config);
         let mut told = |seconds: f64, wait: f64| -> Vec<String> {
-            let line = Line {
+            let line = LogLine {
                 seconds: Some(seconds),
                 data_wait: Some(wait),
                 step: 7,
-                ..Line::default()
+                ..LogLine::default()
             };
             alerts
                 .check(&line, 0)
@@ -494,9 +494,9 @@ mod tests {
             ["gradient_norm", "gradient_rise"]
         );
         let told = alerts.check(
-            &Line {
+            &LogLine {
                 step: 9,
-                ..Line::default()
+                ..LogLine::default()
             },
             3_000_000_000,
         );

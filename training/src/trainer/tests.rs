@@ -11,7 +11,7 @@ use super::checkpoint::Checkpoint;
 use super::guard::injection;
 use super::memory;
 use super::task::first_non_finite;
-use super::{Length, Outcome, Precision, ProfileOptions, RunFiles, Trainer, metrics};
+use super::{Length, Outcome, Precision, ProfileOptions, RunFiles, Trainer, log_line};
 use crate::loss::LossWeights;
 use crate::optimizer::{CurvatureEstimate, OptimizerConfig, SgdConfig, SophiaConfig};
 use crate::schedule::{Constant, Plateau, ScheduleConfig};
@@ -123,7 +123,7 @@ fn a_resumed_run_equals_an_uninterrupted_one_with_every_optimizer() {
                 "{size}, {name}"
             );
             let steps = |options: &CaptureOptions| -> Vec<(u64, Option<f64>)> {
-                let lines = metrics::read(&options.trainer.files.metrics).expect("a log");
+                let lines = log_line::read(&options.trainer.files.metrics).expect("a log");
                 lines.iter().map(|line| (line.step, line.loss)).collect()
             };
             assert_eq!(steps(&parts), steps(&whole), "no line twice");
@@ -306,7 +306,7 @@ fn runs_stop_when_they_should() {
         last: 1e-3,
     });
     run(&plateau, &pair);
-    let rates: Vec<f64> = metrics::read(&plateau.trainer.files.metrics)
+    let rates: Vec<f64> = log_line::read(&plateau.trainer.files.metrics)
         .expect("a log")
         .iter()
         .filter(|line| line.loss.is_some())
@@ -452,7 +452,7 @@ fn sophia_learns_by_gauss_newton_samples_and_names_a_loss_without_them() {
         options.trainer.learning_rate = 1e-3;
         options.trainer.validate_every = Some(10);
         run(&options, &pair);
-        let log = metrics::read(&options.trainer.files.metrics).expect("a log");
+        let log = log_line::read(&options.trainer.files.metrics).expect("a log");
         let losses: Vec<f64> = log.iter().filter_map(|line| line.validation).collect();
         assert!(
             losses.len() == 6 && losses[5] < losses[0],

@@ -119,31 +119,31 @@ impl Default for TrainingConfig {
     }
 }
 
-/// Returns the configuration of a run from a trained model, whose key is `model.0`, with other
-/// settings as in `recipe`. The result has the name of its file, beside which analysed audio and
+/// Returns the configuration of a run without a recipe file: paths, and settings as in `recipe`. The result has the name of its file, beside which analysed audio and
 /// checkpoints are.
 ///
 /// # Errors
 /// Returns an error if a path is not UTF-8.
 pub(crate) fn without_recipe<T: DeserializeOwned>(
     recipe: &str,
-    model: (&str, &Path),
+    model: &[(&str, &Path)],
     data: &Path,
     out: &Path,
 ) -> anyhow::Result<T> {
     let mut table: toml::Table = recipe.parse()?;
     let name = Path::new(out.file_stem().unwrap_or_default());
-    for (key, path) in [
-        model,
+    let work = out.with_extension("work");
+    let paths = [
         ("data", data),
         ("out", out),
-        ("work", &out.with_extension("work")),
+        ("work", &work),
         ("name", name),
-    ] {
+    ];
+    for (key, path) in paths.iter().chain(model) {
         let text = path
             .to_str()
             .with_context(|| format!("{}: its name is not UTF-8", path.display()))?;
-        table.insert(key.to_owned(), text.into());
+        table.insert((*key).to_owned(), text.into());
     }
     Ok(table.try_into()?)
 }

@@ -79,7 +79,7 @@ fn codec(path: &Path, seed: u64) -> anyhow::Result<Model> {
     let network: CodecNetworkConfig = network_of(path)?;
     let config = CodecConfig {
         seed,
-        ..CodecConfig::of_sizes(network, Path::new("."), Path::new("student.ondes"))?
+        ..CodecConfig::new(network, Path::new("."), Path::new("student.ondes"))?
     };
     config.check().with_context(|| path.display().to_string())?;
     with_own_latents(&codec::network::untrained(&config)?)

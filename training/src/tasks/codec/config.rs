@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use ondes_engine::model::file;
 use serde::{Deserialize, Serialize};
 
 use crate::data::{
@@ -19,7 +18,7 @@ use crate::trainer::{AlertsConfig, TrainerOptions};
 /// Codecs have no recorded knobs.
 static NO_KNOBS: BTreeMap<String, RecordedKnob> = BTreeMap::new();
 
-/// Settings of a codec that is trained on without a recipe.
+/// Settings of a codec without a recipe.
 const WITHOUT_RECIPE: &str = "
 [augmentation]
 pitch = 1.0
@@ -253,31 +252,14 @@ impl CodecConfig {
         Ok(config)
     }
 
-    /// Returns a configuration that trains a codec on with other recordings for an hour.
-    ///
-    /// # Errors
-    /// Returns an error if the file holds no codec that `ondes-train codec` trains, or a path is
-    /// not UTF-8.
-    pub fn of_codec(codec: &Path, data: &Path, out: &Path) -> anyhow::Result<Self> {
-        let read = || super::network::sizes(&file::read(codec)?);
-        let network = read().with_context(|| codec.display().to_string())?;
-        Ok(Self {
-            network,
-            ..without_recipe(WITHOUT_RECIPE, ("from", codec), data, out)?
-        })
-    }
-
-    /// Returns a configuration that trains a codec of these sizes with recordings.
+    /// Returns the default configuration, an hour of training, for recordings and a model file to
+    /// write.
     ///
     /// # Errors
     /// Returns an error if a path is not UTF-8.
-    pub fn of_sizes(network: CodecNetworkConfig, data: &Path, out: &Path) -> anyhow::Result<Self> {
-        let config: Self = without_recipe(WITHOUT_RECIPE, ("from", out), data, out)?;
-        Ok(Self {
-            network,
-            from: None,
-            ..config
-        })
+    pub fn new(network: CodecNetworkConfig, data: &Path, out: &Path) -> anyhow::Result<Self> {
+        let config: Self = without_recipe(WITHOUT_RECIPE, &[], data, out)?;
+        Ok(Self { network, ..config })
     }
 
     pub(crate) fn check(&self) -> anyhow::Result<()> {

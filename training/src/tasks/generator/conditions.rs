@@ -179,3 +179,25 @@ impl Condition {
         }
     }
 }
+
+/// Mean and deviation of values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Mean.
+    pub mean: f32,
+    /// Standard deviation, above 0.
+    pub deviation: f32,
+}
+
+/// Condition with its values in the recordings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredCondition {
+    /// Measured quantity.
+    pub condition: Condition,
+    /// Mean and deviation.
+    pub spread: Spread,
+    /// Range of the knob.
+    pub range: (f32, f32),
+    /// Names of its positions, if it has some.
+    pub names: Vec<String>,
+}

@@ -7,7 +7,7 @@ use ondes_engine::model::file;
 use ondes_engine::model::graph::MAX_BARS_BEFORE;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{RecordingsConfig, WorkersConfig};
+use crate::data::{FeatureRate, RecordingsConfig, WorkersConfig};
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
 use crate::trainer::training_config::{TrainingConfig, read_toml, without_recipe};
@@ -236,9 +236,9 @@ impl PriorConfig {
     /// # Errors
     /// Returns an error if the file holds no codec, or a path is not UTF-8.
     pub fn of_codec(codec: &Path, data: &Path, out: &Path) -> anyhow::Result<Self> {
-        let read = || super::latents::feature_rate(&file::read(codec)?);
+        let read = || FeatureRate::from_encoder(&file::read(codec)?);
         let rate = read().with_context(|| codec.display().to_string())?;
-        let mut config: Self = without_recipe(WITHOUT_RECIPE, ("codec", codec), data, out)?;
+        let mut config: Self = without_recipe(WITHOUT_RECIPE, &[("codec", codec)], data, out)?;
         config.network.group = (GROUP_S * f64::from(rate.sample_rate) / rate.hop as f64)
             .round()
             .max(1.0) as usize;
@@ -250,7 +250,7 @@ impl PriorConfig {
     /// # Errors
     /// Returns an error if a path is not UTF-8.
     pub fn of_recordings(data: &Path, out: &Path) -> anyhow::Result<Self> {
-        without_recipe(WITHOUT_RECIPE, ("codec", out), data, out)
+        without_recipe(WITHOUT_RECIPE, &[("codec", out)], data, out)
     }
 
     fn check(&self) -> anyhow::Result<()> {

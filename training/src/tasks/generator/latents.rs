@@ -13,11 +13,10 @@ use ondes_kernels::FlushToZero;
 use rayon::prelude::*;
 use tch::{Kind, Tensor};
 
-use super::conditions::{Condition, Named, styles};
+use super::conditions::{Condition, MeasuredCondition, Named, Spread, styles};
 use super::config::RegularizationConfig;
-use super::network::{MeasuredCondition, Spread};
 use crate::data::rows::stack;
-use crate::data::{FeatureRate, Features, Recordings, RowSource, TensorGroup, shard::quantile};
+use crate::data::{Features, Recordings, RowSource, TensorGroup, shard::quantile};
 
 /// Seconds of sound that are encoded at once.
 const STEP_S: f64 = 1.0;
@@ -51,22 +50,6 @@ pub struct Crops {
     pub target: Tensor,
     /// Inputs of the training graph, in the order of its ports.
     pub inputs: Vec<Tensor>,
-}
-
-/// Returns the rates of a codec's latents.
-///
-/// # Errors
-/// Returns an error if it has no encoder.
-pub fn feature_rate(codec: &Model) -> anyhow::Result<FeatureRate> {
-    let latents = codec
-        .method("encode")?
-        .outputs
-        .first()
-        .context("its encoder has no output")?;
-    Ok(FeatureRate {
-        sample_rate: codec.header().sample_rate,
-        hop: latents.ratio,
-    })
 }
 
 /// Encodes a sound as a codec does when it plays; returns latents `[frame][latent]`, of whole
@@ -106,7 +89,7 @@ fn encode(codec: &Model, sound: &[f32]) -> anyhow::Result<Vec<f32>> {
 }
 
 impl LatentStream {
-    /// Encodes recordings at the rates of [`feature_rate`] and measures conditions in them, on all
+    /// Encodes recordings at the rates of [`FeatureRate::from_encoder`] and measures conditions in them, on all
     /// cores.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use ondes_engine::model::{
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-use super::conditions::Condition;
+use super::conditions::{Condition, MeasuredCondition, Spread};
 use super::config::{PriorConfig, PriorNetworkConfig};
 use crate::tasks::codec::network::showing;
 
@@ -63,28 +63,6 @@ const MIN_SCALE: f32 = 0.05;
 const UNIT_SCALE: f32 = 0.46;
 /// Number of the noise that draws; codecs use lower ones.
 const DRAW_NUMBER: u32 = 100;
-
-/// Mean and deviation of what a prior reads or makes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
-    /// Mean.
-    pub mean: f32,
-    /// Standard deviation, above 0.
-    pub deviation: f32,
-}
-
-/// Condition with its values in the recordings.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MeasuredCondition {
-    /// Measured quantity.
-    pub condition: Condition,
-    /// Mean and deviation.
-    pub spread: Spread,
-    /// Range of the knob.
-    pub range: (f32, f32),
-    /// Names of its positions, if it has some.
-    pub names: Vec<String>,
-}
 
 /// Creates a generator with an untrained prior for a codec.
 ///

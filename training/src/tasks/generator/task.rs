@@ -15,9 +15,7 @@ use tch::{Device, Kind, Tensor};
 use super::conditions::{Condition, bars};
 use super::config::PriorConfig;
 use super::knobs;
-use super::latents::{
-    CropSource, Crops, LatentStream, RecalledBars, TrainingCrops, feature_rate, scaled,
-};
+use super::latents::{CropSource, Crops, LatentStream, RecalledBars, TrainingCrops, scaled};
 use super::likelihood::{Mixture, linear_nats, memoryless_nats};
 use super::network::{self, PRIOR};
 use crate::data::{
@@ -85,7 +83,7 @@ impl PriorTask {
             ModelKind::Generator => network::codec_of(&read).with_context(named)?,
             _ => read,
         };
-        let rate = feature_rate(&codec).with_context(named)?;
+        let rate = FeatureRate::from_encoder(&codec).with_context(named)?;
         let known = Condition::ALL;
         let dataset = dataset(&config, rate)?;
         let [training, validation] =
@@ -113,7 +111,7 @@ impl PriorTask {
     /// As [`PriorTask::new`].
     pub fn from_model(initial: Model, config: PriorConfig, name: &str) -> anyhow::Result<Self> {
         let named = || name.to_owned();
-        let rate = feature_rate(&initial).with_context(named)?;
+        let rate = FeatureRate::from_encoder(&initial).with_context(named)?;
         let known = network::conditions(&initial).with_context(named)?;
         let dataset = dataset(&config, rate)?;
         let [training, validation] =
@@ -131,7 +129,7 @@ impl PriorTask {
         name: &str,
     ) -> anyhow::Result<Self> {
         let named = || name.to_owned();
-        let rate = feature_rate(&initial).with_context(named)?;
+        let rate = FeatureRate::from_encoder(&initial).with_context(named)?;
         let graph = network::training_graph(&initial).with_context(named)?;
         let spreads = network::spreads(&initial).with_context(named)?;
         let group = graph.inputs[0].ratio / rate.hop;

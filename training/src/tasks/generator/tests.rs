@@ -8,12 +8,13 @@ use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
-use super::conditions::{Condition, Named, bars, styles, tempo_in_name};
-use super::latents::{CropSource, Crops, LatentStream, RecalledBars, feature_rate, scaled};
+use super::conditions::{Condition, Named, Spread, bars, styles, tempo_in_name};
+use super::latents::{CropSource, Crops, LatentStream, RecalledBars, scaled};
 use super::likelihood::{Mixture, linear_nats, memoryless_nats};
-use super::network::{self, DRAWN, PRIOR, Spread};
+use super::network::{self, DRAWN, PRIOR};
 use super::task::{NATS, generated};
 use super::*;
+use crate::data::FeatureRate;
 use crate::evaluate::picture;
 use crate::tasks::codec::{self, CodecConfig};
 use crate::trainer::{Length, Precision, Task, Trainer, TrainerOptions};
@@ -202,7 +203,7 @@ fn priors_play_the_style_that_is_set() {
     assert!(at(1.0, 0.0) != at(1.0, 1.0) && at(0.0, 0.0) == at(0.0, 1.0));
 
     // Recordings of another number of styles cannot be compared with it,
-    let rate = feature_rate(&model).expect("a codec");
+    let rate = FeatureRate::from_encoder(&model).expect("a codec");
     let one = crate::data::open_folder(&sounds.join("even"), &folder.path().join("cache"), rate, 0)
         .expect("recordings");
     let error = evaluate::evaluate(&model, &one, None, 1)
@@ -547,7 +548,7 @@ fn latents_are_those_of_the_codec_and_grouped_in_order() {
     assert_eq!(previous.narrow(2, 0, 1).abs().max().double_value(&[]), 0.0);
     // The validation recording is the last tenth of 2,000 frames; a group has its frames one after
     // the other.
-    let rate = feature_rate(model).expect("a codec");
+    let rate = FeatureRate::from_encoder(model).expect("a codec");
     let recordings = crate::data::open_folder(&data, &folder.path().join("cache"), rate, 30)
         .expect("recordings");
     let stream = LatentStream::new(model, &recordings, &[]).expect("latents");
@@ -593,7 +594,7 @@ fn a_prior_reads_what_it_hears_like_what_it_has_drawn() {
     let data = config.data.clone();
     let task = PriorTask::new(config).expect("a task");
     let model = task.initial();
-    let rate = feature_rate(model).expect("a codec");
+    let rate = FeatureRate::from_encoder(model).expect("a codec");
     let recordings =
         crate::data::open_folder(&data, &folder.path().join("cache"), rate, 0).expect("recordings");
     let stream = LatentStream::new(model, &recordings, &[]).expect("latents");
@@ -814,7 +815,7 @@ fn a_generator_is_compared_with_recordings() {
     std::fs::copy(sounds.join("a.wav"), sounds.join("b 90 bpm.wav")).expect("a copy");
     let task = PriorTask::new(config).expect("a task");
     let model = task.initial();
-    let rate = feature_rate(model).expect("a codec");
+    let rate = FeatureRate::from_encoder(model).expect("a codec");
     let recordings = crate::data::open_folder(&sounds, &folder.path().join("cache"), rate, 0)
         .expect("recordings");
     let evaluation = evaluate::evaluate(model, &recordings, None, 2).expect("it can be compared");

@@ -7,6 +7,7 @@ use anyhow::{Context, ensure};
 use ondes_engine::instrument::Performance;
 use serde::{Deserialize, Serialize};
 
+use super::controls::controls;
 use crate::data::report::DataReport;
 use crate::data::{
     Augmentation, DataConfig, Dataset, FeatureRate, LoaderConfig, RecordedKnob, RecordingsConfig,
@@ -14,7 +15,6 @@ use crate::data::{
 use crate::loss::LossWeights;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
-use crate::tasks::instrument::network;
 use crate::trainer::memory::data_shares;
 use crate::trainer::training_config::{TrainingConfig, read_toml};
 use crate::trainer::{AlertsConfig, TrainerOptions};
@@ -227,7 +227,7 @@ impl Config {
             "network.pitch_detail must be 1 to 200"
         );
         for (name, knob) in &self.knob {
-            let taken = network::controls(&self.performance)
+            let taken = controls(&self.performance)
                 .into_iter()
                 .any(|control| control.name == *name);
             ensure!(

@@ -4,17 +4,16 @@
 //! After Engel et al., "DDSP: Differentiable Digital Signal Processing", ICLR 2020, with a smaller
 //! decoder at a higher rate.
 
-use ondes_engine::instrument::Performance;
 use ondes_engine::model::{
-    Activation, Control, Curve, FORMAT, Header, Kind, Method, Model, ModelError, Node, Op, Port,
-    Tensor, Weights,
+    Activation, Control, FORMAT, Header, Kind, Method, Model, ModelError, Node, Op, Port, Tensor,
+    Weights,
 };
-use ondes_engine::pipeline::INSTRUMENT_CONTROLS;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, RngExt, SeedableRng};
 
+use super::config::{Config, NetworkConfig};
+use super::controls::controls;
 use crate::tasks::capture::knobs::scaling;
-use crate::tasks::instrument::config::{Config, NetworkConfig};
 
 /// Initial bias of tone and noise before their sigmoid: noise starts quiet, so that harmonics are
 /// learnt first.
@@ -285,26 +284,6 @@ impl Nodes {
         );
         name.to_owned()
     }
-}
-
-/// Returns the controls of every instrument, and the noise control of this network.
-pub fn controls(performance: &Performance) -> Vec<Control> {
-    let noise = Control {
-        name: "noise".into(),
-        unit: String::new(),
-        min: 0.0,
-        max: 4.0,
-        default: 1.0,
-        curve: Curve::Linear,
-        description: "How much of the breath, bow or pick noise is heard; 1 is as learnt.".into(),
-    };
-    std::iter::once(noise)
-        .chain(
-            INSTRUMENT_CONTROLS
-                .iter()
-                .map(|control| control.control(performance)),
-        )
-        .collect()
 }
 
 /// Draws initial weights as PyTorch does: uniform within `1 / √inputs`.
