@@ -3,7 +3,6 @@
 
 use std::fmt::Write;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -22,6 +21,7 @@ use crate::tasks::capture::architecture::Architecture;
 use crate::tasks::capture::pair::Pair;
 use crate::tasks::capture::task::{CaptureOptions, CaptureTask};
 use crate::trainer::task::first_non_finite;
+use crate::trainer::training_config::TrainingConfig;
 use crate::trainer::{Length, RunFiles, Task, Trainer, TrainerOptions, Validation};
 
 const SAMPLE_RATE: u32 = 48_000;
@@ -266,19 +266,15 @@ impl Task for SyntheticTask {
 
 /// Returns settings of a run that writes nothing as long as only [`Trainer::advance`] is called.
 fn options(optimizer: OptimizerConfig, threads: i32) -> TrainerOptions {
-    let files = RunFiles {
-        checkpoint: PathBuf::new(),
-        metrics: PathBuf::new(),
-        tensorboard: None,
+    let training = TrainingConfig {
+        threads,
+        device: "cpu".into(),
+        ..TrainingConfig::plain(1e-4)
     };
-    let device = "cpu".into();
-    let schedule = ScheduleConfig::Constant(Constant::default());
     TrainerOptions {
         optimizer,
-        schedule,
-        threads,
-        device,
-        ..TrainerOptions::new(Length::Steps(1_000_000), 1e-4, files)
+        schedule: ScheduleConfig::Constant(Constant::default()),
+        ..TrainerOptions::new(Length::Steps(1_000_000), training, RunFiles::default())
     }
 }
 
@@ -318,18 +314,15 @@ pub fn capture_trainer<'a>(
     threads: i32,
     pair: &'a Pair,
 ) -> anyhow::Result<Trainer<CaptureTask<'a>>> {
-    let defaults = options(OptimizerConfig::default(), threads);
-    let mut capture = CaptureOptions::new(Architecture::named(size)?, defaults.files.clone());
+    let mut capture = CaptureOptions::new(Architecture::named(size)?, RunFiles::default());
     let threads = if threads > 0 {
         threads
     } else {
-        capture.trainer.threads
+        capture.trainer.training.threads
     };
-    capture.trainer = TrainerOptions {
-        threads,
-        clip: capture.trainer.clip,
-        ..defaults
-    };
+    let gradient_norm = capture.trainer.training.gradient_norm;
+    capture.trainer = options(OptimizerConfig::default(), threads);
+    capture.trainer.training.gradient_norm = gradient_norm;
     Trainer::new(
         CaptureTask::new(capture.clone(), std::slice::from_ref(pair), None)?,
         capture.trainer,

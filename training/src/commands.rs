@@ -23,5 +23,4 @@ pub mod sound_options;
 pub mod sweep;
 pub mod trainer_arguments;
 pub mod trials;
-pub mod value_parser;
 pub mod write_model;

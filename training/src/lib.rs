@@ -27,3 +27,4 @@ pub mod schedule;
 pub mod sweep;
 pub mod tasks;
 pub mod trainer;
+pub mod value_parser;

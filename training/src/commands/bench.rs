@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use ondes_training::bench::{NETWORKS, network_seconds, optimizer_table};
 use ondes_training::optimizer::OptimizerConfig;
 
-use crate::commands::value_parser;
+use ondes_training::value_parser;
 
 /// Options of `bench`.
 #[derive(Args)]

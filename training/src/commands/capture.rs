@@ -21,8 +21,9 @@ use ondes_training::tasks::capture::{nam, signal};
 use ondes_training::trainer::{Outcome, RunFiles, Trainer, interrupt};
 
 use crate::commands::trainer_arguments::{ScheduleArgument, TrainerArguments, WorkersArgument};
-use crate::commands::value_parser;
 use crate::commands::write_model::{create_parent, measured, write};
+use ondes_training::trainer::training_config::parse_batch;
+use ondes_training::value_parser;
 
 /// Network if neither `--size` nor `--from` is given.
 const DEFAULT_SIZE: &str = "standard";
@@ -112,7 +113,7 @@ pub struct CaptureArguments {
     learning_rate: Option<f64>,
     /// Windows per step, or parallel streams of a recurrent network; auto for the largest number
     /// that fits into memory.
-    #[arg(long, value_parser = value_parser::batch)]
+    #[arg(long, value_parser = parse_batch)]
     batch: Option<usize>,
     /// Samples per window.
     #[arg(long, value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
@@ -338,13 +339,9 @@ pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
         !unnamed,
         "--nam needs one of the named sizes; the model of --from has another shape"
     );
-    let files = RunFiles {
-        checkpoint: out.with_extension("checkpoint"),
-        metrics: out.with_extension("metrics.jsonl"),
-        tensorboard: None,
-    };
+    let files = RunFiles::of_checkpoint(out.with_extension("checkpoint"));
     let mut training = config.options(network.clone(), files)?;
-    options.trainer.apply(&mut training.trainer)?;
+    options.trainer.apply_to_capture(&mut training.trainer)?;
     let membership = options.workers.join(&mut training.trainer)?;
     training.trainer.bound_memory()?;
     let pairs = read_pairs(&config, options.force)?;

@@ -10,7 +10,7 @@ use ondes_training::compare::candidate::candidates;
 use ondes_training::compare::{ComparisonRow, chart, compare};
 
 use crate::commands::sound_options::{SoundOptions, default_cache};
-use crate::commands::value_parser;
+use ondes_training::value_parser;
 
 /// Options of `compare`.
 #[derive(Args)]

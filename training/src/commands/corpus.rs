@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use ondes_physical_models::drums::{self, DrumsOptions};
 use ondes_physical_models::{CorpusOptions, CorpusSummary};
 
-use super::value_parser;
+use ondes_training::value_parser;
 
 /// Options of `corpus`.
 #[derive(Args)]

@@ -9,7 +9,7 @@ use ondes_training::data::envelope::Envelope;
 use ondes_training::data::report::DataReport;
 use ondes_training::data::{Dataset, Recordings};
 
-use crate::commands::value_parser;
+use ondes_training::value_parser;
 
 /// Commands for datasets.
 #[derive(Subcommand)]

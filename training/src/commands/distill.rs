@@ -12,7 +12,7 @@ use ondes_training::trainer::interrupt;
 
 use crate::commands::output_options::{OutputOptions, write_report};
 use crate::commands::sound_options::{FineTuneOptions, SoundOptions};
-use crate::commands::value_parser;
+use ondes_training::value_parser;
 
 /// Options of `distill`.
 #[derive(Args)]

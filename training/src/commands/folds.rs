@@ -13,7 +13,7 @@ use ondes_engine::model::{Measure, file};
 use ondes_training::data::folds::{Fold, FoldBy, mean_and_deviation};
 use ondes_training::recipe_kind::RecipeKind;
 use ondes_training::sweep::Settings;
-use ondes_training::trainer::training_config::read_toml;
+use ondes_training::trainer::recipe_file::read_toml;
 use ondes_training::trainer::{Outcome, interrupt};
 use serde::Serialize;
 use toml::{Table, Value};

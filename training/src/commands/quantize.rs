@@ -20,8 +20,8 @@ use ondes_training::tasks::capture::signal;
 use ondes_training::trainer::interrupt;
 
 use crate::commands::sound_options::{FineTuneOptions, SoundOptions};
-use crate::commands::value_parser;
 use crate::commands::write_model::create_parent;
+use ondes_training::value_parser;
 
 /// Longest sound to measure the loss on, seconds.
 const MAX_SECONDS: f64 = 120.0;

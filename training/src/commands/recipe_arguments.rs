@@ -12,7 +12,7 @@ use ondes_training::trainer::{AlertsConfig, Outcome, Task, Trainer, TrainerOptio
 
 use crate::commands::folds::FoldOptions;
 use crate::commands::trainer_arguments::{ScheduleArgument, TrainerArguments, WorkersArgument};
-use crate::commands::value_parser;
+use ondes_training::value_parser;
 
 /// Options of `fit`, `codec` and `prior`.
 #[derive(Args)]
@@ -91,7 +91,7 @@ impl RecipeArguments {
         schedule: &mut ScheduleConfig,
         alerts: &mut AlertsConfig,
     ) -> anyhow::Result<()> {
-        self.trainer.apply_to_config(training, optimizer, alerts)?;
+        self.trainer.apply(training, optimizer, alerts)?;
         self.schedule.apply(schedule)?;
         training.minutes = self.minutes.or(training.minutes);
         Ok(())

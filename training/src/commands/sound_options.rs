@@ -22,8 +22,8 @@ use ondes_training::trainer::training_config::TrainingConfig;
 use ondes_training::trainer::{Length, RunFiles};
 
 use crate::commands::trainer_arguments::TrainerArguments;
-use crate::commands::value_parser;
 use crate::commands::write_model::create_parent;
+use ondes_training::value_parser;
 
 /// Options for sound.
 #[derive(Args)]
@@ -123,7 +123,7 @@ impl FineTuneOptions {
         training.clip_seconds = self.clip_seconds.unwrap_or(training.clip_seconds);
         training.learning_rate = self.learning_rate.unwrap_or(share * training.learning_rate);
         training.warmup_steps = training.warmup_steps.min(self.steps / 10);
-        (training.validate_every, training.checkpoint_every) = (every, every);
+        (training.validate_every, training.checkpoint_every) = (Some(every), Some(every));
     }
 
     /// Returns the training of a model whose result is written to `out`. `untrained` selects the
@@ -174,7 +174,7 @@ impl FineTuneOptions {
                     schedule: ScheduleConfig::default(),
                     ..recipe
                 };
-                self.trainer.apply_to_config(
+                self.trainer.apply(
                     &mut config.training,
                     &mut config.optimizer,
                     &mut config.alerts,
@@ -189,19 +189,15 @@ impl FineTuneOptions {
                     None => out.with_extension("checkpoint"),
                 };
                 create_parent(&checkpoint)?;
-                let files = RunFiles {
-                    metrics: checkpoint.with_extension("metrics.jsonl"),
-                    checkpoint,
-                    tensorboard: None,
-                };
-                let mut options = CaptureOptions::new(network, files);
+                let mut options = CaptureOptions::new(network, RunFiles::of_checkpoint(checkpoint));
                 options.seed = self.seed;
                 options.batch = self.batch.map_or(options.batch, usize::from);
                 options.window = self.window.map_or(options.window, |window| window as usize);
                 let trainer = &mut options.trainer;
                 trainer.length = Length::Epochs(self.epochs);
-                trainer.learning_rate = self.learning_rate.unwrap_or(share * trainer.learning_rate);
-                self.trainer.apply(trainer)?;
+                let rate = &mut trainer.training.learning_rate;
+                *rate = self.learning_rate.unwrap_or(share * *rate);
+                self.trainer.apply_to_capture(trainer)?;
                 Ok(FineTuneJob::Capture(Box::new(options), pair))
             }
             Kind::Codec => {
@@ -225,7 +221,7 @@ impl FineTuneOptions {
                 config.held_out = self.held_out.clone().or(config.held_out);
                 config.work = self.work(out);
                 self.pace(&mut config.training, share);
-                self.trainer.apply_to_config(
+                self.trainer.apply(
                     &mut config.training,
                     &mut config.optimizer,
                     &mut config.alerts,
@@ -250,7 +246,7 @@ impl FineTuneOptions {
                 config.name.clone_from(&model.header().card.name);
                 config.work = self.work(out);
                 self.pace(&mut config.training, share);
-                self.trainer.apply_to_config(
+                self.trainer.apply(
                     &mut config.training,
                     &mut config.optimizer,
                     &mut config.alerts,

@@ -11,7 +11,7 @@ use ondes_training::data::folds::{Fold, mean_and_deviation};
 use ondes_training::recipe_kind::RecipeKind;
 use ondes_training::sweep::{Curve, Settings, Variation, grid, random};
 use ondes_training::trainer::interrupt;
-use ondes_training::trainer::training_config::read_toml;
+use ondes_training::trainer::recipe_file::read_toml;
 use serde_json::json;
 use toml::{Table, Value};
 

@@ -69,7 +69,7 @@ impl FineTuneJob<'_> {
             Self::Instrument(config) => {
                 let mut task = InstrumentTask::from_model(model.clone(), Config::clone(config))?;
                 let options = config.trainer_options();
-                let device = device(&options.device)?;
+                let device = device(&options.training.device)?;
                 if let Some((teacher, share)) = mode.teacher {
                     task.set_teacher(InstrumentTeacher::new(teacher, model, share, device)?)?;
                 }
@@ -82,7 +82,7 @@ impl FineTuneJob<'_> {
                     ..CaptureOptions::clone(options)
                 };
                 let trainer_options = options.trainer.clone();
-                let device = device(&trainer_options.device)?;
+                let device = device(&trainer_options.training.device)?;
                 let mut task = CaptureTask::new(options, std::slice::from_ref(*pair), None)?;
                 if let Some((teacher, share)) = mode.teacher
                     && let Some(features) =
@@ -104,7 +104,7 @@ impl FineTuneJob<'_> {
                 let mut task =
                     CodecTask::from_model(with_variances(model)?, CodecConfig::clone(config))?;
                 let options = config.trainer_options();
-                let device = device(&options.device)?;
+                let device = device(&options.training.device)?;
                 if let Some((teacher, share)) = mode.teacher {
                     task.set_teacher(teacher, share)?;
                 }
@@ -118,7 +118,7 @@ impl FineTuneJob<'_> {
                 );
                 let mut task = self.prior_task(model, config)?;
                 let options = config.trainer_options();
-                let device = device(&options.device)?;
+                let device = device(&options.training.device)?;
                 if let Some((teacher, share)) = mode.teacher {
                     task.set_teacher(teacher, share, device)?;
                 }
@@ -233,7 +233,7 @@ impl FineTuneJob<'_> {
     pub fn device(&self) -> anyhow::Result<Device> {
         device(match self {
             Self::Instrument(config) => &config.training.device,
-            Self::Capture(options, _) => &options.trainer.device,
+            Self::Capture(options, _) => &options.trainer.training.device,
             Self::Codec(config) => &config.training.device,
             Self::Generator(config) => &config.training.device,
         })

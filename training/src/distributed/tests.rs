@@ -190,7 +190,6 @@ fn capture_options(size: &str, optimizer: &str, steps: u64, folder: &Path) -> Ca
     let files = RunFiles {
         checkpoint: folder.join("checkpoint"),
         metrics: folder.join("metrics.jsonl"),
-        tensorboard: None,
     };
     let network = Architecture::named(size).expect("a size");
     let mut options = CaptureOptions {
@@ -199,10 +198,10 @@ fn capture_options(size: &str, optimizer: &str, steps: u64, folder: &Path) -> Ca
         ..CaptureOptions::new(network, files)
     };
     options.trainer.length = Length::Steps(steps);
-    options.trainer.validate_every = Some(10);
-    options.trainer.threads = 1;
-    options.trainer.device = "cpu".into();
-    options.trainer.ema = 0.9;
+    options.trainer.training.validate_every = Some(10);
+    options.trainer.training.threads = 1;
+    options.trainer.training.device = "cpu".into();
+    options.trainer.training.ema = 0.9;
     options.trainer.optimizer = OptimizerConfig::named(optimizer).expect("an optimizer");
     options
 }

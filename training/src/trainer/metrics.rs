@@ -60,11 +60,11 @@ impl MetricsLog {
                 .truncate(true)
                 .open(path)
                 .with_context(context)?,
-            every: options.log_every,
+            every: options.training.log_every,
             since: Since::default(),
             usage: (Instant::now(), ResourceUsage::now()),
             alerts: Alerts::new(options.alerts.clone()),
-            endpoint: options.endpoint.map(Endpoint::new).transpose()?,
+            endpoint: options.training.endpoint.map(Endpoint::new).transpose()?,
         };
         if let Some(address) = log.endpoint.as_ref().and_then(Endpoint::address) {
             eprintln!("metrics are at http://{address}/metrics");

@@ -15,13 +15,14 @@ use super::guard::{OutOfMemory, with_fewer_rows};
 use super::kept;
 use super::memory;
 use super::metrics::MetricsLog;
-use super::options::{Length, TrainerOptions, device};
+use super::options::{TrainerOptions, device};
 use super::parameters::Parameters;
 use super::pass::effective_weights;
 use super::profile::{Part, Profile, synchronize};
 use super::progress::ProgressDisplay;
 use super::task::{Task, Validation, model_weights};
 use super::tensorboard::TensorBoard;
+use super::training_config::Length;
 use crate::compression::fake_quantization::QuantizationGrids;
 use crate::distributed::GroupError;
 use crate::optimizer::Optimizer;
@@ -71,8 +72,8 @@ impl<T: Task> Trainer<T> {
     /// weight does not exist.
     pub fn new(task: T, options: TrainerOptions) -> anyhow::Result<Self> {
         options.check()?;
-        let device = device(&options.device)?;
-        use_threads(options.threads);
+        let device = device(&options.training.device)?;
+        use_threads(options.training.threads);
         if matches!(device, Device::Cuda(_)) {
             // The batches of a run have few shapes, so that it pays to time all algorithms of cuDNN
             // once.
@@ -83,7 +84,7 @@ impl<T: Task> Trainer<T> {
         if let Some(group) = &options.group {
             task.set_process(group.rank(), group.size());
         }
-        if options.checkpoint_activations {
+        if options.training.checkpoint_activations {
             task.checkpoint_activations();
         }
         let mut weights = TorchWeights::new(task.initial().weights(), device);
@@ -102,7 +103,7 @@ impl<T: Task> Trainer<T> {
             device,
             weights,
             optimizer: options.optimizer.build(&parameters),
-            ema: (options.ema > 0.0).then(|| values.copy()),
+            ema: (options.training.ema > 0.0).then(|| values.copy()),
             best: values,
             parameters,
             options,
@@ -175,7 +176,7 @@ impl<T: Task> Trainer<T> {
             }
             Some(group) => Checkpoint::parse(group.bytes_of_first(&[])?)?,
         };
-        if let (true, Some(rows)) = (self.options.auto_batch, checkpoint.progress.batch()) {
+        if let (true, Some(rows)) = (self.options.auto_batch(), checkpoint.progress.batch()) {
             self.set_batch(rows)?;
         }
         self.load(&checkpoint)
@@ -303,7 +304,7 @@ impl<T: Task> Trainer<T> {
                     .with_context(|| format!("{}: cannot create the folder", folder.display()))?;
             }
         }
-        if self.options.auto_batch && self.progress.step == 0 {
+        if self.options.auto_batch() && self.progress.step == 0 {
             self.choose_batch()?;
         }
         if self.progress.steps == 0 {
@@ -325,7 +326,7 @@ impl<T: Task> Trainer<T> {
             self.device
         );
         let mut callbacks = self.callbacks()?;
-        if let Some(options) = &self.options.profile {
+        if let Some(options) = &self.options.training.profile {
             self.profile = Rc::new(Profile::new(options, self.device)?);
         }
         let outcome = self.run_steps(&mut callbacks);
@@ -404,13 +405,17 @@ impl<T: Task> Trainer<T> {
             Box::new(ProgressDisplay::new(progress.step, progress.steps, epoch)?),
             Box::new(MetricsLog::new(progress.step, options)?),
             Box::new(EarlyStopping::new(
-                options.patience,
-                options.stop_at,
+                options.training.patience,
+                options.training.stop_at,
                 progress.waited,
             )),
         ];
-        if let Some(folder) = &options.files.tensorboard {
-            callbacks.push(Box::new(TensorBoard::new(folder, options.log_every)?));
+        if options.training.tensorboard {
+            let folder = options.files.metrics.with_file_name("tensorboard");
+            callbacks.push(Box::new(TensorBoard::new(
+                &folder,
+                options.training.log_every,
+            )?));
         }
         Ok(callbacks)
     }
@@ -419,8 +424,8 @@ impl<T: Task> Trainer<T> {
         let epoch = self.task.epoch_steps();
         let every = |chosen: Option<u64>| chosen.or(epoch).unwrap_or(self.progress.steps).max(1);
         let (validate_every, checkpoint_every) = (
-            every(self.options.validate_every),
-            every(self.options.checkpoint_every),
+            every(self.options.training.validate_every),
+            every(self.options.training.checkpoint_every),
         );
         while self.progress.step < self.progress.steps {
             let started = Instant::now();
@@ -489,10 +494,10 @@ impl<T: Task> Trainer<T> {
         let share = options.schedule.share(
             progress.step,
             progress.steps,
-            options.warmup_steps,
+            options.training.warmup_steps,
             &progress.plateau,
         );
-        options.learning_rate * share
+        options.training.learning_rate * share
     }
 
     /// Returns the whole state of the task, of which each process has its rows.
@@ -561,7 +566,12 @@ impl<T: Task> Trainer<T> {
         } else {
             self.progress.waited += 1;
         }
-        kept::add(&mut self.progress.kept, loss, step, self.options.keep_best);
+        kept::add(
+            &mut self.progress.kept,
+            loss,
+            step,
+            self.options.training.keep_best,
+        );
         if let ScheduleConfig::Plateau(plateau) = &self.options.schedule {
             self.progress.plateau.validated(plateau, loss);
         }

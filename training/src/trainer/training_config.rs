@@ -1,22 +1,27 @@
-//! The table `[training]` of a configuration, and what reads a configuration.
+//! The table `[training]` of recipes, and the flags that override it.
 
 use std::net::SocketAddr;
-use std::path::Path;
 
 use anyhow::{Context, ensure};
-use ondes_engine::files;
-use ondes_engine::files::shortened;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::optimizer::OptimizerConfig;
-use crate::schedule::ScheduleConfig;
-use crate::trainer::{
-    AlertsConfig, Clip, Length, Precision, ProfileOptions, RunFiles, TrainerOptions,
-};
+use super::parameters::Clip;
+use super::precision::Precision;
+use super::profile::ProfileOptions;
+use crate::value_parser;
 
-/// Largest recipe, bytes; far above any real one.
-pub(crate) const MAX_BYTES: u64 = 1 << 20;
+/// Length of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Length {
+    /// Steps.
+    Steps(u64),
+    /// Passes through the data; steps where crops are drawn at random.
+    Epochs(u64),
+    /// As many steps as fit into these minutes, at the speed of the first.
+    Minutes(f64),
+}
 
 /// Length and pace of training.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -27,12 +32,12 @@ pub struct TrainingConfig {
     /// Trains for about this time instead of a number of steps.
     pub minutes: Option<f64>,
     /// Crops per step; `"auto"` finds the largest number that fits into memory.
-    #[serde(deserialize_with = "batch_rows")]
+    #[serde(deserialize_with = "batch_rows", serialize_with = "write_batch")]
     pub batch: usize,
     /// Bound on the memory of the process, such as "8G"; by default most of what is free for
     /// tensors of the CPU.
     #[serde(
-        deserialize_with = "memory_bytes",
+        deserialize_with = "some_bytes",
         skip_serializing_if = "Option::is_none"
     )]
     pub memory: Option<u64>,
@@ -62,10 +67,10 @@ pub struct TrainingConfig {
     pub precision: Precision,
     /// Share of the files used for validation.
     pub validation_share: f64,
-    /// Steps between validations.
-    pub validate_every: u64,
-    /// Steps between checkpoints.
-    pub checkpoint_every: u64,
+    /// Steps between validations; of captures by default an epoch.
+    pub validate_every: Option<u64>,
+    /// Steps between checkpoints; of captures by default an epoch.
+    pub checkpoint_every: Option<u64>,
     /// Steps between lines of the log.
     pub log_every: u64,
     /// Validations without progress after which training stops.
@@ -105,8 +110,8 @@ impl Default for TrainingConfig {
             ema: 0.0,
             precision: Precision::default(),
             validation_share: 0.1,
-            validate_every: 250,
-            checkpoint_every: 250,
+            validate_every: Some(250),
+            checkpoint_every: Some(250),
             log_every: 10,
             patience: None,
             stop_at: None,
@@ -117,35 +122,6 @@ impl Default for TrainingConfig {
             endpoint: None,
         }
     }
-}
-
-/// Returns the configuration of a run without a recipe file: paths, and settings as in `recipe`. The result has the name of its file, beside which analysed audio and
-/// checkpoints are.
-///
-/// # Errors
-/// Returns an error if a path is not UTF-8.
-pub(crate) fn without_recipe<T: DeserializeOwned>(
-    recipe: &str,
-    model: &[(&str, &Path)],
-    data: &Path,
-    out: &Path,
-) -> anyhow::Result<T> {
-    let mut table: toml::Table = recipe.parse()?;
-    let name = Path::new(out.file_stem().unwrap_or_default());
-    let work = out.with_extension("work");
-    let paths = [
-        ("data", data),
-        ("out", out),
-        ("work", &work),
-        ("name", name),
-    ];
-    for (key, path) in paths.iter().chain(model) {
-        let text = path
-            .to_str()
-            .with_context(|| format!("{}: its name is not UTF-8", path.display()))?;
-        table.insert((*key).to_owned(), text.into());
-    }
-    Ok(table.try_into()?)
 }
 
 impl TrainingConfig {
@@ -176,56 +152,156 @@ impl TrainingConfig {
         Ok(())
     }
 
-    /// Returns the settings of the trainer for a work folder.
+    /// Returns settings without warm-up, decay and limits of the gradient, with a validation and a
+    /// checkpoint per epoch.
     #[must_use]
-    pub fn trainer_options(
-        &self,
-        work: &Path,
-        optimizer: &OptimizerConfig,
-        schedule: &ScheduleConfig,
-        alerts: &AlertsConfig,
-    ) -> TrainerOptions {
-        let files = RunFiles {
-            checkpoint: work.join("checkpoint.safetensors"),
-            metrics: work.join("metrics.jsonl"),
-            tensorboard: self.tensorboard.then(|| work.join("tensorboard")),
+    pub fn plain(learning_rate: f64) -> Self {
+        Self {
+            learning_rate,
+            warmup_steps: 0,
+            weight_decay: 0.0,
+            gradient_norm: 0.0,
+            validate_every: None,
+            checkpoint_every: None,
+            ..Self::default()
+        }
+    }
+
+    /// Replaces the settings that are overridden, but for those of captures alone.
+    ///
+    /// # Errors
+    /// Returns an error if a number is too large for TOML.
+    pub fn override_with(&mut self, overrides: &TrainingOverrides) -> anyhow::Result<()> {
+        let overrides = TrainingOverrides {
+            epochs: None,
+            window: None,
+            ..overrides.clone()
         };
-        let length = self
-            .minutes
-            .map_or(Length::Steps(self.steps), Length::Minutes);
-        TrainerOptions {
-            warmup_steps: self.warmup_steps,
-            weight_decay: self.weight_decay,
-            clip: Clip {
-                norm: self.gradient_norm,
-                value: self.gradient_value,
-            },
-            accumulate: self.accumulate,
-            auto_batch: self.batch == AUTO_BATCH,
-            memory: self.memory,
-            checkpoint_activations: self.checkpoint_activations,
-            keep_best: self.keep_best,
-            ema: self.ema,
-            precision: self.precision,
-            optimizer: optimizer.clone(),
-            schedule: schedule.clone(),
-            validate_every: Some(self.validate_every),
-            checkpoint_every: Some(self.checkpoint_every),
-            log_every: self.log_every,
-            patience: self.patience,
-            stop_at: self.stop_at,
-            threads: self.threads,
-            device: self.device.clone(),
-            profile: self.profile.clone(),
-            alerts: alerts.clone(),
+        let mut table = toml::Table::try_from(&*self)?;
+        table.extend(toml::Table::try_from(&overrides)?);
+        *self = Self {
+            profile: self.profile.take(),
             endpoint: self.endpoint,
-            ..TrainerOptions::new(length, self.learning_rate, files)
+            ..table.try_into().context("training")?
+        };
+        Ok(())
+    }
+
+    /// Returns the length of a run: minutes if they are set, otherwise steps.
+    #[must_use]
+    pub fn length(&self) -> Length {
+        self.minutes
+            .map_or(Length::Steps(self.steps), Length::Minutes)
+    }
+
+    /// Returns the limits of the gradient.
+    #[must_use]
+    pub fn clip(&self) -> Clip {
+        Clip {
+            norm: self.gradient_norm,
+            value: self.gradient_value,
         }
     }
 }
 
+/// Settings of `[training]` that may be absent: in recipes of captures, and on the command line.
+#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrainingOverrides {
+    /// Passes through the recordings.
+    #[arg(skip)]
+    pub epochs: Option<u64>,
+    /// Trains for about this time instead.
+    #[arg(skip)]
+    pub minutes: Option<f64>,
+    /// Windows per step, or parallel streams of recurrent networks; `"auto"` finds the largest
+    /// number that fits.
+    #[arg(skip)]
+    #[serde(
+        deserialize_with = "some_batch_rows",
+        serialize_with = "write_some_batch"
+    )]
+    pub batch: Option<usize>,
+    /// Samples per window, or per chunk of the streams.
+    #[arg(skip)]
+    pub window: Option<usize>,
+    /// Highest learning rate.
+    #[arg(skip)]
+    pub learning_rate: Option<f64>,
+    /// Steps from zero to the highest learning rate.
+    #[arg(skip)]
+    pub warmup_steps: Option<u64>,
+    /// Weight decay of matrices.
+    #[arg(skip)]
+    pub weight_decay: Option<f64>,
+    /// Largest norm of the gradient.
+    #[arg(skip)]
+    pub gradient_norm: Option<f64>,
+    /// Largest magnitude of an element of the gradient.
+    #[arg(skip)]
+    pub gradient_value: Option<f64>,
+    /// Steps between validations.
+    #[arg(skip)]
+    pub validate_every: Option<u64>,
+    /// Steps between checkpoints.
+    #[arg(skip)]
+    pub checkpoint_every: Option<u64>,
+    /// Steps between lines of the log.
+    #[arg(skip)]
+    pub log_every: Option<u64>,
+    /// Computes each batch in this many parts, one after the other, to need less memory.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4096).map(usize::from))]
+    pub accumulate: Option<usize>,
+    /// Bound on the memory of the process, such as 8G: program, recordings in memory, and tensors
+    /// of the CPU. Batches that need more are computed in parts. On macOS the program does not
+    /// count; on Windows tensors are not bounded.
+    #[arg(long, value_parser = parse_bytes)]
+    #[serde(deserialize_with = "some_bytes")]
+    pub memory: Option<u64>,
+    /// Computes the network's values again in the backward pass: half the memory for a third more
+    /// time.
+    #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub checkpoint_activations: bool,
+    /// Keeps the checkpoints of so many best validations beside the last one.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1000).map(usize::from))]
+    pub keep_best: Option<usize>,
+    /// Precision of the forward pass [default: f32].
+    #[arg(long, value_parser = PossibleValuesParser::new(Precision::NAMES).try_map(|name| Precision::named(&name).ok_or("unknown")))]
+    pub precision: Option<Precision>,
+    /// Decay rate of the mean of the weights that is validated and kept, such as 0.999.
+    #[arg(long, value_parser = value_parser::decay)]
+    pub ema: Option<f64>,
+    /// Stops after this many validations without progress.
+    #[arg(long, value_name = "VALIDATIONS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub patience: Option<u64>,
+    /// Stops at this validation loss.
+    #[arg(long, value_name = "LOSS", value_parser = value_parser::positive)]
+    pub stop_at: Option<f64>,
+    /// Writes TensorBoard event files: scalars, histograms, spectrograms and sound.
+    #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tensorboard: bool,
+    /// Threads of libtorch; 0 for one with recurrent captures, otherwise one per core.
+    #[arg(long, value_parser = clap::value_parser!(i32).range(0..=256))]
+    pub threads: Option<i32>,
+    /// Device: auto, cpu, cuda or cuda:N; auto selects CUDA if available.
+    #[arg(long)]
+    pub device: Option<String>,
+}
+
 /// Number of crops or windows that stands for the largest that fits into memory.
 pub const AUTO_BATCH: usize = usize::MAX;
+
+/// Parses a number of rows, 1 to 4096, or `auto`.
+///
+/// # Errors
+/// Returns what is allowed.
+pub fn parse_batch(text: &str) -> Result<usize, String> {
+    let rows = text.parse().ok().filter(|rows| (1..=4096).contains(rows));
+    rows.or((text == "auto").then_some(AUTO_BATCH))
+        .ok_or_else(|| "must be 1 to 4096, or auto".to_owned())
+}
 
 /// Number of rows, or `"auto"`.
 #[derive(Deserialize)]
@@ -236,7 +312,7 @@ enum BatchRows {
 }
 
 /// Reads a number of rows, or `"auto"`.
-pub(crate) fn batch_rows<'de, D: serde::Deserializer<'de>>(source: D) -> Result<usize, D::Error> {
+fn batch_rows<'de, D: Deserializer<'de>>(source: D) -> Result<usize, D::Error> {
     let expected = || serde::de::Error::custom("batch must be a number from 1, or \"auto\"");
     match BatchRows::deserialize(source).map_err(|_| expected())? {
         BatchRows::Rows(rows) => Ok(rows),
@@ -250,6 +326,27 @@ pub(crate) fn batch_rows<'de, D: serde::Deserializer<'de>>(source: D) -> Result<
     }
 }
 
+/// Reads a number of rows, or `"auto"`, that may be absent.
+fn some_batch_rows<'de, D: Deserializer<'de>>(source: D) -> Result<Option<usize>, D::Error> {
+    batch_rows(source).map(Some)
+}
+
+/// Writes a number of rows, or `"auto"`.
+fn write_batch<S: Serializer>(rows: &usize, sink: S) -> Result<S::Ok, S::Error> {
+    match *rows {
+        AUTO_BATCH => sink.serialize_str("auto"),
+        rows => rows.serialize(sink),
+    }
+}
+
+/// Writes a number of rows, or `"auto"`, if there is one.
+fn write_some_batch<S: Serializer>(rows: &Option<usize>, sink: S) -> Result<S::Ok, S::Error> {
+    match rows {
+        Some(rows) => write_batch(rows, sink),
+        None => sink.serialize_none(),
+    }
+}
+
 /// Size in bytes, or as a text such as "8G".
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -259,7 +356,7 @@ enum Bytes {
 }
 
 /// Reads a size in bytes such as "8G".
-pub(crate) fn bytes<'de, D: serde::Deserializer<'de>>(source: D) -> Result<u64, D::Error> {
+pub(crate) fn bytes<'de, D: Deserializer<'de>>(source: D) -> Result<u64, D::Error> {
     let expected =
         || serde::de::Error::custom("a size must be a number of bytes, or a text such as \"8G\"");
     match Bytes::deserialize(source).map_err(|_| expected())? {
@@ -269,7 +366,7 @@ pub(crate) fn bytes<'de, D: serde::Deserializer<'de>>(source: D) -> Result<u64, 
 }
 
 /// Reads a size in bytes that may be absent.
-fn memory_bytes<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<u64>, D::Error> {
+pub(crate) fn some_bytes<'de, D: Deserializer<'de>>(source: D) -> Result<Option<u64>, D::Error> {
     bytes(source).map(Some)
 }
 
@@ -297,22 +394,6 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
             "memory {text:?} must be a size such as \"8G\" or \"500M\""
         )),
     }
-}
-
-/// Reads a TOML file.
-///
-/// # Errors
-/// Returns an error with the line if the file is missing, is not TOML, or has an unknown key.
-pub fn read_toml<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
-    let name = path.display();
-    let text = files::read_to_string(path, MAX_BYTES)
-        .with_context(|| format!("{name}: cannot be read"))?;
-    toml::from_str(&text).map_err(|error| {
-        let line = error
-            .span()
-            .map_or(1, |span| text[..span.start].lines().count().max(1));
-        anyhow::anyhow!("{name}: line {line}: {}", shortened(error.message()))
-    })
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::tasks::generator::knobs::uncalibrated;
 use crate::tasks::generator::{self, PriorConfig};
 use crate::tasks::instrument::config::{Config, NetworkConfig};
 use crate::tasks::instrument::network;
-use crate::trainer::training_config::MAX_BYTES;
+use crate::trainer::recipe_file::MAX_BYTES;
 
 /// Part of a recipe that a student needs.
 #[derive(Deserialize)]

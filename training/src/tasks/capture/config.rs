@@ -15,8 +15,9 @@ use crate::data::WorkersConfig;
 use crate::loss::LossWeights;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
-use crate::trainer::training_config::{AUTO_BATCH, batch_rows, parse_bytes, read_toml};
-use crate::trainer::{AlertsConfig, Length, Precision, RunFiles};
+use crate::trainer::recipe_file::read_toml;
+use crate::trainer::training_config::{AUTO_BATCH, TrainingOverrides};
+use crate::trainer::{AlertsConfig, Length, RunFiles, TrainerOptions};
 
 /// Passes through the recordings, unless told otherwise.
 const EPOCHS: u64 = 100;
@@ -46,7 +47,7 @@ pub struct CaptureConfig {
     /// Seed of initial weights and windows.
     pub seed: u64,
     /// Length and pace of training.
-    pub training: CaptureTrainingConfig,
+    pub training: TrainingOverrides,
     /// Threads that cut windows.
     pub loader: WorkersConfig,
     /// Optimiser.
@@ -93,60 +94,6 @@ pub struct KnobConfig {
     pub description: String,
 }
 
-/// Length and pace of training. What is absent depends on the network.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct CaptureTrainingConfig {
-    /// Passes through the recordings.
-    pub epochs: Option<u64>,
-    /// Trains for about this time instead.
-    pub minutes: Option<f64>,
-    /// Windows per step, or parallel streams of recurrent networks; `"auto"` finds the largest
-    /// number that fits.
-    #[serde(deserialize_with = "some_batch_rows")]
-    pub batch: Option<usize>,
-    /// Bound on the memory of the process, such as "8G".
-    pub memory: Option<String>,
-    /// Computes the network's values again in the backward pass, to need less memory.
-    pub checkpoint_activations: bool,
-    /// Checkpoints with the lowest validation losses that are kept beside the last one.
-    pub keep_best: usize,
-    /// Samples per window, or per chunk of the streams.
-    pub window: Option<usize>,
-    /// Highest learning rate.
-    pub learning_rate: Option<f64>,
-    /// Steps from zero to the highest learning rate.
-    pub warmup_steps: Option<u64>,
-    /// Weight decay of matrices.
-    pub weight_decay: Option<f64>,
-    /// Largest norm of the gradient.
-    pub gradient_norm: Option<f64>,
-    /// Largest magnitude of an element of the gradient.
-    pub gradient_value: Option<f64>,
-    /// Parts that a batch is computed in.
-    pub accumulate: Option<usize>,
-    /// Decay rate of the mean of the weights that is validated and kept.
-    pub ema: Option<f64>,
-    /// Precision of the forward pass.
-    pub precision: Option<Precision>,
-    /// Steps between validations.
-    pub validate_every: Option<u64>,
-    /// Steps between checkpoints.
-    pub checkpoint_every: Option<u64>,
-    /// Steps between lines of the log.
-    pub log_every: Option<u64>,
-    /// Validations without progress after which training stops.
-    pub patience: Option<u64>,
-    /// Validation loss at which training stops.
-    pub stop_at: Option<f64>,
-    /// Writes TensorBoard event files.
-    pub tensorboard: bool,
-    /// Threads of libtorch.
-    pub threads: Option<i32>,
-    /// `cpu`, `cuda`, `cuda:N`, or `auto`.
-    pub device: Option<String>,
-}
-
 /// Content of the model's card.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -178,7 +125,7 @@ impl Default for CaptureConfig {
             nam: None,
             sample_rate: RATE,
             seed: 0,
-            training: CaptureTrainingConfig::default(),
+            training: TrainingOverrides::default(),
             loader: WorkersConfig::default(),
             optimizer: OptimizerConfig::default(),
             schedule: ScheduleConfig::default(),
@@ -268,13 +215,8 @@ impl CaptureConfig {
             loss.check()?;
         }
         self.loader.check()?;
-        let files = RunFiles {
-            checkpoint: PathBuf::new(),
-            metrics: PathBuf::new(),
-            tensorboard: None,
-        };
         let network = super::architecture::Architecture::named("nano")?;
-        self.options(network, files)?.trainer.check()
+        self.options(network, RunFiles::default())?.trainer.check()
     }
 
     /// Returns the knobs as controls of the model, in the order of [`CaptureConfig::settings`].
@@ -371,57 +313,26 @@ impl CaptureConfig {
         options.knobs = self.controls()?;
         options.seed = self.seed;
         options.workers = self.loader.workers;
-        options.trainer.auto_batch = own.batch == Some(AUTO_BATCH);
         options.batch = own
             .batch
             .filter(|batch| *batch != AUTO_BATCH)
             .unwrap_or(options.batch);
         options.window = own.window.unwrap_or(options.window);
         options.loss = self.loss.unwrap_or(options.loss);
-        let trainer = &mut options.trainer;
-        trainer.memory = own
-            .memory
-            .as_deref()
-            .map(parse_bytes)
-            .transpose()
-            .map_err(anyhow::Error::msg)?;
-        trainer.checkpoint_activations = own.checkpoint_activations;
-        trainer.keep_best = own.keep_best;
-        trainer.length = own.minutes.map_or(
-            Length::Epochs(own.epochs.unwrap_or(EPOCHS)),
-            Length::Minutes,
-        );
-        trainer.learning_rate = own.learning_rate.unwrap_or(trainer.learning_rate);
-        trainer.warmup_steps = own.warmup_steps.unwrap_or(trainer.warmup_steps);
-        trainer.weight_decay = own.weight_decay.unwrap_or(trainer.weight_decay);
-        trainer.clip.norm = own.gradient_norm.unwrap_or(trainer.clip.norm);
-        trainer.clip.value = own.gradient_value.unwrap_or(trainer.clip.value);
-        trainer.accumulate = own.accumulate.unwrap_or(trainer.accumulate);
-        trainer.ema = own.ema.unwrap_or(trainer.ema);
-        trainer.precision = own.precision.unwrap_or(trainer.precision);
-        trainer.optimizer = self.optimizer.clone();
-        trainer.schedule = self.schedule.clone();
-        trainer.alerts = self.alerts.clone();
-        trainer.validate_every = own.validate_every.or(trainer.validate_every);
-        trainer.checkpoint_every = own.checkpoint_every.or(trainer.checkpoint_every);
-        trainer.log_every = own.log_every.unwrap_or(trainer.log_every);
-        trainer.patience = own.patience.or(trainer.patience);
-        trainer.stop_at = own.stop_at.or(trainer.stop_at);
-        trainer.threads = own
-            .threads
-            .filter(|threads| *threads > 0)
-            .unwrap_or(trainer.threads);
-        if let Some(device) = &own.device {
-            trainer.device.clone_from(device);
-        }
-        if own.tensorboard {
-            trainer.files.tensorboard = Some(trainer.files.metrics.with_file_name("tensorboard"));
-        }
+        options.trainer = TrainerOptions {
+            length: own.minutes.map_or(
+                Length::Epochs(own.epochs.unwrap_or(EPOCHS)),
+                Length::Minutes,
+            ),
+            optimizer: self.optimizer.clone(),
+            schedule: self.schedule.clone(),
+            alerts: self.alerts.clone(),
+            ..options.trainer
+        };
+        options.trainer.training.override_with(&TrainingOverrides {
+            threads: own.threads.filter(|threads| *threads > 0),
+            ..own.clone()
+        })?;
         Ok(options)
     }
-}
-
-/// Reads a number of rows, or `"auto"`.
-fn some_batch_rows<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<usize>, D::Error> {
-    batch_rows(source).map(Some)
 }

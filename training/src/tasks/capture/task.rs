@@ -25,7 +25,8 @@ use crate::loss::{Loss, LossWeights, WeightedLoss};
 use crate::trainer::memory;
 use crate::trainer::options::device;
 use crate::trainer::task::{first_non_finite, model_hash, model_weights};
-use crate::trainer::{Clip, Length, RunFiles, Task, TrainerOptions, Validation};
+use crate::trainer::training_config::TrainingConfig;
+use crate::trainer::{Length, RunFiles, Task, TrainerOptions, Validation};
 
 /// Validation sound for logs, seconds.
 const LOGGED_S: f64 = 4.0;
@@ -70,17 +71,18 @@ impl CaptureOptions {
                 esr: 1.0,
                 ..LossWeights::default()
             },
-            trainer: TrainerOptions {
-                warmup_steps: 20,
-                clip: Clip {
-                    norm: 1.0,
-                    value: 0.0,
+            trainer: TrainerOptions::new(
+                Length::Epochs(100),
+                TrainingConfig {
+                    warmup_steps: 20,
+                    gradient_norm: 1.0,
+                    // Steps of recurrent networks are many small operations, which threads only
+                    // slow down.
+                    threads: i32::from(recurrent),
+                    ..TrainingConfig::plain(learning_rate)
                 },
-                // Steps of recurrent networks are many small operations, which threads only slow
-                // down.
-                threads: i32::from(recurrent),
-                ..TrainerOptions::new(Length::Epochs(100), learning_rate, files)
-            },
+                files,
+            ),
             network,
         }
     }
@@ -249,7 +251,7 @@ impl<'a> CaptureTask<'a> {
                 options.loss,
                 rate,
                 &recordings,
-                device(&options.trainer.device)?,
+                device(&options.trainer.training.device)?,
             ),
             options,
             pairs,
@@ -614,7 +616,7 @@ fn loader(options: &CaptureOptions, windows: &Arc<Windows>, rows: StepRows) -> L
         windows.clone(),
         rows,
         options.workers,
-        memory::data_shares(options.trainer.memory)[1],
+        memory::data_shares(options.trainer.training.memory)[1],
     )
 }
 

@@ -278,7 +278,6 @@ fn quick(architecture: Architecture, epochs: u64, folder: &std::path::Path) -> C
     let files = RunFiles {
         checkpoint: folder.join("checkpoint"),
         metrics: folder.join("metrics.jsonl"),
-        tensorboard: None,
     };
     let mut options = CaptureOptions {
         batch: 8,
@@ -286,8 +285,8 @@ fn quick(architecture: Architecture, epochs: u64, folder: &std::path::Path) -> C
         ..CaptureOptions::new(architecture, files)
     };
     options.trainer.length = Length::Epochs(epochs);
-    options.trainer.learning_rate = 1e-2;
-    options.trainer.threads = 1;
+    options.trainer.training.learning_rate = 1e-2;
+    options.trainer.training.threads = 1;
     options
 }
 
@@ -343,7 +342,7 @@ fn a_small_network_learns_the_overdrive_from_four_seconds() {
 
     // Further training from its weights does no harm; another shape is refused.
     let mut options = quick(short_nano(), 1, folder.path());
-    options.trainer.learning_rate = 1e-3;
+    options.trainer.training.learning_rate = 1e-3;
     let mut further = trainer(options, &pair, Some(&model)).expect("the same shape");
     further.run().expect("it trains");
     let further = compare(&further.model().expect("finite weights"), &pair).expect("a capture");

@@ -12,7 +12,8 @@ use crate::data::{
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
 use crate::trainer::memory::data_shares;
-use crate::trainer::training_config::{TrainingConfig, read_toml, without_recipe};
+use crate::trainer::recipe_file::{read_toml, without_recipe};
+use crate::trainer::training_config::TrainingConfig;
 use crate::trainer::{AlertsConfig, TrainerOptions};
 
 /// Codecs have no recorded knobs.
@@ -279,8 +280,13 @@ impl CodecConfig {
     /// Returns the settings of the trainer.
     #[must_use]
     pub fn trainer_options(&self) -> TrainerOptions {
-        self.training
-            .trainer_options(&self.work, &self.optimizer, &self.schedule, &self.alerts)
+        TrainerOptions::from_recipe(
+            &self.work,
+            &self.training,
+            &self.optimizer,
+            &self.schedule,
+            &self.alerts,
+        )
     }
 
     /// Returns where the recordings are, and how crops are cut from them.

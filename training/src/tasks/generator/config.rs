@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::data::{FeatureRate, RecordingsConfig, WorkersConfig};
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
-use crate::trainer::training_config::{TrainingConfig, read_toml, without_recipe};
+use crate::trainer::recipe_file::{read_toml, without_recipe};
+use crate::trainer::training_config::TrainingConfig;
 use crate::trainer::{AlertsConfig, TrainerOptions};
 
 /// Settings of a generator without a recipe.
@@ -265,7 +266,12 @@ impl PriorConfig {
     /// Returns the settings of the trainer.
     #[must_use]
     pub fn trainer_options(&self) -> TrainerOptions {
-        self.training
-            .trainer_options(&self.work, &self.optimizer, &self.schedule, &self.alerts)
+        TrainerOptions::from_recipe(
+            &self.work,
+            &self.training,
+            &self.optimizer,
+            &self.schedule,
+            &self.alerts,
+        )
     }
 }

@@ -16,7 +16,8 @@ use crate::loss::LossWeights;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
 use crate::trainer::memory::data_shares;
-use crate::trainer::training_config::{TrainingConfig, read_toml};
+use crate::trainer::recipe_file::read_toml;
+use crate::trainer::training_config::TrainingConfig;
 use crate::trainer::{AlertsConfig, TrainerOptions};
 
 /// Configuration of a training run. Paths are relative to the file's folder.
@@ -327,8 +328,13 @@ impl Config {
     /// Returns the settings of the trainer.
     #[must_use]
     pub fn trainer_options(&self) -> TrainerOptions {
-        self.training
-            .trainer_options(&self.work, &self.optimizer, &self.schedule, &self.alerts)
+        TrainerOptions::from_recipe(
+            &self.work,
+            &self.training,
+            &self.optimizer,
+            &self.schedule,
+            &self.alerts,
+        )
     }
 
     /// Returns where the recordings are, and how crops are cut from them.
