@@ -14,6 +14,7 @@
 #![deny(unsafe_code)]
 
 pub mod bench;
+mod check;
 pub mod compare;
 pub mod compression;
 pub mod data;

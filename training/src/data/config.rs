@@ -10,6 +10,7 @@ use super::augmentation::Augmentation;
 use super::features::FeatureRate;
 use super::folds::{Fold, FoldBy};
 use super::knobs::RecordedKnob;
+use crate::check;
 use crate::trainer::training_config::bytes;
 
 /// Selection and filtering of the recordings.
@@ -120,7 +121,7 @@ impl WorkersConfig {
 }
 
 fn check_workers(workers: usize) -> anyhow::Result<()> {
-    ensure!(workers <= 256, "loader.workers must be 0 to 256");
+    check::in_range("loader.workers", workers, 0..=256)?;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use tch::Device;
 use super::alerts::AlertsConfig;
 use super::memory;
 use super::training_config::{AUTO_BATCH, Length, TrainingConfig};
+use crate::check;
 use crate::distributed::Group;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
@@ -109,49 +110,27 @@ impl TrainerOptions {
     /// # Errors
     /// Returns an error that names the first setting out of range.
     pub fn check(&self) -> anyhow::Result<()> {
+        let training = &self.training;
         let is_rate = |rate: f64| rate > 0.0 && rate <= 1.0;
         ensure!(
-            is_rate(self.training.learning_rate),
+            is_rate(training.learning_rate),
             "training.learning_rate must be above 0, up to 1"
         );
+        check::in_range("training.weight_decay", training.weight_decay, 0.0..=1.0)?;
+        check::in_range("training.gradient_norm", training.gradient_norm, 0.0..=1e6)?;
+        check::in_range(
+            "training.gradient_value",
+            training.gradient_value,
+            0.0..=1e6,
+        )?;
+        check::not_zero("training.accumulate", training.accumulate as u64)?;
+        check::decay_rate("training.ema", training.ema)?;
+        check::not_zero("training.validate_every", training.validate_every)?;
+        check::not_zero("training.checkpoint_every", training.checkpoint_every)?;
+        check::not_zero("training.log_every", training.log_every)?;
+        check::not_zero("training.patience", training.patience)?;
         ensure!(
-            (0.0..=1.0).contains(&self.training.weight_decay),
-            "training.weight_decay must be 0 to 1"
-        );
-        ensure!(
-            (0.0..=1e6).contains(&self.training.gradient_norm),
-            "training.gradient_norm must be 0 to 1e6"
-        );
-        ensure!(
-            (0.0..=1e6).contains(&self.training.gradient_value),
-            "training.gradient_value must be 0 to 1e6"
-        );
-        ensure!(
-            self.training.accumulate > 0,
-            "training.accumulate must be above 0"
-        );
-        ensure!(
-            (0.0..1.0).contains(&self.training.ema),
-            "training.ema must be 0 to below 1"
-        );
-        ensure!(
-            self.training.validate_every != Some(0),
-            "training.validate_every must be above 0"
-        );
-        ensure!(
-            self.training.checkpoint_every != Some(0),
-            "training.checkpoint_every must be above 0"
-        );
-        ensure!(
-            self.training.log_every > 0,
-            "training.log_every must be above 0"
-        );
-        ensure!(
-            self.training.patience != Some(0),
-            "training.patience must be above 0"
-        );
-        ensure!(
-            self.training.stop_at.is_none_or(|loss| loss > 0.0),
+            training.stop_at.is_none_or(|loss| loss > 0.0),
             "training.stop_at must be above 0"
         );
         self.alerts.check()?;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::parameters::Clip;
 use super::precision::Precision;
 use super::profile::ProfileOptions;
+use crate::check;
 use crate::value_parser;
 
 /// Length of a run.
@@ -127,28 +128,18 @@ impl Default for TrainingConfig {
 impl TrainingConfig {
     /// Checks the ranges that the trainer does not check itself.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        ensure!(self.steps > 0, "training.steps must be above 0");
-        ensure!(
-            self.batch == AUTO_BATCH || (1..=4096).contains(&self.batch),
-            "training.batch must be 1 to 4096, or \"auto\""
-        );
-        ensure!(
-            (0.1..=60.0).contains(&self.clip_seconds),
-            "training.clip_seconds must be 0.1 to 60"
-        );
-        ensure!(
-            (0..=1024).contains(&self.threads),
-            "training.threads must be 0 to 1024"
-        );
-        ensure!(
-            (0.0..=0.9).contains(&self.validation_share),
-            "training.validation_share must be 0 to 0.9"
-        );
-        ensure!(
-            self.minutes
-                .is_none_or(|minutes| minutes > 0.0 && minutes.is_finite()),
-            "training.minutes must be above 0"
-        );
+        check::not_zero("training.steps", self.steps)?;
+        check_batch(self.batch)?;
+        check::in_range("training.clip_seconds", self.clip_seconds, 0.1..=60.0)?;
+        check::in_range("training.threads", self.threads, 0..=1024)?;
+        check::in_range(
+            "training.validation_share",
+            self.validation_share,
+            0.0..=0.9,
+        )?;
+        if let Some(minutes) = self.minutes {
+            check::positive("training.minutes", minutes)?;
+        }
         Ok(())
     }
 
@@ -301,6 +292,15 @@ pub fn parse_batch(text: &str) -> Result<usize, String> {
     let rows = text.parse().ok().filter(|rows| (1..=4096).contains(rows));
     rows.or((text == "auto").then_some(AUTO_BATCH))
         .ok_or_else(|| "must be 1 to 4096, or auto".to_owned())
+}
+
+/// Checks a number of rows.
+pub(crate) fn check_batch(rows: usize) -> anyhow::Result<()> {
+    ensure!(
+        rows == AUTO_BATCH || (1..=4096).contains(&rows),
+        "training.batch must be 1 to 4096, or \"auto\""
+    );
+    Ok(())
 }
 
 /// Number of rows, or `"auto"`.

@@ -11,18 +11,17 @@ use serde::{Deserialize, Serialize};
 use super::network_source::NetworkSource;
 use super::signal::RATE;
 use super::task::CaptureOptions;
+use crate::check;
 use crate::data::WorkersConfig;
 use crate::loss::LossWeights;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
 use crate::trainer::recipe_file::read_toml;
-use crate::trainer::training_config::{AUTO_BATCH, TrainingOverrides};
+use crate::trainer::training_config::{AUTO_BATCH, TrainingOverrides, check_batch};
 use crate::trainer::{AlertsConfig, Length, RunFiles, TrainerOptions};
 
 /// Passes through the recordings, unless told otherwise.
 const EPOCHS: u64 = 100;
-/// Levels of the card, dBu.
-const DBU: std::ops::RangeInclusive<f64> = -60.0..=60.0;
 
 /// Configuration of a capture. Paths are relative to the file's folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -168,45 +167,28 @@ impl CaptureConfig {
             !self.pairs.is_empty(),
             "there is no [[pair]] with dry and wet"
         );
-        ensure!(
-            (8_000..=192_000).contains(&self.sample_rate),
-            "sample_rate must be 8000 to 192000"
-        );
+        check::in_range("sample_rate", self.sample_rate, 8_000..=192_000)?;
         let training = &self.training;
-        ensure!(
-            training.epochs != Some(0),
-            "training.epochs must be above 0"
-        );
-        let minutes = training
-            .minutes
-            .is_none_or(|minutes| minutes > 0.0 && minutes.is_finite());
-        ensure!(minutes, "training.minutes must be above 0");
-        let between = |value: Option<usize>, range: std::ops::RangeInclusive<usize>| {
-            value.is_none_or(|value| range.contains(&value))
-        };
-        let batch = training.batch.filter(|batch| *batch != AUTO_BATCH);
-        ensure!(
-            between(batch, 1..=4096),
-            "training.batch must be 1 to 4096, or \"auto\""
-        );
-        ensure!(
-            between(training.window, 64..=1_048_576),
-            "training.window must be 64 to 1048576"
-        );
-        ensure!(
-            training
-                .threads
-                .is_none_or(|threads| (0..=256).contains(&threads)),
-            "training.threads must be 0 to 256"
-        );
+        check::not_zero("training.epochs", training.epochs)?;
+        if let Some(minutes) = training.minutes {
+            check::positive("training.minutes", minutes)?;
+        }
+        if let Some(batch) = training.batch {
+            check_batch(batch)?;
+        }
+        if let Some(window) = training.window {
+            check::in_range("training.window", window, 64..=1_048_576)?;
+        }
+        if let Some(threads) = training.threads {
+            check::in_range("training.threads", threads, 0..=256)?;
+        }
         for (name, level) in [
             ("input_dbu", self.card.input_dbu),
             ("output_dbu", self.card.output_dbu),
         ] {
-            ensure!(
-                level.is_none_or(|level| DBU.contains(&level)),
-                "card.{name} must be -60 to 60"
-            );
+            if let Some(level) = level {
+                check::in_range(&format!("card.{name}"), level, -60.0..=60.0)?;
+            }
         }
         if let Some(size) = &self.size {
             super::architecture::Architecture::named(size).context("size")?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::check;
 use crate::data::{
     Augmentation, DataConfig, FeatureRate, LoaderConfig, RecordedKnob, RecordingsConfig,
 };
@@ -143,18 +144,12 @@ impl CodecNetworkConfig {
     }
 
     fn check(&self) -> anyhow::Result<()> {
-        ensure!(
-            (8_000..=192_000).contains(&self.sample_rate),
-            "network.sample_rate must be 8000 to 192000"
-        );
+        check::in_range("network.sample_rate", self.sample_rate, 8_000..=192_000)?;
         ensure!(
             [2, 4, 8, 16, 32, 64].contains(&self.bands),
             "network.bands must be 2, 4, 8, 16, 32 or 64"
         );
-        ensure!(
-            (4..=512).contains(&self.channels),
-            "network.channels must be 4 to 512"
-        );
+        check::in_range("network.channels", self.channels, 4..=512)?;
         let ratios_fit = self.ratios.iter().all(|ratio| (1..=8).contains(ratio));
         ensure!(
             ratios_fit && (1..=6).contains(&self.ratios.len()),
@@ -167,15 +162,9 @@ impl CodecNetworkConfig {
             hops.start(),
             hops.end()
         );
-        ensure!(
-            (1..=128).contains(&self.latents),
-            "network.latents must be 1 to 128"
-        );
-        ensure!(
-            (2..=64).contains(&self.noise_bands),
-            "network.noise_bands must be 2 to 64"
-        );
-        ensure!(self.harmonics <= 256, "network.harmonics must be 0 to 256");
+        check::in_range("network.latents", self.latents, 1..=128)?;
+        check::in_range("network.noise_bands", self.noise_bands, 2..=64)?;
+        check::in_range("network.harmonics", self.harmonics, 0..=256)?;
         Ok(())
     }
 }
@@ -222,10 +211,7 @@ impl CodecLossConfig {
             ("free_nats", self.free_nats),
         ];
         for (name, weight) in weights {
-            ensure!(
-                weight >= 0.0 && weight.is_finite(),
-                "loss.{name} must be 0 or above"
-            );
+            check::weight(&format!("loss.{name}"), weight)?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use ondes_engine::model::file;
 use ondes_engine::model::graph::MAX_BARS_BEFORE;
 use serde::{Deserialize, Serialize};
 
+use crate::check;
 use crate::data::{FeatureRate, RecordingsConfig, WorkersConfig};
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
@@ -128,15 +129,9 @@ impl Default for PriorNetworkConfig {
 
 impl PriorNetworkConfig {
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        ensure!(
-            (4..=4096).contains(&self.units),
-            "network.units must be 4 to 4096"
-        );
-        ensure!(self.layers <= 8, "network.layers must be 0 to 8");
-        ensure!(
-            self.attention_layers <= 16,
-            "network.attention_layers must be 0 to 16"
-        );
+        check::in_range("network.units", self.units, 4..=4096)?;
+        check::in_range("network.layers", self.layers, 0..=8)?;
+        check::in_range("network.attention_layers", self.attention_layers, 0..=16)?;
         ensure!(
             self.layers + self.attention_layers > 0,
             "network.layers or network.attention_layers must be above 0"
@@ -145,26 +140,11 @@ impl PriorNetworkConfig {
             self.attention_layers == 0 || self.heads > 0 && self.units.is_multiple_of(self.heads),
             "network.heads must divide network.units"
         );
-        ensure!(
-            (1..=4096).contains(&self.window),
-            "network.window must be 1 to 4096"
-        );
-        ensure!(
-            (1..=256).contains(&self.components),
-            "network.components must be 1 to 256"
-        );
-        ensure!(
-            (0.0..=1.0).contains(&self.least),
-            "network.least must be 0 to 1"
-        );
-        ensure!(
-            self.recall <= MAX_BARS_BEFORE,
-            "network.recall must be 0 to {MAX_BARS_BEFORE}"
-        );
-        ensure!(
-            (1..=64).contains(&self.group),
-            "network.group must be 1 to 64"
-        );
+        check::in_range("network.window", self.window, 1..=4096)?;
+        check::in_range("network.components", self.components, 1..=256)?;
+        check::in_range("network.least", self.least, 0.0..=1.0)?;
+        check::in_range("network.recall", self.recall, 0..=MAX_BARS_BEFORE)?;
+        check::in_range("network.group", self.group, 1..=64)?;
         Ok(())
     }
 }
@@ -193,14 +173,8 @@ impl Default for RegularizationConfig {
 
 impl RegularizationConfig {
     fn check(self) -> anyhow::Result<()> {
-        ensure!(
-            (0.0..=10.0).contains(&self.noise),
-            "regularization.noise must be 0 to 10"
-        );
-        ensure!(
-            (0.0..=1.0).contains(&self.hidden),
-            "regularization.hidden must be 0 to 1"
-        );
+        check::in_range("regularization.noise", self.noise, 0.0..=10.0)?;
+        check::in_range("regularization.hidden", self.hidden, 0.0..=1.0)?;
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use ondes_engine::instrument::Performance;
 use serde::{Deserialize, Serialize};
 
 use super::controls::controls;
+use crate::check;
 use crate::data::report::DataReport;
 use crate::data::{
     Augmentation, DataConfig, Dataset, FeatureRate, LoaderConfig, RecordedKnob, RecordingsConfig,
@@ -194,22 +195,10 @@ impl Config {
 
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let network = &self.network;
-        ensure!(
-            (8_000..=192_000).contains(&network.sample_rate),
-            "network.sample_rate must be 8000 to 192000"
-        );
-        ensure!(
-            (16..=4096).contains(&network.hop),
-            "network.hop must be 16 to 4096"
-        );
-        ensure!(
-            (1..=512).contains(&network.harmonics),
-            "network.harmonics must be 1 to 512"
-        );
-        ensure!(
-            (2..=1025).contains(&network.noise_bands),
-            "network.noise_bands must be 2 to 1025"
-        );
+        check::in_range("network.sample_rate", network.sample_rate, 8_000..=192_000)?;
+        check::in_range("network.hop", network.hop, 16..=4096)?;
+        check::in_range("network.harmonics", network.harmonics, 1..=512)?;
+        check::in_range("network.noise_bands", network.noise_bands, 2..=1025)?;
         let units = [
             network.input_units,
             network.recurrent_units,
@@ -219,14 +208,8 @@ impl Config {
             units.iter().all(|units| (1..=4096).contains(units)),
             "units must be 1 to 4096"
         );
-        ensure!(
-            (0.001..=10.0).contains(&network.room_seconds()),
-            "network.room_seconds must be 0.001 to 10"
-        );
-        ensure!(
-            (1.0..=200.0).contains(&network.pitch_detail()),
-            "network.pitch_detail must be 1 to 200"
-        );
+        check::in_range("network.room_seconds", network.room_seconds(), 0.001..=10.0)?;
+        check::in_range("network.pitch_detail", network.pitch_detail(), 1.0..=200.0)?;
         for (name, knob) in &self.knob {
             let taken = controls(&self.performance)
                 .into_iter()
