@@ -4,4 +4,5 @@
 pub mod capture;
 pub mod codec;
 pub mod generator;
+mod graph_builder;
 pub mod instrument;

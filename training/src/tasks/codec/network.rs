@@ -14,6 +14,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::config::{CodecConfig, CodecNetworkConfig};
 use super::filter_bank::FilterBank;
+use crate::tasks::graph_builder::{GraphBuilder, port};
 
 /// Name of the latents: a node of the encoder, and the port between the methods.
 pub const LATENTS: &str = "latents";
@@ -193,365 +194,207 @@ pub fn pitch_encoder(model: &Model) -> Result<Method, ModelError> {
 }
 
 fn encoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
-    let mut nodes = Nodes {
-        activations: "encoder.activation",
-        ..Nodes::default()
-    };
-    let analysis = Op::Conv1d {
-        outputs: bank.bands,
-        kernel: bank.taps(),
-        stride: bank.bands,
-        dilation: 1,
-        groups: 1,
-    };
-    let bands = nodes.add("filter_bank.analysis", &["in"], analysis);
-    let bands = nodes.add("encoder.bands", &[&bands], Op::FlipOddBands);
+    let mut builder = CodecBuilder::new("encoder.activation");
+    let graph = &mut builder.graph;
+    let analysis = "filter_bank.analysis";
+    let bands = graph.strided(analysis, "in", bank.bands, bank.taps(), bank.bands);
+    let bands = graph.add("encoder.bands", &[&bands], Op::FlipOddBands);
     let mut channels = network.channels;
-    let views: Vec<String> = VIEWS
-        .iter()
-        .map(|&gain| nodes.limited(&bands, gain))
-        .collect();
-    let views = nodes.add(
-        "encoder.views",
-        &views.iter().map(String::as_str).collect::<Vec<_>>(),
-        Op::Concat,
-    );
-    let mut value = nodes.convolution("encoder.input", &views, channels, OUTER_KERNEL, 1);
+    let views = VIEWS.map(|gain| builder.limited(&bands, gain));
+    let graph = &mut builder.graph;
+    let views = graph.concat("encoder.views", &views);
+    let mut value = graph.convolution("encoder.input", &views, channels, OUTER_KERNEL, 1);
     for (stage, &ratio) in network.ratios.iter().enumerate() {
         for dilation in ENCODER_DILATIONS {
-            value = nodes.residual(
-                &format!("encoder.{stage}.{dilation}"),
-                &value,
-                channels,
-                dilation,
-            );
+            let name = format!("encoder.{stage}.{dilation}");
+            value = builder.residual(&name, &value, channels, dilation);
         }
         channels *= 2;
-        let active = nodes.active(&value);
-        let down = Op::Conv1d {
-            outputs: channels,
-            kernel: 2 * ratio,
-            stride: ratio,
-            dilation: 1,
-            groups: 1,
-        };
-        value = nodes.add(&format!("encoder.{stage}.down"), &[&active], down);
+        let active = builder.active(&value);
+        let down = format!("encoder.{stage}.down");
+        value = builder
+            .graph
+            .strided(&down, &active, channels, 2 * ratio, ratio);
     }
-    let active = nodes.active(&value);
-    let distribution = nodes.convolution(DISTRIBUTION, &active, 2 * network.latents, KERNEL, 1);
-    let means = nodes.add(
-        MEANS,
-        &[&distribution],
-        Op::Split {
-            start: 0,
-            channels: network.latents,
-        },
-    );
-    let mut latents = vec![means];
+    let active = builder.active(&value);
+    let mut graph = builder.graph;
+    let distribution = graph.convolution(DISTRIBUTION, &active, 2 * network.latents, KERNEL, 1);
+    let mut latents = vec![graph.split(MEANS, &distribution, 0, network.latents)];
     if network.harmonics > 0 {
-        let evidence = nodes.convolution("encoder.pitch", &active, PITCHES, KERNEL, 1);
-        let probabilities = nodes.add(PITCH_PROBABILITIES, &[&evidence], Op::Softmax);
-        latents.push(nodes.add(PITCH, &[&probabilities], Op::Linear { outputs: 1 }));
+        let evidence = graph.convolution("encoder.pitch", &active, PITCHES, KERNEL, 1);
+        let probabilities = graph.add(PITCH_PROBABILITIES, &[&evidence], Op::Softmax);
+        latents.push(graph.linear(PITCH, &probabilities, 1));
     }
-    nodes.add(
-        LATENTS,
-        &latents.iter().map(String::as_str).collect::<Vec<_>>(),
-        Op::Concat,
-    );
-    nodes.method(
+    graph.concat(LATENTS, &latents);
+    let latents = port(LATENTS, network.latent_channels(), network.hop());
+    graph.into_method(
         "encode",
-        network,
-        ("in", 1, 1),
-        (LATENTS, network.latent_channels(), network.hop()),
+        network.hop(),
+        vec![port("in", 1, 1)],
+        vec![latents],
     )
 }
 
 fn decoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
-    let mut nodes = Nodes {
-        activations: "decoder.activation",
-        ..Nodes::default()
-    };
+    let mut builder = CodecBuilder::new("decoder.activation");
     let mut channels = network.channels << network.ratios.len();
     let mut frame = network.hop();
     let mut harmonics = None;
-    let mut value = nodes.convolution(DECODER_INPUT, LATENTS, channels, KERNEL, 1);
-    let active = nodes.active(&value);
-    let shape = nodes.convolution(
-        "decoder.noise.shape",
-        &active,
-        bank.bands * network.noise_bands,
-        KERNEL,
-        1,
-    );
+    let mut value = builder
+        .graph
+        .convolution(DECODER_INPUT, LATENTS, channels, KERNEL, 1);
+    let active = builder.active(&value);
+    let magnitudes = bank.bands * network.noise_bands;
+    let shape = "decoder.noise.shape";
+    let shape = builder
+        .graph
+        .convolution(shape, &active, magnitudes, KERNEL, 1);
     for (stage, &ratio) in network.ratios.iter().enumerate().rev() {
         channels /= 2;
-        let active = nodes.active(&value);
+        let active = builder.active(&value);
         let up = Op::ConvTranspose1d {
             outputs: channels,
             kernel: 2 * ratio,
             stride: ratio,
         };
-        value = nodes.add(&format!("decoder.{stage}.up"), &[&active], up);
+        value = builder
+            .graph
+            .add(&format!("decoder.{stage}.up"), &[&active], up);
         for dilation in DECODER_DILATIONS {
-            value = nodes.residual(
-                &format!("decoder.{stage}.{dilation}"),
-                &value,
-                channels,
-                dilation,
-            );
+            let name = format!("decoder.{stage}.{dilation}");
+            value = builder.residual(&name, &value, channels, dilation);
         }
         frame /= ratio;
         // An oscillator is a frame late, which must not be more than the filter bank is.
         if network.harmonics > 0 && harmonics.is_none() && frame <= bank.delay() {
-            harmonics = Some(harmonic_sound(&mut nodes, network, bank, &value, frame));
+            harmonics = Some(harmonic_sound(&mut builder, network, bank, &value, frame));
         }
     }
-    let active = nodes.active(&value);
+    let active = builder.active(&value);
+    let mut graph = builder.graph;
     // A wave and its amplitude, each in its own band.
-    let wave = nodes.convolution("decoder.wave", &active, 2 * bank.bands, OUTER_KERNEL, 1);
-    let wave = nodes.add("decoder.wave.gated", &[&wave], Op::Gate);
-    let frames = network.hop() / bank.bands;
-    let shape = nodes.add(
-        "decoder.noise.offset",
-        &[&shape],
-        Op::Affine {
-            scale: 1.0,
-            offset: NOISE_OFFSET,
-        },
-    );
-    let shape = nodes.add(
-        "decoder.noise.magnitudes",
-        &[&shape],
-        Op::Activation(Activation::ExpSigmoid),
-    );
-    let channels = bank.bands * frames;
-    let white = Op::Noise {
-        channels,
-        distribution: Distribution::Uniform,
-        number: NOISE_NUMBER,
+    let wave = graph.convolution("decoder.wave", &active, 2 * bank.bands, OUTER_KERNEL, 1);
+    let wave = graph.add("decoder.wave.gated", &[&wave], Op::Gate);
+    let noise = band_noise(&mut graph, network, bank, &shape);
+    let bands = graph.add("decoder.bands", &[&wave, &noise], Op::Add);
+    let bands = graph.add("decoder.bands.flipped", &[&bands], Op::FlipOddBands);
+    let frames = bank.synthesis_frames();
+    let samples = graph.convolution("filter_bank.synthesis", &bands, bank.bands, frames, 1);
+    let interleave = Op::Interleave { factor: bank.bands };
+    let sound = graph.add("filter_bank.sound", &[&samples], interleave);
+    let samples = bank.delay();
+    let sound = graph.add("filter_bank.aligned", &[&sound], Op::Latency { samples });
+    match harmonics {
+        Some(harmonics) => graph.add("out", &[&sound, &harmonics], Op::Add),
+        None => graph.affine("out", &sound, 1.0, 0.0),
     };
-    let white = nodes.add("decoder.noise.white", &[&shape], white);
-    let shaped = Op::ShapedNoise {
-        bands: network.noise_bands,
-        hop: frames,
-    };
-    let noise = nodes.add("decoder.noise", &[&shape, &white], shaped);
-    let bands = nodes.add("decoder.bands", &[&wave, &noise], Op::Add);
-    let bands = nodes.add("decoder.bands.flipped", &[&bands], Op::FlipOddBands);
-    let samples = nodes.convolution(
-        "filter_bank.synthesis",
-        &bands,
-        bank.bands,
-        bank.synthesis_frames(),
-        1,
-    );
-    let sound = nodes.add(
-        "filter_bank.sound",
-        &[&samples],
-        Op::Interleave { factor: bank.bands },
-    );
-    let sound = nodes.add(
-        "filter_bank.aligned",
-        &[&sound],
-        Op::Latency {
-            samples: bank.delay(),
-        },
-    );
-    let parts = [Some(sound), harmonics]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>();
-    match &parts[..] {
-        [sound] => nodes.add(
-            "out",
-            &[sound],
-            Op::Affine {
-                scale: 1.0,
-                offset: 0.0,
-            },
-        ),
-        parts => nodes.add(
-            "out",
-            &parts.iter().map(String::as_str).collect::<Vec<_>>(),
-            Op::Add,
-        ),
-    };
-    nodes.method(
+    let latents = port(LATENTS, network.latent_channels(), network.hop());
+    graph.into_method(
         "decode",
-        network,
-        (LATENTS, network.latent_channels(), network.hop()),
-        ("out", 1, 1),
+        network.hop(),
+        vec![latents],
+        vec![port("out", 1, 1)],
     )
 }
 
-/// Adds harmonics of the pitch among the latents, whose levels are learnt; returns their sound, as
-/// late as that of the filter bank. `value` has frames of `frame` samples.
+/// Adds noise with the magnitudes `shape` in each band.
+fn band_noise(
+    graph: &mut GraphBuilder,
+    network: &CodecNetworkConfig,
+    bank: FilterBank,
+    shape: &str,
+) -> String {
+    let hop = network.hop() / bank.bands;
+    let shape = graph.affine("decoder.noise.offset", shape, 1.0, NOISE_OFFSET);
+    let magnitudes = "decoder.noise.magnitudes";
+    let shape = graph.activation(magnitudes, &shape, Activation::ExpSigmoid);
+    let white = Op::Noise {
+        channels: bank.bands * hop,
+        distribution: Distribution::Uniform,
+        number: NOISE_NUMBER,
+    };
+    let white = graph.add("decoder.noise.white", &[&shape], white);
+    let shaped = Op::ShapedNoise {
+        bands: network.noise_bands,
+        hop,
+    };
+    graph.add("decoder.noise", &[&shape, &white], shaped)
+}
+
+/// Adds harmonics of the pitch among the latents, whose levels are learnt; returns their sound,
+/// delayed as that of the filter bank. `value` has frames of `frame` samples.
 fn harmonic_sound(
-    nodes: &mut Nodes,
+    builder: &mut CodecBuilder,
     network: &CodecNetworkConfig,
     bank: FilterBank,
     value: &str,
     frame: usize,
 ) -> String {
-    let pitch = nodes.add(
-        "decoder.pitch",
-        &[LATENTS],
-        Op::Split {
-            start: network.latents,
-            channels: 1,
-        },
-    );
+    let graph = &mut builder.graph;
+    let pitch = graph.split("decoder.pitch", LATENTS, network.latents, 1);
     let stride = network.hop() / frame;
     let hold = Op::ConvTranspose1d {
         outputs: 1,
         kernel: stride,
         stride,
     };
-    let pitch = nodes.add("pitch_scale.hold", &[&pitch], hold);
-    let semitones = Op::Affine {
-        scale: 1.0 / OCTAVES_PER_SEMITONE,
-        offset: REFERENCE_PITCH,
-    };
-    let pitch = nodes.add("decoder.pitch.semitones", &[&pitch], semitones);
-    let active = nodes.active(value);
-    let levels = nodes.convolution(
-        "decoder.harmonics.levels",
-        &active,
-        1 + network.harmonics,
-        KERNEL,
-        1,
-    );
-    let levels = nodes.add(
-        "decoder.harmonics.positive",
-        &[&levels],
-        Op::Activation(Activation::ExpSigmoid),
-    );
-    let amplitude = nodes.add(
-        "decoder.harmonics.amplitude",
-        &[&levels],
-        Op::Split {
-            start: 0,
-            channels: 1,
-        },
-    );
-    let distribution = Op::Split {
-        start: 1,
-        channels: network.harmonics,
-    };
-    let distribution = nodes.add("decoder.harmonics.distribution", &[&levels], distribution);
-    let sound = nodes.add(
-        "decoder.harmonics.sound",
-        &[&pitch, &amplitude, &distribution],
-        Op::Harmonic,
-    );
-    let late = bank.delay() - frame;
-    let sound = nodes.add(
-        "decoder.harmonics.delayed",
-        &[&sound],
-        Op::Delay { frames: late },
-    );
-    nodes.add(
-        "decoder.harmonics.aligned",
-        &[&sound],
-        Op::Latency { samples: late },
-    )
+    let pitch = graph.add("pitch_scale.hold", &[&pitch], hold);
+    let (scale, semitones) = (1.0 / OCTAVES_PER_SEMITONE, "decoder.pitch.semitones");
+    let pitch = graph.affine(semitones, &pitch, scale, REFERENCE_PITCH);
+    let active = builder.active(value);
+    let graph = &mut builder.graph;
+    let name = |part: &str| format!("decoder.harmonics.{part}");
+    let count = 1 + network.harmonics;
+    let levels = graph.convolution(&name("levels"), &active, count, KERNEL, 1);
+    let levels = graph.activation(&name("positive"), &levels, Activation::ExpSigmoid);
+    let amplitude = graph.split(&name("amplitude"), &levels, 0, 1);
+    let distribution = graph.split(&name("distribution"), &levels, 1, network.harmonics);
+    let inputs = [&*pitch, &amplitude, &distribution];
+    let sound = graph.add(&name("sound"), &inputs, Op::Harmonic);
+    let samples = bank.delay() - frame;
+    let sound = graph.add(&name("delayed"), &[&sound], Op::Delay { frames: samples });
+    graph.add(&name("aligned"), &[&sound], Op::Latency { samples })
 }
 
-/// Nodes of a method under construction.
-#[derive(Default)]
-struct Nodes {
-    nodes: Vec<Node>,
+/// Graph of a codec under construction.
+struct CodecBuilder {
+    graph: GraphBuilder,
     /// Prefix of the names of activations, which are numbered.
     activations: &'static str,
 }
 
-impl Nodes {
-    fn add(&mut self, name: &str, inputs: &[&str], op: Op) -> String {
-        let inputs = inputs.iter().map(|&input| input.to_owned()).collect();
-        self.nodes.push(Node {
-            name: name.to_owned(),
-            inputs,
-            op,
-        });
-        name.to_owned()
+impl CodecBuilder {
+    fn new(activations: &'static str) -> Self {
+        Self {
+            graph: GraphBuilder::default(),
+            activations,
+        }
     }
 
-    fn convolution(
-        &mut self,
-        name: &str,
-        input: &str,
-        outputs: usize,
-        kernel: usize,
-        dilation: usize,
-    ) -> String {
-        self.add(
-            name,
-            &[input],
-            Op::Conv1d {
-                outputs,
-                kernel,
-                stride: 1,
-                dilation,
-                groups: 1,
-            },
-        )
-    }
-
+    /// Adds the activation.
     fn active(&mut self, input: &str) -> String {
-        let name = format!("{}.{}", self.activations, self.nodes.len());
-        self.add(
-            &name,
-            &[input],
-            Op::Activation(Activation::LeakyRelu { slope: SLOPE }),
-        )
+        let name = format!("{}.{}", self.activations, self.graph.nodes.len());
+        let activation = Activation::LeakyRelu { slope: SLOPE };
+        self.graph.activation(&name, input, activation)
     }
 
     /// Adds the bands after a gain, limited to −1..1.
     fn limited(&mut self, bands: &str, gain: f32) -> String {
-        let loud = self.add(
-            &format!("encoder.views.{gain}.gain"),
-            &[bands],
-            Op::Affine {
-                scale: gain,
-                offset: 0.0,
-            },
-        );
-        self.add(
-            &format!("encoder.views.{gain}"),
-            &[&loud],
-            Op::Activation(Activation::Tanh),
-        )
+        let name = format!("encoder.views.{gain}");
+        let loud = self.graph.affine(&format!("{name}.gain"), bands, gain, 0.0);
+        self.graph.activation(&name, &loud, Activation::Tanh)
     }
 
+    /// Adds a residual layer: two convolutions, the first dilated.
     fn residual(&mut self, name: &str, input: &str, channels: usize, dilation: usize) -> String {
         let active = self.active(input);
-        let wide = self.convolution(&format!("{name}.wide"), &active, channels, KERNEL, dilation);
+        let (wide, point) = (format!("{name}.wide"), format!("{name}.point"));
+        let wide = self
+            .graph
+            .convolution(&wide, &active, channels, KERNEL, dilation);
         let active = self.active(&wide);
-        let point = self.convolution(&format!("{name}.point"), &active, channels, 1, 1);
-        self.add(name, &[input, &point], Op::Add)
-    }
-
-    fn method(
-        self,
-        name: &str,
-        network: &CodecNetworkConfig,
-        from: (&str, usize, usize),
-        to: (&str, usize, usize),
-    ) -> Method {
-        let port = |(name, channels, ratio): (&str, usize, usize)| Port {
-            name: name.into(),
-            channels,
-            ratio,
-        };
-        let (inputs, outputs) = (vec![port(from)], vec![port(to)]);
-        Method {
-            name: name.into(),
-            block: network.hop(),
-            warm_up: 0,
-            inputs,
-            outputs,
-            nodes: self.nodes,
-        }
+        let point = self.graph.convolution(&point, &active, channels, 1, 1);
+        self.graph.add(name, &[input, &point], Op::Add)
     }
 }
 

@@ -5,8 +5,7 @@
 //! decoder at a higher rate.
 
 use ondes_engine::model::{
-    Activation, Control, FORMAT, Header, Kind, Method, Model, ModelError, Node, Op, Port, Tensor,
-    Weights,
+    Activation, Control, FORMAT, Header, Kind, Method, Model, ModelError, Op, Tensor, Weights,
 };
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, RngExt, SeedableRng};
@@ -14,6 +13,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use super::config::{Config, NetworkConfig};
 use super::controls::controls;
 use crate::tasks::capture::knobs::scaling;
+use crate::tasks::graph_builder::{GraphBuilder, port};
 
 /// Initial bias of tone and noise before their sigmoid: noise starts quiet, so that harmonics are
 /// learnt first.
@@ -79,211 +79,77 @@ pub fn untrained_with_knobs(config: &Config, knobs: &[Control]) -> Result<Model,
 
 /// Builds `synth`: one voice, from control frames to dry sound.
 fn synth(network: &NetworkConfig, knobs: &[Control]) -> Method {
-    let mut nodes = Nodes::default();
+    let mut graph = GraphBuilder::default();
     let units = network.input_units;
     // Two octaves and 25 dB are one unit, around the middle of the playing range.
-    nodes.add(
-        "pitch_scaled",
-        &["pitch"],
-        Op::Affine {
-            scale: 1.0 / 24.0,
-            offset: -64.0 / 24.0,
-        },
-    );
-    nodes.add(
-        "loudness_scaled",
-        &["loudness"],
-        Op::Affine {
-            scale: 1.0 / 25.0,
-            offset: 45.0 / 25.0,
-        },
-    );
-    nodes.add(
-        "pitch_angles",
-        &["pitch_scaled"],
-        Op::Linear { outputs: units },
-    );
+    graph.affine("pitch_scaled", "pitch", 1.0 / 24.0, -64.0 / 24.0);
+    graph.affine("loudness_scaled", "loudness", 1.0 / 25.0, 45.0 / 25.0);
+    graph.linear("pitch_angles", "pitch_scaled", units);
     // Snake of `x` minus `x` is the squared sine.
-    nodes.add("pitch_snakes", &["pitch_angles"], Op::Snake);
-    nodes.add(
-        "pitch_negated",
-        &["pitch_angles"],
-        Op::Affine {
-            scale: -1.0,
-            offset: 0.0,
-        },
+    graph.add("pitch_snakes", &["pitch_angles"], Op::Snake);
+    graph.affine("pitch_negated", "pitch_angles", -1.0, 0.0);
+    graph.add("pitch_waves", &["pitch_snakes", "pitch_negated"], Op::Add);
+    let pitch = dense(
+        &mut graph,
+        "pitch_heard",
+        &["pitch_waves", "pitch_scaled"],
+        units,
     );
-    nodes.add("pitch_waves", &["pitch_snakes", "pitch_negated"], Op::Add);
-    let pitch = nodes.dense("pitch_heard", &["pitch_waves", "pitch_scaled"], units);
-    let loudness = nodes.dense("loudness_1", &["loudness_scaled"], units);
-    let loudness = nodes.dense("loudness_2", &[&loudness], units);
-    let positions: Vec<String> = (0..knobs.len())
-        .map(|index| format!("knob_{index}"))
-        .collect();
-    for (position, knob) in positions.iter().zip(knobs) {
+    let loudness = dense(&mut graph, "loudness_1", &["loudness_scaled"], units);
+    let loudness = dense(&mut graph, "loudness_2", &[&loudness], units);
+    let mut positions = Vec::new();
+    for (index, knob) in knobs.iter().enumerate() {
         let (scale, offset) = scaling(knob);
-        nodes.add(position, &[&knob.name], Op::Affine { scale, offset });
+        positions.push(graph.affine(&format!("knob_{index}"), &knob.name, scale, offset));
     }
-    let positions = || positions.iter().map(String::as_str);
-    let conditions: Vec<&str> = [pitch.as_str(), &loudness]
-        .into_iter()
-        .chain(positions())
-        .collect();
-    nodes.add("conditions", &conditions, Op::Concat);
-    nodes.add(
-        "memory",
-        &["conditions"],
-        Op::Gru {
-            hidden: network.recurrent_units,
-            initial_state: false,
-        },
-    );
-    let remembered: Vec<&str> = ["memory", "pitch_scaled", "loudness_scaled"]
-        .into_iter()
-        .chain(positions())
-        .collect();
-    nodes.add("remembered", &remembered, Op::Concat);
-    let decoded = nodes.dense("decoded", &["remembered"], network.output_units);
+    graph.concat("conditions", &[&[pitch, loudness], &positions[..]].concat());
+    graph.gru("memory", "conditions", network.recurrent_units);
+    let remembered = ["memory", "pitch_scaled", "loudness_scaled"].map(str::to_owned);
+    graph.concat("remembered", &[&remembered, &positions[..]].concat());
+    let decoded = dense(&mut graph, "decoded", &["remembered"], network.output_units);
     let (harmonics, bands) = (network.harmonics, network.noise_bands);
-    nodes.add(
-        "heads",
-        &[&decoded],
-        Op::Linear {
-            outputs: 1 + harmonics + bands,
-        },
-    );
-    nodes.add("shaped", &["heads"], Op::Activation(Activation::ExpSigmoid));
-    nodes.add(
-        "amplitude",
-        &["shaped"],
-        Op::Split {
-            start: 0,
-            channels: 1,
-        },
-    );
-    nodes.add(
-        "distribution",
-        &["shaped"],
-        Op::Split {
-            start: 1,
-            channels: harmonics,
-        },
-    );
-    nodes.add(
-        "magnitudes",
-        &["shaped"],
-        Op::Split {
-            start: 1 + harmonics,
-            channels: bands,
-        },
-    );
+    graph.linear("heads", &decoded, 1 + harmonics + bands);
+    graph.activation("shaped", "heads", Activation::ExpSigmoid);
+    graph.split("amplitude", "shaped", 0, 1);
+    graph.split("distribution", "shaped", 1, harmonics);
+    graph.split("magnitudes", "shaped", 1 + harmonics, bands);
     // The level follows the loudness, so that only its dependence on pitch and timbre is learnt.
-    nodes.add(
-        "level_scaled",
-        &["loudness"],
-        Op::Affine {
-            scale: LEVEL_SCALE,
-            offset: LEVEL_OFFSET,
-        },
-    );
-    nodes.add(
-        "level_curve",
-        &["level_scaled"],
-        Op::Activation(Activation::ExpSigmoid),
-    );
-    nodes.add(
-        "level",
-        &["level_curve"],
-        Op::Affine {
-            scale: LEVEL_GAIN,
-            offset: -1e-7 * LEVEL_GAIN,
-        },
-    );
-    nodes.add("tone_level", &["amplitude", "level"], Op::Multiply);
-    nodes.add("breath", &["magnitudes", "noise"], Op::Multiply);
-    nodes.add("breath_level", &["breath", "level"], Op::Multiply);
-    nodes.add(
-        "harmonics",
-        &["pitch", "tone_level", "distribution"],
-        Op::Harmonic,
-    );
-    nodes.add("air", &["breath_level"], Op::FilteredNoise);
-    nodes.add("audio", &["harmonics", "air"], Op::Add);
-    let port = |name: &str, ratio| Port {
-        name: name.into(),
-        channels: 1,
-        ratio,
-    };
+    graph.affine("level_scaled", "loudness", LEVEL_SCALE, LEVEL_OFFSET);
+    graph.activation("level_curve", "level_scaled", Activation::ExpSigmoid);
+    graph.affine("level", "level_curve", LEVEL_GAIN, -1e-7 * LEVEL_GAIN);
+    graph.add("tone_level", &["amplitude", "level"], Op::Multiply);
+    graph.add("breath", &["magnitudes", "noise"], Op::Multiply);
+    graph.add("breath_level", &["breath", "level"], Op::Multiply);
+    let tone = ["pitch", "tone_level", "distribution"];
+    graph.add("harmonics", &tone, Op::Harmonic);
+    graph.add("air", &["breath_level"], Op::FilteredNoise);
+    graph.add("audio", &["harmonics", "air"], Op::Add);
     let inputs = ["pitch", "loudness", "noise"]
         .into_iter()
-        .chain(knobs.iter().map(|knob| knob.name.as_str()));
-    Method {
-        name: "synth".into(),
-        block: network.hop,
-        warm_up: 0,
-        inputs: inputs.map(|name| port(name, network.hop)).collect(),
-        outputs: vec![port("audio", 1)],
-        nodes: nodes.0,
-    }
+        .chain(knobs.iter().map(|knob| knob.name.as_str()))
+        .map(|name| port(name, 1, network.hop));
+    let inputs = inputs.collect();
+    graph.into_method("synth", network.hop, inputs, vec![port("audio", 1, 1)])
 }
 
 /// Builds `room`: from the sum of all voices to its reverberation.
 fn room(network: &NetworkConfig) -> Method {
     let taps = ((network.room_seconds() * f64::from(network.sample_rate)) as usize).max(1);
-    let port = |name: &str| Port {
-        name: name.into(),
-        channels: 1,
-        ratio: 1,
-    };
-    Method {
-        name: "room".into(),
-        block: network.hop,
-        warm_up: 0,
-        inputs: vec![port("dry")],
-        outputs: vec![port("room")],
-        nodes: vec![Node {
-            name: "room".into(),
-            inputs: vec!["dry".into()],
-            op: Op::Convolve { taps },
-        }],
-    }
+    let mut graph = GraphBuilder::default();
+    graph.add("room", &["dry"], Op::Convolve { taps });
+    let (dry, room) = (port("dry", 1, 1), port("room", 1, 1));
+    graph.into_method("room", network.hop, vec![dry], vec![room])
 }
 
-/// Nodes of a method under construction.
-#[derive(Default)]
-struct Nodes(Vec<Node>);
-
-impl Nodes {
-    fn add(&mut self, name: &str, inputs: &[&str], op: Op) {
-        let inputs = inputs.iter().map(|&input| input.to_owned()).collect();
-        self.0.push(Node {
-            name: name.to_owned(),
-            inputs,
-            op,
-        });
-    }
-
-    /// Adds the dense layer of DDSP: linear, layer norm, leaky ReLU. Returns the name of its
-    /// output.
-    fn dense(&mut self, name: &str, inputs: &[&str], outputs: usize) -> String {
-        let concatenated = format!("{name}_inputs");
-        let input = match inputs {
-            [input] => (*input).to_owned(),
-            several => {
-                self.add(&concatenated, several, Op::Concat);
-                concatenated
-            }
-        };
-        let (linear, norm) = (format!("{name}_linear"), format!("{name}_norm"));
-        self.add(&linear, &[&input], Op::Linear { outputs });
-        self.add(&norm, &[&linear], Op::LayerNorm);
-        self.add(
-            name,
-            &[&norm],
-            Op::Activation(Activation::LeakyRelu { slope: 0.01 }),
-        );
-        name.to_owned()
-    }
+/// Adds the dense layer of DDSP: linear, layer norm, leaky ReLU.
+fn dense(graph: &mut GraphBuilder, name: &str, inputs: &[&str], outputs: usize) -> String {
+    let input = match inputs {
+        [input] => (*input).to_owned(),
+        several => graph.concat(&format!("{name}_inputs"), several),
+    };
+    let linear = graph.linear(&format!("{name}_linear"), &input, outputs);
+    let norm = graph.add(&format!("{name}_norm"), &[&linear], Op::LayerNorm);
+    graph.activation(name, &norm, Activation::LeakyRelu { slope: 0.01 })
 }
 
 /// Draws initial weights as PyTorch does: uniform within `1 / √inputs`.
