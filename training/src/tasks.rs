@@ -3,6 +3,7 @@
 
 pub mod capture;
 pub mod codec;
+mod control;
 pub mod generator;
 mod graph_builder;
 pub mod instrument;

@@ -60,7 +60,7 @@ pub fn prior(options: &PriorArguments) -> anyhow::Result<Outcome> {
             measure.name, measure.value, measure.unit
         );
     }
-    let [linear, memoryless] = task.compared();
+    let [linear, memoryless] = task.baselines();
     println!("{:36} {linear:>10.3} nats", "by a linear prediction");
     println!(
         "{:36} {memoryless:>10.3} nats",

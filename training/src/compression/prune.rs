@@ -27,7 +27,7 @@ pub use narrow::narrow;
 pub use sparse::prune_weights;
 
 use crate::compression::fine_tune::{FineTuneJob, FineTuneMode};
-use crate::tasks::generator::network::PRIOR;
+use crate::tasks::generator::names::PRIOR;
 use crate::trainer::interrupt;
 
 /// Growth of the pruned ratio from round to round.

@@ -1,18 +1,22 @@
-//! Priors: recurrent networks that make the latents of a codec by themselves, one frame after the
-//! other, so that sound goes on without input.
+//! Generators: a codec and a prior, a recurrent network that samples the latents of the codec one
+//! frame after the other, so that it plays without input.
 //!
-//! [`network`] builds the graph: what is known of a frame is a mixture of Gaussians, from which one
-//! is drawn and read with the next frame. [`latents`] encodes recordings and measures the
-//! [`conditions`] that knobs set, [`task`] trains with the [`likelihood`] of each frame after those
-//! before it, and compares it with that of models without memory, and [`knobs`] calibrates.
-//! [`evaluate`] compares what a [`player`] plays with recordings.
+//! [`network`] builds the graph, with `bar_memory` and `initial_weights`; [`names`] lists its nodes,
+//! and [`inspect`] reads a generator. [`latents`] encodes recordings and measures the [`conditions`]
+//! that knobs set. [`task`] trains with the [`likelihood`] of each frame after the previous ones, and
+//! compares it with that of baselines; [`calibration`] calibrates a knob. [`evaluate`] compares what
+//! a [`player`] plays with recordings.
 
+mod bar_memory;
+pub mod calibration;
 pub mod conditions;
 pub mod config;
 pub mod evaluate;
-pub mod knobs;
+mod initial_weights;
+pub mod inspect;
 pub mod latents;
 pub mod likelihood;
+pub mod names;
 pub mod network;
 pub mod player;
 pub mod task;

@@ -43,7 +43,7 @@ pub fn prune_weights(model: &Model, ratio: f64) -> anyhow::Result<Model> {
 fn is_learnt(kind: Kind, name: &str) -> bool {
     match kind {
         Kind::Codec => !FIXED.iter().any(|fixed| name.starts_with(fixed)),
-        Kind::Generator => generator::network::is_learnt(name),
+        Kind::Generator => generator::inspect::is_learnt(name),
         _ => true,
     }
 }

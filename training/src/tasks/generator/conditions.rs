@@ -2,8 +2,8 @@
 //! tell their tempo, their style, if they are in several folders, and knobs for two quantities that
 //! are measured in recordings, onsets a second and loudness.
 //!
-//! A frame is measured with the seconds around it, so that a knob sets a tendency and leaves the
-//! moments to the prior.
+//! Measurements are smoothed over some seconds, so that a knob sets a tendency and leaves single
+//! events to the prior.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,13 @@ use ondes_engine::pipeline::bars_after;
 
 use crate::data::Features;
 
-/// Length of the surroundings of a frame, seconds.
-const SURROUNDINGS_S: f64 = 2.0;
+/// Length of the window that measurements are smoothed with, seconds.
+const SMOOTHING_S: f64 = 2.0;
 
 /// Returns the tempo in the name of a recording, such as `groove 96bpm.wav` or `96.5 BPM`, beats a
 /// minute.
 #[must_use]
-pub fn tempo_in_name(name: &str) -> Option<f32> {
+pub fn tempo_in_path(name: &str) -> Option<f32> {
     let name = name.to_lowercase();
     let before = name[..name.rfind("bpm")?].trim_end_matches([' ', '_', '-']);
     let start = before
@@ -31,8 +31,8 @@ pub fn tempo_in_name(name: &str) -> Option<f32> {
         .filter(|tempo| (20.0..=400.0).contains(tempo))
 }
 
-/// Returns the styles of recordings with these paths: the folders that they are in, in order; none
-/// if one is in no folder, or all are in the same.
+/// Returns the styles of recordings with these paths: the names of their folders, sorted. Empty if a
+/// recording is in no folder, or all are in one.
 #[must_use]
 pub fn styles<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let folders: Option<BTreeSet<&str>> = names
@@ -44,29 +44,29 @@ pub fn styles<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     several.into_iter().map(ToOwned::to_owned).collect()
 }
 
-/// Tempo and style of a recording, as its path tells them.
+/// Tempo and style of a recording, parsed from its path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Named {
+pub struct PathInfo {
     /// Tempo, beats a minute.
     pub tempo: Option<f32>,
     /// Index of the style.
     pub style: Option<usize>,
 }
 
-impl Named {
-    /// Reads a path, of recordings with these [`styles`].
+impl PathInfo {
+    /// Parses a path; `styles` are those of all recordings.
     #[must_use]
     pub fn new(name: &str, styles: &[String]) -> Self {
         let folder = name.split('/').next().unwrap_or_default();
         Self {
-            tempo: tempo_in_name(name),
+            tempo: tempo_in_path(name),
             style: styles.iter().position(|style| style == folder),
         }
     }
 }
 
-/// Returns the position in four bars, 0 to 4, after some seconds at a tempo in beats a minute; as
-/// the player computes it.
+/// Returns the position in four bars, 0 to 4, after some seconds at a tempo in beats a minute, as the
+/// player does.
 #[must_use]
 pub fn bars(seconds: f64, tempo: f64) -> f32 {
     bars_after(seconds * tempo / 60.0)
@@ -131,26 +131,25 @@ impl Condition {
         }
     }
 
-    /// Tells whether a knob sets what is measured in the sound.
+    /// Tells whether the condition is measured in the sound.
     #[must_use]
-    pub fn is_heard(self) -> bool {
+    pub fn is_measured_in_sound(self) -> bool {
         matches!(self, Self::Density | Self::Loudness)
     }
 
-    /// Measures a recording; one value for each of its frames. Bars are those of a recording that
-    /// begins with one and whose tempo is known, `late` samples before a frame begins.
+    /// Measures a recording, one value per frame. Positions in bars are those `late` samples before
+    /// each frame, of a recording of known tempo that begins with a bar.
     #[must_use]
-    pub fn measure(self, recording: &Features, named: Named, late: usize) -> Vec<f32> {
+    pub fn measure(self, recording: &Features, named: PathInfo, late: usize) -> Vec<f32> {
         let rate = recording.rate;
         let frames = recording.frames();
-        let around = (SURROUNDINGS_S * f64::from(rate.sample_rate) / rate.hop as f64) as usize;
+        let around = (SMOOTHING_S * f64::from(rate.sample_rate) / rate.hop as f64) as usize;
         match self {
             Self::Density => {
                 let mut counts = vec![0.0_f32; frames];
                 for onset in onsets(recording.audio(), f64::from(rate.sample_rate)) {
                     counts[(onset / rate.hop).min(frames - 1)] += 1.0;
                 }
-                // Beyond the ends it goes on as within.
                 let per_second = rate.sample_rate as f32 / rate.hop as f32;
                 moving_mean(&counts, around)
                     .map(|mean| mean * per_second)
@@ -180,7 +179,7 @@ impl Condition {
     }
 }
 
-/// Mean and deviation of values.
+/// Mean and standard deviation of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Mean.
@@ -189,7 +188,15 @@ pub struct Spread {
     pub deviation: f32,
 }
 
-/// Condition with its values in the recordings.
+impl Spread {
+    /// Mean 0 and deviation 1.
+    pub const UNIT: Self = Self {
+        mean: 0.0,
+        deviation: 1.0,
+    };
+}
+
+/// Condition, and its values in the recordings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredCondition {
     /// Measured quantity.

@@ -15,9 +15,9 @@ use rayon::prelude::*;
 use serde::Serialize;
 use tch::{Device, Kind, Tensor};
 
-use super::conditions::{Condition, Named, styles};
-use super::knobs::{Response, responses};
-use super::network;
+use super::calibration::{Response, responses};
+use super::conditions::{Condition, PathInfo, styles};
+use super::inspect;
 use super::player::{Player, onset_times, play};
 use crate::data::{Features, Recordings};
 use crate::evaluate::timbre::{embeddings, frechet};
@@ -147,20 +147,20 @@ pub fn evaluate(
             .iter()
             .map(|recording| recording.source.name.as_str()),
     );
-    network::ensure_styles(model, styles.len())?;
+    inspect::ensure_styles(model, styles.len())?;
     let recordings = recordings.thinned(MEASURED_S);
     ensure!(
         recordings.indices.len() >= 2,
         "at least two recordings are needed"
     );
     let player = Player::new(model)?;
-    let named: Vec<Named> = recordings
+    let named: Vec<PathInfo> = recordings
         .iter()
-        .map(|recording| Named::new(&recording.source.name, &styles))
+        .map(|recording| PathInfo::new(&recording.source.name, &styles))
         .collect();
     let files = recordings.features().collect::<anyhow::Result<Vec<_>>>()?;
     let [compared, reference] = [1, 0].map(|first| files.iter().zip(&named).skip(first).step_by(2));
-    let sounds = |files: &mut dyn Iterator<Item = (&Features, &Named)>| -> Vec<Vec<f32>> {
+    let sounds = |files: &mut dyn Iterator<Item = (&Features, &PathInfo)>| -> Vec<Vec<f32>> {
         files.map(|(file, _)| file.audio().to_vec()).collect()
     };
     let reference = sounds(&mut reference.clone());
@@ -169,11 +169,11 @@ pub fn evaluate(
     for (seed, (file, named)) in compared.clone().enumerate() {
         generated.push(player.play(
             file.seconds(),
-            &player.settings_of(file, *named),
+            &player.measured_settings(file, *named),
             seed as u64,
         )?);
     }
-    let codec = network::codec_of(model)?;
+    let codec = inspect::codec_of(model)?;
     let coded = recorded
         .iter()
         .map(|sound| play(&codec, sound, &[], 0))

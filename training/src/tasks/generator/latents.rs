@@ -1,4 +1,4 @@
-//! Latents of recordings, and crops of them.
+//! Latents and conditions of recordings, and crops of them.
 
 use std::sync::Arc;
 
@@ -13,24 +13,24 @@ use ondes_kernels::FlushToZero;
 use rayon::prelude::*;
 use tch::{Kind, Tensor};
 
-use super::conditions::{Condition, MeasuredCondition, Named, Spread, styles};
+use super::conditions::{Condition, MeasuredCondition, PathInfo, Spread, styles};
 use super::config::RegularizationConfig;
 use crate::data::rows::stack;
 use crate::data::{Features, Recordings, RowSource, TensorGroup, shard::quantile};
+use crate::tasks::control::control;
 
 /// Seconds of sound that are encoded at once.
 const STEP_S: f64 = 1.0;
-/// Least deviation of a latent and of a condition, as a share of the largest latent's and of the
-/// condition's unit.
+/// Least deviation of a latent, relative to the largest one.
 const MIN_DEVIATION: f32 = 1e-3;
+/// Least deviation and range of a condition, in its unit, to become a control.
 const MIN_CONDITION: f32 = 0.05;
-/// Shares of the recordings with values below the range of a knob, and above.
+/// Quantile of the values at the lower end of a knob's range; that of the upper end is 1 minus it.
 const BEYOND_RANGE: f32 = 0.02;
-
-/// Range of the tempo knob beyond that of the recordings, as a factor.
+/// Range of the tempo control beyond that of the recordings, as a factor.
 const BEYOND_TEMPO: f32 = 1.1;
 
-/// Latents and conditions of recordings that are heard one after the other.
+/// Latents and conditions of recordings, concatenated.
 pub struct LatentStream {
     /// `[latent, frame]`
     pub latents: Tensor,
@@ -38,22 +38,21 @@ pub struct LatentStream {
     pub conditions: Tensor,
     /// First frame of each recording.
     pub starts: Vec<i64>,
-    /// Tempo of each recording, beats a minute; empty if that of one is not known.
+    /// Tempo of each recording, beats a minute; empty if one is unknown.
     pub tempos: Vec<f32>,
-    /// Styles of all recordings that these are some of.
+    /// Styles of the whole dataset.
     pub styles: Vec<String>,
 }
 
-/// Crops of a stream, each `[row, …, frame]`; a frame is a group of the codec's.
+/// Batch of crops, `[row, channel, group]`.
 pub struct Crops {
-    /// Latents with mean 0 and deviation 1: all of the group's first frame, then of the next.
+    /// Standardised latents: all of the group's first frame, then of the next.
     pub target: Tensor,
     /// Inputs of the training graph, in the order of its ports.
     pub inputs: Vec<Tensor>,
 }
 
-/// Encodes a sound as a codec does when it plays; returns latents `[frame][latent]`, of whole
-/// frames.
+/// Encodes a sound as the player does; returns latents `[frame][latent]` of whole frames.
 fn encode(codec: &Model, sound: &[f32]) -> anyhow::Result<Vec<f32>> {
     let method = codec.method("encode")?;
     let main = method
@@ -69,14 +68,9 @@ fn encode(codec: &Model, sound: &[f32]) -> anyhow::Result<Vec<f32>> {
     for step in sound.chunks(blocks * method.block) {
         executor.begin(&[0], step.len().div_ceil(method.block));
         for (index, input) in method.inputs.iter().enumerate() {
-            let control = codec
-                .header()
-                .controls
-                .iter()
-                .find(|control| control.name == input.name);
-            executor
-                .input(index)
-                .fill(control.map_or(0.0, |control| control.default));
+            let control = control(codec, &input.name);
+            let default = control.map_or(0.0, |control| control.default);
+            executor.input(index).fill(default);
         }
         let channels = method.inputs[main].channels;
         for (frame, sample) in executor.input(main).chunks_exact_mut(channels).zip(step) {
@@ -101,11 +95,11 @@ impl LatentStream {
         conditions: &[Condition],
     ) -> anyhow::Result<Self> {
         let method = codec.method("encode")?;
-        // Latents tell of the sound before the delay of the encoder.
+        // Latents describe the sound earlier by the latency of the encoder.
         let late = codec.latency_samples(method);
         let name = |index: usize| recordings.store.recordings()[index].source.name.as_str();
         let styles = styles((0..recordings.store.recordings().len()).map(name));
-        let named = |index: usize| Named::new(name(index), &styles);
+        let named = |index: usize| PathInfo::new(name(index), &styles);
         let tempos: Option<Vec<f32>> = recordings
             .indices
             .iter()
@@ -159,7 +153,7 @@ impl LatentStream {
         self.latents.size()[1]
     }
 
-    /// Returns the frames before `share` of the stream, and those after.
+    /// Splits off the last `share` of the stream.
     #[must_use]
     pub fn split(&self, share: f64) -> [Self; 2] {
         let first = ((1.0 - share) * self.frames() as f64) as i64;
@@ -177,8 +171,8 @@ impl LatentStream {
         })
     }
 
-    /// Returns mean and deviation of each latent. One that hardly varies counts as varying a
-    /// thousandth of what the others do.
+    /// Returns mean and deviation of each latent. The deviation is at least a thousandth of the
+    /// largest one.
     ///
     /// # Errors
     /// Returns an error if all latents are constant.
@@ -197,73 +191,56 @@ impl LatentStream {
         Ok(means.iter().zip(&deviations).map(spread).collect())
     }
 
-    /// Returns those of the conditions that vary, with their spreads and ranges.
+    /// Returns the conditions that vary, with their spreads and ranges.
     ///
     /// # Errors
     /// Returns libtorch's error.
     pub fn measured(&self, conditions: &[Condition]) -> anyhow::Result<Vec<MeasuredCondition>> {
         let mut measured = Vec::new();
         for (&condition, values) in conditions.iter().zip(self.conditions.unbind(0)) {
-            if condition == Condition::Style {
-                if !self.styles.is_empty() {
-                    let range = (0.0, (self.styles.len() - 1) as f32);
-                    let spread = Spread {
-                        mean: 0.0,
-                        deviation: 1.0,
-                    };
-                    measured.push(MeasuredCondition {
-                        condition,
-                        spread,
-                        range,
-                        names: self.styles.clone(),
-                    });
-                }
-                continue;
-            }
-            if condition == Condition::Bars {
-                if !self.tempos.is_empty() {
-                    let [slowest, usual, fastest] =
-                        [0.0, 0.5, 1.0].map(|share| quantile(self.tempos.clone(), share));
-                    let spread = Spread {
-                        mean: usual,
-                        deviation: 1.0,
-                    };
-                    measured.push(MeasuredCondition {
-                        condition,
-                        spread,
-                        range: (slowest / BEYOND_TEMPO, BEYOND_TEMPO * fastest),
-                        names: Vec::new(),
-                    });
-                }
-                continue;
-            }
-            let spread = Spread {
-                mean: values.mean(Kind::Float).double_value(&[]) as f32,
-                deviation: values.std(false).double_value(&[]) as f32,
+            let known = match condition {
+                Condition::Style => self.measured_styles(),
+                Condition::Bars => self.measured_tempos(),
+                Condition::Density | Condition::Loudness => measured_values(condition, &values)?,
             };
-            let values = Vec::<f32>::try_from(values)?;
-            let range = (
-                quantile(values.clone(), BEYOND_RANGE),
-                quantile(values, 1.0 - BEYOND_RANGE),
-            );
-            if spread.deviation > MIN_CONDITION && range.1 - range.0 > MIN_CONDITION {
-                measured.push(MeasuredCondition {
-                    condition,
-                    spread,
-                    range,
-                    names: Vec::new(),
-                });
-            }
+            measured.extend(known);
         }
         Ok(measured)
     }
 
-    /// Keeps some of the conditions, by their places.
+    /// Returns the condition of the style, if there are several.
+    fn measured_styles(&self) -> Option<MeasuredCondition> {
+        let last = self.styles.len().checked_sub(1)?;
+        Some(MeasuredCondition {
+            condition: Condition::Style,
+            spread: Spread::UNIT,
+            range: (0.0, last as f32),
+            names: self.styles.clone(),
+        })
+    }
+
+    /// Returns the condition of the bars, if all tempos are known.
+    fn measured_tempos(&self) -> Option<MeasuredCondition> {
+        let at = |share: f32| quantile(self.tempos.clone(), share);
+        (!self.tempos.is_empty()).then(|| MeasuredCondition {
+            condition: Condition::Bars,
+            spread: Spread {
+                mean: at(0.5),
+                ..Spread::UNIT
+            },
+            range: (at(0.0) / BEYOND_TEMPO, BEYOND_TEMPO * at(1.0)),
+            names: Vec::new(),
+        })
+    }
+
+    /// Returns the stream with some of the conditions, by index.
     #[must_use]
-    pub fn with_conditions(&self, kept: &[i64]) -> Self {
+    pub fn select_conditions(&self, indices: &[i64]) -> Self {
         Self {
             latents: self.latents.shallow_clone(),
-            conditions: self.conditions.index_select(0, &Tensor::from_slice(kept)),
+            conditions: self
+                .conditions
+                .index_select(0, &Tensor::from_slice(indices)),
             starts: self.starts.clone(),
             tempos: self.tempos.clone(),
             styles: self.styles.clone(),
@@ -271,8 +248,31 @@ impl LatentStream {
     }
 }
 
-/// Returns latents `[latent, frame]` with mean 0 and deviation 1.
-pub fn scaled(latents: &Tensor, spreads: &[Spread]) -> Tensor {
+/// Returns a condition that is measured in the sound, if its values vary.
+fn measured_values(
+    condition: Condition,
+    values: &Tensor,
+) -> anyhow::Result<Option<MeasuredCondition>> {
+    let spread = Spread {
+        mean: values.mean(Kind::Float).double_value(&[]) as f32,
+        deviation: values.std(false).double_value(&[]) as f32,
+    };
+    let values = Vec::<f32>::try_from(values)?;
+    let range = (
+        quantile(values.clone(), BEYOND_RANGE),
+        quantile(values, 1.0 - BEYOND_RANGE),
+    );
+    let varies = spread.deviation > MIN_CONDITION && range.1 - range.0 > MIN_CONDITION;
+    Ok(varies.then_some(MeasuredCondition {
+        condition,
+        spread,
+        range,
+        names: Vec::new(),
+    }))
+}
+
+/// Standardises latents `[latent, frame]`.
+pub fn standardized(latents: &Tensor, spreads: &[Spread]) -> Tensor {
     let column = |value: fn(&Spread) -> f32| {
         Tensor::from_slice(&spreads.iter().map(value).collect::<Vec<f32>>()).view([-1, 1])
     };
@@ -295,7 +295,7 @@ impl Series {
         })
     }
 
-    /// Returns the channels of each frame of groups, one frame after the other: `[channel][group]`.
+    /// Groups frames: returns `[frame in the group · channel][group]`.
     fn grouped(&self, start: usize, group: usize, length: usize) -> Vec<f32> {
         let frame = |offset: usize| {
             let channels = self.values.chunks_exact(self.frames);
@@ -307,14 +307,14 @@ impl Series {
     }
 }
 
-/// Scaled latents from which crops are cut.
+/// Standardised latents from which crops are cut.
 pub struct CropSource {
-    scaled: Series,
+    standardized: Series,
     /// `[condition]`: one channel.
     conditions: Vec<Series>,
     /// First frame of each recording.
     starts: Vec<i64>,
-    recall: RecalledBars,
+    memory: BarMemory,
     /// Frames of the codec in a group.
     group: usize,
     /// Groups in a crop.
@@ -322,25 +322,24 @@ pub struct CropSource {
     seed: u64,
 }
 
-/// Inputs of a prior for the latents of bars before.
+/// Memory of bars of a prior: its inputs for the latents of previous bars.
 #[derive(Clone, Debug, Default)]
-pub struct RecalledBars {
-    /// Numbers of bars; without any the prior has no such inputs.
+pub struct BarMemory {
+    /// Distance of each remembered bar, in bars; empty without a memory.
     pub bars: Vec<usize>,
-    /// Index of the condition that tells the position in the bars.
+    /// Index of the condition with the position in the bars.
     pub condition: i64,
 }
 
 impl CropSource {
-    /// Prepares crops of `length` groups of `group` frames; streams that are shorter give shorter
-    /// ones.
+    /// Prepares crops of `length` groups of `group` frames, or of the whole stream if it is shorter.
     ///
     /// # Errors
     /// Returns an error if the stream is shorter than two groups.
     pub fn new(
         stream: &LatentStream,
         spreads: &[Spread],
-        recall: &RecalledBars,
+        memory: &BarMemory,
         [group, length]: [usize; 2],
         seed: u64,
     ) -> anyhow::Result<Self> {
@@ -354,59 +353,60 @@ impl CropSource {
         let conditions =
             (0..count).map(|condition| Series::new(&stream.conditions.narrow(0, condition, 1)));
         let conditions = conditions.collect::<anyhow::Result<_>>()?;
-        let scaled = Series::new(&scaled(&stream.latents, spreads))?;
+        let standardized = Series::new(&standardized(&stream.latents, spreads))?;
         Ok(Self {
-            scaled,
+            standardized,
             conditions,
             starts: stream.starts.clone(),
-            recall: recall.clone(),
+            memory: memory.clone(),
             group,
             length,
             seed,
         })
     }
 
-    /// Returns all frames, grouped, `[channel, group]`.
+    /// Returns the whole stream, `[channel, group]`.
     pub fn all(&self) -> Tensor {
-        let length = self.scaled.frames / self.group;
-        Tensor::from_slice(&self.scaled.grouped(0, self.group, length)).view([-1, length as i64])
+        let length = self.standardized.frames / self.group;
+        Tensor::from_slice(&self.standardized.grouped(0, self.group, length))
+            .view([-1, length as i64])
     }
 
     /// Returns the number of crops that do not overlap.
     #[must_use]
-    pub fn separate(&self) -> u64 {
-        (self.scaled.frames / (self.group * self.length)) as u64
+    pub fn disjoint_crops(&self) -> u64 {
+        (self.standardized.frames / (self.group * self.length)) as u64
     }
 
-    /// Returns a random crop of a step with noise and hidden conditions; it depends on the seed,
-    /// the step and the row only.
+    /// Returns a random crop with noise on the previous frames and dropout of the conditions
+    /// (classifier-free). It depends on seed, step and row only.
     fn training(&self, step: u64, row: usize, config: RegularizationConfig) -> Crop {
         let seed = stream_seed(stream_seed(self.seed, step), row as u64);
         let mut random = SplitMix64::new(seed);
         let mut share = || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-        let places = self.scaled.frames - self.length * self.group + 1;
+        let places = self.standardized.frames - self.length * self.group + 1;
         let start = (share() * places as f64) as usize;
         let mut shown = || f32::from(u8::from(share() >= config.hidden));
-        let shown = Shown {
-            steer: shown(),
-            recall: shown(),
+        let dropout = Dropout {
+            conditioning: shown(),
+            memory: shown(),
         };
         let deviation = (2.0 * config.noise * share()) as f32;
         let mut noise = vec![0.0; self.channels() * self.length];
         fill_normal(Kernels::detect(), seed, 0, &mut noise);
         noise.iter_mut().for_each(|value| *value *= deviation);
-        self.crop(start, shown, Some(&noise))
+        self.crop(start, dropout, Some(&noise))
     }
 
-    /// Returns some of the crops that do not overlap, with all conditions and without noise.
+    /// Returns crops that do not overlap, by index, with all conditions and without noise.
     #[must_use]
     pub fn validation(&self, crops: impl Iterator<Item = u64>) -> Crops {
         let crop = |crop: u64| {
             self.crop(
                 crop as usize * self.length * self.group,
-                Shown {
-                    steer: 1.0,
-                    recall: 1.0,
+                Dropout {
+                    conditioning: 1.0,
+                    memory: 1.0,
                 },
                 None,
             )
@@ -417,13 +417,13 @@ impl CropSource {
 
     /// Returns the channels of a group.
     fn channels(&self) -> usize {
-        self.scaled.values.len() / self.scaled.frames * self.group
+        self.standardized.values.len() / self.standardized.frames * self.group
     }
 
-    fn crop(&self, start: usize, shown: Shown, noise: Option<&[f32]>) -> Crop {
+    fn crop(&self, start: usize, dropout: Dropout, noise: Option<&[f32]>) -> Crop {
         let length = self.length;
-        let target = self.scaled.grouped(start, self.group, length);
-        // As a prior begins: after silence in all channels.
+        let target = self.standardized.grouped(start, self.group, length);
+        // A prior starts from zeros.
         let mut previous = vec![0.0; target.len()];
         for (before, values) in previous
             .chunks_exact_mut(length)
@@ -447,10 +447,10 @@ impl CropSource {
         let mut inputs = vec![previous, constant(1.0)];
         if !recalled.is_empty() {
             inputs.extend(recalled);
-            inputs.push(constant(shown.recall));
+            inputs.push(constant(dropout.memory));
         }
         if !self.conditions.is_empty() {
-            inputs.push(constant(shown.steer));
+            inputs.push(constant(dropout.conditioning));
         }
         inputs.extend((0..self.conditions.len()).map(|condition| self.condition(condition, start)));
         Crop { target, inputs }
@@ -464,11 +464,10 @@ impl CropSource {
             .collect()
     }
 
-    /// Returns the inputs for the latents of bars before, of a prior that has read these groups, as
-    /// the player fills them; zeros for what belongs to the recording before. `[channel][group]`
-    /// for each number of bars.
+    /// Returns the inputs of the memory of bars after these groups, as the player fills them,
+    /// `[channel][group]` for each remembered bar. Frames of the previous recording are zeros.
     fn recalled(&self, previous: &[f32], start: usize) -> Vec<Vec<f32>> {
-        let RecalledBars { bars, condition } = &self.recall;
+        let BarMemory { bars, condition } = &self.memory;
         if bars.is_empty() {
             return Vec::new();
         }
@@ -476,7 +475,7 @@ impl CropSource {
         let places = self.condition(*condition as usize, start);
         let recalled = |bars: &usize| {
             let mut positions = BarPositions::new(places.len());
-            // After the last group are zeros, for what is not known.
+            // The index behind the last group stands for zeros: not known.
             let (mut groups, mut told) = (
                 [vec![length; length], vec![length; length]],
                 [vec![0.0; length], vec![0.0; length]],
@@ -513,11 +512,11 @@ impl CropSource {
     }
 }
 
-/// Values of the inputs that show conditions and bars before: 1 for all of them, 0 for none.
+/// Strength of the conditioning and of the memory of bars: 0 where dropout hides them, otherwise 1.
 #[derive(Clone, Copy)]
-struct Shown {
-    steer: f32,
-    recall: f32,
+struct Dropout {
+    conditioning: f32,
+    memory: f32,
 }
 
 /// A crop, each part `[channel][group]`.
@@ -526,11 +525,11 @@ pub struct Crop {
     inputs: Vec<Vec<f32>>,
 }
 
-/// Source of random crops with noise and hidden conditions.
+/// Source of random crops with noise and dropout of the conditions.
 pub struct TrainingCrops {
     /// Latents.
     pub source: CropSource,
-    /// Noise, and share of hidden conditions.
+    /// Noise and rate of the dropout.
     pub regularization: RegularizationConfig,
 }
 
@@ -548,13 +547,13 @@ impl RowSource for TrainingCrops {
 
     fn row_bytes(&self) -> usize {
         let CropSource {
-            recall,
+            memory,
             conditions,
             length,
             ..
         } = &self.source;
         let channels = self.source.channels();
-        let recalled = recall.bars.len() * (2 * channels + 2);
+        let recalled = memory.bars.len() * (2 * channels + 2);
         // The target, the same before, and three ports of one channel.
         (2 * channels + recalled + conditions.len() + 3) * length * size_of::<f32>()
     }

@@ -1,21 +1,22 @@
-//! Plays a generator to measure it.
+//! Playback of a generator for measurements.
 
 use ondes_engine::dsp::onsets::onsets;
 use ondes_engine::model::Model;
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 
-use super::conditions::{Condition, Named, styles};
-use super::network;
+use super::conditions::{Condition, PathInfo, styles};
+use super::inspect;
 use crate::data::Features;
+use crate::tasks::control::control;
 
-/// Plays a piece as long as a recording, at the tempo and with the knobs that were measured in it.
+/// Plays a piece as long as a recording, with the knobs at the values measured in it.
 ///
 /// # Errors
 /// Returns an error if the model is no generator.
 pub(crate) fn play_like(model: &Model, file: &Features, name: &str) -> anyhow::Result<Vec<f32>> {
     let player = Player::new(model)?;
-    let named = Named::new(name, &styles(std::iter::once(name)));
-    player.play(file.seconds(), &player.settings_of(file, named), 0)
+    let named = PathInfo::new(name, &styles(std::iter::once(name)));
+    player.play(file.seconds(), &player.measured_settings(file, named), 0)
 }
 
 /// Plays a generator.
@@ -28,7 +29,7 @@ pub(super) struct Player<'a> {
 
 impl<'a> Player<'a> {
     pub fn new(model: &'a Model) -> anyhow::Result<Self> {
-        let conditions = network::conditions(model)?;
+        let conditions = inspect::conditions(model)?;
         Ok(Self {
             model,
             conditions,
@@ -36,8 +37,8 @@ impl<'a> Player<'a> {
         })
     }
 
-    /// Returns the knobs for what is measured in a recording, within their ranges.
-    pub fn settings_of(&self, file: &Features, named: Named) -> Vec<(&'static str, f32)> {
+    /// Returns the values of the knobs that were measured in a recording, clamped to their ranges.
+    pub fn measured_settings(&self, file: &Features, named: PathInfo) -> Vec<(&'static str, f32)> {
         let set = |condition: &Condition| {
             let value = match condition {
                 Condition::Bars => named.tempo?,
@@ -46,13 +47,8 @@ impl<'a> Player<'a> {
                     measured.iter().sum::<f32>() / measured.len() as f32
                 }
             };
-            let known = self
-                .model
-                .header()
-                .controls
-                .iter()
-                .find(|known| known.name == condition.control())?;
-            Some((condition.control(), known.clamp(value)))
+            let knob = control(self.model, condition.control())?;
+            Some((condition.control(), knob.clamp(value)))
         };
         self.conditions.iter().filter_map(set).collect()
     }

@@ -12,18 +12,20 @@ use ondes_kernels::FlushToZero;
 use ondes_torch::{RecurrentState, TorchGraph, TorchWeights};
 use tch::{Device, Kind, Tensor};
 
-use super::conditions::{Condition, bars};
+use super::calibration;
+use super::conditions::{Condition, MeasuredCondition, bars};
 use super::config::PriorConfig;
-use super::knobs;
-use super::latents::{CropSource, Crops, LatentStream, RecalledBars, TrainingCrops, scaled};
+use super::latents::{BarMemory, CropSource, Crops, LatentStream, TrainingCrops, standardized};
 use super::likelihood::{Mixture, linear_nats, memoryless_nats};
-use super::network::{self, PRIOR};
+use super::names::{PRIOR, TEMPERATURE};
+use super::{bar_memory, inspect, network};
 use crate::data::{
     Augmentation, DataConfig, Dataset, FeatureRate, Loader, LoaderStats, RecordingsConfig,
     RowSource, StepRows, Subset, TensorGroup,
 };
 use crate::loss::Loss;
 use crate::loss::feature_matching::FeatureMatching;
+use crate::tasks::control::control;
 use crate::trainer::guard::with_fewer_rows;
 use crate::trainer::memory;
 use crate::trainer::task::{first_non_finite, model_hash};
@@ -37,12 +39,12 @@ pub const DEVIATION: &str = "deviation of generated latents";
 const GENERATED_S: f64 = 60.0;
 /// Most crops that are validated; they are spread over the recordings.
 const VALIDATION_CROPS: u64 = 64;
-/// Outputs of the graph that tell the mixture; a teacher's features follow.
+/// Outputs of the graph for the mixture; the features for a teacher follow.
 const MIXTURE_OUTPUTS: usize = 3;
 /// Crops that are validated at once.
 const VALIDATION_ROWS: u64 = 8;
 
-/// A prior that learns the latents of recordings.
+/// Training of a prior on the latents of recordings.
 pub struct PriorTask {
     config: PriorConfig,
     dataset: Dataset,
@@ -54,9 +56,9 @@ pub struct PriorTask {
     /// Generator at the start of the run.
     initial: Model,
     graph: TorchGraph,
-    /// Nats of a frame by a linear prediction, and by a mixture without memory.
-    compared: [f64; 2],
-    /// Hidden features of a larger generator, and their projections.
+    /// Nats per frame of two baselines: a linear prediction, and a mixture without memory.
+    baselines: [f64; 2],
+    /// Feature matching with a larger generator, and its projections.
     features: Option<FeatureMatching>,
     further: BTreeMap<String, Tensor>,
 }
@@ -73,14 +75,14 @@ impl PriorTask {
         let named = || name.clone();
         let read = file::read(path)?;
         if config.from.is_some() {
-            let known = knobs::uncalibrated(&read)
-                .and_then(|known| network::with_least(&known, config.network.least))
-                .and_then(|known| network::recalling(known, config.network.recall))
+            let known = calibration::uncalibrated(&read)
+                .and_then(|known| inspect::with_min_p(&known, config.network.least))
+                .and_then(|known| bar_memory::with_bar_memory(known, config.network.recall))
                 .with_context(named)?;
             return Self::from_model(known, config, &name);
         }
         let codec = match read.header().kind {
-            ModelKind::Generator => network::codec_of(&read).with_context(named)?,
+            ModelKind::Generator => inspect::codec_of(&read).with_context(named)?,
             _ => read,
         };
         let rate = FeatureRate::from_encoder(&codec).with_context(named)?;
@@ -89,39 +91,34 @@ impl PriorTask {
         let [training, validation] =
             streams(&codec, &dataset, &known, config.training.validation_share)?;
         let conditions = training.measured(&known)?;
-        let place = |condition| {
-            known
-                .iter()
-                .position(|known| *known == condition)
-                .unwrap_or_default() as i64
+        let index = |measured: &MeasuredCondition| {
+            let index = known.iter().position(|known| *known == measured.condition);
+            index.unwrap_or_default() as i64
         };
-        let kept: Vec<i64> = conditions
-            .iter()
-            .map(|measured| place(measured.condition))
-            .collect();
+        let indices: Vec<i64> = conditions.iter().map(index).collect();
         let model = network::untrained(&config, &codec, &training.spreads()?, &conditions);
-        let parts = [training, validation].map(|stream| stream.with_conditions(&kept));
-        Self::of(model.with_context(named)?, dataset, parts, config, &name)
+        let parts = [training, validation].map(|stream| stream.select_conditions(&indices));
+        Self::from_streams(model.with_context(named)?, dataset, parts, config, &name)
     }
 
-    /// Encodes the recordings, and starts from a generator whose knobs are not calibrated. Errors
-    /// call it `name`.
+    /// Encodes the recordings, and starts from a generator whose knobs are not calibrated; `name` is
+    /// for errors.
     ///
     /// # Errors
     /// As [`PriorTask::new`].
     pub fn from_model(initial: Model, config: PriorConfig, name: &str) -> anyhow::Result<Self> {
         let named = || name.to_owned();
         let rate = FeatureRate::from_encoder(&initial).with_context(named)?;
-        let known = network::conditions(&initial).with_context(named)?;
+        let known = inspect::conditions(&initial).with_context(named)?;
         let dataset = dataset(&config, rate)?;
         let [training, validation] =
             streams(&initial, &dataset, &known, config.training.validation_share)?;
-        network::ensure_styles(&initial, training.styles.len()).with_context(named)?;
-        Self::of(initial, dataset, [training, validation], config, name)
+        inspect::ensure_styles(&initial, training.styles.len()).with_context(named)?;
+        Self::from_streams(initial, dataset, [training, validation], config, name)
     }
 
-    /// Makes the task of encoded recordings.
-    fn of(
+    /// Creates the task of encoded recordings.
+    fn from_streams(
         initial: Model,
         dataset: Dataset,
         [training, validation]: [LatentStream; 2],
@@ -130,24 +127,24 @@ impl PriorTask {
     ) -> anyhow::Result<Self> {
         let named = || name.to_owned();
         let rate = FeatureRate::from_encoder(&initial).with_context(named)?;
-        let graph = network::training_graph(&initial).with_context(named)?;
-        let spreads = network::spreads(&initial).with_context(named)?;
+        let graph = inspect::training_graph(&initial).with_context(named)?;
+        let spreads = inspect::spreads(&initial).with_context(named)?;
         let group = graph.inputs[0].ratio / rate.hop;
         let length = rate.frames(config.training.clip_seconds) / group;
-        let bars = network::conditions(&initial)?
+        let bars = inspect::conditions(&initial)?
             .iter()
             .position(|condition| *condition == Condition::Bars);
-        let recall = RecalledBars {
-            bars: network::recalled_bars(&initial).with_context(named)?,
+        let memory = BarMemory {
+            bars: inspect::recalled_bars(&initial).with_context(named)?,
             condition: bars.unwrap_or_default() as i64,
         };
         let sizes = [group, length];
         let source =
-            |stream: &LatentStream| CropSource::new(stream, &spreads, &recall, sizes, config.seed);
+            |stream: &LatentStream| CropSource::new(stream, &spreads, &memory, sizes, config.seed);
         let sources = || anyhow::Ok([source(&training)?, source(&validation)?]);
         let [training, validation] =
             sources().with_context(|| config.data.display().to_string())?;
-        let components = network::components(initial.method(PRIOR)?)?;
+        let components = inspect::components(initial.method(PRIOR)?)?;
         let (learnt, measured) = (training.all(), validation.all());
         let training = Arc::new(TrainingCrops {
             source: training,
@@ -158,13 +155,13 @@ impl PriorTask {
             memory::data_shares(config.training.memory)[1],
         );
         let loader = Loader::new(training.clone(), rows, config.loader.workers, queue);
-        let compared = [
+        let baselines = [
             linear_nats(&learnt, &measured),
             memoryless_nats(&learnt, &measured, components),
         ];
         Ok(Self {
             graph: TorchGraph::new(&graph, rate.sample_rate)?,
-            compared: compared.map(|nats| nats / group as f64),
+            baselines: baselines.map(|nats| nats / group as f64),
             config,
             dataset,
             loader,
@@ -187,7 +184,7 @@ impl PriorTask {
         share: f64,
         device: Device,
     ) -> anyhow::Result<()> {
-        let [theirs, own] = [teacher, &self.initial].map(network::training_graph);
+        let [theirs, own] = [teacher, &self.initial].map(inspect::training_graph);
         let (theirs, own) = (theirs.context("the teacher")?, own?);
         ensure!(
             theirs.inputs == own.inputs,
@@ -205,8 +202,8 @@ impl PriorTask {
         Ok(())
     }
 
-    /// Returns the inputs of the whole prior for rows of a step, in the order of its ports: what
-    /// was drawn before, in recordings, and nothing that is heard.
+    /// Returns the inputs of the method [`PRIOR`] for rows of a step, in the order of its ports: the
+    /// previous frames are those of the recordings, and the input is not used.
     ///
     /// # Errors
     /// Returns an error if the model has no prior.
@@ -217,24 +214,20 @@ impl PriorTask {
         device: Device,
     ) -> anyhow::Result<Vec<Tensor>> {
         let crops = self.training.cut(step, rows)?.to_device(device);
-        let known = network::training_graph(&self.initial)?;
+        let known = inspect::training_graph(&self.initial)?;
         let prior = self.initial.method(PRIOR)?;
         let [batch, _, frames] = crops.inputs[0].size()[..] else {
             anyhow::bail!("crops have three dimensions")
         };
         let input = |(index, port): (usize, &Port)| {
-            // The first is what was drawn before, in both.
+            // The first is the previous frame, in both.
             let shown = if index == 0 {
                 Some(0)
             } else {
                 known.inputs.iter().position(|own| own.name == port.name)
             };
             let frames = frames * (prior.block / port.ratio) as i64;
-            let value = if port.name == network::TEMPERATURE {
-                1.0
-            } else {
-                0.0
-            };
+            let value = if port.name == TEMPERATURE { 1.0 } else { 0.0 };
             match shown {
                 Some(index) => crops.inputs[index].shallow_clone(),
                 None => Tensor::full(
@@ -247,13 +240,12 @@ impl PriorTask {
         Ok(prior.inputs.iter().enumerate().map(input).collect())
     }
 
-    /// Computes what the prior knows of each frame of crops, and returns its nats a frame of the
-    /// codec.
+    /// Returns the negative log-likelihood of crops, nats per frame of the codec.
     fn nats(&self, weights: &TorchWeights, crops: &Crops) -> Tensor {
         self.nats_of(self.graph.run(weights, &crops.inputs, 0), crops)
     }
 
-    /// Returns the nats a frame of the codec of what the graph shows.
+    /// Returns the negative log-likelihood of crops under the outputs of the graph.
     fn nats_of(&self, outputs: Vec<Tensor>, crops: &Crops) -> Tensor {
         let mut outputs = outputs.into_iter();
         let mut next = || outputs.next().expect("the graph shows a mixture");
@@ -284,24 +276,24 @@ impl PriorTask {
             value: round(value),
             baseline: Some(round(baseline)),
         };
-        let made = generated(model, GENERATED_S, self.config.seed)?;
+        let latents = generated(model, GENERATED_S, self.config.seed)?;
         ensure!(
-            made.isfinite().all().int64_value(&[]) == 1,
+            latents.isfinite().all().int64_value(&[]) == 1,
             "the prior generates latents that are not finite"
         );
-        let spreads = network::spreads(model)?;
-        let made = scaled(&made, &spreads);
-        let deviation = made
+        let spreads = inspect::spreads(model)?;
+        let latents = standardized(&latents, &spreads);
+        let deviation = latents
             .std_dim(1, false, false)
             .mean(Kind::Float)
             .double_value(&[]);
         let mut header = model.header().clone();
         header.card.quality = vec![
-            measure(NATS, "nats", nats, self.compared[0]),
+            measure(NATS, "nats", nats, self.baselines[0]),
             measure(DEVIATION, "", deviation, 1.0),
         ];
         let model = Model::new(header, model.weights().clone())?;
-        knobs::calibrated(&model)
+        calibration::calibrated(&model)
     }
 
     /// Returns some crops of the validation recordings.
@@ -310,9 +302,10 @@ impl PriorTask {
         self.validation.validation(crops)
     }
 
-    /// Returns the nats of a frame in the validation recordings, by up to `rows` crops at once.
+    /// Returns the nats per frame of the validation recordings, computing up to `rows` crops at
+    /// once.
     fn validation_nats(&self, weights: &TorchWeights, device: Device, rows: usize) -> f64 {
-        let all = self.validation.separate();
+        let all = self.validation.disjoint_crops();
         let count = all.min(VALIDATION_CROPS);
         let (mut sum, mut done) = (0.0, 0);
         while done < count {
@@ -329,11 +322,11 @@ impl PriorTask {
         sum / count as f64
     }
 
-    /// Returns the nats of a frame in the validation recordings by a linear prediction from the
-    /// frame before, and by a mixture that knows no frame before.
+    /// Returns the nats per frame of the validation recordings by two baselines: a linear prediction
+    /// from the previous frame, and a mixture without memory.
     #[must_use]
-    pub fn compared(&self) -> [f64; 2] {
-        self.compared
+    pub fn baselines(&self) -> [f64; 2] {
+        self.baselines
     }
 }
 
@@ -357,8 +350,8 @@ fn dataset(config: &PriorConfig, rate: FeatureRate) -> anyhow::Result<Dataset> {
     })
 }
 
-/// Encodes the recordings for training and those for validation. If there are too few recordings to
-/// leave some out, the end of what they make one after the other is left out.
+/// Encodes the recordings for training and for validation. If there are too few recordings for both,
+/// the end of their concatenation is for validation.
 fn streams(
     codec: &Model,
     dataset: &Dataset,
@@ -370,7 +363,7 @@ fn streams(
     let stream = LatentStream::new(codec, training, conditions)?;
     if training.indices == validation.indices {
         let [before, after] = stream.split(validation_share);
-        // Without a share, a prior is measured on what it learns.
+        // Without a share, a prior is validated on its training data.
         return Ok(if validation_share > 0.0 {
             [before, after]
         } else {
@@ -380,8 +373,7 @@ fn streams(
     Ok([stream, LatentStream::new(codec, validation, conditions)?])
 }
 
-/// Generates latents as a generator does when it plays, with its controls at their defaults,
-/// `[latent, frame]`.
+/// Generates latents as the player does, with all controls at their defaults, `[latent, frame]`.
 ///
 /// # Errors
 /// Returns an error if the model has no prior that can be run.
@@ -397,14 +389,7 @@ pub fn generated(generator: &Model, seconds: f64, seed: u64) -> anyhow::Result<T
     let mut executor = options.prepare(generator, method, 1, blocks)?;
     executor.seed(0, seed);
     executor.begin(&[0], blocks);
-    let default = |name: &str| {
-        let control = generator
-            .header()
-            .controls
-            .iter()
-            .find(|control| control.name == name);
-        control.map_or(0.0, |control| control.default)
-    };
+    let default = |name: &str| control(generator, name).map_or(0.0, |control| control.default);
     let block_s = method.block as f64 / f64::from(generator.header().sample_rate);
     for (index, port) in method.inputs.iter().enumerate() {
         let input = executor.input(index);
@@ -447,7 +432,7 @@ impl Task for PriorTask {
             .iter()
             .map(|(name, _)| name.to_owned());
         weights
-            .filter(|name| network::is_learnt(name))
+            .filter(|name| inspect::is_learnt(name))
             .chain(self.further.keys().cloned())
             .collect()
     }
@@ -530,7 +515,7 @@ impl Task for PriorTask {
             loss.is_finite(),
             "the prior computes a likelihood that is not finite"
         );
-        let [linear, memoryless] = self.compared;
+        let [linear, memoryless] = self.baselines;
         let note = format!("nats a frame; linear {linear:.2}, without memory {memoryless:.2}");
         Ok(Validation {
             loss,
@@ -541,7 +526,7 @@ impl Task for PriorTask {
     }
 
     fn first_non_finite(&self, weights: &TorchWeights, batch: &Crops) -> Option<String> {
-        let method = network::training_graph(&self.initial).ok()?;
+        let method = inspect::training_graph(&self.initial).ok()?;
         first_non_finite(&method, self.sample_rate(), weights, &batch.inputs)
     }
 

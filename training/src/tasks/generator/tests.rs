@@ -8,10 +8,11 @@ use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
-use super::conditions::{Condition, Named, Spread, bars, styles, tempo_in_name};
-use super::latents::{CropSource, Crops, LatentStream, RecalledBars, scaled};
+use super::conditions::{Condition, PathInfo, Spread, bars, styles, tempo_in_path};
+use super::inspect;
+use super::latents::{BarMemory, CropSource, Crops, LatentStream, standardized};
 use super::likelihood::{Mixture, linear_nats, memoryless_nats};
-use super::network::{self, DRAWN, PRIOR};
+use super::names::{CALIBRATED_LOUDNESS, DRAWN, PRIOR};
 use super::task::{NATS, generated};
 use super::*;
 use crate::data::FeatureRate;
@@ -142,7 +143,7 @@ fn names_tell_tempos() {
         ("5bpm.wav", None),
         ("groove.wav", None),
     ] {
-        assert_eq!(tempo_in_name(name), tempo, "{name}");
+        assert_eq!(tempo_in_path(name), tempo, "{name}");
     }
 }
 
@@ -152,8 +153,8 @@ fn folders_are_styles() {
     let found = styles(names.into_iter());
     assert_eq!(found, ["jazz", "rock"]);
     assert_eq!(
-        Named::new(names[0], &found),
-        Named {
+        PathInfo::new(names[0], &found),
+        PathInfo {
             tempo: Some(90.0),
             style: Some(1)
         }
@@ -245,7 +246,7 @@ fn priors_follow_bars_where_names_tell_the_tempo() {
         tempo.min < 90.0 && tempo.default == 90.0 && tempo.max > 90.0,
         "{tempo:?}"
     );
-    let known = network::conditions(model).expect("a generator");
+    let known = inspect::conditions(model).expect("a generator");
     assert_eq!(
         known,
         [Condition::Density, Condition::Loudness, Condition::Bars]
@@ -298,7 +299,7 @@ fn priors_follow_bars_where_names_tell_the_tempo() {
     // the encoder is late.
     let crops = task.validation_crops(0..1);
     // Bars are the last input, with and without what is heard.
-    let graph = network::training_graph(model)
+    let graph = inspect::training_graph(model)
         .and_then(|prior| Ok(codec::network::showing(&prior, &["prior.bars"])?));
     let graph = TorchGraph::new(&graph.expect("a node"), RATE as u32).expect("a graph");
     let weights = TorchWeights::new(model.weights(), Device::Cpu);
@@ -378,7 +379,7 @@ fn priors_learn_play_and_go_on() {
     // What is regular is foreseen better with a memory than without.
     let header = finished.header();
     let measured = &header.card.quality[0];
-    let [linear, memoryless] = PriorTask::new(config.clone()).expect("a task").compared();
+    let [linear, memoryless] = PriorTask::new(config.clone()).expect("a task").baselines();
     assert_eq!(
         (measured.name.as_str(), header.kind),
         (NATS, Kind::Generator)
@@ -417,7 +418,7 @@ fn priors_learn_play_and_go_on() {
         let nodes = &model.method(PRIOR).expect("a prior").nodes;
         nodes
             .iter()
-            .find(|node| node.name == network::ASKED)
+            .find(|node| node.name == CALIBRATED_LOUDNESS)
             .expect("a knob for loudness")
             .op
             .clone()
@@ -426,10 +427,10 @@ fn priors_learn_play_and_go_on() {
         scale: 1.0,
         offset: 0.0,
     };
-    let raw = knobs::uncalibrated(&model).expect("a generator");
+    let raw = calibration::uncalibrated(&model).expect("a generator");
     assert!(asked(&raw) == equal && asked(&model) != equal);
     assert_eq!(
-        asked(&knobs::calibrated(&raw).expect("a generator")),
+        asked(&calibration::calibrated(&raw).expect("a generator")),
         asked(&model)
     );
 
@@ -483,7 +484,7 @@ fn attention_foresees_what_is_regular() {
         let finished = trainer.task().finished(&model).expect("a generator");
         let (measured, [_, memoryless]) = (
             &finished.header().card.quality[0],
-            trainer.task().compared(),
+            trainer.task().baselines(),
         );
         assert!(
             measured.value < memoryless - 0.3,
@@ -505,11 +506,11 @@ fn latents_are_those_of_the_codec_and_grouped_in_order() {
     let data = config.data.clone();
     let task = PriorTask::new(config).expect("a task");
     let model = task.initial();
-    let spreads = network::spreads(model).expect("a generator");
+    let spreads = inspect::spreads(model).expect("a generator");
     assert_eq!(
         (
             spreads.len(),
-            network::conditions(model).expect("a generator").len()
+            inspect::conditions(model).expect("a generator").len()
         ),
         (3, 2)
     );
@@ -552,7 +553,7 @@ fn latents_are_those_of_the_codec_and_grouped_in_order() {
     let recordings = crate::data::open_folder(&data, &folder.path().join("cache"), rate, 30)
         .expect("recordings");
     let stream = LatentStream::new(model, &recordings, &[]).expect("latents");
-    let expected = scaled(&stream.latents, &spreads).narrow(1, 1_800, 100);
+    let expected = standardized(&stream.latents, &spreads).narrow(1, 1_800, 100);
     let frames = target
         .get(0)
         .view([4, 3, 25])
@@ -576,7 +577,7 @@ fn conditions_are_measured_around_a_frame() {
         .next()
         .expect("one")
         .expect("it is read");
-    let density = Condition::Density.measure(&recording, Named::default(), 0);
+    let density = Condition::Density.measure(&recording, PathInfo::default(), 0);
     assert_eq!(density.len(), recording.frames());
     let at = |seconds: usize| density[seconds * RATE / 128];
     assert!(
@@ -609,9 +610,9 @@ fn a_prior_reads_what_it_hears_like_what_it_has_drawn() {
         Vec::<f32>::try_from(frame_by_frame).expect("numbers")
     };
     let heard = frames(&stream.latents);
-    let drawn = frames(&scaled(
+    let drawn = frames(&standardized(
         &stream.latents,
-        &network::spreads(model).expect("a generator"),
+        &inspect::spreads(model).expect("a generator"),
     ));
     let run = |listen: f32| {
         let prior = model.method(PRIOR).expect("a prior");
@@ -681,11 +682,11 @@ fn a_prior_is_told_the_same_of_bars_before_in_training_and_by_the_player() {
         tempos: vec![290.0; 2],
         styles: Vec::new(),
     };
-    let recall = RecalledBars {
+    let recall = BarMemory {
         bars: vec![1, 2],
         condition: 2,
     };
-    let spreads = network::spreads(model).expect("a generator");
+    let spreads = inspect::spreads(model).expect("a generator");
     let source =
         CropSource::new(&stream, &spreads, &recall, [2, groups as usize], 1).expect("crops");
     let crops = source.validation(0..1);
@@ -852,7 +853,7 @@ fn a_generator_is_compared_with_recordings() {
     assert!(repeats < 0.5 * never, "{repeats} and {never}");
     assert_eq!(
         evaluation.responses.len(),
-        network::conditions(model).expect("a generator").len()
+        inspect::conditions(model).expect("a generator").len()
     );
     assert_eq!(evaluation.endurance.pieces, 2);
     assert!(evaluation.timing.is_none() && evaluation.endurance.tempo_error_percent.is_none());

@@ -1,9 +1,9 @@
-//! Knobs of a generator: what they get for what they ask, and the calibration of loudness.
+//! Response of a generator to its knobs, and calibration of the loudness knob.
 //!
-//! A prior goes only a part of the way that a knob asks for, since what it has played before says
-//! otherwise. So a calibrated knob asks for more: as much as it takes, on average, to get what it
-//! says. That is done for loudness alone: a higher density than any in the recordings adds few
-//! onsets, and other sounds.
+//! A prior follows a knob only in part, since it also continues what it has played. Calibration
+//! replaces the loudness that the layers read by an affine function of the knob, so that the mean
+//! loudness of the sound is that of the knob. Only loudness is calibrated: densities above those of
+//! the recordings add few onsets, and other sounds.
 
 use std::ops::Range;
 
@@ -14,19 +14,20 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::conditions::Condition;
-use super::network::{self, ASKED};
+use super::inspect;
+use super::names::CALIBRATED_LOUDNESS;
 use super::player::{Player, onset_times};
+use crate::tasks::control::control as find_control;
 
-/// Length of the pieces that show what a knob does, seconds.
+/// Length of the pieces that are measured, seconds.
 const PIECE_S: f64 = 20.0;
-/// Positions of the knob.
+/// Positions of the knob that are measured, as shares of its range.
 const POSITIONS: [f32; 3] = [0.1, 0.5, 0.9];
-/// Seeds of the pieces by which loudness is calibrated; others tell how good that is.
+/// Seeds of the pieces for calibration; `evaluate` uses others.
 const SEEDS: Range<u64> = 100..104;
-/// Part of the way that a knob must get to be calibrated.
+/// Slope of the response below which a knob is not calibrated.
 const NO_RESPONSE: f32 = 0.1;
-/// Least part of the way that is made up for: with more, sounds get too different from those of the
-/// recordings.
+/// Least slope that is compensated in full: more gain gives sounds too different from the recordings.
 const LEAST_RESPONSE: f32 = 0.5;
 
 /// Response to a knob.
@@ -36,17 +37,17 @@ pub struct Response {
     pub control: &'static str,
     /// Unit.
     pub unit: &'static str,
-    /// Values of the knob with what was measured in the sound.
+    /// Values of the knob, and of the sound.
     pub measured: Vec<(f32, f32)>,
 }
 
-/// Measures what the knobs do, each by itself, in pieces with these seeds.
+/// Measures the response to each knob, in pieces with these seeds.
 pub(super) fn responses(player: &Player, seeds: &Range<u64>) -> anyhow::Result<Vec<Response>> {
     let heard = player
         .conditions
         .iter()
         .copied()
-        .filter(|condition| condition.is_heard());
+        .filter(|condition| condition.is_measured_in_sound());
     heard
         .map(|condition| response(player, condition, seeds))
         .collect()
@@ -54,13 +55,8 @@ pub(super) fn responses(player: &Player, seeds: &Range<u64>) -> anyhow::Result<V
 
 fn response(player: &Player, condition: Condition, seeds: &Range<u64>) -> anyhow::Result<Response> {
     let control = condition.control();
-    let knob = player
-        .model
-        .header()
-        .controls
-        .iter()
-        .find(|known| known.name == control);
-    let knob = knob.with_context(|| format!("it has no control {control:?}"))?;
+    let knob = find_control(player.model, control)
+        .with_context(|| format!("it has no control {control:?}"))?;
     let piece = |value: f32, seed: u64| {
         let sound = player.play(PIECE_S, &[(control, value)], seed)?;
         anyhow::Ok(match condition {
@@ -86,8 +82,8 @@ fn response(player: &Player, condition: Condition, seeds: &Range<u64>) -> anyhow
     })
 }
 
-/// Returns a generator whose loudness is on average what its knob says, as far as it follows the
-/// knob at all. The knob of `model` must not be calibrated.
+/// Returns a generator with a calibrated loudness knob, if it responds to the knob. That of `model`
+/// must not be calibrated.
 ///
 /// # Errors
 /// Returns an error if the model is no generator.
@@ -98,29 +94,28 @@ pub fn calibrated(model: &Model) -> anyhow::Result<Model> {
     }
     let measured = response(&player, Condition::Loudness, &SEEDS)?.measured;
     let (slope, start) = line(&measured);
-    // The line through the middle of what was measured, at least as steep as what is made up for.
-    let made_up = slope.max(LEAST_RESPONSE);
+    // The line through the middle of the measured points, with the slope that is compensated.
+    let compensated = slope.max(LEAST_RESPONSE);
     let middle = measured[measured.len() / 2].0;
-    let start = start + (slope - made_up) * middle;
+    let start = start + (slope - compensated) * middle;
     if slope < NO_RESPONSE || !start.is_finite() {
         return Ok(model.clone());
     }
-    with_asked(model, 1.0 / made_up, -start / made_up)
+    with_loudness_map(model, 1.0 / compensated, -start / compensated)
 }
 
-/// Returns a generator whose knob for loudness asks for what it says, as training measures it in
-/// recordings.
+/// Returns a generator without calibration, as it is trained.
 ///
 /// # Errors
 /// Returns an error if the model is no generator.
 pub fn uncalibrated(model: &Model) -> anyhow::Result<Model> {
-    with_asked(model, 1.0, 0.0)
+    with_loudness_map(model, 1.0, 0.0)
 }
 
-/// Sets the scale and the offset by which a generator asks for a loudness, if it has them.
-fn with_asked(model: &Model, scale: f32, offset: f32) -> anyhow::Result<Model> {
-    network::with_nodes(model, |node| {
-        if node.name == ASKED {
+/// Sets scale and offset of the loudness that the layers read, if the generator has it.
+fn with_loudness_map(model: &Model, scale: f32, offset: f32) -> anyhow::Result<Model> {
+    inspect::with_nodes(model, |node| {
+        if node.name == CALIBRATED_LOUDNESS {
             node.op = Op::Affine { scale, offset };
         }
     })
@@ -129,7 +124,7 @@ fn with_asked(model: &Model, scale: f32, offset: f32) -> anyhow::Result<Model> {
 /// Returns the slope and the value at 0 of the line with the least squares through some points.
 fn line(points: &[(f32, f32)]) -> (f32, f32) {
     let mean =
-        |of: fn(&(f32, f32)) -> f32| points.iter().map(of).sum::<f32>() / points.len() as f32;
+        |axis: fn(&(f32, f32)) -> f32| points.iter().map(axis).sum::<f32>() / points.len() as f32;
     let (x, y) = (mean(|point| point.0), mean(|point| point.1));
     let squares: f32 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
     let products: f32 = points
