@@ -97,8 +97,8 @@ pub fn open_folder(
     Recordings::open(&dataset)
 }
 
-/// Opens the recordings to measure quality on, and those that were learnt if they are known: all of
-/// a folder, or those that a recipe for a model of this kind, an instrument or a codec, holds out.
+/// Opens the recordings to measure quality on, and the training recordings if they are known. A
+/// folder is measured as a whole; a recipe of an instrument or a codec gives both.
 ///
 /// # Errors
 /// As [`open_folder`], or if the recipe is wrong.

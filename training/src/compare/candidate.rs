@@ -1,4 +1,4 @@
-//! Models that take part in a comparison.
+//! Models to compare.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

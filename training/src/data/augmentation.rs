@@ -16,7 +16,7 @@ use crate::check;
 /// Denominator of the ratios that sound is resampled by. Small, so that a resampler works in short
 /// blocks; a step is 13 cents.
 const DENOMINATOR: u32 = 128;
-/// Rate that stands for an unchanged sound, Hz.
+/// Nominal sample rate for resampling, Hz.
 const RATE: u32 = 100 * DENOMINATOR;
 
 /// Ranges of the frequencies of the equaliser's low shelf, peak and high shelf, Hz.

@@ -24,8 +24,7 @@ pub struct RecordingsConfig {
     /// one dynamic. If absent, not; for instruments, where the recordings have one dynamic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub match_levels: Option<bool>,
-    /// Interval, in recorded pitches, of those that are not learnt but measured at the end; 0 for
-    /// none.
+    /// Holds out every n-th recorded pitch for the final measurement; 0 for none.
     pub held_out_pitch: usize,
     /// Fold to validate on, such as "2/5", instead of `training.validation_share`; `--folds` sets
     /// it.
@@ -105,7 +104,7 @@ impl LoaderConfig {
     }
 }
 
-/// Threads that cut rows of what is in memory.
+/// Threads that cut rows from memory.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkersConfig {
@@ -138,7 +137,7 @@ pub struct DataConfig<'a> {
     pub rate: FeatureRate,
     /// Selection and filtering.
     pub recordings: RecordingsConfig,
-    /// Knobs that the recordings tell.
+    /// Knobs whose positions are known for the recordings.
     pub knobs: &'a BTreeMap<String, RecordedKnob>,
     /// Augmentation of the training crops.
     pub augmentation: Augmentation,

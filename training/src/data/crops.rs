@@ -245,7 +245,7 @@ impl Dataset {
             Some(fold) => {
                 fold.split(&learnt, config.recordings.fold_by)
                     .map(|[training, validation]| {
-                        Self::of_parts(&learnt, training, validation, config.frames)
+                        Self::from_parts(&learnt, training, validation, config.frames)
                     })
             }
             None => Self::split(&learnt, config.validation_share, config.frames),
@@ -291,10 +291,10 @@ impl Dataset {
                 training.push(recording)
             }
         }
-        Ok(Self::of_parts(all, training, validation, frames))
+        Ok(Self::from_parts(all, training, validation, frames))
     }
 
-    fn of_parts(
+    fn from_parts(
         all: &Recordings,
         training: Vec<usize>,
         validation: Vec<usize>,

@@ -94,7 +94,7 @@ impl DataReport {
         levels
     }
 
-    /// Returns what is there in a line, then a line for each thing that limits an instrument.
+    /// Returns a summary in a line, then a line for each limitation for instruments.
     #[must_use]
     pub fn text(&self) -> String {
         let levels = self.levels();

@@ -49,7 +49,7 @@ impl FeatureMatching {
         device: Device,
     ) -> anyhow::Result<Option<Self>> {
         let theirs = teacher.method(method).context("the teacher")?;
-        Self::of_methods(
+        Self::between(
             teacher,
             theirs,
             student.method(method).context("the student")?,
@@ -63,7 +63,7 @@ impl FeatureMatching {
     ///
     /// # Errors
     /// Returns an error if one of the methods is invalid.
-    pub fn of_methods(
+    pub fn between(
         teacher: &Model,
         teacher_method: &Method,
         student: &Method,

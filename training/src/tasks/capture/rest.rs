@@ -5,7 +5,7 @@ use ondes_engine::model::{Kind, Model, ModelError, Tensor};
 
 use super::measure::play_method;
 
-/// Changes of the output per unit of bias below which a bias is taken to have no part in it.
+/// Slope of the output over the bias below which the bias is considered without effect.
 const LEAST_SLOPE: f32 = 1e-6;
 
 /// Returns a capture with a bias in each of its sizes that makes the output 0 at rest, with its

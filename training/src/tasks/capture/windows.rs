@@ -13,7 +13,7 @@ use tch::Tensor;
 use crate::data::rows::stack;
 use crate::data::{RowSource, StepRows, TensorGroup};
 
-/// Longest held-out part, seconds; more would be worth more for training.
+/// Longest held-out part, seconds; the rest is for training.
 const HELD_OUT_S: f64 = 16.0;
 /// Largest held-out share of a pair.
 const HELD_OUT_SHARE: f64 = 0.1;
@@ -42,8 +42,8 @@ impl Split {
     }
 }
 
-/// Batch of windows: inputs `[batch, 1, lead + samples]` and target `[batch, samples]`. A knob that
-/// stays where it is has one sample.
+/// Batch of windows: inputs `[batch, 1, lead + samples]` and target `[batch, samples]`. A constant
+/// knob has one sample.
 pub struct WindowBatch {
     /// Sound, then each knob.
     pub inputs: Vec<Tensor>,

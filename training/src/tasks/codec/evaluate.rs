@@ -1,7 +1,7 @@
 //! Recordings encoded and decoded by a codec, and its baseline.
 //!
-//! The baseline is noise in 16 bands, each as loud as the recording's in every frame of 256
-//! samples: what as many numbers as most codecs have latents tell without learning.
+//! The baseline is noise in 16 bands with the recording's level in each band and frame of 256
+//! samples: about as many numbers as a codec has latents, without learning.
 
 use ondes_engine::model::Model;
 use tch::{Kind, Tensor};

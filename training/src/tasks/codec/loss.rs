@@ -7,8 +7,8 @@ use super::config::CodecLossConfig;
 use super::network::{LOWEST_PITCH, PITCHES, REFERENCE_PITCH};
 use crate::loss::{Loss, LoudnessDistance, SpectralDistance};
 
-/// Transforms of the sound, samples (Caillon & Esling, arXiv:2111.05011). Short ones hear where an
-/// attack is, long ones whether a pitch is in tune.
+/// Window lengths of the spectral distance, samples (Caillon & Esling, arXiv:2111.05011). Short
+/// ones resolve attacks, long ones pitch.
 const SCALES: [i64; 6] = [4096, 2048, 1024, 512, 256, 128];
 
 /// Means and logarithms of variances of the latents, each `[batch, latent, frame]`.
@@ -137,7 +137,7 @@ impl CodecLoss {
         }
     }
 
-    /// Adds what it costs to mishear the pitch of [tones](super::tones).
+    /// Adds the loss of the pitch in [tones](super::tones).
     pub fn add_tones(&self, loss: &mut Loss, heard: &HeardPitch) {
         loss.add("tones", heard.distance() * self.config.tones);
     }
