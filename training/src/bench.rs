@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use ondes_engine::model::{
     Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor as ModelTensor,
-    Training, Weights,
+    Weights,
 };
 use ondes_engine::random::Lcg;
 use ondes_torch::{TorchGraph, TorchWeights};
@@ -20,7 +20,7 @@ use crate::schedule::{Constant, ScheduleConfig};
 use crate::tasks::capture::architecture::Architecture;
 use crate::tasks::capture::pair::Pair;
 use crate::tasks::capture::task::{CaptureOptions, CaptureTask};
-use crate::trainer::task::first_non_finite;
+use crate::trainer::task::{TaskInfo, first_non_finite};
 use crate::trainer::training_config::TrainingConfig;
 use crate::trainer::{Length, RunFiles, Task, Trainer, TrainerOptions, Validation};
 
@@ -184,20 +184,13 @@ impl Task for SyntheticTask {
             .collect()
     }
 
-    fn describe(&self) -> String {
-        "random numbers".into()
-    }
-
-    fn seconds(&self) -> f64 {
-        0.0
-    }
-
-    fn sample_rate(&self) -> u32 {
-        SAMPLE_RATE
-    }
-
-    fn epoch_steps(&self) -> Option<u64> {
-        None
+    fn info(&self) -> TaskInfo {
+        TaskInfo {
+            name: "random numbers".into(),
+            corpus: String::new(),
+            seconds: 0.0,
+            seed: 1,
+        }
     }
 
     fn rows(&self, _step: u64) -> usize {
@@ -250,17 +243,6 @@ impl Task for SyntheticTask {
 
     fn identity(&self) -> Vec<(String, String)> {
         vec![("training.batch".into(), self.rows(0).to_string())]
-    }
-
-    fn card(&self, steps: u64, validation_loss: f64) -> Training {
-        Training {
-            tool: "bench".into(),
-            corpus: String::new(),
-            corpus_seconds: 0.0,
-            steps,
-            seed: 1,
-            validation_loss,
-        }
     }
 }
 

@@ -12,7 +12,6 @@ pub mod export;
 pub mod fit;
 pub mod folds;
 pub mod generator;
-pub mod import_rave;
 pub mod output_options;
 pub mod prepare;
 pub mod prune;

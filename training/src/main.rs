@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use commands::recipe_arguments::RecipeArguments;
 use commands::{
     bench, capture, codec, compare, corpus, data, distill, evaluate, export, fit, generator,
-    import_rave, prepare, prune, quantize, report, sweep,
+    prepare, prune, quantize, report, sweep,
 };
 use ondes_training::distributed::{GroupError, Membership, launch, quiet};
 use ondes_training::trainer::guard::{OutOfMemory, guarded};
@@ -57,9 +57,6 @@ enum Command {
     Capture(Box<capture::CaptureArguments>),
     /// Compresses a trained model to 8 or 16 bits within a bound on the audible loss.
     Quantize(Box<quantize::QuantizeArguments>),
-    /// Converts a RAVE export; `ondes import` does the same without libtorch.
-    #[command(hide = true)]
-    ImportRave(import_rave::ImportRaveArguments),
     /// Measures the quality of an instrument, a codec, a generator or a capture on held-out sound.
     Evaluate(Box<evaluate::EvaluateArguments>),
     /// Trains with several settings, stops those that fall behind, and prints a table.
@@ -196,7 +193,6 @@ fn run_whole(command: Command) -> anyhow::Result<()> {
         Command::Circuit(options) => capture::play_circuit(&options),
         Command::Cabinet(options) => capture::make_cabinet(&options),
         Command::Quantize(options) => quantize::run(&options),
-        Command::ImportRave(options) => import_rave::run(&options),
         Command::Sweep(options) => sweep::run(&options),
         Command::Compare(options) => compare::run(&options),
         Command::Bench(options) => bench::run(&options),

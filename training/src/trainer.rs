@@ -31,6 +31,7 @@ mod pass;
 pub mod precision;
 pub mod profile;
 pub mod progress;
+pub mod recipe;
 pub mod recipe_file;
 mod resource_usage;
 mod run;

@@ -323,7 +323,7 @@ pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
     let size = config
         .size
         .clone()
-        .or_else(|| base.as_ref().and_then(Architecture::of));
+        .or_else(|| base.as_ref().and_then(Architecture::recognize));
     let (network, base) = match (size, base) {
         (None, Some(base)) => (
             NetworkSource::Given(Box::new(variants::without_variants(&base)?)),
@@ -339,7 +339,7 @@ pub fn capture(options: &CaptureArguments) -> anyhow::Result<Outcome> {
         !unnamed,
         "--nam needs one of the named sizes; the model of --from has another shape"
     );
-    let files = RunFiles::of_checkpoint(out.with_extension("checkpoint"));
+    let files = RunFiles::beside(out.with_extension("checkpoint"));
     let mut training = config.options(network.clone(), files)?;
     options.trainer.apply_to_capture(&mut training.trainer)?;
     let membership = options.workers.join(&mut training.trainer)?;

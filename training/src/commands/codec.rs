@@ -30,7 +30,7 @@ pub struct CodecArguments {
 /// written then, too.
 pub fn codec(options: &CodecArguments) -> anyhow::Result<Outcome> {
     let path = &options.recipe.config;
-    let mut config = match options.sound.of_model(path)? {
+    let mut config = match options.sound.paths_for_model(path)? {
         Some([data, out]) => {
             let read = || sizes(&file::read(path)?);
             let network = read().with_context(|| path.display().to_string())?;
@@ -42,23 +42,11 @@ pub fn codec(options: &CodecArguments) -> anyhow::Result<Outcome> {
         None => CodecConfig::read(path)?,
     };
     options.sound.apply(&mut config.data, &mut config.out);
-    options.recipe.apply(
-        &mut config.training,
-        &mut config.optimizer,
-        &mut config.schedule,
-        &mut config.alerts,
-    )?;
     config.from = options.from.clone().or(config.from);
     let out = config.out.clone();
-    if let Some(count) = options.recipe.folds.count {
-        return options
-            .recipe
-            .folds
-            .run(count, path, RecipeKind::Codec, &out);
-    }
     let (outcome, trainer) = options
         .recipe
-        .train(config.trainer_options(), || CodecTask::new(config))?;
+        .train(RecipeKind::Codec, config, CodecTask::new)?;
     let Some(mut trainer) = trainer else {
         return Ok(outcome);
     };

@@ -14,20 +14,9 @@ use super::recipe_arguments::RecipeArguments;
 /// Trains an instrument and writes it. Returns `Interrupted` if it was stopped; the best model so
 /// far is written then, too.
 pub fn fit(options: &RecipeArguments) -> anyhow::Result<Outcome> {
-    let mut config = Config::read(&options.config)?;
-    options.apply(
-        &mut config.training,
-        &mut config.optimizer,
-        &mut config.schedule,
-        &mut config.alerts,
-    )?;
+    let config = Config::read(&options.config)?;
     let out = config.out.clone();
-    if let Some(count) = options.folds.count {
-        return options
-            .folds
-            .run(count, &options.config, RecipeKind::Instrument, &out);
-    }
-    let (outcome, trainer) = options.train(config.trainer_options(), || {
+    let (outcome, trainer) = options.train(RecipeKind::Instrument, config, |config| {
         let task = InstrumentTask::new(config)?;
         eprintln!(
             "{}\n{}",
@@ -42,11 +31,8 @@ pub fn fit(options: &RecipeArguments) -> anyhow::Result<Outcome> {
     let model = trainer.model()?;
     let dataset = trainer.task().dataset();
     write_evaluated(&model, &out, || {
-        evaluate(
-            &model,
-            dataset.measured(),
-            Some(dataset.recordings(Subset::Training)),
-        )
+        let training = dataset.recordings(Subset::Training);
+        evaluate(&model, dataset.measured(), Some(training))
     })?;
     Ok(outcome)
 }

@@ -26,28 +26,16 @@ pub struct PriorArguments {
 /// so far is written then, too.
 pub fn prior(options: &PriorArguments) -> anyhow::Result<Outcome> {
     let path = &options.recipe.config;
-    let mut config = match options.sound.of_model(path)? {
-        Some([data, out]) => PriorConfig::of_codec(path, data, out)?,
+    let mut config = match options.sound.paths_for_model(path)? {
+        Some([data, out]) => PriorConfig::for_codec(path, data, out)?,
         None => PriorConfig::read(path)?,
     };
     options.sound.apply(&mut config.data, &mut config.out);
-    options.recipe.apply(
-        &mut config.training,
-        &mut config.optimizer,
-        &mut config.schedule,
-        &mut config.alerts,
-    )?;
     config.from = options.from.clone().or(config.from);
     let out = config.out.clone();
-    if let Some(count) = options.recipe.folds.count {
-        return options
-            .recipe
-            .folds
-            .run(count, path, RecipeKind::Generator, &out);
-    }
     let (outcome, trainer) = options
         .recipe
-        .train(config.trainer_options(), || PriorTask::new(config))?;
+        .train(RecipeKind::Generator, config, PriorTask::new)?;
     let Some(mut trainer) = trainer else {
         return Ok(outcome);
     };

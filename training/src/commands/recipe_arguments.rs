@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use ondes_training::optimizer::OptimizerConfig;
-use ondes_training::schedule::ScheduleConfig;
+use ondes_training::recipe_kind::RecipeKind;
 use ondes_training::trainer::guard::guarded;
-use ondes_training::trainer::training_config::TrainingConfig;
-use ondes_training::trainer::{AlertsConfig, Outcome, Task, Trainer, TrainerOptions, interrupt};
+use ondes_training::trainer::recipe::Recipe;
+use ondes_training::trainer::{Outcome, Task, Trainer, interrupt};
 
 use crate::commands::folds::FoldOptions;
 use crate::commands::trainer_arguments::{ScheduleArgument, TrainerArguments, WorkersArgument};
@@ -54,7 +53,7 @@ impl SoundArguments {
     ///
     /// # Errors
     /// Returns an error if an option is missing.
-    pub fn of_model(&self, config: &Path) -> anyhow::Result<Option<[&Path; 2]>> {
+    pub fn paths_for_model(&self, config: &Path) -> anyhow::Result<Option<[&Path; 2]>> {
         if config
             .extension()
             .is_none_or(|extension| extension != "ondes")
@@ -83,31 +82,28 @@ impl SoundArguments {
 }
 
 impl RecipeArguments {
-    /// Changes a configuration.
-    pub fn apply(
+    /// Trains a task, or the folds of a recipe. Returns no trainer if there is nothing to write: of
+    /// folds, and in processes other than the first.
+    pub fn train<R: Recipe, T: Task>(
         &self,
-        training: &mut TrainingConfig,
-        optimizer: &mut OptimizerConfig,
-        schedule: &mut ScheduleConfig,
-        alerts: &mut AlertsConfig,
-    ) -> anyhow::Result<()> {
-        self.trainer.apply(training, optimizer, alerts)?;
-        self.schedule.apply(schedule)?;
-        training.minutes = self.minutes.or(training.minutes);
-        Ok(())
-    }
-
-    /// Trains a task. Returns no trainer in processes other than the first, which have nothing to
-    /// write.
-    pub fn train<T: Task>(
-        &self,
-        mut options: TrainerOptions,
-        task: impl FnOnce() -> anyhow::Result<T>,
+        kind: RecipeKind,
+        mut recipe: R,
+        task: impl FnOnce(R) -> anyhow::Result<T>,
     ) -> anyhow::Result<(Outcome, Option<Trainer<T>>)> {
+        self.trainer.apply(recipe.tables())?;
+        let tables = recipe.tables();
+        self.schedule.apply(tables.schedule)?;
+        tables.training.minutes = self.minutes.or(tables.training.minutes);
+        if let Some(count) = self.folds.count {
+            let outcome = self.folds.run(count, &self.config, kind, recipe.out())?;
+            return Ok((outcome, None));
+        }
+        let mut options = recipe.trainer_options();
         let membership = self.workers.join(&mut options)?;
         let has_checkpoint = options.files.checkpoint.exists();
         options.bound_memory()?;
-        let mut trainer = Trainer::new(guarded("the preparation of the data", task)?, options)?;
+        let task = guarded("the preparation of the data", || task(recipe))?;
+        let mut trainer = Trainer::new(task, options)?;
         if self.resume
             || membership
                 .as_ref()

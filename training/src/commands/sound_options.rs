@@ -18,6 +18,7 @@ use ondes_training::tasks::codec::CodecConfig;
 use ondes_training::tasks::codec::network::sizes;
 use ondes_training::tasks::generator::PriorConfig;
 use ondes_training::tasks::instrument::config::{Config, NetworkConfig};
+use ondes_training::trainer::recipe::Recipe;
 use ondes_training::trainer::training_config::TrainingConfig;
 use ondes_training::trainer::{Length, RunFiles};
 
@@ -137,122 +138,142 @@ impl FineTuneOptions {
         untrained: bool,
     ) -> anyhow::Result<FineTuneJob<'a>> {
         let share = if untrained { 1.0 } else { 0.25 };
-        match model.header().kind {
+        let data = |kind: &str| {
+            let missing = || format!("{kind} is trained on recordings; use --data");
+            sound.data.as_deref().with_context(missing)
+        };
+        Ok(match model.header().kind {
             Kind::Instrument => {
-                let data = sound
-                    .data
-                    .clone()
-                    .context("an instrument is trained on recordings; use --data")?;
-                let rate = feature_rate(model)?;
-                let mut training = TrainingConfig::default();
-                self.pace(&mut training, share);
-                let card = &model.header().card;
-                let work = self.work(out);
-                let recipe = match is_recipe(&data) {
-                    true => Config {
-                        work: work.clone(),
-                        out: out.to_owned(),
-                        ..Config::read(&data)?
-                    },
-                    false => Config::new(data, out.to_owned(), work),
-                };
-                let mut config = Config {
-                    name: card.name.clone(),
-                    description: card.description.clone(),
-                    author: card.author.clone(),
-                    licence: card.licence.clone(),
-                    held_out: self.held_out.clone().or(recipe.held_out.clone()),
-                    seed: self.seed,
-                    network: NetworkConfig {
-                        sample_rate: rate.sample_rate,
-                        hop: rate.hop,
-                        ..NetworkConfig::default()
-                    },
-                    training,
-                    performance: model.header().performance.unwrap_or_default(),
-                    optimizer: OptimizerConfig::default(),
-                    schedule: ScheduleConfig::default(),
-                    ..recipe
-                };
-                self.trainer.apply(
-                    &mut config.training,
-                    &mut config.optimizer,
-                    &mut config.alerts,
-                )?;
-                Ok(FineTuneJob::Instrument(Box::new(config)))
+                let config = self.instrument(model, data("an instrument")?, out, share)?;
+                FineTuneJob::Instrument(Box::new(config))
             }
             Kind::Effect => {
                 let pair = pair.context("a capture is trained on a pair; use --dry and --wet")?;
-                let network = NetworkSource::Given(Box::new(model.clone()));
-                let checkpoint = match &self.work {
-                    Some(folder) => folder.join("capture.checkpoint"),
-                    None => out.with_extension("checkpoint"),
-                };
-                create_parent(&checkpoint)?;
-                let mut options = CaptureOptions::new(network, RunFiles::of_checkpoint(checkpoint));
-                options.seed = self.seed;
-                options.batch = self.batch.map_or(options.batch, usize::from);
-                options.window = self.window.map_or(options.window, |window| window as usize);
-                let trainer = &mut options.trainer;
-                trainer.length = Length::Epochs(self.epochs);
-                let rate = &mut trainer.training.learning_rate;
-                *rate = self.learning_rate.unwrap_or(share * *rate);
-                self.trainer.apply_to_capture(trainer)?;
-                Ok(FineTuneJob::Capture(Box::new(options), pair))
+                FineTuneJob::Capture(Box::new(self.capture(model, out, share)?), pair)
             }
             Kind::Codec => {
-                let data = sound
-                    .data
-                    .clone()
-                    .context("a codec is trained on recordings; use --data")?;
-                let network = sizes(model)?;
-                let recipe = match is_recipe(&data) {
-                    true => CodecConfig::read(&data)?,
-                    false => CodecConfig::new(network.clone(), &data, out)?,
-                };
-                let mut config = CodecConfig {
-                    network,
-                    from: None,
-                    out: out.to_owned(),
-                    seed: self.seed,
-                    ..recipe
-                };
-                config.name.clone_from(&model.header().card.name);
-                config.held_out = self.held_out.clone().or(config.held_out);
-                config.work = self.work(out);
-                self.pace(&mut config.training, share);
-                self.trainer.apply(
-                    &mut config.training,
-                    &mut config.optimizer,
-                    &mut config.alerts,
-                )?;
-                Ok(FineTuneJob::Codec(Box::new(config)))
+                let config = self.codec(model, data("a codec")?, out, share)?;
+                FineTuneJob::Codec(Box::new(config))
             }
             Kind::Generator => {
-                let data = sound
-                    .data
-                    .clone()
-                    .context("a generator is trained on recordings; use --data")?;
-                let recipe = match is_recipe(&data) {
-                    true => PriorConfig::read(&data)?,
-                    false => PriorConfig::of_recordings(&data, out)?,
-                };
-                let mut config = PriorConfig {
-                    from: None,
-                    out: out.to_owned(),
-                    seed: self.seed,
-                    ..recipe
-                };
-                config.name.clone_from(&model.header().card.name);
-                config.work = self.work(out);
-                self.pace(&mut config.training, share);
-                self.trainer.apply(
-                    &mut config.training,
-                    &mut config.optimizer,
-                    &mut config.alerts,
-                )?;
-                Ok(FineTuneJob::Generator(Box::new(config)))
+                let config = self.generator(model, data("a generator")?, out, share)?;
+                FineTuneJob::Generator(Box::new(config))
             }
-        }
+        })
+    }
+
+    fn instrument(
+        &self,
+        model: &Model,
+        data: &Path,
+        out: &Path,
+        share: f64,
+    ) -> anyhow::Result<Config> {
+        let rate = feature_rate(model)?;
+        let mut training = TrainingConfig::default();
+        self.pace(&mut training, share);
+        let card = &model.header().card;
+        let work = self.work(out);
+        let recipe = if is_recipe(data) {
+            Config {
+                work,
+                out: out.to_owned(),
+                ..Config::read(data)?
+            }
+        } else {
+            Config::new(data.to_owned(), out.to_owned(), work)
+        };
+        let mut config = Config {
+            name: card.name.clone(),
+            description: card.description.clone(),
+            author: card.author.clone(),
+            licence: card.licence.clone(),
+            held_out: self.held_out.clone().or(recipe.held_out.clone()),
+            seed: self.seed,
+            network: NetworkConfig {
+                sample_rate: rate.sample_rate,
+                hop: rate.hop,
+                ..NetworkConfig::default()
+            },
+            training,
+            performance: model.header().performance.unwrap_or_default(),
+            optimizer: OptimizerConfig::default(),
+            schedule: ScheduleConfig::default(),
+            ..recipe
+        };
+        self.trainer.apply(config.tables())?;
+        Ok(config)
+    }
+
+    fn capture(&self, model: &Model, out: &Path, share: f64) -> anyhow::Result<CaptureOptions> {
+        let network = NetworkSource::Given(Box::new(model.clone()));
+        let checkpoint = match &self.work {
+            Some(folder) => folder.join("capture.checkpoint"),
+            None => out.with_extension("checkpoint"),
+        };
+        create_parent(&checkpoint)?;
+        let mut options = CaptureOptions::new(network, RunFiles::beside(checkpoint));
+        options.seed = self.seed;
+        options.batch = self.batch.map_or(options.batch, usize::from);
+        options.window = self.window.map_or(options.window, |window| window as usize);
+        let trainer = &mut options.trainer;
+        trainer.length = Length::Epochs(self.epochs);
+        let rate = &mut trainer.training.learning_rate;
+        *rate = self.learning_rate.unwrap_or(share * *rate);
+        self.trainer.apply_to_capture(trainer)?;
+        Ok(options)
+    }
+
+    fn codec(
+        &self,
+        model: &Model,
+        data: &Path,
+        out: &Path,
+        share: f64,
+    ) -> anyhow::Result<CodecConfig> {
+        let network = sizes(model)?;
+        let recipe = if is_recipe(data) {
+            CodecConfig::read(data)?
+        } else {
+            CodecConfig::new(network.clone(), data, out)?
+        };
+        let mut config = CodecConfig {
+            network,
+            from: None,
+            out: out.to_owned(),
+            work: self.work(out),
+            name: model.header().card.name.clone(),
+            held_out: self.held_out.clone().or(recipe.held_out.clone()),
+            seed: self.seed,
+            ..recipe
+        };
+        self.pace(&mut config.training, share);
+        self.trainer.apply(config.tables())?;
+        Ok(config)
+    }
+
+    fn generator(
+        &self,
+        model: &Model,
+        data: &Path,
+        out: &Path,
+        share: f64,
+    ) -> anyhow::Result<PriorConfig> {
+        let recipe = if is_recipe(data) {
+            PriorConfig::read(data)?
+        } else {
+            PriorConfig::new(data, out)?
+        };
+        let mut config = PriorConfig {
+            from: None,
+            out: out.to_owned(),
+            work: self.work(out),
+            name: model.header().card.name.clone(),
+            seed: self.seed,
+            ..recipe
+        };
+        self.pace(&mut config.training, share);
+        self.trainer.apply(config.tables())?;
+        Ok(config)
     }
 }

@@ -65,7 +65,7 @@ pub fn run(options: &SweepArguments) -> anyhow::Result<()> {
         .kind
         .as_deref()
         .and_then(RecipeKind::named)
-        .unwrap_or_else(|| RecipeKind::of(&recipe));
+        .unwrap_or_else(|| RecipeKind::detect(&recipe));
     let all = match options.random {
         Some(trials) => random(&options.vary, usize::from(trials), options.seed),
         None => grid(&options.vary)?,

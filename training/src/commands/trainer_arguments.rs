@@ -9,8 +9,9 @@ use ondes_training::distributed::{self, Membership};
 use ondes_training::optimizer::OptimizerConfig;
 use ondes_training::schedule::ScheduleConfig;
 use ondes_training::trainer::endpoint::parse_address;
-use ondes_training::trainer::training_config::{TrainingConfig, TrainingOverrides};
-use ondes_training::trainer::{AlertsConfig, ProfileOptions, TrainerOptions};
+use ondes_training::trainer::recipe::RecipeTables;
+use ondes_training::trainer::training_config::TrainingOverrides;
+use ondes_training::trainer::{ProfileOptions, TrainerOptions};
 
 /// Options of the trainer. Those that are absent leave the configuration as it is.
 #[derive(Args)]
@@ -93,13 +94,14 @@ impl ScheduleArgument {
 }
 
 impl TrainerArguments {
-    /// Changes a configuration.
-    pub fn apply(
-        &self,
-        training: &mut TrainingConfig,
-        optimizer: &mut OptimizerConfig,
-        alerts: &mut AlertsConfig,
-    ) -> anyhow::Result<()> {
+    /// Changes a recipe.
+    pub fn apply(&self, tables: RecipeTables<'_>) -> anyhow::Result<()> {
+        let RecipeTables {
+            training,
+            optimizer,
+            alerts,
+            ..
+        } = tables;
         if let Some(name) = &self.optimizer {
             *optimizer = OptimizerConfig::named(name)?;
         }
@@ -119,11 +121,12 @@ impl TrainerArguments {
     /// Changes the settings of a capture's run. 0 threads select those of its network.
     pub fn apply_to_capture(&self, options: &mut TrainerOptions) -> anyhow::Result<()> {
         let threads = options.training.threads;
-        self.apply(
-            &mut options.training,
-            &mut options.optimizer,
-            &mut options.alerts,
-        )?;
+        self.apply(RecipeTables {
+            training: &mut options.training,
+            optimizer: &mut options.optimizer,
+            schedule: &mut options.schedule,
+            alerts: &mut options.alerts,
+        })?;
         if options.training.threads == 0 {
             options.training.threads = threads;
         }

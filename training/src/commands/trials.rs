@@ -14,7 +14,7 @@ use ondes_training::trainer::{interrupt, log_line, memory};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-/// Interval at which processes and logs are looked at.
+/// Interval of polling processes and logs.
 const POLL: Duration = Duration::from_millis(100);
 /// Free memory that another trial needs, relative to the largest so far.
 const ROOM: f64 = 1.25;

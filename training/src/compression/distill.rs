@@ -3,7 +3,8 @@
 //!
 //! [`student`](student()) makes the student. A capture learns from the pair that
 //! [`distillation_pair`] makes of its teacher's output; an instrument from
-//! [`crate::tasks::instrument::teacher`]. Both can match hidden features ([`crate::loss::feature_matching`]).
+//! [`crate::tasks::instrument::teacher`]. Both can match hidden features
+//! ([`crate::loss::feature_matching`]).
 
 mod student;
 #[cfg(test)]

@@ -22,6 +22,7 @@ use crate::tasks::generator::{PriorConfig, PriorTask};
 use crate::tasks::instrument::config::Config;
 use crate::tasks::instrument::task::InstrumentTask;
 use crate::tasks::instrument::teacher::InstrumentTeacher;
+use crate::trainer::recipe::Recipe;
 use crate::trainer::{Task, Trainer, device};
 
 /// Batches of [`FineTuneJob::play_training_sound`], and crops or windows per batch.
@@ -59,8 +60,8 @@ pub struct FineTuneMode<'a> {
 }
 
 impl FineTuneJob<'_> {
-    /// Trains a model; returns the state with the lowest validation loss, after an interruption
-    /// that so far.
+    /// Trains a model; returns the weights with the lowest validation loss, also after an
+    /// interruption.
     ///
     /// # Errors
     /// Returns an error if the data cannot be used or training diverges.
@@ -257,8 +258,8 @@ fn train<T: Task>(
     trainer.model()
 }
 
-/// Calls `listener` with crops of the recordings, for the methods of a codec: its encoder hears
-/// them, and its decoder the latents of that.
+/// Calls `listener` with crops of the recordings for the encoder of a codec, and with their latents
+/// for its decoder.
 fn play_crops(
     model: &Model,
     config: &CodecConfig,

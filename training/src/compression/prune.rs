@@ -119,8 +119,7 @@ pub fn prune(
     Ok(pruned)
 }
 
-/// Removes channels until the ratio of each family that is missing, compared with the model
-/// `original`, is `ratio`.
+/// Removes channels until `ratio` of each family of the model `original` is removed.
 ///
 /// # Errors
 /// Returns an error if no channel can be removed.
@@ -136,7 +135,7 @@ pub fn prune_channels(
         let of_prior = |(method, _): &(usize, usize)| header.methods[*method].name == PRIOR;
         header.kind != Kind::Generator || family.values.iter().all(of_prior)
     };
-    let before: BTreeMap<_, _> = ChannelClasses::of(original.header())?
+    let before: BTreeMap<_, _> = ChannelClasses::new(original.header())?
         .families()
         .into_iter()
         .filter(trained)
@@ -146,7 +145,7 @@ pub fn prune_channels(
         !before.is_empty(),
         "the model has no removable channels: all belong to its inputs and outputs"
     );
-    let channels = ChannelClasses::of(model.header())?;
+    let channels = ChannelClasses::new(model.header())?;
     let importance = importance::importance(model, &channels, activity);
     let mut removed = BTreeSet::new();
     for family in channels.families().into_iter().filter(trained) {

@@ -15,6 +15,7 @@ use crate::tasks::codec::{CodecConfig, CodecTask};
 use crate::tasks::generator::{PriorConfig, PriorTask};
 use crate::tasks::instrument::config::Config;
 use crate::tasks::instrument::task::InstrumentTask;
+use crate::trainer::recipe::Recipe;
 use crate::trainer::{Length, RunFiles, Task, Trainer, TrainerOptions};
 
 /// Runs a closure as each process of a group, here on threads, and returns the results by rank.

@@ -54,9 +54,9 @@ impl RunFiles {
         }
     }
 
-    /// Returns a checkpoint and a log of the same name.
+    /// Returns a checkpoint, and a log of its name beside it.
     #[must_use]
-    pub fn of_checkpoint(checkpoint: PathBuf) -> Self {
+    pub fn beside(checkpoint: PathBuf) -> Self {
         Self {
             metrics: checkpoint.with_extension("metrics.jsonl"),
             checkpoint,

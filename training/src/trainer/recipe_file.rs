@@ -26,8 +26,8 @@ pub fn read_toml<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     })
 }
 
-/// Returns the configuration of a run without a recipe file: paths, and settings as in `recipe`. The result has the name of its file, beside which analysed audio and
-/// checkpoints are.
+/// Returns the configuration of a run without a recipe file: paths, and settings as in `recipe`.
+/// The result has the name of its file, beside which analysed audio and checkpoints are.
 ///
 /// # Errors
 /// Returns an error if a path is not UTF-8.

@@ -88,11 +88,10 @@ impl<T: Task> Trainer<T> {
             task.checkpoint_activations();
         }
         let mut weights = TorchWeights::new(task.initial().weights(), device);
-        weights.0.extend(
-            task.further_weights()
-                .into_iter()
-                .map(|(name, weight)| (name, weight.to_device(device))),
-        );
+        let further = task.further_weights().into_iter().flatten();
+        weights
+            .0
+            .extend(further.map(|(name, weight)| (name.clone(), weight.to_device(device))));
         let mut parameters = Parameters::new(&mut weights, &task.trained())?;
         let values = tch::no_grad(|| parameters.values().copy());
         if let Some(group) = &options.group {
@@ -281,7 +280,7 @@ impl<T: Task> Trainer<T> {
         self.progress.card = self
             .progress
             .best
-            .map(|(loss, steps)| self.task.card(steps, loss));
+            .map(|(loss, steps)| self.task.info().card(steps, loss));
         checkpoint::write(
             &self.options.files.checkpoint,
             &self.progress,
@@ -312,10 +311,11 @@ impl<T: Task> Trainer<T> {
         }
         let epoch = self.task.epoch_steps();
         let trained = self.parameters.count();
+        let info = self.task.info();
         eprintln!(
             "{}: {:.0} s of sound, {trained} weights, {} on {:?}",
-            self.task.describe(),
-            self.task.seconds(),
+            info.name,
+            info.seconds,
             match epoch {
                 Some(epoch) => format!(
                     "{} epochs of {epoch} steps",
@@ -351,8 +351,8 @@ impl<T: Task> Trainer<T> {
         }
     }
 
-    /// Writes a checkpoint of the last whole step after an error that is not the weights' fault;
-    /// returns the error, which then names it.
+    /// Writes a checkpoint of the last complete step after an out-of-memory or network error;
+    /// returns the error, which then names the checkpoint.
     fn kept(&mut self, mut error: anyhow::Error) -> anyhow::Error {
         let missing = error.downcast_mut::<OutOfMemory>();
         // A state whose other rows have gone with a process, or are not asked for, is no state to
@@ -397,10 +397,8 @@ impl<T: Task> Trainer<T> {
         if !options.is_first() {
             return Ok(Vec::new());
         }
-        let epoch = self
-            .task
-            .epoch_steps()
-            .map(|steps| (steps, self.task.seconds()));
+        let seconds = self.task.info().seconds;
+        let epoch = self.task.epoch_steps().map(|steps| (steps, seconds));
         let mut callbacks: Vec<Box<dyn Callback>> = vec![
             Box::new(ProgressDisplay::new(progress.step, progress.steps, epoch)?),
             Box::new(MetricsLog::new(progress.step, options)?),
@@ -636,7 +634,7 @@ impl<T: Task> Trainer<T> {
         let weights = effective_weights(self.grids.as_ref(), &self.weights_with(flat));
         let initial = self.task.initial();
         let mut header = initial.header().clone();
-        header.card.training = Some(self.task.card(steps, loss));
+        header.card.training = Some(self.task.info().card(steps, loss));
         Ok(Model::new(header, model_weights(initial, &weights)?)?)
     }
 }

@@ -11,6 +11,7 @@ use ondes_training::data::{
     DataFormat, FeatureRate, PrepareOptions, Recordings, SoundFormat, prepare,
 };
 use ondes_training::tasks::instrument::config::Config;
+use ondes_training::trainer::recipe::Recipe;
 use ondes_training::trainer::{Checkpoint, Progress, checkpoint};
 use tch::Device;
 

@@ -74,7 +74,7 @@ fn network_of<N: DeserializeOwned + Default>(path: &Path) -> anyhow::Result<N> {
     Ok(recipe.network)
 }
 
-/// Makes an untrained codec, which in the form to play has no variances.
+/// Makes an untrained codec in the form for playing, without variances.
 fn codec(path: &Path, seed: u64) -> anyhow::Result<Model> {
     let network: CodecNetworkConfig = network_of(path)?;
     let config = CodecConfig {
@@ -91,7 +91,7 @@ fn generator(path: &Path, teacher: &Model, seed: u64) -> anyhow::Result<Model> {
     network
         .check()
         .with_context(|| path.display().to_string())?;
-    let config = PriorConfig::of_recordings(Path::new("."), Path::new("student.ondes"))?;
+    let config = PriorConfig::new(Path::new("."), Path::new("student.ondes"))?;
     generator::network::untrained_like(
         &uncalibrated(teacher)?,
         &PriorConfig {

@@ -128,7 +128,7 @@ fn pairs_mix_the_teacher_with_the_device() {
 fn students_are_sizes_files_or_recipes() {
     let teacher = capture("lstm-8", 1);
     let small = student("lstm-3", &teacher, 4).expect("a size");
-    assert_eq!(Architecture::of(&small).as_deref(), Some("lstm-3"));
+    assert_eq!(Architecture::recognize(&small).as_deref(), Some("lstm-3"));
     assert_eq!(small.header().card.name, teacher.header().card.name);
     let error = |description: &str| {
         student(description, &teacher, 0)

@@ -113,7 +113,7 @@ impl Activity {
 
     /// Returns the moments of a value, `[channel]`; `None` if it was not observed.
     #[must_use]
-    pub fn of(&self, method: usize, value: usize) -> Option<&[Moments]> {
+    pub fn moments(&self, method: usize, value: usize) -> Option<&[Moments]> {
         self.moments.get(&(method, value)).map(Vec::as_slice)
     }
 }

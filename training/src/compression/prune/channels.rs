@@ -43,7 +43,7 @@ impl ChannelClasses {
     ///
     /// # Errors
     /// Returns [`ModelError`] if a method is invalid.
-    pub fn of(header: &Header) -> Result<Self, ModelError> {
+    pub fn new(header: &Header) -> Result<Self, ModelError> {
         let mut channels = Self {
             parents: Vec::new(),
             pinned: Vec::new(),

@@ -20,7 +20,7 @@ pub(super) fn importance(
     let mut importance = vec![0.0; channels.len()];
     for_each_reader(model.header(), |method, reader| {
         let tensor = tensor(model.weights(), &reader.matrix);
-        let Some(moments) = activity.of(method, reader.value) else {
+        let Some(moments) = activity.moments(method, reader.value) else {
             return;
         };
         let all = channels.value(method, reader.value);
@@ -53,7 +53,7 @@ pub(super) fn compensate_biases(
     let mut weights = model.weights().clone();
     let mut done = BTreeSet::new();
     for_each_reader(model.header(), |method, reader| {
-        let Some(moments) = activity.of(method, reader.value) else {
+        let Some(moments) = activity.moments(method, reader.value) else {
             return;
         };
         // Methods may share weights.

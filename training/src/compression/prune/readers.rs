@@ -1,5 +1,5 @@
-//! Weight matrices that read channels: where a channel's removal changes something, and a bias can
-//! compensate for it.
+//! Weight matrices that read channels. Removing a channel changes their output, which a bias can
+//! compensate for.
 
 use std::collections::BTreeSet;
 

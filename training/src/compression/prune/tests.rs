@@ -164,7 +164,7 @@ fn observed(model: &Model) -> Activity {
 #[test]
 fn classes_follow_the_graph() {
     let model = all_ops();
-    let channels = ChannelClasses::of(model.header()).expect("a valid model");
+    let channels = ChannelClasses::new(model.header()).expect("a valid model");
     let method = &model.header().methods[0];
     let value = |name: &str| {
         let node = method
@@ -287,7 +287,7 @@ fn constant_channels_are_removed_first_and_compensated() {
             weights.insert(name, Tensor::new(&shape, values));
         }
         let model = Model::new(model.header().clone(), weights).expect("a valid model");
-        let channels = ChannelClasses::of(model.header()).expect("a valid model");
+        let channels = ChannelClasses::new(model.header()).expect("a valid model");
         let activity = observed(&model);
         let importance = super::importance::importance(&model, &channels, &activity);
         let mut removed = BTreeSet::new();
@@ -346,7 +346,10 @@ fn captures_of_all_sizes_become_narrower() {
         );
         if let Some(units) = name.strip_prefix("lstm-") {
             let units: usize = units.parse().expect("a number");
-            assert_eq!(Architecture::of(&half), Some(format!("lstm-{}", units / 2)));
+            assert_eq!(
+                Architecture::recognize(&half),
+                Some(format!("lstm-{}", units / 2))
+            );
         }
     }
 }

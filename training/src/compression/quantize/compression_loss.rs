@@ -2,10 +2,10 @@
 //!
 //! Instruments are compared with recordings by the spectral distance of [`crate::evaluate`],
 //! captures with a recording of the device by the error-to-signal ratio of
-//! [`crate::tasks::capture::measure`]. Without recordings, the compressed model is compared with the
-//! original, relative to the error on the original's card. For the error-to-signal ratio both are
-//! equivalent, since uncorrelated errors add up; spectral distances add up to less, so the loss is
-//! overestimated.
+//! [`crate::tasks::capture::measure`]. Without recordings, the compressed model is compared with
+//! the original, relative to the error on the original's card. For the error-to-signal ratio both
+//! are equivalent, since uncorrelated errors add up; spectral distances add up to less, so the loss
+//! is overestimated.
 //!
 //! Each variant of a model is measured against the original variant; the largest loss counts.
 

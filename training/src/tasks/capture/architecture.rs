@@ -128,7 +128,7 @@ impl Architecture {
 
     /// Returns the name of a model's size; `None` if [`Architecture::named`] knows no such network.
     #[must_use]
-    pub fn of(model: &Model) -> Option<String> {
+    pub fn recognize(model: &Model) -> Option<String> {
         let same = |name: &String| {
             let untrained = Self::named(name)
                 .and_then(|architecture| architecture.untrained(0, 48_000))

@@ -79,7 +79,7 @@ impl NetworkSource {
                 .collect(),
             Self::Given(model) => {
                 let known =
-                    Architecture::of(model).and_then(|name| Architecture::named(&name).ok());
+                    Architecture::recognize(model).and_then(|name| Architecture::named(&name).ok());
                 known.map_or_else(
                     || trainable_weights(model),
                     |architecture| Self::New(architecture).trained(),

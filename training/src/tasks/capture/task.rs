@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use ondes_engine::model::{Control, Method, Model, Training};
+use ondes_engine::model::{Control, Method, Model};
 use ondes_torch::{RecurrentState, TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
@@ -24,7 +24,7 @@ use crate::loss::feature_matching::FeatureMatching;
 use crate::loss::{Loss, LossWeights, WeightedLoss};
 use crate::trainer::memory;
 use crate::trainer::options::device;
-use crate::trainer::task::{first_non_finite, model_hash, model_weights};
+use crate::trainer::task::{TaskInfo, first_non_finite, model_hash, model_weights};
 use crate::trainer::training_config::TrainingConfig;
 use crate::trainer::{Length, RunFiles, Task, TrainerOptions, Validation};
 
@@ -88,7 +88,7 @@ impl CaptureOptions {
     }
 }
 
-/// A network that learns to sound like a device.
+/// Training of a capture on pairs of signal and recording.
 pub struct CaptureTask<'a> {
     options: CaptureOptions,
     pairs: &'a [Pair],
@@ -316,11 +316,8 @@ impl Task for CaptureTask<'_> {
         &self.initial
     }
 
-    fn further_weights(&self) -> BTreeMap<String, Tensor> {
-        self.further
-            .iter()
-            .map(|(name, weight)| (name.clone(), weight.shallow_clone()))
-            .collect()
+    fn further_weights(&self) -> Option<&BTreeMap<String, Tensor>> {
+        Some(&self.further)
     }
 
     fn trained(&self) -> Vec<String> {
@@ -332,20 +329,18 @@ impl Task for CaptureTask<'_> {
             .collect()
     }
 
-    fn describe(&self) -> String {
-        match self.pairs {
+    fn info(&self) -> TaskInfo {
+        let name = match self.pairs {
             [pair] => pair.name.clone(),
             pairs => format!("{} and {} more", pairs[0].name, pairs.len() - 1),
-        }
-    }
-
-    fn seconds(&self) -> f64 {
+        };
         let samples: usize = self.pairs.iter().map(|pair| split(pair).validation).sum();
-        samples as f64 / f64::from(self.sample_rate())
-    }
-
-    fn sample_rate(&self) -> u32 {
-        self.pairs[0].rate
+        TaskInfo {
+            corpus: name.clone(),
+            name,
+            seconds: samples as f64 / f64::from(self.sample_rate()),
+            seed: self.options.seed,
+        }
     }
 
     fn epoch_steps(&self) -> Option<u64> {
@@ -596,17 +591,6 @@ impl Task for CaptureTask<'_> {
             ("initial weights".to_owned(), model_hash(&self.initial)),
         ];
         knobs.chain(others).collect()
-    }
-
-    fn card(&self, steps: u64, validation_loss: f64) -> Training {
-        Training {
-            tool: format!("ondes-train {}", env!("CARGO_PKG_VERSION")),
-            corpus: self.describe(),
-            corpus_seconds: self.seconds().round(),
-            steps,
-            seed: self.options.seed,
-            validation_loss,
-        }
     }
 }
 

@@ -216,7 +216,7 @@ fn sizes_have_the_weights_of_other_players() {
         let model = architecture
             .untrained(1, RATE)
             .expect("the importer takes it");
-        assert_eq!(Architecture::of(&model).as_deref(), Some(*name));
+        assert_eq!(Architecture::recognize(&model).as_deref(), Some(*name));
         let graph: Vec<&str> = model.weights().iter().map(|(name, _)| name).collect();
         for slot in architecture.slots() {
             assert!(graph.contains(&slot.name.as_str()), "{name}: {}", slot.name);

@@ -13,6 +13,7 @@ use crate::data::{
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
 use crate::trainer::memory::data_shares;
+use crate::trainer::recipe::{Recipe, RecipeTables};
 use crate::trainer::recipe_file::{read_toml, without_recipe};
 use crate::trainer::training_config::TrainingConfig;
 use crate::trainer::{AlertsConfig, TrainerOptions};
@@ -173,8 +174,8 @@ impl CodecNetworkConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CodecLossConfig {
-    /// Weight of the A-weighted loudness, 10 dB, beside the spectral distance, which takes the ends
-    /// of notes lightly.
+    /// Weight of the A-weighted loudness, in units of 10 dB, beside the spectral distance, which
+    /// hardly depends on the decay of notes.
     pub loudness: f64,
     /// Weight of the information in the latents, nats (Kullback-Leibler divergence from a normal
     /// distribution). Much of it makes latents smooth; too much makes them empty.
@@ -184,8 +185,8 @@ pub struct CodecLossConfig {
     /// Weight of the pitch that the encoder hears in tones of random timbre, beside that in the
     /// recordings; 0 for none.
     pub tones: f64,
-    /// Information of each latent that costs nothing, mean nats of a crop's frames (Kingma et al.,
-    /// NeurIPS 2016).
+    /// Information of each latent that is not penalised, mean nats over the frames of a crop (free
+    /// bits: Kingma et al., NeurIPS 2016).
     pub free_nats: f64,
 }
 
@@ -263,19 +264,7 @@ impl CodecConfig {
         self.trainer_options().check()
     }
 
-    /// Returns the settings of the trainer.
-    #[must_use]
-    pub fn trainer_options(&self) -> TrainerOptions {
-        TrainerOptions::from_recipe(
-            &self.work,
-            &self.training,
-            &self.optimizer,
-            &self.schedule,
-            &self.alerts,
-        )
-    }
-
-    /// Returns where the recordings are, and how crops are cut from them.
+    /// Returns the settings of the dataset.
     #[must_use]
     pub fn data(&self) -> DataConfig<'_> {
         let rate = FeatureRate {
@@ -298,5 +287,30 @@ impl CodecConfig {
             frames: rate.frames(self.training.clip_seconds),
             seed: self.seed,
         }
+    }
+}
+
+impl Recipe for CodecConfig {
+    fn tables(&mut self) -> RecipeTables<'_> {
+        RecipeTables {
+            training: &mut self.training,
+            optimizer: &mut self.optimizer,
+            schedule: &mut self.schedule,
+            alerts: &mut self.alerts,
+        }
+    }
+
+    fn out(&self) -> &Path {
+        &self.out
+    }
+
+    fn trainer_options(&self) -> TrainerOptions {
+        TrainerOptions::from_recipe(
+            &self.work,
+            &self.training,
+            &self.optimizer,
+            &self.schedule,
+            &self.alerts,
+        )
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use ondes_engine::dsp::level::db_to_amplitude_f64;
-use ondes_engine::model::{Model, Training, file};
+use ondes_engine::model::{Model, file};
 use ondes_torch::{Noise, TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
@@ -21,7 +21,7 @@ use crate::loss::Loss;
 use crate::trainer::guard::with_fewer_rows;
 use crate::trainer::memory;
 use crate::trainer::options::device;
-use crate::trainer::task::{first_non_finite, model_hash, validation_parts};
+use crate::trainer::task::{TaskInfo, first_non_finite, model_hash, validation_parts};
 use crate::trainer::{Task, Validation};
 
 /// A-weighted loudness of the loudest recordings in training. A quiet recording would teach a codec
@@ -37,7 +37,7 @@ const VALIDATION_BATCHES: u64 = 6;
 const TEACHER_ROWS: usize = 32;
 const MIN_VARIANCE: f64 = 1e-6;
 
-/// A codec that learns from recordings.
+/// Training of a codec on recordings.
 pub struct CodecTask {
     config: CodecConfig,
     dataset: Arc<Dataset>,
@@ -45,7 +45,7 @@ pub struct CodecTask {
     /// Model at the start of the run, with the distribution of its latents.
     initial: Model,
     encoder: TorchGraph,
-    /// Hears the pitch alone; `None` if the codec has none, or learns it from its recordings only.
+    /// Part of the encoder that estimates the pitch, for tones; `None` without tones.
     pitch_encoder: Option<TorchGraph>,
     decoder: TorchGraph,
     /// Gain of all recordings, dB, that makes the loudest ones as loud as most music.
@@ -327,7 +327,7 @@ impl CodecTask {
         sound.narrow(1, self.delay, sound.size()[1] - self.delay)
     }
 
-    /// Returns what the decoder should make, `[batch, samples]`.
+    /// Returns the target of the decoder, `[batch, samples]`.
     fn target(&self, batch: &CodecBatch) -> Tensor {
         let sound = batch.sound.squeeze_dim(1);
         sound.narrow(1, 0, sound.size()[1] - self.delay)
@@ -392,20 +392,9 @@ impl Task for CodecTask {
         trained.collect()
     }
 
-    fn describe(&self) -> String {
-        self.config.name.clone()
-    }
-
-    fn seconds(&self) -> f64 {
-        self.dataset.seconds()
-    }
-
-    fn sample_rate(&self) -> u32 {
-        self.initial.header().sample_rate
-    }
-
-    fn epoch_steps(&self) -> Option<u64> {
-        None
+    fn info(&self) -> TaskInfo {
+        let (config, seconds) = (&self.config, self.dataset.seconds());
+        TaskInfo::from_recordings(&config.name, &config.data, seconds, config.seed)
     }
 
     fn rows(&self, _step: u64) -> usize {
@@ -568,22 +557,6 @@ impl Task for CodecTask {
             .extend((augmentation.mix > 0.0).then(|| text("augmentation.mix", &augmentation.mix)));
         identity
     }
-
-    fn card(&self, steps: u64, validation_loss: f64) -> Training {
-        let corpus = self
-            .config
-            .data
-            .file_name()
-            .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        Training {
-            tool: format!("ondes-train {}", env!("CARGO_PKG_VERSION")),
-            corpus,
-            corpus_seconds: self.dataset.seconds().round(),
-            steps,
-            seed: self.config.seed,
-            validation_loss,
-        }
-    }
 }
 
 /// Turns sounds up by a gain, dB.
@@ -596,7 +569,7 @@ fn louder(mut sounds: Vec<Vec<f32>>, gain: f64) -> Vec<Vec<f32>> {
     sounds
 }
 
-/// Returns how many latents carry more than the information that is free.
+/// Returns the number of latents with more information than the free nats.
 fn carrying(nats: &[f32], free: f64) -> usize {
     nats.iter()
         .filter(|nats| f64::from(**nats) > free + 0.05)

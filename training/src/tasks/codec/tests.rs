@@ -9,6 +9,7 @@ use super::loss::{CodecLoss, HeardPitch, LatentDistribution};
 use super::tones::{ToneSize, ToneSource, Tones};
 use super::*;
 use crate::tasks::capture::measure::play_method;
+use crate::trainer::recipe::Recipe;
 use crate::trainer::{Length, Task, Trainer, TrainerOptions};
 
 /// Writes a recipe of a small codec for three recordings of tones, and returns the recipe.

@@ -27,7 +27,8 @@ const POSITIONS: [f32; 3] = [0.1, 0.5, 0.9];
 const SEEDS: Range<u64> = 100..104;
 /// Slope of the response below which a knob is not calibrated.
 const NO_RESPONSE: f32 = 0.1;
-/// Least slope that is compensated in full: more gain gives sounds too different from the recordings.
+/// Least slope that is compensated in full: more gain gives sounds too different from the
+/// recordings.
 const LEAST_RESPONSE: f32 = 0.5;
 
 /// Response to a knob.

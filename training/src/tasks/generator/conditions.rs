@@ -31,8 +31,8 @@ pub fn tempo_in_path(name: &str) -> Option<f32> {
         .filter(|tempo| (20.0..=400.0).contains(tempo))
 }
 
-/// Returns the styles of recordings with these paths: the names of their folders, sorted. Empty if a
-/// recording is in no folder, or all are in one.
+/// Returns the styles of recordings with these paths: the names of their folders, sorted. Empty if
+/// a recording is in no folder, or all are in one.
 #[must_use]
 pub fn styles<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let folders: Option<BTreeSet<&str>> = names
@@ -65,8 +65,8 @@ impl PathInfo {
     }
 }
 
-/// Returns the position in four bars, 0 to 4, after some seconds at a tempo in beats a minute, as the
-/// player does.
+/// Returns the position in four bars, 0 to 4, after some seconds at a tempo in beats a minute, as
+/// the player does.
 #[must_use]
 pub fn bars(seconds: f64, tempo: f64) -> f32 {
     bars_after(seconds * tempo / 60.0)

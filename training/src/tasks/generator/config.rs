@@ -11,6 +11,7 @@ use crate::check;
 use crate::data::{FeatureRate, RecordingsConfig, WorkersConfig};
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
+use crate::trainer::recipe::{Recipe, RecipeTables};
 use crate::trainer::recipe_file::{read_toml, without_recipe};
 use crate::trainer::training_config::TrainingConfig;
 use crate::trainer::{AlertsConfig, TrainerOptions};
@@ -210,7 +211,7 @@ impl PriorConfig {
     ///
     /// # Errors
     /// Returns an error if the file holds no codec, or a path is not UTF-8.
-    pub fn of_codec(codec: &Path, data: &Path, out: &Path) -> anyhow::Result<Self> {
+    pub fn for_codec(codec: &Path, data: &Path, out: &Path) -> anyhow::Result<Self> {
         let read = || FeatureRate::from_encoder(&file::read(codec)?);
         let rate = read().with_context(|| codec.display().to_string())?;
         let mut config: Self = without_recipe(WITHOUT_RECIPE, &[("codec", codec)], data, out)?;
@@ -224,7 +225,7 @@ impl PriorConfig {
     ///
     /// # Errors
     /// Returns an error if a path is not UTF-8.
-    pub fn of_recordings(data: &Path, out: &Path) -> anyhow::Result<Self> {
+    pub fn new(data: &Path, out: &Path) -> anyhow::Result<Self> {
         without_recipe(WITHOUT_RECIPE, &[("codec", out)], data, out)
     }
 
@@ -236,10 +237,23 @@ impl PriorConfig {
         self.loader.check()?;
         self.trainer_options().check()
     }
+}
 
-    /// Returns the settings of the trainer.
-    #[must_use]
-    pub fn trainer_options(&self) -> TrainerOptions {
+impl Recipe for PriorConfig {
+    fn tables(&mut self) -> RecipeTables<'_> {
+        RecipeTables {
+            training: &mut self.training,
+            optimizer: &mut self.optimizer,
+            schedule: &mut self.schedule,
+            alerts: &mut self.alerts,
+        }
+    }
+
+    fn out(&self) -> &Path {
+        &self.out
+    }
+
+    fn trainer_options(&self) -> TrainerOptions {
         TrainerOptions::from_recipe(
             &self.work,
             &self.training,

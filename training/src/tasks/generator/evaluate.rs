@@ -1,9 +1,9 @@
-//! Quality of a generator: its sound compared with recordings that it has not learnt.
+//! Quality of a generator on held-out recordings.
 //!
-//! It plays one piece for every second recording, as long, at the tempo and with the knobs that
-//! were measured in it. These pieces are compared with the other recordings. So are those
-//! recordings themselves (no generator can be nearer), what the codec makes of them, their sound in
-//! shuffled order, and noise.
+//! For every second recording the generator plays a piece of the same length and tempo, with the
+//! knobs at the values measured in it. These pieces are compared with the other recordings, beside
+//! references: the recordings themselves (the best possible), their resynthesis by the codec, their
+//! shuffled sound, and noise.
 
 use std::ops;
 
@@ -24,14 +24,15 @@ use crate::evaluate::timbre::{embeddings, frechet};
 use crate::loss::MelSpectrum;
 use crate::tasks::codec::evaluate::band_noise;
 
-/// Length of the recordings that are used, seconds; of more every n-th one is.
+/// Length of the recordings that are used, seconds; of longer datasets every n-th recording is
+/// used.
 const MEASURED_S: f64 = 1200.0;
-/// Length of those that were learnt, in which near ones are sought, seconds.
+/// Length of the training recordings that are searched for copies, seconds.
 const LEARNT_S: f64 = 1800.0;
-/// Length of one piece of sound of which the nearest is sought, seconds.
+/// Length of the pieces that are compared in the search for copies, seconds.
 const NEAREST_S: f64 = 1.0;
-/// Time before a second in which its like is sought, and length of the parts of a long piece whose
-/// novelty is measured, seconds.
+/// Time before a piece in which repetitions are searched, and length of the parts of a long piece
+/// whose novelty is measured, seconds.
 const PAST_S: f64 = 10.0;
 const NOVELTY_S: f64 = 60.0;
 /// Length of a shuffled piece, seconds.
@@ -40,12 +41,12 @@ const SHUFFLED_S: f64 = 0.02;
 const AUDIBLE_DB: f32 = -60.0;
 /// Quantiles at which distributions are compared.
 const QUANTILES: usize = 1_000;
-/// Length of the pieces in which drift is sought, and of its parts, seconds.
+/// Length of the pieces in which drift is measured, and of their parts, seconds.
 const LONG_S: f64 = 600.0;
 const PART_S: f64 = 10.0;
-/// Seeds of the pieces that show what a knob does.
+/// Seeds of the pieces for the responses to the knobs.
 const KNOB_SEEDS: ops::Range<u64> = 0..4;
-/// Largest error of the tempo that is sought, and the step, as a share.
+/// Largest error of the tempo that is searched, and the step, as shares of the tempo.
 const TEMPO_RANGE: f64 = 0.03;
 const TEMPO_STEP: f64 = 0.000_1;
 /// Sixteenths of a beat.
@@ -66,8 +67,8 @@ pub struct Comparison {
     pub centroid_semitones: f64,
     /// Onsets a second.
     pub onsets: f64,
-    /// Distance of a second from the nearest one that was learnt, mean over seconds, nepers; small
-    /// values are copies.
+    /// Distance of a second from the nearest one of the training recordings, mean over seconds,
+    /// nepers; small values are copies.
     pub nearest: f64,
     /// Distance of a second from the nearest one in the ten seconds before it, mean over seconds,
     /// nepers; 0 in a loop. `None` for sounds of less than eleven seconds.
@@ -124,8 +125,8 @@ pub struct GeneratorEvaluation {
     pub endurance: Endurance,
 }
 
-/// Evaluates a generator on recordings that it has not learnt, beside those that it has learnt if
-/// they are given, and on `long_pieces` of ten minutes, at least one.
+/// Evaluates a generator on held-out recordings, against its training recordings if they are given,
+/// and on `long_pieces` of ten minutes, at least one.
 ///
 /// # Errors
 /// Returns an error if the model is no generator with a codec, there are fewer than two recordings,
@@ -187,7 +188,7 @@ pub fn evaluate(
         .map(|sound| shuffled(sound, player.sample_rate))
         .collect();
 
-    let traits = |sounds: &[Vec<f32>]| Traits::of(sounds, player.sample_rate);
+    let traits = |sounds: &[Vec<f32>]| Traits::measure(sounds, player.sample_rate);
     let known = match learnt {
         Some(learnt) => {
             let files = learnt
@@ -219,7 +220,7 @@ pub fn evaluate(
             .iter()
             .zip(compared.clone())
             .filter_map(|(sound, (_, named))| Some((sound, named.tempo?)));
-        Timing::of(
+        Timing::measure(
             timed.map(|(sound, tempo)| (onset_times(sound, player.sample_rate), f64::from(tempo))),
         )
     };
@@ -261,22 +262,22 @@ fn endurance(player: &Player, seed: u64) -> anyhow::Result<Endurance> {
     let tempo = tempo.filter(|_| player.conditions.contains(&Condition::Bars));
     let minutes = sound.chunks_exact((NOVELTY_S * player.sample_rate) as usize);
     let novelty = |minute| {
-        Traits::of(std::slice::from_ref(&minute), player.sample_rate)
+        Traits::measure(std::slice::from_ref(&minute), player.sample_rate)
             .novelty
             .map(|novelty| novelty as f32)
     };
     Ok(Endurance {
         pieces: 1,
-        levels_db: Range::of(parts().map(|part| mean_db(part, player.sample_rate))),
-        onsets: Range::of((0..parts().len()).map(onsets)),
-        novelty: Range::of(minutes.filter_map(novelty)),
+        levels_db: Range::new(parts().map(|part| mean_db(part, player.sample_rate))),
+        onsets: Range::new((0..parts().len()).map(onsets)),
+        novelty: Range::new(minutes.filter_map(novelty)),
         tempo_error_percent: tempo
             .map(|tempo| 100.0 * tempo_error(&times, f64::from(tempo.default))),
     })
 }
 
 impl Range {
-    fn of(values: impl Iterator<Item = f32>) -> Self {
+    fn new(values: impl Iterator<Item = f32>) -> Self {
         let start = Self {
             least: f32::INFINITY,
             most: f32::NEG_INFINITY,
@@ -292,7 +293,7 @@ impl Endurance {
     /// Returns the extremes of both.
     fn and(self, other: Self) -> Self {
         let range = |one: Range, other: Range| {
-            Range::of([one.least, one.most, other.least, other.most].into_iter())
+            Range::new([one.least, one.most, other.least, other.most].into_iter())
         };
         Self {
             pieces: self.pieces + other.pieces,
@@ -329,7 +330,7 @@ fn shuffled(sound: &[f32], sample_rate: f64) -> Vec<f32> {
 
 /// Properties of sounds that are compared.
 struct Traits {
-    /// Logarithmic mel spectra of all sounds one after the other, `[band, frame]`.
+    /// Logarithmic mel spectra of all sounds, concatenated, `[band, frame]`.
     mel: Tensor,
     /// Frames a second of these.
     frame_rate: f64,
@@ -341,7 +342,7 @@ struct Traits {
 }
 
 impl Traits {
-    fn of(sounds: &[impl AsRef<[f32]>], sample_rate: f64) -> Self {
+    fn measure(sounds: &[impl AsRef<[f32]>], sample_rate: f64) -> Self {
         let spectrum = MelSpectrum::new(sample_rate, Device::Cpu);
         let (mut mels, mut onsets, mut seconds) = (Vec::new(), 0, 0.0);
         let (mut intervals_ms, mut loudness_db, mut centroid_semitones) =
@@ -381,7 +382,7 @@ impl Traits {
         }
     }
 
-    /// Compares these sounds with recordings, and with the spectra of those that were learnt.
+    /// Compares these sounds with recordings, and with the spectra of the training recordings.
     fn compare(&self, name: &'static str, reference: &Self, learnt: &Tensor) -> Comparison {
         Comparison {
             name,
@@ -464,7 +465,7 @@ fn nearest(mel: &Tensor, learnt: &Tensor, frames: i64) -> Tensor {
 
 impl Timing {
     /// Measures onsets, seconds, at tempos, beats a minute.
-    fn of(pieces: impl Iterator<Item = (Vec<f64>, f64)>) -> Self {
+    fn measure(pieces: impl Iterator<Item = (Vec<f64>, f64)>) -> Self {
         let (mut errors, mut squares) = (Vec::new(), Vec::new());
         for (times, tempo) in pieces {
             errors.push(100.0 * tempo_error(&times, tempo));
@@ -484,8 +485,8 @@ impl Timing {
     }
 }
 
-/// Returns the error of the tempo of onsets, as a share: that of the tempo near `tempo` on whose
-/// sixteenths they lie best.
+/// Returns the error of the tempo of onsets, as a share: that of the tempo near `tempo` whose grid
+/// of sixteenths fits best.
 fn tempo_error(times: &[f64], tempo: f64) -> f64 {
     let steps = (TEMPO_RANGE / TEMPO_STEP).round() as i32;
     let fit = |step: &i32| {
@@ -639,7 +640,7 @@ mod tests {
             .map(|n| f64::from(n) * 30.0 / 121.0 + if n % 2 == 0 { 0.0 } else { 5e-4 })
             .collect();
         assert!((tempo_error(&times, 120.0) - 1.0 / 120.0).abs() < 1.5e-4);
-        let timing = Timing::of([(times, 121.0)].into_iter());
+        let timing = Timing::measure([(times, 121.0)].into_iter());
         assert!(
             timing.tempo_error_percent < 0.02 && timing.largest_tempo_error_percent < 0.02,
             "{timing:?}"

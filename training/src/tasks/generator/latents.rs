@@ -83,8 +83,8 @@ fn encode(codec: &Model, sound: &[f32]) -> anyhow::Result<Vec<f32>> {
 }
 
 impl LatentStream {
-    /// Encodes recordings at the rates of [`FeatureRate::from_encoder`] and measures conditions in them, on all
-    /// cores.
+    /// Encodes recordings at the rates of [`FeatureRate::from_encoder`] and measures conditions in
+    /// them, on all cores.
     ///
     /// # Errors
     /// Returns an error if the codec cannot encode them, a recording cannot be read, or the latents
@@ -332,7 +332,8 @@ pub struct BarMemory {
 }
 
 impl CropSource {
-    /// Prepares crops of `length` groups of `group` frames, or of the whole stream if it is shorter.
+    /// Prepares crops of `length` groups of `group` frames, or of the whole stream if it is
+    /// shorter.
     ///
     /// # Errors
     /// Returns an error if the stream is shorter than two groups.

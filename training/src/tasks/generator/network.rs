@@ -1,5 +1,5 @@
-//! Graph of a prior: recurrent layers and attention that read the previous frame and the conditions,
-//! and a mixture of Gaussians from which the next frame is sampled.
+//! Graph of a prior: recurrent layers and attention that read the previous frame and the
+//! conditions, and a mixture of Gaussians from which the next frame is sampled.
 //!
 //! A generator has the methods of its codec and [`PRIOR`], which generates latents. Within it
 //! latents are standardised; several frames may be sampled at once, as one with more channels (a

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 use ondes_engine::Kernels;
 use ondes_engine::executor::{ExecutorOptions, ExecutorSelection};
-use ondes_engine::model::{Kind as ModelKind, Measure, Model, Port, Training, file};
+use ondes_engine::model::{Kind as ModelKind, Measure, Model, Port, file};
 use ondes_kernels::FlushToZero;
 use ondes_torch::{RecurrentState, TorchGraph, TorchWeights};
 use tch::{Device, Kind, Tensor};
@@ -28,7 +28,7 @@ use crate::loss::feature_matching::FeatureMatching;
 use crate::tasks::control::control;
 use crate::trainer::guard::with_fewer_rows;
 use crate::trainer::memory;
-use crate::trainer::task::{first_non_finite, model_hash};
+use crate::trainer::task::{TaskInfo, first_non_finite, model_hash};
 use crate::trainer::{Task, Validation};
 
 /// Name of the measure on cards.
@@ -101,8 +101,8 @@ impl PriorTask {
         Self::from_streams(model.with_context(named)?, dataset, parts, config, &name)
     }
 
-    /// Encodes the recordings, and starts from a generator whose knobs are not calibrated; `name` is
-    /// for errors.
+    /// Encodes the recordings, and starts from a generator whose knobs are not calibrated; `name`
+    /// is for errors.
     ///
     /// # Errors
     /// As [`PriorTask::new`].
@@ -190,8 +190,7 @@ impl PriorTask {
             theirs.inputs == own.inputs,
             "teacher and student have other inputs: group, conditions and bars must be equal"
         );
-        if let Some(features) = FeatureMatching::of_methods(teacher, &theirs, &own, share, device)?
-        {
+        if let Some(features) = FeatureMatching::between(teacher, &theirs, &own, share, device)? {
             self.graph = TorchGraph::new(&features.with_feature_outputs(&own), self.sample_rate())?;
             self.further = features
                 .projections(self.config.seed, Device::Cpu)
@@ -202,8 +201,8 @@ impl PriorTask {
         Ok(())
     }
 
-    /// Returns the inputs of the method [`PRIOR`] for rows of a step, in the order of its ports: the
-    /// previous frames are those of the recordings, and the input is not used.
+    /// Returns the inputs of the method [`PRIOR`] for rows of a step, in the order of its ports:
+    /// the previous frames are those of the recordings, and the input is not used.
     ///
     /// # Errors
     /// Returns an error if the model has no prior.
@@ -322,8 +321,8 @@ impl PriorTask {
         sum / count as f64
     }
 
-    /// Returns the nats per frame of the validation recordings by two baselines: a linear prediction
-    /// from the previous frame, and a mixture without memory.
+    /// Returns the nats per frame of the validation recordings by two baselines: a linear
+    /// prediction from the previous frame, and a mixture without memory.
     #[must_use]
     pub fn baselines(&self) -> [f64; 2] {
         self.baselines
@@ -350,8 +349,8 @@ fn dataset(config: &PriorConfig, rate: FeatureRate) -> anyhow::Result<Dataset> {
     })
 }
 
-/// Encodes the recordings for training and for validation. If there are too few recordings for both,
-/// the end of their concatenation is for validation.
+/// Encodes the recordings for training and for validation. If there are too few recordings for
+/// both, the end of their concatenation is for validation.
 fn streams(
     codec: &Model,
     dataset: &Dataset,
@@ -418,11 +417,8 @@ impl Task for PriorTask {
         &self.initial
     }
 
-    fn further_weights(&self) -> BTreeMap<String, Tensor> {
-        self.further
-            .iter()
-            .map(|(name, weight)| (name.clone(), weight.shallow_clone()))
-            .collect()
+    fn further_weights(&self) -> Option<&BTreeMap<String, Tensor>> {
+        Some(&self.further)
     }
 
     fn trained(&self) -> Vec<String> {
@@ -437,20 +433,9 @@ impl Task for PriorTask {
             .collect()
     }
 
-    fn describe(&self) -> String {
-        self.config.name.clone()
-    }
-
-    fn seconds(&self) -> f64 {
-        self.dataset.seconds()
-    }
-
-    fn sample_rate(&self) -> u32 {
-        self.initial.header().sample_rate
-    }
-
-    fn epoch_steps(&self) -> Option<u64> {
-        None
+    fn info(&self) -> TaskInfo {
+        let (config, seconds) = (&self.config, self.dataset.seconds());
+        TaskInfo::from_recordings(&config.name, &config.data, seconds, config.seed)
     }
 
     fn rows(&self, _step: u64) -> usize {
@@ -570,21 +555,5 @@ impl Task for PriorTask {
                 .map(|_| text("teacher", &self.further.keys().collect::<Vec<_>>())),
         );
         identity
-    }
-
-    fn card(&self, steps: u64, validation_loss: f64) -> Training {
-        let corpus = self
-            .config
-            .data
-            .file_name()
-            .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        Training {
-            tool: format!("ondes-train {}", env!("CARGO_PKG_VERSION")),
-            corpus,
-            corpus_seconds: self.dataset.seconds().round(),
-            steps,
-            seed: self.config.seed,
-            validation_loss,
-        }
     }
 }

@@ -18,6 +18,7 @@ use super::*;
 use crate::data::FeatureRate;
 use crate::evaluate::picture;
 use crate::tasks::codec::{self, CodecConfig};
+use crate::trainer::recipe::Recipe;
 use crate::trainer::{Length, Precision, Task, Trainer, TrainerOptions};
 
 /// Sample rate of the tests, Hz.

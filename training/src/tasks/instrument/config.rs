@@ -17,6 +17,7 @@ use crate::loss::LossWeights;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
 use crate::trainer::memory::data_shares;
+use crate::trainer::recipe::{Recipe, RecipeTables};
 use crate::trainer::recipe_file::read_toml;
 use crate::trainer::training_config::TrainingConfig;
 use crate::trainer::{AlertsConfig, TrainerOptions};
@@ -230,9 +231,9 @@ impl Config {
         self.trainer_options().check()
     }
 
-    /// Fills what is absent with what suits the recordings. Single notes have few pitches: crops
-    /// between them are made, and neighbours share a timbre. Of one dynamic, soft notes are loud
-    /// ones turned down.
+    /// Fills absent settings depending on the recordings. Single notes have few pitches:
+    /// augmentation makes those between, and neighbours share a timbre. If there is one dynamic,
+    /// augmentation attenuates it for softer notes.
     ///
     /// # Errors
     /// Returns an error if the recordings cannot be read.
@@ -308,19 +309,7 @@ impl Config {
         })
     }
 
-    /// Returns the settings of the trainer.
-    #[must_use]
-    pub fn trainer_options(&self) -> TrainerOptions {
-        TrainerOptions::from_recipe(
-            &self.work,
-            &self.training,
-            &self.optimizer,
-            &self.schedule,
-            &self.alerts,
-        )
-    }
-
-    /// Returns where the recordings are, and how crops are cut from them.
+    /// Returns the settings of the dataset.
     #[must_use]
     pub fn data(&self) -> DataConfig<'_> {
         let rate = FeatureRate {
@@ -343,6 +332,31 @@ impl Config {
             frames: rate.frames(self.training.clip_seconds),
             seed: self.seed,
         }
+    }
+}
+
+impl Recipe for Config {
+    fn tables(&mut self) -> RecipeTables<'_> {
+        RecipeTables {
+            training: &mut self.training,
+            optimizer: &mut self.optimizer,
+            schedule: &mut self.schedule,
+            alerts: &mut self.alerts,
+        }
+    }
+
+    fn out(&self) -> &Path {
+        &self.out
+    }
+
+    fn trainer_options(&self) -> TrainerOptions {
+        TrainerOptions::from_recipe(
+            &self.work,
+            &self.training,
+            &self.optimizer,
+            &self.schedule,
+            &self.alerts,
+        )
     }
 }
 

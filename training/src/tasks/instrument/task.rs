@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use ondes_engine::model::{Model, Training};
+use ondes_engine::model::Model;
 use ondes_torch::{Noise, RecurrentState, TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
@@ -15,7 +15,7 @@ use crate::tasks::instrument::network;
 use crate::tasks::instrument::teacher::InstrumentTeacher;
 use crate::trainer::memory;
 use crate::trainer::options::device;
-use crate::trainer::task::{first_non_finite, model_hash, validation_parts};
+use crate::trainer::task::{TaskInfo, first_non_finite, model_hash, validation_parts};
 use crate::trainer::{Task, Validation};
 
 /// Share of a crop that only warms up: recurrent state and room start from silence, unlike the
@@ -24,7 +24,7 @@ const WARM_UP_SHARE: f64 = 0.15;
 /// Batches per validation.
 const VALIDATION_BATCHES: u64 = 6;
 
-/// An instrument that learns from recordings.
+/// Training of an instrument on recordings.
 pub struct InstrumentTask {
     config: Config,
     dataset: Arc<Dataset>,
@@ -98,7 +98,7 @@ impl InstrumentTask {
         })
     }
 
-    /// Returns the configuration, with what suits the recordings.
+    /// Returns the configuration, with absent settings filled.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
@@ -165,11 +165,8 @@ impl Task for InstrumentTask {
         &self.initial
     }
 
-    fn further_weights(&self) -> BTreeMap<String, Tensor> {
-        self.further
-            .iter()
-            .map(|(name, weight)| (name.clone(), weight.shallow_clone()))
-            .collect()
+    fn further_weights(&self) -> Option<&BTreeMap<String, Tensor>> {
+        Some(&self.further)
     }
 
     fn trained(&self) -> Vec<String> {
@@ -181,20 +178,9 @@ impl Task for InstrumentTask {
         own.chain(self.further.keys().cloned()).collect()
     }
 
-    fn describe(&self) -> String {
-        self.config.name.clone()
-    }
-
-    fn seconds(&self) -> f64 {
-        self.dataset.seconds()
-    }
-
-    fn sample_rate(&self) -> u32 {
-        self.initial.header().sample_rate
-    }
-
-    fn epoch_steps(&self) -> Option<u64> {
-        None
+    fn info(&self) -> TaskInfo {
+        let (config, seconds) = (&self.config, self.dataset.seconds());
+        TaskInfo::from_recordings(&config.name, &config.data, seconds, config.seed)
     }
 
     fn rows(&self, _step: u64) -> usize {
@@ -373,21 +359,5 @@ impl Task for InstrumentTask {
         ]);
         identity.extend(self.config.recordings.fold_identity());
         identity
-    }
-
-    fn card(&self, steps: u64, validation_loss: f64) -> Training {
-        let corpus = self
-            .config
-            .data
-            .file_name()
-            .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        Training {
-            tool: format!("ondes-train {}", env!("CARGO_PKG_VERSION")),
-            corpus,
-            corpus_seconds: self.dataset.seconds().round(),
-            steps,
-            seed: self.config.seed,
-            validation_loss,
-        }
     }
 }
