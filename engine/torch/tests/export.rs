@@ -14,8 +14,8 @@ use ondes_tests::{
     bundled_file, model, node, port, random_splits, seeded_rng, single_node_method,
     untrained_instrument,
 };
-use ondes_training::codec::config::CodecConfig;
-use ondes_training::codec::network;
+use ondes_training::tasks::codec::config::CodecConfig;
+use ondes_training::tasks::codec::network;
 use rand::RngExt;
 
 /// Largest difference of a program, relative to the peak or to the RMS of what the native executor
