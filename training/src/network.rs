@@ -9,6 +9,7 @@ use ondes_engine::model::{
     Activation, Control, Curve, FORMAT, Header, Kind, Method, Model, ModelError, Node, Op, Port,
     Tensor, Weights,
 };
+use ondes_engine::ops::{Affine, Convolve, Gru, Linear, Lstm, Split};
 use ondes_engine::pipeline::INSTRUMENT_CONTROLS;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, RngExt, SeedableRng};
@@ -86,33 +87,33 @@ fn synth(network: &NetworkConfig, knobs: &[Control]) -> Method {
     nodes.add(
         "pitch_scaled",
         &["pitch"],
-        Op::Affine {
+        Op::Affine(Affine {
             scale: 1.0 / 24.0,
             offset: -64.0 / 24.0,
-        },
+        }),
     );
     nodes.add(
         "loudness_scaled",
         &["loudness"],
-        Op::Affine {
+        Op::Affine(Affine {
             scale: 1.0 / 25.0,
             offset: 45.0 / 25.0,
-        },
+        }),
     );
     nodes.add(
         "pitch_angles",
         &["pitch_scaled"],
-        Op::Linear { outputs: units },
+        Op::Linear(Linear { outputs: units }),
     );
     // Snake of `x` minus `x` is the squared sine.
     nodes.add("pitch_snakes", &["pitch_angles"], Op::Snake);
     nodes.add(
         "pitch_negated",
         &["pitch_angles"],
-        Op::Affine {
+        Op::Affine(Affine {
             scale: -1.0,
             offset: 0.0,
-        },
+        }),
     );
     nodes.add("pitch_waves", &["pitch_snakes", "pitch_negated"], Op::Add);
     let pitch = nodes.dense("pitch_heard", &["pitch_waves", "pitch_scaled"], units);
@@ -123,7 +124,11 @@ fn synth(network: &NetworkConfig, knobs: &[Control]) -> Method {
         .collect();
     for (position, knob) in positions.iter().zip(knobs) {
         let (scale, offset) = scaling(knob);
-        nodes.add(position, &[&knob.name], Op::Affine { scale, offset });
+        nodes.add(
+            position,
+            &[&knob.name],
+            Op::Affine(Affine { scale, offset }),
+        );
     }
     let positions = || positions.iter().map(String::as_str);
     let conditions: Vec<&str> = [pitch.as_str(), &loudness]
@@ -134,10 +139,10 @@ fn synth(network: &NetworkConfig, knobs: &[Control]) -> Method {
     nodes.add(
         "memory",
         &["conditions"],
-        Op::Gru {
+        Op::Gru(Gru {
             hidden: network.recurrent_units,
             initial_state: false,
-        },
+        }),
     );
     let remembered: Vec<&str> = ["memory", "pitch_scaled", "loudness_scaled"]
         .into_iter()
@@ -149,43 +154,43 @@ fn synth(network: &NetworkConfig, knobs: &[Control]) -> Method {
     nodes.add(
         "heads",
         &[&decoded],
-        Op::Linear {
+        Op::Linear(Linear {
             outputs: 1 + harmonics + bands,
-        },
+        }),
     );
     nodes.add("shaped", &["heads"], Op::Activation(Activation::ExpSigmoid));
     nodes.add(
         "amplitude",
         &["shaped"],
-        Op::Split {
+        Op::Split(Split {
             start: 0,
             channels: 1,
-        },
+        }),
     );
     nodes.add(
         "distribution",
         &["shaped"],
-        Op::Split {
+        Op::Split(Split {
             start: 1,
             channels: harmonics,
-        },
+        }),
     );
     nodes.add(
         "magnitudes",
         &["shaped"],
-        Op::Split {
+        Op::Split(Split {
             start: 1 + harmonics,
             channels: bands,
-        },
+        }),
     );
     // The level follows the loudness, so that only its dependence on pitch and timbre is learnt.
     nodes.add(
         "level_scaled",
         &["loudness"],
-        Op::Affine {
+        Op::Affine(Affine {
             scale: LEVEL_SCALE,
             offset: LEVEL_OFFSET,
-        },
+        }),
     );
     nodes.add(
         "level_curve",
@@ -195,10 +200,10 @@ fn synth(network: &NetworkConfig, knobs: &[Control]) -> Method {
     nodes.add(
         "level",
         &["level_curve"],
-        Op::Affine {
+        Op::Affine(Affine {
             scale: LEVEL_GAIN,
             offset: -1e-7 * LEVEL_GAIN,
-        },
+        }),
     );
     nodes.add("tone_level", &["amplitude", "level"], Op::Multiply);
     nodes.add("breath", &["magnitudes", "noise"], Op::Multiply);
@@ -245,7 +250,7 @@ fn room(network: &NetworkConfig) -> Method {
         nodes: vec![Node {
             name: "room".into(),
             inputs: vec!["dry".into()],
-            op: Op::Convolve { taps },
+            op: Op::Convolve(Convolve { taps }),
         }],
     }
 }
@@ -276,7 +281,7 @@ impl Nodes {
             }
         };
         let (linear, norm) = (format!("{name}_linear"), format!("{name}_norm"));
-        self.add(&linear, &[&input], Op::Linear { outputs });
+        self.add(&linear, &[&input], Op::Linear(Linear { outputs }));
         self.add(&norm, &[&linear], Op::LayerNorm);
         self.add(
             name,
@@ -320,7 +325,7 @@ fn initial_weights(
         for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
             let specs = node.op.weights(&inputs);
             let fan_in = match node.op {
-                Op::Gru { hidden, .. } | Op::Lstm { hidden, .. } => hidden,
+                Op::Gru(Gru { hidden, .. }) | Op::Lstm(Lstm { hidden, .. }) => hidden,
                 _ => specs
                     .first()
                     .map_or(1, |spec| spec.shape[1..].iter().product()),
@@ -331,7 +336,7 @@ fn initial_weights(
                 let mut data: Vec<f32> = match (&node.op, spec.name) {
                     (Op::LayerNorm, "weight") => vec![1.0; count],
                     (Op::LayerNorm, _) => vec![0.0; count],
-                    (Op::Convolve { .. }, _) => untrained_room(count, &mut random),
+                    (Op::Convolve(_), _) => untrained_room(count, &mut random),
                     (Op::Snake, _) => vec![1.0; count],
                     _ => (0..count)
                         .map(|_| random.random_range(-bound..bound))

@@ -5,6 +5,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use ondes_engine::model::{Activation, Control, Method, ModelError, Op, graph::Shapes};
+use ondes_engine::ops::{
+    self, Affine, Attention, Conv1d, ConvTranspose1d, Delay, DrawCategories, DrawMixture, Gru,
+    Interleave, Lstm, ShapedNoise, Split,
+};
 use tch::{Kind, Tensor};
 
 use crate::TorchWeights;
@@ -240,13 +244,13 @@ impl TorchGraph {
             let hop = self.shapes.values[reads[0]].ratio;
             let weight = |parameter: &str| weights.get(&node.name, parameter);
             let value = match node.op {
-                Op::Gru { .. } | Op::Lstm { .. } => {
+                Op::Gru(_) | Op::Lstm(_) => {
                     let before = state.0.remove(&node.name);
                     let (value, after) = recurrent(&node.op, read[0], &weight, before);
                     state.0.insert(node.name.clone(), after);
                     value
                 }
-                Op::Conv1d { .. } => convolution(
+                Op::Conv1d(_) => convolution(
                     &node.op,
                     read[0],
                     weight("weight"),
@@ -300,9 +304,9 @@ impl TorchGraph {
         let x = inputs[0];
         let channels_last = || x.transpose(1, 2);
         match *op {
-            Op::Linear { .. } => linear(x, weight("weight"), weight("bias")),
-            Op::Conv1d { .. } => convolution(op, x, weight("weight"), weight("bias"), None),
-            Op::ConvTranspose1d { stride, .. } => {
+            Op::Linear(_) => linear(x, weight("weight"), weight("bias")),
+            Op::Conv1d(_) => convolution(op, x, weight("weight"), weight("bias"), None),
+            Op::ConvTranspose1d(ConvTranspose1d { stride, .. }) => {
                 let frames = x.size()[2] * stride as i64;
                 x.conv_transpose1d(
                     weight("weight"),
@@ -315,8 +319,8 @@ impl TorchGraph {
                 )
                 .narrow(2, 0, frames)
             }
-            Op::Gru { .. } | Op::Lstm { .. } => recurrent(op, x, weight, None).0,
-            Op::Attention { window, .. } => {
+            Op::Gru(_) | Op::Lstm(_) => recurrent(op, x, weight, None).0,
+            Op::Attention(Attention { window, .. }) => {
                 let before = |x: &Tensor| x.constant_pad_nd([window as i64 - 1, 0]);
                 attention_in_blocks(
                     x,
@@ -339,7 +343,7 @@ impl TorchGraph {
             }
             Op::Softmax => in_f32([x], |[x]| x.softmax(1, Kind::Float)),
             Op::Activation(activation) => activate(activation, x),
-            Op::Prelu { .. } => {
+            Op::Prelu(_) => {
                 x.maximum(&x.zeros_like())
                     + weight("weight").view([1, -1, 1]) * x.minimum(&x.zeros_like())
             }
@@ -359,50 +363,50 @@ impl TorchGraph {
                 .fold(x.shallow_clone(), |sum, other| sum + *other),
             Op::Multiply => x * inputs[1],
             Op::Concat => Tensor::cat(inputs, 1),
-            Op::Split { start, channels } => x.narrow(1, start as i64, channels as i64),
-            Op::Affine { scale, offset } => x * f64::from(scale) + f64::from(offset),
-            Op::Delay { frames } => {
+            Op::Split(Split { start, channels }) => x.narrow(1, start as i64, channels as i64),
+            Op::Affine(Affine { scale, offset }) => x * f64::from(scale) + f64::from(offset),
+            Op::Delay(Delay { frames }) => {
                 let kept = (x.size()[2] - frames as i64).max(0);
                 x.narrow(2, 0, kept)
                     .constant_pad_nd([x.size()[2] - kept, 0])
             }
-            Op::Latency { .. } => x.shallow_clone(),
-            Op::Interleave { factor } => {
+            Op::Latency(_) => x.shallow_clone(),
+            Op::Interleave(Interleave { factor }) => {
                 let (batch, channels, frames) = x.size3().expect("[batch, channels, frames]");
                 let (factor, left) = (factor as i64, channels / factor as i64);
                 let parts = x.view([batch, factor, left, frames]).permute([0, 2, 3, 1]);
                 parts.reshape([batch, left, frames * factor])
             }
             Op::FlipOddBands => flip_odd_bands(x),
-            Op::Noise {
+            Op::Noise(ops::Noise {
                 channels,
                 distribution,
                 number,
-            } => synthesis::noise(x, channels, distribution, number, rows),
-            Op::DrawMixture { least, number, .. } => {
+            }) => synthesis::noise(x, channels, distribution, number, rows),
+            Op::DrawMixture(DrawMixture { least, number, .. }) => {
                 in_f32([x, inputs[1], inputs[2], inputs[3]], |inputs| {
                     draw::mixture(inputs, least, number, rows)
                 })
             }
-            Op::DrawCategories {
+            Op::DrawCategories(DrawCategories {
                 categories,
                 top,
                 number,
-            } => in_f32([x, inputs[1]], |inputs| {
+            }) => in_f32([x, inputs[1]], |inputs| {
                 draw::categories(inputs, categories, top, number, rows)
             }),
-            Op::ShapedNoise { bands, hop } => in_f32([x, inputs[1]], |[x, noise]| {
+            Op::ShapedNoise(ShapedNoise { bands, hop }) => in_f32([x, inputs[1]], |[x, noise]| {
                 synthesis::shaped_noise(&x, &noise, bands, hop)
             }),
-            Op::NearestCodes { .. } => in_f32([x, weight("codebook")], |[x, codebook]| {
+            Op::NearestCodes(_) => in_f32([x, weight("codebook")], |[x, codebook]| {
                 codes::nearest_codes(&x, &codebook)
             }),
-            Op::CodeSum { .. } => in_f32([x, weight("codebook")], |[x, codebook]| {
+            Op::CodeSum(_) => in_f32([x, weight("codebook")], |[x, codebook]| {
                 codes::code_sum(&x, &codebook)
             }),
             Op::Harmonic => synthesis::harmonic(x, inputs[1], inputs[2], hop, self.sample_rate),
             Op::FilteredNoise => synthesis::filtered_noise(x, hop, rows),
-            Op::Convolve { .. } => in_f32([x, weight("impulse")], |[x, impulse]| {
+            Op::Convolve(_) => in_f32([x, weight("impulse")], |[x, impulse]| {
                 synthesis::convolve(&x, &impulse)
             }),
         }
@@ -427,13 +431,13 @@ fn linear(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Tensor {
 
 /// Computes [`Op::Conv1d`] from silence; `frames` at its end, `None` for all.
 fn convolution(op: &Op, x: &Tensor, weight: &Tensor, bias: &Tensor, frames: Option<i64>) -> Tensor {
-    let Op::Conv1d {
+    let Op::Conv1d(Conv1d {
         kernel,
         stride,
         dilation,
         groups,
         ..
-    } = *op
+    }) = *op
     else {
         unreachable!("not a convolution")
     };
@@ -537,14 +541,14 @@ pub(crate) fn recurrent<'w>(
             .collect()
     };
     let states = before.unwrap_or_else(|| match *op {
-        Op::Lstm {
+        Op::Lstm(Lstm {
             hidden,
             initial_state,
-        } => initial(&["h0", "c0"], hidden, initial_state),
-        Op::Gru {
+        }) => initial(&["h0", "c0"], hidden, initial_state),
+        Op::Gru(Gru {
             hidden,
             initial_state,
-        } => initial(&["h0"], hidden, initial_state),
+        }) => initial(&["h0"], hidden, initial_state),
         _ => unreachable!("not a recurrent layer"),
     });
     if recurrence::serves(weight("weight_hh")) {
@@ -553,7 +557,7 @@ pub(crate) fn recurrent<'w>(
     let parameters = recurrent_parameters(weight);
     let frames = x.transpose(1, 2);
     match *op {
-        Op::Lstm { .. } => {
+        Op::Lstm(_) => {
             let (value, h, c) = frames.lstm(&states, &parameters, true, 1, 0.0, false, false, true);
             (value.transpose(1, 2), vec![h, c])
         }

@@ -9,6 +9,9 @@ use ondes_engine::model::{
     Activation, Card, Distribution, FORMAT, Header, Kind, Method, Model, ModelError, Node, Op,
     Port, Tensor, Weights,
 };
+use ondes_engine::ops::{
+    Affine, Conv1d, ConvTranspose1d, Delay, Interleave, Latency, Linear, Noise, ShapedNoise, Split,
+};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -116,14 +119,14 @@ pub fn sizes(codec: &Model) -> anyhow::Result<CodecNetworkConfig> {
     let nodes = || methods.into_iter().flat_map(|method| &method.nodes);
     let find = |name: &str| nodes().find(|node| node.name == name).map(|node| &node.op);
     let outputs = |name: &str| match find(name) {
-        Some(Op::Conv1d { outputs, .. }) => Ok(*outputs),
-        Some(Op::Split { channels, .. }) => Ok(*channels),
+        Some(Op::Conv1d(Conv1d { outputs, .. })) => Ok(*outputs),
+        Some(Op::Split(Split { channels, .. })) => Ok(*channels),
         _ => {
             anyhow::bail!("its network is none that `ondes-train codec` trains: there is no {name}")
         }
     };
     let stride = |stage: usize| match find(&format!("encoder.{stage}.down"))? {
-        Op::Conv1d { stride, .. } => Some(*stride),
+        Op::Conv1d(Conv1d { stride, .. }) => Some(*stride),
         _ => None,
     };
     Ok(CodecNetworkConfig {
@@ -169,11 +172,11 @@ pub fn training_encoder(model: &Model) -> Result<Method, ModelError> {
     let mut encode = model.method("encode")?.clone();
     let hears_pitch = encode.nodes.iter().any(|node| node.name == PITCH);
     let latents = encode.outputs[0].channels - usize::from(hears_pitch);
-    let noise = Op::Noise {
+    let noise = Op::Noise(Noise {
         channels: latents,
         distribution: Distribution::Normal,
         number: DRAW_NUMBER,
-    };
+    });
     encode.nodes.push(Node {
         name: DRAW.into(),
         inputs: vec![DISTRIBUTION.into()],
@@ -197,13 +200,13 @@ fn encoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
         activations: "encoder.activation",
         ..Nodes::default()
     };
-    let analysis = Op::Conv1d {
+    let analysis = Op::Conv1d(Conv1d {
         outputs: bank.bands,
         kernel: bank.taps(),
         stride: bank.bands,
         dilation: 1,
         groups: 1,
-    };
+    });
     let bands = nodes.add("filter_bank.analysis", &["in"], analysis);
     let bands = nodes.add("encoder.bands", &[&bands], Op::FlipOddBands);
     let mut channels = network.channels;
@@ -228,13 +231,13 @@ fn encoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
         }
         channels *= 2;
         let active = nodes.active(&value);
-        let down = Op::Conv1d {
+        let down = Op::Conv1d(Conv1d {
             outputs: channels,
             kernel: 2 * ratio,
             stride: ratio,
             dilation: 1,
             groups: 1,
-        };
+        });
         value = nodes.add(&format!("encoder.{stage}.down"), &[&active], down);
     }
     let active = nodes.active(&value);
@@ -242,16 +245,16 @@ fn encoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
     let means = nodes.add(
         MEANS,
         &[&distribution],
-        Op::Split {
+        Op::Split(Split {
             start: 0,
             channels: network.latents,
-        },
+        }),
     );
     let mut latents = vec![means];
     if network.harmonics > 0 {
         let evidence = nodes.convolution("encoder.pitch", &active, PITCHES, KERNEL, 1);
         let probabilities = nodes.add(PITCH_PROBABILITIES, &[&evidence], Op::Softmax);
-        latents.push(nodes.add(PITCH, &[&probabilities], Op::Linear { outputs: 1 }));
+        latents.push(nodes.add(PITCH, &[&probabilities], Op::Linear(Linear { outputs: 1 })));
     }
     nodes.add(
         LATENTS,
@@ -286,11 +289,11 @@ fn decoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
     for (stage, &ratio) in network.ratios.iter().enumerate().rev() {
         channels /= 2;
         let active = nodes.active(&value);
-        let up = Op::ConvTranspose1d {
+        let up = Op::ConvTranspose1d(ConvTranspose1d {
             outputs: channels,
             kernel: 2 * ratio,
             stride: ratio,
-        };
+        });
         value = nodes.add(&format!("decoder.{stage}.up"), &[&active], up);
         for dilation in DECODER_DILATIONS {
             value = nodes.residual(
@@ -314,10 +317,10 @@ fn decoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
     let shape = nodes.add(
         "decoder.noise.offset",
         &[&shape],
-        Op::Affine {
+        Op::Affine(Affine {
             scale: 1.0,
             offset: NOISE_OFFSET,
-        },
+        }),
     );
     let shape = nodes.add(
         "decoder.noise.magnitudes",
@@ -325,16 +328,16 @@ fn decoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
         Op::Activation(Activation::ExpSigmoid),
     );
     let channels = bank.bands * frames;
-    let white = Op::Noise {
+    let white = Op::Noise(Noise {
         channels,
         distribution: Distribution::Uniform,
         number: NOISE_NUMBER,
-    };
+    });
     let white = nodes.add("decoder.noise.white", &[&shape], white);
-    let shaped = Op::ShapedNoise {
+    let shaped = Op::ShapedNoise(ShapedNoise {
         bands: network.noise_bands,
         hop: frames,
-    };
+    });
     let noise = nodes.add("decoder.noise", &[&shape, &white], shaped);
     let bands = nodes.add("decoder.bands", &[&wave, &noise], Op::Add);
     let bands = nodes.add("decoder.bands.flipped", &[&bands], Op::FlipOddBands);
@@ -348,14 +351,14 @@ fn decoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
     let sound = nodes.add(
         "filter_bank.sound",
         &[&samples],
-        Op::Interleave { factor: bank.bands },
+        Op::Interleave(Interleave { factor: bank.bands }),
     );
     let sound = nodes.add(
         "filter_bank.aligned",
         &[&sound],
-        Op::Latency {
+        Op::Latency(Latency {
             samples: bank.delay(),
-        },
+        }),
     );
     let parts = [Some(sound), harmonics]
         .into_iter()
@@ -365,10 +368,10 @@ fn decoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
         [sound] => nodes.add(
             "out",
             &[sound],
-            Op::Affine {
+            Op::Affine(Affine {
                 scale: 1.0,
                 offset: 0.0,
-            },
+            }),
         ),
         parts => nodes.add(
             "out",
@@ -396,22 +399,22 @@ fn harmonic_sound(
     let pitch = nodes.add(
         "decoder.pitch",
         &[LATENTS],
-        Op::Split {
+        Op::Split(Split {
             start: network.latents,
             channels: 1,
-        },
+        }),
     );
     let stride = network.hop() / frame;
-    let hold = Op::ConvTranspose1d {
+    let hold = Op::ConvTranspose1d(ConvTranspose1d {
         outputs: 1,
         kernel: stride,
         stride,
-    };
+    });
     let pitch = nodes.add("pitch_scale.hold", &[&pitch], hold);
-    let semitones = Op::Affine {
+    let semitones = Op::Affine(Affine {
         scale: 1.0 / OCTAVES_PER_SEMITONE,
         offset: REFERENCE_PITCH,
-    };
+    });
     let pitch = nodes.add("decoder.pitch.semitones", &[&pitch], semitones);
     let active = nodes.active(value);
     let levels = nodes.convolution(
@@ -429,15 +432,15 @@ fn harmonic_sound(
     let amplitude = nodes.add(
         "decoder.harmonics.amplitude",
         &[&levels],
-        Op::Split {
+        Op::Split(Split {
             start: 0,
             channels: 1,
-        },
+        }),
     );
-    let distribution = Op::Split {
+    let distribution = Op::Split(Split {
         start: 1,
         channels: network.harmonics,
-    };
+    });
     let distribution = nodes.add("decoder.harmonics.distribution", &[&levels], distribution);
     let sound = nodes.add(
         "decoder.harmonics.sound",
@@ -448,12 +451,12 @@ fn harmonic_sound(
     let sound = nodes.add(
         "decoder.harmonics.delayed",
         &[&sound],
-        Op::Delay { frames: late },
+        Op::Delay(Delay { frames: late }),
     );
     nodes.add(
         "decoder.harmonics.aligned",
         &[&sound],
-        Op::Latency { samples: late },
+        Op::Latency(Latency { samples: late }),
     )
 }
 
@@ -487,13 +490,13 @@ impl Nodes {
         self.add(
             name,
             &[input],
-            Op::Conv1d {
+            Op::Conv1d(Conv1d {
                 outputs,
                 kernel,
                 stride: 1,
                 dilation,
                 groups: 1,
-            },
+            }),
         )
     }
 
@@ -511,10 +514,10 @@ impl Nodes {
         let loud = self.add(
             &format!("encoder.views.{gain}.gain"),
             &[bands],
-            Op::Affine {
+            Op::Affine(Affine {
                 scale: gain,
                 offset: 0.0,
-            },
+            }),
         );
         self.add(
             &format!("encoder.views.{gain}"),
@@ -578,7 +581,7 @@ fn initial_weights(methods: &[Method], bank: FilterBank, seed: u64) -> Result<We
             for spec in node.op.weights(&inputs) {
                 let count: usize = spec.shape.iter().product();
                 let taps = match node.op {
-                    Op::ConvTranspose1d { kernel, stride, .. } => {
+                    Op::ConvTranspose1d(ConvTranspose1d { kernel, stride, .. }) => {
                         inputs[0].channels * kernel / stride
                     }
                     _ => spec.shape[1..].iter().product(),

@@ -10,6 +10,7 @@ use std::ops::Range;
 use anyhow::Context;
 use ondes_engine::dsp::loudness::mean_db;
 use ondes_engine::model::{Model, Op};
+use ondes_engine::ops::Affine;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -121,7 +122,7 @@ pub fn uncalibrated(model: &Model) -> anyhow::Result<Model> {
 fn with_asked(model: &Model, scale: f32, offset: f32) -> anyhow::Result<Model> {
     network::with_nodes(model, |node| {
         if node.name == ASKED {
-            node.op = Op::Affine { scale, offset };
+            node.op = Op::Affine(Affine { scale, offset });
         }
     })
 }

@@ -11,6 +11,9 @@ use ondes_engine::model::graph::{BARS_BEFORE, PREVIOUS, Recall};
 use ondes_engine::model::{
     Activation, Card, Control, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
 };
+use ondes_engine::ops::{
+    Affine, Attention, CodeSum, Conv1d, DrawMixture, Gru, Interleave, Linear, Split,
+};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -205,21 +208,21 @@ fn prior(
     add(
         HEARD_GROUP,
         &[HEARD],
-        Op::Conv1d {
+        Op::Conv1d(Conv1d {
             outputs: channels,
             kernel: group,
             stride: group,
             dilation: 1,
             groups: 1,
-        },
+        }),
     );
     add(
         "prior.drawn.negative",
         &[&previous],
-        Op::Affine {
+        Op::Affine(Affine {
             scale: -1.0,
             offset: 0.0,
-        },
+        }),
     );
     add(
         "prior.heard.change",
@@ -252,18 +255,18 @@ fn prior(
             add(
                 ANGLES,
                 &[name],
-                Op::Linear {
+                Op::Linear(Linear {
                     outputs: 2 * CYCLES.len(),
-                },
+                }),
             );
             add(SNAKE, &[ANGLES], Op::Snake);
             add(
                 "prior.bars.negative",
                 &[ANGLES],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: -1.0,
                     offset: 0.0,
-                },
+                }),
             );
             add(
                 "prior.bars.squares",
@@ -273,10 +276,10 @@ fn prior(
             add(
                 &scaled,
                 &["prior.bars.squares"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 2.0,
                     offset: -1.0,
-                },
+                }),
             );
             add(&heard, &[&scaled, STEER], Op::Multiply);
             read.push(heard);
@@ -286,10 +289,10 @@ fn prior(
             add(
                 &scaled,
                 &[name],
-                Op::CodeSum {
+                Op::CodeSum(CodeSum {
                     codes: names.len(),
                     channels: STYLE_CHANNELS,
-                },
+                }),
             );
             add(&heard, &[&scaled, STEER], Op::Multiply);
             read.push(heard);
@@ -300,10 +303,10 @@ fn prior(
             add(
                 ASKED,
                 &[name],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 1.0,
                     offset: 0.0,
-                },
+                }),
             );
             asked = ASKED;
         }
@@ -311,10 +314,10 @@ fn prior(
         add(
             &scaled,
             &[asked],
-            Op::Affine {
+            Op::Affine(Affine {
                 scale,
                 offset: -scale * spread.mean,
-            },
+            }),
         );
         // 0 is the mean, and together with a steer of 0: not known.
         add(&heard, &[&scaled, STEER], Op::Multiply);
@@ -331,10 +334,10 @@ fn prior(
         add(
             &memory,
             &[&value],
-            Op::Gru {
+            Op::Gru(Gru {
                 hidden: network.units,
                 initial_state: false,
-            },
+            }),
         );
         if layer > 0 {
             let sum = format!("prior.sum.{layer}");
@@ -348,9 +351,9 @@ fn prior(
         add(
             "prior.embedded",
             &[&value],
-            Op::Linear {
+            Op::Linear(Linear {
                 outputs: network.units,
-            },
+            }),
         );
         value = "prior.embedded".to_owned();
     }
@@ -363,34 +366,34 @@ fn prior(
     add(
         HEADS,
         &["prior.known"],
-        Op::Linear {
+        Op::Linear(Linear {
             outputs: components + 2 * gaussians,
-        },
+        }),
     );
     let [logits, means, scales] = MIXTURE;
     add(
         logits,
         &[HEADS],
-        Op::Split {
+        Op::Split(Split {
             start: 0,
             channels: components,
-        },
+        }),
     );
     add(
         means,
         &[HEADS],
-        Op::Split {
+        Op::Split(Split {
             start: components,
             channels: gaussians,
-        },
+        }),
     );
     add(
         "prior.widths",
         &[HEADS],
-        Op::Split {
+        Op::Split(Split {
             start: components + gaussians,
             channels: gaussians,
-        },
+        }),
     );
     add(
         "prior.widths.positive",
@@ -400,29 +403,33 @@ fn prior(
     add(
         scales,
         &["prior.widths.positive"],
-        Op::Affine {
+        Op::Affine(Affine {
             scale: 1.0,
             offset: MIN_SCALE,
-        },
+        }),
     );
     let least = network.least;
     add(
         DRAWN,
         &[logits, means, scales, TEMPERATURE],
-        Op::DrawMixture {
+        Op::DrawMixture(DrawMixture {
             components,
             least,
             number: DRAW_NUMBER,
-        },
+        }),
     );
     add(
         "prior.frames",
         &[DRAWN],
-        Op::Interleave {
+        Op::Interleave(Interleave {
             factor: network.group,
-        },
+        }),
     );
-    add(LATENTS, &["prior.frames"], Op::Linear { outputs: latents });
+    add(
+        LATENTS,
+        &["prior.frames"],
+        Op::Linear(Linear { outputs: latents }),
+    );
     let outputs = vec![port(LATENTS, latents, ratio), port(DRAWN, channels, block)];
     let mut prior = Method {
         name: PRIOR.into(),
@@ -509,7 +516,7 @@ pub fn recalling(generator: Model, bars: usize) -> anyhow::Result<Model> {
     let weight = format!(
         "{}.{}",
         reader.name,
-        if matches!(reader.op, Op::Gru { .. }) {
+        if matches!(reader.op, Op::Gru(_)) {
             "weight_ih"
         } else {
             "weight"
@@ -560,7 +567,7 @@ pub fn with_nodes(generator: &Model, change: impl FnMut(&mut Node)) -> anyhow::R
 /// As [`with_nodes`].
 pub fn with_least(generator: &Model, share: f32) -> anyhow::Result<Model> {
     with_nodes(generator, |node| {
-        if let Op::DrawMixture { least, .. } = &mut node.op {
+        if let Op::DrawMixture(DrawMixture { least, .. }) = &mut node.op {
             *least = share;
         }
     })
@@ -604,25 +611,25 @@ fn attention_layer(
         name
     };
     let normal = next("norm", &[read], Op::LayerNorm);
-    let [query, key, value] =
-        ["query", "key", "value"].map(|part| next(part, &[&normal], Op::Linear { outputs: units }));
+    let [query, key, value] = ["query", "key", "value"]
+        .map(|part| next(part, &[&normal], Op::Linear(Linear { outputs: units })));
     let attended = next(
         "attended",
         &[&query, &key, &value],
-        Op::Attention { heads, window },
+        Op::Attention(Attention { heads, window }),
     );
-    let mixed = next("mixed", &[&attended], Op::Linear { outputs: units });
+    let mixed = next("mixed", &[&attended], Op::Linear(Linear { outputs: units }));
     let sum = next("sum", &[read, &mixed], Op::Add);
     let normal = next("wide.norm", &[&sum], Op::LayerNorm);
     let wide = next(
         "wide",
         &[&normal],
-        Op::Linear {
+        Op::Linear(Linear {
             outputs: WIDER * units,
-        },
+        }),
     );
     let active = next("wide.active", &[&wide], Op::Activation(Activation::Silu));
-    let narrow = next("narrow", &[&active], Op::Linear { outputs: units });
+    let narrow = next("narrow", &[&active], Op::Linear(Linear { outputs: units }));
     next("out", &[&sum, &narrow], Op::Add)
 }
 
@@ -692,7 +699,7 @@ fn initial_weights(
         for spec in node.op.weights(&inputs) {
             let count = latents.len();
             let fan_in = match node.op {
-                Op::Gru { hidden, .. } => hidden,
+                Op::Gru(Gru { hidden, .. }) => hidden,
                 _ => inputs[0].channels,
             };
             let bound = 1.0 / (fan_in as f32).sqrt();
@@ -702,7 +709,9 @@ fn initial_weights(
             match (&node.op, spec.name) {
                 (Op::LayerNorm, "weight") => values.fill(1.0),
                 (Op::LayerNorm, _) => values.fill(0.0),
-                (&Op::Attention { heads, window }, _) => values = nearness(heads, window),
+                (&Op::Attention(Attention { heads, window }), _) => {
+                    values = nearness(heads, window)
+                }
                 _ => {}
             }
             match (node.name.as_str(), spec.name) {
@@ -770,7 +779,7 @@ pub fn components(prior: &Method) -> anyhow::Result<usize> {
         .find(|node| node.name == DRAWN)
         .map(|node| node.op.clone());
     match drawn {
-        Some(Op::DrawMixture { components, .. }) => Ok(components),
+        Some(Op::DrawMixture(DrawMixture { components, .. })) => Ok(components),
         _ => anyhow::bail!("its prior draws from no mixture {DRAWN:?}"),
     }
 }
@@ -875,7 +884,7 @@ pub fn untrained_like(generator: &Model, config: &PriorConfig) -> anyhow::Result
             .find(|node| node.name == scaled)
             .map(|node| &node.op)
         {
-            Some(Op::Affine { scale, offset }) if condition != Condition::Bars => Spread {
+            Some(Op::Affine(Affine { scale, offset })) if condition != Condition::Bars => Spread {
                 mean: -offset / scale,
                 deviation: 1.0 / scale,
             },

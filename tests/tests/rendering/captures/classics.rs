@@ -1,6 +1,7 @@
 //! The architectures of most captures in use.
 
 use ondes_engine::model::{Model, Op, import};
+use ondes_engine::ops::Conv1d;
 use serde_json::{Value, json};
 
 use super::accuracy::check;
@@ -89,13 +90,13 @@ fn the_standard_is_as_large_as_it_is_known_to_be() {
         .unwrap();
     assert_eq!(
         conv.op,
-        Op::Conv1d {
+        Op::Conv1d(Conv1d {
             outputs: 16,
             kernel: 3,
             stride: 1,
             dilation: 8,
             groups: 1
-        }
+        })
     );
     let mixin = model.weights().get("array0.layer3.mixin", "bias");
     assert!(mixin.floats().iter().all(|bias| *bias == 0.0));
