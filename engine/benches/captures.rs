@@ -41,13 +41,7 @@ impl CaptureGraph {
     ) -> String {
         self.add(
             name,
-            Op::Conv1d(Conv1d {
-                outputs,
-                kernel,
-                stride: 1,
-                dilation,
-                groups: 1,
-            }),
+            Op::Conv1d(Conv1d::new(outputs, kernel).dilated(dilation)),
             &[input],
         )
     }

@@ -43,13 +43,7 @@ impl CodecGraph {
             nodes: Vec::new(),
             last: "audio".into(),
         };
-        graph.add(Op::Conv1d(Conv1d {
-            outputs: channels,
-            kernel: HOP,
-            stride: HOP,
-            dilation: 1,
-            groups: 1,
-        }));
+        graph.add(Op::Conv1d(Conv1d::new(channels, HOP).strided(HOP)));
         graph
     }
 
@@ -131,13 +125,7 @@ fn recurrent() -> Model {
 fn convolutional() -> Model {
     let mut graph = CodecGraph::new(512);
     for layer in 0..28 {
-        graph.add(Op::Conv1d(Conv1d {
-            outputs: 512,
-            kernel: 3,
-            stride: 1,
-            dilation: 1 << (layer % 4),
-            groups: 1,
-        }));
+        graph.add(Op::Conv1d(Conv1d::new(512, 3).dilated(1 << (layer % 4))));
         graph.add(Op::Activation(Activation::LeakyRelu { slope: 0.2 }));
     }
     graph.model()

@@ -37,13 +37,7 @@ pub(crate) fn codec_with(controls: &[Control]) -> Arc<Model> {
         nodes: vec![node(
             "latents",
             "in",
-            Op::Conv1d(Conv1d {
-                outputs: 2,
-                kernel: RATIO,
-                stride: RATIO,
-                dilation: 1,
-                groups: 1,
-            }),
+            Op::Conv1d(Conv1d::new(2, RATIO).strided(RATIO)),
         )],
     };
     let decode = Method {

@@ -48,13 +48,11 @@ pub fn method(name: &str, block: usize, inputs: Vec<Port>, nodes: Vec<Node>) -> 
 }
 
 fn conv(outputs: usize, kernel: usize, stride: usize, dilation: usize) -> Op {
-    Op::Conv1d(Conv1d {
-        outputs,
-        kernel,
-        stride,
-        dilation,
-        groups: 1,
-    })
+    Op::Conv1d(
+        Conv1d::new(outputs, kernel)
+            .strided(stride)
+            .dilated(dilation),
+    )
 }
 
 /// Returns a stack of convolutions after a gain control; its receptive field is

@@ -68,14 +68,6 @@ impl Operation for Attention {
         Memory::Attended(self.window - 1)
     }
 
-    fn earlier_frames(&self) -> Option<usize> {
-        None
-    }
-
-    fn can_warm_up(&self) -> bool {
-        false
-    }
-
     /// Heads have equal numbers of channels.
     fn channel_links(&self) -> ChannelLinks {
         ChannelLinks::Fixed

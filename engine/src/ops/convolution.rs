@@ -50,10 +50,22 @@ impl Conv1d {
         }
     }
 
+    /// Returns it with `stride` frames of input per frame of output.
+    #[must_use]
+    pub const fn strided(self, stride: usize) -> Self {
+        Self { stride, ..self }
+    }
+
     /// Returns it with `dilation` frames between taps.
     #[must_use]
     pub const fn dilated(self, dilation: usize) -> Self {
         Self { dilation, ..self }
+    }
+
+    /// Returns it with independent groups of channels.
+    #[must_use]
+    pub const fn grouped(self, groups: usize) -> Self {
+        Self { groups, ..self }
     }
 
     /// Returns the frames of earlier steps that it reads.

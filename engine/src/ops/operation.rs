@@ -62,12 +62,12 @@ pub(crate) trait Operation {
     /// Returns how many frames of the inputs before a frame the same frame of the output depends
     /// on; `None` if on all of them, or on the frame's place in the sequence.
     fn earlier_frames(&self) -> Option<usize> {
-        Some(0)
+        (self.memory() == Memory::Nothing).then_some(0)
     }
 
     /// Returns whether silence brings the op into a state from which a stream can begin.
     fn can_warm_up(&self) -> bool {
-        true
+        !matches!(self.memory(), Memory::Sound | Memory::Attended(_))
     }
 
     /// Returns how the channels of inputs and output belong together.

@@ -13,12 +13,9 @@ use crate::model::export::node_line::{NodeLine, ROWS, SET_ROWS};
 use crate::native::layer::{Io, Layer, LayerContext};
 use crate::native::product::Dense;
 
-/// Gated recurrent unit, one layer, gates in the order r, z, n: `weight_ih [3H][inputs]`,
-/// `weight_hh [3H][H]`, `bias_ih [3H]`, `bias_hh [3H]` (Cho et al., EMNLP 2014, in PyTorch's form).
-///
-/// Starts from zeros, or from `h0 [H]` with an initial state.
+/// Recurrent layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gru {
+pub struct Recurrent<const LSTM: bool> {
     /// Units, H.
     pub hidden: usize,
     /// Set if the model file has an initial state.
@@ -26,16 +23,15 @@ pub struct Gru {
     pub initial_state: bool,
 }
 
+/// Gated recurrent unit, one layer, gates in the order r, z, n: `weight_ih [3H][inputs]`,
+/// `weight_hh [3H][H]`, `bias_ih [3H]`, `bias_hh [3H]` (Cho et al., EMNLP 2014, in PyTorch's form).
+///
+/// Starts from zeros, or from `h0 [H]` with an initial state.
+pub type Gru = Recurrent<false>;
+
 /// Long short-term memory, one layer, gates in the order i, f, g, o; weights as for [`Gru`] with
 /// 4H. An initial state is `h0 [H]` and `c0 [H]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lstm {
-    /// Units, H.
-    pub hidden: usize,
-    /// Set if the model file has an initial state.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub initial_state: bool,
-}
+pub type Lstm = Recurrent<true>;
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
@@ -45,85 +41,30 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// What [`Gru`] and [`Lstm`] differ in.
-trait Recurrence {
-    const CELL: CellKind;
-    const GATES: usize;
+impl<const LSTM: bool> Recurrent<LSTM> {
+    const GATES: usize = if LSTM { 4 } else { 3 };
     /// Names of the states.
-    const STATES: &'static [&'static str];
-    /// Name of libtorch's function.
-    const FUNCTION: &'static str;
-
-    fn hidden(&self) -> usize;
-    fn hidden_mut(&mut self) -> &mut usize;
-    fn has_initial_state(&self) -> bool;
-    fn control_rate_layer(&self, context: &LayerContext<'_>) -> Box<dyn Layer>;
+    const STATES: &'static [&'static str] = if LSTM { &["h0", "c0"] } else { &["h0"] };
 }
 
-impl Recurrence for Gru {
-    const CELL: CellKind = CellKind::Gru;
-    const GATES: usize = 3;
-    const STATES: &'static [&'static str] = &["h0"];
-    const FUNCTION: &'static str = "gru";
-
-    fn hidden(&self) -> usize {
-        self.hidden
-    }
-
-    fn hidden_mut(&mut self) -> &mut usize {
-        &mut self.hidden
-    }
-
-    fn has_initial_state(&self) -> bool {
-        self.initial_state
-    }
-
-    fn control_rate_layer(&self, context: &LayerContext<'_>) -> Box<dyn Layer> {
-        Box::new(GruLayer::new(context, self))
-    }
-}
-
-impl Recurrence for Lstm {
-    const CELL: CellKind = CellKind::Lstm;
-    const GATES: usize = 4;
-    const STATES: &'static [&'static str] = &["h0", "c0"];
-    const FUNCTION: &'static str = "lstm";
-
-    fn hidden(&self) -> usize {
-        self.hidden
-    }
-
-    fn hidden_mut(&mut self) -> &mut usize {
-        &mut self.hidden
-    }
-
-    fn has_initial_state(&self) -> bool {
-        self.initial_state
-    }
-
-    fn control_rate_layer(&self, context: &LayerContext<'_>) -> Box<dyn Layer> {
-        Box::new(LstmLayer::new(context, self))
-    }
-}
-
-impl<R: Recurrence> Operation for R {
+impl<const LSTM: bool> Operation for Recurrent<LSTM> {
     fn shape(&self, inputs: &[Shape], _block: usize) -> Result<Shape, String> {
-        require_positive(&[self.hidden()])?;
-        Ok(inputs[0].with_channels(self.hidden()))
+        require_positive(&[self.hidden])?;
+        Ok(inputs[0].with_channels(self.hidden))
     }
 
     fn weights(&self, inputs: &[Shape]) -> Vec<WeightSpec> {
-        let (hidden, inputs) = (self.hidden(), Shape::channels_of_first(inputs));
-        let gates = R::GATES.saturating_mul(hidden);
+        let (hidden, inputs) = (self.hidden, Shape::channels_of_first(inputs));
+        let gates = Self::GATES.saturating_mul(hidden);
         let mut specs = vec![
             WeightSpec::new("weight_ih", &[GatedOutputs, Inputs], &[gates, inputs]),
             WeightSpec::new("weight_hh", &[GatedOutputs, Outputs], &[gates, hidden]),
             WeightSpec::new("bias_ih", &[GatedOutputs], &[gates]),
             WeightSpec::new("bias_hh", &[GatedOutputs], &[gates]),
         ];
-        if self.has_initial_state() {
+        if self.initial_state {
             let state = |name: &&'static str| WeightSpec::new(name, &[Outputs], &[hidden]);
-            specs.extend(R::STATES.iter().map(state));
+            specs.extend(Self::STATES.iter().map(state));
         }
         specs
     }
@@ -133,18 +74,14 @@ impl<R: Recurrence> Operation for R {
     }
 
     fn multiply_adds(&self, inputs: &[Shape], _output: Shape) -> usize {
-        R::GATES * self.hidden() * (inputs[0].channels + self.hidden())
+        Self::GATES * self.hidden * (inputs[0].channels + self.hidden)
     }
 
     fn memory(&self) -> Memory {
         Memory::States {
-            count: R::STATES.len(),
-            hidden: self.hidden(),
+            count: Self::STATES.len(),
+            hidden: self.hidden,
         }
-    }
-
-    fn earlier_frames(&self) -> Option<usize> {
-        None
     }
 
     fn channel_links(&self) -> ChannelLinks {
@@ -152,25 +89,32 @@ impl<R: Recurrence> Operation for R {
     }
 
     fn narrow(&mut self, cut: &ChannelCut<'_>) {
-        *self.hidden_mut() = cut.outputs.len();
+        self.hidden = cut.outputs.len();
     }
 
     fn layer(&self, context: &LayerContext<'_>) -> Box<dyn Layer> {
+        let Self {
+            hidden,
+            initial_state,
+        } = *self;
         if context.inputs[0].ratio == 1 {
-            let (hidden, initial_state) = (self.hidden(), self.has_initial_state());
-            return Box::new(Cells::new(context, R::CELL, hidden, initial_state));
+            let kind = if LSTM { CellKind::Lstm } else { CellKind::Gru };
+            Box::new(Cells::new(context, kind, hidden, initial_state))
+        } else if LSTM {
+            Box::new(LstmLayer::new(context, hidden, initial_state))
+        } else {
+            Box::new(GruLayer::new(context, hidden, initial_state))
         }
-        self.control_rate_layer(context)
     }
 
     fn torchscript(&self, line: &mut NodeLine<'_, '_>) -> String {
-        let (x, function) = (line.x(), R::FUNCTION);
+        let (x, function) = (line.x(), if LSTM { "lstm" } else { "gru" });
         let weights = line
             .parameters(["weight_ih", "weight_hh", "bias_ih", "bias_hh"])
             .join(", ");
-        let states: Vec<String> = R::STATES
+        let states: Vec<String> = Self::STATES
             .iter()
-            .map(|name| line.initial_state(name, self.hidden(), self.has_initial_state()))
+            .map(|name| line.initial_state(name, self.hidden, self.initial_state))
             .collect();
         let before: Vec<String> = states
             .iter()
@@ -196,7 +140,7 @@ impl<R: Recurrence> Operation for R {
 }
 
 /// Common part of GRU and LSTM: matrices, states and room for the gates.
-struct Recurrent {
+struct Matrices {
     hidden: usize,
     from_input: Dense,
     from_state: Dense,
@@ -212,7 +156,7 @@ struct Recurrent {
     state_gates: Vec<f32>,
 }
 
-impl Recurrent {
+impl Matrices {
     fn new(context: &LayerContext<'_>, hidden: usize, gates: usize, initial: Vec<f32>) -> Self {
         Self {
             hidden,
@@ -318,16 +262,15 @@ fn set_initial(initial: &mut [f32], states: &mut [f32]) {
         .for_each(|state| state.copy_from_slice(initial));
 }
 
-struct GruLayer(Recurrent);
+struct GruLayer(Matrices);
 
 impl GruLayer {
-    fn new(context: &LayerContext<'_>, op: &Gru) -> Self {
-        let hidden = op.hidden;
-        Self(Recurrent::new(
+    fn new(context: &LayerContext<'_>, hidden: usize, initial_state: bool) -> Self {
+        Self(Matrices::new(
             context,
             hidden,
             3,
-            initial(context, "h0", hidden, op.initial_state),
+            initial(context, "h0", hidden, initial_state),
         ))
     }
 }
@@ -357,7 +300,7 @@ impl Layer for GruLayer {
 }
 
 struct LstmLayer {
-    recurrent: Recurrent,
+    recurrent: Matrices,
     /// `[stream][unit]`
     cells: Vec<f32>,
     /// `[unit]`: initial cells.
@@ -365,11 +308,9 @@ struct LstmLayer {
 }
 
 impl LstmLayer {
-    fn new(context: &LayerContext<'_>, op: &Lstm) -> Self {
-        let hidden = op.hidden;
-        let [state, cells] =
-            ["h0", "c0"].map(|name| initial(context, name, hidden, op.initial_state));
-        let recurrent = Recurrent::new(context, hidden, 4, state);
+    fn new(context: &LayerContext<'_>, hidden: usize, initial_state: bool) -> Self {
+        let [state, cells] = ["h0", "c0"].map(|name| initial(context, name, hidden, initial_state));
+        let recurrent = Matrices::new(context, hidden, 4, state);
         Self {
             recurrent,
             cells: cells.repeat(context.streams),

@@ -59,14 +59,6 @@ impl Operation for Harmonic {
         Memory::Sound
     }
 
-    fn earlier_frames(&self) -> Option<usize> {
-        None
-    }
-
-    fn can_warm_up(&self) -> bool {
-        false
-    }
-
     /// The number of a harmonic is its frequency.
     fn channel_links(&self) -> ChannelLinks {
         ChannelLinks::Fixed
@@ -256,14 +248,6 @@ impl Operation for FilteredNoise {
 
     fn memory(&self) -> Memory {
         Memory::Sound
-    }
-
-    fn earlier_frames(&self) -> Option<usize> {
-        None
-    }
-
-    fn can_warm_up(&self) -> bool {
-        false
     }
 
     /// The number of a band is its frequency.
@@ -461,10 +445,6 @@ impl Operation for Convolve {
 
     fn memory(&self) -> Memory {
         Memory::frames(self.taps - 1)
-    }
-
-    fn earlier_frames(&self) -> Option<usize> {
-        None
     }
 
     fn can_warm_up(&self) -> bool {

@@ -30,10 +30,6 @@ impl Operation for Delay {
         Memory::frames(self.frames)
     }
 
-    fn earlier_frames(&self) -> Option<usize> {
-        None
-    }
-
     fn channel_links(&self) -> ChannelLinks {
         ChannelLinks::Same
     }

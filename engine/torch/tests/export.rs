@@ -143,13 +143,12 @@ fn convolutions_continue() {
         (4, 4, 1, 1),
     ] {
         check(
-            Op::Conv1d(Conv1d {
-                outputs: 6,
-                kernel,
-                stride,
-                dilation,
-                groups,
-            }),
+            Op::Conv1d(
+                Conv1d::new(6, kernel)
+                    .strided(stride)
+                    .dilated(dilation)
+                    .grouped(groups),
+            ),
             &x(12),
             8,
             -1.0..1.0,
@@ -209,13 +208,7 @@ fn streams_start_from_the_state_after_the_warm_up() {
             hidden: 9,
             initial_state: false,
         }),
-        Op::Conv1d(Conv1d {
-            outputs: 6,
-            kernel: 3,
-            stride: 1,
-            dilation: 7,
-            groups: 1,
-        }),
+        Op::Conv1d(Conv1d::new(6, 3).dilated(7)),
     ] {
         check_method(
             Method {
@@ -595,17 +588,7 @@ fn refusals_name_the_method() {
         "method \"synth\" has a ratio of 192 samples; nn~ needs powers of two"
     );
     let nodes = vec![
-        node(
-            "down",
-            &["x"],
-            Op::Conv1d(Conv1d {
-                outputs: 3,
-                kernel: 8,
-                stride: 8,
-                dilation: 1,
-                groups: 1,
-            }),
-        ),
+        node("down", &["x"], Op::Conv1d(Conv1d::new(3, 8).strided(8))),
         node(
             "up",
             &["down"],

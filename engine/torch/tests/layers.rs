@@ -77,13 +77,12 @@ fn conv1d() {
         (5, 1, 2, 3),
     ] {
         check(
-            Op::Conv1d(Conv1d {
-                outputs: 18,
-                kernel,
-                stride,
-                dilation,
-                groups,
-            }),
+            Op::Conv1d(
+                Conv1d::new(18, kernel)
+                    .strided(stride)
+                    .dilated(dilation)
+                    .grouped(groups),
+            ),
             &x(12),
             8,
             -1.0..1.0,
@@ -158,13 +157,7 @@ fn warmed_up_layers_agree() {
             hidden: 20,
             initial_state: false,
         }),
-        Op::Conv1d(Conv1d {
-            outputs: 6,
-            kernel: 3,
-            stride: 1,
-            dilation: 7,
-            groups: 1,
-        }),
+        Op::Conv1d(Conv1d::new(6, 3).dilated(7)),
     ] {
         check_warmed(op, &x(19), 4, -1.0..1.0, 18);
     }
@@ -599,15 +592,7 @@ fn recurrent_layers_learn_as_those_of_libtorch() {
 
 #[test]
 fn the_end_of_a_sequence_is_that_of_the_whole_with_its_gradients() {
-    let conv = |kernel, dilation| {
-        Op::Conv1d(Conv1d {
-            outputs: 4,
-            kernel,
-            stride: 1,
-            dilation,
-            groups: 1,
-        })
-    };
+    let conv = |kernel, dilation| Op::Conv1d(Conv1d::new(4, kernel).dilated(dilation));
     let nodes = |memory| {
         vec![
             node("first", &["x"], conv(1, 1)),
@@ -671,13 +656,12 @@ fn the_end_of_a_sequence_is_that_of_the_whole_with_its_gradients() {
 fn layers_with_8_bit_weights_agree() {
     let (streams, blocks, block) = (3, 40, 8);
     let conv = |outputs, kernel, stride, dilation, groups| {
-        Op::Conv1d(Conv1d {
-            outputs,
-            kernel,
-            stride,
-            dilation,
-            groups,
-        })
+        Op::Conv1d(
+            Conv1d::new(outputs, kernel)
+                .strided(stride)
+                .dilated(dilation)
+                .grouped(groups),
+        )
     };
     for (op, channels, ratio) in [
         (Op::Linear(Linear { outputs: 97 }), 65, 2),

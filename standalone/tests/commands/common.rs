@@ -287,13 +287,7 @@ pub fn codec() -> Model {
             op,
         }],
     };
-    let down = Op::Conv1d(Conv1d {
-        outputs: 1,
-        kernel: 16,
-        stride: 16,
-        dilation: 1,
-        groups: 1,
-    });
+    let down = Op::Conv1d(Conv1d::new(1, 16).strided(16));
     let up = Op::ConvTranspose1d(ConvTranspose1d {
         outputs: 1,
         kernel: 16,

@@ -17,13 +17,7 @@ use ondes_tests::audio_models::{
 use ondes_tests::{SAMPLE_RATE, header, node, port, random_events, random_splits, random_weights};
 
 fn conv(outputs: usize, kernel: usize) -> Op {
-    Op::Conv1d(Conv1d {
-        outputs,
-        kernel,
-        stride: 1,
-        dilation: 1,
-        groups: 1,
-    })
+    Op::Conv1d(Conv1d::new(outputs, kernel))
 }
 
 fn play(model: &Model, sample_rate: u32, input: &[f32]) -> (Vec<f32>, Pipeline) {
@@ -120,13 +114,7 @@ fn all_channels_get_the_input_and_are_mixed() {
     let nodes = vec![node(
         "mixed",
         &["in"],
-        Op::Conv1d(Conv1d {
-            outputs: 4,
-            kernel: 3,
-            stride: 1,
-            dilation: 1,
-            groups: 2,
-        }),
+        Op::Conv1d(Conv1d::new(4, 3).grouped(2)),
     )];
     let model = model_with(
         Kind::Effect,

@@ -262,13 +262,7 @@ fn unknown_format_versions_are_named() {
 #[test]
 fn excessive_histories_are_refused() {
     let ports = [port("x", 512, 1)];
-    let op = Op::Conv1d(Conv1d {
-        outputs: 1,
-        kernel: 2,
-        stride: 1,
-        dilation: 1 << 40,
-        groups: 1,
-    });
+    let op = Op::Conv1d(Conv1d::new(1, 2).dilated(1 << 40));
     let methods = vec![single_node_method(op, &ports, 8)];
     let weights = random_weights(&methods, 1);
     let refused = Model::new(header(Kind::Effect, methods), weights);

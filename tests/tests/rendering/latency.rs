@@ -144,17 +144,7 @@ fn instruments_have_the_reported_latency() {
 
 /// Returns an effect that smooths its input slightly.
 fn smoothing_effect() -> Model {
-    let nodes = vec![node(
-        "out",
-        &["in"],
-        Op::Conv1d(Conv1d {
-            outputs: 1,
-            kernel: 5,
-            stride: 1,
-            dilation: 1,
-            groups: 1,
-        }),
-    )];
+    let nodes = vec![node("out", &["in"], Op::Conv1d(Conv1d::new(1, 5)))];
     let methods = vec![method("forward", 48, vec![port("in", 1, 1)], nodes)];
     with_weights(
         Kind::Effect,
@@ -168,13 +158,7 @@ fn averaging_codec() -> Model {
     let down = vec![node(
         "mean",
         &["in"],
-        Op::Conv1d(Conv1d {
-            outputs: 1,
-            kernel: 64,
-            stride: 64,
-            dilation: 1,
-            groups: 1,
-        }),
+        Op::Conv1d(Conv1d::new(1, 64).strided(64)),
     )];
     let up = vec![node(
         "lines",

@@ -133,36 +133,12 @@ fn every_layer_streams() {
     let two = |a, b| vec![port("a", a, 1), port("b", b, 1)];
     for (op, inputs) in [
         (Op::Linear(Linear { outputs: 19 }), x(7, 1)),
+        (Op::Conv1d(Conv1d::new(6, 3)), x(5, 1)),
         (
-            Op::Conv1d(Conv1d {
-                outputs: 6,
-                kernel: 3,
-                stride: 1,
-                dilation: 1,
-                groups: 1,
-            }),
-            x(5, 1),
-        ),
-        (
-            Op::Conv1d(Conv1d {
-                outputs: 6,
-                kernel: 3,
-                stride: 1,
-                dilation: 129,
-                groups: 2,
-            }),
+            Op::Conv1d(Conv1d::new(6, 3).dilated(129).grouped(2)),
             x(4, 1),
         ),
-        (
-            Op::Conv1d(Conv1d {
-                outputs: 6,
-                kernel: 9,
-                stride: 4,
-                dilation: 1,
-                groups: 1,
-            }),
-            x(3, 1),
-        ),
+        (Op::Conv1d(Conv1d::new(6, 9).strided(4)), x(3, 1)),
         (
             Op::ConvTranspose1d(ConvTranspose1d {
                 outputs: 3,
@@ -296,13 +272,12 @@ fn every_layer_streams() {
 #[test]
 fn every_int8_layer_streams() {
     let conv = |outputs, kernel, stride, dilation, groups| {
-        Op::Conv1d(Conv1d {
-            outputs,
-            kernel,
-            stride,
-            dilation,
-            groups,
-        })
+        Op::Conv1d(
+            Conv1d::new(outputs, kernel)
+                .strided(stride)
+                .dilated(dilation)
+                .grouped(groups),
+        )
     };
     for (op, inputs) in [
         (Op::Linear(Linear { outputs: 97 }), x(65, 2)),
@@ -359,13 +334,7 @@ fn half_precision_stays_in_memory_and_changes_no_bit() {
     for (op, inputs) in [
         (Op::Linear(Linear { outputs: 201 }), x(199, 2)),
         (
-            Op::Conv1d(Conv1d {
-                outputs: 120,
-                kernel: 3,
-                stride: 1,
-                dilation: 2,
-                groups: 2,
-            }),
+            Op::Conv1d(Conv1d::new(120, 3).dilated(2).grouped(2)),
             x(190, 2),
         ),
         (

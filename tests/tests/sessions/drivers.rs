@@ -350,13 +350,7 @@ fn drivers_agree_on_a_small_codec_at_many_rates() {
 fn a_large_codec_is_spread_over_short_blocks() {
     const HOP: usize = 4_096;
     let _exclusive = exclusive();
-    let down = Op::Conv1d(Conv1d {
-        outputs: LATENTS,
-        kernel: HOP,
-        stride: HOP,
-        dilation: 1,
-        groups: 1,
-    });
+    let down = Op::Conv1d(Conv1d::new(LATENTS, HOP).strided(HOP));
     let up = Op::ConvTranspose1d(ConvTranspose1d {
         outputs: 1,
         kernel: HOP,

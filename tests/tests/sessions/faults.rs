@@ -1277,13 +1277,7 @@ fn overflowing_effect() -> Model {
             node(
                 "past",
                 &["in"],
-                Op::Conv1d(Conv1d {
-                    outputs: 1,
-                    kernel: 2,
-                    stride: 1,
-                    dilation: 4_800,
-                    groups: 1,
-                }),
+                Op::Conv1d(Conv1d::new(1, 2).dilated(4_800)),
             ),
             node(
                 "above",

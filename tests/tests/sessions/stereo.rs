@@ -289,13 +289,7 @@ fn mixing_effect(
     outputs: usize,
     weight: impl Fn(usize, usize) -> f32,
 ) -> Arc<Model> {
-    let mix = Op::Conv1d(Conv1d {
-        outputs,
-        kernel: 1,
-        stride: 1,
-        dilation: 1,
-        groups: 1,
-    });
+    let mix = Op::Conv1d(Conv1d::new(outputs, 1));
     let methods = vec![method(
         "forward",
         64,

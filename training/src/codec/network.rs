@@ -200,13 +200,7 @@ fn encoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
         activations: "encoder.activation",
         ..Nodes::default()
     };
-    let analysis = Op::Conv1d(Conv1d {
-        outputs: bank.bands,
-        kernel: bank.taps(),
-        stride: bank.bands,
-        dilation: 1,
-        groups: 1,
-    });
+    let analysis = Op::Conv1d(Conv1d::new(bank.bands, bank.taps()).strided(bank.bands));
     let bands = nodes.add("filter_bank.analysis", &["in"], analysis);
     let bands = nodes.add("encoder.bands", &[&bands], Op::FlipOddBands);
     let mut channels = network.channels;
@@ -231,13 +225,7 @@ fn encoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
         }
         channels *= 2;
         let active = nodes.active(&value);
-        let down = Op::Conv1d(Conv1d {
-            outputs: channels,
-            kernel: 2 * ratio,
-            stride: ratio,
-            dilation: 1,
-            groups: 1,
-        });
+        let down = Op::Conv1d(Conv1d::new(channels, 2 * ratio).strided(ratio));
         value = nodes.add(&format!("encoder.{stage}.down"), &[&active], down);
     }
     let active = nodes.active(&value);
@@ -490,13 +478,7 @@ impl Nodes {
         self.add(
             name,
             &[input],
-            Op::Conv1d(Conv1d {
-                outputs,
-                kernel,
-                stride: 1,
-                dilation,
-                groups: 1,
-            }),
+            Op::Conv1d(Conv1d::new(outputs, kernel).dilated(dilation)),
         )
     }
 

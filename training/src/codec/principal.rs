@@ -134,13 +134,12 @@ fn without_variances(method: &Method) -> Method {
         Op::Split(Split { channels, .. }),
     ) = (distribution.op, latents.op.clone())
     {
-        latents.op = Op::Conv1d(Conv1d {
-            outputs: channels,
-            kernel,
-            stride,
-            dilation,
-            groups,
-        });
+        latents.op = Op::Conv1d(
+            Conv1d::new(channels, kernel)
+                .strided(stride)
+                .dilated(dilation)
+                .grouped(groups),
+        );
         latents.inputs = distribution.inputs;
     }
     method
@@ -197,13 +196,12 @@ pub fn with_variances(finished: &Model) -> anyhow::Result<Model> {
         else {
             continue;
         };
-        let op = Op::Conv1d(Conv1d {
-            outputs: 2 * outputs,
-            kernel,
-            stride,
-            dilation,
-            groups,
-        });
+        let op = Op::Conv1d(
+            Conv1d::new(2 * outputs, kernel)
+                .strided(stride)
+                .dilated(dilation)
+                .grouped(groups),
+        );
         let inputs = std::mem::replace(&mut latents.inputs, vec![DISTRIBUTION.into()]);
         latents.op = Op::Split(Split {
             start: 0,

@@ -208,13 +208,7 @@ fn prior(
     add(
         HEARD_GROUP,
         &[HEARD],
-        Op::Conv1d(Conv1d {
-            outputs: channels,
-            kernel: group,
-            stride: group,
-            dilation: 1,
-            groups: 1,
-        }),
+        Op::Conv1d(Conv1d::new(channels, group).strided(group)),
     );
     add(
         "prior.drawn.negative",

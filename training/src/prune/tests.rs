@@ -77,13 +77,11 @@ fn effect(nodes: &[(&str, &[&str], Op)], seed: u64) -> Model {
 /// Makes a model with every op that passes on, joins, pairs or splits channels.
 fn all_ops() -> Model {
     let conv = |outputs, kernel, dilation, groups| {
-        Op::Conv1d(Conv1d {
-            outputs,
-            kernel,
-            stride: 1,
-            dilation,
-            groups,
-        })
+        Op::Conv1d(
+            Conv1d::new(outputs, kernel)
+                .dilated(dilation)
+                .grouped(groups),
+        )
     };
     effect(
         &[
@@ -253,17 +251,7 @@ fn constant_channels_are_removed_first_and_compensated() {
         };
         let model = effect(
             &[
-                (
-                    "wide",
-                    &["in"],
-                    Op::Conv1d(Conv1d {
-                        outputs: 10,
-                        kernel: 3,
-                        stride: 1,
-                        dilation: 2,
-                        groups: 1,
-                    }),
-                ),
+                ("wide", &["in"], Op::Conv1d(Conv1d::new(10, 3).dilated(2))),
                 ("bent", &["wide"], Op::Activation(Activation::Tanh)),
                 ("memory", &["bent"], recurrent),
                 ("decoded", &["memory"], Op::Linear(Linear { outputs: 8 })),

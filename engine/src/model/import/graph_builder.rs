@@ -125,13 +125,11 @@ impl GraphBuilder {
         let name = self.node(
             name,
             &[input],
-            Op::Conv1d(Conv1d {
-                outputs,
-                kernel,
-                stride: 1,
-                dilation,
-                groups,
-            }),
+            Op::Conv1d(
+                Conv1d::new(outputs, kernel)
+                    .dilated(dilation)
+                    .grouped(groups),
+            ),
         )?;
         let inputs = slice.map_or(inputs / groups, |(inputs, _)| inputs);
         self.weight(&name, "weight", &[outputs, inputs, kernel], weights.weight);

@@ -91,13 +91,12 @@ impl CodecBuilder {
         self.node(
             path,
             &[&delayed],
-            Op::Conv1d(Conv1d {
-                outputs,
-                kernel,
-                stride,
-                dilation,
-                groups,
-            }),
+            Op::Conv1d(
+                Conv1d::new(outputs, kernel)
+                    .strided(stride)
+                    .dilated(dilation)
+                    .grouped(groups),
+            ),
         )?;
         self.weight(path, "weight", weight)?;
         self.weight(path, "bias", bias)?;
