@@ -4,9 +4,11 @@ use ondes_engine::model::{Control, Method, ModelError, Op};
 use ondes_engine::ops::{Conv1d, Memory};
 use tch::{Device, Kind, Tensor};
 
-use crate::attention::attention;
-use crate::graph::{TorchGraph, recurrent};
-use crate::synthesis::{Noise, NoiseRow};
+use crate::graph::TorchGraph;
+use crate::ops::attention::attention;
+use crate::ops::compute;
+use crate::ops::recurrent::recurrent;
+use crate::ops::synthesis::{Noise, NoiseRow};
 use crate::weights::TorchWeights;
 
 /// A method of a graph with a state for each stream.
@@ -193,9 +195,14 @@ impl StreamingGraph {
                             self.graph.shapes().values[self.method.inputs.len() + index].ratio;
                         let input_ratio =
                             self.graph.shapes().values[self.graph.shapes().reads[index][0]].ratio;
-                        let output =
-                            self.graph
-                                .node(op, &[&with_past], input_ratio, &weight, noise);
+                        let output = compute(
+                            op,
+                            &[&with_past],
+                            input_ratio,
+                            self.graph.sample_rate,
+                            &weight,
+                            noise,
+                        );
                         let past = frames * input_ratio as i64 / ratio as i64;
                         output.narrow(2, past, output.size()[2] - past)
                     }
@@ -222,7 +229,10 @@ impl StreamingGraph {
             }
             (_, op) => {
                 let hop = self.graph.shapes().values[self.graph.shapes().reads[index][0]].ratio;
-                (self.graph.node(op, read, hop, &weight, noise), Vec::new())
+                {
+                    let rate = self.graph.sample_rate;
+                    (compute(op, read, hop, rate, &weight, noise), Vec::new())
+                }
             }
         }
     }
