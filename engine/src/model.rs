@@ -1,7 +1,7 @@
 //! Models as data: header, graph, weights and card. Nothing here computes sound.
 //!
-//! Suggested reading order: [`graph`] (methods, ports, nodes), [`op`] (the operations of nodes,
-//! their shapes and weights), [`control`], [`card`], [`variant`], [`weights`] and their
+//! Suggested reading order: [`graph`] (methods, ports, nodes), [`ops`](crate::ops) (the
+//! operations of nodes), [`control`], [`card`], [`variant`], [`weights`] and their
 //! [`storage`], [`compression`] (16-bit and 8-bit weights), [`mod@file`] (safetensors with a JSON
 //! header), [`import`] (captures made by other programs), [`export`] (files for other programs),
 //! [`program`] (TorchScript models) and [`limits`] (bounds on what a file may request).
@@ -18,8 +18,8 @@ pub mod graph;
 mod identity;
 pub mod import;
 pub mod limits;
-pub mod op;
 pub mod program;
+mod shape;
 pub mod storage;
 mod tensors;
 mod validate;
@@ -33,12 +33,14 @@ use serde::{Deserialize, Serialize};
 pub use card::{Card, Gear, Kind, Levels, Measure, Training};
 pub use control::{Control, Curve};
 pub use error::{ModelError, ModelFileError};
-pub use graph::{Method, Node, Port, Shape};
-pub use op::{Activation, Distribution, Op, WeightAxis, WeightSpec};
+pub use graph::{Method, Node, Port};
 pub use program::Program;
+pub use shape::Shape;
 pub use storage::Storage;
 pub use variant::Variant;
 pub use weights::{Tensor, Weights};
+
+pub use crate::ops::{Activation, Distribution, Op, WeightAxis, WeightSpec};
 
 use self::identity::Identity;
 use crate::instrument::Performance;
@@ -87,9 +89,10 @@ impl Header {
 /// # Examples
 /// ```
 /// use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights, file};
+/// use ondes_engine::ops::Linear;
 ///
 /// let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
-/// let gain = Node { name: "gain".into(), inputs: vec!["in".into()], op: Op::Linear { outputs: 1 } };
+/// let gain = Node { name: "gain".into(), inputs: vec!["in".into()], op: Op::Linear(Linear { outputs: 1 }) };
 /// let header = Header {
 ///     format: FORMAT,
 ///     kind: Kind::Effect,

@@ -10,6 +10,7 @@ use ondes_engine::model::{
     Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor as ModelTensor,
     Weights,
 };
+use ondes_engine::ops::{Gru, Linear};
 use ondes_engine::random::Lcg;
 use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
@@ -68,7 +69,7 @@ impl SyntheticTask {
             SyntheticNetwork::Dense { weights } => {
                 let width = ((weights / DENSE_LAYERS) as f64).sqrt() as usize;
                 let layer = [
-                    Op::Linear { outputs: width },
+                    Op::Linear(Linear { outputs: width }),
                     Op::Activation(Activation::Tanh),
                 ];
                 (width, width, 1, vec![layer; DENSE_LAYERS].concat())
@@ -76,11 +77,11 @@ impl SyntheticTask {
             SyntheticNetwork::Gru => {
                 let (inputs, hidden, outputs, frames) = GRU;
                 let ops = vec![
-                    Op::Gru {
+                    Op::Gru(Gru {
                         hidden,
                         initial_state: false,
-                    },
-                    Op::Linear { outputs },
+                    }),
+                    Op::Linear(Linear { outputs }),
                 ];
                 (inputs, outputs, frames, ops)
             }

@@ -210,6 +210,7 @@ pub(super) fn checksum<'a>(
 mod tests {
     use super::*;
     use crate::model::{Card, Control, Kind, Model, Node, Port, Variant};
+    use crate::ops::Linear;
 
     /// Model of a gain with a knob, whose nodes have this prefix, and a smaller size with its own
     /// gain.
@@ -228,7 +229,7 @@ mod tests {
             let (sum, gain) = (format!("{prefix}sum"), format!("{prefix}gain"));
             let linear = Node {
                 inputs: vec![sum.clone()],
-                ..node(gain.clone(), ["", ""], Op::Linear { outputs: 1 })
+                ..node(gain.clone(), ["", ""], Op::Linear(Linear { outputs: 1 }))
             };
             Method {
                 name: name.into(),

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use ondes_engine::model::{Activation, Control, Kind, Method, Model, Op, Tensor};
+use ondes_engine::ops::{Affine, Conv1d, ConvTranspose1d, Linear};
 use ondes_engine::pipeline::{
     Action, ControlId, InputChannels, Pipeline, PipelineOptions, ProcessRequest, SessionStart,
     TimedCommand, Transport, build_playable,
@@ -16,13 +17,7 @@ use ondes_tests::audio_models::{
 use ondes_tests::{SAMPLE_RATE, header, node, port, random_events, random_splits, random_weights};
 
 fn conv(outputs: usize, kernel: usize) -> Op {
-    Op::Conv1d {
-        outputs,
-        kernel,
-        stride: 1,
-        dilation: 1,
-        groups: 1,
-    }
+    Op::Conv1d(Conv1d::new(outputs, kernel))
 }
 
 fn play(model: &Model, sample_rate: u32, input: &[f32]) -> (Vec<f32>, Pipeline) {
@@ -119,13 +114,7 @@ fn all_channels_get_the_input_and_are_mixed() {
     let nodes = vec![node(
         "mixed",
         &["in"],
-        Op::Conv1d {
-            outputs: 4,
-            kernel: 3,
-            stride: 1,
-            dilation: 1,
-            groups: 2,
-        },
+        Op::Conv1d(Conv1d::new(4, 3).grouped(2)),
     )];
     let model = model_with(
         Kind::Effect,
@@ -152,7 +141,7 @@ fn all_channels_get_the_input_and_are_mixed() {
 fn delays_of_layers_are_part_of_the_latency() {
     let mut methods = codec_methods();
     let nodes = vec![
-        node("bands", &["z"], Op::Linear { outputs: 9 }),
+        node("bands", &["z"], Op::Linear(Linear { outputs: 9 })),
         node(
             "magnitudes",
             &["bands"],
@@ -383,20 +372,20 @@ fn tempo_and_position_reach_effects() {
         node(
             "beat",
             &["tempo"],
-            Op::Affine {
+            Op::Affine(Affine {
                 scale: 1e-3,
                 offset: 0.0,
-            },
+            }),
         ),
         node("both", &["beat", "position"], Op::Add),
         node(
             "out",
             &["both"],
-            Op::ConvTranspose1d {
+            Op::ConvTranspose1d(ConvTranspose1d {
                 outputs: 1,
                 kernel: BLOCK,
                 stride: BLOCK,
-            },
+            }),
         ),
     ];
     let methods = vec![method("forward", BLOCK, ports, nodes)];
@@ -495,11 +484,11 @@ fn invalid_effects_and_codecs_are_refused_with_a_reason() {
         "method \"forward\" has ratio 64 at audio port \"in\"; it must be 1"
     );
     let [encode, decode]: [Method; 2] = codec_methods().try_into().expect("two");
-    let up = Op::ConvTranspose1d {
+    let up = Op::ConvTranspose1d(ConvTranspose1d {
         outputs: 1,
         kernel: 64,
         stride: 64,
-    };
+    });
     let other = method(
         "decode",
         64,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ondes_engine::model::{Control, Kind, Model, Op};
+use ondes_engine::ops::{Gru, Linear};
 use ondes_engine::pipeline::{
     Action, ControlId, Pipeline, PipelineError, PipelineOptions, Playable, ProcessRequest,
     SessionStart, TimedCommand, build_playable, controls, latent_count,
@@ -371,12 +372,12 @@ fn codec_with_prior(kind: Kind) -> Model {
         node(
             "walk",
             &["drive"],
-            Op::Gru {
+            Op::Gru(Gru {
                 hidden: 9,
                 initial_state: true,
-            },
+            }),
         ),
-        node("dreamt", &["walk"], Op::Linear { outputs: LATENTS }),
+        node("dreamt", &["walk"], Op::Linear(Linear { outputs: LATENTS })),
     ];
     let mut methods = codec_methods();
     methods.push(method(

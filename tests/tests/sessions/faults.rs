@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use ondes_engine::instrument::{EventKind, NoteExpression, controller};
 use ondes_engine::model::{Activation, Control, Curve, Kind, Method, Model, Op, Tensor};
+use ondes_engine::ops::{Affine, Conv1d, ConvTranspose1d};
 use ondes_engine::pipeline::{
     Action, ControlId, ControlSource, PERFORMANCE_CONTROLS, PipelineOptions, SessionStart,
     Transport,
@@ -1210,34 +1211,34 @@ fn transport_instrument() -> Model {
             node(
                 "unheard_pitch",
                 &["pitch"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 0.0,
                     offset: 0.0,
-                },
+                }),
             ),
             node(
                 "unheard_loudness",
                 &["loudness"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 0.0,
                     offset: 0.0,
-                },
+                }),
             ),
             node(
                 "beat",
                 &["tempo"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 0.5e-3,
                     offset: 0.0,
-                },
+                }),
             ),
             node(
                 "place",
                 &["position"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 1e-2,
                     offset: 0.0,
-                },
+                }),
             ),
             node(
                 "sum",
@@ -1247,11 +1248,11 @@ fn transport_instrument() -> Model {
             node(
                 "audio",
                 &["sum"],
-                Op::ConvTranspose1d {
+                Op::ConvTranspose1d(ConvTranspose1d {
                     outputs: 1,
                     kernel: HOP,
                     stride: HOP,
-                },
+                }),
             ),
         ],
     }];
@@ -1276,38 +1277,32 @@ fn overflowing_effect() -> Model {
             node(
                 "past",
                 &["in"],
-                Op::Conv1d {
-                    outputs: 1,
-                    kernel: 2,
-                    stride: 1,
-                    dilation: 4_800,
-                    groups: 1,
-                },
+                Op::Conv1d(Conv1d::new(1, 2).dilated(4_800)),
             ),
             node(
                 "above",
                 &["past"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 1.0,
                     offset: -0.1,
-                },
+                }),
             ),
             node("positive", &["above"], Op::Activation(Activation::Relu)),
             node(
                 "loud",
                 &["positive"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 1e30,
                     offset: 0.0,
-                },
+                }),
             ),
             node(
                 "louder",
                 &["loud"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 1e30,
                     offset: 0.0,
-                },
+                }),
             ),
             node("out", &["louder", "in"], Op::Add),
         ],

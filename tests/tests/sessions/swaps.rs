@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ondes_engine::instrument::EventKind;
 use ondes_engine::model::{Kind, Model, Op};
+use ondes_engine::ops::{Affine, Split};
 use ondes_engine::pipeline::{
     Action, ControlId, ControlSource, PipelineOptions, TimedCommand, Transport,
 };
@@ -101,18 +102,18 @@ fn smooth_instrument(seed: u64) -> Arc<Model> {
         .iter_mut()
         .filter(|node| node.name == "distribution")
         .for_each(|node| {
-            node.op = Op::Split {
+            node.op = Op::Split(Split {
                 start: 1,
                 channels: 3,
-            };
+            });
         });
     nodes.push(node(
         "audio",
         &["harmonics"],
-        Op::Affine {
+        Op::Affine(Affine {
             scale: 0.1,
             offset: 0.0,
-        },
+        }),
     ));
     Arc::new(model(Kind::Instrument, methods, seed))
 }

@@ -213,34 +213,10 @@ fn shared_features(teacher: &Method, student: &Method) -> anyhow::Result<Vec<Fea
 /// Tells whether an op ends a layer, so that its output is compared.
 fn is_feature(op: &Op) -> bool {
     match op {
-        Op::Gru { .. } | Op::Lstm { .. } | Op::Attention { .. } | Op::Gate => true,
-        // Within a layer, other ops follow these.
-        Op::Snake | Op::Activation(Activation::Exp) => false,
-        Op::Activation(_) | Op::Prelu { .. } => true,
-        Op::Linear { .. }
-        | Op::Conv1d { .. }
-        | Op::ConvTranspose1d { .. }
-        | Op::LayerNorm
-        | Op::Softmax
-        | Op::Film
-        | Op::Add
-        | Op::Multiply
-        | Op::Concat
-        | Op::Split { .. }
-        | Op::Affine { .. }
-        | Op::Delay { .. }
-        | Op::Latency { .. }
-        | Op::Interleave { .. }
-        | Op::FlipOddBands
-        | Op::Noise { .. }
-        | Op::DrawMixture { .. }
-        | Op::DrawCategories { .. }
-        | Op::ShapedNoise { .. }
-        | Op::NearestCodes { .. }
-        | Op::CodeSum { .. }
-        | Op::Harmonic
-        | Op::FilteredNoise
-        | Op::Convolve { .. } => false,
+        Op::Gru(_) | Op::Lstm(_) | Op::Attention(_) | Op::Gate | Op::Prelu(_) => true,
+        // Other ops follow an exponential within a layer, as they follow `Op::Snake`.
+        Op::Activation(activation) => *activation != Activation::Exp,
+        _ => false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Builder of graphs.
 
 use ondes_engine::model::{Activation, Method, Node, Op, Port};
+use ondes_engine::ops::{Affine, Conv1d, Gru, Linear, Split};
 
 /// Nodes of a method under construction. Each function adds a node and returns its name.
 #[derive(Default)]
@@ -28,12 +29,12 @@ impl GraphBuilder {
 
     /// Adds `scale · input + offset`.
     pub fn affine(&mut self, name: &str, input: &str, scale: f32, offset: f32) -> String {
-        self.add(name, &[input], Op::Affine { scale, offset })
+        self.add(name, &[input], Op::Affine(Affine { scale, offset }))
     }
 
     /// Adds a linear layer.
     pub fn linear(&mut self, name: &str, input: &str, outputs: usize) -> String {
-        self.add(name, &[input], Op::Linear { outputs })
+        self.add(name, &[input], Op::Linear(Linear { outputs }))
     }
 
     /// Adds a causal convolution without a stride.
@@ -45,13 +46,7 @@ impl GraphBuilder {
         kernel: usize,
         dilation: usize,
     ) -> String {
-        let op = Op::Conv1d {
-            outputs,
-            kernel,
-            stride: 1,
-            dilation,
-            groups: 1,
-        };
+        let op = Op::Conv1d(Conv1d::new(outputs, kernel).dilated(dilation));
         self.add(name, &[input], op)
     }
 
@@ -64,22 +59,16 @@ impl GraphBuilder {
         kernel: usize,
         stride: usize,
     ) -> String {
-        let op = Op::Conv1d {
-            outputs,
-            kernel,
-            stride,
-            dilation: 1,
-            groups: 1,
-        };
+        let op = Op::Conv1d(Conv1d::new(outputs, kernel).strided(stride));
         self.add(name, &[input], op)
     }
 
     /// Adds a GRU that starts from zeros.
     pub fn gru(&mut self, name: &str, input: &str, hidden: usize) -> String {
-        let op = Op::Gru {
+        let op = Op::Gru(Gru {
             hidden,
             initial_state: false,
-        };
+        });
         self.add(name, &[input], op)
     }
 
@@ -90,7 +79,7 @@ impl GraphBuilder {
 
     /// Adds some channels of a value.
     pub fn split(&mut self, name: &str, input: &str, start: usize, channels: usize) -> String {
-        self.add(name, &[input], Op::Split { start, channels })
+        self.add(name, &[input], Op::Split(Split { start, channels }))
     }
 
     /// Returns the method of these nodes.

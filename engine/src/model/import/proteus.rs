@@ -6,6 +6,7 @@ use super::field::{Field, JsonMatrix};
 use super::graph_builder::{GraphBuilder, INPUT, ModelInfo, model};
 use super::keras;
 use crate::model::{Card, Model, ModelError, Op};
+use crate::ops::{Gru, Lstm};
 
 /// Sample rate of files that state none, Hz.
 const RATE: u32 = 44_100;
@@ -18,13 +19,17 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
     let kind = data.find("unit_type");
     let kind = kind.as_ref().map_or(Ok("LSTM"), Field::text)?;
     let (gates, op): (usize, fn(usize) -> Op) = match kind {
-        "LSTM" => (4, |hidden| Op::Lstm {
-            hidden,
-            initial_state: false,
+        "LSTM" => (4, |hidden| {
+            Op::Lstm(Lstm {
+                hidden,
+                initial_state: false,
+            })
         }),
-        "GRU" => (3, |hidden| Op::Gru {
-            hidden,
-            initial_state: false,
+        "GRU" => (3, |hidden| {
+            Op::Gru(Gru {
+                hidden,
+                initial_state: false,
+            })
         }),
         other => {
             return Err(data

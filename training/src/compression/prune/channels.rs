@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use ondes_engine::model::{Header, ModelError, Node, Op, graph::Shapes};
+use ondes_engine::model::{Header, ModelError, Node, graph::Shapes};
+use ondes_engine::ops::ChannelLinks;
 
 /// Input or output channels of a node with weights, by its name; methods may share nodes by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -147,11 +148,9 @@ impl ChannelClasses {
                 channels.start..middle
             }
         };
-        match node.op {
-            Op::Linear { .. } | Op::ConvTranspose1d { .. } | Op::Gru { .. } | Op::Lstm { .. } => {}
-            Op::Conv1d { groups: 1, .. } => {}
-            // A group and everything it reads is removed as a whole.
-            Op::Conv1d { groups, .. } => {
+        match node.op.channel_links() {
+            ChannelLinks::Independent => {}
+            ChannelLinks::Groups(groups) => {
                 for group in 0..groups {
                     let part = |all: &Range<usize>| {
                         let length = all.len() / groups;
@@ -163,19 +162,19 @@ impl ChannelClasses {
                         .for_each(|channel| self.join(first, channel));
                 }
             }
-            Op::Gate => {
+            ChannelLinks::Same => inputs
+                .iter()
+                .for_each(|input| self.join_all(out.clone(), input.clone())),
+            ChannelLinks::Halves => {
                 self.join_all(out.clone(), half(&x, false));
                 self.join_all(out.clone(), half(&x, true));
             }
-            Op::Film => {
+            ChannelLinks::Modulated => {
                 self.join_all(out.clone(), x.clone());
                 self.join_all(out.clone(), half(&inputs[1], false));
                 self.join_all(out.clone(), half(&inputs[1], true));
             }
-            Op::Add => inputs
-                .iter()
-                .for_each(|input| self.join_all(out.clone(), input.clone())),
-            Op::Multiply => {
+            ChannelLinks::Product => {
                 self.join_all(out.clone(), x.clone());
                 if inputs[1].len() == x.len() {
                     self.join_all(out.clone(), inputs[1].clone());
@@ -183,45 +182,21 @@ impl ChannelClasses {
                     self.pin(inputs[1].clone());
                 }
             }
-            Op::Concat => {
+            ChannelLinks::Concatenated => {
                 let mut at = out.start;
                 for input in &inputs {
                     self.join_all(at..at + input.len(), input.clone());
                     at += input.len();
                 }
             }
-            Op::Split { start, channels } => {
-                self.join_all(out.clone(), x.start + start..x.start + start + channels);
+            ChannelLinks::Range { start } => {
+                let start = x.start + start;
+                self.join_all(out.clone(), start..start + out.len());
             }
-            // Heads have equal numbers of channels; the sum of a softmax is over all channels; the
-            // index of a harmonic or band determines its frequency, that of a phase its time; codes
-            // were learnt for all channels, and the noise of a draw belongs to its channels.
-            Op::Attention { .. }
-            | Op::Softmax
-            | Op::Harmonic
-            | Op::FilteredNoise
-            | Op::ShapedNoise { .. }
-            | Op::NearestCodes { .. }
-            | Op::CodeSum { .. }
-            | Op::Noise { .. }
-            | Op::DrawMixture { .. }
-            | Op::DrawCategories { .. }
-            | Op::Interleave { .. }
-            | Op::FlipOddBands
-            | Op::Convolve { .. } => {
-                inputs
-                    .iter()
-                    .chain([&out])
-                    .for_each(|channels| self.pin(channels.clone()));
-            }
-            // Channel `c` of the output depends on channel `c` of the input only.
-            Op::Activation(_)
-            | Op::Prelu { .. }
-            | Op::Snake
-            | Op::LayerNorm
-            | Op::Affine { .. }
-            | Op::Delay { .. }
-            | Op::Latency { .. } => self.join_all(out.clone(), x.clone()),
+            ChannelLinks::Fixed => inputs
+                .iter()
+                .chain([&out])
+                .for_each(|channels| self.pin(channels.clone())),
         }
         if !node.op.weights(&[]).is_empty() {
             self.side(WeightSide::Input(node.name.clone()), &x);

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use ondes_engine::model::{Method, Model, ModelError, Op, Tensor, WeightAxis, WeightSpec, Weights};
+use ondes_engine::model::{Model, ModelError, Tensor, Weights};
+use ondes_engine::ops::{ChannelCut, WeightAxis, WeightSpec};
 
 use super::channels::ChannelClasses;
 
@@ -37,25 +38,16 @@ pub fn narrow(
         for (index, reads) in shapes.reads.iter().enumerate() {
             let output = method.inputs.len() + index;
             let (input, outputs) = (&kept[reads[0]], &kept[output]);
-            let groups = match &original.nodes[index].op {
-                Op::Conv1d { groups, .. } => *groups,
-                _ => 1,
-            };
-            let (inputs_before, outputs_before) = (
-                shapes.values[reads[0]].channels,
-                shapes.values[output].channels,
-            );
-            let cut = NodeCut {
-                input,
+            let cut = ChannelCut {
+                inputs: input,
                 outputs,
-                groups,
-                inputs_before,
-                outputs_before,
+                inputs_before: shapes.values[reads[0]].channels,
+                outputs_before: shapes.values[output].channels,
             };
-            narrow_node(method, index, &cut);
+            method.nodes[index].op.narrow(&cut);
             let node = &original.nodes[index];
             for spec in node.op.weights(&[shapes.values[reads[0]]]) {
-                let tensor = cut.weight(&spec, model.weights().get(&node.name, spec.name));
+                let tensor = narrow_weight(&cut, &spec, model.weights().get(&node.name, spec.name));
                 weights.insert(format!("{}.{}", node.name, spec.name), tensor);
             }
         }
@@ -63,99 +55,24 @@ pub fn narrow(
     Model::new(header, weights)
 }
 
-/// Channels that a node keeps.
-struct NodeCut<'a> {
-    /// Channels of the first input that are kept.
-    input: &'a [usize],
-    /// Channels of the output that are kept.
-    outputs: &'a [usize],
-    /// Groups of a convolution before.
-    groups: usize,
-    /// Channels of the first input before.
-    inputs_before: usize,
-    /// Channels of the output before.
-    outputs_before: usize,
-}
-
-impl NodeCut<'_> {
-    /// Returns the number of groups that are kept.
-    fn groups(&self) -> usize {
-        let length = self.inputs_before / self.groups;
-        self.input
-            .iter()
-            .map(|channel| channel / length)
-            .collect::<BTreeSet<_>>()
-            .len()
-    }
-
-    fn weight(&self, spec: &WeightSpec, tensor: &Tensor) -> Tensor {
-        let axes = spec
-            .axes
-            .iter()
-            .zip(tensor.shape())
-            .map(|(axis, &extent)| match axis {
-                WeightAxis::Inputs => self.input.to_vec(),
-                WeightAxis::Outputs => self.outputs.to_vec(),
-                WeightAxis::GatedOutputs => {
-                    let gates = (0..extent).step_by(self.outputs_before);
-                    gates
-                        .flat_map(|gate| self.outputs.iter().map(move |unit| gate + unit))
-                        .collect()
-                }
-                WeightAxis::Fixed => (0..extent).collect(),
-            });
-        select(tensor, &axes.collect::<Vec<Vec<usize>>>())
-    }
-}
-
-/// Updates the sizes in a node.
-fn narrow_node(method: &mut Method, index: usize, cut: &NodeCut<'_>) {
-    let kept = cut.outputs.len();
-    match &mut method.nodes[index].op {
-        Op::Conv1d {
-            outputs, groups, ..
-        } => {
-            *groups = cut.groups();
-            *outputs = kept;
-        }
-        Op::Linear { outputs } | Op::ConvTranspose1d { outputs, .. } => *outputs = kept,
-        Op::Gru { hidden, .. } | Op::Lstm { hidden, .. } => *hidden = kept,
-        Op::Prelu { slopes } if *slopes == cut.outputs_before => *slopes = kept,
-        Op::Split { start, channels } => {
-            *start = cut
-                .input
-                .iter()
-                .filter(|channel| **channel < *start)
-                .count();
-            *channels = kept;
-        }
-        // Their channel counts follow from their inputs or are never cut.
-        Op::Attention { .. }
-        | Op::LayerNorm
-        | Op::Softmax
-        | Op::Activation(_)
-        | Op::Prelu { .. }
-        | Op::Snake
-        | Op::Gate
-        | Op::Film
-        | Op::Add
-        | Op::Multiply
-        | Op::Concat
-        | Op::Affine { .. }
-        | Op::Delay { .. }
-        | Op::Latency { .. }
-        | Op::Interleave { .. }
-        | Op::FlipOddBands
-        | Op::Noise { .. }
-        | Op::DrawMixture { .. }
-        | Op::DrawCategories { .. }
-        | Op::ShapedNoise { .. }
-        | Op::NearestCodes { .. }
-        | Op::CodeSum { .. }
-        | Op::Harmonic
-        | Op::FilteredNoise
-        | Op::Convolve { .. } => {}
-    }
+/// Returns the part of a weight that belongs to the channels that are kept.
+fn narrow_weight(cut: &ChannelCut<'_>, spec: &WeightSpec, tensor: &Tensor) -> Tensor {
+    let axes = spec
+        .axes
+        .iter()
+        .zip(tensor.shape())
+        .map(|(axis, &extent)| match axis {
+            WeightAxis::Inputs => cut.inputs.to_vec(),
+            WeightAxis::Outputs => cut.outputs.to_vec(),
+            WeightAxis::GatedOutputs => {
+                let gates = (0..extent).step_by(cut.outputs_before);
+                gates
+                    .flat_map(|gate| cut.outputs.iter().map(move |unit| gate + unit))
+                    .collect()
+            }
+            WeightAxis::Fixed => (0..extent).collect(),
+        });
+    select(tensor, &axes.collect::<Vec<Vec<usize>>>())
 }
 
 /// Selects values of a tensor by their indices on each axis.

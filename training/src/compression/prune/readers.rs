@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use ondes_engine::model::graph::Shapes;
 use ondes_engine::model::{Method, Node, Op, WeightAxis, WeightSpec};
+use ondes_engine::ops::ConvTranspose1d;
 
 /// Matrix whose columns are the channels of a value.
 #[derive(Clone, Debug)]
@@ -27,7 +28,7 @@ pub(super) fn readers(method: &Method, shapes: &Shapes) -> Vec<Reader> {
     for (index, Node { name, op, .. }) in method.nodes.iter().enumerate() {
         let (input, output) = (shapes.reads[index][0], method.inputs.len() + index);
         let tap_share = match op {
-            Op::ConvTranspose1d { stride, .. } => 1.0 / *stride as f64,
+            Op::ConvTranspose1d(ConvTranspose1d { stride, .. }) => 1.0 / *stride as f64,
             _ => 1.0,
         };
         let mut add = |spec: &WeightSpec, value: usize, transposed: bool| {

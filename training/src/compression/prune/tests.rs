@@ -8,6 +8,7 @@ use ondes_engine::model::{
     Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
 };
 use ondes_engine::native::Executor;
+use ondes_engine::ops::{Conv1d, ConvTranspose1d, Gru, Linear, Lstm, Prelu, Split};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use tch::Device;
@@ -75,12 +76,12 @@ fn effect(nodes: &[(&str, &[&str], Op)], seed: u64) -> Model {
 
 /// Makes a model with every op that passes on, joins, pairs or splits channels.
 fn all_ops() -> Model {
-    let conv = |outputs, kernel, dilation, groups| Op::Conv1d {
-        outputs,
-        kernel,
-        stride: 1,
-        dilation,
-        groups,
+    let conv = |outputs, kernel, dilation, groups| {
+        Op::Conv1d(
+            Conv1d::new(outputs, kernel)
+                .dilated(dilation)
+                .grouped(groups),
+        )
     };
     effect(
         &[
@@ -90,48 +91,48 @@ fn all_ops() -> Model {
             ("gated", &["grouped"], Op::Gate),
             ("sum", &["gated", "first"], Op::Add),
             ("norm", &["sum"], Op::LayerNorm),
-            ("slopes", &["norm"], Op::Prelu { slopes: 8 }),
-            ("condition", &["bent"], Op::Linear { outputs: 16 }),
+            ("slopes", &["norm"], Op::Prelu(Prelu { slopes: 8 })),
+            ("condition", &["bent"], Op::Linear(Linear { outputs: 16 })),
             ("film", &["slopes", "condition"], Op::Film),
             (
                 "gru",
                 &["film"],
-                Op::Gru {
+                Op::Gru(Gru {
                     hidden: 6,
                     initial_state: true,
-                },
+                }),
             ),
             (
                 "lstm",
                 &["gru"],
-                Op::Lstm {
+                Op::Lstm(Lstm {
                     hidden: 6,
                     initial_state: true,
-                },
+                }),
             ),
             ("both", &["gru", "lstm", "in"], Op::Concat),
             (
                 "some",
                 &["both"],
-                Op::Split {
+                Op::Split(Split {
                     start: 2,
                     channels: 7,
-                },
+                }),
             ),
             ("product", &["gru", "lstm"], Op::Multiply),
-            ("level", &["in"], Op::Linear { outputs: 1 }),
+            ("level", &["in"], Op::Linear(Linear { outputs: 1 })),
             ("scaled", &["product", "level"], Op::Multiply),
             (
                 "up",
                 &["some"],
-                Op::ConvTranspose1d {
+                Op::ConvTranspose1d(ConvTranspose1d {
                     outputs: 5,
                     kernel: 1,
                     stride: 1,
-                },
+                }),
             ),
             ("all", &["up", "scaled"], Op::Concat),
-            ("out", &["all"], Op::Linear { outputs: 1 }),
+            ("out", &["all"], Op::Linear(Linear { outputs: 1 })),
         ],
         7,
     )
@@ -202,7 +203,7 @@ fn every_op_can_be_narrowed() {
             .nodes
             .iter()
             .find_map(|node| match node.op {
-                Op::Gru { hidden, .. } => Some(hidden),
+                Op::Gru(Gru { hidden, .. }) => Some(hidden),
                 _ => None,
             });
         units.expect("a recurrent layer")
@@ -238,38 +239,28 @@ fn every_op_can_be_narrowed() {
 fn constant_channels_are_removed_first_and_compensated() {
     for seed in 0..4 {
         let recurrent = if seed % 2 == 0 {
-            Op::Gru {
+            Op::Gru(Gru {
                 hidden: 12,
                 initial_state: false,
-            }
+            })
         } else {
-            Op::Lstm {
+            Op::Lstm(Lstm {
                 hidden: 12,
                 initial_state: false,
-            }
+            })
         };
         let model = effect(
             &[
-                (
-                    "wide",
-                    &["in"],
-                    Op::Conv1d {
-                        outputs: 10,
-                        kernel: 3,
-                        stride: 1,
-                        dilation: 2,
-                        groups: 1,
-                    },
-                ),
+                ("wide", &["in"], Op::Conv1d(Conv1d::new(10, 3).dilated(2))),
                 ("bent", &["wide"], Op::Activation(Activation::Tanh)),
                 ("memory", &["bent"], recurrent),
-                ("decoded", &["memory"], Op::Linear { outputs: 8 }),
+                ("decoded", &["memory"], Op::Linear(Linear { outputs: 8 })),
                 (
                     "bent_again",
                     &["decoded"],
                     Op::Activation(Activation::LeakyRelu { slope: 0.1 }),
                 ),
-                ("out", &["bent_again"], Op::Linear { outputs: 1 }),
+                ("out", &["bent_again"], Op::Linear(Linear { outputs: 1 })),
             ],
             seed,
         );

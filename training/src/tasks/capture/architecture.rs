@@ -5,6 +5,7 @@
 
 use anyhow::Context;
 use ondes_engine::model::{Model, Op, Tensor, Weights, import};
+use ondes_engine::ops::Lstm;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
@@ -141,7 +142,7 @@ impl Architecture {
             .iter()
             .flat_map(|method| &method.nodes)
             .find_map(|node| match node.op {
-                Op::Lstm { hidden, .. } => Some(format!("lstm-{hidden}")),
+                Op::Lstm(Lstm { hidden, .. }) => Some(format!("lstm-{hidden}")),
                 _ => None,
             });
         match recurrent {

@@ -6,6 +6,7 @@
 
 use anyhow::ensure;
 use ondes_engine::model::{Control, Method, Model, Node, Op, Port, Tensor, Weights};
+use ondes_engine::ops::Affine;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -77,7 +78,7 @@ fn add_inputs(method: &mut Method, sound: &str, joined: &str, knobs: &[Control])
         nodes.push(Node {
             name: name.clone(),
             inputs: vec![knob.name.clone()],
-            op: Op::Affine { scale, offset },
+            op: Op::Affine(Affine { scale, offset }),
         });
         inputs.push(name);
     }
@@ -93,8 +94,8 @@ fn add_inputs(method: &mut Method, sound: &str, joined: &str, knobs: &[Control])
 /// multiplies them.
 fn readers(method: &Method) -> Vec<(usize, String)> {
     let reads = |node: &Node| match node.op {
-        Op::Conv1d { .. } if node.name.ends_with(".mixin") => Some(format!("{}.weight", node.name)),
-        Op::Lstm { .. } if node.name == "layer0" => Some(format!("{}.weight_ih", node.name)),
+        Op::Conv1d(_) if node.name.ends_with(".mixin") => Some(format!("{}.weight", node.name)),
+        Op::Lstm(_) if node.name == "layer0" => Some(format!("{}.weight_ih", node.name)),
         _ => None,
     };
     method

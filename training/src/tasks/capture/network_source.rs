@@ -31,7 +31,7 @@ impl NetworkSource {
                     .methods
                     .iter()
                     .flat_map(|method| &method.nodes);
-                nodes.any(|node| matches!(node.op, Op::Gru { .. } | Op::Lstm { .. }))
+                nodes.any(|node| matches!(node.op, Op::Gru(_) | Op::Lstm(_)))
             }
         }
     }
@@ -106,8 +106,8 @@ fn trainable_weights(model: &Model) -> Vec<String> {
     let mut names = Vec::new();
     for node in nodes {
         let fixed = |name: &str| match node.op {
-            Op::Lstm { .. } => ["h0", "c0", "bias_hh"].contains(&name),
-            Op::Gru { .. } => name == "h0",
+            Op::Lstm(_) => ["h0", "c0", "bias_hh"].contains(&name),
+            Op::Gru(_) => name == "h0",
             _ => false,
         };
         let specs = node.op.weights(&[]);

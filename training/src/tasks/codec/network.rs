@@ -9,6 +9,9 @@ use ondes_engine::model::{
     Activation, Card, Distribution, FORMAT, Header, Kind, Method, Model, ModelError, Node, Op,
     Port, Tensor, Weights,
 };
+use ondes_engine::ops::{
+    Conv1d, ConvTranspose1d, Delay, Interleave, Latency, Noise, ShapedNoise, Split,
+};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -117,14 +120,14 @@ pub fn sizes(codec: &Model) -> anyhow::Result<CodecNetworkConfig> {
     let nodes = || methods.into_iter().flat_map(|method| &method.nodes);
     let find = |name: &str| nodes().find(|node| node.name == name).map(|node| &node.op);
     let outputs = |name: &str| match find(name) {
-        Some(Op::Conv1d { outputs, .. }) => Ok(*outputs),
-        Some(Op::Split { channels, .. }) => Ok(*channels),
+        Some(Op::Conv1d(Conv1d { outputs, .. })) => Ok(*outputs),
+        Some(Op::Split(Split { channels, .. })) => Ok(*channels),
         _ => {
             anyhow::bail!("its network is none that `ondes-train codec` trains: there is no {name}")
         }
     };
     let stride = |stage: usize| match find(&format!("encoder.{stage}.down"))? {
-        Op::Conv1d { stride, .. } => Some(*stride),
+        Op::Conv1d(Conv1d { stride, .. }) => Some(*stride),
         _ => None,
     };
     Ok(CodecNetworkConfig {
@@ -170,11 +173,11 @@ pub fn training_encoder(model: &Model) -> Result<Method, ModelError> {
     let mut encode = model.method("encode")?.clone();
     let hears_pitch = encode.nodes.iter().any(|node| node.name == PITCH);
     let latents = encode.outputs[0].channels - usize::from(hears_pitch);
-    let noise = Op::Noise {
+    let noise = Op::Noise(Noise {
         channels: latents,
         distribution: Distribution::Normal,
         number: DRAW_NUMBER,
-    };
+    });
     encode.nodes.push(Node {
         name: DRAW.into(),
         inputs: vec![DISTRIBUTION.into()],
@@ -252,11 +255,11 @@ fn decoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
     for (stage, &ratio) in network.ratios.iter().enumerate().rev() {
         channels /= 2;
         let active = builder.active(&value);
-        let up = Op::ConvTranspose1d {
+        let up = Op::ConvTranspose1d(ConvTranspose1d {
             outputs: channels,
             kernel: 2 * ratio,
             stride: ratio,
-        };
+        });
         value = builder
             .graph
             .add(&format!("decoder.{stage}.up"), &[&active], up);
@@ -280,10 +283,14 @@ fn decoder(network: &CodecNetworkConfig, bank: FilterBank) -> Method {
     let bands = graph.add("decoder.bands.flipped", &[&bands], Op::FlipOddBands);
     let frames = bank.synthesis_frames();
     let samples = graph.convolution("filter_bank.synthesis", &bands, bank.bands, frames, 1);
-    let interleave = Op::Interleave { factor: bank.bands };
+    let interleave = Op::Interleave(Interleave { factor: bank.bands });
     let sound = graph.add("filter_bank.sound", &[&samples], interleave);
     let samples = bank.delay();
-    let sound = graph.add("filter_bank.aligned", &[&sound], Op::Latency { samples });
+    let sound = graph.add(
+        "filter_bank.aligned",
+        &[&sound],
+        Op::Latency(Latency { samples }),
+    );
     match harmonics {
         Some(harmonics) => graph.add("out", &[&sound, &harmonics], Op::Add),
         None => graph.affine("out", &sound, 1.0, 0.0),
@@ -308,16 +315,16 @@ fn band_noise(
     let shape = graph.affine("decoder.noise.offset", shape, 1.0, NOISE_OFFSET);
     let magnitudes = "decoder.noise.magnitudes";
     let shape = graph.activation(magnitudes, &shape, Activation::ExpSigmoid);
-    let white = Op::Noise {
+    let white = Op::Noise(Noise {
         channels: bank.bands * hop,
         distribution: Distribution::Uniform,
         number: NOISE_NUMBER,
-    };
+    });
     let white = graph.add("decoder.noise.white", &[&shape], white);
-    let shaped = Op::ShapedNoise {
+    let shaped = Op::ShapedNoise(ShapedNoise {
         bands: network.noise_bands,
         hop,
-    };
+    });
     graph.add("decoder.noise", &[&shape, &white], shaped)
 }
 
@@ -333,11 +340,11 @@ fn harmonic_sound(
     let graph = &mut builder.graph;
     let pitch = graph.split("decoder.pitch", LATENTS, network.latents, 1);
     let stride = network.hop() / frame;
-    let hold = Op::ConvTranspose1d {
+    let hold = Op::ConvTranspose1d(ConvTranspose1d {
         outputs: 1,
         kernel: stride,
         stride,
-    };
+    });
     let pitch = graph.add("pitch_scale.hold", &[&pitch], hold);
     let (scale, semitones) = (1.0 / OCTAVES_PER_SEMITONE, "decoder.pitch.semitones");
     let pitch = graph.affine(semitones, &pitch, scale, REFERENCE_PITCH);
@@ -352,8 +359,16 @@ fn harmonic_sound(
     let inputs = [&*pitch, &amplitude, &distribution];
     let sound = graph.add(&name("sound"), &inputs, Op::Harmonic);
     let samples = bank.delay() - frame;
-    let sound = graph.add(&name("delayed"), &[&sound], Op::Delay { frames: samples });
-    graph.add(&name("aligned"), &[&sound], Op::Latency { samples })
+    let sound = graph.add(
+        &name("delayed"),
+        &[&sound],
+        Op::Delay(Delay { frames: samples }),
+    );
+    graph.add(
+        &name("aligned"),
+        &[&sound],
+        Op::Latency(Latency { samples }),
+    )
 }
 
 /// Graph of a codec under construction.
@@ -421,7 +436,7 @@ fn initial_weights(methods: &[Method], bank: FilterBank, seed: u64) -> Result<We
             for spec in node.op.weights(&inputs) {
                 let count: usize = spec.shape.iter().product();
                 let taps = match node.op {
-                    Op::ConvTranspose1d { kernel, stride, .. } => {
+                    Op::ConvTranspose1d(ConvTranspose1d { kernel, stride, .. }) => {
                         inputs[0].channels * kernel / stride
                     }
                     _ => spec.shape[1..].iter().product(),

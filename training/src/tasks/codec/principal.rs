@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use anyhow::ensure;
 use ondes_engine::model::{Header, Method, Model, Node, Op, Weights};
+use ondes_engine::ops::{Conv1d, Split};
 use ondes_torch::TorchWeights;
 use ondes_torch::weights::to_plain;
 use tch::{Device, Kind, Tensor};
@@ -45,7 +46,7 @@ pub fn with_own_latents(model: &Model) -> anyhow::Result<Model> {
         .iter()
         .find(split)
         .map(|node| &node.op);
-    let Some(Op::Split { channels, .. }) = means else {
+    let Some(Op::Split(Split { channels, .. })) = means else {
         anyhow::bail!("it is no codec in training")
     };
     let count = *channels as i64;
@@ -123,23 +124,22 @@ fn without_variances(method: &Method) -> Method {
     let distribution = method.nodes.remove(index);
     let latents = &mut method.nodes[index];
     if let (
-        Op::Conv1d {
+        Op::Conv1d(Conv1d {
             kernel,
             stride,
             dilation,
             groups,
             ..
-        },
-        Op::Split { channels, .. },
+        }),
+        Op::Split(Split { channels, .. }),
     ) = (distribution.op, latents.op.clone())
     {
-        latents.op = Op::Conv1d {
-            outputs: channels,
-            kernel,
-            stride,
-            dilation,
-            groups,
-        };
+        latents.op = Op::Conv1d(
+            Conv1d::new(channels, kernel)
+                .strided(stride)
+                .dilated(dilation)
+                .grouped(groups),
+        );
         latents.inputs = distribution.inputs;
     }
     method
@@ -186,28 +186,27 @@ pub fn with_variances(finished: &Model) -> anyhow::Result<Model> {
             continue;
         };
         let latents = &mut method.nodes[index];
-        let Op::Conv1d {
+        let Op::Conv1d(Conv1d {
             outputs,
             kernel,
             stride,
             dilation,
             groups,
-        } = latents.op.clone()
+        }) = latents.op.clone()
         else {
             continue;
         };
-        let op = Op::Conv1d {
-            outputs: 2 * outputs,
-            kernel,
-            stride,
-            dilation,
-            groups,
-        };
+        let op = Op::Conv1d(
+            Conv1d::new(2 * outputs, kernel)
+                .strided(stride)
+                .dilated(dilation)
+                .grouped(groups),
+        );
         let inputs = std::mem::replace(&mut latents.inputs, vec![DISTRIBUTION.into()]);
-        latents.op = Op::Split {
+        latents.op = Op::Split(Split {
             start: 0,
             channels: outputs,
-        };
+        });
         method.nodes.insert(
             index,
             Node {

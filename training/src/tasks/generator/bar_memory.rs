@@ -82,7 +82,7 @@ pub fn with_bar_memory(generator: Model, bars: usize) -> anyhow::Result<Model> {
     let weight = format!(
         "{}.{}",
         reader.name,
-        if matches!(reader.op, Op::Gru { .. }) {
+        if matches!(reader.op, Op::Gru(_)) {
             "weight_ih"
         } else {
             "weight"

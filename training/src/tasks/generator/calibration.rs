@@ -10,6 +10,7 @@ use std::ops::Range;
 use anyhow::Context;
 use ondes_engine::dsp::loudness::mean_db;
 use ondes_engine::model::{Model, Op};
+use ondes_engine::ops::Affine;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -117,7 +118,7 @@ pub fn uncalibrated(model: &Model) -> anyhow::Result<Model> {
 fn with_loudness_map(model: &Model, scale: f32, offset: f32) -> anyhow::Result<Model> {
     inspect::with_nodes(model, |node| {
         if node.name == CALIBRATED_LOUDNESS {
-            node.op = Op::Affine { scale, offset };
+            node.op = Op::Affine(Affine { scale, offset });
         }
     })
 }

@@ -3,6 +3,7 @@
 use std::f32::consts::PI;
 
 use ondes_engine::model::{Method, Op, Tensor};
+use ondes_engine::ops::{Attention, Gru};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -29,7 +30,7 @@ pub(super) fn initial_weights(
         for spec in node.op.weights(&inputs) {
             let count = latents.len();
             let fan_in = match node.op {
-                Op::Gru { hidden, .. } => hidden,
+                Op::Gru(Gru { hidden, .. }) => hidden,
                 _ => inputs[0].channels,
             };
             let bound = 1.0 / (fan_in as f32).sqrt();
@@ -39,7 +40,9 @@ pub(super) fn initial_weights(
             match (&node.op, spec.name) {
                 (Op::LayerNorm, "weight") => values.fill(1.0),
                 (Op::LayerNorm, _) => values.fill(0.0),
-                (&Op::Attention { heads, window }, _) => values = alibi_biases(heads, window),
+                (&Op::Attention(Attention { heads, window }), _) => {
+                    values = alibi_biases(heads, window)
+                }
                 _ => {}
             }
             match (node.name.as_str(), spec.name) {

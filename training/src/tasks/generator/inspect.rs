@@ -3,6 +3,7 @@
 use anyhow::{Context, ensure};
 use ondes_engine::model::graph::{BARS_BEFORE, PREVIOUS};
 use ondes_engine::model::{Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights};
+use ondes_engine::ops::DrawMixture;
 
 use super::conditions::{Condition, Spread};
 use super::names::*;
@@ -70,7 +71,7 @@ pub fn with_nodes(generator: &Model, change: impl FnMut(&mut Node)) -> anyhow::R
 /// As [`with_nodes`].
 pub fn with_min_p(generator: &Model, share: f32) -> anyhow::Result<Model> {
     with_nodes(generator, |node| {
-        if let Op::DrawMixture { least, .. } = &mut node.op {
+        if let Op::DrawMixture(DrawMixture { least, .. }) = &mut node.op {
             *least = share;
         }
     })
@@ -87,7 +88,7 @@ pub(super) fn node<'a>(method: &'a Method, name: &str) -> Option<&'a Node> {
 /// Returns an error if the method has no mixture.
 pub fn components(prior: &Method) -> anyhow::Result<usize> {
     match node(prior, DRAWN).map(|node| &node.op) {
-        Some(Op::DrawMixture { components, .. }) => Ok(*components),
+        Some(Op::DrawMixture(DrawMixture { components, .. })) => Ok(*components),
         _ => anyhow::bail!("its prior draws from no mixture {DRAWN:?}"),
     }
 }

@@ -10,6 +10,7 @@ use ondes_engine::model::graph::PREVIOUS;
 use ondes_engine::model::{
     Activation, Card, Control, FORMAT, Header, Kind, Method, Model, Op, Port,
 };
+use ondes_engine::ops::{Affine, Attention, CodeSum, DrawMixture, Interleave};
 
 use super::bar_memory::{add_bar_memory, memory_control};
 use super::conditions::{Condition, MeasuredCondition, Spread};
@@ -121,7 +122,11 @@ fn prior(
     }
     mixture(&mut graph, network, &value, channels);
     let factor = size.group;
-    graph.add("prior.frames", &[DRAWN], Op::Interleave { factor });
+    graph.add(
+        "prior.frames",
+        &[DRAWN],
+        Op::Interleave(Interleave { factor }),
+    );
     graph.linear(OUTPUT_LATENTS, "prior.frames", latents);
     let outputs = vec![
         port(OUTPUT_LATENTS, latents, ratio),
@@ -174,10 +179,10 @@ fn conditioning(graph: &mut GraphBuilder, measured: &MeasuredCondition) -> Strin
             graph.affine(&scaled, &squares, 2.0, -1.0);
         }
         Condition::Style => {
-            let embedding = Op::CodeSum {
+            let embedding = Op::CodeSum(CodeSum {
                 codes: measured.names.len(),
                 channels: STYLE_CHANNELS,
-            };
+            });
             graph.add(&scaled, &[name], embedding);
         }
         Condition::Density | Condition::Loudness => {
@@ -229,7 +234,7 @@ fn attention_layer(
     let normal = graph.add(&name("norm"), &[input], Op::LayerNorm);
     let [query, key, value] =
         ["query", "key", "value"].map(|part| graph.linear(&name(part), &normal, units));
-    let attention = Op::Attention { heads, window };
+    let attention = Op::Attention(Attention { heads, window });
     let attended = graph.add(&name("attended"), &[&query, &key, &value], attention);
     let mixed = graph.linear(&name("mixed"), &attended, units);
     let sum = graph.add(&name("sum"), &[input, &mixed], Op::Add);
@@ -252,11 +257,11 @@ fn mixture(graph: &mut GraphBuilder, network: &PriorNetworkConfig, value: &str, 
     let widths = graph.split("prior.widths", HEADS, components + gaussians, gaussians);
     let positive = graph.activation("prior.widths.positive", &widths, Activation::Softplus);
     graph.affine(scales, &positive, 1.0, MIN_SCALE);
-    let draw = Op::DrawMixture {
+    let draw = Op::DrawMixture(DrawMixture {
         components,
         least: network.least,
         number: DRAW_NUMBER,
-    };
+    });
     graph.add(DRAWN, &[logits, means, scales, TEMPERATURE], draw);
 }
 
@@ -334,7 +339,7 @@ pub fn untrained_like(generator: &Model, config: &PriorConfig) -> anyhow::Result
     let measured = |condition: Condition| {
         let scaled = format!("prior.{}.scaled", condition.name());
         let spread = match node(prior, &scaled).map(|node| &node.op) {
-            Some(Op::Affine { scale, offset }) if condition != Condition::Bars => Spread {
+            Some(Op::Affine(Affine { scale, offset })) if condition != Condition::Bars => Spread {
                 mean: -offset / scale,
                 deviation: 1.0 / scale,
             },

@@ -4,6 +4,7 @@ use std::path::Path;
 use ondes_engine::executor::{Execute, ExecutorOptions, ExecutorSelection};
 use ondes_engine::media::{WavBits, WavWriter};
 use ondes_engine::model::{Curve, Header, Kind, Model, Op, file};
+use ondes_engine::ops::{Affine, DrawMixture};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
@@ -260,7 +261,7 @@ fn priors_follow_bars_where_names_tell_the_tempo() {
         prior
             .nodes
             .iter()
-            .any(|node| matches!(node.op, Op::DrawMixture { least: 0.25, .. }))
+            .any(|node| matches!(node.op, Op::DrawMixture(DrawMixture { least: 0.25, .. })))
     );
     let port = |name: &str| {
         prior
@@ -424,10 +425,10 @@ fn priors_learn_play_and_go_on() {
             .op
             .clone()
     };
-    let equal = Op::Affine {
+    let equal = Op::Affine(Affine {
         scale: 1.0,
         offset: 0.0,
-    };
+    });
     let raw = calibration::uncalibrated(&model).expect("a generator");
     assert!(asked(&raw) == equal && asked(&model) != equal);
     assert_eq!(
@@ -804,7 +805,7 @@ fn a_generator_that_is_trained_on_is_told_of_bars_before() {
     assert!(
         nodes
             .iter()
-            .any(|node| matches!(node.op, Op::DrawMixture { least: 0.5, .. })),
+            .any(|node| matches!(node.op, Op::DrawMixture(DrawMixture { least: 0.5, .. }))),
         "the recipe's share"
     );
 }

@@ -7,6 +7,7 @@
 use ondes_engine::model::{
     Activation, Control, FORMAT, Header, Kind, Method, Model, ModelError, Op, Tensor, Weights,
 };
+use ondes_engine::ops::{Convolve, Gru, Lstm};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, RngExt, SeedableRng};
 
@@ -136,7 +137,7 @@ fn synth(network: &NetworkConfig, knobs: &[Control]) -> Method {
 fn room(network: &NetworkConfig) -> Method {
     let taps = ((network.room_seconds() * f64::from(network.sample_rate)) as usize).max(1);
     let mut graph = GraphBuilder::default();
-    graph.add("room", &["dry"], Op::Convolve { taps });
+    graph.add("room", &["dry"], Op::Convolve(Convolve { taps }));
     let (dry, room) = (port("dry", 1, 1), port("room", 1, 1));
     graph.into_method("room", network.hop, vec![dry], vec![room])
 }
@@ -165,7 +166,7 @@ fn initial_weights(
         for (node, inputs) in method.nodes.iter().zip(shapes.node_inputs()) {
             let specs = node.op.weights(&inputs);
             let fan_in = match node.op {
-                Op::Gru { hidden, .. } | Op::Lstm { hidden, .. } => hidden,
+                Op::Gru(Gru { hidden, .. }) | Op::Lstm(Lstm { hidden, .. }) => hidden,
                 _ => specs
                     .first()
                     .map_or(1, |spec| spec.shape[1..].iter().product()),
@@ -176,7 +177,7 @@ fn initial_weights(
                 let mut data: Vec<f32> = match (&node.op, spec.name) {
                     (Op::LayerNorm, "weight") => vec![1.0; count],
                     (Op::LayerNorm, _) => vec![0.0; count],
-                    (Op::Convolve { .. }, _) => untrained_room(count, &mut random),
+                    (Op::Convolve(_), _) => untrained_room(count, &mut random),
                     (Op::Snake, _) => vec![1.0; count],
                     _ => (0..count)
                         .map(|_| random.random_range(-bound..bound))

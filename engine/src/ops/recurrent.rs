@@ -1,13 +1,146 @@
-//! Recurrent layers at control rate: the product with the inputs for all frames at once, and the
-//! product with the states frame by frame for all streams.
+//! Recurrent layers. At control rate the product with the inputs is computed for all frames at
+//! once, and that with the states frame by frame for all streams; at audio rate, where a step has
+//! many frames and few streams, [`cells`](super::cells) computes one stream after another.
 
-use ondes_kernels::Kernels;
+use ondes_kernels::{CellKind, Kernels};
+use serde::{Deserialize, Serialize};
 
-use super::product::Dense;
+use super::cells::Cells;
+use super::operation::WeightAxis::{GatedOutputs, Inputs, Outputs};
+use super::operation::{ChannelCut, ChannelLinks, Memory, Operation, WeightSpec, require_positive};
+use crate::model::Shape;
+use crate::model::export::node_line::{NodeLine, ROWS, SET_ROWS};
 use crate::native::layer::{Io, Layer, LayerContext};
+use crate::native::product::Dense;
+
+/// Recurrent layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recurrent<const LSTM: bool> {
+    /// Units, H.
+    pub hidden: usize,
+    /// Set if the model file has an initial state.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub initial_state: bool,
+}
+
+/// Gated recurrent unit, one layer, gates in the order r, z, n: `weight_ih [3H][inputs]`,
+/// `weight_hh [3H][H]`, `bias_ih [3H]`, `bias_hh [3H]` (Cho et al., EMNLP 2014, in PyTorch's form).
+///
+/// Starts from zeros, or from `h0 [H]` with an initial state.
+pub type Gru = Recurrent<false>;
+
+/// Long short-term memory, one layer, gates in the order i, f, g, o; weights as for [`Gru`] with
+/// 4H. An initial state is `h0 [H]` and `c0 [H]`.
+pub type Lstm = Recurrent<true>;
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl<const LSTM: bool> Recurrent<LSTM> {
+    const GATES: usize = if LSTM { 4 } else { 3 };
+    /// Names of the states.
+    const STATES: &'static [&'static str] = if LSTM { &["h0", "c0"] } else { &["h0"] };
+}
+
+impl<const LSTM: bool> Operation for Recurrent<LSTM> {
+    fn shape(&self, inputs: &[Shape], _block: usize) -> Result<Shape, String> {
+        require_positive(&[self.hidden])?;
+        Ok(inputs[0].with_channels(self.hidden))
+    }
+
+    fn weights(&self, inputs: &[Shape]) -> Vec<WeightSpec> {
+        let (hidden, inputs) = (self.hidden, Shape::channels_of_first(inputs));
+        let gates = Self::GATES.saturating_mul(hidden);
+        let mut specs = vec![
+            WeightSpec::new("weight_ih", &[GatedOutputs, Inputs], &[gates, inputs]),
+            WeightSpec::new("weight_hh", &[GatedOutputs, Outputs], &[gates, hidden]),
+            WeightSpec::new("bias_ih", &[GatedOutputs], &[gates]),
+            WeightSpec::new("bias_hh", &[GatedOutputs], &[gates]),
+        ];
+        if self.initial_state {
+            let state = |name: &&'static str| WeightSpec::new(name, &[Outputs], &[hidden]);
+            specs.extend(Self::STATES.iter().map(state));
+        }
+        specs
+    }
+
+    fn tail_samples(&self, _inputs: &[Shape], sample_rate: u32) -> usize {
+        sample_rate as usize / 2
+    }
+
+    fn multiply_adds(&self, inputs: &[Shape], _output: Shape) -> usize {
+        Self::GATES * self.hidden * (inputs[0].channels + self.hidden)
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::States {
+            count: Self::STATES.len(),
+            hidden: self.hidden,
+        }
+    }
+
+    fn channel_links(&self) -> ChannelLinks {
+        ChannelLinks::Independent
+    }
+
+    fn narrow(&mut self, cut: &ChannelCut<'_>) {
+        self.hidden = cut.outputs.len();
+    }
+
+    fn layer(&self, context: &LayerContext<'_>) -> Box<dyn Layer> {
+        let Self {
+            hidden,
+            initial_state,
+        } = *self;
+        if context.inputs[0].ratio == 1 {
+            let kind = if LSTM { CellKind::Lstm } else { CellKind::Gru };
+            Box::new(Cells::new(context, kind, hidden, initial_state))
+        } else if LSTM {
+            Box::new(LstmLayer::new(context, hidden, initial_state))
+        } else {
+            Box::new(GruLayer::new(context, hidden, initial_state))
+        }
+    }
+
+    fn torchscript(&self, line: &mut NodeLine<'_, '_>) -> String {
+        let (x, function) = (line.x(), if LSTM { "lstm" } else { "gru" });
+        let weights = line
+            .parameters(["weight_ih", "weight_hh", "bias_ih", "bias_hh"])
+            .join(", ");
+        let states: Vec<String> = Self::STATES
+            .iter()
+            .map(|name| line.initial_state(name, self.hidden, self.initial_state))
+            .collect();
+        let before: Vec<String> = states
+            .iter()
+            .map(|state| line.call(ROWS, &[x, state]))
+            .collect();
+        let before = if before.len() == 1 {
+            before.concat()
+        } else {
+            format!("[{}]", before.join(", "))
+        };
+        let all = line.variable(
+            "all",
+            &format!(
+                "torch.{function}(torch.transpose({x}, 1, 2), {before}, [{weights}], True, 1, 0., False, False, True)"
+            ),
+        );
+        for (index, state) in states.iter().enumerate() {
+            let call = line.call(SET_ROWS, &[state, &format!("{all}[{}]", index + 1)]);
+            line.ignore(&call);
+        }
+        format!("torch.transpose({all}[0], 1, 2)")
+    }
+}
 
 /// Common part of GRU and LSTM: matrices, states and room for the gates.
-struct Recurrent {
+struct Matrices {
     hidden: usize,
     from_input: Dense,
     from_state: Dense,
@@ -23,7 +156,7 @@ struct Recurrent {
     state_gates: Vec<f32>,
 }
 
-impl Recurrent {
+impl Matrices {
     fn new(context: &LayerContext<'_>, hidden: usize, gates: usize, initial: Vec<f32>) -> Self {
         Self {
             hidden,
@@ -129,11 +262,11 @@ fn set_initial(initial: &mut [f32], states: &mut [f32]) {
         .for_each(|state| state.copy_from_slice(initial));
 }
 
-pub(super) struct Gru(Recurrent);
+struct GruLayer(Matrices);
 
-impl Gru {
-    pub fn new(context: &LayerContext<'_>, hidden: usize, initial_state: bool) -> Self {
-        Self(Recurrent::new(
+impl GruLayer {
+    fn new(context: &LayerContext<'_>, hidden: usize, initial_state: bool) -> Self {
+        Self(Matrices::new(
             context,
             hidden,
             3,
@@ -142,7 +275,7 @@ impl Gru {
     }
 }
 
-impl Layer for Gru {
+impl Layer for GruLayer {
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         self.0.run(kernels, io, |_, from_input, from_state, state| {
             kernels.gru(from_input, from_state, state)
@@ -166,18 +299,18 @@ impl Layer for Gru {
     }
 }
 
-pub(super) struct Lstm {
-    recurrent: Recurrent,
+struct LstmLayer {
+    recurrent: Matrices,
     /// `[stream][unit]`
     cells: Vec<f32>,
     /// `[unit]`: initial cells.
     initial: Vec<f32>,
 }
 
-impl Lstm {
-    pub fn new(context: &LayerContext<'_>, hidden: usize, initial_state: bool) -> Self {
+impl LstmLayer {
+    fn new(context: &LayerContext<'_>, hidden: usize, initial_state: bool) -> Self {
         let [state, cells] = ["h0", "c0"].map(|name| initial(context, name, hidden, initial_state));
-        let recurrent = Recurrent::new(context, hidden, 4, state);
+        let recurrent = Matrices::new(context, hidden, 4, state);
         Self {
             recurrent,
             cells: cells.repeat(context.streams),
@@ -186,7 +319,7 @@ impl Lstm {
     }
 }
 
-impl Layer for Lstm {
+impl Layer for LstmLayer {
     fn run(&mut self, kernels: Kernels, io: Io<'_>) {
         let (hidden, cells) = (self.recurrent.hidden, &mut self.cells);
         self.recurrent

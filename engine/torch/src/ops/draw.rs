@@ -3,7 +3,7 @@
 use ondes_engine::dsp::noise::{fill_gumbel, fill_normal, stream_seed};
 use tch::Tensor;
 
-use crate::synthesis::{NoiseRow, node_noise};
+use super::synthesis::{NoiseRow, node_noise};
 
 /// Stream of the noise that chooses, as in the native executor.
 const CHOICE: u64 = 1;

@@ -29,14 +29,14 @@ const MIN_F16_VALUES: usize = 1 << 15;
 
 /// Dimensions of a matrix.
 #[derive(Clone, Copy)]
-pub(super) struct Extents {
+pub(crate) struct Extents {
     pub outputs: usize,
     pub taps: usize,
     pub inputs: usize,
 }
 
 /// A weight as the rows of one or several matrices that multiply the same frames.
-pub(super) struct WeightRows<'a> {
+pub(crate) struct WeightRows<'a> {
     values: RowValues<'a>,
 }
 
@@ -125,7 +125,7 @@ impl<'a> WeightRows<'a> {
 }
 
 /// Packed matrix.
-pub(super) enum Matrix {
+pub(crate) enum Matrix {
     /// Multiplied in `f32`; the weights may be in half precision.
     F32(PackedMatrix),
     Int8(Int8Matrix),
@@ -133,7 +133,7 @@ pub(super) enum Matrix {
 
 /// Frames that a matrix multiplies, `[frame][channel]`.
 #[derive(Clone, Copy)]
-pub(super) enum Frames<'a> {
+pub(crate) enum Frames<'a> {
     F32(&'a [f32]),
     /// As [`Kernels::quantize`] gives them.
     Int8 {
@@ -145,7 +145,7 @@ pub(super) enum Frames<'a> {
 /// Columns of a product: tap `t` of column `c` reads frame `c * stride + t * dilation` from channel
 /// `first` on.
 #[derive(Clone, Copy)]
-pub(super) struct ColumnLayout {
+pub(crate) struct ColumnLayout {
     /// Channels per frame.
     pub channels: usize,
     /// First channel that is read.
@@ -231,7 +231,7 @@ impl Matrix {
 }
 
 /// Dense layer: one matrix over all frames, with room for quantized frames.
-pub(super) struct Dense {
+pub(crate) struct Dense {
     matrix: Matrix,
     codes: Vec<u8>,
     scales: Vec<f32>,

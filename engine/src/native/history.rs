@@ -5,7 +5,7 @@ use ondes_kernels::{Kernels, int8_frame_width};
 use super::product::Frames;
 
 /// The past frames of one stream, followed by those of the current step.
-pub(super) enum History {
+pub(crate) enum History {
     F32(FrameHistory<f32>),
     Int8 {
         channels: usize,
@@ -77,7 +77,7 @@ impl History {
 }
 
 /// Makes the past of the first history the initial one of all, and resets them to it.
-pub(super) fn capture_initial_state(histories: &mut [History]) {
+pub(crate) fn capture_initial_state(histories: &mut [History]) {
     match &histories[0] {
         History::F32(history) => {
             let past = history.latest(0).to_vec();
@@ -100,7 +100,7 @@ pub(super) fn capture_initial_state(histories: &mut [History]) {
 }
 
 /// Past and new frames of one type, `[frame][width]`.
-pub(super) struct FrameHistory<T> {
+pub(crate) struct FrameHistory<T> {
     width: usize,
     /// Frames before the newest that are still needed.
     reach: usize,
