@@ -174,7 +174,7 @@ impl Model {
             let reason = format!("a model of format {FORMAT} has weights that are not F32");
             return Err(ModelError::Header(reason));
         }
-        let identity = Identity::of(&header, &weights)?;
+        let identity = Identity::new(&header, &weights)?;
         Ok(Self::identified(header, weights, None, identity))
     }
 

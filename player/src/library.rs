@@ -456,7 +456,7 @@ pub struct ModelSummary {
 impl ModelSummary {
     /// Returns the summary of a model.
     #[must_use]
-    pub fn of(model: &Model) -> Self {
+    pub fn new(model: &Model) -> Self {
         let header = model.header();
         Self {
             hash: model.content_hash().into(),
@@ -483,7 +483,7 @@ pub fn summary(path: &Path) -> Option<Arc<ModelSummary>> {
     if let Some((_, summary)) = known().get(path).filter(|(then, _)| *then == mark) {
         return Some(summary.clone());
     }
-    let summary = Arc::new(ModelSummary::of(&file::read(path).ok()?));
+    let summary = Arc::new(ModelSummary::new(&file::read(path).ok()?));
     known().insert(path.into(), (mark, summary.clone()));
     Some(summary)
 }

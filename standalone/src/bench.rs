@@ -120,7 +120,7 @@ struct Percentiles {
 
 impl Percentiles {
     /// Computes the percentiles of at least one value.
-    fn of(mut values: Vec<f64>) -> Self {
+    fn new(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let share = |share: f64| values[((values.len() - 1) as f64 * share).ceil() as usize];
         Self {
@@ -239,7 +239,7 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
         blocks,
         seconds,
         realtime_factor: seconds / taken_s,
-        ns_per_sample: Percentiles::of(
+        ns_per_sample: Percentiles::new(
             blocks_s
                 .iter()
                 .map(|s| 1e9 * s / f64::from(arguments.block))
@@ -286,9 +286,9 @@ mod tests {
     #[test]
     fn percentiles_are_measured_values() {
         let Percentiles { median, p99, worst } =
-            Percentiles::of((1..=200).rev().map(f64::from).collect());
+            Percentiles::new((1..=200).rev().map(f64::from).collect());
         assert_eq!((median, p99, worst), (101.0, 199.0, 200.0));
-        let Percentiles { median, p99, worst } = Percentiles::of(vec![7.0]);
+        let Percentiles { median, p99, worst } = Percentiles::new(vec![7.0]);
         assert_eq!((median, p99, worst), (7.0, 7.0, 7.0));
     }
 }

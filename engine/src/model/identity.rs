@@ -46,7 +46,7 @@ impl Identity {
     ///
     /// # Errors
     /// Returns [`ModelError`] if the header cannot be encoded.
-    pub fn of(header: &Header, weights: &Weights) -> Result<Self, ModelError> {
+    pub fn new(header: &Header, weights: &Weights) -> Result<Self, ModelError> {
         let mut of_nodes: BTreeMap<&str, NodeWeights<'_>> = BTreeMap::new();
         for (name, tensor) in weights.iter() {
             let (node, parameter) = name.rsplit_once('.').unwrap_or((name, ""));

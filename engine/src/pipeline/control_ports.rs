@@ -20,7 +20,7 @@ impl ControlBinding {
     /// Binds the controls of a model to the ports with these names.
     pub fn all(controls: &[Control], ports: &[String]) -> Arc<[Self]> {
         let bindings = controls.iter().map(|control| Self {
-            id: ControlId::of(&control.name),
+            id: ControlId::new(&control.name),
             control: control.clone(),
             port: ports.iter().position(|port| *port == control.name),
             target: INSTRUMENT_CONTROLS

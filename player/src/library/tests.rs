@@ -38,7 +38,7 @@ fn a_reference_that_knows_the_hash_of_a_program_is_no_consent() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("birds.ts");
     // Damaged, which shows only once it is opened.
-    std::fs::write(&path, Archive::of(Pickle::default(), "3").finish()).unwrap();
+    std::fs::write(&path, Archive::new(Pickle::default(), "3").finish()).unwrap();
     let program = program(&path).unwrap();
     assert_eq!(
         open(&path).unwrap_err(),
@@ -249,7 +249,7 @@ fn a_path_or_a_bundled_name_is_enough() {
         "{missing}"
     );
     let program = folder.path().join("birds.ts");
-    std::fs::write(&program, Archive::of(Pickle::default(), "9").finish()).unwrap();
+    std::fs::write(&program, Archive::new(Pickle::default(), "9").finish()).unwrap();
     assert_eq!(
         only(&program)
             .find()

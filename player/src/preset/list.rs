@@ -32,7 +32,7 @@ impl PresetLocation {
     pub fn read(&self) -> Result<Preset, PresetFileError> {
         match self {
             Self::Factory(key) => {
-                let preset = FactoryPreset::of(key)
+                let preset = FactoryPreset::find(key)
                     .ok_or(PresetError::NotFound)
                     .and_then(FactoryPreset::preset);
                 preset.map_err(|error| PresetFileError {

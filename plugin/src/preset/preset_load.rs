@@ -639,7 +639,7 @@ mod tests {
         let instance = Instance::new(Product::Effect);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("birds.ts");
-        std::fs::write(&path, Archive::of(Pickle::default(), "4").finish()).unwrap();
+        std::fs::write(&path, Archive::new(Pickle::default(), "4").finish()).unwrap();
         let program = library::program(&path).unwrap();
         let mut preset = PresetLocation::Factory("shadow-bow".into()).read().unwrap();
         preset.name = "Birds".into();

@@ -40,7 +40,7 @@ pub fn clamp_values(state: &mut PluginState) {
 
 /// Returns the framework's form of a parameter's value.
 fn param_value(parameter: &Parameter, value: f32) -> Option<ParamValue> {
-    Some(match ParameterValue::of(parameter, value) {
+    Some(match ParameterValue::new(parameter, value) {
         ParameterValue::Number(number)
             if matches!(parameter.kind, ParameterKind::Integer { .. }) =>
         {
@@ -253,7 +253,7 @@ mod tests {
         let json = serde_json::to_vec(&before).unwrap();
         let bytes = [&(json.len() as u64).to_le_bytes()[..], &json].concat();
 
-        let preset = FactoryPreset::of("harp").unwrap().preset().unwrap();
+        let preset = FactoryPreset::find("harp").unwrap().preset().unwrap();
         let bytes = with_preset(&bytes, &preset).unwrap();
         assert_eq!(
             bytes[..PREFIX_BYTES],

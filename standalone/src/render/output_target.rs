@@ -41,7 +41,7 @@ impl OutputTarget {
     /// Returns the file format.
     pub fn format(&self) -> SoundFormat {
         match self {
-            Self::File(path) => SoundFormat::of(path),
+            Self::File(path) => SoundFormat::from_path(path),
             Self::StandardOutput => SoundFormat::Wav,
         }
     }

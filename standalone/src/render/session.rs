@@ -448,7 +448,7 @@ fn stem_targets(
         used_names.insert(name.to_lowercase());
         let path = mix.with_file_name(format!(
             "{stem}-{name}.{}",
-            SoundFormat::of(mix).extension()
+            SoundFormat::from_path(mix).extension()
         ));
         check_not_input(&path, read.iter().copied())?;
         targets.push(OutputTarget::File(path));

@@ -76,7 +76,7 @@ fn a_spread_codec_is_the_same_one_hop_later() {
             let mut playable = build_playable(&model, &options).expect("it plays");
             for (at, value) in [(2_000, 0.3), (5_000, 2.0), (5_030, -1.0)] {
                 let action = Action::Control {
-                    id: ControlId::of("latent1.scale"),
+                    id: ControlId::new("latent1.scale"),
                     value,
                 };
                 playable
@@ -174,7 +174,7 @@ fn slots_of_a_batch_are_independent() {
             let turn = |at: usize| TimedCommand {
                 at: at as u64,
                 action: Action::Control {
-                    id: ControlId::of(knob),
+                    id: ControlId::new(knob),
                     value: 0.7,
                 },
             };
@@ -252,7 +252,7 @@ fn a_reopened_slot_starts_from_empty_state() {
                 // A latent held from the start keeps its first value.
                 for (at, knob, value) in [(0, "latent1.hold", 1.0), (1_000, knob, 0.3)] {
                     let action = Action::Control {
-                        id: ControlId::of(knob),
+                        id: ControlId::new(knob),
                         value,
                     };
                     playable
@@ -320,7 +320,7 @@ fn a_control_moves_from_its_sample_on_without_a_step() {
         let methods = vec![method("forward", block, ports.clone(), nodes.clone())];
         let model = model_with(Kind::Effect, methods, &["gain"], 1);
         let mut playable = build_playable(&model, &PipelineOptions::default()).expect("it plays");
-        let id = ControlId::of("gain");
+        let id = ControlId::new("gain");
         // Beyond the range.
         playable
             .handle(

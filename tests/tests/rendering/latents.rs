@@ -21,7 +21,7 @@ const SETTLED: usize = 12_000;
 const HOP: usize = 2 * RATIO;
 
 fn latent_command(at: usize, latent: usize, what: &str, value: f32) -> TimedCommand {
-    let id = ControlId::of(&format!("latent{latent}.{what}"));
+    let id = ControlId::new(&format!("latent{latent}.{what}"));
     TimedCommand {
         at: at as u64,
         action: Action::Control { id, value },
@@ -318,7 +318,7 @@ fn every_driver_reports_and_transforms_latents() {
         host.controller.latents(&mut values);
         let before = values.clone();
         assert!(before.len() == LATENTS && before.iter().all(|latent| *latent != 0.0));
-        let id = |what: &str| ControlId::of(&format!("latent2.{what}"));
+        let id = |what: &str| ControlId::new(&format!("latent2.{what}"));
         let turn = |id, value| BlockCommand {
             offset: 3,
             action: Action::Control { id, value },
@@ -396,7 +396,7 @@ fn turn(at: usize, name: &str, value: f32) -> TimedCommand {
     TimedCommand {
         at: at as u64,
         action: Action::Control {
-            id: ControlId::of(name),
+            id: ControlId::new(name),
             value,
         },
     }

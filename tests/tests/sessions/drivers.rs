@@ -43,7 +43,7 @@ fn commands(seed: u64, samples: u64) -> Vec<(u64, Action)> {
     ] {
         for _ in 0..6 {
             let action = Action::Control {
-                id: ControlId::of(name),
+                id: ControlId::new(name),
                 value: random.random_range(range.clone()),
             };
             commands.push((random.random_range(0..samples), action));

@@ -382,7 +382,7 @@ fn turn() -> BlockCommand {
     BlockCommand {
         offset: 3,
         action: Action::Control {
-            id: ControlId::of("knob"),
+            id: ControlId::new("knob"),
             value: 1.0,
         },
     }
@@ -902,7 +902,7 @@ fn dropped_commands_are_counted() {
         let turns: Vec<BlockCommand> = (0..3_000)
             .map(|n| {
                 let action = Action::Control {
-                    id: ControlId::of("brightness"),
+                    id: ControlId::new("brightness"),
                     value: n as f32 / 1_000.0,
                 };
                 BlockCommand {
@@ -1013,7 +1013,7 @@ fn random_command(random: &mut impl RngExt) -> BlockCommand {
             members: key,
         }),
         9 => Action::Control {
-            id: ControlId::of(names[random.random_range(0..names.len())]),
+            id: ControlId::new(names[random.random_range(0..names.len())]),
             value,
         },
         _ => {
@@ -1064,7 +1064,7 @@ fn invalid_commands_break_nothing() {
                         ["room", "brightness", "attack", "release"].map(|name| BlockCommand {
                             offset: 0,
                             action: Action::Control {
-                                id: ControlId::of(name),
+                                id: ControlId::new(name),
                                 value: 5.0,
                             },
                         });

@@ -78,7 +78,7 @@ fn play(
     {
         let range = start..start + block;
         let action = Action::Control {
-            id: ControlId::of(control),
+            id: ControlId::new(control),
             value: (index % 5) as f32 * 0.3,
         };
         let commands = [BlockCommand {

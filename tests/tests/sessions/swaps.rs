@@ -87,7 +87,7 @@ fn turn(name: &str, value: f32) -> BlockCommand {
     BlockCommand {
         offset: 0,
         action: Action::Control {
-            id: ControlId::of(name),
+            id: ControlId::new(name),
             value,
         },
     }
@@ -431,7 +431,7 @@ fn last_values(told: &Mutex<Vec<TimedCommand>>) -> Vec<(ControlId, f32)> {
 fn sorted(knobs: &[(&str, f32)]) -> Vec<(ControlId, f32)> {
     let mut knobs: Vec<_> = knobs
         .iter()
-        .map(|&(name, value)| (ControlId::of(name), value))
+        .map(|&(name, value)| (ControlId::new(name), value))
         .collect();
     knobs.sort_by_key(|(id, _)| *id);
     knobs
@@ -463,7 +463,7 @@ fn control_values_stay_with_the_model() {
         let (second, told) = recording_model(WAVES[1]);
         host.controller.load(
             Box::new(move || Ok(Arc::new(second))),
-            &[(ControlId::of("c"), 5.0), (ControlId::of("b"), 7.0)],
+            &[(ControlId::new("c"), 5.0), (ControlId::new("b"), 7.0)],
         );
         host.play_until("it is loaded", |host| {
             host.controller.status() != LoadStatus::Loading
@@ -812,7 +812,7 @@ fn a_model_survives_reactivation() {
     );
     controller.load(
         Box::new(move || Ok(Arc::new(first))),
-        &[(ControlId::of("a"), 4.0)],
+        &[(ControlId::new("a"), 4.0)],
     );
     wait_until("it is loaded", || controller.status() == LoadStatus::Ready);
     assert_eq!(controller.health(), None, "nobody plays yet");
@@ -962,7 +962,7 @@ fn random_operation(
         4 => {
             controller.load(
                 Box::new(|| Err("no such file".to_owned().into())),
-                &[(ControlId::of("a"), 1.0)],
+                &[(ControlId::new("a"), 1.0)],
             );
         }
         5 => match random.random_range(0..3) {

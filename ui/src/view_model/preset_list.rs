@@ -125,7 +125,7 @@ impl PresetList {
         self.current_name = known
             .map(|preset| preset.name.clone())
             .or_else(|| match location? {
-                PresetLocation::Factory(key) => Some(FactoryPreset::of(key)?.preset().ok()?.name),
+                PresetLocation::Factory(key) => Some(FactoryPreset::find(key)?.preset().ok()?.name),
                 PresetLocation::File(path) => {
                     Some(path.file_stem()?.to_string_lossy().into_owned())
                 }
