@@ -330,5 +330,9 @@ mod tests {
             wind.content_hash(),
             "8cf05ca3c7d359e7a768a0325bc3ba75c9365a9905f5e7cf3dcbceb6b57b9c5c"
         );
+        assert_eq!(
+            wind.checksum().unwrap(),
+            "dfc0f4b5831c50bb4a2aa9927e724d9e1282c7e73271477609bf16a30ee985c9"
+        );
     }
 }

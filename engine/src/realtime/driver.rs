@@ -1,4 +1,4 @@
-//! Where and when a model runs.
+//! Drivers: the thread and the time in which a model runs.
 
 /// Thread and time in which a model runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

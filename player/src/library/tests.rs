@@ -117,7 +117,7 @@ fn smaller_sizes_do_not_make_it_another_model() {
             .for_each(|(name, tensor)| weights.insert(name, tensor.clone()));
         let whole = Model::new(header, weights).unwrap();
         held += model.header().variants.len();
-        // The first hash is of a file without variants, the second is what older versions saved.
+        // The first hash is of a file without smaller sizes, the second of that with all.
         for hash in [whole.content_hash(), model.content_hash()] {
             let reference = FileReference {
                 hash: hash.into(),

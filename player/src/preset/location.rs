@@ -1,4 +1,4 @@
-//! Where a preset comes from.
+//! Locations of presets.
 
 use std::path::PathBuf;
 

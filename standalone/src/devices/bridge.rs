@@ -34,6 +34,7 @@ pub(super) struct BridgeOut {
 enum BridgeState {
     /// Not filled for the first time yet.
     Starting,
+    /// Passes samples on.
     Running,
     /// Ran empty and is being filled again.
     Starved,
