@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use ondes_engine::model::{Control, Method, ModelError, Op, graph::Shapes};
-use tch::{Kind, Tensor};
+use tch::Tensor;
 
 use crate::TorchWeights;
 use crate::checkpoint::Checkpoint;
