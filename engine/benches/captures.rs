@@ -6,10 +6,12 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use ondes_engine::Kernels;
+use ondes_engine::executor::Execute;
 use ondes_engine::model::{
     Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
 };
 use ondes_engine::native::Executor;
+use ondes_engine::ops::{Conv1d, Linear, Lstm};
 use ondes_engine::random::Lcg;
 
 /// Builder of a graph.
@@ -39,13 +41,7 @@ impl CaptureGraph {
     ) -> String {
         self.add(
             name,
-            Op::Conv1d {
-                outputs,
-                kernel,
-                stride: 1,
-                dilation,
-                groups: 1,
-            },
+            Op::Conv1d(Conv1d::new(outputs, kernel).dilated(dilation)),
             &[input],
         )
     }
@@ -205,13 +201,13 @@ fn lstm(hidden: usize) -> Model {
     let mut graph = CaptureGraph::default();
     let x = graph.add(
         "lstm",
-        Op::Lstm {
+        Op::Lstm(Lstm {
             hidden,
             initial_state: false,
-        },
+        }),
         &["audio"],
     );
-    let y = graph.add("head", Op::Linear { outputs: 1 }, &[&x]);
+    let y = graph.add("head", Op::Linear(Linear { outputs: 1 }), &[&x]);
     graph.model(&y)
 }
 

@@ -14,6 +14,7 @@ use ondes_engine::model::compression::{Scaling, WeightPrecision};
 use ondes_engine::model::{
     Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights, file,
 };
+use ondes_engine::ops::{Conv1d, ConvTranspose1d, Gru, Linear};
 use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
 use ondes_engine::random::Lcg;
 
@@ -42,13 +43,7 @@ impl CodecGraph {
             nodes: Vec::new(),
             last: "audio".into(),
         };
-        graph.add(Op::Conv1d {
-            outputs: channels,
-            kernel: HOP,
-            stride: HOP,
-            dilation: 1,
-            groups: 1,
-        });
+        graph.add(Op::Conv1d(Conv1d::new(channels, HOP).strided(HOP)));
         graph
     }
 
@@ -63,11 +58,11 @@ impl CodecGraph {
 
     fn model(mut self) -> Model {
         for outputs in [64, 16, 1] {
-            self.add(Op::ConvTranspose1d {
+            self.add(Op::ConvTranspose1d(ConvTranspose1d {
                 outputs,
                 kernel: 16,
                 stride: 8,
-            });
+            }));
         }
         let port = |name: &str| Port {
             name: name.into(),
@@ -116,12 +111,12 @@ impl CodecGraph {
 fn recurrent() -> Model {
     let mut graph = CodecGraph::new(1024);
     (0..4).for_each(|_| {
-        graph.add(Op::Gru {
+        graph.add(Op::Gru(Gru {
             hidden: 1024,
             initial_state: false,
-        })
+        }))
     });
-    graph.add(Op::Linear { outputs: 1024 });
+    graph.add(Op::Linear(Linear { outputs: 1024 }));
     graph.add(Op::Activation(Activation::Tanh));
     graph.model()
 }
@@ -130,13 +125,7 @@ fn recurrent() -> Model {
 fn convolutional() -> Model {
     let mut graph = CodecGraph::new(512);
     for layer in 0..28 {
-        graph.add(Op::Conv1d {
-            outputs: 512,
-            kernel: 3,
-            stride: 1,
-            dilation: 1 << (layer % 4),
-            groups: 1,
-        });
+        graph.add(Op::Conv1d(Conv1d::new(512, 3).dilated(1 << (layer % 4))));
         graph.add(Op::Activation(Activation::LeakyRelu { slope: 0.2 }));
     }
     graph.model()

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ondes_engine::Kernels;
+use ondes_engine::executor::Execute;
 use ondes_engine::instrument::{Event, EventKind, VoiceFrame, Voices};
 use ondes_engine::model::{Model, file};
 use ondes_engine::native::Executor;

@@ -9,6 +9,7 @@ use std::time::Instant;
 use ondes_engine::model::{
     Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights, file,
 };
+use ondes_engine::ops::{Conv1d, ConvTranspose1d};
 use ondes_engine::pipeline::{InputChannels, Pipeline, PipelineOptions};
 use ondes_engine::random::Lcg;
 use ondes_kernels::FlushToZero;
@@ -69,25 +70,15 @@ fn layers(name: &str, block: usize, input: Port, ops: Vec<Op>) -> Method {
 /// Returns a codec with 8 latents per 256 samples; its widest layers have `256 * scale` channels.
 fn codec(scale: usize) -> Model {
     const RATIO: usize = 256;
-    let down = |width| Op::Conv1d {
-        outputs: width * scale,
-        kernel: 8,
-        stride: 4,
-        dilation: 1,
-        groups: 1,
-    };
-    let same = |outputs, dilation| Op::Conv1d {
-        outputs,
-        kernel: 3,
-        stride: 1,
-        dilation,
-        groups: 1,
-    };
+    let down = |width| Op::Conv1d(Conv1d::new(width * scale, 8).strided(4));
+    let same = |outputs, dilation| Op::Conv1d(Conv1d::new(outputs, 3).dilated(dilation));
     let wide = |width, dilation| same(width * scale, dilation);
-    let up = |outputs| Op::ConvTranspose1d {
-        outputs,
-        kernel: 8,
-        stride: 4,
+    let up = |outputs| {
+        Op::ConvTranspose1d(ConvTranspose1d {
+            outputs,
+            kernel: 8,
+            stride: 4,
+        })
     };
     let port = |name: &str, channels, ratio| Port {
         name: name.into(),

@@ -32,7 +32,7 @@ pub fn play(model: &Path) -> Result<(f32, Health), Box<dyn Error>> {
             PipelineOptions::default(),
         )?) as _)
     };
-    controller.load(Box::new(load), &[(ControlId::of("room"), 0.5)]);
+    controller.load(Box::new(load), &[(ControlId::new("room"), 0.5)]);
     while controller.status() == LoadStatus::Loading {
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -15,8 +15,7 @@ mod selection;
 mod warning;
 
 pub use bar_positions::{BarPositions, Moment};
-pub(crate) use method_executor::Execute;
-pub use method_executor::MethodExecutor;
+pub use method_executor::{Execute, MethodExecutor};
 pub use prepare::ExecutorOptions;
 pub use selection::{
     Backend, Device, ExecutorSelection, ParseDeviceError, ParsePrecisionError, Precision,

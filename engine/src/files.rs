@@ -192,7 +192,7 @@ static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 struct UnfinishedEntry(PathBuf);
 
 impl UnfinishedEntry {
-    fn of(path: &Path) -> Self {
+    fn new(path: &Path) -> Self {
         lock(&UNFINISHED).insert(path.to_owned());
         Self(path.to_owned())
     }
@@ -245,7 +245,7 @@ impl AtomicFile {
         if let Some(replaced) = replaced {
             keep_access(temporary.as_file(), &replaced)?;
         }
-        let entry = UnfinishedEntry::of(temporary.path());
+        let entry = UnfinishedEntry::new(temporary.path());
         Ok(Self {
             temporary,
             target,

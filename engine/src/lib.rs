@@ -27,6 +27,7 @@ pub mod instrument;
 pub mod media;
 pub mod model;
 pub mod native;
+pub mod ops;
 pub mod panics;
 pub mod pipeline;
 pub mod random;

@@ -1,7 +1,7 @@
 //! Models as data: header, graph, weights and card. Nothing here computes sound.
 //!
-//! Suggested reading order: [`graph`] (methods, ports, nodes), [`op`] (the operations of nodes,
-//! their shapes and weights), [`control`], [`card`], [`variant`], [`weights`] and their
+//! Suggested reading order: [`graph`] (methods, ports, nodes), [`ops`](crate::ops) (the
+//! operations of nodes), [`control`], [`card`], [`variant`], [`weights`] and their
 //! [`storage`], [`compression`] (16-bit and 8-bit weights), [`mod@file`] (safetensors with a JSON
 //! header), [`import`] (captures made by other programs), [`export`] (files for other programs),
 //! [`program`] (TorchScript models) and [`limits`] (bounds on what a file may request).
@@ -18,27 +18,29 @@ pub mod graph;
 mod identity;
 pub mod import;
 pub mod limits;
-pub mod op;
 pub mod program;
+mod shape;
 pub mod storage;
 mod tensors;
 mod validate;
 pub mod variant;
 pub mod weights;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 pub use card::{Card, Gear, Kind, Levels, Measure, Training};
 pub use control::{Control, Curve};
 pub use error::{ModelError, ModelFileError};
-pub use graph::{Method, Node, Port, Shape};
-pub use op::{Activation, Distribution, Op, WeightAxis, WeightSpec};
+pub use graph::{Method, Node, Port};
 pub use program::Program;
+pub use shape::Shape;
 pub use storage::Storage;
 pub use variant::Variant;
 pub use weights::{Tensor, Weights};
+
+pub use crate::ops::{Activation, Distribution, Op, WeightAxis, WeightSpec};
 
 use self::identity::Identity;
 use crate::instrument::Performance;
@@ -87,9 +89,10 @@ impl Header {
 /// # Examples
 /// ```
 /// use ondes_engine::model::{Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights, file};
+/// use ondes_engine::ops::Linear;
 ///
 /// let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
-/// let gain = Node { name: "gain".into(), inputs: vec!["in".into()], op: Op::Linear { outputs: 1 } };
+/// let gain = Node { name: "gain".into(), inputs: vec!["in".into()], op: Op::Linear(Linear { outputs: 1 }) };
 /// let header = Header {
 ///     format: FORMAT,
 ///     kind: Kind::Effect,
@@ -125,13 +128,6 @@ pub struct Model {
     weights: Weights,
     program: Option<Arc<Program>>,
     identity: Identity,
-    /// The file states no name; the card has that of the file.
-    unnamed: bool,
-    /// Header as earlier versions imported the same file, if it was another, and whether it is
-    /// named after the file.
-    former: Option<(Arc<Header>, bool)>,
-    /// Hashes by which earlier versions knew the model.
-    former_hashes: OnceLock<Vec<String>>,
 }
 
 /// Two models are equal if they would be written the same.
@@ -178,7 +174,7 @@ impl Model {
             let reason = format!("a model of format {FORMAT} has weights that are not F32");
             return Err(ModelError::Header(reason));
         }
-        let identity = Identity::of(&header, &weights)?;
+        let identity = Identity::new(&header, &weights)?;
         Ok(Self::identified(header, weights, None, identity))
     }
 
@@ -188,43 +184,22 @@ impl Model {
         program: Option<Arc<Program>>,
         identity: Identity,
     ) -> Self {
-        let former_hashes = OnceLock::new();
         Self {
             header,
             weights,
             program,
             identity,
-            unnamed: false,
-            former: None,
-            former_hashes,
         }
     }
 
     /// Gives a model whose file states no name that of its file.
     #[must_use]
     pub(crate) fn named_after(mut self, file: &std::path::Path) -> Self {
-        let stem = file
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        let is_unnamed = |header: &Header| header.card.name.trim().is_empty() && !stem.is_empty();
-        if let Some((former, unnamed)) = &mut self.former
-            && is_unnamed(former)
+        if self.header.card.name.trim().is_empty()
+            && let Some(stem) = file.file_stem()
         {
-            *unnamed = true;
-            Arc::make_mut(former).card.name = stem.clone();
+            self.header.card.name = stem.to_string_lossy().into_owned();
         }
-        if is_unnamed(&self.header) {
-            (self.unnamed, self.header.card.name) = (true, stem);
-        }
-        self
-    }
-
-    /// Remembers the header with which earlier versions imported the same file; projects may hold
-    /// its hash.
-    #[must_use]
-    pub(crate) fn imported_before_as(mut self, former: Header) -> Self {
-        self.former = (former != self.header).then(|| (Arc::new(former), false));
         self
     }
 
@@ -308,54 +283,6 @@ impl Model {
     /// Returns [`ModelError::Header`] if the header cannot be encoded.
     pub fn checksum(&self) -> Result<String, ModelError> {
         identity::checksum(&self.header, self.weights.iter())
-    }
-
-    /// Returns whether earlier versions named the model after its file, which states no name.
-    #[must_use]
-    pub fn was_named_after_file(&self) -> bool {
-        self.unnamed || self.former.as_ref().is_some_and(|(_, unnamed)| *unnamed)
-    }
-
-    /// Returns the hashes that earlier versions saved for this model: checksums, which cover the
-    /// card. Hashes the weights when it is called first.
-    pub fn former_hashes(&self) -> &[String] {
-        self.former_hashes
-            .get_or_init(|| self.checksums_named(None))
-    }
-
-    /// Returns whether a hash that was saved with a name means this model: its content or base
-    /// hash, or one that an earlier version saved. To these a file without a name of its own was
-    /// another model when it was renamed.
-    #[must_use]
-    pub fn is_known_as(&self, hash: &str, name: &str) -> bool {
-        [self.base_hash(), self.content_hash()].contains(&hash)
-            || self.former_hashes().iter().any(|former| former == hash)
-            || self.was_named_after_file()
-                && self
-                    .checksums_named(Some(name))
-                    .iter()
-                    .any(|former| former == hash)
-    }
-
-    /// Returns the checksums of all headers that the file was imported with; a file without a name
-    /// has the given one.
-    fn checksums_named(&self, name: Option<&str>) -> Vec<String> {
-        if self.program.is_some() {
-            return Vec::new();
-        }
-        let former = self
-            .former
-            .as_ref()
-            .map(|(header, unnamed)| (header.as_ref(), *unnamed));
-        let headers = std::iter::once((&self.header, self.unnamed)).chain(former);
-        let of = |(header, unnamed): (&Header, bool)| {
-            let mut header = header.clone();
-            if let Some(name) = name.filter(|_| unnamed) {
-                header.card.name = name.to_owned();
-            }
-            identity::checksums(&header, &self.weights).collect::<Vec<_>>()
-        };
-        headers.flat_map(of).collect()
     }
 
     /// Returns the number of weight values.

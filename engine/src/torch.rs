@@ -9,6 +9,7 @@
 //! of its own.
 
 pub mod description;
+mod error;
 mod fallback;
 pub mod interface;
 pub mod library;
@@ -19,10 +20,12 @@ mod prepare_request;
 mod prepared_method;
 #[cfg(target_os = "linux")]
 pub mod process;
+mod program_runner;
 mod runner;
 
+pub use error::TorchError;
 pub(crate) use fallback::FallbackExecutor;
-pub use library::{Library, LibraryExecutor, TorchError};
+pub use library::{Library, LibraryExecutor};
 pub use library_paths::{
     LIBTORCH_VERSION, PROGRAM_HOST_FILE, installed, libraries, library_file, libtorch_folder,
     libtorch_found, program_hosts,

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-const SOURCES: [&str; 2] = ["src/recurrence.cpp", "src/script/script.cpp"];
+const SOURCES: [&str; 2] = ["src/ops/recurrence.cpp", "src/script/script.cpp"];
 
 fn main() {
     println!("cargo:rerun-if-env-changed=LIBTORCH");

@@ -36,7 +36,7 @@ use crate::model_controls::ModelControls;
 use crate::monitor::Monitor;
 use crate::on_built::OnBuilt;
 use crate::parameter_source::ParameterSource;
-use crate::preset::list::PresetLocation;
+use crate::preset::location::PresetLocation;
 use crate::product::Product;
 use crate::sleep_state::SleepState;
 use crate::snapshot::SelectionSnapshot;
@@ -174,7 +174,7 @@ impl InstanceHandle {
                 state,
                 source: product.source(),
                 oversampling: 1,
-                controls: ModelControls::of(&model).into(),
+                controls: ModelControls::new(&model).into(),
                 turned_latents: BTreeSet::new(),
                 model: Some(model),
                 model_number: 0,
@@ -404,7 +404,7 @@ impl InstanceHandle {
             return self.session.unload();
         };
         self.release_ms.store(release_ms(&model));
-        self.model_voices.store(ModelVoices::of(
+        self.model_voices.store(ModelVoices::new(
             &model.header().performance.unwrap_or_default(),
         ));
         let mut mapping = inner.control_mapping();
@@ -610,7 +610,7 @@ impl Inner {
     fn set_model(&mut self, model: Option<Arc<Model>>) {
         self.controls = model
             .as_deref()
-            .map(ModelControls::of)
+            .map(ModelControls::new)
             .unwrap_or_default()
             .into();
         self.model = model;
@@ -636,7 +636,7 @@ fn release_ms(model: &Model) -> f32 {
     let control = header
         .controls
         .iter()
-        .find(|control| ControlId::of(&control.name) == RELEASE_CONTROL);
+        .find(|control| ControlId::new(&control.name) == RELEASE_CONTROL);
     control.map_or_else(
         || header.performance.unwrap_or_default().release_ms,
         |control| control.default,

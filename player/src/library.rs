@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::folder;
 use crate::product::Product;
-use crate::trust;
+use crate::trust::{self, UntrustedProgram};
 
 /// Largest model file that is embedded in a project, bytes.
 pub const LARGEST_EMBEDDED: usize = 16 << 20;
@@ -151,11 +151,10 @@ impl FileReference {
         }
     }
 
-    /// Returns whether the reference means this model, with any variants. Older projects store a
-    /// hash of the whole file.
+    /// Returns whether the reference means this model, with any variants.
     #[must_use]
     pub fn matches(&self, model: &Model) -> bool {
-        model.is_known_as(&self.hash, &self.name)
+        [model.base_hash(), model.content_hash()].contains(&self.hash.as_str())
     }
 
     /// Finds the model: at its path, among the bundled models, in the user's folders, or embedded
@@ -248,17 +247,7 @@ impl FileReference {
         let known = paths
             .iter()
             .find(|path| summary(path).is_some_and(|summary| summary.is_known_as(&self.hash)));
-        if let Some(found) = known.and_then(read) {
-            return Some(found);
-        }
-        // Earlier versions took a file without a name of its own for another one when it was
-        // renamed.
-        let unnamed = paths
-            .iter()
-            .filter(|path| summary(path).is_some_and(|summary| summary.unnamed));
-        unnamed
-            .filter_map(read)
-            .find(|(model, _): &FoundModel| self.matches(model))
+        known.and_then(read)
     }
 
     /// Returns a notice for the user if `found` is a newer version of the bundled model that was
@@ -286,25 +275,6 @@ impl FileReference {
 
 /// A model and the path that it was read from; no path if it is bundled or embedded.
 pub type FoundModel = (Arc<Model>, Option<PathBuf>);
-
-/// A TorchScript program that the user has not allowed to run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UntrustedProgram {
-    /// Path of the file.
-    pub path: PathBuf,
-    /// Hash of its content, as in [`FileReference::hash`].
-    pub hash: String,
-}
-
-impl fmt::Display for UntrustedProgram {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            to,
-            "{}: a TorchScript program, which you have not allowed to run",
-            self.path.display()
-        )
-    }
-}
 
 /// A file that was not found, or may not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -477,10 +447,6 @@ pub struct ModelSummary {
     pub hash: String,
     /// Hash without variants ([`Model::base_hash`]), as in [`FileReference::hash`].
     pub base_hash: String,
-    /// Hashes by which earlier versions knew it ([`Model::former_hashes`]).
-    former_hashes: Vec<String>,
-    /// True if earlier versions named it after its file ([`Model::was_named_after_file`]).
-    unnamed: bool,
     /// Kind of the model.
     pub kind: Kind,
     /// The model's card.
@@ -490,13 +456,11 @@ pub struct ModelSummary {
 impl ModelSummary {
     /// Returns the summary of a model.
     #[must_use]
-    pub fn of(model: &Model) -> Self {
+    pub fn new(model: &Model) -> Self {
         let header = model.header();
         Self {
             hash: model.content_hash().into(),
             base_hash: model.base_hash().into(),
-            former_hashes: model.former_hashes().into(),
-            unnamed: model.was_named_after_file(),
             kind: header.kind,
             card: header.card.clone(),
         }
@@ -504,9 +468,7 @@ impl ModelSummary {
 
     /// Returns whether a saved hash means this model.
     fn is_known_as(&self, hash: &str) -> bool {
-        self.hash == hash
-            || self.base_hash == hash
-            || self.former_hashes.iter().any(|former| former == hash)
+        self.hash == hash || self.base_hash == hash
     }
 }
 
@@ -521,7 +483,7 @@ pub fn summary(path: &Path) -> Option<Arc<ModelSummary>> {
     if let Some((_, summary)) = known().get(path).filter(|(then, _)| *then == mark) {
         return Some(summary.clone());
     }
-    let summary = Arc::new(ModelSummary::of(&file::read(path).ok()?));
+    let summary = Arc::new(ModelSummary::new(&file::read(path).ok()?));
     known().insert(path.into(), (mark, summary.clone()));
     Some(summary)
 }

@@ -10,7 +10,7 @@ pub const MACRO_COUNT: usize = 8;
 pub const MACRO_CENTRE: f32 = 0.5;
 
 /// Name of the control for the release time of notes, ms.
-pub const RELEASE_CONTROL: ControlId = ControlId::of("release");
+pub const RELEASE_CONTROL: ControlId = ControlId::new("release");
 
 /// Range of the control that a macro turns. The centre position is the control's default; either
 /// half covers the way to one end, so that centred macros suit every model.
@@ -40,7 +40,7 @@ pub struct ControlMapping {
 impl MacroRange {
     /// Returns the range of a control.
     #[must_use]
-    pub fn of(control: &Control) -> Self {
+    pub fn new(control: &Control) -> Self {
         let Control {
             min,
             default,
@@ -49,7 +49,7 @@ impl MacroRange {
             ..
         } = *control;
         Self {
-            id: ControlId::of(&control.name),
+            id: ControlId::new(&control.name),
             min,
             default,
             max,
@@ -122,7 +122,7 @@ mod tests {
 
     fn travel(min: f32, default: f32, max: f32, curve: Curve) -> MacroRange {
         MacroRange {
-            id: ControlId::of("x"),
+            id: ControlId::new("x"),
             min,
             default,
             max,

@@ -30,7 +30,7 @@ pub struct ModelControls {
 impl ModelControls {
     /// Returns the controls of a model.
     #[must_use]
-    pub fn of(model: &Model) -> Self {
+    pub fn new(model: &Model) -> Self {
         let header = model.header();
         let all = controls(header);
         let latents = if matches!(header.kind, Kind::Codec | Kind::Generator) {
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn knobs_of_latents_come_after_all_parameters_and_are_found_by_name() {
-        let controls = ModelControls::of(&codec());
+        let controls = ModelControls::new(&codec());
         let names: Vec<&str> = controls
             .latent_knobs()
             .map(|(_, control)| control.name.as_str())
@@ -228,7 +228,7 @@ mod tests {
             curve: Curve::Logarithmic,
             ..control()
         };
-        let controls = ModelControls::of(&codec_with(std::slice::from_ref(&own)));
+        let controls = ModelControls::new(&codec_with(std::slice::from_ref(&own)));
         assert_eq!(
             controls
                 .all()
@@ -259,7 +259,7 @@ mod tests {
     }
 
     fn control() -> Control {
-        let controls = ModelControls::of(&codec());
+        let controls = ModelControls::new(&codec());
         controls
             .latent_control(ParameterId(FIRST_LATENT_ID + 3))
             .unwrap()

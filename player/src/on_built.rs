@@ -19,7 +19,7 @@ pub struct OnBuilt {
 
 impl OnBuilt {
     /// Returns the same hook for another factory.
-    fn of(&self, factory: Arc<dyn ModelFactory>) -> Self {
+    fn with_factory(&self, factory: Arc<dyn ModelFactory>) -> Self {
         Self {
             factory,
             built: self.built.clone(),
@@ -54,12 +54,12 @@ impl ModelFactory for OnBuilt {
     }
 
     fn smaller(&self) -> Option<Arc<dyn ModelFactory>> {
-        Some(Arc::new(self.of(self.factory.smaller()?)))
+        Some(Arc::new(self.with_factory(self.factory.smaller()?)))
     }
 
     fn spread(&self, driver: Driver, setup: Setup) -> Option<Box<dyn ModelFactory>> {
         Some(Box::new(
-            self.of(self.factory.spread(driver, setup)?.into()),
+            self.with_factory(self.factory.spread(driver, setup)?.into()),
         ))
     }
 

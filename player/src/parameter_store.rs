@@ -74,7 +74,7 @@ impl ParameterStore {
             .map(|(parameter, index)| {
                 (
                     parameter.id.to_owned(),
-                    ParameterValue::of(parameter, value(index)),
+                    ParameterValue::new(parameter, value(index)),
                 )
             })
             .collect()

@@ -43,7 +43,7 @@ pub type ParameterValues = BTreeMap<String, ParameterValue>;
 impl ParameterValue {
     /// Returns the saved form of a value.
     #[must_use]
-    pub fn of(parameter: &Parameter, value: f32) -> Self {
+    pub fn new(parameter: &Parameter, value: f32) -> Self {
         match parameter.kind {
             ParameterKind::Float { .. } | ParameterKind::Integer { .. } => Self::Number(value),
             ParameterKind::Switch => Self::Switch(value > 0.5),
@@ -106,7 +106,7 @@ pub fn complete_values(values: &ParameterValues) -> Result<ParameterValues, &'st
             }
             (_, Some(value)) => value.for_parameter(part).ok_or(part.id)?,
         };
-        Ok((part.id.to_owned(), ParameterValue::of(part, value)))
+        Ok((part.id.to_owned(), ParameterValue::new(part, value)))
     };
     sound_parameters().map(value).collect()
 }
@@ -122,7 +122,7 @@ mod tests {
         for (_, parameter) in all() {
             for value in [0.0, 0.3, 0.7, 1.0].map(|position| parameter.denormalize(position)) {
                 assert_eq!(
-                    ParameterValue::of(parameter, value).for_parameter(parameter),
+                    ParameterValue::new(parameter, value).for_parameter(parameter),
                     Some(value),
                     "{}",
                     parameter.id

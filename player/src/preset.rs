@@ -6,6 +6,7 @@
 pub mod factory;
 pub mod file;
 pub mod list;
+pub mod location;
 pub mod store;
 
 use crate::product::Product;

@@ -11,7 +11,7 @@ use ondes_engine::model::program::ProgramOptions;
 use crate::cabinet;
 use crate::library::{self, FileReference, FoundModel, MissingFile};
 use crate::parameter_values::ParameterValues;
-use crate::preset::list::PresetLocation;
+use crate::preset::location::PresetLocation;
 use crate::state::{InstanceState, WindowSettings};
 
 /// Everything that is heard: the values of the parameters, and the model with its macro bindings
@@ -48,13 +48,13 @@ impl SelectionSnapshot {
     /// # Errors
     /// Returns [`MissingFile`] if the model is not found.
     pub fn find(state: InstanceState) -> Result<Self, MissingFile> {
-        let snapshot = Self::of(state, None);
+        let snapshot = Self::new(state, None);
         snapshot.missing_model.clone().map_or(Ok(snapshot), Err)
     }
 
     /// Finds the model of a saved selection, if it is there; `known` is used if it is the same
     /// model.
-    pub(crate) fn of(state: InstanceState, known: Option<&FoundModel>) -> Self {
+    pub(crate) fn new(state: InstanceState, known: Option<&FoundModel>) -> Self {
         let mut state = state.sound_only();
         let known = known.filter(|(model, _)| state.model.matches(model));
         match known.map_or_else(|| state.model.find(), |known| Ok(known.clone())) {

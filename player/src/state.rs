@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::library::FileReference;
 use crate::parameter_values::{ParameterValues, finite};
-use crate::preset::list::PresetLocation;
+use crate::preset::location::PresetLocation;
 use crate::tuning::TuningFiles;
 
 /// Version of the format. Later versions only add fields, so that older ones can read their files.

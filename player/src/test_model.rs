@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ondes_engine::model::{
     Card, Control, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
 };
+use ondes_engine::ops::{Conv1d, ConvTranspose1d};
 
 /// Samples per frame of its latents.
 const RATIO: usize = 64;
@@ -36,13 +37,7 @@ pub(crate) fn codec_with(controls: &[Control]) -> Arc<Model> {
         nodes: vec![node(
             "latents",
             "in",
-            Op::Conv1d {
-                outputs: 2,
-                kernel: RATIO,
-                stride: RATIO,
-                dilation: 1,
-                groups: 1,
-            },
+            Op::Conv1d(Conv1d::new(2, RATIO).strided(RATIO)),
         )],
     };
     let decode = Method {
@@ -54,11 +49,11 @@ pub(crate) fn codec_with(controls: &[Control]) -> Arc<Model> {
         nodes: vec![node(
             "audio",
             "z",
-            Op::ConvTranspose1d {
+            Op::ConvTranspose1d(ConvTranspose1d {
                 outputs: 1,
                 kernel: RATIO,
                 stride: RATIO,
-            },
+            }),
         )],
     };
     let mut weights = Weights::default();

@@ -6,6 +6,7 @@
 //! from other people.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex};
 
@@ -13,10 +14,27 @@ use ondes_engine::files;
 use ondes_engine::sync::lock;
 use serde::{Deserialize, Serialize};
 
-use crate::library::UntrustedProgram;
-
 /// Largest file of answers, bytes: more than ten thousand of them.
 const LARGEST: u64 = 4 << 20;
+
+/// A TorchScript program that the user has not allowed to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UntrustedProgram {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Hash of its content, as in [`FileReference::hash`](crate::library::FileReference::hash).
+    pub hash: String,
+}
+
+impl fmt::Display for UntrustedProgram {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            to,
+            "{}: a TorchScript program, which you have not allowed to run",
+            self.path.display()
+        )
+    }
+}
 
 /// An answer of the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

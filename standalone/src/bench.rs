@@ -49,7 +49,7 @@ pub struct BenchArguments {
     #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = number_in(0.1..=3600.0))]
     pub seconds: f64,
     /// Sample rate, 8000 to 384000 Hz [default: the model's]
-    #[arg(long, alias = "rate", value_name = "HZ", value_parser = clap::value_parser!(u32).range(8_000..=384_000))]
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(8_000..=384_000))]
     pub sample_rate: Option<u32>,
     /// Size of a model with smaller variants, 0 to 1; 1 is the whole model
     #[arg(long, value_name = "SIZE", default_value_t = 1.0, allow_negative_numbers = true, value_parser = number_in(SIZE))]
@@ -120,7 +120,7 @@ struct Percentiles {
 
 impl Percentiles {
     /// Computes the percentiles of at least one value.
-    fn of(mut values: Vec<f64>) -> Self {
+    fn new(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let share = |share: f64| values[((values.len() - 1) as f64 * share).ceil() as usize];
         Self {
@@ -239,7 +239,7 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<()> {
         blocks,
         seconds,
         realtime_factor: seconds / taken_s,
-        ns_per_sample: Percentiles::of(
+        ns_per_sample: Percentiles::new(
             blocks_s
                 .iter()
                 .map(|s| 1e9 * s / f64::from(arguments.block))
@@ -286,9 +286,9 @@ mod tests {
     #[test]
     fn percentiles_are_measured_values() {
         let Percentiles { median, p99, worst } =
-            Percentiles::of((1..=200).rev().map(f64::from).collect());
+            Percentiles::new((1..=200).rev().map(f64::from).collect());
         assert_eq!((median, p99, worst), (101.0, 199.0, 200.0));
-        let Percentiles { median, p99, worst } = Percentiles::of(vec![7.0]);
+        let Percentiles { median, p99, worst } = Percentiles::new(vec![7.0]);
         assert_eq!((median, p99, worst), (7.0, 7.0, 7.0));
     }
 }

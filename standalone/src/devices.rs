@@ -34,6 +34,8 @@ mod jack;
 mod jack_client;
 #[cfg(target_os = "linux")]
 mod jack_midi;
+#[cfg(target_os = "linux")]
+mod jack_midi_input;
 pub mod midi;
 mod midi_link;
 mod opened_stream;

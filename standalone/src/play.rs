@@ -88,7 +88,7 @@ pub struct PlayArguments {
     #[arg(long, value_name = "DEVICE")]
     output: Option<String>,
     /// Sample rate, 8000 to 384000 Hz [default: the device's]
-    #[arg(long, alias = "rate", value_name = "HZ", value_parser = clap::value_parser!(u32).range(8_000..=384_000))]
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(8_000..=384_000))]
     sample_rate: Option<u32>,
     /// Block length, 1 to 8192 frames [default: the device's]
     #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..=8_192))]

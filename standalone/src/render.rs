@@ -35,7 +35,7 @@ pub use report::speed;
 use crate::progress::RenderProgress;
 use crate::{memory, open_model, terminal};
 use model_renderer::ModelRenderer;
-use output_target::OutputTarget;
+use output_target::{OutputTarget, default_name};
 
 /// Renders as the command line asks. `started` is the start of the program.
 ///
@@ -72,7 +72,9 @@ pub fn run(arguments: &RenderArguments, started: Instant) -> anyhow::Result<()> 
 
 fn render_one(renderer: &ModelRenderer<'_>, source: &Path, started: Instant) -> anyhow::Result<()> {
     let arguments = renderer.arguments;
-    let target = OutputTarget::choose(arguments, source)?;
+    let default = || default_name(source, &arguments.model, arguments.container());
+    let read = [source, &arguments.model];
+    let target = OutputTarget::choose(arguments.out.as_deref(), default, read)?;
     let to_stdout = target == OutputTarget::StandardOutput;
     let progress = RenderProgress::of_sound(arguments.quiet);
     let finish = renderer.play(source, target, &progress, started, &mut None)?;

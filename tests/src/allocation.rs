@@ -51,8 +51,8 @@ impl CountingAllocator {
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::count();
-        // SAFETY: the caller upholds the contract of the system's allocator.
         if Self::grow(layout.size()) {
+            // SAFETY: the caller upholds the contract of the system's allocator.
             unsafe { System.alloc(layout) }
         } else {
             null_mut()
@@ -61,8 +61,8 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         Self::count();
-        // SAFETY: as above.
         if Self::grow(layout.size()) {
+            // SAFETY: as above.
             unsafe { System.alloc_zeroed(layout) }
         } else {
             null_mut()

@@ -1,8 +1,10 @@
 //! Small untrained models that process audio: an effect and a codec.
 
+use ondes_engine::executor::Execute;
 use ondes_engine::model::graph::{BARS, BARS_BEFORE, Recall};
 use ondes_engine::model::{Activation, Control, Kind, Method, Model, Node, Op, Port};
 use ondes_engine::native::Executor;
+use ondes_engine::ops::{Affine, Conv1d, ConvTranspose1d, DrawMixture, Gru, Linear};
 use ondes_engine::pipeline::PipelineOptions;
 
 use crate::{header, node, port, random_weights};
@@ -46,13 +48,11 @@ pub fn method(name: &str, block: usize, inputs: Vec<Port>, nodes: Vec<Node>) -> 
 }
 
 fn conv(outputs: usize, kernel: usize, stride: usize, dilation: usize) -> Op {
-    Op::Conv1d {
-        outputs,
-        kernel,
-        stride,
-        dilation,
-        groups: 1,
-    }
+    Op::Conv1d(
+        Conv1d::new(outputs, kernel)
+            .strided(stride)
+            .dilated(dilation),
+    )
 }
 
 /// Returns a stack of convolutions after a gain control; its receptive field is
@@ -87,10 +87,12 @@ pub fn codec_methods() -> Vec<Method> {
         node("bent2", &["down2"], Op::Activation(Activation::Tanh)),
         node("latents", &["bent2"], conv(LATENTS, 8, 4, 1)),
     ];
-    let up = |outputs| Op::ConvTranspose1d {
-        outputs,
-        kernel: 8,
-        stride: 4,
+    let up = |outputs| {
+        Op::ConvTranspose1d(ConvTranspose1d {
+            outputs,
+            kernel: 8,
+            stride: 4,
+        })
     };
     let up = vec![
         node("up1", &["z"], up(8)),
@@ -113,39 +115,43 @@ pub fn codec_methods() -> Vec<Method> {
 #[must_use]
 pub fn autoregressive_generator(seed: u64) -> Model {
     let nodes = vec![
-        node("hidden", &["drawn.previous"], Op::Linear { outputs: 9 }),
+        node(
+            "hidden",
+            &["drawn.previous"],
+            Op::Linear(Linear { outputs: 9 }),
+        ),
         node(
             "walk",
             &["hidden"],
-            Op::Gru {
+            Op::Gru(Gru {
                 hidden: 9,
                 initial_state: false,
-            },
+            }),
         ),
-        node("logits", &["walk"], Op::Linear { outputs: 3 }),
+        node("logits", &["walk"], Op::Linear(Linear { outputs: 3 })),
         node(
             "means",
             &["walk"],
-            Op::Linear {
+            Op::Linear(Linear {
                 outputs: 3 * LATENTS,
-            },
+            }),
         ),
         node(
             "widths",
             &["walk"],
-            Op::Linear {
+            Op::Linear(Linear {
                 outputs: 3 * LATENTS,
-            },
+            }),
         ),
         node("scales", &["widths"], Op::Activation(Activation::Softplus)),
         node(
             "drawn",
             &["logits", "means", "scales", "temperature"],
-            Op::DrawMixture {
+            Op::DrawMixture(DrawMixture {
                 components: 3,
                 least: 0.0,
                 number: 1,
-            },
+            }),
         ),
     ];
     let inputs = vec![
@@ -180,10 +186,10 @@ pub fn recalling_generator(seed: u64) -> Model {
             node(
                 "recalled",
                 &[&before],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 1.0,
                     offset: 0.0,
-                },
+                }),
             ),
             node("read", &["drawn.previous", "recalled"], Op::Concat),
         ],

@@ -18,6 +18,7 @@ use ondes_engine::model::compression::{Scaling, WeightPrecision};
 use ondes_engine::model::{
     Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights,
 };
+use ondes_engine::ops::{Affine, Convolve, Gru, Linear, Split};
 use ondes_engine::pipeline::INSTRUMENT_CONTROLS;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -169,18 +170,18 @@ pub fn instrument_methods() -> Vec<Method> {
             node(
                 "pitch_scaled",
                 &["pitch"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 1.0 / 24.0,
                     offset: -2.6,
-                },
+                }),
             ),
             node(
                 "loudness_scaled",
                 &["loudness"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 1.0 / 25.0,
                     offset: 1.8,
-                },
+                }),
             ),
             node(
                 "conditions",
@@ -190,42 +191,42 @@ pub fn instrument_methods() -> Vec<Method> {
             node(
                 "memory",
                 &["conditions"],
-                Op::Gru {
+                Op::Gru(Gru {
                     hidden: 24,
                     initial_state: false,
-                },
+                }),
             ),
             node(
                 "heads",
                 &["memory"],
-                Op::Linear {
+                Op::Linear(Linear {
                     outputs: 1 + 20 + 9,
-                },
+                }),
             ),
             node("shaped", &["heads"], Op::Activation(Activation::ExpSigmoid)),
             node(
                 "amplitude",
                 &["shaped"],
-                Op::Split {
+                Op::Split(Split {
                     start: 0,
                     channels: 1,
-                },
+                }),
             ),
             node(
                 "distribution",
                 &["shaped"],
-                Op::Split {
+                Op::Split(Split {
                     start: 1,
                     channels: 20,
-                },
+                }),
             ),
             node(
                 "magnitudes",
                 &["shaped"],
-                Op::Split {
+                Op::Split(Split {
                     start: 21,
                     channels: 9,
-                },
+                }),
             ),
             node(
                 "harmonics",
@@ -242,7 +243,11 @@ pub fn instrument_methods() -> Vec<Method> {
         warm_up: 0,
         inputs: vec![port("dry", 1, 1)],
         outputs: vec![port("room", 1, 1)],
-        nodes: vec![node("room", &["dry"], Op::Convolve { taps: 2000 })],
+        nodes: vec![node(
+            "room",
+            &["dry"],
+            Op::Convolve(Convolve { taps: 2000 }),
+        )],
     };
     vec![synth, room]
 }

@@ -141,7 +141,7 @@ fn any_action(random: &mut Xoshiro256PlusPlus) -> Action {
             let index = random.random_range(0..knobs.len());
             let (name, most) = (knobs[index], most[index]);
             return Action::Control {
-                id: ControlId::of(name),
+                id: ControlId::new(name),
                 value: most * value,
             };
         }
@@ -295,7 +295,7 @@ pub fn swap(
             let factory = factory.clone();
             controller.load(
                 Box::new(move || Ok(factory)),
-                &[(ControlId::of("room"), 0.5)],
+                &[(ControlId::new("room"), 0.5)],
             );
         };
         wait_for_swap(controller, &|| {

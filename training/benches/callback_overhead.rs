@@ -10,6 +10,7 @@ use ondes_training::trainer::early_stopping::EarlyStopping;
 use ondes_training::trainer::metrics::MetricsLog;
 use ondes_training::trainer::progress::ProgressDisplay;
 use ondes_training::trainer::tensorboard::TensorBoard;
+use ondes_training::trainer::training_config::TrainingConfig;
 use ondes_training::trainer::{Length, RunFiles, TrainerOptions};
 
 fn callbacks(criterion: &mut Criterion) {
@@ -27,12 +28,15 @@ fn callbacks(criterion: &mut Criterion) {
     let files = RunFiles {
         checkpoint: folder.path().join("checkpoint.safetensors"),
         metrics: folder.path().join("metrics.jsonl"),
-        tensorboard: None,
     };
-    let options = TrainerOptions {
-        log_every,
-        ..TrainerOptions::new(Length::Steps(1), 1e-3, files)
-    };
+    let options = TrainerOptions::new(
+        Length::Steps(1),
+        TrainingConfig {
+            log_every,
+            ..TrainingConfig::plain(1e-3)
+        },
+        files,
+    );
     let tensorboard = folder.path().join("tensorboard");
     let all: [(&str, Box<dyn Callback>); 4] = [
         (

@@ -6,8 +6,10 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ondes_training::bench::{capture_trainer, pair};
 use ondes_training::report::{Run, draw, table};
 use ondes_training::trainer::callback::{Callback, StepReport};
-use ondes_training::trainer::metrics::{MetricsLog, read};
+use ondes_training::trainer::log_line::read;
+use ondes_training::trainer::metrics::MetricsLog;
 use ondes_training::trainer::parameters::Parameters;
+use ondes_training::trainer::training_config::TrainingConfig;
 use ondes_training::trainer::{Length, RunFiles, TrainerOptions};
 
 const LINES: u64 = 10_000;
@@ -36,12 +38,15 @@ fn options(path: &Path) -> TrainerOptions {
     let files = RunFiles {
         checkpoint: path.with_extension("safetensors"),
         metrics: path.to_owned(),
-        tensorboard: None,
     };
-    TrainerOptions {
-        log_every: 1,
-        ..TrainerOptions::new(Length::Steps(1), 1e-3, files)
-    }
+    TrainerOptions::new(
+        Length::Steps(1),
+        TrainingConfig {
+            log_every: 1,
+            ..TrainingConfig::plain(1e-3)
+        },
+        files,
+    )
 }
 
 fn logs(criterion: &mut Criterion) {

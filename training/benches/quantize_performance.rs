@@ -8,10 +8,10 @@ use ondes_engine::model::Model;
 use ondes_engine::model::compression::{Scaling, WeightPrecision};
 use ondes_engine::model::import::rave::import;
 use ondes_tests::rave::Recipe;
-use ondes_training::capture::signal::signal;
-use ondes_training::quantize::compression_loss::CompressionLoss;
-use ondes_training::quantize::reference::CalibrationSound;
-use ondes_training::quantize::search::{CompressedModel, QuantizeOptions, compress};
+use ondes_training::compression::quantize::compression_loss::CompressionLoss;
+use ondes_training::compression::quantize::reference::CalibrationSound;
+use ondes_training::compression::quantize::search::{CompressedModel, QuantizeOptions, compress};
+use ondes_training::tasks::capture::signal::signal;
 
 fn codec() -> Model {
     let folder = tempfile::tempdir().expect("a folder");

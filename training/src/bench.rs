@@ -3,25 +3,26 @@
 
 use std::fmt::Write;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use ondes_engine::model::{
     Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor as ModelTensor,
-    Training, Weights,
+    Weights,
 };
+use ondes_engine::ops::{Gru, Linear};
 use ondes_engine::random::Lcg;
 use ondes_torch::{TorchGraph, TorchWeights};
 use tch::{Device, Tensor};
 
-use crate::capture::architecture::Architecture;
-use crate::capture::pair::Pair;
-use crate::capture::task::{CaptureOptions, CaptureTask};
 use crate::loss::{Loss, LossWeights, WeightedLoss};
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::{Constant, ScheduleConfig};
-use crate::trainer::task::first_non_finite;
+use crate::tasks::capture::architecture::Architecture;
+use crate::tasks::capture::pair::Pair;
+use crate::tasks::capture::task::{CaptureOptions, CaptureTask};
+use crate::trainer::task::{TaskInfo, first_non_finite};
+use crate::trainer::training_config::TrainingConfig;
 use crate::trainer::{Length, RunFiles, Task, Trainer, TrainerOptions, Validation};
 
 const SAMPLE_RATE: u32 = 48_000;
@@ -68,7 +69,7 @@ impl SyntheticTask {
             SyntheticNetwork::Dense { weights } => {
                 let width = ((weights / DENSE_LAYERS) as f64).sqrt() as usize;
                 let layer = [
-                    Op::Linear { outputs: width },
+                    Op::Linear(Linear { outputs: width }),
                     Op::Activation(Activation::Tanh),
                 ];
                 (width, width, 1, vec![layer; DENSE_LAYERS].concat())
@@ -76,11 +77,11 @@ impl SyntheticTask {
             SyntheticNetwork::Gru => {
                 let (inputs, hidden, outputs, frames) = GRU;
                 let ops = vec![
-                    Op::Gru {
+                    Op::Gru(Gru {
                         hidden,
                         initial_state: false,
-                    },
-                    Op::Linear { outputs },
+                    }),
+                    Op::Linear(Linear { outputs }),
                 ];
                 (inputs, outputs, frames, ops)
             }
@@ -184,20 +185,13 @@ impl Task for SyntheticTask {
             .collect()
     }
 
-    fn describe(&self) -> String {
-        "random numbers".into()
-    }
-
-    fn seconds(&self) -> f64 {
-        0.0
-    }
-
-    fn sample_rate(&self) -> u32 {
-        SAMPLE_RATE
-    }
-
-    fn epoch_steps(&self) -> Option<u64> {
-        None
+    fn info(&self) -> TaskInfo {
+        TaskInfo {
+            name: "random numbers".into(),
+            corpus: String::new(),
+            seconds: 0.0,
+            seed: 1,
+        }
     }
 
     fn rows(&self, _step: u64) -> usize {
@@ -251,34 +245,19 @@ impl Task for SyntheticTask {
     fn identity(&self) -> Vec<(String, String)> {
         vec![("training.batch".into(), self.rows(0).to_string())]
     }
-
-    fn card(&self, steps: u64, validation_loss: f64) -> Training {
-        Training {
-            tool: "bench".into(),
-            corpus: String::new(),
-            corpus_seconds: 0.0,
-            steps,
-            seed: 1,
-            validation_loss,
-        }
-    }
 }
 
 /// Returns settings of a run that writes nothing as long as only [`Trainer::advance`] is called.
 fn options(optimizer: OptimizerConfig, threads: i32) -> TrainerOptions {
-    let files = RunFiles {
-        checkpoint: PathBuf::new(),
-        metrics: PathBuf::new(),
-        tensorboard: None,
+    let training = TrainingConfig {
+        threads,
+        device: "cpu".into(),
+        ..TrainingConfig::plain(1e-4)
     };
-    let device = "cpu".into();
-    let schedule = ScheduleConfig::Constant(Constant::default());
     TrainerOptions {
         optimizer,
-        schedule,
-        threads,
-        device,
-        ..TrainerOptions::new(Length::Steps(1_000_000), 1e-4, files)
+        schedule: ScheduleConfig::Constant(Constant::default()),
+        ..TrainerOptions::new(Length::Steps(1_000_000), training, RunFiles::default())
     }
 }
 
@@ -318,18 +297,15 @@ pub fn capture_trainer<'a>(
     threads: i32,
     pair: &'a Pair,
 ) -> anyhow::Result<Trainer<CaptureTask<'a>>> {
-    let defaults = options(OptimizerConfig::default(), threads);
-    let mut capture = CaptureOptions::new(Architecture::named(size)?, defaults.files.clone());
+    let mut capture = CaptureOptions::new(Architecture::named(size)?, RunFiles::default());
     let threads = if threads > 0 {
         threads
     } else {
-        capture.trainer.threads
+        capture.trainer.training.threads
     };
-    capture.trainer = TrainerOptions {
-        threads,
-        clip: capture.trainer.clip,
-        ..defaults
-    };
+    let gradient_norm = capture.trainer.training.gradient_norm;
+    capture.trainer = options(OptimizerConfig::default(), threads);
+    capture.trainer.training.gradient_norm = gradient_norm;
     Trainer::new(
         CaptureTask::new(capture.clone(), std::slice::from_ref(pair), None)?,
         capture.trainer,

@@ -1,7 +1,7 @@
 //! Comparison of models by cost and quality, and their Pareto front.
 //!
 //! [`cost`] measures size, memory and time; quality comes from [`crate::evaluate`] or
-//! [`crate::capture::measure`]; [`chart`] draws both.
+//! [`crate::tasks::capture::measure`]; [`chart`] draws both.
 
 pub mod candidate;
 pub mod chart;
@@ -13,10 +13,10 @@ use anyhow::{Context, bail};
 use ondes_engine::model::{Kind, Measure, Model};
 use serde::Serialize;
 
-use crate::capture::measure::compare as compare_capture;
-use crate::capture::pair::Pair;
 use crate::data::open_measured;
 use crate::evaluate::{evaluate, feature_rate};
+use crate::tasks::capture::measure::compare as compare_capture;
+use crate::tasks::capture::pair::Pair;
 use candidate::Candidate;
 use cost::{Cost, Speed};
 

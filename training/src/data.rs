@@ -6,6 +6,7 @@ pub mod augmentation;
 pub mod bench;
 pub mod biquad;
 pub mod config;
+pub mod crop;
 pub mod crops;
 pub mod envelope;
 pub mod features;
@@ -29,7 +30,8 @@ use ondes_engine::model::Kind;
 
 pub use augmentation::Augmentation;
 pub use config::{DataConfig, LoaderConfig, RecordingsConfig, WorkersConfig};
-pub use crops::{Crop, CropBatch, Dataset, Subset};
+pub use crop::Crop;
+pub use crops::{CropBatch, Dataset, Subset};
 pub use features::{FeatureRate, Features};
 pub use folds::{Fold, FoldBy};
 pub use knobs::RecordedKnob;
@@ -39,8 +41,8 @@ pub use rows::{RowSource, StepRows, TensorGroup};
 pub use shard::{DataFormat, SoundFormat};
 pub use store::Recordings;
 
-use crate::codec::CodecConfig;
-use crate::config::Config;
+use crate::tasks::codec::CodecConfig;
+use crate::tasks::instrument::config::Config;
 
 /// Characters of the hash in the name of a dataset in a work folder.
 const NAME_HASH: usize = 12;
@@ -95,8 +97,8 @@ pub fn open_folder(
     Recordings::open(&dataset)
 }
 
-/// Opens the recordings to measure quality on, and those that were learnt if they are known: all of
-/// a folder, or those that a recipe for a model of this kind, an instrument or a codec, holds out.
+/// Opens the recordings to measure quality on, and the training recordings if they are known. A
+/// folder is measured as a whole; a recipe of an instrument or a codec gives both.
 ///
 /// # Errors
 /// As [`open_folder`], or if the recipe is wrong.

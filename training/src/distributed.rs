@@ -28,9 +28,9 @@ pub use membership::Membership;
 /// Returns an error if the processes do not meet.
 pub fn join(membership: &Membership, options: &mut TrainerOptions) -> anyhow::Result<()> {
     let gpus = tch::Cuda::device_count();
-    let is_chosen = gpus > 0 && matches!(options.device.as_str(), "auto" | "cuda");
+    let is_chosen = gpus > 0 && matches!(options.training.device.as_str(), "auto" | "cuda");
     if is_chosen {
-        options.device = format!("cuda:{}", membership.local_rank as i64 % gpus);
+        options.training.device = format!("cuda:{}", membership.local_rank as i64 % gpus);
     }
     let mut group = Group::join(membership)?;
     group.join_gpus(is_chosen && (membership.local_rank as i64) < gpus)?;

@@ -4,7 +4,7 @@
 //! sawtooth of that pitch, filtered to the mean spectrum of the recordings and levelled to their
 //! loudness in each frame: the best result without learning. With the training recordings there is
 //! a second one: the [`nearest`] of them, resampled. A codec encodes and decodes the recordings,
-//! beside noise with their levels in bands; what other codecs made of them can be measured as well.
+//! beside noise with their levels in bands; the output of other codecs can be measured as well.
 //! A [`picture`] shows where the model differs.
 
 pub mod nearest;
@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, bail};
 use ondes_engine::Kernels;
 use ondes_engine::dsp::analysis::{AnalysisFrame, analyse};
+use ondes_engine::executor::Execute;
 use ondes_engine::model::{Kind, Measure, Model, Port};
 use ondes_engine::native::Executor;
 use serde::Serialize;
@@ -24,10 +25,10 @@ use tch::{Device, Tensor};
 
 use timbre::Timbres;
 
-use crate::codec;
 use crate::data::store::Recording;
 use crate::data::{FeatureRate, Features, Recordings};
 use crate::loss::SpectralDistance;
+use crate::tasks::codec;
 
 /// Name of the first measure on cards.
 pub const SPECTRAL_DISTANCE: &str = "multi-scale spectral distance";
@@ -39,13 +40,14 @@ const AUDIBLE_DB: f32 = -60.0;
 /// Largest inaudible pitch error, cents.
 const IN_TUNE_CENTS: f32 = 10.0;
 
-/// Rate at which sounds are compared that a model of another system made.
+/// Rate for the evaluation of sounds that another system has made.
 pub const COMMON_RATE: FeatureRate = FeatureRate {
     sample_rate: 48_000,
     hop: 256,
 };
 
-/// Length of the recordings that are measured, seconds; of more every n-th one is.
+/// Length of the recordings that are measured, seconds; of longer datasets every n-th recording is
+/// measured.
 const MEASURED_S: f64 = 1800.0;
 
 /// Quality of one resynthesis.
@@ -81,13 +83,13 @@ pub struct Evaluation {
     pub from_training: Option<FromTraining>,
 }
 
-/// Distances of [timbres](timbre) from those of the recordings that a model was trained on: how far
-/// a sound that is not of their kind becomes like them.
+/// Distances of [timbres](timbre) from the training recordings: how far a codec moves other sounds
+/// towards them.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct FromTraining {
     /// Distance of the model's sounds.
     pub model: f64,
-    /// Distance of the recordings that it was given.
+    /// Distance of the recordings that were resynthesised.
     pub recordings: f64,
 }
 
@@ -194,8 +196,8 @@ pub fn evaluate(
     })
 }
 
-/// Evaluates sounds that something else made of recordings, as [`evaluate`] does with those that a
-/// codec makes. They have the recordings' names, whatever the format, and are aligned with them.
+/// Evaluates resynthesised recordings from another system as [`evaluate`] does those of a codec.
+/// The files are aligned with the recordings and have their names; the format may differ.
 ///
 /// # Errors
 /// Returns an error if a recording has no such sound, or one cannot be read.
@@ -224,7 +226,7 @@ pub fn evaluate_sounds(
     })
 }
 
-/// Evaluates what a codec makes of recordings.
+/// Evaluates the resynthesis of recordings by a codec.
 fn evaluate_codec(
     files: &Recordings,
     training: Option<&Recordings>,
@@ -240,7 +242,7 @@ fn evaluate_codec(
     )
 }
 
-/// Measures what is made of up to half an hour of files, and a baseline with its name.
+/// Measures the resynthesis of up to half an hour of files, and a named baseline.
 fn measure(
     files: &Recordings,
     training: Option<&Recordings>,
@@ -400,7 +402,7 @@ impl ScoreSums {
         }
     }
 
-    /// Adds what was made of a file.
+    /// Adds the resynthesis of a file.
     fn add(&mut self, file: &Features, sound: &[f32]) {
         self.samples += sound.len() as f64;
         self.distance +=

@@ -2,9 +2,11 @@
 //! equal sounds.
 
 mod a_weighting;
+pub mod feature_matching;
 mod loudness;
 mod mel;
 mod power_spectrum;
+pub(crate) mod random_signs;
 mod spectral;
 mod stft;
 #[cfg(test)]
@@ -15,7 +17,7 @@ use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
 
-use crate::random_signs::random_signs;
+use crate::loss::random_signs::random_signs;
 use a_weighting::AWeighting;
 pub(crate) use loudness::LoudnessDistance;
 use mel::MelDistance;

@@ -130,21 +130,3 @@ impl OptimizerConfig {
         }
     }
 }
-
-/// Checks that a decay rate is 0 to below 1.
-fn check_decay(name: &str, value: f64) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        (0.0..1.0).contains(&value),
-        "optimizer.{name} must be 0 to below 1"
-    );
-    Ok(())
-}
-
-/// Checks that a setting is above 0.
-fn check_positive(name: &str, value: f64) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        value > 0.0 && value.is_finite(),
-        "optimizer.{name} must be above 0"
-    );
-    Ok(())
-}

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use crate::capture::config::CaptureConfig;
-use crate::codec::CodecConfig;
-use crate::config::Config;
-use crate::prior::PriorConfig;
+use crate::tasks::capture::config::CaptureConfig;
+use crate::tasks::codec::CodecConfig;
+use crate::tasks::generator::PriorConfig;
+use crate::tasks::instrument::config::Config;
 
 /// Fields that only the recipe of a codec has, by table.
 const CODEC_FIELDS: [(&str, &[&str]); 2] = [
@@ -50,7 +50,7 @@ impl RecipeKind {
     /// Returns the kind that the fields of a recipe tell. One that could be an instrument or a
     /// codec is an instrument.
     #[must_use]
-    pub fn of(recipe: &Table) -> Self {
+    pub fn detect(recipe: &Table) -> Self {
         let has = |(table, fields): &(&str, &[&str])| {
             let table = recipe.get(*table).and_then(Value::as_table);
             table.is_some_and(|table| fields.iter().any(|field| table.contains_key(*field)))
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn fields_tell_the_kind() {
-        let kind = |text: &str| RecipeKind::of(&toml::from_str(text).expect("TOML"));
+        let kind = |text: &str| RecipeKind::detect(&toml::from_str(text).expect("TOML"));
         let paths = "data = \"a\"\nout = \"b\"\nwork = \"c\"\n";
         for (text, expected) in [
             ("", RecipeKind::Instrument),

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::ensure;
 use ondes_canvas::{Align, Canvas, Colour};
 
-use crate::axis::{Axis, label};
-use crate::trainer::metrics::{self, Line};
+use crate::trainer::log_line::{self, LogLine};
+use ondes_canvas::axis::{Axis, label};
 
 const WIDTH: usize = 1_600;
 const HEIGHT: usize = 1_100;
@@ -30,7 +30,7 @@ const CHART: [f32; 2] = [640.0, 400.0];
 pub struct Run {
     /// Name: that of its folder or file.
     pub name: String,
-    lines: Vec<Line>,
+    lines: Vec<LogLine>,
 }
 
 /// Points of a chart: step and value.
@@ -47,7 +47,7 @@ impl Run {
         } else {
             path.to_owned()
         };
-        let lines = metrics::read(&file)?;
+        let lines = log_line::read(&file)?;
         ensure!(!lines.is_empty(), "{}: the log is empty", file.display());
         let named: PathBuf = if file.ends_with("metrics.jsonl") {
             file.parent().map_or_else(PathBuf::new, Path::to_owned)
@@ -60,7 +60,7 @@ impl Run {
         Ok(Self { name, lines })
     }
 
-    fn points(&self, pick: impl Fn(&Line) -> Option<f64>) -> Points {
+    fn points(&self, pick: impl Fn(&LogLine) -> Option<f64>) -> Points {
         let points = self
             .lines
             .iter()
@@ -86,7 +86,7 @@ impl Run {
 
     /// Returns the row of the table.
     fn row(&self) -> String {
-        let last = |pick: fn(&Line) -> Option<f64>| self.lines.iter().rev().find_map(pick);
+        let last = |pick: fn(&LogLine) -> Option<f64>| self.lines.iter().rev().find_map(pick);
         let validations = self
             .lines
             .iter()

@@ -5,7 +5,7 @@ mod decay;
 mod one_cycle;
 mod plateau;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 pub use cosine::Cosine;
@@ -107,15 +107,6 @@ impl ScheduleConfig {
             Self::Plateau(_) => plateau.share(),
         }
     }
-}
-
-/// Checks that a share of the learning rate is 0 to 1.
-fn check_share(name: &str, share: f64) -> anyhow::Result<()> {
-    ensure!(
-        (0.0..=1.0).contains(&share),
-        "schedule.{name} must be 0 to 1"
-    );
-    Ok(())
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl Variation {
     }
 }
 
-/// Parses a value of TOML; what is none is a text.
+/// Parses a TOML value; anything else is a string.
 fn parse_value(text: &str) -> Value {
     let table = toml::from_str::<Table>(&format!("value = {text}")).ok();
     table
@@ -110,7 +110,7 @@ pub fn grid(variations: &[Variation]) -> anyhow::Result<Vec<Settings>> {
     Ok(all)
 }
 
-/// Returns so many random settings; the same for the same seed.
+/// Returns random settings for `trials` trials; equal seeds give equal settings.
 #[must_use]
 pub fn random(variations: &[Variation], trials: usize, seed: u64) -> Vec<Settings> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);

@@ -1,6 +1,9 @@
-//! Parsers of numbers on the command line.
+//! Parsers of numbers for flags.
 
 /// Parses a number in a range; `range_text` is the error for others.
+///
+/// # Errors
+/// Returns `range_text`, or that it is not a number.
 pub fn in_range(text: &str, range: impl Fn(f64) -> bool, range_text: &str) -> Result<f64, String> {
     let number = text.parse().map_err(|_| "not a number".to_owned())?;
     if range(number) {
@@ -11,6 +14,9 @@ pub fn in_range(text: &str, range: impl Fn(f64) -> bool, range_text: &str) -> Re
 }
 
 /// Parses a number above 0.
+///
+/// # Errors
+/// Returns what is allowed.
 pub fn positive(text: &str) -> Result<f64, String> {
     in_range(
         text,
@@ -20,6 +26,9 @@ pub fn positive(text: &str) -> Result<f64, String> {
 }
 
 /// Parses a number of at least 0.
+///
+/// # Errors
+/// Returns what is allowed.
 pub fn non_negative(text: &str) -> Result<f64, String> {
     in_range(
         text,
@@ -29,6 +38,9 @@ pub fn non_negative(text: &str) -> Result<f64, String> {
 }
 
 /// Parses a number from 0 to 1.
+///
+/// # Errors
+/// Returns what is allowed.
 pub fn fraction(text: &str) -> Result<f64, String> {
     in_range(
         text,
@@ -38,6 +50,9 @@ pub fn fraction(text: &str) -> Result<f64, String> {
 }
 
 /// Parses a ratio above 0 and below 1.
+///
+/// # Errors
+/// Returns what is allowed.
 pub fn ratio(text: &str) -> Result<f64, String> {
     in_range(
         text,
@@ -47,6 +62,9 @@ pub fn ratio(text: &str) -> Result<f64, String> {
 }
 
 /// Parses the length of a crop, seconds.
+///
+/// # Errors
+/// Returns what is allowed.
 pub fn crop_seconds(text: &str) -> Result<f64, String> {
     in_range(
         text,
@@ -56,6 +74,9 @@ pub fn crop_seconds(text: &str) -> Result<f64, String> {
 }
 
 /// Parses a decay rate, 0 to below 1.
+///
+/// # Errors
+/// Returns what is allowed.
 pub fn decay(text: &str) -> Result<f64, String> {
     in_range(
         text,
@@ -65,6 +86,9 @@ pub fn decay(text: &str) -> Result<f64, String> {
 }
 
 /// Parses a level at an interface, dBu.
+///
+/// # Errors
+/// Returns what is allowed.
 pub fn dbu(text: &str) -> Result<f64, String> {
     in_range(
         text,
@@ -74,20 +98,15 @@ pub fn dbu(text: &str) -> Result<f64, String> {
 }
 
 /// Parses the length of a corpus, minutes.
+///
+/// # Errors
+/// Returns what is allowed.
 pub fn corpus_minutes(text: &str) -> Result<f64, String> {
     in_range(
         text,
         |minutes| minutes > 0.0 && minutes <= 1440.0,
         "must be above 0, up to 1440 minutes",
     )
-}
-
-/// Parses a number of windows, 1 to 4096, or `auto`.
-pub fn batch(text: &str) -> Result<usize, String> {
-    let rows = text.parse().ok().filter(|rows| (1..=4096).contains(rows));
-    let auto = (text == "auto").then_some(ondes_training::training_config::AUTO_BATCH);
-    rows.or(auto)
-        .ok_or_else(|| "must be 1 to 4096, or auto".to_owned())
 }
 
 #[cfg(test)]

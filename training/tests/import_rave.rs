@@ -5,9 +5,11 @@ use std::sync::Mutex;
 
 use ondes_engine::Kernels;
 use ondes_engine::dsp::level::peak;
+use ondes_engine::executor::Execute;
 use ondes_engine::model::import::rave::import;
 use ondes_engine::model::{Distribution, Model, Op, Port};
 use ondes_engine::native::Executor;
+use ondes_engine::ops::{CodeSum, Noise};
 use ondes_engine::sync::lock;
 use ondes_tests::rave::{Generation, Recipe};
 use ondes_tests::{random_splits, seeded_rng};
@@ -34,7 +36,7 @@ fn with_noise_ports(model: &Model) -> Model {
             .iter()
             .zip(&shapes.values[method.inputs.len()..])
         {
-            if matches!(node.op, Op::Noise { .. }) {
+            if matches!(node.op, Op::Noise(_)) {
                 ports.push(Port {
                     name: node.name.clone(),
                     channels: shape.channels,
@@ -42,9 +44,7 @@ fn with_noise_ports(model: &Model) -> Model {
                 });
             }
         }
-        method
-            .nodes
-            .retain(|node| !matches!(node.op, Op::Noise { .. }));
+        method.nodes.retain(|node| !matches!(node.op, Op::Noise(_)));
         method.inputs.extend(ports);
     }
     Model::new(header, model.weights().clone()).expect("it still fits")
@@ -114,10 +114,10 @@ fn drawn(model: &Model, noisy: &Model, method: &str, blocks: usize, seed: i64) -
             .expect("a noise node");
         let count = (blocks * layout.block / port.ratio) as i64;
         match node.op {
-            Op::Noise {
+            Op::Noise(Noise {
                 distribution: Distribution::Normal,
                 ..
-            } => frames(&Tensor::randn([1, port.channels as i64, count], options)),
+            }) => frames(&Tensor::randn([1, port.channels as i64, count], options)),
             // Drawn frame by frame.
             _ => {
                 let values = Tensor::rand([1, count, port.channels as i64], options) * 2.0 - 1.0;
@@ -214,7 +214,7 @@ fn compare(label: &str, path: &Path, model: &Model, blocks: usize, skipped: usiz
 fn largest_code(model: &Model) -> Option<f32> {
     let nodes = &model.method("decode").expect("a method").nodes;
     nodes.iter().find_map(|node| {
-        if let Op::CodeSum { codes, .. } = node.op {
+        if let Op::CodeSum(CodeSum { codes, .. }) = node.op {
             Some(codes as f32)
         } else {
             None

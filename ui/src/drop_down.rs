@@ -64,7 +64,7 @@ pub(crate) fn show(
         ui.painter(),
         rect.right_top() + vec2(-4.0, 4.0),
         knob.midi,
-        &Palette::of(ui),
+        &Palette::current(ui),
     );
     show_tooltip(response, knob);
 }
@@ -90,7 +90,7 @@ fn arrow_steps(ui: &Ui, response: &Response) -> isize {
 
 /// Paints the closed field of a drop-down.
 pub(crate) fn field(ui: &Ui, response: &Response, text: &str, bound: bool) {
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let rect = response.rect;
     let fill = if response.hovered() {
         palette.hovered

@@ -60,11 +60,11 @@ pub struct FileDialog {
 impl FileDialog {
     /// Opens a dialog; `wake` is called when there is an answer.
     pub fn open(request: DialogRequest, wake: impl FnOnce() + Send + 'static) -> Self {
-        Self::of(move || ask(request), wake)
+        Self::new(move || ask(request), wake)
     }
 
     /// Opens a dialog that `ask` runs.
-    pub(crate) fn of(
+    pub(crate) fn new(
         ask: impl FnOnce() -> Option<PathBuf> + Send + 'static,
         wake: impl FnOnce() + Send + 'static,
     ) -> Self {
@@ -141,7 +141,7 @@ mod tests {
     fn the_answer_is_polled() {
         let (decide, decided) = channel();
         let (sender, woken) = channel();
-        let dialog = FileDialog::of(
+        let dialog = FileDialog::new(
             move || decided.recv().ok(),
             move || sender.send(()).unwrap(),
         );
@@ -158,7 +158,7 @@ mod tests {
             None
         };
         assert_eq!(
-            settle(&FileDialog::of(later, || ())),
+            settle(&FileDialog::new(later, || ())),
             DialogAnswer::Cancelled
         );
     }

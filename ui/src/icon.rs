@@ -154,7 +154,7 @@ pub(crate) fn button(ui: &mut Ui, icon: Icon, label: &str, on: bool) -> Response
 pub(crate) fn button_for(ui: &mut Ui, icon: Icon, label: &str, on: bool) -> Response {
     let (rect, response) = ui.allocate_exact_size(vec2(26.0, 26.0), Sense::click());
     response.widget_info(|| WidgetInfo::selected(egui::Role::Button, ui.is_enabled(), on, label));
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let fill = match (on, response.hovered()) {
         (true, _) => palette.accent,
         (false, true) => palette.hovered,

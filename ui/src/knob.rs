@@ -53,7 +53,7 @@ fn show_in(
     menu: impl FnOnce(&mut Ui, &mut Frame<'_>),
 ) {
     let (cell, _) = ui.allocate_exact_size(size, Sense::hover());
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let painter = ui.painter();
     // Dials are narrower than their cells, so a long label may use the gap beside them.
     let name = theme::fit(
@@ -132,7 +132,7 @@ pub(crate) fn bar(ui: &mut Ui, frame: &mut Frame<'_>, knob: &Knob, rect: Rect) {
     if edit_value(ui, frame, knob, rect, &response) {
         return;
     }
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let painter = ui.painter();
     let edge = if response.hovered() || response.dragged() {
         palette.dim
@@ -286,7 +286,7 @@ fn edit_value(
     field: Rect,
     dial: &Response,
 ) -> bool {
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let Frame {
         model,
         gestures,

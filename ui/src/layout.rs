@@ -71,7 +71,7 @@ pub(crate) fn is_wide(width: f32) -> bool {
 
 impl WindowLayout {
     /// Divides a window, which is at least as large as [`least_size`].
-    pub fn of(all: Rect, needs: LayoutNeeds) -> Self {
+    pub fn new(all: Rect, needs: LayoutNeeds) -> Self {
         let is_wide = is_wide(all.width());
         let is_status_wide = all.width() >= needs.status_width;
         let mut rest = all;
@@ -128,7 +128,7 @@ impl WindowLayout {
 
     /// Paints the background and the lines between panels.
     pub fn paint(&self, ui: &Ui) {
-        let palette = Palette::of(ui);
+        let palette = Palette::current(ui);
         let painter = ui.painter();
         painter.rect_filled(self.all, 0.0, palette.panel);
         let line = (1.0, palette.line);
@@ -182,7 +182,7 @@ pub(crate) fn show_all(
     let area = ui.max_rect();
     let size = area.size().max(least_size(area.size(), needs));
     if size == area.size() {
-        return content(ui, WindowLayout::of(area, needs));
+        return content(ui, WindowLayout::new(area, needs));
     }
     ScrollArea::both()
         .id_salt("window")
@@ -193,7 +193,7 @@ pub(crate) fn show_all(
             let rect = Rect::from_min_size(ui.max_rect().min, size);
             ui.allocate_rect(rect, egui::Sense::hover());
             let mut ui = ui.new_child(UiBuilder::new().max_rect(rect).id_salt("panels"));
-            content(&mut ui, WindowLayout::of(rect, needs));
+            content(&mut ui, WindowLayout::new(rect, needs));
         });
 }
 
@@ -238,7 +238,7 @@ mod tests {
                     status_width: 900.0,
                 };
                 let all = Rect::from_min_size(Pos2::ZERO, vec2(width, height));
-                let layout = WindowLayout::of(all, needs);
+                let layout = WindowLayout::new(all, needs);
                 let optional = [layout.message, layout.browser, layout.middle, layout.play];
                 let areas = [layout.header, layout.mixer, layout.status]
                     .into_iter()

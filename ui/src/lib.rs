@@ -49,6 +49,7 @@ mod knob_menu;
 mod layout;
 mod panels;
 pub mod scale;
+mod shortcuts;
 #[cfg(test)]
 #[path = "../../player/src/test_model.rs"]
 mod test_model;

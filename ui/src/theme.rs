@@ -69,7 +69,7 @@ const LIGHT: Palette = Palette {
 
 impl Palette {
     /// Returns the colours of the current theme.
-    pub fn of(ui: &Ui) -> Self {
+    pub fn current(ui: &Ui) -> Self {
         if ui.visuals().dark_mode { DARK } else { LIGHT }
     }
 }
@@ -256,7 +256,7 @@ pub(crate) fn item(ui: &mut Ui, button: Button<'_>) -> Response {
 /// Marks the widget that has the keyboard focus.
 pub(crate) fn focus_ring(ui: &Ui, response: &Response, rect: Rect) {
     if response.has_focus() {
-        let stroke = Stroke::new(1.5, Palette::of(ui).accent);
+        let stroke = Stroke::new(1.5, Palette::current(ui).accent);
         ui.painter()
             .rect_stroke(rect, RADIUS, stroke, StrokeKind::Inside);
     }

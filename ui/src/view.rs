@@ -11,12 +11,13 @@ use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{Driver, Health, LoadStatus};
 use ondes_player::compare_slots::CompareSlot;
-use ondes_player::library::{MissingFile, UntrustedProgram};
+use ondes_player::library::MissingFile;
 use ondes_player::midi_bindings::MidiBinding;
 use ondes_player::monitor::MeterLevel;
 use ondes_player::parameter::ParameterId;
 use ondes_player::preset::list::PresetId;
 use ondes_player::product::Product;
+use ondes_player::trust::UntrustedProgram;
 
 /// Supplies the data of a window.
 ///

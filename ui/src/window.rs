@@ -75,7 +75,7 @@ impl Window {
         header::handle_keys(ui, &mut frame);
 
         // Panels are drawn in reading order, which Tab follows.
-        let message = message::of(&frame.view);
+        let message = message::current(&frame.view);
         let is_wide = layout::is_wide(ui.max_rect().width());
         let mut browsing = if is_wide {
             !self.browser_closed

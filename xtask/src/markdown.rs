@@ -13,6 +13,8 @@ struct Page {
     anchors: Vec<String>,
     /// Targets of links and images, with their line numbers.
     links: Vec<(usize, String)>,
+    /// Contents of `code`, with their line numbers.
+    code: Vec<(usize, String)>,
 }
 
 impl Page {
@@ -42,6 +44,8 @@ impl Page {
                     }
                     page.links
                         .extend(links(line).into_iter().map(|target| (number, target)));
+                    let code = line.split('`').skip(1).step_by(2);
+                    page.code.extend(code.map(|text| (number, text.to_owned())));
                 }
             }
         }
@@ -84,11 +88,12 @@ fn links(line: &str) -> Vec<String> {
     targets
 }
 
-/// Checks every relative link and anchor of the Markdown files below `root`, and that the book's
-/// contents list every page. Returns the number of files and of links.
+/// Checks every relative link and anchor of the Markdown files below `root`, every path of the
+/// repository that they name in `code`, and that the book's contents list every page. Returns the
+/// number of files and of links.
 ///
 /// # Errors
-/// Lists broken links, and pages that are missing in `docs/src/SUMMARY.md`.
+/// Lists broken links and paths, and pages that are missing in `docs/src/SUMMARY.md`.
 pub fn check(root: &Path) -> anyhow::Result<[usize; 2]> {
     let mut files = Vec::new();
     collect(root, &mut files)?;
@@ -108,11 +113,17 @@ pub fn check(root: &Path) -> anyhow::Result<[usize; 2]> {
                 problems.push(format!("{name}:{line}: {target}: {problem}"));
             }
         }
+        for (line, code) in &page.code {
+            if is_missing_path(root, code) {
+                let name = path.strip_prefix(root).unwrap_or(path).display();
+                problems.push(format!("{name}:{line}: `{code}`: no such file"));
+            }
+        }
     }
     problems.extend(missing_in_summary(&book, &pages));
     ensure!(
         problems.is_empty(),
-        "the documentation has {} broken links:\n{}",
+        "the documentation has {} broken links or paths:\n{}",
         problems.len(),
         problems.join("\n")
     );
@@ -171,6 +182,25 @@ fn broken(
         )),
         None => Some("an anchor needs a Markdown file".into()),
     }
+}
+
+/// Returns whether a text is the path of a file in a folder of the repository, and there is none.
+/// A name in capitals, such as `NAME.rs`, stands for any.
+fn is_missing_path(root: &Path, text: &str) -> bool {
+    let is_sign = |sign: char| sign.is_ascii_alphanumeric() || "/._-".contains(sign);
+    let Some((folder, _)) = text.split_once('/') else {
+        return false;
+    };
+    let is_path = text.chars().all(is_sign)
+        && !matches!(folder, "" | "." | ".." | "target")
+        && root.join(folder).is_dir();
+    let is_any = |part: &&str| part.len() > 1 && part.starts_with(|sign: char| sign.is_uppercase());
+    let any = text.split('/').position(|part| {
+        let stem = part.split('.').next().unwrap_or_default();
+        is_any(&stem) && stem.chars().all(|sign| sign.is_ascii_uppercase())
+    });
+    let known: PathBuf = text.split('/').take(any.unwrap_or(usize::MAX)).collect();
+    is_path && !root.join(known).exists()
 }
 
 /// Resolves `..` without asking the file system.
@@ -243,14 +273,16 @@ mod tests {
 
         write(
             "README.md",
-            "[book](docs/src/a.md#two)\n\n[file](gone.md)\n",
+            "[book](docs/src/a.md#two)\n\n[file](gone.md), `docs/src/b.md`, `docs/src/NAME.md`,\n\
+             `docs/img/NAME.svg`, `target/x.md`, `other/x`, `docs/x y`\n",
         );
         write("docs/src/b.md", "[out](../../README.md)\n");
         let error = check(root).unwrap_err().to_string();
         for problem in [
-            "has 4 broken links",
+            "has 5 broken links",
             "README.md:1: docs/src/a.md#two: no such heading; there are one",
             "README.md:3: gone.md: no such file",
+            "README.md:4: `docs/img/NAME.svg`: no such file",
             "docs/src/b.md:1: ../../README.md: pages of the book can only link within docs/src",
             "b.md: missing in docs/src/SUMMARY.md",
         ] {

@@ -22,10 +22,10 @@ mod passes;
 #[allow(unsafe_code)]
 mod window;
 
-pub use buffer_view::{BufferView, ChannelRows};
+pub use buffer_view::{BufferView, ChannelRows, StreamSignals};
 pub use convolution::{Convolution, TapWeights, Taps};
 pub use elementwise::{Binary, Unary};
-pub use passes::{Passes, StreamSignals};
+pub use passes::Passes;
 
 use crate::simd::LANES;
 

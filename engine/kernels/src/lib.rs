@@ -112,19 +112,19 @@ pub struct Kernels {
 impl Kernels {
     /// Returns the fastest variant of this CPU.
     pub fn detect() -> Kernels {
-        Kernels::of(SimdLevel::detect())
+        Kernels::with_level(SimdLevel::detect())
     }
 
     /// Returns the scalar variant, the slow reference, which every CPU has.
     pub fn scalar() -> Kernels {
-        Kernels::of(SimdLevel::SCALAR)
+        Kernels::with_level(SimdLevel::SCALAR)
     }
 
     /// Returns all variants of this CPU, scalar first.
     pub fn available() -> Vec<Kernels> {
         SimdLevel::available()
             .into_iter()
-            .map(Kernels::of)
+            .map(Kernels::with_level)
             .collect()
     }
 
@@ -137,10 +137,10 @@ impl Kernels {
             .collect()
     }
 
-    fn of(level: SimdLevel) -> Kernels {
+    fn with_level(level: SimdLevel) -> Kernels {
         Kernels {
             level,
-            int8: Int8Level::of(level),
+            int8: Int8Level::with_level(level),
         }
     }
 

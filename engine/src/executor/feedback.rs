@@ -1,6 +1,6 @@
 //! Methods that receive their own output, one block or some bars later.
 
-use super::method_executor::MethodExecutor;
+use super::method_executor::{Execute, MethodExecutor};
 use super::recalled::{self, Recalled};
 use crate::model::{Method, Model, ModelError, Port, limits};
 
@@ -104,48 +104,6 @@ impl FeedbackExecutor {
         })
     }
 
-    pub fn inner(&self) -> &MethodExecutor {
-        &self.block
-    }
-
-    pub fn begin(&mut self, streams: &[usize], blocks: usize) {
-        self.active.clear();
-        self.active.extend_from_slice(streams);
-        self.blocks = blocks;
-    }
-
-    /// Returns the values of an input port, `[stream][frame][channel]`; those of a port that is fed
-    /// back are ignored.
-    pub fn input(&mut self, port: usize) -> &mut [f32] {
-        let PortBuffer { values, per_block } = &mut self.inputs[port];
-        &mut values[..*per_block * self.blocks * self.active.len()]
-    }
-
-    pub fn run(&mut self) {
-        (0..self.blocks * self.block.layers()).for_each(|layer| self.run_layer(layer));
-    }
-
-    /// Returns the number of layers of the longest step.
-    pub fn layers(&self) -> usize {
-        self.max_blocks * self.block.layers()
-    }
-
-    /// Computes one layer, of which each block has as many as the wrapped executor.
-    pub fn run_layer(&mut self, index: usize) {
-        let layers = self.block.layers();
-        let (block, layer) = (index / layers, index % layers);
-        if block >= self.blocks {
-            return;
-        }
-        if layer == 0 {
-            self.begin_block(block);
-        }
-        self.block.run_layer(layer);
-        if layer + 1 == layers {
-            self.end_block(block);
-        }
-    }
-
     /// Fills the inputs of a block.
     fn begin_block(&mut self, block: usize) {
         let Self {
@@ -218,13 +176,53 @@ impl FeedbackExecutor {
                 .for_each(|(row, stream)| recalled.end_block(*stream, row));
         }
     }
+}
 
-    pub fn output(&self, port: usize) -> &[f32] {
+impl Execute for FeedbackExecutor {
+    fn begin(&mut self, streams: &[usize], blocks: usize) {
+        self.active.clear();
+        self.active.extend_from_slice(streams);
+        self.blocks = blocks;
+    }
+
+    /// Returns the values of an input port, `[stream][frame][channel]`; those of a port that is fed
+    /// back are ignored.
+    fn input(&mut self, port: usize) -> &mut [f32] {
+        let PortBuffer { values, per_block } = &mut self.inputs[port];
+        &mut values[..*per_block * self.blocks * self.active.len()]
+    }
+
+    fn run(&mut self) {
+        (0..self.blocks * self.block.layer_count()).for_each(|layer| self.run_layer(layer));
+    }
+
+    /// Returns the number of layers of the longest step.
+    fn layer_count(&self) -> usize {
+        self.max_blocks * self.block.layer_count()
+    }
+
+    /// Computes one layer, of which each block has as many as the wrapped executor.
+    fn run_layer(&mut self, index: usize) {
+        let layers = self.block.layer_count();
+        let (block, layer) = (index / layers, index % layers);
+        if block >= self.blocks {
+            return;
+        }
+        if layer == 0 {
+            self.begin_block(block);
+        }
+        self.block.run_layer(layer);
+        if layer + 1 == layers {
+            self.end_block(block);
+        }
+    }
+
+    fn output(&self, port: usize) -> &[f32] {
         let PortBuffer { values, per_block } = &self.outputs[port];
         &values[..per_block * self.blocks * self.active.len()]
     }
 
-    pub fn seed(&mut self, stream: usize, seed: u64) {
+    fn seed(&mut self, stream: usize, seed: u64) {
         self.block.seed(stream, seed);
         for Loop { input, last, .. } in &mut self.loops {
             let length = self.inputs[*input].per_block;
@@ -235,7 +233,7 @@ impl FeedbackExecutor {
             .for_each(|recalled| recalled.clear(stream));
     }
 
-    pub fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         let buffers = self
             .inputs
             .iter()
@@ -244,5 +242,13 @@ impl FeedbackExecutor {
         let fed_back = self.loops.iter().map(|fed_back| fed_back.last.len());
         let values = buffers.chain(fed_back).sum::<usize>() + self.recalled_values;
         self.block.bytes() + values * size_of::<f32>()
+    }
+
+    fn name(&self) -> String {
+        self.block.name()
+    }
+
+    fn may_allocate(&self) -> bool {
+        self.block.may_allocate()
     }
 }

@@ -38,7 +38,7 @@ impl ExecutorOptions {
             return self.prepare_open(model, method, streams, blocks);
         }
         let block = self.prepare_open(model, method, streams, 1)?;
-        Ok(MethodExecutor::feedback(FeedbackExecutor::new(
+        Ok(Box::new(FeedbackExecutor::new(
             block, model, method, streams, blocks,
         )?))
     }
@@ -103,12 +103,14 @@ impl ExecutorOptions {
             TorchExecutor::new(model, method, device, precision, streams, blocks)
         };
         if device == Device::Cpu {
-            return Ok(MethodExecutor::torch(on(device, precision)?));
+            return Ok(Box::new(on(device, precision)?));
         }
         // Built now: when the GPU fails there is no time for it. In f32, since half precision is
         // slow on many CPUs.
         let spare = match model.program() {
-            Some(_) => on(Device::Cpu, Precision::F32).map(MethodExecutor::torch),
+            Some(_) => {
+                on(Device::Cpu, Precision::F32).map(|spare| Box::new(spare) as MethodExecutor)
+            }
             None => self.prepare_native(model, method, streams, blocks),
         };
         match (on(device, precision), spare) {
@@ -116,9 +118,9 @@ impl ExecutorOptions {
                 let sample_rate = model.header().sample_rate;
                 let executor =
                     FallbackExecutor::new(primary, spare, method, sample_rate, streams, blocks);
-                Ok(MethodExecutor::torch(executor))
+                Ok(Box::new(executor))
             }
-            (Ok(primary), Err(_)) => Ok(MethodExecutor::torch(primary)),
+            (Ok(primary), Err(_)) => Ok(Box::new(primary)),
             // With `Device::Auto`, a failing GPU falls back to the CPU.
             (Err(error), Ok(spare)) if selected == Device::Auto && precision == Precision::F32 => {
                 push_warning(&format!(
@@ -138,6 +140,7 @@ impl ExecutorOptions {
         streams: usize,
         blocks: usize,
     ) -> Result<MethodExecutor, ModelError> {
-        Ok(native::Executor::new(model, &method.name, self.kernels, streams, blocks)?.into())
+        let executor = native::Executor::new(model, &method.name, self.kernels, streams, blocks)?;
+        Ok(Box::new(executor))
     }
 }

@@ -54,7 +54,7 @@ impl Zones {
             }
             _ => return None,
         }
-        Some(ChannelSet::of(|channel| {
+        Some(ChannelSet::from_fn(|channel| {
             before.role(channel) != self.role(channel)
         }))
     }
@@ -91,13 +91,13 @@ impl Zones {
     /// Returns the channels to which events of this channel apply: itself, and the members of a
     /// manager.
     pub fn affected(&self, channel: u8) -> ChannelSet {
-        ChannelSet::of(|other| other == channel || self.manager(other) == Some(channel))
+        ChannelSet::from_fn(|other| other == channel || self.manager(other) == Some(channel))
     }
 
     /// Returns the channels that share a pitch wheel range: all members of a zone.
     pub fn peers(&self, channel: u8) -> ChannelSet {
         let role = self.role(channel);
-        ChannelSet::of(|other| {
+        ChannelSet::from_fn(|other| {
             other == channel || matches!(role, ChannelRole::Member(_)) && self.role(other) == role
         })
     }
@@ -108,7 +108,7 @@ impl Zones {
 pub(super) struct ChannelSet(u16);
 
 impl ChannelSet {
-    fn of(is_in: impl Fn(u8) -> bool) -> Self {
+    fn from_fn(is_in: impl Fn(u8) -> bool) -> Self {
         Self(
             (0..16)
                 .filter(|&channel| is_in(channel))

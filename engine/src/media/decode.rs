@@ -241,7 +241,7 @@ impl Reader {
         };
         let base = skip_tags(&mut source).map_err(unreadable)?;
         let (header, start, bytes) =
-            match pcm::contents(&mut source, base).map_err(|refusal| refusal.of(name))? {
+            match pcm::contents(&mut source, base).map_err(|refusal| refusal.about(name))? {
                 Some(Contents::Pcm(layout)) => {
                     return Ok(Self::Pcm(PcmReader::new(name, Box::new(source), layout)?));
                 }

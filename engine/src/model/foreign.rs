@@ -406,7 +406,7 @@ mod tests {
                 "{name}: {error}"
             );
         }
-        let program = Archive::of(Pickle::default(), "3").finish();
+        let program = Archive::new(Pickle::default(), "3").finish();
         assert!(refused(folder.path(), "a.ts", &program).contains("programs run only if"));
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ModelError, Op};
+use super::{ModelError, Op, Shape};
 
 /// Ending of the name of an input port that receives an output of its own method, one block later:
 /// `NAME.previous` receives the output `NAME`, and silence in the first block.
@@ -99,15 +99,6 @@ pub struct Method {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
 fn is_zero(samples: &usize) -> bool {
     *samples == 0
-}
-
-/// Channels and ratio of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Channels.
-    pub channels: usize,
-    /// Samples per frame.
-    pub ratio: usize,
 }
 
 /// Shapes of all values of a method: the input ports, then the nodes.
@@ -341,11 +332,11 @@ impl Method {
     /// If the method is not part of a validated model.
     #[must_use]
     pub fn latency_samples(&self) -> usize {
-        self.longest(Op::latency_samples)
+        self.longest(|op, inputs| op.operation().latency_samples(inputs))
     }
 
     /// Returns how long the output continues after the input has ended, in samples, without the
-    /// latency ([`Op::tail_samples`]).
+    /// latency. Recurrent layers, which never quite forget, count as half a second.
     ///
     /// # Panics
     /// If the method is not part of a validated model.
@@ -359,7 +350,7 @@ impl Method {
             .map(|shape| shape.ratio)
             .max()
             .unwrap_or(1);
-        self.longest(|op, inputs| op.tail_samples(inputs, sample_rate)) + frame - 1
+        self.longest(|op, inputs| op.operation().tail_samples(inputs, sample_rate)) + frame - 1
     }
 
     /// Returns the length of the longest path, where each node adds `own` samples.
@@ -377,6 +368,29 @@ impl Method {
             .map(|&value| length[value])
             .max()
             .unwrap_or(0)
+    }
+
+    /// Returns the number of values that an executor holds for `streams` streams stepped by up to
+    /// `blocks` blocks; `shapes` are those of this method.
+    pub(crate) fn held_values(&self, shapes: &Shapes, streams: usize, blocks: usize) -> usize {
+        let signals = shapes
+            .values
+            .iter()
+            .map(|shape| shape.channels.saturating_mul(self.block / shape.ratio));
+        // The size of states does not depend on the number of blocks.
+        let signals = signals
+            .fold(0, usize::saturating_add)
+            .saturating_mul(blocks);
+        let states = self.nodes.iter().zip(shapes.node_inputs());
+        states
+            .map(|(node, inputs)| {
+                node.op
+                    .operation()
+                    .held_frames()
+                    .saturating_mul(inputs[0].channels)
+            })
+            .fold(signals, usize::saturating_add)
+            .saturating_mul(streams)
     }
 
     /// Returns the multiply-adds per second of audio for one stream.

@@ -1,9 +1,6 @@
 //! Upper bounds on what a model file may request; larger requests are refused before anything is
 //! allocated.
 
-use super::op::rules::framewise_without_weights;
-use super::{Method, Op, graph::Shapes};
-
 /// Largest file, bytes; far above any network that plays in real time.
 pub const FILE_BYTES: usize = 2 << 30;
 /// Largest program, bytes; programs are held in memory.
@@ -46,52 +43,3 @@ pub const CODES: usize = 1 << 16;
 pub const SOUND_VALUES: usize = 2 << 20;
 /// Supported sample rates, Hz.
 pub const SAMPLE_RATES: std::ops::RangeInclusive<u32> = 8_000..=384_000;
-
-/// Returns the number of values that an executor holds for `streams` streams stepped by up to
-/// `blocks` blocks.
-pub(crate) fn executor_values(
-    method: &Method,
-    shapes: &Shapes,
-    streams: usize,
-    blocks: usize,
-) -> usize {
-    let values = shapes
-        .values
-        .iter()
-        .map(|shape| shape.channels.saturating_mul(method.block / shape.ratio));
-    let states = method
-        .nodes
-        .iter()
-        .zip(shapes.node_inputs())
-        .map(|(node, inputs)| {
-            let frames = match node.op {
-                Op::Conv1d {
-                    kernel, dilation, ..
-                } => (kernel - 1).saturating_mul(dilation).saturating_mul(2),
-                Op::ConvTranspose1d { kernel, stride, .. } => 2 * (kernel / stride),
-                Op::Delay { frames } => frames.saturating_mul(2),
-                Op::Attention { window, .. } => window.saturating_mul(2),
-                // The spectra of the response and of past input, each of twice the length.
-                Op::Convolve { taps } => taps.saturating_mul(4),
-                framewise_without_weights!()
-                | Op::Linear { .. }
-                | Op::Gru { .. }
-                | Op::Lstm { .. }
-                | Op::LayerNorm
-                | Op::Prelu { .. }
-                | Op::Snake
-                | Op::Latency { .. }
-                | Op::ShapedNoise { .. }
-                | Op::NearestCodes { .. }
-                | Op::CodeSum { .. }
-                | Op::Harmonic
-                | Op::FilteredNoise => 1,
-            };
-            frames.saturating_mul(inputs[0].channels)
-        });
-    // The size of states does not depend on the number of blocks.
-    let values = values.fold(0, usize::saturating_add).saturating_mul(blocks);
-    states
-        .fold(values, usize::saturating_add)
-        .saturating_mul(streams)
-}

@@ -1,7 +1,7 @@
 //! Checks that a header and its methods are consistent and within the [limits](super::limits).
 
 use super::graph::Shapes;
-use super::{FORMAT, FORMAT_COMPRESSED, Header, Method, ModelError, Op, Variant, limits};
+use super::{FORMAT, FORMAT_COMPRESSED, Header, Method, ModelError, Node, Variant, limits};
 
 /// Checks names, ranges, variants and counts of a header; methods are checked by [`check_method`].
 pub(super) fn check_header(header: &Header) -> Result<(), ModelError> {
@@ -133,12 +133,7 @@ pub(super) fn check_method(method: &Method, shapes: &Shapes) -> Result<(), Model
             node.name.len(),
             limits::NAME_BYTES,
         )?;
-        if let Op::Latency { samples } = node.op {
-            ModelError::limit("the latency of a node", samples, limits::LATENCY)?;
-        }
-        if let Op::Convolve { taps } = node.op {
-            ModelError::limit("the length of an impulse response", taps, limits::TAPS)?;
-        }
+        node.op.operation().check_limits()?;
         for spec in node.op.weights(&inputs) {
             let values = spec
                 .shape
@@ -157,7 +152,7 @@ pub(super) fn check_method(method: &Method, shapes: &Shapes) -> Result<(), Model
             "the number of values per stream of method {:?}",
             method.name
         ),
-        limits::executor_values(method, shapes, 1, 1),
+        method.held_values(shapes, 1, 1),
         limits::STREAM_VALUES,
     )?;
     check_warm_up(method, shapes)
@@ -174,19 +169,8 @@ fn check_warm_up(method: &Method, shapes: &Shapes) -> Result<(), ModelError> {
             "method {name:?}: has a warm-up, and the input {port:?}, which is fed back"
         )));
     }
-    let is_excluded = |op: &Op| {
-        matches!(
-            op,
-            Op::Harmonic
-                | Op::FilteredNoise
-                | Op::Noise { .. }
-                | Op::DrawMixture { .. }
-                | Op::DrawCategories { .. }
-                | Op::Convolve { .. }
-                | Op::Attention { .. }
-        )
-    };
-    if let Some(node) = method.nodes.iter().find(|node| is_excluded(&node.op)) {
+    let is_excluded = |node: &&Node| !node.op.operation().can_warm_up();
+    if let Some(node) = method.nodes.iter().find(is_excluded) {
         let reason =
             "generates sound, has attention or is a long convolution, and such a method cannot have a warm-up".into();
         return Err(ModelError::Node {

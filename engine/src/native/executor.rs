@@ -4,17 +4,19 @@ use ondes_kernels::{FlushToZero, Kernels};
 
 use super::layer::Io;
 use super::plan::{Plan, Step};
+use crate::executor::Execute;
 use crate::model::{Method, Model, ModelError};
 
 /// A method of a model, ready to be run block by block for several streams at once.
 ///
 /// Each step: [`Executor::begin`] names the streams and the number of blocks, [`Executor::input`]
-/// is filled, [`Executor::run`] computes and [`Executor::output`] is read. Only [`Executor::new`]
+/// is filled, [`run`](Execute::run) computes and [`Executor::output`] is read. Only [`Executor::new`]
 /// allocates.
 ///
 /// ```
 /// use ondes_engine::Kernels;
 /// use ondes_engine::model::{Activation, Card, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Weights};
+/// use ondes_engine::executor::Execute;
 /// use ondes_engine::native::Executor;
 ///
 /// let port = |name: &str| Port { name: name.into(), channels: 1, ratio: 1 };
@@ -126,30 +128,6 @@ impl Executor {
             .for_each(|step| step.layer.capture_initial_state());
     }
 
-    /// Returns the name of the executor and its kernels, such as `native avx2`, or
-    /// `native avx2, int8 avx_vnni` where some products are computed in eight bits.
-    #[must_use]
-    pub fn name(&self) -> String {
-        let name = format!("native {}", self.kernels.name());
-        if self.plan.steps.iter().any(|step| step.layer.uses_int8()) {
-            format!("{name}, int8 {}", self.kernels.int8_name())
-        } else {
-            name
-        }
-    }
-
-    /// Returns the memory of arena, states and packed weights in bytes.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.arena.len() * size_of::<f32>()
-            + self
-                .plan
-                .steps
-                .iter()
-                .map(|step| step.layer.bytes())
-                .sum::<usize>()
-    }
-
     /// Returns a stream to its initial state, after the warm-up if the method has one. Noise
     /// continues instead of starting again, so that repeated notes differ.
     pub fn reset(&mut self, stream: usize) {
@@ -158,20 +136,23 @@ impl Executor {
         }
     }
 
-    /// Resets a stream and seeds its noise; equal seeds give equal noise.
-    pub fn seed(&mut self, stream: usize, seed: u64) {
-        for step in &mut self.plan.steps {
-            step.layer.seed(stream, seed);
-        }
-        self.reset(stream);
+    /// Returns the names of the layers in the order in which they run.
+    pub fn layers(&self) -> impl Iterator<Item = &str> {
+        self.plan.steps.iter().map(|step| step.name.as_str())
     }
 
-    /// Begins a step of `blocks` blocks for these streams, in this order.
-    ///
-    /// # Panics
-    /// If there are more blocks or streams than the executor was built for, or a stream's index is
-    /// too large.
-    pub fn begin(&mut self, streams: &[usize], blocks: usize) {
+    /// Returns the names of the layers that compute some products in eight bits.
+    pub fn int8_layers(&self) -> impl Iterator<Item = &str> {
+        self.plan
+            .steps
+            .iter()
+            .filter(|step| step.layer.uses_int8())
+            .map(|step| step.name.as_str())
+    }
+}
+
+impl Execute for Executor {
+    fn begin(&mut self, streams: &[usize], blocks: usize) {
         assert!(
             streams.len() <= self.streams && streams.iter().all(|&stream| stream < self.streams),
             "unknown stream"
@@ -182,24 +163,19 @@ impl Executor {
         self.blocks = blocks;
     }
 
-    /// Returns the values of an input port for this step, `[stream][frame][channel]`; fill all of
-    /// them.
-    pub fn input(&mut self, port: usize) -> &mut [f32] {
+    fn input(&mut self, port: usize) -> &mut [f32] {
         let slot = self.plan.inputs[port];
         let length = slot.block_values() * self.blocks * self.active.len();
         &mut self.arena[slot.offset..][..length]
     }
 
-    /// Computes the step.
-    pub fn run(&mut self) {
+    fn run(&mut self) {
         for index in 0..self.plan.steps.len() {
             self.run_layer(index);
         }
     }
 
-    /// Computes one layer of the step, in order to measure its cost; [`Executor::run`] is all
-    /// layers in order.
-    pub fn run_layer(&mut self, index: usize) {
+    fn run_layer(&mut self, index: usize) {
         let Step {
             layer,
             inputs,
@@ -228,24 +204,44 @@ impl Executor {
         );
     }
 
-    /// Returns the names of the layers in the order in which they run.
-    pub fn layers(&self) -> impl Iterator<Item = &str> {
-        self.plan.steps.iter().map(|step| step.name.as_str())
-    }
-
-    /// Returns the names of the layers that compute some products in eight bits.
-    pub fn int8_layers(&self) -> impl Iterator<Item = &str> {
-        self.plan
-            .steps
-            .iter()
-            .filter(|step| step.layer.uses_int8())
-            .map(|step| step.name.as_str())
-    }
-
-    /// Returns the values of an output port after [`Executor::run`], `[stream][frame][channel]`.
-    #[must_use]
-    pub fn output(&self, port: usize) -> &[f32] {
+    fn output(&self, port: usize) -> &[f32] {
         let slot = self.plan.outputs[port];
         &self.arena[slot.offset..][..slot.block_values() * self.blocks * self.active.len()]
+    }
+
+    fn seed(&mut self, stream: usize, seed: u64) {
+        for step in &mut self.plan.steps {
+            step.layer.seed(stream, seed);
+        }
+        self.reset(stream);
+    }
+
+    fn bytes(&self) -> usize {
+        self.arena.len() * size_of::<f32>()
+            + self
+                .plan
+                .steps
+                .iter()
+                .map(|step| step.layer.bytes())
+                .sum::<usize>()
+    }
+
+    /// Returns the kernels, and those of eight bits if some products are computed in them:
+    /// `native avx2, int8 avx_vnni`.
+    fn name(&self) -> String {
+        let name = format!("native {}", self.kernels.name());
+        if self.plan.steps.iter().any(|step| step.layer.uses_int8()) {
+            format!("{name}, int8 {}", self.kernels.int8_name())
+        } else {
+            name
+        }
+    }
+
+    fn layer_count(&self) -> usize {
+        self.plan.steps.len()
+    }
+
+    fn may_allocate(&self) -> bool {
+        false
     }
 }

@@ -7,7 +7,7 @@ use crate::model::{Shape, Tensor, Weights};
 /// Location of a value in the arena. Offsets are laid out for the largest step, so they never
 /// change.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TensorSlot {
+pub(crate) struct TensorSlot {
     pub offset: usize,
     pub channels: usize,
     /// Frames per block of the method.
@@ -22,7 +22,7 @@ impl TensorSlot {
 }
 
 /// Executable graph node with per-stream state; allocates only on construction.
-pub(super) trait Layer: Send {
+pub(crate) trait Layer: Send {
     /// Returns whether the layer updates its first input, of which it then finds a copy in its
     /// output.
     fn updates_first_input(&self) -> bool {
@@ -47,7 +47,7 @@ pub(super) trait Layer: Send {
 }
 
 /// Inputs and output of a layer in one step.
-pub(super) struct Io<'a> {
+pub(crate) struct Io<'a> {
     pub arena: &'a [f32],
     pub inputs: &'a [TensorSlot],
     /// `[stream][frame][channel]`
@@ -74,7 +74,7 @@ impl<'a> Io<'a> {
 }
 
 /// Arguments of a layer's constructor.
-pub(super) struct LayerContext<'a> {
+pub(crate) struct LayerContext<'a> {
     pub kernels: Kernels,
     pub weights: &'a Weights,
     /// Name of the node.

@@ -4,7 +4,6 @@ use ondes_kernels::Kernels;
 
 use super::fused::FusedConvNet;
 use super::layer::{Layer, LayerContext, TensorSlot};
-use super::layers;
 use crate::model::graph::Shapes;
 use crate::model::{Method, Model, ModelError, Shape, limits};
 
@@ -43,7 +42,7 @@ impl Plan {
     ) -> Result<Self, ModelError> {
         let method = model.method(method)?;
         let shapes = method.infer()?;
-        let values = limits::executor_values(method, &shapes, streams, blocks);
+        let values = method.held_values(&shapes, streams, blocks);
         ModelError::limit(
             format!("what {streams} streams of method {:?} hold", method.name),
             values,
@@ -98,7 +97,7 @@ impl Plan {
                 streams,
                 frames: first_frames * blocks,
             };
-            let layer = layers::build(&method.nodes[index].op, &context);
+            let layer = method.nodes[index].op.operation().layer(&context);
             let step = Step::new(layer, method, &shapes, index, &slots, &mut arena);
             slots.push(step.output);
             steps.push(step);

@@ -45,7 +45,7 @@ impl<'a> Methods<'a> {
     ///
     /// # Errors
     /// Returns [`ModelError`] if the model lacks what its kind needs.
-    pub fn of(model: &'a Model) -> Result<Self, ModelError> {
+    pub fn new(model: &'a Model) -> Result<Self, ModelError> {
         let header = model.header();
         let decode = model.method("decode")?;
         let (decoder_ports, latents) = inputs(header, decode)?;
@@ -110,9 +110,8 @@ impl<'a> Methods<'a> {
         let mut hops = (MAX_STEP / self.hop).max(1);
         for method in self.encode.into_iter().chain([self.decode]) {
             let shapes = method.infer()?;
-            let values = |hops| {
-                limits::executor_values(method, &shapes, streams, hops * self.hop / method.block)
-            };
+            let values =
+                |hops| method.held_values(&shapes, streams, hops * self.hop / method.block);
             while hops > 1 && values(hops) > limits::EXECUTOR_VALUES {
                 hops -= 1;
             }
@@ -187,7 +186,7 @@ pub(crate) fn codec_steps(model: &Model) -> Option<(usize, f64)> {
     if !matches!(header.kind, Kind::Codec | Kind::Generator) {
         return None;
     }
-    let methods = Methods::of(model).ok()?;
+    let methods = Methods::new(model).ok()?;
     let encode = methods.encode.filter(|_| header.kind == Kind::Codec);
     let all = encode
         .into_iter()
@@ -213,7 +212,7 @@ pub(super) fn build(
     options: &PipelineOptions,
 ) -> Result<SessionBatch<EffectStream, CodecNetwork>, PipelineError> {
     let header = model.header();
-    let methods = Methods::of(model)?;
+    let methods = Methods::new(model)?;
     let Methods {
         encode,
         prior,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::controls::{INSTRUMENT_CONTROLS, Target};
+use super::controls::{INSTRUMENT_CONTROLS, TEMPO, Target};
 use super::playable::{ControlId, Transport};
 use crate::model::graph::{BAR_BEATS, BARS};
 use crate::model::{Control, Curve};
@@ -20,7 +20,7 @@ impl ControlBinding {
     /// Binds the controls of a model to the ports with these names.
     pub fn all(controls: &[Control], ports: &[String]) -> Arc<[Self]> {
         let bindings = controls.iter().map(|control| Self {
-            id: ControlId::of(&control.name),
+            id: ControlId::new(&control.name),
             control: control.clone(),
             port: ports.iter().position(|port| *port == control.name),
             target: INSTRUMENT_CONTROLS
@@ -32,8 +32,6 @@ impl ControlBinding {
     }
 }
 
-/// Port, and control, of the tempo in beats a minute. The host's tempo replaces the control's.
-pub(super) const TEMPO: &str = "tempo";
 /// Port of the beats since the start of the host's song.
 const POSITION: &str = "position";
 /// Bars after which [`BARS`] begins again.

@@ -1,12 +1,14 @@
 //! Controls of a model as it is played: its own, those of codec latents and priors, and those that
 //! every instrument has.
 
-use super::control_ports::TEMPO;
 use super::method_ports::{follows_bars, has_prior, latent_count};
 use super::playable::ControlId;
 use super::prior_loop::MAX_BARS;
 use crate::instrument::{Performance, PlayMode, Setting};
 use crate::model::{Control, Curve, Header, Kind};
+
+/// Port, and control, of the tempo in beats a minute. The host's tempo replaces the control's.
+pub(super) const TEMPO: &str = "tempo";
 
 /// Returns the controls of a model as it is played: those in its header and, for a codec or a
 /// generator, those of its latents ([`latent_controls`]) and of its prior.
@@ -258,16 +260,16 @@ pub(super) fn prior_controls(header: &Header) -> Vec<Control> {
 }
 
 /// Shift of all pitches in semitones; glides within 50 ms.
-pub const TRANSPOSE: ControlId = ControlId::of("transpose");
+pub const TRANSPOSE: ControlId = ControlId::new("transpose");
 /// Mode for overlapping notes: 0 is the model's own, 1 poly, 2 mono, 3 legato ([`PlayMode`]). A
 /// change to mono or legato releases all held notes but one per channel.
-pub const PLAY_MODE: ControlId = ControlId::of("play_mode");
+pub const PLAY_MODE: ControlId = ControlId::new("play_mode");
 /// Glide time between notes that share a voice, in ms, for future glides; negative is the model's
 /// own.
-pub const GLIDE: ControlId = ControlId::of("glide");
+pub const GLIDE: ControlId = ControlId::new("glide");
 /// Maximum number of simultaneous notes; 0 is the number of prepared voices, which is also the
 /// upper limit. When it falls, the least audible notes fade out.
-pub const VOICES: ControlId = ControlId::of("voices");
+pub const VOICES: ControlId = ControlId::new("voices");
 
 /// Control that every instrument has. It also sets a model's own control of the same name.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -337,7 +339,7 @@ pub const PERFORMANCE_CONTROLS: [PerformanceControl; 4] = [
 impl PerformanceControl {
     /// Returns the control with that id.
     #[must_use]
-    pub fn of(id: ControlId) -> Option<&'static Self> {
+    pub fn find(id: ControlId) -> Option<&'static Self> {
         PERFORMANCE_CONTROLS.iter().find(|control| control.id == id)
     }
 
@@ -358,7 +360,7 @@ impl PerformanceControl {
 /// Returns the setting of the voices that a control change stands for; `None` for other controls
 /// and invalid values.
 pub(super) fn voice_setting(id: ControlId, value: f32) -> Option<Setting> {
-    let value = PerformanceControl::of(id)?.sanitize(value)?;
+    let value = PerformanceControl::find(id)?.sanitize(value)?;
     match id {
         PLAY_MODE => {
             let modes = [
@@ -382,8 +384,8 @@ mod tests {
     #[test]
     fn ids_match_names_and_values_are_clamped() {
         for control in &PERFORMANCE_CONTROLS {
-            assert_eq!(control.id, ControlId::of(control.name));
-            assert_eq!(PerformanceControl::of(control.id), Some(control));
+            assert_eq!(control.id, ControlId::new(control.name));
+            assert_eq!(PerformanceControl::find(control.id), Some(control));
             assert_eq!(control.sanitize(control.default), Some(control.default));
             assert_eq!(
                 (control.sanitize(-1e9), control.sanitize(1e9)),
@@ -394,7 +396,7 @@ mod tests {
                 (None, None)
             );
         }
-        assert_eq!(PerformanceControl::of(ControlId::of("room")), None);
+        assert_eq!(PerformanceControl::find(ControlId::new("room")), None);
     }
 
     #[test]

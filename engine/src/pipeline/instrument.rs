@@ -11,6 +11,7 @@ use super::instrument_stream::InstrumentStream;
 use super::method_ports::header_error;
 use super::options::{PipelineError, PipelineOptions};
 use crate::dsp::noise::stream_seed;
+use crate::executor::Execute;
 use crate::model::{Method, Model, ModelError, Port};
 use crate::native::Executor;
 
@@ -29,7 +30,7 @@ impl<'a> Methods<'a> {
     /// # Errors
     /// Returns [`PipelineError`] if the model lacks what an instrument needs, or the options do not
     /// fit it.
-    pub fn of(model: &'a Model, options: &PipelineOptions) -> Result<Self, PipelineError> {
+    pub fn new(model: &'a Model, options: &PipelineOptions) -> Result<Self, PipelineError> {
         let header = model.header();
         header.performance.unwrap_or_default().validate()?;
         let variant = options.variant(header)?;
@@ -40,7 +41,7 @@ impl<'a> Methods<'a> {
                 .unwrap_or("room"),
         );
         let port_names = control_port_names(synth);
-        let inputs = SynthInputs::of(model, synth, &port_names)?;
+        let inputs = SynthInputs::new(model, synth, &port_names)?;
         let is_audio = |port: Option<&Port>, channels: &[usize]| {
             port.is_some_and(|port| channels.contains(&port.channels) && port.ratio == 1)
         };
@@ -75,14 +76,14 @@ impl<'a> Methods<'a> {
 /// Makes an instrument playable.
 ///
 /// # Errors
-/// Returns [`PipelineError`] as [`Methods::of`] does, or if the executor or the sample rate is not
+/// Returns [`PipelineError`] as [`Methods::new`] does, or if the executor or the sample rate is not
 /// available.
 pub(super) fn build(
     model: &Model,
     options: &PipelineOptions,
 ) -> Result<SessionBatch<InstrumentStream, InstrumentNetwork>, PipelineError> {
     let header = model.header();
-    let methods = Methods::of(model, options)?;
+    let methods = Methods::new(model, options)?;
     let bindings = ControlBinding::all(&header.controls, &methods.port_names);
     let outputs = methods.outputs();
     let stream = |_| {
@@ -142,7 +143,7 @@ struct SynthInputs {
 }
 
 impl SynthInputs {
-    fn of(model: &Model, method: &Method, names: &[String]) -> Result<Self, ModelError> {
+    fn new(model: &Model, method: &Method, names: &[String]) -> Result<Self, ModelError> {
         let port = |name: &str| {
             let is_control = |port: &usize| {
                 let port = &method.inputs[*port];

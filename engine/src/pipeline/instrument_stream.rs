@@ -176,7 +176,7 @@ impl InstrumentStream {
         let at_once = self.timeline.is_fresh();
         if id == TRANSPOSE
             && let Some(semitones) =
-                PerformanceControl::of(id).and_then(|control| control.sanitize(value))
+                PerformanceControl::find(id).and_then(|control| control.sanitize(value))
         {
             self.transposition.set(semitones, at_once);
         }

@@ -221,7 +221,7 @@ impl MethodRunner {
 
     /// Returns the number of layers; see [`MethodRunner::run_layer`].
     pub fn layers(&self) -> usize {
-        self.executor.layers()
+        self.executor.layer_count()
     }
 
     /// Returns the times of the layers in a step of one stream; see [`layer_times`].

@@ -19,9 +19,9 @@ use crate::model::{Control, Kind, Model};
 /// executor and of the sample rate come from [`build_playable`].
 pub fn validate(model: &Model, options: &PipelineOptions) -> Result<(), PipelineError> {
     match model.header().kind {
-        Kind::Instrument => instrument::Methods::of(model, options).map(drop),
+        Kind::Instrument => instrument::Methods::new(model, options).map(drop),
         Kind::Effect => effect::check(model, options).map(drop),
-        Kind::Codec | Kind::Generator => Ok(codec::Methods::of(model).map(drop)?),
+        Kind::Codec | Kind::Generator => Ok(codec::Methods::new(model).map(drop)?),
     }
 }
 
@@ -189,7 +189,7 @@ impl Pipeline {
             });
         }
         let action = Action::Control {
-            id: ControlId::of(name),
+            id: ControlId::new(name),
             value,
         };
         let at = self.playable.stats(0).now;

@@ -195,10 +195,10 @@ impl ControlId {
     /// ```
     /// use ondes_engine::pipeline::{ControlId, TRANSPOSE};
     ///
-    /// assert_eq!(ControlId::of("transpose"), TRANSPOSE);
+    /// assert_eq!(ControlId::new("transpose"), TRANSPOSE);
     /// ```
     #[must_use]
-    pub const fn of(name: &str) -> Self {
+    pub const fn new(name: &str) -> Self {
         let (bytes, mut hash, mut index) = (name.as_bytes(), 0xcbf2_9ce4_8422_2325_u64, 0);
         while index < bytes.len() {
             hash = (hash ^ bytes[index] as u64).wrapping_mul(0x0100_0000_01b3);

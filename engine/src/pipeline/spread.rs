@@ -97,7 +97,7 @@ pub(super) fn layer_times(
     inputs: usize,
     blocks: usize,
 ) -> Vec<Duration> {
-    let mut times = vec![Duration::MAX; executor.layers()];
+    let mut times = vec![Duration::MAX; executor.layer_count()];
     for _ in 0..ROUNDS {
         executor.begin(&[0], blocks);
         (0..inputs).for_each(|input| executor.input(input).fill(0.0));

@@ -16,7 +16,7 @@ use super::health::{Driven, InstanceMetrics};
 use super::loader::{InstanceInfo, InstanceRequest, NewInstance, build_first, build_successor};
 use super::model_factory::{LoadError, ModelFactory};
 use super::model_instance::ModelInstance;
-use super::program_watch::ProgramWatch;
+use super::program_restarts::ProgramRestarts;
 use super::quality::{LoadSample, Quality, QualityGovernor};
 use super::session_link::SessionLink;
 use crate::pipeline::ControlId;
@@ -59,7 +59,7 @@ pub(super) struct ControllerState {
     pub governor: QualityGovernor,
     /// A background job watches the load.
     pub is_governed: bool,
-    pub program_watch: ProgramWatch,
+    pub program_watch: ProgramRestarts,
     pub status: LoadStatus,
     pub non_realtime: bool,
     pub host: Option<ActiveHost>,

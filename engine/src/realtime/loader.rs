@@ -9,7 +9,8 @@ use ondes_kernels::FlushToZero;
 use ringbuf::HeapRb;
 use ringbuf::traits::Split;
 
-use super::driver::{Driver, ResolvedDriver, resolve, resolve_without_trial};
+use super::driver::{Driver, ResolvedDriver};
+use super::driver_choice::{resolve, resolve_without_trial};
 use super::guard::{Failed, guard, guard_with_reason};
 use super::health::{Driven, InstanceMetrics};
 use super::inline_model::InlineModel;

@@ -81,7 +81,7 @@ impl Session {
         let unused = TimedCommand {
             at: 0,
             action: Action::Control {
-                id: ControlId::of(""),
+                id: ControlId::new(""),
                 value: 0.0,
             },
         };

@@ -1,6 +1,6 @@
 //! Replaces an executor whose device has failed by a spare one.
 
-use super::library::TorchError;
+use super::error::TorchError;
 use super::runner::TorchExecutor;
 use crate::executor::{Execute, MethodExecutor, push_warning};
 use crate::model::{Method, Port};
@@ -314,7 +314,7 @@ mod tests {
 
     /// Returns an executor whose spare inverts its input.
     fn fallback(primary: FakeExecutor, streams: usize) -> FallbackExecutor<FakeExecutor> {
-        let spare = MethodExecutor::torch(fake(-1.0, 99));
+        let spare = Box::new(fake(-1.0, 99));
         FallbackExecutor::new(primary, spare, &method(), RATE, streams, 1)
     }
 

@@ -8,7 +8,7 @@ use super::description::{
     ProgramDescription,
 };
 use super::library::Library;
-use super::prepared_method::describe;
+use super::program_runner::describe;
 use crate::model::file;
 use crate::model::import::ImportedModel;
 use crate::model::program::{Attribute, Call, ProgramOptions};

@@ -17,7 +17,8 @@ pub mod protocol;
 use std::sync::{Arc, Mutex};
 
 use super::description::ProgramDescription;
-use super::library::{Library, TorchError};
+use super::error::TorchError;
+use super::library::Library;
 use super::library_paths;
 use super::prepare_request::PrepareRequest;
 use crate::sync::lock;

@@ -2,9 +2,11 @@
 
 use std::panic::resume_unwind;
 
-use super::library::{Library, TorchError};
+use super::error::TorchError;
+use super::library::Library;
 use super::prepare_request::{MethodSource, PrepareRequest, step_values};
-use super::prepared_method::{PreparedMethod, prepare};
+use super::prepared_method::PreparedMethod;
+use super::program_runner::prepare;
 use crate::executor::{Device, Execute, Precision, mark_program_lost};
 use crate::model::{Method, Model, ModelError, Port, file, limits};
 

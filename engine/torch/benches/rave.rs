@@ -11,6 +11,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use ondes_engine::Kernels;
+use ondes_engine::executor::Execute;
 use ondes_engine::model::compression::{Scaling, WeightPrecision};
 use ondes_engine::model::import::rave::import;
 use ondes_engine::model::{Model, file};

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use ondes_engine::model::Op;
+use ondes_engine::ops::Memory;
 use tch::Tensor;
 
 use crate::{Noise, RecurrentState, TorchGraph, TorchWeights};
@@ -55,11 +56,11 @@ impl TorchGraph {
             // Gradients of sums and views need no values.
             let own = match node.op {
                 Op::Add
-                | Op::Affine { .. }
+                | Op::Affine(_)
                 | Op::Concat
-                | Op::Split { .. }
-                | Op::Delay { .. }
-                | Op::Latency { .. } => 0.0,
+                | Op::Split(_)
+                | Op::Delay(_)
+                | Op::Latency(_) => 0.0,
                 _ => self.width(self.method.inputs.len() + index),
             };
             sums.push(sums[index] + own);
@@ -193,9 +194,8 @@ impl TorchGraph {
     /// sorts them.
     fn state_names(&self, nodes: Range<usize>) -> Vec<String> {
         let states = self.method.nodes[nodes].iter().flat_map(|node| {
-            let count = match node.op {
-                Op::Lstm { .. } => 2,
-                Op::Gru { .. } => 1,
+            let count = match node.op.memory() {
+                Memory::States { count, .. } => count,
                 _ => 0,
             };
             (0..count).map(move |index| format!("{index}/{}", node.name))

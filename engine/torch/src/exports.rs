@@ -222,10 +222,10 @@ unsafe extern "C" fn run(
 /// # Safety
 /// `data` must point to `length` values.
 unsafe fn slice<'a, T>(data: *const T, length: usize) -> &'a [T] {
-    // SAFETY: guaranteed by the caller.
     if length == 0 {
         &[]
     } else {
+        // SAFETY: guaranteed by the caller.
         unsafe { std::slice::from_raw_parts(data, length) }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Training uses it as a crate: [`weights`] converts weights to tensors and back; [`graph`] runs
 //! the nodes of a method on whole sequences, with gradients, if need be by [`checkpoint`]ed blocks;
-//! `synthesis` holds the ops that make sound, `draw` those that draw. The engine's native executor
+//! `ops` has the ops, one file a family. The engine's native executor
 //! computes the same frame by frame; parity tests compare the two.
 //!
 //! The engine opens it as a library ([`ondes_engine::torch`]): `exports` is its side of the C
@@ -14,14 +14,11 @@
 
 #![deny(unsafe_code)]
 
-mod attention;
 mod call;
 pub mod checkpoint;
-mod codes;
 #[expect(unsafe_code, reason = "frees memory of C++")]
 pub mod cpp_error;
 mod device;
-mod draw;
 #[expect(unsafe_code, reason = "a C interface")]
 mod exports;
 pub mod graph;
@@ -31,20 +28,18 @@ mod host;
 mod needs;
 mod neutone;
 mod nn_tilde;
+mod ops;
 mod precision;
 mod program;
-#[expect(unsafe_code, reason = "calls C++ and reads libtorch's memory")]
-mod recurrence;
 mod recurrent_state;
 #[expect(unsafe_code, reason = "calls C++")]
 mod script;
 mod step;
 mod streaming;
-mod synthesis;
 mod threads;
 mod warm_up;
 pub mod weights;
 
 pub use graph::{RecurrentState, TorchGraph};
-pub use synthesis::Noise;
+pub use ops::synthesis::Noise;
 pub use weights::TorchWeights;

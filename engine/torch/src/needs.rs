@@ -1,7 +1,5 @@
 //! Finds the frames of each value that the end of a sequence depends on.
 
-use ondes_engine::model::Op;
-
 use crate::TorchGraph;
 
 impl TorchGraph {
@@ -25,8 +23,8 @@ impl TorchGraph {
         }
         for (index, node) in self.method.nodes.iter().enumerate().rev() {
             let read = needs[inputs + index]
-                .zip(earlier_frames(&node.op))
-                .map(|(frames, earlier)| frames + earlier);
+                .zip(node.op.earlier_frames())
+                .map(|(frames, earlier)| frames + earlier as i64);
             if read.is_none() {
                 needs[inputs + index] = None;
             }
@@ -35,33 +33,5 @@ impl TorchGraph {
                 .for_each(|&value| raise(&mut needs, value, read));
         }
         needs
-    }
-}
-
-/// Returns how many frames before a frame of its input a node's frame depends on; `None` if on all
-/// of them, or on the frame's place in the sequence.
-fn earlier_frames(op: &Op) -> Option<i64> {
-    match *op {
-        Op::Conv1d {
-            kernel,
-            stride: 1,
-            dilation,
-            ..
-        } => Some(((kernel - 1) * dilation) as i64),
-        Op::Linear { .. }
-        | Op::LayerNorm
-        | Op::Softmax
-        | Op::Activation(_)
-        | Op::Prelu { .. }
-        | Op::Snake
-        | Op::Gate
-        | Op::Film
-        | Op::Add
-        | Op::Multiply
-        | Op::Concat
-        | Op::Split { .. }
-        | Op::Affine { .. }
-        | Op::Latency { .. } => Some(0),
-        _ => None,
     }
 }

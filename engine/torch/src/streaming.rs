@@ -1,11 +1,14 @@
 //! Runs a graph block by block for several streams, with the state of each node.
 
 use ondes_engine::model::{Control, Method, ModelError, Op};
+use ondes_engine::ops::{Conv1d, Memory};
 use tch::{Device, Kind, Tensor};
 
-use crate::attention::attention;
-use crate::graph::{TorchGraph, recurrent};
-use crate::synthesis::{Noise, NoiseRow};
+use crate::graph::TorchGraph;
+use crate::ops::attention::attention;
+use crate::ops::compute;
+use crate::ops::recurrent::recurrent;
+use crate::ops::synthesis::{Noise, NoiseRow};
 use crate::weights::TorchWeights;
 
 /// A method of a graph with a state for each stream.
@@ -21,17 +24,6 @@ pub struct StreamingGraph {
     initial: Vec<Vec<Tensor>>,
     /// `[stream]`: seed of the noise, and number of blocks since it was set.
     noise: Vec<(u64, u64)>,
-}
-
-/// State that a node keeps from one step to the next.
-enum NodeMemory {
-    Nothing,
-    /// Number of input frames.
-    Frames(usize),
-    /// State of a recurrent layer: number of tensors, and values of each.
-    States(usize, usize),
-    /// Number of frames of keys and of values.
-    Attended(usize),
 }
 
 impl StreamingGraph {
@@ -62,15 +54,16 @@ impl StreamingGraph {
                 reason,
             };
             let zeros = |shape: [i64; 3]| Tensor::zeros(shape, options);
-            initial_states.push(match memory(&node.op).ok_or_else(error)? {
-                NodeMemory::Nothing => Vec::new(),
-                NodeMemory::Frames(frames) => {
+            initial_states.push(match node.op.memory() {
+                Memory::Sound => return Err(error()),
+                Memory::Nothing => Vec::new(),
+                Memory::Frames(frames) => {
                     vec![zeros([1, inputs[0].channels as i64, frames as i64])]
                 }
-                NodeMemory::Attended(frames) => [1, 2]
+                Memory::Attended(frames) => [1, 2]
                     .map(|input| zeros([1, inputs[input].channels as i64, frames as i64]))
                     .into(),
-                NodeMemory::States(count, hidden) => {
+                Memory::States { count, hidden } => {
                     let initial = |name: &str| weights.0.get(&format!("{}.{name}", node.name));
                     let state = |name| match initial(name) {
                         Some(initial) => initial.view([1, 1, hidden as i64]).copy(),
@@ -176,19 +169,19 @@ impl StreamingGraph {
         let node = &self.method.nodes[index];
         let weight = |parameter: &str| self.weights.get(&node.name, parameter);
         let x = read[0];
-        match (memory(&node.op), &node.op) {
-            (Some(NodeMemory::Frames(frames)), op) => {
+        match (node.op.memory(), &node.op) {
+            (Memory::Frames(frames), op) => {
                 let past = &before[0];
                 let with_past = Tensor::cat(&[past, x], 2);
                 let (frames, all) = (frames as i64, with_past.size()[2]);
                 let after = with_past.narrow(2, all - frames, frames);
                 let value = match *op {
-                    Op::Conv1d {
+                    Op::Conv1d(Conv1d {
                         stride,
                         dilation,
                         groups,
                         ..
-                    } => with_past.conv1d(
+                    }) => with_past.conv1d(
                         weight("weight"),
                         Some(weight("bias")),
                         [stride as i64],
@@ -202,16 +195,21 @@ impl StreamingGraph {
                             self.graph.shapes().values[self.method.inputs.len() + index].ratio;
                         let input_ratio =
                             self.graph.shapes().values[self.graph.shapes().reads[index][0]].ratio;
-                        let output =
-                            self.graph
-                                .node(op, &[&with_past], input_ratio, &weight, noise);
+                        let output = compute(
+                            op,
+                            &[&with_past],
+                            input_ratio,
+                            self.graph.sample_rate,
+                            &weight,
+                            noise,
+                        );
                         let past = frames * input_ratio as i64 / ratio as i64;
                         output.narrow(2, past, output.size()[2] - past)
                     }
                 };
                 (value, vec![after])
             }
-            (Some(NodeMemory::States(..)), op) => {
+            (Memory::States { .. }, op) => {
                 let before = before
                     .iter()
                     .map(|state| state.transpose(0, 1).contiguous())
@@ -222,7 +220,7 @@ impl StreamingGraph {
                     after.iter().map(|state| state.transpose(0, 1)).collect(),
                 )
             }
-            (Some(NodeMemory::Attended(frames)), _) => {
+            (Memory::Attended(frames), _) => {
                 let with_past =
                     [0, 1].map(|state| Tensor::cat(&[&before[state], read[1 + state]], 2));
                 let last = |x: &Tensor| x.narrow(2, x.size()[2] - frames as i64, frames as i64);
@@ -231,7 +229,10 @@ impl StreamingGraph {
             }
             (_, op) => {
                 let hop = self.graph.shapes().values[self.graph.shapes().reads[index][0]].ratio;
-                (self.graph.node(op, read, hop, &weight, noise), Vec::new())
+                {
+                    let rate = self.graph.sample_rate;
+                    (compute(op, read, hop, rate, &weight, noise), Vec::new())
+                }
             }
         }
     }
@@ -269,52 +270,4 @@ impl CloneStates for Vec<Vec<Tensor>> {
             .map(|states| states.iter().map(Tensor::copy).collect())
             .collect()
     }
-}
-
-/// Returns the state that a node keeps; `None` for nodes that generate sound.
-fn memory(op: &Op) -> Option<NodeMemory> {
-    let frames = |frames: usize| {
-        if frames > 0 {
-            NodeMemory::Frames(frames)
-        } else {
-            NodeMemory::Nothing
-        }
-    };
-    Some(match *op {
-        Op::Conv1d {
-            kernel,
-            stride,
-            dilation,
-            ..
-        } => frames((kernel - 1) * dilation + 1 - stride),
-        Op::ConvTranspose1d { kernel, stride, .. } => frames(kernel.div_ceil(stride) - 1),
-        Op::Convolve { taps } => frames(taps - 1),
-        Op::Delay { frames: late } => frames(late),
-        Op::Gru { hidden, .. } => NodeMemory::States(1, hidden),
-        Op::Lstm { hidden, .. } => NodeMemory::States(2, hidden),
-        Op::Attention { window, .. } => NodeMemory::Attended(window - 1),
-        Op::Harmonic | Op::FilteredNoise => return None,
-        Op::Linear { .. }
-        | Op::LayerNorm
-        | Op::Softmax
-        | Op::Activation(_)
-        | Op::Prelu { .. }
-        | Op::Snake
-        | Op::Gate
-        | Op::Film
-        | Op::Add
-        | Op::Multiply
-        | Op::Concat
-        | Op::Split { .. }
-        | Op::Affine { .. }
-        | Op::Latency { .. }
-        | Op::Interleave { .. }
-        | Op::FlipOddBands
-        | Op::Noise { .. }
-        | Op::DrawMixture { .. }
-        | Op::DrawCategories { .. }
-        | Op::ShapedNoise { .. }
-        | Op::NearestCodes { .. }
-        | Op::CodeSum { .. } => NodeMemory::Nothing,
-    })
 }

@@ -7,6 +7,10 @@ use ondes_engine::model::export::nn_tilde;
 use ondes_engine::model::{
     Activation, Distribution, Kind, Method, Model, Op, Port, Tensor, Weights, file,
 };
+use ondes_engine::ops::{
+    Affine, Attention, CodeSum, Conv1d, ConvTranspose1d, Convolve, Delay, Gru, Interleave, Latency,
+    Linear, Lstm, NearestCodes, Noise, Prelu, ShapedNoise, Split,
+};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, build_playable};
 use ondes_engine::torch;
 use ondes_tests::audio_models::{method, sound, untrained_codec, untrained_effect, whole};
@@ -14,8 +18,8 @@ use ondes_tests::{
     bundled_file, model, node, port, random_splits, seeded_rng, single_node_method,
     untrained_instrument,
 };
-use ondes_training::codec::config::CodecConfig;
-use ondes_training::codec::network;
+use ondes_training::tasks::codec::config::CodecConfig;
+use ondes_training::tasks::codec::network;
 use rand::RngExt;
 
 /// Largest difference of a program, relative to the peak or to the RMS of what the native executor
@@ -128,7 +132,7 @@ fn x(channels: usize) -> Vec<Port> {
 
 #[test]
 fn convolutions_continue() {
-    check(Op::Linear { outputs: 7 }, &x(5), 4, -1.0..1.0);
+    check(Op::Linear(Linear { outputs: 7 }), &x(5), 4, -1.0..1.0);
     for (kernel, stride, dilation, groups) in [
         (1, 1, 1, 1),
         (3, 1, 1, 1),
@@ -139,13 +143,12 @@ fn convolutions_continue() {
         (4, 4, 1, 1),
     ] {
         check(
-            Op::Conv1d {
-                outputs: 6,
-                kernel,
-                stride,
-                dilation,
-                groups,
-            },
+            Op::Conv1d(
+                Conv1d::new(6, kernel)
+                    .strided(stride)
+                    .dilated(dilation)
+                    .grouped(groups),
+            ),
             &x(12),
             8,
             -1.0..1.0,
@@ -153,20 +156,20 @@ fn convolutions_continue() {
     }
     for (kernel, stride) in [(2, 2), (8, 4), (3, 1), (16, 8), (24, 8)] {
         check(
-            Op::ConvTranspose1d {
+            Op::ConvTranspose1d(ConvTranspose1d {
                 outputs: 5,
                 kernel,
                 stride,
-            },
+            }),
             &[port("x", 6, 8)],
             8,
             -1.0..1.0,
         );
     }
-    check(Op::Convolve { taps: 1000 }, &x(1), 128, -1.0..1.0);
-    check(Op::Convolve { taps: 1 }, &x(1), 128, -1.0..1.0);
+    check(Op::Convolve(Convolve { taps: 1000 }), &x(1), 128, -1.0..1.0);
+    check(Op::Convolve(Convolve { taps: 1 }), &x(1), 128, -1.0..1.0);
     for frames in [0, 7, 100] {
-        check(Op::Delay { frames }, &x(3), 4, -1.0..1.0);
+        check(Op::Delay(Delay { frames }), &x(3), 4, -1.0..1.0);
     }
 }
 
@@ -174,19 +177,19 @@ fn convolutions_continue() {
 fn recurrent_layers_continue() {
     for initial_state in [false, true] {
         check(
-            Op::Gru {
+            Op::Gru(Gru {
                 hidden: 15,
                 initial_state,
-            },
+            }),
             &x(9),
             4,
             -1.0..1.0,
         );
         check(
-            Op::Lstm {
+            Op::Lstm(Lstm {
                 hidden: 13,
                 initial_state,
-            },
+            }),
             &x(9),
             4,
             -1.0..1.0,
@@ -197,21 +200,15 @@ fn recurrent_layers_continue() {
 #[test]
 fn streams_start_from_the_state_after_the_warm_up() {
     for op in [
-        Op::Lstm {
+        Op::Lstm(Lstm {
             hidden: 9,
             initial_state: true,
-        },
-        Op::Gru {
+        }),
+        Op::Gru(Gru {
             hidden: 9,
             initial_state: false,
-        },
-        Op::Conv1d {
-            outputs: 6,
-            kernel: 3,
-            stride: 1,
-            dilation: 7,
-            groups: 1,
-        },
+        }),
+        Op::Conv1d(Conv1d::new(6, 3).dilated(7)),
     ] {
         check_method(
             Method {
@@ -244,21 +241,21 @@ fn ops_of_single_frames_agree() {
         Op::Activation(Activation::Softplus),
         Op::Activation(Activation::Exp),
         Op::Activation(Activation::ExpSigmoid),
-        Op::Prelu { slopes: 22 },
-        Op::Prelu { slopes: 1 },
+        Op::Prelu(Prelu { slopes: 22 }),
+        Op::Prelu(Prelu { slopes: 1 }),
         Op::Snake,
         Op::LayerNorm,
         Op::Softmax,
         Op::Gate,
-        Op::Affine {
+        Op::Affine(Affine {
             scale: 0.7,
             offset: -0.2,
-        },
-        Op::Split {
+        }),
+        Op::Split(Split {
             start: 2,
             channels: 5,
-        },
-        Op::Latency { samples: 5 },
+        }),
+        Op::Latency(Latency { samples: 5 }),
     ] {
         check(op, &x(22), 4, -8.0..8.0);
     }
@@ -275,39 +272,49 @@ fn ops_of_single_frames_agree() {
     check(Op::Multiply, &ports(&[9, 1]), 4, -1.0..1.0);
     check(Op::Concat, &ports(&[3, 5, 1]), 4, -1.0..1.0);
     check(
-        Op::Interleave { factor: 4 },
+        Op::Interleave(Interleave { factor: 4 }),
         &[port("x", 12, 4)],
         8,
         -1.0..1.0,
     );
     check(
-        Op::NearestCodes {
+        Op::NearestCodes(NearestCodes {
             codebooks: 3,
             codes: 17,
-        },
+        }),
         &[port("x", 6, 8)],
         8,
         -1.0..1.0,
     );
     check(
-        Op::CodeSum {
+        Op::CodeSum(CodeSum {
             codes: 5,
             channels: 7,
-        },
+        }),
         &[port("x", 3, 8)],
         8,
         -2.0..8.0,
     );
     let attended = ["query", "key", "value"].map(|name| port(name, 12, 4));
     for window in [1, 9] {
-        check(Op::Attention { heads: 3, window }, &attended, 8, -2.0..2.0);
+        check(
+            Op::Attention(Attention { heads: 3, window }),
+            &attended,
+            8,
+            -2.0..2.0,
+        );
     }
     for (channels, bands, hop) in [(3, 5, 64), (16, 5, 8), (1, 2, 2), (2, 32, 8)] {
         let ports = [
             port("magnitudes", channels * bands, hop),
             port("white", channels * hop, hop),
         ];
-        check(Op::ShapedNoise { bands, hop }, &ports, hop, -1.0..1.0);
+        check(
+            Op::ShapedNoise(ShapedNoise { bands, hop }),
+            &ports,
+            hop,
+            -1.0..1.0,
+        );
     }
 }
 
@@ -391,11 +398,11 @@ fn noise_has_the_same_spectrum() {
         (Distribution::Normal, 1.0),
     ] {
         let noise = single_node_method(
-            Op::Noise {
+            Op::Noise(Noise {
                 channels: 5,
                 distribution,
                 number: 0,
-            },
+            }),
             &x(2),
             4,
         );
@@ -581,25 +588,15 @@ fn refusals_name_the_method() {
         "method \"synth\" has a ratio of 192 samples; nn~ needs powers of two"
     );
     let nodes = vec![
-        node(
-            "down",
-            &["x"],
-            Op::Conv1d {
-                outputs: 3,
-                kernel: 8,
-                stride: 8,
-                dilation: 1,
-                groups: 1,
-            },
-        ),
+        node("down", &["x"], Op::Conv1d(Conv1d::new(3, 8).strided(8))),
         node(
             "up",
             &["down"],
-            Op::ConvTranspose1d {
+            Op::ConvTranspose1d(ConvTranspose1d {
                 outputs: 1,
                 kernel: 8,
                 stride: 8,
-            },
+            }),
         ),
     ];
     let hidden = model(Kind::Effect, vec![method("forward", 8, x(1), nodes)], 1);

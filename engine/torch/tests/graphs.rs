@@ -4,6 +4,7 @@ use ondes_engine::dsp::level::max_difference;
 use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::executor::{Backend, Device};
 use ondes_engine::model::{Kind, Op};
+use ondes_engine::ops::{Gru, Linear, Lstm};
 use ondes_engine::pipeline::{
     ControlSource, Pipeline, PipelineOptions, Playable, ProcessRequest, SessionStart,
     build_playable,
@@ -34,20 +35,20 @@ fn effects_codecs_generators_and_recurrent_captures_match_the_native_executor() 
             node(
                 "memory",
                 &["in"],
-                Op::Lstm {
+                Op::Lstm(Lstm {
                     hidden: 12,
                     initial_state,
-                },
+                }),
             ),
             node(
                 "again",
                 &["memory"],
-                Op::Gru {
+                Op::Gru(Gru {
                     hidden: 7,
                     initial_state,
-                },
+                }),
             ),
-            node("out", &["again"], Op::Linear { outputs: 1 }),
+            node("out", &["again"], Op::Linear(Linear { outputs: 1 })),
         ];
         let mut method = method("forward", 1, vec![port("in", 1, 1)], nodes);
         method.warm_up = if initial_state { 100 } else { 0 };

@@ -7,6 +7,11 @@ use ondes_engine::Kernels;
 use ondes_engine::model::compression::{Scaling, WeightPrecision};
 use ondes_engine::model::{Activation, Distribution, Kind, Method, Model, Op, Port};
 use ondes_engine::native::Executor;
+use ondes_engine::ops::{
+    Affine, Attention, CodeSum, Conv1d, ConvTranspose1d, Convolve, Delay, DrawCategories,
+    DrawMixture, Gru, Interleave, Latency, Linear, Lstm, NearestCodes, Noise, Prelu, ShapedNoise,
+    Split,
+};
 use ondes_tests::audio_models::method;
 use ondes_tests::{model, node, port, seeded_rng, single_node_method};
 use ondes_torch::{RecurrentState, TorchGraph, TorchWeights};
@@ -58,7 +63,7 @@ fn x(channels: usize) -> Vec<Port> {
 
 #[test]
 fn linear_layers_and_convolutions_agree() {
-    check(Op::Linear { outputs: 37 }, &x(53), 4, -1.0..1.0);
+    check(Op::Linear(Linear { outputs: 37 }), &x(53), 4, -1.0..1.0);
 }
 
 #[test]
@@ -72,13 +77,12 @@ fn conv1d() {
         (5, 1, 2, 3),
     ] {
         check(
-            Op::Conv1d {
-                outputs: 18,
-                kernel,
-                stride,
-                dilation,
-                groups,
-            },
+            Op::Conv1d(
+                Conv1d::new(18, kernel)
+                    .strided(stride)
+                    .dilated(dilation)
+                    .grouped(groups),
+            ),
             &x(12),
             8,
             -1.0..1.0,
@@ -90,11 +94,11 @@ fn conv1d() {
 fn conv_transpose1d() {
     for (kernel, stride) in [(2, 2), (8, 4), (3, 1), (16, 8)] {
         check(
-            Op::ConvTranspose1d {
+            Op::ConvTranspose1d(ConvTranspose1d {
                 outputs: 5,
                 kernel,
                 stride,
-            },
+            }),
             &[port("x", 11, 8)],
             8,
             -1.0..1.0,
@@ -105,37 +109,37 @@ fn conv_transpose1d() {
 #[test]
 fn recurrent_layers_agree() {
     check(
-        Op::Gru {
+        Op::Gru(Gru {
             hidden: 45,
             initial_state: false,
-        },
+        }),
         &x(19),
         4,
         -1.0..1.0,
     );
     check(
-        Op::Lstm {
+        Op::Lstm(Lstm {
             hidden: 33,
             initial_state: false,
-        },
+        }),
         &x(19),
         4,
         -1.0..1.0,
     );
     check(
-        Op::Gru {
+        Op::Gru(Gru {
             hidden: 45,
             initial_state: true,
-        },
+        }),
         &x(19),
         4,
         -1.0..1.0,
     );
     check(
-        Op::Lstm {
+        Op::Lstm(Lstm {
             hidden: 33,
             initial_state: true,
-        },
+        }),
         &x(19),
         4,
         -1.0..1.0,
@@ -145,21 +149,15 @@ fn recurrent_layers_agree() {
 #[test]
 fn warmed_up_layers_agree() {
     for op in [
-        Op::Lstm {
+        Op::Lstm(Lstm {
             hidden: 33,
             initial_state: true,
-        },
-        Op::Gru {
+        }),
+        Op::Gru(Gru {
             hidden: 20,
             initial_state: false,
-        },
-        Op::Conv1d {
-            outputs: 6,
-            kernel: 3,
-            stride: 1,
-            dilation: 7,
-            groups: 1,
-        },
+        }),
+        Op::Conv1d(Conv1d::new(6, 3).dilated(7)),
     ] {
         check_warmed(op, &x(19), 4, -1.0..1.0, 18);
     }
@@ -183,8 +181,8 @@ fn activations_agree() {
         Op::Activation(Activation::Softsign),
         Op::Activation(Activation::Silu),
         Op::Activation(Activation::FastTanh),
-        Op::Prelu { slopes: 22 },
-        Op::Prelu { slopes: 1 },
+        Op::Prelu(Prelu { slopes: 22 }),
+        Op::Prelu(Prelu { slopes: 1 }),
         Op::Snake,
         Op::Activation(Activation::Softplus),
         Op::Activation(Activation::ExpSigmoid),
@@ -192,10 +190,10 @@ fn activations_agree() {
         Op::LayerNorm,
         Op::Softmax,
         Op::Gate,
-        Op::Affine {
+        Op::Affine(Affine {
             scale: 0.7,
             offset: -0.2,
-        },
+        }),
     ] {
         check(op, &x(22), 4, -8.0..8.0);
     }
@@ -216,10 +214,10 @@ fn joins_agree() {
     check(Op::Multiply, &ports(&[9, 1]), 4, -1.0..1.0);
     check(Op::Concat, &ports(&[3, 5, 1]), 4, -1.0..1.0);
     check(
-        Op::Split {
+        Op::Split(Split {
             start: 2,
             channels: 5,
-        },
+        }),
         &x(9),
         4,
         -1.0..1.0,
@@ -228,13 +226,13 @@ fn joins_agree() {
 
 #[test]
 fn delays_and_interleaving_agree() {
-    check(Op::Delay { frames: 0 }, &x(3), 4, -1.0..1.0);
-    check(Op::Delay { frames: 7 }, &x(3), 4, -1.0..1.0);
-    check(Op::Delay { frames: 100 }, &x(3), 4, -1.0..1.0);
-    check_warmed(Op::Delay { frames: 30 }, &x(3), 4, -1.0..1.0, 22);
-    check(Op::Latency { samples: 5 }, &x(3), 4, -1.0..1.0);
+    check(Op::Delay(Delay { frames: 0 }), &x(3), 4, -1.0..1.0);
+    check(Op::Delay(Delay { frames: 7 }), &x(3), 4, -1.0..1.0);
+    check(Op::Delay(Delay { frames: 100 }), &x(3), 4, -1.0..1.0);
+    check_warmed(Op::Delay(Delay { frames: 30 }), &x(3), 4, -1.0..1.0, 22);
+    check(Op::Latency(Latency { samples: 5 }), &x(3), 4, -1.0..1.0);
     check(
-        Op::Interleave { factor: 4 },
+        Op::Interleave(Interleave { factor: 4 }),
         &[port("x", 12, 4)],
         8,
         -1.0..1.0,
@@ -247,11 +245,11 @@ fn noise_agrees() {
     for distribution in [Distribution::Uniform, Distribution::Normal] {
         for number in [0, 3] {
             check(
-                Op::Noise {
+                Op::Noise(Noise {
                     channels: 5,
                     distribution,
                     number,
-                },
+                }),
                 &x(2),
                 4,
                 -1.0..1.0,
@@ -263,7 +261,12 @@ fn noise_agrees() {
             port("magnitudes", channels * bands, hop),
             port("noise", channels * hop, hop),
         ];
-        check(Op::ShapedNoise { bands, hop }, &ports, hop, -1.0..1.0);
+        check(
+            Op::ShapedNoise(ShapedNoise { bands, hop }),
+            &ports,
+            hop,
+            -1.0..1.0,
+        );
     };
     shaped(3, 5, 64);
     shaped(16, 5, 8);
@@ -282,11 +285,11 @@ fn draws_agree() {
     ];
     for least in [0.0, 0.5] {
         check(
-            Op::DrawMixture {
+            Op::DrawMixture(DrawMixture {
                 components: 3,
                 least,
                 number: 2,
-            },
+            }),
             &mixture,
             4,
             -2.0..2.0,
@@ -295,11 +298,11 @@ fn draws_agree() {
     for top in [2, 7] {
         let inputs = [port("logits", 21, 8), port("temperature", 1, 8)];
         check(
-            Op::DrawCategories {
+            Op::DrawCategories(DrawCategories {
                 categories: 7,
                 top,
                 number: 2,
-            },
+            }),
             &inputs,
             8,
             0.0..2.0,
@@ -311,27 +314,32 @@ fn draws_agree() {
 fn attention_agrees() {
     let ports = |channels: usize| ["query", "key", "value"].map(|name| port(name, channels, 4));
     for (heads, window) in [(1, 1), (3, 9), (2, 200)] {
-        check(Op::Attention { heads, window }, &ports(12), 8, -2.0..2.0);
+        check(
+            Op::Attention(Attention { heads, window }),
+            &ports(12),
+            8,
+            -2.0..2.0,
+        );
     }
 }
 
 #[test]
 fn codes_agree() {
     check(
-        Op::NearestCodes {
+        Op::NearestCodes(NearestCodes {
             codebooks: 3,
             codes: 17,
-        },
+        }),
         &[port("x", 6, 8)],
         8,
         -1.0..1.0,
     );
     // Beyond both ends of the codes.
     check(
-        Op::CodeSum {
+        Op::CodeSum(CodeSum {
             codes: 5,
             channels: 7,
-        },
+        }),
         &[port("x", 3, 8)],
         8,
         -2.0..8.0,
@@ -360,7 +368,7 @@ fn synthesis_agrees() {
         240,
         0.0..1.0,
     );
-    check(Op::Convolve { taps: 1000 }, &x(1), 192, -1.0..1.0);
+    check(Op::Convolve(Convolve { taps: 1000 }), &x(1), 192, -1.0..1.0);
 }
 
 #[test]
@@ -403,14 +411,14 @@ fn harmonics_agree_at_audible_pitches() {
 #[test]
 fn recurrent_layers_continue_from_their_state() {
     for op in [
-        Op::Lstm {
+        Op::Lstm(Lstm {
             hidden: 6,
             initial_state: true,
-        },
-        Op::Gru {
+        }),
+        Op::Gru(Gru {
             hidden: 6,
             initial_state: false,
-        },
+        }),
     ] {
         let label = format!("{op:?}");
         let model = model(Kind::Effect, vec![single_node_method(op, &x(2), 1)], 1);
@@ -482,7 +490,7 @@ fn recurrent_gradients(
                 .contiguous()
         };
         match op {
-            Op::Lstm { .. } => {
+            Op::Lstm(_) => {
                 let states = [state("h0"), state("c0")];
                 let (y, h, c) = frames.lstm(&states, &parameters, true, 1, 0.0, false, false, true);
                 vec![y.transpose(1, 2), h, c]
@@ -519,37 +527,37 @@ fn recurrent_gradients(
 fn recurrent_layers_learn_as_those_of_libtorch() {
     for (op, inputs, rows, frames) in [
         (
-            Op::Lstm {
+            Op::Lstm(Lstm {
                 hidden: 16,
                 initial_state: true,
-            },
+            }),
             1,
             9,
             40,
         ),
         (
-            Op::Lstm {
+            Op::Lstm(Lstm {
                 hidden: 21,
                 initial_state: true,
-            },
+            }),
             5,
             3,
             1,
         ),
         (
-            Op::Gru {
+            Op::Gru(Gru {
                 hidden: 16,
                 initial_state: true,
-            },
+            }),
             7,
             9,
             40,
         ),
         (
-            Op::Gru {
+            Op::Gru(Gru {
                 hidden: 70,
                 initial_state: true,
-            },
+            }),
             2,
             8,
             12,
@@ -584,13 +592,7 @@ fn recurrent_layers_learn_as_those_of_libtorch() {
 
 #[test]
 fn the_end_of_a_sequence_is_that_of_the_whole_with_its_gradients() {
-    let conv = |kernel, dilation| Op::Conv1d {
-        outputs: 4,
-        kernel,
-        stride: 1,
-        dilation,
-        groups: 1,
-    };
+    let conv = |kernel, dilation| Op::Conv1d(Conv1d::new(4, kernel).dilated(dilation));
     let nodes = |memory| {
         vec![
             node("first", &["x"], conv(1, 1)),
@@ -600,17 +602,17 @@ fn the_end_of_a_sequence_is_that_of_the_whole_with_its_gradients() {
             node("sum", &["bent", "past"], Op::Add),
             node("third", &["sum"], conv(2, 5)),
             node("both", &["third", "bent"], Op::Concat),
-            node("out", &["both"], Op::Linear { outputs: 1 }),
+            node("out", &["both"], Op::Linear(Linear { outputs: 1 })),
         ]
     };
     // A recurrent layer and a delay need all that came before.
     for memory in [
         conv(4, 3),
-        Op::Lstm {
+        Op::Lstm(Lstm {
             hidden: 4,
             initial_state: false,
-        },
-        Op::Delay { frames: 2 },
+        }),
+        Op::Delay(Delay { frames: 2 }),
     ] {
         let label = format!("{memory:?}");
         let mut method = method("forward", 1, x(1), nodes(memory));
@@ -653,39 +655,40 @@ fn the_end_of_a_sequence_is_that_of_the_whole_with_its_gradients() {
 #[test]
 fn layers_with_8_bit_weights_agree() {
     let (streams, blocks, block) = (3, 40, 8);
-    let conv = |outputs, kernel, stride, dilation, groups| Op::Conv1d {
-        outputs,
-        kernel,
-        stride,
-        dilation,
-        groups,
+    let conv = |outputs, kernel, stride, dilation, groups| {
+        Op::Conv1d(
+            Conv1d::new(outputs, kernel)
+                .strided(stride)
+                .dilated(dilation)
+                .grouped(groups),
+        )
     };
     for (op, channels, ratio) in [
-        (Op::Linear { outputs: 97 }, 65, 2),
+        (Op::Linear(Linear { outputs: 97 }), 65, 2),
         (conv(33, 3, 1, 2, 1), 67, 2),
         (conv(64, 4, 2, 1, 2), 136, 2),
         (
-            Op::ConvTranspose1d {
+            Op::ConvTranspose1d(ConvTranspose1d {
                 outputs: 34,
                 kernel: 8,
                 stride: 4,
-            },
+            }),
             66,
             8,
         ),
         (
-            Op::Gru {
+            Op::Gru(Gru {
                 hidden: 65,
                 initial_state: false,
-            },
+            }),
             33,
             2,
         ),
         (
-            Op::Lstm {
+            Op::Lstm(Lstm {
                 hidden: 64,
                 initial_state: true,
-            },
+            }),
             70,
             2,
         ),

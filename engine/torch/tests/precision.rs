@@ -3,6 +3,7 @@
 use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::executor::{Backend, Device, Precision};
 use ondes_engine::model::{Activation, Kind, Model, Op, file};
+use ondes_engine::ops::{Gru, Linear, Lstm};
 use ondes_engine::pipeline::{
     ControlSource, Pipeline, PipelineOptions, ProcessRequest, build_playable,
 };
@@ -72,21 +73,21 @@ fn recurrent() -> Model {
         node(
             "memory",
             &["in"],
-            Op::Lstm {
+            Op::Lstm(Lstm {
                 hidden: 12,
                 initial_state: true,
-            },
+            }),
         ),
         node(
             "again",
             &["memory"],
-            Op::Gru {
+            Op::Gru(Gru {
                 hidden: 7,
                 initial_state: true,
-            },
+            }),
         ),
         node("fast", &["again"], Op::Activation(Activation::FastTanh)),
-        node("out", &["fast"], Op::Linear { outputs: 1 }),
+        node("out", &["fast"], Op::Linear(Linear { outputs: 1 })),
     ];
     let mut method = method("forward", 1, vec![port("in", 1, 1)], nodes);
     method.warm_up = 100;

@@ -208,7 +208,7 @@ fn attributes_are_set_per_session() {
     let turn = |name: &str, value| TimedCommand {
         at: 0,
         action: Action::Control {
-            id: ControlId::of(name),
+            id: ControlId::new(name),
             value,
         },
     };
@@ -571,7 +571,7 @@ fn neutone_models_run_in_their_own_blocks() {
         let turn = |name: &str, value| TimedCommand {
             at: 0,
             action: Action::Control {
-                id: ControlId::of(name),
+                id: ControlId::new(name),
                 value,
             },
         };

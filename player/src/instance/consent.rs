@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, Weak};
 use ondes_engine::sync::lock;
 
 use super::InstanceHandle;
-use crate::library::{LoadError, UntrustedProgram};
+use crate::library::LoadError;
+use crate::trust::UntrustedProgram;
 
 /// All instances of this process.
 static INSTANCES: Mutex<Vec<Weak<InstanceHandle>>> = Mutex::new(Vec::new());

@@ -161,7 +161,7 @@ impl Inner {
 
     /// Returns the range that a macro covers of a control.
     fn macro_range(&self, control: &Control) -> MacroRange {
-        MacroRange::of(control).centred_at(self.own_value(control))
+        MacroRange::new(control).centred_at(self.own_value(control))
     }
 
     /// Returns the mapping for the audio thread.
@@ -178,7 +178,7 @@ impl Inner {
             .into_iter()
             .filter_map(|id| self.controls.latent_control(ParameterId(id)));
         let latents = turned
-            .map(|control| (ControlId::of(&control.name), self.own_value(control)))
+            .map(|control| (ControlId::new(&control.name), self.own_value(control)))
             .collect();
         ControlMapping {
             macros,

@@ -21,7 +21,7 @@ pub(super) struct ModelVoices {
 }
 
 impl ModelVoices {
-    pub(super) fn of(performance: &Performance) -> Self {
+    pub(super) fn new(performance: &Performance) -> Self {
         Self {
             count: performance.polyphony,
             mono: performance.mode != PlayMode::Poly,

@@ -335,7 +335,7 @@ impl InstanceHandle {
         self.history.clear();
         let found = state.model.find();
         let other = slots.other.map(|sound| {
-            let selection = SelectionSnapshot::of(*sound.selection, found.as_ref().ok());
+            let selection = SelectionSnapshot::new(*sound.selection, found.as_ref().ok());
             SoundSnapshot {
                 values: sound.parameters,
                 selection,

@@ -50,5 +50,5 @@ fn saved_parameters() -> impl Iterator<Item = (ParameterId, &'static Parameter)>
 
 /// The value of a parameter, as presets store it.
 fn saved_value(source: &dyn ParameterSource, id: ParameterId) -> Option<ParameterValue> {
-    Some(ParameterValue::of(Parameter::get(id)?, source.value(id)?))
+    Some(ParameterValue::new(Parameter::get(id)?, source.value(id)?))
 }

@@ -38,7 +38,7 @@ fn a_reference_that_knows_the_hash_of_a_program_is_no_consent() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("birds.ts");
     // Damaged, which shows only once it is opened.
-    std::fs::write(&path, Archive::of(Pickle::default(), "3").finish()).unwrap();
+    std::fs::write(&path, Archive::new(Pickle::default(), "3").finish()).unwrap();
     let program = program(&path).unwrap();
     assert_eq!(
         open(&path).unwrap_err(),
@@ -117,7 +117,7 @@ fn smaller_sizes_do_not_make_it_another_model() {
             .for_each(|(name, tensor)| weights.insert(name, tensor.clone()));
         let whole = Model::new(header, weights).unwrap();
         held += model.header().variants.len();
-        // The first hash is of a file without variants, the second is what older versions saved.
+        // The first hash is of a file without smaller sizes, the second of that with all.
         for hash in [whole.content_hash(), model.content_hash()] {
             let reference = FileReference {
                 hash: hash.into(),
@@ -228,118 +228,6 @@ fn a_capture_is_the_same_model_under_another_name() {
     assert_eq!(reference.replacement_notice(&found), None);
 }
 
-/// Hashes that earlier versions saved, when the card was a part of them.
-#[test]
-fn projects_of_earlier_versions_find_their_models() {
-    let folder = tempfile::tempdir().unwrap();
-    let linear = |gain: &str, metadata: &str| {
-        format!(
-            r#"{{"version": "0.7.0", "architecture": "Linear", "config": {{"receptive_field": 1, "bias": false}},
-                "weights": [{gain}], "sample_rate": 48000, "metadata": {{{metadata}}}}}"#
-        )
-    };
-    let container = format!(
-        r#"{{"version": "0.7.0", "architecture": "SlimmableContainer", "sample_rate": 48000, "weights": [], "config":
-            {{"submodels": [{{"max_value": 0.5, "model": {}}}, {{"max_value": 1.0, "model": {}}}]}}}}"#,
-        linear("0.5", r#""loudness": -24.0"#),
-        linear(
-            "1.0",
-            r#""name": "Wire", "modeled_by": "Me", "gear_type": "pedal", "loudness": "-18.0", "input_level_dbu": 12.5,
-                "training": {"validation_esr": 0.0037}"#
-        )
-    );
-    let proteus = r#"{"model_data": {"model": "SimpleRNN", "input_size": 1, "skip": 1, "output_size": 1,
-        "unit_type": "LSTM", "num_layers": 1, "hidden_size": 1, "bias_fl": true}, "sample_rate": 48000, "state_dict": {
-        "rec.weight_ih_l0": [[0.5],[0.5],[0.5],[0.5]], "rec.weight_hh_l0": [[0.1],[0.1],[0.1],[0.1]],
-        "rec.bias_ih_l0": [0,0,0,0], "rec.bias_hh_l0": [0,0,0,0], "lin.weight": [[1.0]], "lin.bias": [0.0]}}"#;
-    let aida = r#"{"in_shape": [null, null, 1], "layers": [{"type": "dense", "activation": "",
-        "shape": [null, null, 1], "weights": [[[1.0]], [0.0]]}],
-        "metadata": {"name": "Wire", "description": "Nothing at all.", "samplerate": "44100", "author": "Me"}}"#;
-    let cases = [
-        (
-            "nameless",
-            NAMELESS,
-            "a80cafe812b3df3e630faccff399d57500ce61daba152277ed78ed9c482927f4",
-        ),
-        (
-            "container",
-            &container,
-            "d6a02473f798012b8d2196226d264721abf3a793fa6330f1bad1fca4020446a1",
-        ),
-        (
-            "proteus",
-            proteus,
-            "0214b8eda856086c60d8f0053b6708c8a55bcd00401a6605812c6bc0989d3fbf",
-        ),
-        (
-            "Wire",
-            aida,
-            "cb508bcde61abb9c4b7c926586de06ba3cac42bacbb0a59dff28feafc94a891c",
-        ),
-    ];
-    for (name, text, hash) in cases {
-        let reference = FileReference {
-            hash: hash.into(),
-            name: name.into(),
-            ..FileReference::default()
-        };
-        // Both under the name of then and, which earlier versions took for another model, under
-        // another one.
-        for now in [name, "renamed"] {
-            let path = folder.path().join(format!("{now}.nam"));
-            std::fs::write(&path, text).unwrap();
-            let at_path = FileReference {
-                path: Some(path.clone()),
-                ..reference.clone()
-            };
-            let (found, there) = at_path
-                .find()
-                .unwrap_or_else(|missing| panic!("{name} as {now}: {missing}"));
-            assert_eq!(
-                (there, at_path.replacement_notice(&found)),
-                (Some(path.clone()), None)
-            );
-            let searched = reference
-                .find_in(&[folder.path().to_owned()])
-                .map(|(_, path)| path);
-            assert_eq!(searched, Some(Some(path.clone())), "{name} as {now}");
-            assert_eq!(FileReference::to(&found, None).hash, found.base_hash());
-            std::fs::remove_file(path).unwrap();
-        }
-        // Another model is none of them.
-        let path = folder.path().join("other.nam");
-        std::fs::write(&path, NAMELESS.replace("[1.0]", "[0.75]")).unwrap();
-        assert!(
-            FileReference {
-                path: Some(path.clone()),
-                ..reference.clone()
-            }
-            .find()
-            .is_err()
-        );
-        std::fs::remove_file(path).unwrap();
-    }
-    for (bundled, hash) in [
-        (
-            "Wind",
-            "dfc0f4b5831c50bb4a2aa9927e724d9e1282c7e73271477609bf16a30ee985c9",
-        ),
-        (
-            "Violin",
-            "9a64f82dbad95a4d79b442feda877bb0e57ca432496b4b458c80842c52839140",
-        ),
-    ] {
-        let reference = FileReference {
-            hash: hash.into(),
-            name: "Old Name".into(),
-            ..FileReference::default()
-        };
-        let (found, path) = reference.find().unwrap();
-        assert_eq!((found.header().card.name.as_str(), path), (bundled, None));
-        assert_eq!(reference.replacement_notice(&found), None);
-    }
-}
-
 #[test]
 fn a_path_or_a_bundled_name_is_enough() {
     trust::use_test_file();
@@ -361,7 +249,7 @@ fn a_path_or_a_bundled_name_is_enough() {
         "{missing}"
     );
     let program = folder.path().join("birds.ts");
-    std::fs::write(&program, Archive::of(Pickle::default(), "9").finish()).unwrap();
+    std::fs::write(&program, Archive::new(Pickle::default(), "9").finish()).unwrap();
     assert_eq!(
         only(&program)
             .find()

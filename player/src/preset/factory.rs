@@ -79,7 +79,7 @@ impl FactoryPreset {
 
     /// Returns the factory preset of this key.
     #[must_use]
-    pub fn of(key: &str) -> Option<&'static Self> {
+    pub fn find(key: &str) -> Option<&'static Self> {
         FACTORY.iter().find(|factory| factory.key == key)
     }
 
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn initial_presets_are_what_new_instances_play() {
         for product in [Product::Instrument, Product::Effect] {
-            let preset = FactoryPreset::of(product.initial_preset())
+            let preset = FactoryPreset::find(product.initial_preset())
                 .expect("a factory preset")
                 .preset()
                 .unwrap();

@@ -3,11 +3,10 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-
 use super::Preset;
 use super::factory::{FACTORY, FactoryPreset};
 use super::file::{PresetError, PresetFileError, read};
+use super::location::PresetLocation;
 use super::store::files;
 use crate::parameter_values::ParameterValues;
 use crate::product::Product;
@@ -16,16 +15,6 @@ use crate::state::{InstanceState, SoundState};
 /// Id of a preset in a list; stays the same when the list is read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PresetId(pub u64);
-
-/// Location of a preset.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PresetLocation {
-    /// Factory preset of this key.
-    Factory(String),
-    /// File.
-    File(PathBuf),
-}
 
 impl PresetLocation {
     /// Returns the id, a hash of the location.
@@ -43,7 +32,7 @@ impl PresetLocation {
     pub fn read(&self) -> Result<Preset, PresetFileError> {
         match self {
             Self::Factory(key) => {
-                let preset = FactoryPreset::of(key)
+                let preset = FactoryPreset::find(key)
                     .ok_or(PresetError::NotFound)
                     .and_then(FactoryPreset::preset);
                 preset.map_err(|error| PresetFileError {

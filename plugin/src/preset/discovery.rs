@@ -18,7 +18,7 @@ use clap_sys::timestamp::CLAP_TIMESTAMP_UNKNOWN;
 use clap_sys::universal_plugin_id::clap_universal_plugin_id;
 use clap_sys::version::{CLAP_VERSION, clap_version_is_compatible};
 use ondes_player::preset::factory::FACTORY;
-use ondes_player::preset::list::PresetLocation;
+use ondes_player::preset::location::PresetLocation;
 use ondes_player::preset::{Preset, store};
 
 use crate::clap::c_interface::{Functions, Pointee, c_function, call};

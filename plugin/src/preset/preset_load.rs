@@ -9,7 +9,7 @@ use clap_sys::factory::preset_discovery::{
 };
 use ondes_player::preset::Preset;
 use ondes_player::preset::file::PresetError;
-use ondes_player::preset::list::PresetLocation;
+use ondes_player::preset::location::PresetLocation;
 
 use super::state;
 use crate::clap::c_interface::c_function;
@@ -529,7 +529,7 @@ mod tests {
         let instance = Instance::new(Product::Effect);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("birds.ts");
-        std::fs::write(&path, Archive::of(Pickle::default(), "4").finish()).unwrap();
+        std::fs::write(&path, Archive::new(Pickle::default(), "4").finish()).unwrap();
         let program = library::program(&path).unwrap();
         let mut preset = PresetLocation::Factory("shadow-bow".into()).read().unwrap();
         preset.name = "Birds".into();

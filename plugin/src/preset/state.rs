@@ -59,7 +59,7 @@ pub fn clamp_values(state: &mut PluginState) {
 
 /// Returns the framework's form of a parameter's value.
 fn param_value(parameter: &Parameter, value: f32) -> Option<ParamValue> {
-    Some(match ParameterValue::of(parameter, value) {
+    Some(match ParameterValue::new(parameter, value) {
         ParameterValue::Number(number)
             if matches!(parameter.kind, ParameterKind::Integer { .. }) =>
         {
@@ -263,7 +263,7 @@ mod tests {
             params,
             fields: [(STATE_KEY.to_owned(), field)].into(),
         };
-        let preset = FactoryPreset::of("harp").unwrap().preset().unwrap();
+        let preset = FactoryPreset::find("harp").unwrap().preset().unwrap();
         set_preset(&mut after, &preset).unwrap();
         assert!(matches!(&after.params["driver"], ParamValue::String(id) if id == "worker"));
         assert!(

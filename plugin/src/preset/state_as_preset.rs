@@ -12,7 +12,7 @@ use clap_sys::ext::state_context::{
 };
 use ondes_player::preset::factory::FactoryPreset;
 use ondes_player::preset::file;
-use ondes_player::preset::list::PresetLocation;
+use ondes_player::preset::location::PresetLocation;
 
 use super::streams::{InputStream, OutputStream, read_all, write_all};
 use super::{preset_load, state};

@@ -110,7 +110,7 @@ fn automation_at_samples_is_what_the_engine_plays() {
     set_inline(&mut host);
     host.activate(48_000.0, 512);
     let control = BUNDLED[0].model().header().controls[2].clone();
-    let travel = MacroRange::of(&control);
+    let travel = MacroRange::new(&control);
     let events = [
         (100, HostEvent::NoteOn(57, 0.9)),
         (9_001, HostEvent::SetParameter("Macro 3", 0.9)),
@@ -123,7 +123,7 @@ fn automation_at_samples_is_what_the_engine_plays() {
 
     let (controller, mut session) = session(Product::Instrument, 48_000, 512);
     assert_eq!(host.latency(), session.latency_samples());
-    let id = ControlId::of(&control.name);
+    let id = ControlId::new(&control.name);
     let on = |key, velocity| {
         Action::Play(EventKind::NoteOn {
             channel: 0,

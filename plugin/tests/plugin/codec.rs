@@ -63,18 +63,18 @@ fn expected(model: &Arc<Model>, input: &[f32]) -> (usize, Vec<f32>) {
         })
         .unwrap();
     session.reset();
-    let controls = ModelControls::of(model);
+    let controls = ModelControls::new(model);
     let commands = AUTOMATION.map(|(offset, which, position)| {
         let control = controls
             .all()
             .iter()
             .find(|control| control.name == TARGETS[which])
             .unwrap();
-        let value = MacroRange::of(control).value(position);
+        let value = MacroRange::new(control).value(position);
         BlockCommand {
             offset,
             action: Action::Control {
-                id: ControlId::of(&control.name),
+                id: ControlId::new(&control.name),
                 value,
             },
         }

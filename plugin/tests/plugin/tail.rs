@@ -37,7 +37,7 @@ fn macro_of(model: usize, control: &str) -> Option<&'static str> {
     const MACROS: [&str; 8] = [
         "Macro 1", "Macro 2", "Macro 3", "Macro 4", "Macro 5", "Macro 6", "Macro 7", "Macro 8",
     ];
-    let controls = ModelControls::of(&BUNDLED[model].model());
+    let controls = ModelControls::new(&BUNDLED[model].model());
     controls
         .all()
         .iter()

@@ -282,7 +282,7 @@ fn dropped_models_and_presets_are_loaded() {
         &path,
     )
     .unwrap();
-    let mut preset = FactoryPreset::of("harp").unwrap().preset().unwrap();
+    let mut preset = FactoryPreset::find("harp").unwrap().preset().unwrap();
     preset.name = "My Harp".into();
     let preset = store::save(folder.path(), &preset, false).unwrap();
 
@@ -314,7 +314,7 @@ fn a_model_is_loaded_and_shown_while_the_host_processes_nothing() {
         &path,
     )
     .unwrap();
-    let mut preset = FactoryPreset::of("harp").unwrap().preset().unwrap();
+    let mut preset = FactoryPreset::find("harp").unwrap().preset().unwrap();
     let gain = -7.5;
     preset.sound.parameters.insert(
         PARAMETERS[OUTPUT_GAIN.0 as usize].id.into(),

@@ -34,7 +34,8 @@ pub(super) struct BridgeOut {
 enum BridgeState {
     /// Not filled for the first time yet.
     Starting,
-    OpenedStream,
+    /// Passes samples on.
+    Running,
     /// Ran empty and is being filled again.
     Starved,
 }
@@ -91,24 +92,24 @@ impl BridgeOut {
     /// Prepares an output buffer of `frames`; returns whether there is input for it.
     pub fn prepare(&mut self, frames: usize) -> bool {
         let held = self.ring.occupied_len() / self.channels;
-        if self.state != BridgeState::OpenedStream && held >= self.latency.max(frames) {
+        if self.state != BridgeState::Running && held >= self.latency.max(frames) {
             // Input before the first output is not counted as dropped.
             if self.state == BridgeState::Starved {
                 self.stats.count_dropped(held - self.latency.max(frames));
             }
             self.ring
                 .skip((held - self.latency.max(frames)) * self.channels);
-            self.state = BridgeState::OpenedStream;
-        } else if self.state == BridgeState::OpenedStream && held > self.limit {
+            self.state = BridgeState::Running;
+        } else if self.state == BridgeState::Running && held > self.limit {
             self.ring.skip((held - self.latency) * self.channels);
             self.stats.count_dropped(held - self.latency);
-        } else if self.state == BridgeState::OpenedStream && held < frames {
+        } else if self.state == BridgeState::Running && held < frames {
             self.state = BridgeState::Starved;
         }
         if self.state == BridgeState::Starved {
             self.stats.count_inserted(frames);
         }
-        self.state == BridgeState::OpenedStream
+        self.state == BridgeState::Running
     }
 
     /// Reads `frames` frames, which [`prepare`](Self::prepare) has found to be available, into

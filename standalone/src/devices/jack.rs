@@ -9,7 +9,7 @@ use jack::{AudioIn, AudioOut, Client, LatencyType, Port, PortFlags, ProcessScope
 
 use super::callback_slot::{CallbackSlot, MAX_BLOCK, MAX_CHANNELS, StreamStats};
 use super::device_info::{self, AudioDevice, DirectionInfo};
-use super::jack_client::{ActiveClient, NO_LIBRARY, NO_SERVER, connect};
+use super::jack_client::{ActiveClient, CLIENT, NO_LIBRARY, NO_SERVER, connect};
 use super::jack_midi::{MidiClient, MidiInput};
 use super::midi_link::{JackMidi, MidiLink};
 use super::opened_stream::{DeviceStream, OpenedStream};
@@ -18,9 +18,6 @@ use crate::io::AudioChoice;
 
 /// Name of this sound system.
 pub(super) const HOST: &str = "JACK";
-
-/// Name of our clients; the server appends a number if there are several.
-pub(super) const CLIENT: &str = "Ondes";
 
 /// Name of a client for queries.
 const QUERY_CLIENT: &str = "Ondes query";

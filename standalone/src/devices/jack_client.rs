@@ -26,6 +26,9 @@ use ondes_engine::sync::lock;
 
 use super::callback_slot::StreamStats;
 
+/// Name of our clients; the server appends a number if there are several.
+pub(super) const CLIENT: &str = "Ondes";
+
 /// Connection attempts to a server that refuses. It may be busy, or a client of the same name on
 /// another server of this machine blocks the socket for a moment.
 const ATTEMPTS: usize = 4;

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 
 use jack::{Client, MidiIn, Port, PortFlags, ProcessScope};
 
-use super::jack::CLIENT;
-use super::jack_client::{ActiveClient, connect};
-use super::midi_link::{JackMidi, MidiLink};
+use super::jack_client::{ActiveClient, CLIENT, connect};
 use crate::io::midi_queues::{PortQueues, PortSender};
 use crate::io::{MidiChoice, MidiPorts};
 
@@ -83,7 +81,7 @@ impl MidiClient {
         }
     }
 
-    fn open_separate(queues: &Arc<PortQueues>) -> Result<Self, String> {
+    pub fn open_separate(queues: &Arc<PortQueues>) -> Result<Self, String> {
         let client = connect(MIDI_CLIENT)?;
         let mut input = MidiInput::register(&client, queues)?;
         let port = input.name()?;
@@ -94,8 +92,13 @@ impl MidiClient {
         ))
     }
 
+    /// Returns whether the server is gone.
+    pub fn is_gone(&self) -> bool {
+        self.client.failure().is_some()
+    }
+
     /// Connects new ports and returns the names of all connected ones.
-    fn update_connections(&mut self, choice: &MidiChoice, mirrored: bool) -> Vec<String> {
+    pub fn update_connections(&mut self, choice: &MidiChoice, mirrored: bool) -> Vec<String> {
         let client = self.client.client();
         let available: BTreeSet<String> = client
             .ports(None, Some(MIDI), PortFlags::IS_OUTPUT)
@@ -128,7 +131,7 @@ impl MidiClient {
     }
 
     /// Removes all connections; those that are wanted are made again.
-    fn disconnect(&mut self) {
+    pub fn disconnect(&mut self) {
         let client = self.client.client();
         let connected = client
             .port_by_name(&self.port)
@@ -139,58 +142,6 @@ impl MidiClient {
             drop(client.disconnect_ports_by_name(&port, &self.port));
         }
         self.handled.clear();
-    }
-}
-
-/// MIDI from JACK as the thread sees it that connects ports.
-#[derive(Default)]
-pub(super) struct JackMidiInput {
-    /// Client for MIDI only.
-    separate: Option<MidiClient>,
-}
-
-impl JackMidiInput {
-    /// Closes a client of its own if the server is gone: while a client of the old server exists,
-    /// JACK's library does not find a new server.
-    pub fn close_if_gone(&mut self) {
-        self.separate
-            .take_if(|midi| midi.client.failure().is_some());
-    }
-
-    /// Removes all connections, for another choice of ports.
-    pub fn disconnect(&mut self, link: &MidiLink) {
-        self.separate = None;
-        if let JackMidi::Shared(midi) = &mut *link.jack() {
-            midi.disconnect();
-        }
-    }
-
-    /// Connects new ports and returns the names of all connected ones. With `mirrored` the system's
-    /// MIDI is connected directly, and "all ports" excludes JACK's mirrors of hardware ports.
-    pub fn update_connections(
-        &mut self,
-        choice: &MidiChoice,
-        link: &MidiLink,
-        mirrored: bool,
-    ) -> Result<Vec<String>, String> {
-        let mut jack = link.jack();
-        if !matches!(*jack, JackMidi::Separate) {
-            self.separate = None;
-        }
-        match &mut *jack {
-            JackMidi::Opening => Ok(Vec::new()),
-            JackMidi::Failed(reason) => Err(reason.clone()),
-            JackMidi::Shared(midi) => Ok(midi.update_connections(choice, mirrored)),
-            JackMidi::Separate => {
-                // The audio devices may be switched meanwhile.
-                drop(jack);
-                let midi = match &mut self.separate {
-                    Some(midi) => midi,
-                    none => none.insert(MidiClient::open_separate(&link.queues)?),
-                };
-                Ok(midi.update_connections(choice, mirrored))
-            }
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use ondes_engine::sync::lock;
 use serde::Serialize;
 
 #[cfg(target_os = "linux")]
-use super::jack_midi::JackMidiInput;
+use super::jack_midi_input::JackMidiInput;
 use super::midi_link::MidiLink;
 use super::system_midi::SystemMidi;
 use crate::io::midi_choice::has;

@@ -64,7 +64,7 @@ pub struct StripRouting {
 pub struct StripParts {
     /// Plays the model.
     pub player: Player,
-    /// What is played.
+    /// Instrument or effect of the track.
     pub instance: Arc<InstanceHandle>,
     /// Parameters of the instance.
     pub parameters: Arc<ParameterStore>,

@@ -23,7 +23,7 @@ pub const ALL_CHANNELS: u16 = u16::MAX;
 pub struct Track {
     /// Name; empty for the model's name.
     pub name: String,
-    /// What is played.
+    /// Instrument or effect of the track.
     pub instance: Arc<InstanceHandle>,
     /// Parameters of the instance.
     pub parameters: Arc<ParameterStore>,

@@ -345,7 +345,7 @@ impl RenderArguments {
             )?;
             SoundFormat::check(out, self.format)?;
         }
-        let format = out.map_or_else(|| self.container(), SoundFormat::of);
+        let format = out.map_or_else(|| self.container(), SoundFormat::from_path);
         let is_float = format == SoundFormat::Flac && self.bits == Some(BitDepth::Float32);
         ensure!(
             !is_float,

@@ -48,10 +48,10 @@ pub fn run(player: &ModelRenderer<'_>, started_at: SystemTime) -> anyhow::Result
 
     // Only in this shard: on machines without common file locks, a file that another one is writing
     // looks abandoned.
-    let part = || arguments.shard.unwrap_or_default().of(list.entries());
+    let part = || arguments.shard.unwrap_or_default().select(list.entries());
     list::remove_abandoned_files(part())?;
 
-    let freshness = FreshnessCheck::of(started_at, arguments);
+    let freshness = FreshnessCheck::new(started_at, arguments);
     let (done, due): (Vec<&BatchEntry>, Vec<&BatchEntry>) =
         part().partition(|entry| !arguments.force && freshness.is_fresh(entry));
     let jobs = arguments

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 
-use super::arguments::RenderArguments;
 use super::sound_format::SoundFormat;
 use crate::standard_input;
 
@@ -21,27 +20,18 @@ pub enum OutputTarget {
 }
 
 impl OutputTarget {
-    /// Returns the target of the command line: `--out`, or by default `SOURCE-MODEL.wav`.
-    ///
-    /// # Errors
-    /// Returns an error if the output is the source or the model.
-    pub fn choose(arguments: &RenderArguments, source: &Path) -> anyhow::Result<Self> {
-        let default = || default_name(source, &arguments.model, arguments.container());
-        Self::choose_avoiding(arguments, default, [source, &arguments.model])
-    }
-
-    /// Same as [`OutputTarget::choose`] with another default name; `read` are the files to protect.
+    /// Returns the target that `out` names, or else the default; `read` are the files to protect.
     ///
     /// # Errors
     /// Returns an error if the output is one of `read`.
-    pub fn choose_avoiding<'a>(
-        arguments: &RenderArguments,
+    pub fn choose<'a>(
+        out: Option<&Path>,
         default: impl FnOnce() -> PathBuf,
         read: impl IntoIterator<Item = &'a Path>,
     ) -> anyhow::Result<Self> {
-        let out = match &arguments.out {
+        let out = match out {
             Some(out) if out.as_os_str() == STANDARD_OUTPUT => return Ok(Self::StandardOutput),
-            Some(out) => out.clone(),
+            Some(out) => out.to_path_buf(),
             None => default(),
         };
         check_not_input(&out, read)?;
@@ -51,7 +41,7 @@ impl OutputTarget {
     /// Returns the file format.
     pub fn format(&self) -> SoundFormat {
         match self {
-            Self::File(path) => SoundFormat::of(path),
+            Self::File(path) => SoundFormat::from_path(path),
             Self::StandardOutput => SoundFormat::Wav,
         }
     }
@@ -88,7 +78,7 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
 }
 
 /// Returns `SOURCE-MODEL.wav` from the stems of both names, with the ending of the format.
-fn default_name(source: &Path, model: &Path, format: SoundFormat) -> PathBuf {
+pub fn default_name(source: &Path, model: &Path, format: SoundFormat) -> PathBuf {
     let stem = |path: &Path| path.file_stem().unwrap_or_default().to_os_string();
     let mut name = if standard_input::is_meant(source) {
         "input".into()

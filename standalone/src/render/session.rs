@@ -149,7 +149,7 @@ pub fn run(arguments: &RenderArguments) -> anyhow::Result<()> {
         let stem = PathBuf::from(arguments.model.file_stem().unwrap_or_default());
         stem.with_added_extension(arguments.container().extension())
     };
-    let target = OutputTarget::choose_avoiding(arguments, default, read.iter().copied())?;
+    let target = OutputTarget::choose(arguments.out.as_deref(), default, read.iter().copied())?;
     let sample_rate = arguments
         .sample_rate
         .or(session.audio.sample_rate)
@@ -448,7 +448,7 @@ fn stem_targets(
         used_names.insert(name.to_lowercase());
         let path = mix.with_file_name(format!(
             "{stem}-{name}.{}",
-            SoundFormat::of(mix).extension()
+            SoundFormat::from_path(mix).extension()
         ));
         check_not_input(&path, read.iter().copied())?;
         targets.push(OutputTarget::File(path));

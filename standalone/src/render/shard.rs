@@ -12,7 +12,7 @@ pub struct Shard {
 
 impl Shard {
     /// Iterates over this part of a list.
-    pub fn of<T>(self, list: &[T]) -> impl Iterator<Item = &T> {
+    pub fn select<T>(self, list: &[T]) -> impl Iterator<Item = &T> {
         list.iter().skip(self.index - 1).step_by(self.count)
     }
 }
@@ -49,7 +49,7 @@ mod tests {
             let parts = (1..=count)
                 .map(|index| format!("{index}/{count}").parse::<Shard>().expect("a part"));
             let mut all: Vec<usize> = parts
-                .flat_map(|part| part.of(&list).copied().collect::<Vec<_>>())
+                .flat_map(|part| part.select(&list).copied().collect::<Vec<_>>())
                 .collect();
             all.sort_unstable();
             assert_eq!(all, list, "{count} parts");

@@ -26,7 +26,7 @@ impl SoundFormat {
     }
 
     /// Returns the format of a file by its extension: FLAC, or WAV for all others.
-    pub fn of(path: &Path) -> Self {
+    pub fn from_path(path: &Path) -> Self {
         let is_flac = path
             .extension()
             .is_some_and(|end| end.eq_ignore_ascii_case(Self::Flac.extension()));

@@ -581,7 +581,7 @@ impl AppState {
     /// Opens a dropped file on the selected track, or on a new one.
     fn drop_file(&mut self, path: PathBuf) -> anyhow::Result<()> {
         fs::metadata(&path).with_context(|| path.display().to_string())?;
-        let kind = DroppedKind::of(&path);
+        let kind = DroppedKind::from_path(&path);
         if kind == DroppedKind::Session {
             return self.replace_session(AppCommand::Open(path));
         }

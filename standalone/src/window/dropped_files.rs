@@ -14,7 +14,7 @@ pub(super) enum DroppedKind {
 }
 
 impl DroppedKind {
-    pub fn of(path: &Path) -> Self {
+    pub fn from_path(path: &Path) -> Self {
         let ending = path
             .extension()
             .unwrap_or_default()
@@ -43,7 +43,7 @@ mod tests {
             ("percussion.ts", DroppedKind::ForTrack),
             ("README", DroppedKind::ForTrack),
         ] {
-            assert_eq!(DroppedKind::of(Path::new(name)), kind, "{name}");
+            assert_eq!(DroppedKind::from_path(Path::new(name)), kind, "{name}");
         }
     }
 }

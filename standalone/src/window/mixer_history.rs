@@ -33,7 +33,7 @@ impl PartialEq for TrackId {
 }
 
 impl TrackId {
-    fn of(track: &Track) -> Self {
+    fn new(track: &Track) -> Self {
         Self(Arc::downgrade(&track.instance))
     }
 
@@ -41,7 +41,7 @@ impl TrackId {
     pub fn slot(&self, mixer: &Mixer) -> Option<usize> {
         mixer
             .tracks()
-            .find(|(_, track)| Self::of(track) == *self)
+            .find(|(_, track)| Self::new(track) == *self)
             .map(|(slot, _)| slot)
     }
 }
@@ -88,7 +88,7 @@ impl MixerChange {
         };
         let track = mixer.track(slot)?;
         let (id, name) = (
-            TrackId::of(track),
+            TrackId::new(track),
             format!("track {} ({})", slot + 1, track.title()),
         );
         let (what, before) = match command {

@@ -44,16 +44,16 @@ impl Watch {
     pub fn start(app: Arc<AudioApp>, wake: impl Fn() + Send + 'static) -> Self {
         let (stop, stopped) = channel();
         let watch = move || {
-            let (mut last, mut figures) = (Seen::of(&app), Figures::of(&app));
+            let (mut last, mut figures) = (Seen::new(&app), Figures::new(&app));
             for look in 1.. {
                 if stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
                     break;
                 }
-                let now = Seen::of(&app);
+                let now = Seen::new(&app);
                 let mut has_changed = now != last;
                 last = now;
                 if look % FIGURES_EVERY == 0 {
-                    let now = Figures::of(&app);
+                    let now = Figures::new(&app);
                     if now.dropouts != figures.dropouts
                         || (now.load - figures.load).abs() >= LOAD_STEP
                     {
@@ -88,7 +88,7 @@ impl Drop for Watch {
 }
 
 impl Seen {
-    fn of(app: &AudioApp) -> Self {
+    fn new(app: &AudioApp) -> Self {
         let sound = app.status();
         let recording = app.recording();
         let rate = if let AudioStatus::Playing(opened) = &sound {
@@ -135,7 +135,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(app: &AudioApp) -> Self {
+    fn new(app: &AudioApp) -> Self {
         let dropouts = app.dropouts();
         let mixer = app.mixer();
         let healths = mixer

@@ -8,6 +8,7 @@ use ondes_engine::model::{
     Activation, Card, Control, Curve, FORMAT, Header, Kind, Method, Model, Node, Op, Port, Tensor,
     Weights, file,
 };
+use ondes_engine::ops::{Affine, Conv1d, ConvTranspose1d, Convolve, Linear, Split};
 use ondes_player::library::FileReference;
 use serde_json::{Value, json};
 
@@ -174,42 +175,42 @@ pub fn instrument(sample_rate: u32, hop: usize) -> Model {
             node(
                 "level",
                 &["loudness"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 0.04,
                     offset: 1.8,
-                },
+                }),
             ),
             node(
                 "heads",
                 &["level"],
-                Op::Linear {
+                Op::Linear(Linear {
                     outputs: 1 + HARMONICS + BANDS,
-                },
+                }),
             ),
             node("shaped", &["heads"], Op::Activation(Activation::ExpSigmoid)),
             node(
                 "amplitude",
                 &["shaped"],
-                Op::Split {
+                Op::Split(Split {
                     start: 0,
                     channels: 1,
-                },
+                }),
             ),
             node(
                 "distribution",
                 &["shaped"],
-                Op::Split {
+                Op::Split(Split {
                     start: 1,
                     channels: HARMONICS,
-                },
+                }),
             ),
             node(
                 "magnitudes",
                 &["shaped"],
-                Op::Split {
+                Op::Split(Split {
                     start: 1 + HARMONICS,
                     channels: BANDS,
-                },
+                }),
             ),
             node("breath", &["magnitudes", "noise"], Op::Multiply),
             node(
@@ -227,7 +228,11 @@ pub fn instrument(sample_rate: u32, hop: usize) -> Model {
         warm_up: 0,
         inputs: vec![port("dry", 1)],
         outputs: vec![port("room", 1)],
-        nodes: vec![node("room", &["dry"], Op::Convolve { taps: TAPS })],
+        nodes: vec![node(
+            "room",
+            &["dry"],
+            Op::Convolve(Convolve { taps: TAPS }),
+        )],
     };
     let control = |name: &str, unit: &str, min, max, default| Control {
         name: name.into(),
@@ -282,18 +287,12 @@ pub fn codec() -> Model {
             op,
         }],
     };
-    let down = Op::Conv1d {
+    let down = Op::Conv1d(Conv1d::new(1, 16).strided(16));
+    let up = Op::ConvTranspose1d(ConvTranspose1d {
         outputs: 1,
         kernel: 16,
         stride: 16,
-        dilation: 1,
-        groups: 1,
-    };
-    let up = Op::ConvTranspose1d {
-        outputs: 1,
-        kernel: 16,
-        stride: 16,
-    };
+    });
     let mut weights = Weights::default();
     for (node, weight) in [("encoded", 1.0 / 16.0), ("decoded", 1.0)] {
         weights.insert(
@@ -337,7 +336,7 @@ pub fn effect() -> Model {
         nodes: vec![Node {
             name: "out".into(),
             inputs: vec!["in".into()],
-            op: Op::Linear { outputs: 1 },
+            op: Op::Linear(Linear { outputs: 1 }),
         }],
     };
     let mut weights = Weights::default();
@@ -366,10 +365,10 @@ pub fn overflowing(model: &Model) -> Model {
     let output = first.outputs[0].name.clone();
     for name in ["loud", "louder"] {
         let input = first.nodes.last().expect("there are nodes").name.clone();
-        let op = Op::Affine {
+        let op = Op::Affine(Affine {
             scale: 1e30,
             offset: 0.0,
-        };
+        });
         first.nodes.push(Node {
             name: name.into(),
             inputs: vec![input],

@@ -16,7 +16,6 @@ mod invalid_numbers;
 mod memory;
 mod midi;
 mod normalize;
-mod old_spellings;
 mod output;
 mod rave;
 mod recording;

@@ -195,8 +195,8 @@ pub fn decode(path: &Path) -> Vec<Vec<f32>> {
 }
 
 /// Returns the offset of `part` in `whole`, found by its first loud sample, and the range of `part`
-/// that is in `whole`, which begins with the first sound of `whole`: a client hears zeros until it
-/// is connected. The hum of an amplifier is not loud.
+/// that is in `whole`, which is its first sound to its last: a client hears zeros until it is
+/// connected, and when the program has ended. The hum of an amplifier is not loud.
 pub fn place(part: &[f32], whole: &[f32]) -> (isize, Range<usize>) {
     let threshold = 0.1 * peak(part);
     let loud = part
@@ -213,9 +213,11 @@ pub fn place(part: &[f32], whole: &[f32]) -> (isize, Range<usize>) {
         .iter()
         .position(|sample| *sample != 0.0)
         .expect("it is not silent");
+    let silent = whole.iter().rev().take_while(|sample| **sample == 0.0);
+    let disconnected = whole.len() - silent.count();
     let start = shift.max(connected as isize) as usize;
     let from = (start as isize - shift) as usize;
-    let count = part.len().saturating_sub(from).min(whole.len() - start);
+    let count = part.len().saturating_sub(from).min(disconnected - start);
     for (n, (a, b)) in part[from..from + count]
         .iter()
         .zip(&whole[start..start + count])

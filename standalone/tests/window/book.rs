@@ -46,7 +46,7 @@ struct Portrait {
 
 impl Portrait {
     /// Plays a new instance: an instrument plays a fifth, an effect distorts a low tone.
-    fn of(product: Product, surroundings: Surroundings) -> Self {
+    fn new(product: Product, surroundings: Surroundings) -> Self {
         let mut mixer = Mixer::offline();
         let slot = mixer.add(product).unwrap();
         let mut rack = mixer
@@ -191,7 +191,7 @@ fn harness<S>(
 }
 
 fn draw_plugin(product: Product, name: &str) {
-    let state = (Portrait::of(product, Surroundings::Host), Window::new());
+    let state = (Portrait::new(product, Surroundings::Host), Window::new());
     compare(
         harness(SIZE, state, |ui, (portrait, window)| {
             drop(window.show(ui, portrait))
@@ -252,7 +252,7 @@ fn session() -> AppView {
 }
 
 fn draw_app(name: &str, size: [f32; 2], scale: f32) {
-    let portrait = Portrait::of(Product::Effect, Surroundings::App { has_sound: true });
+    let portrait = Portrait::new(Product::Effect, Surroundings::App { has_sound: true });
     let state = (MainWindow::new(), Window::new());
     let test = harness(size, state, move |ui, (window, panels)| {
         let view = Scaled {

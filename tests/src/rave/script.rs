@@ -147,7 +147,7 @@ impl Module {
     pub fn save(&self, path: &Path) {
         let mut pickle = Pickle::default();
         self.write(&mut pickle);
-        let mut archive = Archive::of(pickle, "3");
+        let mut archive = Archive::new(pickle, "3");
         self.for_each(&mut |module| {
             let (python, _) = module.names();
             archive.add(

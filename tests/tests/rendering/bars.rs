@@ -2,6 +2,7 @@
 //! held.
 
 use ondes_engine::model::{Kind, Model, Op, Tensor};
+use ondes_engine::ops::Linear;
 use ondes_engine::pipeline::{Pipeline, PipelineOptions, Transport, controls};
 use ondes_tests::audio_models::{LATENTS, RATIO, codec_methods, method, model_with};
 use ondes_tests::{node, port};
@@ -12,7 +13,11 @@ const HOP: usize = 2 * RATIO;
 
 /// Returns a generator whose latents are all the place in four bars.
 fn follower() -> Model {
-    let nodes = vec![node("place", &["bars"], Op::Linear { outputs: LATENTS })];
+    let nodes = vec![node(
+        "place",
+        &["bars"],
+        Op::Linear(Linear { outputs: LATENTS }),
+    )];
     let mut methods = codec_methods();
     methods[0] = method("prior", RATIO, vec![port("bars", 1, RATIO)], nodes);
     let model = model_with(Kind::Generator, methods, &[], 1);

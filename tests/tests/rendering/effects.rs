@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use ondes_engine::model::{Activation, Control, Kind, Method, Model, Op, Tensor};
+use ondes_engine::ops::{Affine, Conv1d, ConvTranspose1d, Linear};
 use ondes_engine::pipeline::{
     Action, ControlId, InputChannels, Pipeline, PipelineOptions, ProcessRequest, SessionStart,
     TimedCommand, Transport, build_playable,
@@ -16,13 +17,7 @@ use ondes_tests::audio_models::{
 use ondes_tests::{SAMPLE_RATE, header, node, port, random_events, random_splits, random_weights};
 
 fn conv(outputs: usize, kernel: usize) -> Op {
-    Op::Conv1d {
-        outputs,
-        kernel,
-        stride: 1,
-        dilation: 1,
-        groups: 1,
-    }
+    Op::Conv1d(Conv1d::new(outputs, kernel))
 }
 
 fn play(model: &Model, sample_rate: u32, input: &[f32]) -> (Vec<f32>, Pipeline) {
@@ -81,7 +76,7 @@ fn a_spread_codec_is_the_same_one_hop_later() {
             let mut playable = build_playable(&model, &options).expect("it plays");
             for (at, value) in [(2_000, 0.3), (5_000, 2.0), (5_030, -1.0)] {
                 let action = Action::Control {
-                    id: ControlId::of("latent1.scale"),
+                    id: ControlId::new("latent1.scale"),
                     value,
                 };
                 playable
@@ -119,13 +114,7 @@ fn all_channels_get_the_input_and_are_mixed() {
     let nodes = vec![node(
         "mixed",
         &["in"],
-        Op::Conv1d {
-            outputs: 4,
-            kernel: 3,
-            stride: 1,
-            dilation: 1,
-            groups: 2,
-        },
+        Op::Conv1d(Conv1d::new(4, 3).grouped(2)),
     )];
     let model = model_with(
         Kind::Effect,
@@ -152,7 +141,7 @@ fn all_channels_get_the_input_and_are_mixed() {
 fn delays_of_layers_are_part_of_the_latency() {
     let mut methods = codec_methods();
     let nodes = vec![
-        node("bands", &["z"], Op::Linear { outputs: 9 }),
+        node("bands", &["z"], Op::Linear(Linear { outputs: 9 })),
         node(
             "magnitudes",
             &["bands"],
@@ -185,7 +174,7 @@ fn slots_of_a_batch_are_independent() {
             let turn = |at: usize| TimedCommand {
                 at: at as u64,
                 action: Action::Control {
-                    id: ControlId::of(knob),
+                    id: ControlId::new(knob),
                     value: 0.7,
                 },
             };
@@ -263,7 +252,7 @@ fn a_reopened_slot_starts_from_empty_state() {
                 // A latent held from the start keeps its first value.
                 for (at, knob, value) in [(0, "latent1.hold", 1.0), (1_000, knob, 0.3)] {
                     let action = Action::Control {
-                        id: ControlId::of(knob),
+                        id: ControlId::new(knob),
                         value,
                     };
                     playable
@@ -331,7 +320,7 @@ fn a_control_moves_from_its_sample_on_without_a_step() {
         let methods = vec![method("forward", block, ports.clone(), nodes.clone())];
         let model = model_with(Kind::Effect, methods, &["gain"], 1);
         let mut playable = build_playable(&model, &PipelineOptions::default()).expect("it plays");
-        let id = ControlId::of("gain");
+        let id = ControlId::new("gain");
         // Beyond the range.
         playable
             .handle(
@@ -383,20 +372,20 @@ fn tempo_and_position_reach_effects() {
         node(
             "beat",
             &["tempo"],
-            Op::Affine {
+            Op::Affine(Affine {
                 scale: 1e-3,
                 offset: 0.0,
-            },
+            }),
         ),
         node("both", &["beat", "position"], Op::Add),
         node(
             "out",
             &["both"],
-            Op::ConvTranspose1d {
+            Op::ConvTranspose1d(ConvTranspose1d {
                 outputs: 1,
                 kernel: BLOCK,
                 stride: BLOCK,
-            },
+            }),
         ),
     ];
     let methods = vec![method("forward", BLOCK, ports, nodes)];
@@ -495,11 +484,11 @@ fn invalid_effects_and_codecs_are_refused_with_a_reason() {
         "method \"forward\" has ratio 64 at audio port \"in\"; it must be 1"
     );
     let [encode, decode]: [Method; 2] = codec_methods().try_into().expect("two");
-    let up = Op::ConvTranspose1d {
+    let up = Op::ConvTranspose1d(ConvTranspose1d {
         outputs: 1,
         kernel: 64,
         stride: 64,
-    };
+    });
     let other = method(
         "decode",
         64,

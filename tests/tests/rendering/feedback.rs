@@ -2,7 +2,7 @@
 //! any streams.
 
 use ondes_engine::Kernels;
-use ondes_engine::executor::{ExecutorOptions, ExecutorSelection, MethodExecutor};
+use ondes_engine::executor::{Execute, ExecutorOptions, ExecutorSelection, MethodExecutor};
 use ondes_engine::model::graph::{PREVIOUS, Recall};
 use ondes_engine::model::{Kind, Method, Model, ModelError};
 use ondes_engine::native;

@@ -167,7 +167,7 @@ fn a_generator_that_is_spread_is_a_hop_ahead_and_plays_the_same() {
             (
                 hop,
                 Action::Control {
-                    id: ControlId::of(name),
+                    id: ControlId::new(name),
                     value,
                 },
             )
@@ -261,7 +261,7 @@ fn sessions_listen_by_themselves() {
         let mut playable = build_playable(&model, &options).expect("it plays");
         for (at, value) in [(0, 0.0), (10 * HOP as u64, 1.0)] {
             let action = Action::Control {
-                id: ControlId::of("listen"),
+                id: ControlId::new("listen"),
                 value,
             };
             playable

@@ -7,6 +7,7 @@ use ondes_engine::model::storage::{QuantizedValues, Values};
 use ondes_engine::model::{
     FORMAT, FORMAT_COMPRESSED, Kind, Measure, Model, ModelError, Op, Tensor, file,
 };
+use ondes_engine::ops::Conv1d;
 use ondes_engine::random::SplitMix64;
 use ondes_tests::{
     header, instrument_methods, int8_model, port, random_weights, single_node_method,
@@ -261,13 +262,7 @@ fn unknown_format_versions_are_named() {
 #[test]
 fn excessive_histories_are_refused() {
     let ports = [port("x", 512, 1)];
-    let op = Op::Conv1d {
-        outputs: 1,
-        kernel: 2,
-        stride: 1,
-        dilation: 1 << 40,
-        groups: 1,
-    };
+    let op = Op::Conv1d(Conv1d::new(1, 2).dilated(1 << 40));
     let methods = vec![single_node_method(op, &ports, 8)];
     let weights = random_weights(&methods, 1);
     let refused = Model::new(header(Kind::Effect, methods), weights);

@@ -3,6 +3,7 @@
 use ondes_engine::dsp::resample::{Resampling, resample};
 use ondes_engine::instrument::{Event, EventKind};
 use ondes_engine::model::{Activation, Kind, Method, Model, Op, Tensor, file};
+use ondes_engine::ops::{Affine, Conv1d, ConvTranspose1d};
 use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
 use ondes_tests::audio_models::method;
 use ondes_tests::{
@@ -23,10 +24,10 @@ fn envelope_follower() -> Model {
             node(
                 "scaled",
                 &["loudness"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 0.1,
                     offset: 1.5,
-                },
+                }),
             ),
             node(
                 "amplitude",
@@ -143,17 +144,7 @@ fn instruments_have_the_reported_latency() {
 
 /// Returns an effect that smooths its input slightly.
 fn smoothing_effect() -> Model {
-    let nodes = vec![node(
-        "out",
-        &["in"],
-        Op::Conv1d {
-            outputs: 1,
-            kernel: 5,
-            stride: 1,
-            dilation: 1,
-            groups: 1,
-        },
-    )];
+    let nodes = vec![node("out", &["in"], Op::Conv1d(Conv1d::new(1, 5)))];
     let methods = vec![method("forward", 48, vec![port("in", 1, 1)], nodes)];
     with_weights(
         Kind::Effect,
@@ -167,22 +158,16 @@ fn averaging_codec() -> Model {
     let down = vec![node(
         "mean",
         &["in"],
-        Op::Conv1d {
-            outputs: 1,
-            kernel: 64,
-            stride: 64,
-            dilation: 1,
-            groups: 1,
-        },
+        Op::Conv1d(Conv1d::new(1, 64).strided(64)),
     )];
     let up = vec![node(
         "lines",
         &["z"],
-        Op::ConvTranspose1d {
+        Op::ConvTranspose1d(ConvTranspose1d {
             outputs: 1,
             kernel: 128,
             stride: 64,
-        },
+        }),
     )];
     let methods = vec![
         method("encode", 64, vec![port("in", 1, 1)], down),
@@ -285,10 +270,10 @@ fn latency_is_low_at_usual_rates() {
             vec![node(
                 "out",
                 &["in"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 1.0,
                     offset: 0.0,
-                },
+                }),
             )],
         )],
         &[],

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ondes_engine::model::{Control, Kind, Model, Op};
+use ondes_engine::ops::{Gru, Linear};
 use ondes_engine::pipeline::{
     Action, ControlId, Pipeline, PipelineError, PipelineOptions, Playable, ProcessRequest,
     SessionStart, TimedCommand, build_playable, controls, latent_count,
@@ -20,7 +21,7 @@ const SETTLED: usize = 12_000;
 const HOP: usize = 2 * RATIO;
 
 fn latent_command(at: usize, latent: usize, what: &str, value: f32) -> TimedCommand {
-    let id = ControlId::of(&format!("latent{latent}.{what}"));
+    let id = ControlId::new(&format!("latent{latent}.{what}"));
     TimedCommand {
         at: at as u64,
         action: Action::Control { id, value },
@@ -317,7 +318,7 @@ fn every_driver_reports_and_transforms_latents() {
         host.controller.latents(&mut values);
         let before = values.clone();
         assert!(before.len() == LATENTS && before.iter().all(|latent| *latent != 0.0));
-        let id = |what: &str| ControlId::of(&format!("latent2.{what}"));
+        let id = |what: &str| ControlId::new(&format!("latent2.{what}"));
         let turn = |id, value| BlockCommand {
             offset: 3,
             action: Action::Control { id, value },
@@ -371,12 +372,12 @@ fn codec_with_prior(kind: Kind) -> Model {
         node(
             "walk",
             &["drive"],
-            Op::Gru {
+            Op::Gru(Gru {
                 hidden: 9,
                 initial_state: true,
-            },
+            }),
         ),
-        node("dreamt", &["walk"], Op::Linear { outputs: LATENTS }),
+        node("dreamt", &["walk"], Op::Linear(Linear { outputs: LATENTS })),
     ];
     let mut methods = codec_methods();
     methods.push(method(
@@ -395,7 +396,7 @@ fn turn(at: usize, name: &str, value: f32) -> TimedCommand {
     TimedCommand {
         at: at as u64,
         action: Action::Control {
-            id: ControlId::of(name),
+            id: ControlId::new(name),
             value,
         },
     }

@@ -2,12 +2,18 @@
 //! into blocks.
 
 use ondes_engine::Kernels;
+use ondes_engine::executor::Execute;
 use ondes_engine::instrument::Event;
 use ondes_engine::model::compression::{Scaling, WeightPrecision};
 use ondes_engine::model::{
     Activation, Distribution, FORMAT, Header, Kind, Method, Model, Op, Port, Tensor, Weights, file,
 };
 use ondes_engine::native::Executor;
+use ondes_engine::ops::{
+    Affine, Attention, CodeSum, Conv1d, ConvTranspose1d, Convolve, Delay, DrawCategories,
+    DrawMixture, Gru, Interleave, Latency, Linear, Lstm, NearestCodes, Noise, Prelu, ShapedNoise,
+    Split,
+};
 use ondes_engine::pipeline::{ControlSource, Pipeline, PipelineOptions};
 use ondes_tests::audio_models::{sound, untrained_codec, untrained_effect};
 use ondes_tests::{
@@ -21,10 +27,7 @@ use rand::RngExt;
 fn check_layer(op: Op, inputs: &[Port], block: usize) {
     let label = format!("{op:?}");
     for warm_up in [0, 3 * block - 1] {
-        let starts_cold = matches!(
-            op,
-            Op::Harmonic | Op::Convolve { .. } | Op::Attention { .. }
-        );
+        let starts_cold = matches!(op, Op::Harmonic | Op::Convolve(_) | Op::Attention(_));
         if warm_up == 0 || !starts_cold {
             check_method(
                 &label,
@@ -129,57 +132,33 @@ fn attended(ratio: usize) -> Vec<Port> {
 fn every_layer_streams() {
     let two = |a, b| vec![port("a", a, 1), port("b", b, 1)];
     for (op, inputs) in [
-        (Op::Linear { outputs: 19 }, x(7, 1)),
+        (Op::Linear(Linear { outputs: 19 }), x(7, 1)),
+        (Op::Conv1d(Conv1d::new(6, 3)), x(5, 1)),
         (
-            Op::Conv1d {
-                outputs: 6,
-                kernel: 3,
-                stride: 1,
-                dilation: 1,
-                groups: 1,
-            },
-            x(5, 1),
-        ),
-        (
-            Op::Conv1d {
-                outputs: 6,
-                kernel: 3,
-                stride: 1,
-                dilation: 129,
-                groups: 2,
-            },
+            Op::Conv1d(Conv1d::new(6, 3).dilated(129).grouped(2)),
             x(4, 1),
         ),
+        (Op::Conv1d(Conv1d::new(6, 9).strided(4)), x(3, 1)),
         (
-            Op::Conv1d {
-                outputs: 6,
-                kernel: 9,
-                stride: 4,
-                dilation: 1,
-                groups: 1,
-            },
-            x(3, 1),
-        ),
-        (
-            Op::ConvTranspose1d {
+            Op::ConvTranspose1d(ConvTranspose1d {
                 outputs: 3,
                 kernel: 8,
                 stride: 4,
-            },
+            }),
             x(5, 4),
         ),
         (
-            Op::Gru {
+            Op::Gru(Gru {
                 hidden: 17,
                 initial_state: false,
-            },
+            }),
             x(6, 1),
         ),
         (
-            Op::Lstm {
+            Op::Lstm(Lstm {
                 hidden: 17,
                 initial_state: false,
-            },
+            }),
             x(6, 1),
         ),
         (Op::LayerNorm, x(21, 1)),
@@ -192,17 +171,17 @@ fn every_layer_streams() {
             x(3, 1),
         ),
         (
-            Op::Gru {
+            Op::Gru(Gru {
                 hidden: 5,
                 initial_state: true,
-            },
+            }),
             x(6, 1),
         ),
         (
-            Op::Lstm {
+            Op::Lstm(Lstm {
                 hidden: 5,
                 initial_state: true,
-            },
+            }),
             x(6, 1),
         ),
         (Op::Activation(Activation::HardTanh), x(3, 1)),
@@ -219,24 +198,24 @@ fn every_layer_streams() {
         (Op::Activation(Activation::Softsign), x(3, 1)),
         (Op::Activation(Activation::Silu), x(3, 1)),
         (Op::Activation(Activation::FastTanh), x(3, 1)),
-        (Op::Prelu { slopes: 5 }, x(5, 1)),
-        (Op::Prelu { slopes: 1 }, x(5, 1)),
+        (Op::Prelu(Prelu { slopes: 5 }), x(5, 1)),
+        (Op::Prelu(Prelu { slopes: 1 }), x(5, 1)),
         (Op::Snake, x(5, 1)),
         (Op::Activation(Activation::Softplus), x(3, 1)),
         (Op::Activation(Activation::ExpSigmoid), x(3, 1)),
         (Op::Activation(Activation::Exp), x(3, 1)),
-        (Op::Delay { frames: 0 }, x(5, 1)),
-        (Op::Delay { frames: 1 }, x(5, 1)),
-        (Op::Delay { frames: 150 }, x(5, 1)),
-        (Op::Latency { samples: 9 }, x(5, 1)),
-        (Op::Interleave { factor: 4 }, x(12, 4)),
+        (Op::Delay(Delay { frames: 0 }), x(5, 1)),
+        (Op::Delay(Delay { frames: 1 }), x(5, 1)),
+        (Op::Delay(Delay { frames: 150 }), x(5, 1)),
+        (Op::Latency(Latency { samples: 9 }), x(5, 1)),
+        (Op::Interleave(Interleave { factor: 4 }), x(12, 4)),
         (Op::FlipOddBands, x(5, 2)),
         (Op::Gate, x(10, 1)),
         (
-            Op::Affine {
+            Op::Affine(Affine {
                 scale: 2.0,
                 offset: 1.0,
-            },
+            }),
             x(3, 1),
         ),
         (Op::Film, two(5, 10)),
@@ -244,38 +223,38 @@ fn every_layer_streams() {
         (Op::Multiply, two(5, 1)),
         (Op::Concat, two(5, 2)),
         (
-            Op::Split {
+            Op::Split(Split {
                 start: 1,
                 channels: 2,
-            },
+            }),
             x(5, 1),
         ),
         (
-            Op::NearestCodes {
+            Op::NearestCodes(NearestCodes {
                 codebooks: 3,
                 codes: 9,
-            },
+            }),
             x(5, 1),
         ),
         (
-            Op::CodeSum {
+            Op::CodeSum(CodeSum {
                 codes: 9,
                 channels: 4,
-            },
+            }),
             x(3, 1),
         ),
         (
-            Op::Attention {
+            Op::Attention(Attention {
                 heads: 3,
                 window: 21,
-            },
+            }),
             attended(1),
         ),
         (
-            Op::Attention {
+            Op::Attention(Attention {
                 heads: 1,
                 window: 1,
-            },
+            }),
             attended(2),
         ),
     ] {
@@ -287,42 +266,43 @@ fn every_layer_streams() {
         port("distribution", 30, 64),
     ];
     check_layer(Op::Harmonic, &bank, 64);
-    check_layer(Op::Convolve { taps: 700 }, &x(1, 1), 64);
+    check_layer(Op::Convolve(Convolve { taps: 700 }), &x(1, 1), 64);
 }
 
 #[test]
 fn every_int8_layer_streams() {
-    let conv = |outputs, kernel, stride, dilation, groups| Op::Conv1d {
-        outputs,
-        kernel,
-        stride,
-        dilation,
-        groups,
+    let conv = |outputs, kernel, stride, dilation, groups| {
+        Op::Conv1d(
+            Conv1d::new(outputs, kernel)
+                .strided(stride)
+                .dilated(dilation)
+                .grouped(groups),
+        )
     };
     for (op, inputs) in [
-        (Op::Linear { outputs: 97 }, x(65, 2)),
+        (Op::Linear(Linear { outputs: 97 }), x(65, 2)),
         (conv(33, 3, 1, 2, 1), x(67, 2)),
         (conv(64, 4, 2, 1, 2), x(136, 2)),
         (
-            Op::ConvTranspose1d {
+            Op::ConvTranspose1d(ConvTranspose1d {
                 outputs: 34,
                 kernel: 8,
                 stride: 4,
-            },
+            }),
             x(66, 8),
         ),
         (
-            Op::Gru {
+            Op::Gru(Gru {
                 hidden: 65,
                 initial_state: false,
-            },
+            }),
             x(33, 2),
         ),
         (
-            Op::Lstm {
+            Op::Lstm(Lstm {
                 hidden: 64,
                 initial_state: true,
-            },
+            }),
             x(70, 2),
         ),
     ] {
@@ -352,30 +332,24 @@ fn every_int8_layer_streams() {
 fn half_precision_stays_in_memory_and_changes_no_bit() {
     // At audio rate, fused networks and cells run such layers; they keep their weights in f32.
     for (op, inputs) in [
-        (Op::Linear { outputs: 201 }, x(199, 2)),
+        (Op::Linear(Linear { outputs: 201 }), x(199, 2)),
         (
-            Op::Conv1d {
-                outputs: 120,
-                kernel: 3,
-                stride: 1,
-                dilation: 2,
-                groups: 2,
-            },
+            Op::Conv1d(Conv1d::new(120, 3).dilated(2).grouped(2)),
             x(190, 2),
         ),
         (
-            Op::ConvTranspose1d {
+            Op::ConvTranspose1d(ConvTranspose1d {
                 outputs: 67,
                 kernel: 8,
                 stride: 4,
-            },
+            }),
             x(65, 4),
         ),
         (
-            Op::Gru {
+            Op::Gru(Gru {
                 hidden: 130,
                 initial_state: false,
-            },
+            }),
             x(110, 2),
         ),
     ] {
@@ -427,11 +401,11 @@ fn noise_streams() {
     check_noise(Op::FilteredNoise, &[port("magnitudes", 9, 64)]);
     for distribution in [Distribution::Uniform, Distribution::Normal] {
         check_noise(
-            Op::Noise {
+            Op::Noise(Noise {
                 channels: 3,
                 distribution,
                 number: 2,
-            },
+            }),
             &[port("x", 1, 64)],
         );
     }
@@ -442,26 +416,26 @@ fn noise_streams() {
         port("temperature", 1, 8),
     ];
     check_noise(
-        Op::DrawMixture {
+        Op::DrawMixture(DrawMixture {
             components: 3,
             least: 0.5,
             number: 2,
-        },
+        }),
         &mixture,
     );
     for top in [2, 7] {
         let inputs = [port("logits", 21, 8), port("temperature", 1, 8)];
         check_noise(
-            Op::DrawCategories {
+            Op::DrawCategories(DrawCategories {
                 categories: 7,
                 top,
                 number: 2,
-            },
+            }),
             &inputs,
         );
     }
     check_noise(
-        Op::ShapedNoise { bands: 5, hop: 16 },
+        Op::ShapedNoise(ShapedNoise { bands: 5, hop: 16 }),
         &[port("magnitudes", 10, 64), port("noise", 32, 64)],
     );
 }
@@ -530,11 +504,11 @@ fn mixtures_are_drawn_with_their_moments_and_temperature() {
         [-4.0, 1.0, 4.0, 2.0],
         [0.5, 0.1, 1.0, 0.2],
     );
-    let op = Op::DrawMixture {
+    let op = Op::DrawMixture(DrawMixture {
         components: 2,
         least: 0.0,
         number: 0,
-    };
+    });
     for temperature in [1.0_f32, 0.25] {
         let inputs: [(&str, &[f32]); 4] = [
             ("logits", &logits),
@@ -600,11 +574,11 @@ fn mixtures_are_drawn_with_their_moments_and_temperature() {
     // A component with less than that share of the likeliest one's probability is left out, at any
     // temperature.
     for (least, is_drawn) in [(0.3, true), (0.4, false)] {
-        let op = Op::DrawMixture {
+        let op = Op::DrawMixture(DrawMixture {
             components: 2,
             least,
             number: 0,
-        };
+        });
         let inputs: [(&str, &[f32]); 4] = [
             ("logits", &logits),
             ("means", &means),
@@ -628,11 +602,11 @@ fn categories_are_drawn_among_the_likeliest() {
         .map(|share| share.ln())
         .collect();
     let shares = |top: usize, temperature: f32, channel: usize| {
-        let op = Op::DrawCategories {
+        let op = Op::DrawCategories(DrawCategories {
             categories: 3,
             top,
             number: 1,
-        };
+        });
         let values = drawn(
             op,
             &[("logits", &logits), ("temperature", &[temperature])],
@@ -666,10 +640,12 @@ fn categories_are_drawn_among_the_likeliest() {
 /// Noise depends on the stream, the node and the seed only.
 #[test]
 fn noise_is_seeded_by_stream_and_number() {
-    let of_number = |number| Op::Noise {
-        channels: 4,
-        distribution: Distribution::Normal,
-        number,
+    let of_number = |number| {
+        Op::Noise(Noise {
+            channels: 4,
+            distribution: Distribution::Normal,
+            number,
+        })
     };
     let run = |number, stream: usize, seed: Option<u64>| {
         let model = model(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ondes_engine::model::{Kind, Model, Op, file};
+use ondes_engine::ops::{Conv1d, ConvTranspose1d, Linear};
 use ondes_engine::pipeline::{Action, ControlId, ControlSource, PipelineOptions, Transport};
 use ondes_engine::realtime::{
     BlockCommand, Driven, Driver, LoadStatus, ModelFactory, PlayableModel, SessionController,
@@ -42,7 +43,7 @@ fn commands(seed: u64, samples: u64) -> Vec<(u64, Action)> {
     ] {
         for _ in 0..6 {
             let action = Action::Control {
-                id: ControlId::of(name),
+                id: ControlId::new(name),
                 value: random.random_range(range.clone()),
             };
             commands.push((random.random_range(0..samples), action));
@@ -349,20 +350,14 @@ fn drivers_agree_on_a_small_codec_at_many_rates() {
 fn a_large_codec_is_spread_over_short_blocks() {
     const HOP: usize = 4_096;
     let _exclusive = exclusive();
-    let down = Op::Conv1d {
-        outputs: LATENTS,
-        kernel: HOP,
-        stride: HOP,
-        dilation: 1,
-        groups: 1,
-    };
-    let up = Op::ConvTranspose1d {
+    let down = Op::Conv1d(Conv1d::new(LATENTS, HOP).strided(HOP));
+    let up = Op::ConvTranspose1d(ConvTranspose1d {
         outputs: 1,
         kernel: HOP,
         stride: HOP,
-    };
+    });
     let decode = vec![
-        node("wide", &["z"], Op::Linear { outputs: 2_048 }),
+        node("wide", &["z"], Op::Linear(Linear { outputs: 2_048 })),
         node("audio", &["wide"], up),
     ];
     let methods = vec![

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use ondes_engine::instrument::{EventKind, NoteExpression, controller};
 use ondes_engine::model::{Activation, Control, Curve, Kind, Method, Model, Op, Tensor};
+use ondes_engine::ops::{Affine, Conv1d, ConvTranspose1d};
 use ondes_engine::pipeline::{
     Action, ControlId, ControlSource, PERFORMANCE_CONTROLS, PipelineOptions, SessionStart,
     Transport,
@@ -381,7 +382,7 @@ fn turn() -> BlockCommand {
     BlockCommand {
         offset: 3,
         action: Action::Control {
-            id: ControlId::of("knob"),
+            id: ControlId::new("knob"),
             value: 1.0,
         },
     }
@@ -901,7 +902,7 @@ fn dropped_commands_are_counted() {
         let turns: Vec<BlockCommand> = (0..3_000)
             .map(|n| {
                 let action = Action::Control {
-                    id: ControlId::of("brightness"),
+                    id: ControlId::new("brightness"),
                     value: n as f32 / 1_000.0,
                 };
                 BlockCommand {
@@ -1012,7 +1013,7 @@ fn random_command(random: &mut impl RngExt) -> BlockCommand {
             members: key,
         }),
         9 => Action::Control {
-            id: ControlId::of(names[random.random_range(0..names.len())]),
+            id: ControlId::new(names[random.random_range(0..names.len())]),
             value,
         },
         _ => {
@@ -1063,7 +1064,7 @@ fn invalid_commands_break_nothing() {
                         ["room", "brightness", "attack", "release"].map(|name| BlockCommand {
                             offset: 0,
                             action: Action::Control {
-                                id: ControlId::of(name),
+                                id: ControlId::new(name),
                                 value: 5.0,
                             },
                         });
@@ -1210,34 +1211,34 @@ fn transport_instrument() -> Model {
             node(
                 "unheard_pitch",
                 &["pitch"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 0.0,
                     offset: 0.0,
-                },
+                }),
             ),
             node(
                 "unheard_loudness",
                 &["loudness"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 0.0,
                     offset: 0.0,
-                },
+                }),
             ),
             node(
                 "beat",
                 &["tempo"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 0.5e-3,
                     offset: 0.0,
-                },
+                }),
             ),
             node(
                 "place",
                 &["position"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 1e-2,
                     offset: 0.0,
-                },
+                }),
             ),
             node(
                 "sum",
@@ -1247,11 +1248,11 @@ fn transport_instrument() -> Model {
             node(
                 "audio",
                 &["sum"],
-                Op::ConvTranspose1d {
+                Op::ConvTranspose1d(ConvTranspose1d {
                     outputs: 1,
                     kernel: HOP,
                     stride: HOP,
-                },
+                }),
             ),
         ],
     }];
@@ -1276,38 +1277,32 @@ fn overflowing_effect() -> Model {
             node(
                 "past",
                 &["in"],
-                Op::Conv1d {
-                    outputs: 1,
-                    kernel: 2,
-                    stride: 1,
-                    dilation: 4_800,
-                    groups: 1,
-                },
+                Op::Conv1d(Conv1d::new(1, 2).dilated(4_800)),
             ),
             node(
                 "above",
                 &["past"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 1.0,
                     offset: -0.1,
-                },
+                }),
             ),
             node("positive", &["above"], Op::Activation(Activation::Relu)),
             node(
                 "loud",
                 &["positive"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 1e30,
                     offset: 0.0,
-                },
+                }),
             ),
             node(
                 "louder",
                 &["loud"],
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 1e30,
                     offset: 0.0,
-                },
+                }),
             ),
             node("out", &["louder", "in"], Op::Add),
         ],

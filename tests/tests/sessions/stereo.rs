@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ondes_engine::instrument::{Event, EventKind};
 use ondes_engine::model::{Kind, Method, Model, Op, Tensor, Weights, file};
+use ondes_engine::ops::{Affine, Conv1d, ConvTranspose1d, Convolve};
 use ondes_engine::pipeline::{
     Action, ControlId, ControlSource, InputChannels, Pipeline, PipelineOptions,
 };
@@ -77,7 +78,7 @@ fn play(
     {
         let range = start..start + block;
         let action = Action::Control {
-            id: ControlId::of(control),
+            id: ControlId::new(control),
             value: (index % 5) as f32 * 0.3,
         };
         let commands = [BlockCommand {
@@ -288,13 +289,7 @@ fn mixing_effect(
     outputs: usize,
     weight: impl Fn(usize, usize) -> f32,
 ) -> Arc<Model> {
-    let mix = Op::Conv1d {
-        outputs,
-        kernel: 1,
-        stride: 1,
-        dilation: 1,
-        groups: 1,
-    };
+    let mix = Op::Conv1d(Conv1d::new(outputs, 1));
     let methods = vec![method(
         "forward",
         64,
@@ -385,9 +380,9 @@ fn instrument_with_room(responses: &[&[f32]]) -> Arc<Model> {
         node(
             name,
             &["dry"],
-            Op::Convolve {
+            Op::Convolve(Convolve {
                 taps: responses[0].len(),
-            },
+            }),
         )
     };
     let names_read: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -489,11 +484,11 @@ fn a_stereo_codec_has_one_set_of_latents() {
     let mut methods = codec_methods();
     methods[0].inputs[0].channels = 2;
     let last = methods[1].nodes.len() - 1;
-    methods[1].nodes[last].op = Op::ConvTranspose1d {
+    methods[1].nodes[last].op = Op::ConvTranspose1d(ConvTranspose1d {
         outputs: 2,
         kernel: 8,
         stride: 4,
-    };
+    });
     methods[1].outputs[0].channels = 2;
     let model = Arc::new(model_with(Kind::Codec, methods, &[], 5));
     let sides = two_sounds(12_000);
@@ -630,10 +625,10 @@ fn a_side_that_fails_silences_both() {
         .chain([node(
             "audio",
             &["square7"],
-            Op::Affine {
+            Op::Affine(Affine {
                 scale: 1.0,
                 offset: 0.25,
-            },
+            }),
         )])
         .collect();
     let methods = vec![method("forward", 1, vec![port("in", 1, 1)], nodes)];

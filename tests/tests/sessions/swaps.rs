@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ondes_engine::instrument::EventKind;
 use ondes_engine::model::{Kind, Model, Op};
+use ondes_engine::ops::{Affine, Split};
 use ondes_engine::pipeline::{
     Action, ControlId, ControlSource, PipelineOptions, TimedCommand, Transport,
 };
@@ -86,7 +87,7 @@ fn turn(name: &str, value: f32) -> BlockCommand {
     BlockCommand {
         offset: 0,
         action: Action::Control {
-            id: ControlId::of(name),
+            id: ControlId::new(name),
             value,
         },
     }
@@ -101,18 +102,18 @@ fn smooth_instrument(seed: u64) -> Arc<Model> {
         .iter_mut()
         .filter(|node| node.name == "distribution")
         .for_each(|node| {
-            node.op = Op::Split {
+            node.op = Op::Split(Split {
                 start: 1,
                 channels: 3,
-            };
+            });
         });
     nodes.push(node(
         "audio",
         &["harmonics"],
-        Op::Affine {
+        Op::Affine(Affine {
             scale: 0.1,
             offset: 0.0,
-        },
+        }),
     ));
     Arc::new(model(Kind::Instrument, methods, seed))
 }
@@ -430,7 +431,7 @@ fn last_values(told: &Mutex<Vec<TimedCommand>>) -> Vec<(ControlId, f32)> {
 fn sorted(knobs: &[(&str, f32)]) -> Vec<(ControlId, f32)> {
     let mut knobs: Vec<_> = knobs
         .iter()
-        .map(|&(name, value)| (ControlId::of(name), value))
+        .map(|&(name, value)| (ControlId::new(name), value))
         .collect();
     knobs.sort_by_key(|(id, _)| *id);
     knobs
@@ -462,7 +463,7 @@ fn control_values_stay_with_the_model() {
         let (second, told) = recording_model(WAVES[1]);
         host.controller.load(
             Box::new(move || Ok(Arc::new(second))),
-            &[(ControlId::of("c"), 5.0), (ControlId::of("b"), 7.0)],
+            &[(ControlId::new("c"), 5.0), (ControlId::new("b"), 7.0)],
         );
         host.play_until("it is loaded", |host| {
             host.controller.status() != LoadStatus::Loading
@@ -811,7 +812,7 @@ fn a_model_survives_reactivation() {
     );
     controller.load(
         Box::new(move || Ok(Arc::new(first))),
-        &[(ControlId::of("a"), 4.0)],
+        &[(ControlId::new("a"), 4.0)],
     );
     wait_until("it is loaded", || controller.status() == LoadStatus::Ready);
     assert_eq!(controller.health(), None, "nobody plays yet");
@@ -961,7 +962,7 @@ fn random_operation(
         4 => {
             controller.load(
                 Box::new(|| Err("no such file".to_owned().into())),
-                &[(ControlId::of("a"), 1.0)],
+                &[(ControlId::new("a"), 1.0)],
             );
         }
         5 => match random.random_range(0..3) {

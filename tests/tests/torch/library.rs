@@ -97,7 +97,8 @@ fn ondes_files_cannot_contain_programs() {
     );
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("program.ondes");
-    std::fs::write(&path, Archive::of(Pickle::default(), "3").finish()).expect("it can be written");
+    std::fs::write(&path, Archive::new(Pickle::default(), "3").finish())
+        .expect("it can be written");
     let refused = file::read(&path).expect_err("it is a program").to_string();
     assert!(
         refused

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod axis;
 mod mel;
 pub mod spectrogram;
 

@@ -34,7 +34,7 @@ const CHANGE_S: f64 = 0.01;
 impl Curves {
     /// Computes the curves of a score.
     #[must_use]
-    pub fn of(score: &Score) -> Self {
+    pub fn new(score: &Score) -> Self {
         let len = (score.duration_s * CONTROL_RATE_HZ).ceil() as usize + 1;
         let mut points = vec![Point::default(); len];
         let (mut former_midi, mut former_dynamic) = score
@@ -132,7 +132,7 @@ mod tests {
             duration_s: 1.5,
             notes: vec![Note::plain(0.2, 0.6, 60.0, 0.5), second],
         };
-        let curves = Curves::of(&score);
+        let curves = Curves::new(&score);
         assert_eq!(curves.at(0.1).gate, 0.0);
         assert_eq!(curves.at(0.4).gate, 1.0);
         assert_eq!(curves.at(0.6).gate, 1.0);

@@ -135,7 +135,7 @@ struct Played {
     samples: Vec<f32>,
 }
 
-/// Plays a groove. What rings beyond its end is heard at its beginning, so that it can be looped.
+/// Plays a groove. Its tail is mixed into its beginning, so that it can be looped.
 fn play(kit: &Kit, groove: &Groove, random: &mut impl RngExt) -> Played {
     let length = (bars_s(groove.tempo) * OUTPUT_RATE_HZ).round() as usize;
     let mut samples = vec![0.0; length];

@@ -1,4 +1,4 @@
-//! Training sound from physical models, which anyone can generate again and nobody owns.
+//! Training sound from physical models: reproducible, and free of third-party rights.
 //!
 //! In reading order: [`performance`] composes phrases and [`curves`] turns them into bow and breath
 //! control; [`bowed`], [`wind`] and [`plucked`] are the instruments, built from [`delay`] and

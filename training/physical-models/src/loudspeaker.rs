@@ -6,9 +6,11 @@
 //! cabinet is computed frequency by frequency and transformed into an impulse response. No
 //! measurement of a product enters: dimensions and parameters are typical of their kind.
 
+mod air;
 pub mod cabinets;
 pub mod driver;
 pub mod enclosure;
+pub mod microphone;
 pub mod sound_field;
 #[cfg(test)]
 mod tests;
@@ -22,10 +24,6 @@ use cabinets::{CABINETS, CabinetDesign};
 use driver::DriverLoad;
 use sound_field::SoundField;
 
-/// Density of air, kg/m³.
-pub(crate) const AIR_DENSITY: f64 = 1.204;
-/// Speed of sound, m/s.
-pub(crate) const SOUND_SPEED: f64 = 343.0;
 /// Sample rate of the responses, Hz.
 pub const RATE_HZ: f64 = 48_000.0;
 /// Length of the responses, samples: 43 ms.

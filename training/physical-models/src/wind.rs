@@ -132,7 +132,7 @@ impl Instrument for Wind {
     }
 
     fn render(&self, score: &Score, rng: &mut dyn Rng) -> Vec<f32> {
-        let curves = Curves::of(score);
+        let curves = Curves::new(score);
         let mut tube = Tube::new();
         let mut body = Body::new(&BODY, OUTPUT_RATE_HZ);
         let mut decimator = Decimator::default();

@@ -1,11 +1,11 @@
-//! Models that take part in a comparison.
+//! Models to compare.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ondes_engine::model::Model;
 
-use crate::variants;
+use crate::compression::variants;
 
 /// Model or variant to compare.
 pub struct Candidate {

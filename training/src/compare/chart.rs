@@ -3,7 +3,7 @@
 use ondes_canvas::{Align, Canvas, Colour};
 
 use super::ComparisonRow;
-use crate::axis::{Axis, label};
+use ondes_canvas::axis::{Axis, label};
 
 const WIDTH: usize = 1200;
 const HEIGHT: usize = 800;

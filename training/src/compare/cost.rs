@@ -12,7 +12,7 @@ use ondes_engine::realtime::{BenchmarkError, RealtimeBenchmark, Setup};
 use serde::Serialize;
 
 use super::candidate::Candidate;
-use crate::prune::sparse::zero_share;
+use crate::compression::prune::sparse::zero_share;
 
 /// Length of a timed run, seconds of sound: several control frames, but short enough that many runs
 /// are undisturbed.

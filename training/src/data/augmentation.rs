@@ -10,12 +10,13 @@ use rand::rngs::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 use super::biquad::Biquad;
-use super::crops::Crop;
+use super::crop::Crop;
+use crate::check;
 
 /// Denominator of the ratios that sound is resampled by. Small, so that a resampler works in short
 /// blocks; a step is 13 cents.
 const DENOMINATOR: u32 = 128;
-/// Rate that stands for an unchanged sound, Hz.
+/// Nominal sample rate for resampling, Hz.
 const RATE: u32 = 100 * DENOMINATOR;
 
 /// Ranges of the frequencies of the equaliser's low shelf, peak and high shelf, Hz.
@@ -93,10 +94,7 @@ impl Augmentation {
             .noise
             .is_none_or(|level| (-120.0..=-20.0).contains(&level));
         ensure!(noise, "augmentation.noise must be -120 to -20 dB");
-        ensure!(
-            (0.0..=1.0).contains(&self.mix),
-            "augmentation.mix must be 0 to 1"
-        );
+        check::in_range("augmentation.mix", self.mix, 0.0..=1.0)?;
         Ok(())
     }
 

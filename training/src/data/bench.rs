@@ -14,7 +14,7 @@ use crate::trainer::memory::data_shares;
 
 /// Batches before those that are timed.
 const UNTIMED_BATCHES: u64 = 3;
-/// Share of the highest speed with which fewer threads are better.
+/// Share of the highest speed that fewer threads must reach to be recommended.
 const NEARLY_BEST: f64 = 0.95;
 
 /// Settings of a measurement.

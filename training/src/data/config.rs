@@ -10,7 +10,8 @@ use super::augmentation::Augmentation;
 use super::features::FeatureRate;
 use super::folds::{Fold, FoldBy};
 use super::knobs::RecordedKnob;
-use crate::training_config::bytes;
+use crate::check;
+use crate::trainer::training_config::bytes;
 
 /// Selection and filtering of the recordings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,8 +24,7 @@ pub struct RecordingsConfig {
     /// one dynamic. If absent, not; for instruments, where the recordings have one dynamic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub match_levels: Option<bool>,
-    /// Interval, in recorded pitches, of those that are not learnt but measured at the end; 0 for
-    /// none.
+    /// Holds out every n-th recorded pitch for the final measurement; 0 for none.
     pub held_out_pitch: usize,
     /// Fold to validate on, such as "2/5", instead of `training.validation_share`; `--folds` sets
     /// it.
@@ -104,7 +104,7 @@ impl LoaderConfig {
     }
 }
 
-/// Threads that cut rows of what is in memory.
+/// Threads that cut rows from memory.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkersConfig {
@@ -120,7 +120,7 @@ impl WorkersConfig {
 }
 
 fn check_workers(workers: usize) -> anyhow::Result<()> {
-    ensure!(workers <= 256, "loader.workers must be 0 to 256");
+    check::in_range("loader.workers", workers, 0..=256)?;
     Ok(())
 }
 
@@ -137,7 +137,7 @@ pub struct DataConfig<'a> {
     pub rate: FeatureRate,
     /// Selection and filtering.
     pub recordings: RecordingsConfig,
-    /// Knobs that the recordings tell.
+    /// Knobs whose positions are known for the recordings.
     pub knobs: &'a BTreeMap<String, RecordedKnob>,
     /// Augmentation of the training crops.
     pub augmentation: Augmentation,

@@ -16,6 +16,7 @@ use tch::{Device, Tensor};
 
 use super::augmentation::Augmentation;
 use super::config::DataConfig;
+use super::crop::Crop;
 use super::open_folder;
 use super::rows::{RowSource, TensorGroup, stack};
 use super::store::{Reads, Recordings, apply_gain};
@@ -178,19 +179,6 @@ fn hold_out(all: &Recordings, every: usize) -> anyhow::Result<(Recordings, Optio
     Ok((all.subset(kept), Some(all.subset(held_out))))
 }
 
-/// Controls and sound of one crop.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Crop {
-    /// Pitch of each frame, semitones.
-    pub pitch: Vec<f32>,
-    /// Loudness of each frame, dB.
-    pub loudness: Vec<f32>,
-    /// Sound.
-    pub audio: Vec<f32>,
-    /// Position of each knob.
-    pub knobs: BTreeMap<String, f32>,
-}
-
 /// Crops for training.
 impl RowSource for Dataset {
     type Row = Crop;
@@ -257,7 +245,7 @@ impl Dataset {
             Some(fold) => {
                 fold.split(&learnt, config.recordings.fold_by)
                     .map(|[training, validation]| {
-                        Self::of_parts(&learnt, training, validation, config.frames)
+                        Self::from_parts(&learnt, training, validation, config.frames)
                     })
             }
             None => Self::split(&learnt, config.validation_share, config.frames),
@@ -303,10 +291,10 @@ impl Dataset {
                 training.push(recording)
             }
         }
-        Ok(Self::of_parts(all, training, validation, frames))
+        Ok(Self::from_parts(all, training, validation, frames))
     }
 
-    fn of_parts(
+    fn from_parts(
         all: &Recordings,
         training: Vec<usize>,
         validation: Vec<usize>,

@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
     use crate::data::FeatureRate;
-    use crate::data::shard::Row;
+    use crate::data::features::Row;
 
     #[test]
     fn notes_tell_their_envelope() {

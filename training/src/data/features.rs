@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::Context;
+use ondes_engine::model::Model;
 use serde::{Deserialize, Serialize};
-
-use super::shard::Row;
 
 /// Sample rate and frame rate of the analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -16,6 +16,22 @@ pub struct FeatureRate {
 }
 
 impl FeatureRate {
+    /// Returns the rates of a codec's latents.
+    ///
+    /// # Errors
+    /// Returns an error if the model has no encoder.
+    pub fn from_encoder(codec: &Model) -> anyhow::Result<Self> {
+        let latents = codec
+            .method("encode")?
+            .outputs
+            .first()
+            .context("its encoder has no output")?;
+        Ok(Self {
+            sample_rate: codec.header().sample_rate,
+            hop: latents.ratio,
+        })
+    }
+
     /// Returns the duration of a number of frames, seconds.
     #[must_use]
     pub fn seconds(self, frames: usize) -> f64 {
@@ -27,6 +43,19 @@ impl FeatureRate {
     pub fn frames(self, seconds: f64) -> usize {
         (seconds * f64::from(self.sample_rate) / self.hop as f64).ceil() as usize
     }
+}
+
+/// Part of a recording.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    /// Sound, `frames · hop` samples.
+    pub sound: Vec<f32>,
+    /// Pitch, semitones (69 = 440 Hz); unvoiced frames hold the last value.
+    pub pitch: Vec<f32>,
+    /// A-weighted level, dB.
+    pub loudness: Vec<f32>,
+    /// 1 for frames with a pitch, else 0.
+    pub voiced: Vec<f32>,
 }
 
 /// Analysed recording. Frame `i` describes sample `i · hop`.

@@ -13,7 +13,8 @@ use ondes_engine::dsp::resample::StreamResampler;
 use ondes_engine::media::{Decoder, display_name};
 
 use super::biquad::Biquad;
-use super::shard::{DataFormat, Row};
+use super::features::Row;
+use super::shard::DataFormat;
 
 /// Rows of a piece: about half a minute.
 const PIECE_ROWS: usize = 30;

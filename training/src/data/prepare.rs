@@ -343,7 +343,7 @@ fn held_pitch(
     Ok(shards[shard].read(row)?.pitch.last().copied())
 }
 
-/// What the decoding thread tells the writing one, in order.
+/// Message from the decoding to the writing thread, in order.
 enum Message {
     /// A piece of a recording, as soon as it is analysed.
     Piece(usize, Receiver<AnalysedPiece>),
@@ -402,7 +402,7 @@ fn analyse(
     })
 }
 
-/// Writes what is analysed, in order.
+/// Writes analysed pieces in order.
 fn write(
     recordings: &[(&Found, usize)],
     held: &[Option<f32>],

@@ -8,7 +8,7 @@ use ondes_canvas::{Align, Canvas, Colour};
 use super::envelope::NOTE_S;
 use super::shard::quantile;
 use super::store::Recordings;
-use crate::axis::{Axis, label};
+use ondes_canvas::axis::{Axis, label};
 
 /// Minutes below which an instrument is poor.
 const FEW_MINUTES: f64 = 10.0;
@@ -94,7 +94,7 @@ impl DataReport {
         levels
     }
 
-    /// Returns what is there in a line, then a line for each thing that limits an instrument.
+    /// Returns a summary in a line, then a line for each limitation for instruments.
     #[must_use]
     pub fn text(&self) -> String {
         let levels = self.levels();

@@ -71,7 +71,7 @@ pub trait TensorGroup: Sized {
 pub struct StepRows {
     /// Rows of a step, those of all processes.
     pub batch: usize,
-    /// Rows of an epoch, whose last step has what is left; `None` if all steps have as many.
+    /// Rows of an epoch, whose last step may have fewer; `None` if all steps have `batch` rows.
     pub epoch: Option<usize>,
     /// Index of this process, and number of processes.
     pub process: (usize, usize),

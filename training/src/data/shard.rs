@@ -26,7 +26,7 @@ use half::f16;
 use ondes_engine::files::{self, AtomicFile};
 use serde::{Deserialize, Serialize};
 
-use super::features::FeatureRate;
+use super::features::{FeatureRate, Row};
 
 /// Extension of shards.
 pub const EXTENSION: &str = "arrow";
@@ -148,19 +148,6 @@ impl DataFormat {
             list("voicing", DataType::Boolean),
         ]))
     }
-}
-
-/// Part of a recording.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row {
-    /// Sound, `frames · hop` samples.
-    pub sound: Vec<f32>,
-    /// Pitch, semitones (69 = 440 Hz); unvoiced frames hold the last value.
-    pub pitch: Vec<f32>,
-    /// A-weighted level, dB.
-    pub loudness: Vec<f32>,
-    /// 1 for frames with a pitch, else 0.
-    pub voiced: Vec<f32>,
 }
 
 /// Recording, as named in the columns `source` and `hash`.

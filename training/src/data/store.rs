@@ -13,10 +13,10 @@ use ondes_engine::dsp::loudness::FLOOR_DB;
 use ondes_engine::sync::lock;
 use serde::{Deserialize, Serialize};
 
-use super::features::Features;
+use super::features::{Features, Row};
 use super::knobs::{self, RecordedKnob};
 use super::pieces::SoundStream;
-use super::shard::{self, DataFormat, Row, Shard, Source, quantile};
+use super::shard::{self, DataFormat, Shard, Source, quantile};
 
 /// Largest gain that brings recordings to one level, dB: less than what makes a silent one loud.
 const MATCHED_DB: f32 = 30.0;

@@ -10,8 +10,8 @@ use tch::{Device, Kind, Tensor};
 
 use super::store::shard_paths;
 use super::*;
-use crate::config::Config;
-use crate::network;
+use crate::tasks::instrument::config::Config;
+use crate::tasks::instrument::network;
 
 const RATE: FeatureRate = FeatureRate {
     sample_rate: 16_000,
@@ -68,7 +68,7 @@ fn prepared(sounds: &Path, out: &Path, options: &PrepareOptions) -> (usize, usiz
 }
 
 /// Returns the columns of all recordings with their names.
-fn content(out: &Path) -> Vec<(String, shard::Row)> {
+fn content(out: &Path) -> Vec<(String, features::Row)> {
     let all = Recordings::open(out).expect("it opens");
     let names = all.iter().map(|recording| recording.source.name.clone());
     names

@@ -1,4 +1,4 @@
-//! Copies of batches to a GPU, on a stream beside what it computes.
+//! Copies of batches to a GPU, on a stream of their own.
 
 use std::ffi::{c_char, c_void};
 use std::ptr::NonNull;

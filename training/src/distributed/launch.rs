@@ -71,7 +71,7 @@ pub fn run(workers: usize) -> anyhow::Result<u8> {
     processes.wait()
 }
 
-/// Started processes; those that are left when it is dropped are ended.
+/// Started processes; dropping it ends those that still run.
 struct Processes(Vec<Option<Child>>);
 
 impl Processes {

@@ -1,12 +1,12 @@
-//! Rank of this process, number of processes, and where they meet, from the variables of whatever
-//! started them.
+//! Rank of this process, number of processes and address of the first one, from the environment
+//! variables of the launcher.
 
 use anyhow::{Context, bail, ensure};
 
 /// Default port at which processes meet; that of `torchrun`.
 const PORT: u16 = 29_500;
 
-/// Place of a process among those that train together.
+/// Rank of a process, and the group that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
     /// Index of the process; the first one, 0, writes the files.

@@ -5,7 +5,8 @@ use std::fs::File;
 /// Standard error of a process that is otherwise silent.
 pub struct SavedStderr(Option<File>);
 
-/// Discards what this process prints from now on; errors go to what is returned.
+/// Redirects standard output and error of this process to nothing; returns the saved standard
+/// error.
 #[must_use]
 pub fn silence() -> SavedStderr {
     #[cfg(unix)]

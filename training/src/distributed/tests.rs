@@ -7,14 +7,15 @@ use ondes_engine::model::Weights;
 use tch::{Device, Kind, Tensor};
 
 use super::*;
-use crate::capture::architecture::Architecture;
-use crate::capture::pair::Pair;
-use crate::capture::task::{CaptureOptions, CaptureTask};
-use crate::codec::{CodecConfig, CodecTask};
-use crate::config::Config;
-use crate::instrument::InstrumentTask;
 use crate::optimizer::OptimizerConfig;
-use crate::prior::{PriorConfig, PriorTask};
+use crate::tasks::capture::architecture::Architecture;
+use crate::tasks::capture::pair::Pair;
+use crate::tasks::capture::task::{CaptureOptions, CaptureTask};
+use crate::tasks::codec::{CodecConfig, CodecTask};
+use crate::tasks::generator::{PriorConfig, PriorTask};
+use crate::tasks::instrument::config::Config;
+use crate::tasks::instrument::task::InstrumentTask;
+use crate::trainer::recipe::Recipe;
 use crate::trainer::{Length, RunFiles, Task, Trainer, TrainerOptions};
 
 /// Runs a closure as each process of a group, here on threads, and returns the results by rank.
@@ -190,7 +191,6 @@ fn capture_options(size: &str, optimizer: &str, steps: u64, folder: &Path) -> Ca
     let files = RunFiles {
         checkpoint: folder.join("checkpoint"),
         metrics: folder.join("metrics.jsonl"),
-        tensorboard: None,
     };
     let network = Architecture::named(size).expect("a size");
     let mut options = CaptureOptions {
@@ -199,10 +199,10 @@ fn capture_options(size: &str, optimizer: &str, steps: u64, folder: &Path) -> Ca
         ..CaptureOptions::new(network, files)
     };
     options.trainer.length = Length::Steps(steps);
-    options.trainer.validate_every = Some(10);
-    options.trainer.threads = 1;
-    options.trainer.device = "cpu".into();
-    options.trainer.ema = 0.9;
+    options.trainer.training.validate_every = Some(10);
+    options.trainer.training.threads = 1;
+    options.trainer.training.device = "cpu".into();
+    options.trainer.training.ema = 0.9;
     options.trainer.optimizer = OptimizerConfig::named(optimizer).expect("an optimizer");
     options
 }
@@ -296,7 +296,7 @@ fn codecs_and_generators_train_to_the_weights_of_one_process() {
         ),
     );
     let config = CodecConfig::read(&recipe).expect("a recipe");
-    let untrained = crate::codec::network::untrained(&config).expect("a codec");
+    let untrained = crate::tasks::codec::network::untrained(&config).expect("a codec");
     ondes_engine::model::file::write(&untrained, &folder.path().join("codec.ondes"))
         .expect("it is written");
     let train_codec = |group: Option<Rc<Group>>| {
@@ -360,7 +360,7 @@ fn instruments_train_to_the_weights_of_one_process() {
     let config = Config::read(&recipe).expect("a recipe");
     assert_ne!(
         &alone,
-        crate::network::untrained(&config)
+        crate::tasks::instrument::network::untrained(&config)
             .expect("an instrument")
             .weights(),
         "it learns"

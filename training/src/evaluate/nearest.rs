@@ -1,12 +1,12 @@
-//! Baseline: what a sampler would play, the recording of the nearest trained pitch, resampled.
+//! Baseline of a sampler: the training recording of the nearest pitch, resampled.
 
 use ondes_engine::dsp::resample::resample;
 
 use crate::data::{Features, Recordings};
 
-/// Rate that stands for an unchanged pitch when resampling, Hz.
+/// Nominal sample rate for resampling, Hz; the ratio to it shifts the pitch.
 const RATE: f64 = 12_800.0;
-/// Level below the loudest frame from which a note has begun, dB.
+/// Level relative to the loudest frame at which a note begins, dB.
 const ONSET_DB: f32 = 30.0;
 
 /// Returns the recording with the same positions of the knobs whose pitch, and then level, is

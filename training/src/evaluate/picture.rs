@@ -1,4 +1,4 @@
-//! Spectrograms of recordings above those of what a model makes of them.
+//! Spectrograms of recordings and of a model's resynthesis.
 
 use ondes_canvas::spectrogram::{Plot, Spectrogram};
 use ondes_canvas::{Align, Canvas, Colour};
@@ -6,7 +6,7 @@ use ondes_engine::model::{Kind, Model};
 
 use super::{feature_rate, resynthesis};
 use crate::data::Recordings;
-use crate::prior::player;
+use crate::tasks::generator::player;
 
 /// Longest sound, seconds.
 const SECONDS: f64 = 10.0;
@@ -23,8 +23,8 @@ const BACKGROUND: Colour = [14, 13, 20];
 const TITLE: Colour = [246, 240, 232];
 const LABEL: Colour = [172, 166, 182];
 
-/// Draws the first ten seconds of recordings, one after the other, above the model's resynthesis;
-/// of a generator, above what it plays in their place. Colours are the same in both.
+/// Draws the first ten seconds of the recordings above the model's resynthesis, or above what a
+/// generator plays with the same knobs. Both have the same colour scale.
 ///
 /// # Errors
 /// Returns an error if the model is none of these kinds, or a recording cannot be read.

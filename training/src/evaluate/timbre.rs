@@ -1,4 +1,4 @@
-//! Distance of two collections of sounds in timbre, whatever they play.
+//! Distance of the timbres of two collections of sounds, independent of the music.
 //!
 //! The Fréchet distance (Heusel et al., arXiv:1706.08500; for sound Kilgour et al.,
 //! arXiv:1812.08466) of the means and deviations of logarithmic mel spectra in half a second.
@@ -10,7 +10,7 @@ use crate::loss::MelSpectrum;
 /// Time that one embedding describes, seconds.
 const EMBEDDED_S: f64 = 0.5;
 
-/// Spectra of a collection of sounds, one after the other.
+/// Spectra of a collection of sounds, concatenated.
 pub struct Timbres {
     spectrum: MelSpectrum,
     /// Embeddings of each sound, `[half second, value]`.

@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use super::{GradientSource, Optimizer, OptimizerStep, check_decay, check_positive};
+use super::{GradientSource, Optimizer, OptimizerStep};
+use crate::check;
 use crate::trainer::parameters::Parameters;
 
 /// Settings of [`Adam`].
@@ -32,9 +33,9 @@ impl Default for AdamConfig {
 
 impl AdamConfig {
     pub(super) fn check(self) -> anyhow::Result<()> {
-        check_decay("beta1", self.beta1)?;
-        check_decay("beta2", self.beta2)?;
-        check_positive("epsilon", self.epsilon)
+        check::decay_rate("optimizer.beta1", self.beta1)?;
+        check::decay_rate("optimizer.beta2", self.beta2)?;
+        check::positive("optimizer.epsilon", self.epsilon)
     }
 }
 

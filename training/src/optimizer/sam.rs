@@ -4,9 +4,8 @@
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use super::{
-    GradientKind, GradientSource, Optimizer, OptimizerConfig, OptimizerStep, check_positive,
-};
+use super::{GradientKind, GradientSource, Optimizer, OptimizerConfig, OptimizerStep};
+use crate::check;
 use crate::trainer::parameters::Parameters;
 
 /// Settings of [`Sam`].
@@ -30,7 +29,7 @@ impl Default for SamConfig {
 
 impl SamConfig {
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        check_positive("rho", self.rho)?;
+        check::positive("optimizer.rho", self.rho)?;
         anyhow::ensure!(
             !matches!(*self.around, OptimizerConfig::Sam(_)),
             "optimizer.around must be another optimizer than sam"

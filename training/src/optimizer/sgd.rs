@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use super::{GradientSource, Optimizer, OptimizerStep, check_decay};
+use super::{GradientSource, Optimizer, OptimizerStep};
+use crate::check;
 use crate::trainer::parameters::Parameters;
 
 /// Settings of [`Sgd`].
@@ -28,7 +29,7 @@ impl Default for SgdConfig {
 
 impl SgdConfig {
     pub(super) fn check(self) -> anyhow::Result<()> {
-        check_decay("momentum", self.momentum)
+        check::decay_rate("optimizer.momentum", self.momentum)
     }
 }
 

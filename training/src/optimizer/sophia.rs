@@ -10,8 +10,9 @@
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use super::{GradientKind, GradientSource, Optimizer, OptimizerStep, check_decay, check_positive};
-use crate::random_signs::random_signs;
+use super::{GradientKind, GradientSource, Optimizer, OptimizerStep};
+use crate::check;
+use crate::loss::random_signs::random_signs;
 use crate::trainer::parameters::Parameters;
 
 /// Estimate of the diagonal of the Hessian.
@@ -71,12 +72,12 @@ impl Default for SophiaConfig {
 
 impl SophiaConfig {
     pub(super) fn check(self) -> anyhow::Result<()> {
-        check_decay("beta1", self.beta1)?;
-        check_decay("beta2", self.beta2)?;
-        check_positive("gamma", self.gamma)?;
-        check_positive("epsilon", self.epsilon)?;
-        check_positive("distance", self.distance)?;
-        anyhow::ensure!(self.every > 0, "optimizer.every must be above 0");
+        check::decay_rate("optimizer.beta1", self.beta1)?;
+        check::decay_rate("optimizer.beta2", self.beta2)?;
+        check::positive("optimizer.gamma", self.gamma)?;
+        check::positive("optimizer.epsilon", self.epsilon)?;
+        check::positive("optimizer.distance", self.distance)?;
+        check::not_zero("optimizer.every", self.every)?;
         Ok(())
     }
 }

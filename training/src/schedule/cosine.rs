@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 
 use serde::{Deserialize, Serialize};
 
-use super::check_share;
+use crate::check;
 
 /// Half a cosine from the highest rate to the last, once or several times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,15 +31,9 @@ impl Default for Cosine {
 
 impl Cosine {
     pub(super) fn check(self) -> anyhow::Result<()> {
-        anyhow::ensure!(
-            (1..=100).contains(&self.cycles),
-            "schedule.cycles must be 1 to 100"
-        );
-        anyhow::ensure!(
-            (0.1..=10.0).contains(&self.cycle_factor),
-            "schedule.cycle_factor must be 0.1 to 10"
-        );
-        check_share("last", self.last)
+        check::in_range("schedule.cycles", self.cycles, 1..=100)?;
+        check::in_range("schedule.cycle_factor", self.cycle_factor, 0.1..=10.0)?;
+        check::in_range("schedule.last", self.last, 0.0..=1.0)
     }
 
     /// Returns the share of the highest rate; `progress` is 0 to 1.

@@ -3,7 +3,7 @@
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-use super::check_share;
+use crate::check;
 
 /// Multiplies the rate by a factor every so many steps.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ impl Default for Step {
 impl Step {
     pub(super) fn check(self) -> anyhow::Result<()> {
         ensure!(self.every > 0, "schedule.every must be above 0");
-        check_share("factor", self.factor)
+        check::in_range("schedule.factor", self.factor, 0.0..=1.0)
     }
 
     pub(super) fn share(self, since: u64) -> f64 {
@@ -82,11 +82,8 @@ impl Default for Polynomial {
 
 impl Polynomial {
     pub(super) fn check(self) -> anyhow::Result<()> {
-        ensure!(
-            (0.01..=100.0).contains(&self.power),
-            "schedule.power must be 0.01 to 100"
-        );
-        check_share("last", self.last)
+        check::in_range("schedule.power", self.power, 0.01..=100.0)?;
+        check::in_range("schedule.last", self.last, 0.0..=1.0)
     }
 
     pub(super) fn share(self, progress: f64) -> f64 {

@@ -3,10 +3,9 @@
 
 use std::f64::consts::PI;
 
-use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-use super::check_share;
+use crate::check;
 
 /// Rises to the highest rate and falls to nearly nothing, both along half a cosine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,12 +31,9 @@ impl Default for OneCycle {
 
 impl OneCycle {
     pub(super) fn check(self) -> anyhow::Result<()> {
-        ensure!(
-            (0.01..=0.99).contains(&self.peak),
-            "schedule.peak must be 0.01 to 0.99"
-        );
-        check_share("first", self.first)?;
-        check_share("last", self.last)
+        check::in_range("schedule.peak", self.peak, 0.01..=0.99)?;
+        check::in_range("schedule.first", self.first, 0.0..=1.0)?;
+        check::in_range("schedule.last", self.last, 0.0..=1.0)
     }
 
     pub(super) fn share(self, progress: f64) -> f64 {

@@ -3,7 +3,7 @@
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-use super::check_share;
+use crate::check;
 
 /// Multiplies the rate by a factor after validations without progress.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,9 +33,9 @@ impl Default for Plateau {
 impl Plateau {
     pub(super) fn check(self) -> anyhow::Result<()> {
         ensure!(self.patience > 0, "schedule.patience must be above 0");
-        check_share("factor", self.factor)?;
-        check_share("threshold", self.threshold)?;
-        check_share("last", self.last)
+        check::in_range("schedule.factor", self.factor, 0.0..=1.0)?;
+        check::in_range("schedule.threshold", self.threshold, 0.0..=1.0)?;
+        check::in_range("schedule.last", self.last, 0.0..=1.0)
     }
 }
 

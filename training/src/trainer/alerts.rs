@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::metrics::Line;
+use super::log_line::LogLine;
 
 /// Share of a new value in the means that later ones are compared with.
 const MEAN_SHARE: f64 = 0.05;
@@ -70,7 +70,7 @@ fn share<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<f64>, D::
 }
 
 fn memory<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<u64>, D::Error> {
-    crate::training_config::bytes(source).map(Some)
+    crate::trainer::training_config::bytes(source).map(Some)
 }
 
 impl AlertsConfig {
@@ -116,8 +116,8 @@ impl AlertsConfig {
             number.map_or_else(|| toml::Value::from(value.trim()), toml::Value::from),
         );
         if name.trim() == "memory" {
-            let bytes =
-                crate::training_config::parse_bytes(value.trim()).map_err(anyhow::Error::msg)?;
+            let bytes = crate::trainer::training_config::parse_bytes(value.trim())
+                .map_err(anyhow::Error::msg)?;
             table.insert("memory".to_owned(), toml::Value::try_from(bytes)?);
         }
         let set: Self = table.try_into().map_err(|error: toml::de::Error| {
@@ -266,7 +266,7 @@ impl Alerts {
     }
 
     /// Compares a line of the log, and the memory of the process, bytes.
-    pub fn check(&mut self, line: &Line, memory: u64) -> Vec<Alert> {
+    pub fn check(&mut self, line: &LogLine, memory: u64) -> Vec<Alert> {
         let step = line.step;
         let gigabytes = |bytes: f64| bytes / 1e9;
         let bound = self.config.memory.map(|bytes| bytes as f64);
@@ -280,7 +280,7 @@ impl Alerts {
         memory.into_iter().chain(self.check_speed(line)).collect()
     }
 
-    fn check_speed(&mut self, line: &Line) -> Vec<Alert> {
+    fn check_speed(&mut self, line: &LogLine) -> Vec<Alert> {
         let (Some(seconds), Some(wait)) = (line.seconds, line.data_wait) else {
             return Vec::new();
         };
@@ -393,11 +393,11 @@ mod tests {
         assert_eq!(config, expected);
         let mut alerts = Alerts::new(config);
         let mut told = |seconds: f64, wait: f64| -> Vec<String> {
-            let line = Line {
+            let line = LogLine {
                 seconds: Some(seconds),
                 data_wait: Some(wait),
                 step: 7,
-                ..Line::default()
+                ..LogLine::default()
             };
             alerts
                 .check(&line, 0)
@@ -494,9 +494,9 @@ mod tests {
             ["gradient_norm", "gradient_rise"]
         );
         let told = alerts.check(
-            &Line {
+            &LogLine {
                 step: 9,
-                ..Line::default()
+                ..LogLine::default()
             },
             3_000_000_000,
         );

@@ -59,7 +59,7 @@ impl<T: Task> Trainer<T> {
         } = self;
         let gradient = if_it_fits(|| -> anyhow::Result<_> {
             let batches = [(1.0, task.batch(step, options.own_rows(rows), *device)?)];
-            let (precision, grids) = (options.precision, grids.as_ref());
+            let (precision, grids) = (options.training.precision, grids.as_ref());
             let (scale, group, overlap) = (1.0, None, false);
             let pass = Pass {
                 weights,

@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tiny_http::{Header, Response, Server};
 
-use super::metrics::Line;
+use super::log_line::LogLine;
 
 /// Default port; that of Prometheus exporters for single processes is any above 9100.
 const PORT: u16 = 9464;
@@ -23,7 +23,7 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 type Number = Gauge<f64, AtomicU64>;
 
 /// Value of a metric in a line of the log, if it has one.
-type Value = fn(&Line) -> Option<f64>;
+type Value = fn(&LogLine) -> Option<f64>;
 
 /// Name, which ends with the unit, description and value of each metric.
 const METRICS: [(&str, &str, Value); 15] = [
@@ -119,7 +119,7 @@ impl Endpoint {
     }
 
     /// Replaces the values that a line of the log has.
-    pub fn publish(&self, line: &Line) {
+    pub fn publish(&self, line: &LogLine) {
         for (gauge, (_, _, value)) in self.gauges.iter().zip(METRICS) {
             if let Some(value) = value(line) {
                 gauge.set(value);
@@ -198,15 +198,15 @@ mod tests {
         let endpoint = Endpoint::new(parse_address("0").expect("a port")).expect("a free port");
         let address = endpoint.address().expect("an address");
         assert!(address.ip().is_loopback());
-        endpoint.publish(&Line {
+        endpoint.publish(&LogLine {
             step: 70,
             loss: Some(0.25),
-            ..Line::default()
+            ..LogLine::default()
         });
-        endpoint.publish(&Line {
+        endpoint.publish(&LogLine {
             step: 80,
             validation: Some(0.5),
-            ..Line::default()
+            ..LogLine::default()
         });
         let text = get(address, "/metrics");
         assert!(

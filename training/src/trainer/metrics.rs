@@ -1,84 +1,21 @@
 //! The log of a run: `metrics.jsonl`, one JSON object per line, each written at once.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Context;
-use ondes_engine::files;
-use serde::{Deserialize, Serialize};
 
 use super::alerts::{Alert, Alerts};
 use super::callback::{Callback, StepReport, StopReason, ValidationReport};
 use super::endpoint::Endpoint;
+use super::log_line::{LogLine, SystemUsage, read};
 use super::options::TrainerOptions;
 use super::resource_usage::ResourceUsage;
-use crate::data::LoaderStats;
 
 /// Lines between two with the gradient of each layer, memory and the state of the loader.
 const LINES_PER_DETAILS: u64 = 10;
-
-/// A line of the log.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Line {
-    /// Steps that are done.
-    pub step: u64,
-    /// Training loss, mean over the last steps.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loss: Option<f64>,
-    /// Terms of the step's loss.
-    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
-    pub terms: serde_json::Map<String, serde_json::Value>,
-    /// Learning rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<f64>,
-    /// Norm of the gradient before clipping.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gradient: Option<f64>,
-    /// Duration of a step, seconds: the mean since the last line.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seconds: Option<f64>,
-    /// Rows of batches per second, since the last line.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rows_per_second: Option<f64>,
-    /// Share of the time since the last line that was spent waiting for batches.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub data_wait: Option<f64>,
-    /// Memory and processors, now and then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub system: Option<SystemUsage>,
-    /// Counts and times of the threads that read the data, now and then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loader: Option<LoaderStats>,
-    /// Warning.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub alert: Option<String>,
-    /// Norm of the gradient in each layer, as the optimiser saw it.
-    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
-    pub layers: serde_json::Map<String, serde_json::Value>,
-    /// Validation loss.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub validation: Option<f64>,
-    /// Name of the validation loss.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub measure: String,
-    /// Tells whether the validation is the best so far.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub best: Option<bool>,
-}
-
-/// Memory and processors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SystemUsage {
-    /// Resident memory, bytes; 0 where the system does not say.
-    pub memory: u64,
-    /// Largest resident memory so far, bytes.
-    pub memory_peak: u64,
-    /// Cores that the process kept busy since the last such line.
-    pub cores: f64,
-}
 
 /// Log of a run.
 pub struct MetricsLog {
@@ -123,11 +60,11 @@ impl MetricsLog {
                 .truncate(true)
                 .open(path)
                 .with_context(context)?,
-            every: options.log_every,
+            every: options.training.log_every,
             since: Since::default(),
             usage: (Instant::now(), ResourceUsage::now()),
             alerts: Alerts::new(options.alerts.clone()),
-            endpoint: options.endpoint.map(Endpoint::new).transpose()?,
+            endpoint: options.training.endpoint.map(Endpoint::new).transpose()?,
         };
         if let Some(address) = log.endpoint.as_ref().and_then(Endpoint::address) {
             eprintln!("metrics are at http://{address}/metrics");
@@ -157,16 +94,16 @@ impl MetricsLog {
             if let Some(command) = self.alerts.command() {
                 alert.run(command, &self.path)?;
             }
-            self.write(&Line {
+            self.write(&LogLine {
                 step: alert.step,
                 alert: Some(alert.text),
-                ..Line::default()
+                ..LogLine::default()
             })?;
         }
         Ok(())
     }
 
-    fn write(&mut self, line: &Line) -> anyhow::Result<()> {
+    fn write(&mut self, line: &LogLine) -> anyhow::Result<()> {
         self.endpoint
             .iter()
             .for_each(|endpoint| endpoint.publish(line));
@@ -184,28 +121,6 @@ impl Since {
         self.seconds += report.seconds;
         self.data_seconds += report.data_seconds;
     }
-}
-
-/// Reads a log. The last line may be incomplete and is then left out.
-///
-/// # Errors
-/// Returns an error if the file cannot be read or another line is damaged.
-pub fn read(path: &Path) -> anyhow::Result<Vec<Line>> {
-    let file = files::open(path).with_context(|| format!("{}: cannot be read", path.display()))?;
-    let lines: Vec<String> = BufReader::new(file)
-        .lines()
-        .collect::<Result<_, _>>()
-        .with_context(|| format!("{}: is no log", path.display()))?;
-    let count = lines.len();
-    let mut read = Vec::with_capacity(count);
-    for (index, line) in lines.iter().enumerate() {
-        match serde_json::from_str(line) {
-            Ok(line) => read.push(line),
-            Err(_) if index + 1 == count => {}
-            Err(error) => anyhow::bail!("{}: line {}: {error}", path.display(), index + 1),
-        }
-    }
-    Ok(read)
 }
 
 impl Callback for MetricsLog {
@@ -228,7 +143,7 @@ impl Callback for MetricsLog {
             loader = (report.loader)();
             system = Some(self.system_usage());
         }
-        let line = Line {
+        let line = LogLine {
             step: report.step,
             loss: Some(report.mean_loss),
             terms: report
@@ -244,7 +159,7 @@ impl Callback for MetricsLog {
             system,
             loader,
             layers,
-            ..Line::default()
+            ..LogLine::default()
         };
         self.write(&line)?;
         let alerts = self.alerts.check(&line, ResourceUsage::now().bytes);
@@ -252,13 +167,13 @@ impl Callback for MetricsLog {
     }
 
     fn validated(&mut self, report: &ValidationReport<'_>) -> anyhow::Result<StopReason> {
-        let line = Line {
+        let line = LogLine {
             step: report.step,
             rate: Some(report.rate),
             validation: Some(report.validation.loss),
             measure: report.validation.measure.to_owned(),
             best: Some(report.is_best),
-            ..Line::default()
+            ..LogLine::default()
         };
         self.write(&line)?;
         let alerts = self

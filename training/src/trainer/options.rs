@@ -1,8 +1,7 @@
 //! Settings of a run that no task needs to know.
 
-use std::net::SocketAddr;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::{bail, ensure};
@@ -10,126 +9,100 @@ use tch::Device;
 
 use super::alerts::AlertsConfig;
 use super::memory;
-use super::parameters::Clip;
-use super::precision::Precision;
-use super::profile::ProfileOptions;
+use super::training_config::{AUTO_BATCH, Length, TrainingConfig};
+use crate::check;
 use crate::distributed::Group;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::ScheduleConfig;
 
-/// Length of a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Length {
-    /// Steps.
-    Steps(u64),
-    /// Passes through the data; steps where crops are drawn at random.
-    Epochs(u64),
-    /// As many steps as fit into these minutes, at the speed of the first.
-    Minutes(f64),
-}
-
 /// Settings of a run.
 #[derive(Clone, Debug)]
 pub struct TrainerOptions {
+    /// Settings that recipes and flags share. `steps`, `minutes`, `clip_seconds` and
+    /// `validation_share` are not used, nor is the number of rows in `batch`.
+    pub training: TrainingConfig,
     /// Length of the run.
     pub length: Length,
-    /// Highest learning rate.
-    pub learning_rate: f64,
-    /// Steps from zero to the highest learning rate.
-    pub warmup_steps: u64,
-    /// Weight decay of matrices.
-    pub weight_decay: f64,
-    /// Limits of the gradient.
-    pub clip: Clip,
-    /// Parts that a batch is computed in, one after the other.
-    pub accumulate: usize,
-    /// Finds the largest batch that fits; the task's is only the first guess.
-    pub auto_batch: bool,
-    /// Bound on the memory of the process, bytes; by default most of what is free for tensors of
-    /// the CPU.
-    pub memory: Option<u64>,
-    /// Computes the network's values again in the backward pass, to need less memory.
-    pub checkpoint_activations: bool,
-    /// Checkpoints with the lowest validation losses that are kept beside the last one.
-    pub keep_best: usize,
-    /// Decay rate of the mean of the weights that is validated and kept; 0 for the weights
-    /// themselves.
-    pub ema: f64,
-    /// Precision of the forward pass.
-    pub precision: Precision,
     /// Optimiser.
     pub optimizer: OptimizerConfig,
     /// Schedule of the learning rate.
     pub schedule: ScheduleConfig,
-    /// Steps between validations; by default an epoch.
-    pub validate_every: Option<u64>,
-    /// Steps between checkpoints; by default an epoch.
-    pub checkpoint_every: Option<u64>,
-    /// Steps between lines of the log.
-    pub log_every: u64,
-    /// Validations without progress after which the run stops.
-    pub patience: Option<u64>,
-    /// Validation loss at which the run stops.
-    pub stop_at: Option<f64>,
-    /// Threads of libtorch; 0 for one per core.
-    pub threads: i32,
-    /// `cpu`, `cuda`, `cuda:N`, or `auto`.
-    pub device: String,
-    /// Measures where the time of a step goes.
-    pub profile: Option<ProfileOptions>,
     /// Thresholds of warnings.
     pub alerts: AlertsConfig,
-    /// Address that metrics are served at.
-    pub endpoint: Option<SocketAddr>,
     /// Processes that train together; `None` for this one alone.
     pub group: Option<Rc<Group>>,
     /// Files of the run.
     pub files: RunFiles,
 }
 
-/// Files of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Files of a run. TensorBoard's are in the folder `tensorboard` beside the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFiles {
     /// Checkpoint.
     pub checkpoint: PathBuf,
     /// Log, one JSON object per line.
     pub metrics: PathBuf,
-    /// Folder of TensorBoard event files; `None` for none.
-    pub tensorboard: Option<PathBuf>,
+}
+
+impl RunFiles {
+    /// Returns files in a work folder.
+    #[must_use]
+    pub fn in_folder(work: &Path) -> Self {
+        Self {
+            checkpoint: work.join("checkpoint.safetensors"),
+            metrics: work.join("metrics.jsonl"),
+        }
+    }
+
+    /// Returns a checkpoint, and a log of its name beside it.
+    #[must_use]
+    pub fn beside(checkpoint: PathBuf) -> Self {
+        Self {
+            metrics: checkpoint.with_extension("metrics.jsonl"),
+            checkpoint,
+        }
+    }
 }
 
 impl TrainerOptions {
-    /// Returns settings for a run of that length with AdamW, a cosine and no limits.
+    /// Returns settings for a run of that length with AdamW and a cosine.
     #[must_use]
-    pub fn new(length: Length, learning_rate: f64, files: RunFiles) -> Self {
+    pub fn new(length: Length, training: TrainingConfig, files: RunFiles) -> Self {
         Self {
+            training,
             length,
-            learning_rate,
-            warmup_steps: 0,
-            weight_decay: 0.0,
-            clip: Clip::default(),
-            accumulate: 1,
-            auto_batch: false,
-            memory: None,
-            checkpoint_activations: false,
-            keep_best: 0,
-            ema: 0.0,
-            precision: Precision::default(),
             optimizer: OptimizerConfig::default(),
             schedule: ScheduleConfig::default(),
-            validate_every: None,
-            checkpoint_every: None,
-            log_every: 10,
-            patience: None,
-            stop_at: None,
-            threads: 0,
-            device: "auto".into(),
-            profile: None,
             alerts: AlertsConfig::default(),
-            endpoint: None,
             group: None,
             files,
         }
+    }
+
+    /// Returns the settings of a recipe, with files in its work folder.
+    #[must_use]
+    pub fn from_recipe(
+        work: &Path,
+        training: &TrainingConfig,
+        optimizer: &OptimizerConfig,
+        schedule: &ScheduleConfig,
+        alerts: &AlertsConfig,
+    ) -> Self {
+        Self {
+            length: training.length(),
+            training: training.clone(),
+            optimizer: optimizer.clone(),
+            schedule: schedule.clone(),
+            alerts: alerts.clone(),
+            group: None,
+            files: RunFiles::in_folder(work),
+        }
+    }
+
+    /// Tells whether the largest batch that fits is looked for.
+    #[must_use]
+    pub fn auto_batch(&self) -> bool {
+        self.training.batch == AUTO_BATCH
     }
 
     /// Checks the settings.
@@ -137,43 +110,27 @@ impl TrainerOptions {
     /// # Errors
     /// Returns an error that names the first setting out of range.
     pub fn check(&self) -> anyhow::Result<()> {
+        let training = &self.training;
         let is_rate = |rate: f64| rate > 0.0 && rate <= 1.0;
         ensure!(
-            is_rate(self.learning_rate),
+            is_rate(training.learning_rate),
             "training.learning_rate must be above 0, up to 1"
         );
+        check::in_range("training.weight_decay", training.weight_decay, 0.0..=1.0)?;
+        check::in_range("training.gradient_norm", training.gradient_norm, 0.0..=1e6)?;
+        check::in_range(
+            "training.gradient_value",
+            training.gradient_value,
+            0.0..=1e6,
+        )?;
+        check::not_zero("training.accumulate", training.accumulate as u64)?;
+        check::decay_rate("training.ema", training.ema)?;
+        check::not_zero("training.validate_every", training.validate_every)?;
+        check::not_zero("training.checkpoint_every", training.checkpoint_every)?;
+        check::not_zero("training.log_every", training.log_every)?;
+        check::not_zero("training.patience", training.patience)?;
         ensure!(
-            (0.0..=1.0).contains(&self.weight_decay),
-            "training.weight_decay must be 0 to 1"
-        );
-        ensure!(
-            (0.0..=1e6).contains(&self.clip.norm),
-            "training.gradient_norm must be 0 to 1e6"
-        );
-        ensure!(
-            (0.0..=1e6).contains(&self.clip.value),
-            "training.gradient_value must be 0 to 1e6"
-        );
-        ensure!(self.accumulate > 0, "training.accumulate must be above 0");
-        ensure!(
-            (0.0..1.0).contains(&self.ema),
-            "training.ema must be 0 to below 1"
-        );
-        ensure!(
-            self.validate_every != Some(0),
-            "training.validate_every must be above 0"
-        );
-        ensure!(
-            self.checkpoint_every != Some(0),
-            "training.checkpoint_every must be above 0"
-        );
-        ensure!(self.log_every > 0, "training.log_every must be above 0");
-        ensure!(
-            self.patience != Some(0),
-            "training.patience must be above 0"
-        );
-        ensure!(
-            self.stop_at.is_none_or(|loss| loss > 0.0),
+            training.stop_at.is_none_or(|loss| loss > 0.0),
             "training.stop_at must be above 0"
         );
         self.alerts.check()?;
@@ -187,11 +144,13 @@ impl TrainerOptions {
     /// # Errors
     /// Returns an error if there is no such device, or the bound is too low.
     pub fn bound_memory(&self) -> anyhow::Result<()> {
-        if self.profile.is_some() {
+        if self.training.profile.is_some() {
             memory::count();
         }
-        match device(&self.device)? == Device::Cpu && (self.auto_batch || self.memory.is_some()) {
-            true => memory::bound(self.memory),
+        match device(&self.training.device)? == Device::Cpu
+            && (self.auto_batch() || self.training.memory.is_some())
+        {
+            true => memory::bound(self.training.memory),
             false => Ok(()),
         }
     }
@@ -215,13 +174,13 @@ impl TrainerOptions {
         let text =
             |name: &str, value: &dyn std::fmt::Debug| (name.to_owned(), format!("{value:?}"));
         Ok(vec![
-            text("training.learning_rate", &self.learning_rate),
-            text("training.warmup_steps", &self.warmup_steps),
-            text("training.weight_decay", &self.weight_decay),
-            text("training.gradient_norm", &self.clip.norm),
-            text("training.gradient_value", &self.clip.value),
-            text("training.ema", &self.ema),
-            text("training.precision", &self.precision),
+            text("training.learning_rate", &self.training.learning_rate),
+            text("training.warmup_steps", &self.training.warmup_steps),
+            text("training.weight_decay", &self.training.weight_decay),
+            text("training.gradient_norm", &self.training.gradient_norm),
+            text("training.gradient_value", &self.training.gradient_value),
+            text("training.ema", &self.training.ema),
+            text("training.precision", &self.training.precision),
             (
                 "optimizer".to_owned(),
                 serde_json::to_string(&self.optimizer)?,

@@ -9,8 +9,8 @@ use super::parameters::Parameters;
 use super::precision::Precision;
 use super::profile::{Part, Profile};
 use super::task::Task;
+use crate::compression::fake_quantization::QuantizationGrids;
 use crate::distributed::{Group, GroupError};
-use crate::fake_quantization::QuantizationGrids;
 use crate::loss::Loss;
 
 /// Gradient of the loss at the current weights.

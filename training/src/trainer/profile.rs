@@ -219,7 +219,7 @@ impl Recorder {
     }
 }
 
-/// Waits until a device has done what it was given.
+/// Waits for all work of a device.
 pub(super) fn synchronize(device: Device) {
     if let Device::Cuda(index) = device {
         tch::Cuda::synchronize(index as i64);

@@ -15,15 +15,16 @@ use super::guard::{OutOfMemory, with_fewer_rows};
 use super::kept;
 use super::memory;
 use super::metrics::MetricsLog;
-use super::options::{Length, TrainerOptions, device};
+use super::options::{TrainerOptions, device};
 use super::parameters::Parameters;
 use super::pass::effective_weights;
 use super::profile::{Part, Profile, synchronize};
 use super::progress::ProgressDisplay;
 use super::task::{Task, Validation, model_weights};
 use super::tensorboard::TensorBoard;
+use super::training_config::Length;
+use crate::compression::fake_quantization::QuantizationGrids;
 use crate::distributed::GroupError;
-use crate::fake_quantization::QuantizationGrids;
 use crate::optimizer::Optimizer;
 use crate::schedule::ScheduleConfig;
 
@@ -71,8 +72,8 @@ impl<T: Task> Trainer<T> {
     /// weight does not exist.
     pub fn new(task: T, options: TrainerOptions) -> anyhow::Result<Self> {
         options.check()?;
-        let device = device(&options.device)?;
-        use_threads(options.threads);
+        let device = device(&options.training.device)?;
+        use_threads(options.training.threads);
         if matches!(device, Device::Cuda(_)) {
             // The batches of a run have few shapes, so that it pays to time all algorithms of cuDNN
             // once.
@@ -83,15 +84,14 @@ impl<T: Task> Trainer<T> {
         if let Some(group) = &options.group {
             task.set_process(group.rank(), group.size());
         }
-        if options.checkpoint_activations {
+        if options.training.checkpoint_activations {
             task.checkpoint_activations();
         }
         let mut weights = TorchWeights::new(task.initial().weights(), device);
-        weights.0.extend(
-            task.further_weights()
-                .into_iter()
-                .map(|(name, weight)| (name, weight.to_device(device))),
-        );
+        let further = task.further_weights().into_iter().flatten();
+        weights
+            .0
+            .extend(further.map(|(name, weight)| (name.clone(), weight.to_device(device))));
         let mut parameters = Parameters::new(&mut weights, &task.trained())?;
         let values = tch::no_grad(|| parameters.values().copy());
         if let Some(group) = &options.group {
@@ -102,7 +102,7 @@ impl<T: Task> Trainer<T> {
             device,
             weights,
             optimizer: options.optimizer.build(&parameters),
-            ema: (options.ema > 0.0).then(|| values.copy()),
+            ema: (options.training.ema > 0.0).then(|| values.copy()),
             best: values,
             parameters,
             options,
@@ -175,7 +175,7 @@ impl<T: Task> Trainer<T> {
             }
             Some(group) => Checkpoint::parse(group.bytes_of_first(&[])?)?,
         };
-        if let (true, Some(rows)) = (self.options.auto_batch, checkpoint.progress.batch()) {
+        if let (true, Some(rows)) = (self.options.auto_batch(), checkpoint.progress.batch()) {
             self.set_batch(rows)?;
         }
         self.load(&checkpoint)
@@ -280,7 +280,7 @@ impl<T: Task> Trainer<T> {
         self.progress.card = self
             .progress
             .best
-            .map(|(loss, steps)| self.task.card(steps, loss));
+            .map(|(loss, steps)| self.task.info().card(steps, loss));
         checkpoint::write(
             &self.options.files.checkpoint,
             &self.progress,
@@ -303,7 +303,7 @@ impl<T: Task> Trainer<T> {
                     .with_context(|| format!("{}: cannot create the folder", folder.display()))?;
             }
         }
-        if self.options.auto_batch && self.progress.step == 0 {
+        if self.options.auto_batch() && self.progress.step == 0 {
             self.choose_batch()?;
         }
         if self.progress.steps == 0 {
@@ -311,10 +311,11 @@ impl<T: Task> Trainer<T> {
         }
         let epoch = self.task.epoch_steps();
         let trained = self.parameters.count();
+        let info = self.task.info();
         eprintln!(
             "{}: {:.0} s of sound, {trained} weights, {} on {:?}",
-            self.task.describe(),
-            self.task.seconds(),
+            info.name,
+            info.seconds,
             match epoch {
                 Some(epoch) => format!(
                     "{} epochs of {epoch} steps",
@@ -325,7 +326,7 @@ impl<T: Task> Trainer<T> {
             self.device
         );
         let mut callbacks = self.callbacks()?;
-        if let Some(options) = &self.options.profile {
+        if let Some(options) = &self.options.training.profile {
             self.profile = Rc::new(Profile::new(options, self.device)?);
         }
         let outcome = self.run_steps(&mut callbacks);
@@ -350,8 +351,8 @@ impl<T: Task> Trainer<T> {
         }
     }
 
-    /// Writes a checkpoint of the last whole step after an error that is not the weights' fault;
-    /// returns the error, which then names it.
+    /// Writes a checkpoint of the last complete step after an out-of-memory or network error;
+    /// returns the error, which then names the checkpoint.
     fn kept(&mut self, mut error: anyhow::Error) -> anyhow::Error {
         let missing = error.downcast_mut::<OutOfMemory>();
         // A state whose other rows have gone with a process, or are not asked for, is no state to
@@ -396,21 +397,23 @@ impl<T: Task> Trainer<T> {
         if !options.is_first() {
             return Ok(Vec::new());
         }
-        let epoch = self
-            .task
-            .epoch_steps()
-            .map(|steps| (steps, self.task.seconds()));
+        let seconds = self.task.info().seconds;
+        let epoch = self.task.epoch_steps().map(|steps| (steps, seconds));
         let mut callbacks: Vec<Box<dyn Callback>> = vec![
             Box::new(ProgressDisplay::new(progress.step, progress.steps, epoch)?),
             Box::new(MetricsLog::new(progress.step, options)?),
             Box::new(EarlyStopping::new(
-                options.patience,
-                options.stop_at,
+                options.training.patience,
+                options.training.stop_at,
                 progress.waited,
             )),
         ];
-        if let Some(folder) = &options.files.tensorboard {
-            callbacks.push(Box::new(TensorBoard::new(folder, options.log_every)?));
+        if options.training.tensorboard {
+            let folder = options.files.metrics.with_file_name("tensorboard");
+            callbacks.push(Box::new(TensorBoard::new(
+                &folder,
+                options.training.log_every,
+            )?));
         }
         Ok(callbacks)
     }
@@ -419,8 +422,8 @@ impl<T: Task> Trainer<T> {
         let epoch = self.task.epoch_steps();
         let every = |chosen: Option<u64>| chosen.or(epoch).unwrap_or(self.progress.steps).max(1);
         let (validate_every, checkpoint_every) = (
-            every(self.options.validate_every),
-            every(self.options.checkpoint_every),
+            every(self.options.training.validate_every),
+            every(self.options.training.checkpoint_every),
         );
         while self.progress.step < self.progress.steps {
             let started = Instant::now();
@@ -489,10 +492,10 @@ impl<T: Task> Trainer<T> {
         let share = options.schedule.share(
             progress.step,
             progress.steps,
-            options.warmup_steps,
+            options.training.warmup_steps,
             &progress.plateau,
         );
-        options.learning_rate * share
+        options.training.learning_rate * share
     }
 
     /// Returns the whole state of the task, of which each process has its rows.
@@ -561,7 +564,12 @@ impl<T: Task> Trainer<T> {
         } else {
             self.progress.waited += 1;
         }
-        kept::add(&mut self.progress.kept, loss, step, self.options.keep_best);
+        kept::add(
+            &mut self.progress.kept,
+            loss,
+            step,
+            self.options.training.keep_best,
+        );
         if let ScheduleConfig::Plateau(plateau) = &self.options.schedule {
             self.progress.plateau.validated(plateau, loss);
         }
@@ -626,7 +634,7 @@ impl<T: Task> Trainer<T> {
         let weights = effective_weights(self.grids.as_ref(), &self.weights_with(flat));
         let initial = self.task.initial();
         let mut header = initial.header().clone();
-        header.card.training = Some(self.task.card(steps, loss));
+        header.card.training = Some(self.task.info().card(steps, loss));
         Ok(Model::new(header, model_weights(initial, &weights)?)?)
     }
 }

@@ -5,12 +5,13 @@ use std::time::Instant;
 use anyhow::{bail, ensure};
 
 use super::guard::{OutOfMemory, if_it_fits};
-use super::options::{Length, ema_decay};
+use super::options::ema_decay;
 use super::pass::{Pass, effective_weights};
 use super::precision::Precision;
 use super::profile::{Part, synchronize};
 use super::run::Trainer;
 use super::task::Task;
+use super::training_config::Length;
 use crate::optimizer::{GradientKind, OptimizerStep};
 
 /// Steps that are timed to convert minutes to steps, after some that are not.
@@ -59,7 +60,7 @@ impl<T: Task> Trainer<T> {
             !own.is_empty(),
             "a batch of {rows} is too small for so many processes; use fewer"
         );
-        let mut parts = options.accumulate.clamp(1, own.len());
+        let mut parts = options.training.accumulate.clamp(1, own.len());
         let mut loss = StepLoss {
             total: f64::NAN,
             terms: Vec::new(),
@@ -82,8 +83,8 @@ impl<T: Task> Trainer<T> {
             batches
         };
         let mut batches = cut(task, parts)?;
-        let with_terms = (step + 1).is_multiple_of(options.log_every);
-        let precision = options.precision;
+        let with_terms = (step + 1).is_multiple_of(options.training.log_every);
+        let precision = options.training.precision;
         let scale = if precision == Precision::F16 {
             progress.loss_scale.factor
         } else {
@@ -91,7 +92,7 @@ impl<T: Task> Trainer<T> {
         };
         let group = options.group.as_deref();
         // A block that is computed again adds its gradients in parts.
-        let overlap = !options.checkpoint_activations;
+        let overlap = !options.training.checkpoint_activations;
         let (device, grids) = (*device, grids.as_ref());
         let pass = Pass {
             weights,
@@ -123,7 +124,7 @@ impl<T: Task> Trainer<T> {
                 Err(missing) => {
                     batches.clear();
                     parts = more_parts(parts, own.len(), step, &missing)?;
-                    options.accumulate = parts;
+                    options.training.accumulate = parts;
                     task.restart_step();
                     loss.terms.clear();
                     batches = cut(task, parts)?;
@@ -168,13 +169,13 @@ impl<T: Task> Trainer<T> {
         if precision == Precision::F16 {
             progress.loss_scale.succeeded();
         }
-        parameters.clip(options.clip, norm);
+        parameters.clip(options.training.clip(), norm);
         let number = step + 1;
         let at = OptimizerStep {
             number,
             rate,
-            weight_decay: options.weight_decay,
-            clip: options.clip,
+            weight_decay: options.training.weight_decay,
+            clip: options.training.clip(),
         };
         self.is_moving = true;
         let moved = profile.measure(Part::Optimizer, || {
@@ -193,7 +194,7 @@ impl<T: Task> Trainer<T> {
                         Err(missing) => {
                             batches.clear();
                             parts = more_parts(parts, own.len(), step, &missing)?;
-                            options.accumulate = parts;
+                            options.training.accumulate = parts;
                             batches = cut(task, parts)?;
                         }
                     }
@@ -201,7 +202,10 @@ impl<T: Task> Trainer<T> {
             })?;
             if let Some(ema) = ema {
                 let _ = tch::no_grad(|| {
-                    ema.lerp_(parameters.values(), 1.0 - ema_decay(options.ema, number))
+                    ema.lerp_(
+                        parameters.values(),
+                        1.0 - ema_decay(options.training.ema, number),
+                    )
                 });
             }
             anyhow::Ok(())
@@ -226,7 +230,7 @@ impl<T: Task> Trainer<T> {
                 synchronize(self.device);
                 started = Instant::now();
             }
-            self.step(self.options.learning_rate * 1e-3)?;
+            self.step(self.options.training.learning_rate * 1e-3)?;
             self.progress.step += 1;
         }
         synchronize(self.device);

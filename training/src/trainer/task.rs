@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::Path;
 
 use ondes_engine::model::{Method, Model, Training, Weights};
 use ondes_torch::{TorchGraph, TorchWeights};
@@ -22,6 +23,45 @@ pub struct Validation {
     pub note: Option<String>,
 }
 
+/// Description of a training.
+pub struct TaskInfo {
+    /// Name for messages.
+    pub name: String,
+    /// Name of the corpus.
+    pub corpus: String,
+    /// Length of the training sound, seconds.
+    pub seconds: f64,
+    /// Seed of initial weights, crops and noise.
+    pub seed: u64,
+}
+
+impl TaskInfo {
+    /// Describes a training on the recordings of a folder.
+    #[must_use]
+    pub fn from_recordings(name: &str, folder: &Path, seconds: f64, seed: u64) -> Self {
+        let corpus = folder.file_name().unwrap_or_default();
+        Self {
+            name: name.to_owned(),
+            corpus: corpus.to_string_lossy().into_owned(),
+            seconds,
+            seed,
+        }
+    }
+
+    /// Returns the training part of the card for weights after `steps` steps.
+    #[must_use]
+    pub fn card(self, steps: u64, validation_loss: f64) -> Training {
+        Training {
+            tool: format!("ondes-train {}", env!("CARGO_PKG_VERSION")),
+            corpus: self.corpus,
+            corpus_seconds: self.seconds.round(),
+            steps,
+            seed: self.seed,
+            validation_loss,
+        }
+    }
+}
+
 /// Something that learns: its batches, its loss and its validation. It knows nothing of optimisers,
 /// precision or files.
 ///
@@ -37,24 +77,25 @@ pub trait Task {
 
     /// Returns weights that are trained but not part of the model, such as projections between two
     /// networks.
-    fn further_weights(&self) -> BTreeMap<String, Tensor> {
-        BTreeMap::new()
+    fn further_weights(&self) -> Option<&BTreeMap<String, Tensor>> {
+        None
     }
 
     /// Returns the names of the weights that are trained.
     fn trained(&self) -> Vec<String>;
 
-    /// Returns the length of the training sound and what else is worth saying, in a few words.
-    fn describe(&self) -> String;
-
-    /// Returns the length of the training sound, seconds.
-    fn seconds(&self) -> f64;
+    /// Describes the training for messages and for the model's card.
+    fn info(&self) -> TaskInfo;
 
     /// Returns the sample rate, Hz.
-    fn sample_rate(&self) -> u32;
+    fn sample_rate(&self) -> u32 {
+        self.initial().header().sample_rate
+    }
 
     /// Returns the number of steps of a pass through the data; `None` if crops are drawn at random.
-    fn epoch_steps(&self) -> Option<u64>;
+    fn epoch_steps(&self) -> Option<u64> {
+        None
+    }
 
     /// Returns the number of rows in the batch of a step.
     fn rows(&self, step: u64) -> usize;
@@ -143,10 +184,6 @@ pub trait Task {
     /// Returns everything that the weights depend on besides the settings of the trainer, by name.
     /// A checkpoint is resumed only if all are equal.
     fn identity(&self) -> Vec<(String, String)>;
-
-    /// Returns the training part of the card; `steps` and `validation_loss` are those of the
-    /// weights.
-    fn card(&self, steps: u64, validation_loss: f64) -> Training;
 }
 
 /// Returns the first node of a method whose output is not finite, as "NODE".

@@ -11,13 +11,14 @@ use super::checkpoint::Checkpoint;
 use super::guard::injection;
 use super::memory;
 use super::task::first_non_finite;
-use super::{Length, Outcome, Precision, ProfileOptions, RunFiles, Trainer, metrics};
-use crate::capture::architecture::Architecture;
-use crate::capture::pair::Pair;
-use crate::capture::task::{CaptureOptions, CaptureTask};
+use super::training_config::AUTO_BATCH;
+use super::{Length, Outcome, Precision, ProfileOptions, RunFiles, Trainer, log_line};
 use crate::loss::LossWeights;
 use crate::optimizer::{CurvatureEstimate, OptimizerConfig, SgdConfig, SophiaConfig};
 use crate::schedule::{Constant, Plateau, ScheduleConfig};
+use crate::tasks::capture::architecture::Architecture;
+use crate::tasks::capture::pair::Pair;
+use crate::tasks::capture::task::{CaptureOptions, CaptureTask};
 
 /// Returns half a second of noise through a curve.
 fn pair() -> Pair {
@@ -38,7 +39,6 @@ fn options(size: &str, steps: u64, folder: &Path) -> CaptureOptions {
     let files = RunFiles {
         checkpoint: folder.join("checkpoint"),
         metrics: folder.join("metrics.jsonl"),
-        tensorboard: None,
     };
     let network = Architecture::named(size).expect("a size");
     let mut options = CaptureOptions {
@@ -47,9 +47,9 @@ fn options(size: &str, steps: u64, folder: &Path) -> CaptureOptions {
         ..CaptureOptions::new(network, files)
     };
     options.trainer.length = Length::Steps(steps);
-    options.trainer.validate_every = Some(50);
-    options.trainer.threads = 1;
-    options.trainer.device = "cpu".into();
+    options.trainer.training.validate_every = Some(50);
+    options.trainer.training.threads = 1;
+    options.trainer.training.device = "cpu".into();
     options
 }
 
@@ -99,16 +99,16 @@ fn a_resumed_run_equals_an_uninterrupted_one_with_every_optimizer() {
                 &case.join("whole"),
             );
             whole.trainer.optimizer = OptimizerConfig::named(name).expect("an optimizer");
-            whole.trainer.learning_rate = 1e-3;
-            whole.trainer.ema = 0.9;
-            whole.trainer.validate_every = Some(if size == "nano" { 10 } else { 100 });
+            whole.trainer.training.learning_rate = 1e-3;
+            whole.trainer.training.ema = 0.9;
+            whole.trainer.training.validate_every = Some(if size == "nano" { 10 } else { 100 });
             let expected = run(&whole, &pair).model().expect("a model");
 
             let mut parts = whole.clone();
             parts.trainer.files.checkpoint = case.join("parts/checkpoint");
             parts.trainer.files.metrics = case.join("parts/metrics.jsonl");
             let mut first = parts.clone();
-            first.trainer.stop_at = Some(1e9);
+            first.trainer.training.stop_at = Some(1e9);
             let stopped = run(&first, &pair);
             assert!(stopped.progress().step < stopped.progress().steps, "{name}");
             let mut second = trainer(&parts, &pair);
@@ -123,7 +123,7 @@ fn a_resumed_run_equals_an_uninterrupted_one_with_every_optimizer() {
                 "{size}, {name}"
             );
             let steps = |options: &CaptureOptions| -> Vec<(u64, Option<f64>)> {
-                let lines = metrics::read(&options.trainer.files.metrics).expect("a log");
+                let lines = log_line::read(&options.trainer.files.metrics).expect("a log");
                 lines.iter().map(|line| (line.step, line.loss)).collect()
             };
             assert_eq!(steps(&parts), steps(&whole), "no line twice");
@@ -137,7 +137,7 @@ fn the_mean_of_the_weights_soon_forgets_its_beginning() {
     let pair = pair();
     let after = |steps: u64| {
         let mut options = options("lstm-2", steps, &folder.path().join(steps.to_string()));
-        options.trainer.ema = 0.999;
+        options.trainer.training.ema = 0.999;
         options.trainer.schedule = ScheduleConfig::Constant(Constant {});
         run(&options, &pair);
         tensors(&options.trainer.files.checkpoint)
@@ -185,14 +185,17 @@ fn what_changes_the_mathematics_is_refused_by_name_and_other_changes_are_not() {
         Ok(90)
     );
     assert_eq!(
-        resumed(&|options| options.trainer.checkpoint_every = Some(7)),
+        resumed(&|options| options.trainer.training.checkpoint_every = Some(7)),
         Ok(60)
     );
     assert_eq!(
-        resumed(&|options| options.trainer.patience = Some(3)),
+        resumed(&|options| options.trainer.training.patience = Some(3)),
         Ok(60)
     );
-    assert_eq!(resumed(&|options| options.trainer.accumulate = 2), Ok(60));
+    assert_eq!(
+        resumed(&|options| options.trainer.training.accumulate = 2),
+        Ok(60)
+    );
     for (named, change) in [
         (
             "batch is 4 in the checkpoint and 8 now",
@@ -205,17 +208,21 @@ fn what_changes_the_mathematics_is_refused_by_name_and_other_changes_are_not() {
         }),
         ("loss is", &|o| o.loss.mse = 1.0),
         ("training.learning_rate is", &|o| {
-            o.trainer.learning_rate = 0.5
+            o.trainer.training.learning_rate = 0.5
         }),
-        ("training.warmup_steps is", &|o| o.trainer.warmup_steps = 5),
+        ("training.warmup_steps is", &|o| {
+            o.trainer.training.warmup_steps = 5
+        }),
         ("training.weight_decay is", &|o| {
-            o.trainer.weight_decay = 0.5
+            o.trainer.training.weight_decay = 0.5
         }),
-        ("training.gradient_norm is", &|o| o.trainer.clip.norm = 0.5),
+        ("training.gradient_norm is", &|o| {
+            o.trainer.training.gradient_norm = 0.5
+        }),
         ("training.gradient_value is", &|o| {
-            o.trainer.clip.value = 0.5
+            o.trainer.training.gradient_value = 0.5
         }),
-        ("training.ema is", &|o| o.trainer.ema = 0.5),
+        ("training.ema is", &|o| o.trainer.training.ema = 0.5),
         ("optimizer", &|o| {
             o.trainer.optimizer = OptimizerConfig::named("lamb").expect("one")
         }),
@@ -245,13 +252,13 @@ fn accumulated_parts_equal_the_whole_batch() {
                 batch: 32,
                 ..options(size, 3, folder.path())
             };
-            options.trainer.accumulate = accumulate;
+            options.trainer.training.accumulate = accumulate;
             options.trainer.optimizer = OptimizerConfig::Sgd(SgdConfig {
                 momentum: 0.9,
                 nesterov: false,
             });
-            options.trainer.learning_rate = 0.1;
-            options.trainer.warmup_steps = 0;
+            options.trainer.training.learning_rate = 0.1;
+            options.trainer.training.warmup_steps = 0;
             run(&options, &pair)
                 .model()
                 .expect("a model")
@@ -287,18 +294,18 @@ fn runs_stop_when_they_should() {
     let base = options("lstm-2", 100, folder.path());
     // A learning rate of nearly nothing brings no progress after the first validation.
     let mut still = base.clone();
-    still.trainer.validate_every = Some(10);
-    still.trainer.patience = Some(3);
-    still.trainer.learning_rate = 1e-30;
+    still.trainer.training.validate_every = Some(10);
+    still.trainer.training.patience = Some(3);
+    still.trainer.training.learning_rate = 1e-30;
     assert_eq!(run(&still, &pair).progress().step, 40);
     let mut good = base.clone();
-    good.trainer.validate_every = Some(10);
-    good.trainer.stop_at = Some(1e3);
+    good.trainer.training.validate_every = Some(10);
+    good.trainer.training.stop_at = Some(1e3);
     assert_eq!(run(&good, &pair).progress().step, 10);
     // The rate of a plateau falls.
     let mut plateau = still.clone();
-    plateau.trainer.patience = None;
-    plateau.trainer.warmup_steps = 0;
+    plateau.trainer.training.patience = None;
+    plateau.trainer.training.warmup_steps = 0;
     plateau.trainer.schedule = ScheduleConfig::Plateau(Plateau {
         factor: 0.1,
         patience: 2,
@@ -306,7 +313,7 @@ fn runs_stop_when_they_should() {
         last: 1e-3,
     });
     run(&plateau, &pair);
-    let rates: Vec<f64> = metrics::read(&plateau.trainer.files.metrics)
+    let rates: Vec<f64> = log_line::read(&plateau.trainer.files.metrics)
         .expect("a log")
         .iter()
         .filter(|line| line.loss.is_some())
@@ -333,8 +340,8 @@ fn mixed_precision_learns_and_an_overflow_skips_a_step() {
     let pair = pair();
     let loss = |precision: Precision| {
         let mut options = options("nano", 60, folder.path());
-        options.trainer.precision = precision;
-        options.trainer.validate_every = Some(10);
+        options.trainer.training.precision = precision;
+        options.trainer.training.validate_every = Some(10);
         let trainer = run(&options, &pair);
         let scale = trainer.progress().loss_scale.factor;
         (trainer.progress().best.expect("a validation").0, scale)
@@ -349,9 +356,9 @@ fn mixed_precision_learns_and_an_overflow_skips_a_step() {
     }
     // A loss that overflows in f16 at the first factors: the weights wait until it fits.
     let mut loud = options("nano", 60, folder.path());
-    loud.trainer.precision = Precision::F16;
+    loud.trainer.training.precision = Precision::F16;
     loud.loss.esr = 1e4;
-    loud.trainer.validate_every = Some(10);
+    loud.trainer.training.validate_every = Some(10);
     let trainer = run(&loud, &pair);
     assert!(
         trainer.progress().loss_scale.factor < 65_536.0,
@@ -380,9 +387,9 @@ fn divergence_names_the_layer() {
     // The first gradient of such a loss makes weights whose products overflow.
     wild.loss.esr = 1e15;
     wild.trainer.optimizer = OptimizerConfig::named("sgd").expect("an optimizer");
-    wild.trainer.clip.norm = 0.0;
-    wild.trainer.learning_rate = 1.0;
-    wild.trainer.warmup_steps = 0;
+    wild.trainer.training.gradient_norm = 0.0;
+    wild.trainer.training.learning_rate = 1.0;
+    wild.trainer.training.warmup_steps = 0;
     let error = trainer(&wild, &pair)
         .run()
         .expect_err("it diverges")
@@ -449,17 +456,17 @@ fn sophia_learns_by_gauss_newton_samples_and_names_a_loss_without_them() {
             ..SophiaConfig::default()
         };
         options.trainer.optimizer = OptimizerConfig::Sophia(sophia);
-        options.trainer.learning_rate = 1e-3;
-        options.trainer.validate_every = Some(10);
+        options.trainer.training.learning_rate = 1e-3;
+        options.trainer.training.validate_every = Some(10);
         run(&options, &pair);
-        let log = metrics::read(&options.trainer.files.metrics).expect("a log");
+        let log = log_line::read(&options.trainer.files.metrics).expect("a log");
         let losses: Vec<f64> = log.iter().filter_map(|line| line.validation).collect();
         assert!(
             losses.len() == 6 && losses[5] < losses[0],
             "{size}: {losses:?}"
         );
         // Parts of a batch have samples of their own.
-        options.trainer.accumulate = 2;
+        options.trainer.training.accumulate = 2;
         run(&options, &pair);
         options.loss = LossWeights {
             l1: 1.0,
@@ -509,7 +516,7 @@ fn a_profile_changes_no_weight_and_writes_a_trace() {
     run(&plain, &pair);
     let mut profiled = options("nano", 9, &folder.path().join("profiled"));
     let trace = folder.path().join("trace.json");
-    profiled.trainer.profile = Some(ProfileOptions {
+    profiled.trainer.training.profile = Some(ProfileOptions {
         trace: Some(trace.clone()),
         operators: true,
     });
@@ -553,7 +560,7 @@ fn a_profile_changes_no_weight_and_writes_a_trace() {
     );
 
     let missing = folder.path().join("missing/trace.json");
-    profiled.trainer.profile = Some(ProfileOptions {
+    profiled.trainer.training.profile = Some(ProfileOptions {
         trace: Some(missing),
         operators: true,
     });
@@ -587,12 +594,15 @@ fn without_memory_the_batch_is_halved_with_the_same_mathematics() {
             momentum: 0.9,
             nesterov: false,
         });
-        options.trainer.learning_rate = 0.1;
+        options.trainer.training.learning_rate = 0.1;
         let whole = run(&options, &pair);
         injection::fail_after(5);
         let halved = run(&options, &pair);
         assert_eq!(
-            (whole.options.accumulate, halved.options.accumulate),
+            (
+                whole.options.training.accumulate,
+                halved.options.training.accumulate
+            ),
             (1, 2),
             "{size}"
         );
@@ -632,10 +642,10 @@ fn checkpointed_gradients_equal_plain_ones_and_need_less_memory() {
             momentum: 0.9,
             nesterov: false,
         });
-        options.trainer.learning_rate = 0.1;
-        options.trainer.precision = precision;
+        options.trainer.training.learning_rate = 0.1;
+        options.trainer.training.precision = precision;
         let plain = run(&options, &pair);
-        options.trainer.checkpoint_activations = true;
+        options.trainer.training.checkpoint_activations = true;
         assert_close(&plain, &run(&options, &pair), size);
     }
     memory::bound(None).expect("a bound");
@@ -645,7 +655,7 @@ fn checkpointed_gradients_equal_plain_ones_and_need_less_memory() {
             window: 8_192,
             ..options("standard", 1, folder.path())
         };
-        options.trainer.checkpoint_activations = checkpointed;
+        options.trainer.training.checkpoint_activations = checkpointed;
         let mut trainer = trainer(&options, &pair);
         let _ = memory::peak_bytes();
         trainer.advance().expect("a step");
@@ -663,7 +673,7 @@ fn the_largest_batch_that_fits_is_chosen_and_kept_by_a_resumed_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let pair = pair();
     let mut options = options("nano", 20, folder.path());
-    options.trainer.auto_batch = true;
+    options.trainer.training.batch = AUTO_BATCH;
     let chosen = run(&options, &pair);
     // The training part has 317 windows of 64 samples.
     assert_eq!(chosen.progress().batch(), Some(256));
@@ -684,8 +694,8 @@ fn the_best_checkpoints_are_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let pair = pair();
     let mut options = options("lstm-2", 100, folder.path());
-    options.trainer.validate_every = Some(10);
-    options.trainer.keep_best = 3;
+    options.trainer.training.validate_every = Some(10);
+    options.trainer.training.keep_best = 3;
     options.trainer.files.checkpoint = folder.path().join("checkpoint.safetensors");
     let trained = run(&options, &pair);
     let kept = trained.progress().kept.clone();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ondes_training::codec::{CodecConfig, network};
+use ondes_training::tasks::codec::{CodecConfig, network};
 use serde_json::Value;
 
 use crate::common::{make_corpus, make_pair, run, succeed, train, write_config};

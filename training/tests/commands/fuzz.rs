@@ -6,11 +6,12 @@ use ondes_tests::documentation::checkout;
 use ondes_tests::fuzz::{Format, Syntax, files, run};
 use ondes_tests::untrained_instrument;
 use ondes_torch::TorchWeights;
-use ondes_training::config::Config;
 use ondes_training::data::store::shard_paths;
 use ondes_training::data::{
     DataFormat, FeatureRate, PrepareOptions, Recordings, SoundFormat, prepare,
 };
+use ondes_training::tasks::instrument::config::Config;
+use ondes_training::trainer::recipe::Recipe;
 use ondes_training::trainer::{Checkpoint, Progress, checkpoint};
 use tch::Device;
 

@@ -2,7 +2,7 @@
 
 use ondes_engine::model::{Kind, file};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
-use ondes_training::codec::{CodecConfig, network};
+use ondes_training::tasks::codec::{CodecConfig, network};
 
 use crate::common::{make_corpus, run, succeed};
 

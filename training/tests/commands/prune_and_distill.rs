@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::common::{make_corpus, make_pair, refuse, run, succeed, write_config};
 use ondes_engine::instrument::{Event, EventKind};
 use ondes_engine::model::{Model, Op, file};
+use ondes_engine::ops::{Conv1d, Gru, Linear, Lstm};
 use ondes_engine::pipeline::{Pipeline, PipelineOptions};
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ fn read(folder: &Path, name: &str) -> Model {
 fn units(model: &Model, method: &str) -> usize {
     let nodes = &model.method(method).expect("a method").nodes;
     let units = nodes.iter().find_map(|node| match node.op {
-        Op::Lstm { hidden, .. } | Op::Gru { hidden, .. } => Some(hidden),
+        Op::Lstm(Lstm { hidden, .. }) | Op::Gru(Gru { hidden, .. }) => Some(hidden),
         _ => None,
     });
     units.expect("a recurrent layer")
@@ -449,7 +450,9 @@ fn codecs_and_generators_are_pruned_and_distilled() {
     let channels = |model: &Model, method: &str, node: &str| {
         let nodes = &model.method(method).expect("a method").nodes;
         nodes.iter().find_map(|own| match own.op {
-            Op::Conv1d { outputs, .. } | Op::Linear { outputs } if own.name == node => {
+            Op::Conv1d(Conv1d { outputs, .. }) | Op::Linear(Linear { outputs })
+                if own.name == node =>
+            {
                 Some(outputs)
             }
             _ => None,

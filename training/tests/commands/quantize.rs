@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::common::{make_pair, run, succeed};
 use ondes_engine::model::{Tensor, file};
-use ondes_training::variants;
+use ondes_training::compression::variants;
 
 /// Returns the path of a bundled model.
 fn bundled(name: &str) -> String {

@@ -5,7 +5,7 @@ use egui::{
 };
 use ondes_player::product::Product;
 
-use crate::panels::header::{REDO, UNDO};
+use crate::shortcuts::{REDO, UNDO};
 use crate::theme::{self, GAP, Palette};
 
 /// Width of the contents, points.
@@ -13,7 +13,7 @@ const WIDTH: f32 = 340.0;
 
 /// Draws the product's name, which opens the contents, into `rect`.
 pub(crate) fn brand(ui: &mut Ui, product: Product, rect: Rect) {
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let font = egui::FontId::proportional(13.0);
     let galley = ui
         .painter()

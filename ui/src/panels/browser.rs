@@ -304,7 +304,7 @@ fn list(
                 &text,
                 width - LEFT - 6.0,
                 LINES,
-                Palette::of(ui).dim,
+                Palette::current(ui).dim,
             ))
         }
     };
@@ -333,7 +333,7 @@ fn list(
             }
             match (row, about) {
                 (BrowserRow::Heading(section), _) => {
-                    let ink = Palette::of(ui).dim;
+                    let ink = Palette::current(ui).dim;
                     let place = pos2(rect.left() + 2.0, rect.bottom() - 4.0);
                     ui.painter().text(place, Align2::LEFT_BOTTOM, section.name(), theme::small(), ink);
                 }
@@ -354,7 +354,7 @@ fn entry_row(
     about: Arc<Galley>,
     rect: Rect,
 ) {
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let key = (section, entry.id);
     let cursor = browser.cursor == Some(key);
     let playing = frame.view.model.and_then(|model| model.entry) == Some(entry.id);
@@ -492,7 +492,7 @@ fn row_button(
         Sense::CLICK,
     );
     response.widget_info(|| WidgetInfo::selected(Role::Button, ui.is_enabled(), on, label));
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let ink = match (on, response.hovered()) {
         (true, _) => palette.accent,
         (false, true) => palette.text,

@@ -17,7 +17,7 @@ const CARD: f32 = 270.0;
 
 /// Draws what the model is, in `rect`, with the whole text in the tooltip.
 pub(crate) fn subtitle(ui: &Ui, frame: &Frame<'_>, rect: Rect) {
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let text = match frame.view.model {
         None => "Choose a model in the list, or drop a file here".to_owned(),
         Some(model) if model.card.description.is_empty() => facts(&model),
@@ -43,7 +43,7 @@ pub(crate) fn subtitle(ui: &Ui, frame: &Frame<'_>, rect: Rect) {
 /// Draws the model's name; a click opens the card.
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, width: f32) {
     let (rect, _) = ui.allocate_exact_size(vec2(width, 32.0), Sense::hover());
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let name = |ui: &Ui, text: &str, room: f32| {
         let galley = theme::fit(ui.painter(), text, theme::heading(), room, palette.text);
         let place =
@@ -118,7 +118,7 @@ fn card(ui: &mut Ui, frame: &mut Frame<'_>, model: &ModelView<'_>, facts: &str) 
     ui.separator();
     let problem = frame.view.embed_problem;
     // Outlines the checkbox, whose fill is the card's.
-    let edge = Stroke::new(1.0, Palette::of(ui).dim);
+    let edge = Stroke::new(1.0, Palette::current(ui).dim);
     let widgets = &mut ui.visuals_mut().widgets;
     (widgets.inactive.bg_stroke, widgets.noninteractive.bg_stroke) = (edge, edge);
     let entry = Checkbox::new(

@@ -169,7 +169,7 @@ fn type_path(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut CabinetMenu) {
         let response = response.on_hover_text("Path of a WAV, AIFF or FLAC file");
         let typed = parse_path(&menu.typed_path);
         let button = Button::new("Open")
-            .fill(Palette::of(ui).raised)
+            .fill(Palette::current(ui).raised)
             .min_size(vec2(68.0, 26.0));
         let entered = response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
         let pressed = ui

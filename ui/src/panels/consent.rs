@@ -1,7 +1,7 @@
 //! The question whether a TorchScript program may run.
 
 use egui::{Id, Key, Label, Modal, Modifiers, RichText, Ui};
-use ondes_player::library::UntrustedProgram;
+use ondes_player::trust::UntrustedProgram;
 
 use crate::command::WindowCommand;
 use crate::frame::Frame;

@@ -44,7 +44,7 @@ pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>) {
     };
     // The whole window accepts files.
     let all = ui.ctx().content_rect();
-    let accent = Palette::of(ui).accent;
+    let accent = Palette::current(ui).accent;
     let painter = ui
         .ctx()
         .layer_painter(LayerId::new(Order::Foreground, Id::unique("drop")));

@@ -1,6 +1,6 @@
 //! The header: model, preset, undo, slots, bypass and panic; below them what the model is.
 
-use egui::{Button, Key, KeyboardShortcut, Modifiers, Ui, UiBuilder, vec2};
+use egui::{Button, Ui, UiBuilder, vec2};
 use ondes_player::compare_slots::CompareSlot;
 
 use crate::command::WindowCommand;
@@ -9,6 +9,7 @@ use crate::icon::{self, Icon};
 use crate::panels::preset_menu::{self, PresetMenu};
 use crate::panels::{about, card};
 use crate::scale;
+use crate::shortcuts::{REDO, UNDO};
 use crate::theme::GAP;
 
 /// Width of the buttons on the right, points, and that of the buttons on the left.
@@ -17,10 +18,6 @@ const LEFT: f32 = 94.0;
 /// Height of the upper row, points, and that of both if the buttons do not fit into one.
 const ROW: f32 = 40.0;
 const NARROW_ROW: f32 = 37.0;
-
-pub(crate) const UNDO: KeyboardShortcut = KeyboardShortcut::new(Modifiers::COMMAND, Key::Z);
-pub(crate) const REDO: KeyboardShortcut =
-    KeyboardShortcut::new(Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::Z);
 
 /// Handles the keys of undo and redo, unless text is being typed, which has its own.
 pub(crate) fn handle_keys(ui: &Ui, frame: &mut Frame<'_>) {

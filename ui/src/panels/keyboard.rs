@@ -97,7 +97,7 @@ pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardInput,
 }
 
 fn paint(ui: &Ui, frame: &Frame<'_>, keyboard: &KeyboardInput, rect: Rect) {
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     // `[key]`: brightness, 0 … 1, of the loudest note on each key.
     let mut lit = [0.0_f32; 128];
     let mut light = |key: u8, strength: f32| {

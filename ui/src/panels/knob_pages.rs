@@ -106,7 +106,7 @@ fn show_tuning(ui: &mut Ui, frame: &mut Frame<'_>, tuning: TuningView<'_>) {
         }
         let name = match tuning.problem {
             Some(_) => RichText::new(format!("{}: cannot be read", tuning.name))
-                .color(Palette::of(ui).error),
+                .color(Palette::current(ui).error),
             None => RichText::new(tuning.name),
         };
         ui.add(Label::new(name).truncate())

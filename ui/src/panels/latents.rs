@@ -20,7 +20,7 @@ const METER: f32 = 86.0;
 struct Columns([Rect; 5]);
 
 impl Columns {
-    fn of(row: Rect) -> Self {
+    fn new(row: Rect) -> Self {
         let bars = ((row.width() - NAME - HOLD - METER - 4.0 * GAP) / 2.0).max(30.0);
         let mut left = row.left();
         Self([NAME, bars, bars, HOLD, METER].map(|width| {
@@ -35,9 +35,9 @@ impl Columns {
 }
 
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>) {
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let (head, _) = ui.allocate_exact_size(vec2(ui.available_width(), 14.0), Sense::hover());
-    for (part, caption) in Columns::of(head)
+    for (part, caption) in Columns::new(head)
         .0
         .into_iter()
         .zip(["Latent", "Scale", "Offset", "", "Now"])
@@ -60,7 +60,7 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>) {
             for latent in frame.view.latents {
                 let (row, _) =
                     ui.allocate_exact_size(vec2(ui.available_width(), ROW), Sense::hover());
-                show_one(ui, frame, latent, &Columns::of(row));
+                show_one(ui, frame, latent, &Columns::new(row));
             }
         });
 }
@@ -71,7 +71,7 @@ fn show_one(
     latent: &LatentRow,
     Columns([name, scale, offset, hold, meter]): &Columns,
 ) {
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let galley = theme::fit(
         ui.painter(),
         &latent.name,
@@ -105,7 +105,7 @@ fn show_one(
 
 /// Draws the value as a bar from the middle to either side.
 fn show_value(ui: &Ui, latent: &LatentRow, rect: Rect) {
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let value = if latent.value.is_nan() {
         0.0
     } else {

@@ -35,7 +35,7 @@ enum MessageAction {
 }
 
 /// Returns the message to show, if any.
-pub(crate) fn of(view: &WindowView<'_>) -> Option<Message> {
+pub(crate) fn current(view: &WindowView<'_>) -> Option<Message> {
     if let Some(program) = view.untrusted {
         let text = format!(
             "“{}” is a program, which you have not allowed to run",
@@ -125,7 +125,7 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, message: Message) {
         details,
         action,
     } = message;
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let bar = ui.clip_rect();
     let retries = matches!(action, MessageAction::Retry | MessageAction::LocateOrRetry);
     let failed = retries || action == MessageAction::AskProgram;

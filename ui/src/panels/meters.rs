@@ -160,7 +160,7 @@ fn tall(ui: &mut Ui, frame: &mut Frame<'_>, mixer: &mut Meters) {
 }
 
 fn meter(ui: &mut Ui, name: &str, levels: &[MeterLevel], marks: &mut Vec<PeakHold>, height: f32) {
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(knob::CELL.x, height), Sense::hover());
     let levels = &levels[..levels.len().min(CHANNELS)];
     let now = ui.input(|input| input.time);

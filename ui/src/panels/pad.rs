@@ -250,7 +250,7 @@ fn handle_keys(ui: &Ui, frame: &mut Frame<'_>, axes: Axes<'_>, response: &Respon
 }
 
 fn paint(ui: &Ui, axes: Axes<'_>, response: &Response, inner: Rect) {
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let painter = ui
         .painter()
         .with_clip_rect(response.rect.intersect(ui.clip_rect()));

@@ -151,7 +151,7 @@ fn keys(ui: &mut Ui, frame: &Frame<'_>, keyboard: &mut KeyboardInput) {
             let (rect, response) = ui.allocate_exact_size(vec2(45.0, 26.0), Sense::hover());
             let line = format!("Keys from {first}, velocity {percent:.0} %");
             response.widget_info(|| WidgetInfo::labeled(Role::Status, true, &line));
-            let palette = Palette::of(ui);
+            let palette = Palette::current(ui);
             let left = rect.left() + GAP;
             let (above, below) = (pos2(left, rect.top() + 1.0), pos2(left, rect.bottom() - 1.0));
             ui.painter().text(above, Align2::LEFT_TOP, first, theme::figures(), palette.text);
@@ -162,7 +162,7 @@ fn keys(ui: &mut Ui, frame: &Frame<'_>, keyboard: &mut KeyboardInput) {
 }
 
 fn figures(ui: &Ui, frame: &Frame<'_>, rect: Rect, is_narrow: bool) {
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let view = frame.view;
     let pitch = view
         .pitch_hz

@@ -303,7 +303,7 @@ fn row(
     preset: &PresetEntry,
     follow: bool,
 ) {
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let loaded = frame.view.preset == Some(preset.id);
     let cursor = presets.cursor == Some(preset.id);
     let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), ROW), Sense::hover());
@@ -414,7 +414,7 @@ fn delete_button(
     response.widget_info(|| {
         WidgetInfo::labeled(Role::Button, true, format!("{label} {}", preset.name))
     });
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     if to_delete {
         ui.painter().rect_filled(rect, RADIUS, palette.error);
         ui.painter().text(
@@ -478,7 +478,7 @@ fn save(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
             .iter()
             .any(|preset| preset.origin == EntryOrigin::User && preset.name == text);
         let button = Button::new(if taken { "Replace" } else { "Save" })
-            .fill(Palette::of(ui).raised)
+            .fill(Palette::current(ui).raised)
             .min_size(vec2(68.0, 26.0));
         let entered = response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
         let pressed = ui.add_enabled(!text.is_empty(), button).clicked();

@@ -16,7 +16,7 @@ const CEILING_DB: f32 = 0.0;
 
 pub(crate) fn show(ui: &mut Ui, frame: &Frame<'_>) {
     let view = frame.view;
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let (rect, _) =
         ui.allocate_exact_size(ui.available_size().max(vec2(120.0, 40.0)), Sense::hover());
     let wave_width = ((rect.width() - GAP) * 0.42).floor();
@@ -65,7 +65,7 @@ fn named(ui: &Ui, rect: Rect, name: &str) -> Painter {
     let response = ui.interact(rect, ui.scope_id().with(name), Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(Role::Image, true, name));
     response.on_hover_text(format!("{name} of input and output"));
-    theme::well(ui.painter(), rect, &Palette::of(ui));
+    theme::well(ui.painter(), rect, &Palette::current(ui));
     ui.painter()
         .with_clip_rect(rect.shrink(1.0).intersect(ui.clip_rect()))
 }

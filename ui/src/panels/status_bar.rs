@@ -227,7 +227,7 @@ fn qualities(ui: &mut Ui, frame: &mut Frame<'_>) {
 }
 
 fn facts(ui: &mut Ui, health: &Health, has_bar: bool) {
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let thread = match health.driven {
         Driven::Inline => "Runs on the audio thread",
         Driven::Worker => "Runs in the background",
@@ -278,7 +278,7 @@ fn fact(
     width: f32,
     ink: Option<egui::Color32>,
 ) -> egui::Response {
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     ui.add_space(5.0);
     let title = ui
         .painter()
@@ -303,7 +303,7 @@ fn fact(
 /// Draws the load; a full bar means that the model takes all of a core's time. The tooltip tells on
 /// which `thread` it runs.
 fn load(ui: &mut Ui, load: f32, thread: &str, has_bar: bool) {
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let ink = (load >= 1.0).then_some(palette.error);
     let percent = if load.is_nan() {
         "–".to_owned()

@@ -53,7 +53,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn of(tuner: &TunerView) -> Option<Self> {
+    fn new(tuner: &TunerView) -> Option<Self> {
         let hz = tuner.pitch_hz?;
         let (key, cents) = format::note_of(hz * 440.0 / tuner.reference_hz)?;
         Some(Self {
@@ -96,13 +96,13 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, strobe: &mut Strobe) {
     settings(ui, frame);
     let (rect, response) =
         ui.allocate_exact_size(ui.available_size().max(vec2(200.0, 180.0)), Sense::hover());
-    let reading = Reading::of(&tuner);
+    let reading = Reading::new(&tuner);
     let text = match &reading {
         Some(Reading { note, cents, .. }) => format!("Tuner {note} {cents:+.1} cents"),
         None => "Tuner: no note".to_owned(),
     };
     response.widget_info(|| WidgetInfo::labeled(Role::Status, true, &text));
-    let palette = Palette::of(ui);
+    let palette = Palette::current(ui);
     let painter = ui.painter();
     theme::well(painter, rect, &palette);
     let inner = rect.shrink2(vec2(6.0 * GAP, 2.0 * GAP));
@@ -305,7 +305,7 @@ mod tests {
             reference_hz,
             pitch_hz: Some(pitch_hz),
         };
-        Reading::of(&tuner).expect("a pitch")
+        Reading::new(&tuner).expect("a pitch")
     }
 
     #[test]

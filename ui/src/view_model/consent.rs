@@ -5,9 +5,9 @@
 //! reported: nobody has chosen it in the window.
 
 use ondes_player::instance::consent;
-use ondes_player::library::UntrustedProgram;
-use ondes_player::preset::list::PresetLocation;
+use ondes_player::preset::location::PresetLocation;
 use ondes_player::trust;
+use ondes_player::trust::UntrustedProgram;
 
 use super::InstanceViewModel;
 use super::model_list::ModelLocation;

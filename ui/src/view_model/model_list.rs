@@ -303,7 +303,7 @@ fn find_models() -> FoundModels {
     let bundled = bundled.map(|(index, model)| {
         (
             ModelLocation::Bundled(index),
-            Arc::new(ModelSummary::of(&model.model())),
+            Arc::new(ModelSummary::new(&model.model())),
         )
     });
     let files = library::folders()

@@ -11,7 +11,8 @@ use ondes_player::parameter::Parameter;
 use ondes_player::parameter_source::ParameterSource;
 use ondes_player::parameter_values::ParameterValue;
 use ondes_player::preset::factory::FactoryPreset;
-use ondes_player::preset::list::{PresetId, PresetListing, PresetLocation, list_presets};
+use ondes_player::preset::list::{PresetId, PresetListing, list_presets};
+use ondes_player::preset::location::PresetLocation;
 use ondes_player::product::Product;
 use ondes_player::snapshot::SoundSnapshot;
 
@@ -124,7 +125,7 @@ impl PresetList {
         self.current_name = known
             .map(|preset| preset.name.clone())
             .or_else(|| match location? {
-                PresetLocation::Factory(key) => Some(FactoryPreset::of(key)?.preset().ok()?.name),
+                PresetLocation::Factory(key) => Some(FactoryPreset::find(key)?.preset().ok()?.name),
                 PresetLocation::File(path) => {
                     Some(path.file_stem()?.to_string_lossy().into_owned())
                 }

@@ -333,16 +333,16 @@ impl InstanceViewModel {
     fn apply_edit(&mut self, setter: &impl ParameterSetter, edit: Edit, side: Side) {
         match edit {
             Edit::Knob(id, change) if Parameter::get(id).is_some() => {
-                turn(setter, id, side.of(change))
+                turn(setter, id, side.pick(change))
             }
-            Edit::Knob(id, change) => self.instance.set_latent_knob(id, side.of(change)),
-            Edit::Selection(change) => self.restore_selection(side.of(*change)),
-            Edit::Slots(change) => self.instance.compare_slots.set(side.of(*change)),
-            Edit::Pad(change) => self.instance.set_pad(side.of(change)),
-            Edit::Executor(change) => self.instance.set_executor(side.of(change)),
-            Edit::Resampling(change) => self.instance.set_resampling(side.of(change)),
-            Edit::Midi(change) => self.instance.midi_bindings.restore(&side.of(change)),
-            Edit::Outside(change) => self.recorder.restored.push(side.of(change)),
+            Edit::Knob(id, change) => self.instance.set_latent_knob(id, side.pick(change)),
+            Edit::Selection(change) => self.restore_selection(side.pick(*change)),
+            Edit::Slots(change) => self.instance.compare_slots.set(side.pick(*change)),
+            Edit::Pad(change) => self.instance.set_pad(side.pick(change)),
+            Edit::Executor(change) => self.instance.set_executor(side.pick(change)),
+            Edit::Resampling(change) => self.instance.set_resampling(side.pick(change)),
+            Edit::Midi(change) => self.instance.midi_bindings.restore(&side.pick(change)),
+            Edit::Outside(change) => self.recorder.restored.push(side.pick(change)),
         }
         self.instance.host_notifier.mark_state_changed();
     }
@@ -362,7 +362,7 @@ enum Side {
 }
 
 impl Side {
-    fn of<T>(self, change: Change<T>) -> T {
+    fn pick<T>(self, change: Change<T>) -> T {
         match self {
             Self::Before => change.before,
             Self::After => change.after,

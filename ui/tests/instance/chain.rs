@@ -108,10 +108,10 @@ pub(super) struct Track {
 
 impl Track {
     pub(super) fn new() -> Self {
-        Self::of(amplifier())
+        Self::with_model(amplifier())
     }
 
-    fn of(model: Arc<Model>) -> Self {
+    fn with_model(model: Arc<Model>) -> Self {
         let shared = InstanceHandle::new(Product::Effect, || {});
         let store = Arc::new(ParameterStore::new(Product::Effect));
         shared.set_parameter_source(&store);
@@ -436,7 +436,7 @@ fn oversampling_restarts_the_session_with_more_latency() {
 
 #[test]
 fn another_size_takes_over_without_a_click() {
-    let mut track = Track::of(amplifier_with(None, true));
+    let mut track = Track::with_model(amplifier_with(None, true));
     let mut player = track.player();
     let whole = play(&track, &mut player, slow_tone);
     assert!(
@@ -486,7 +486,7 @@ fn another_size_takes_over_without_a_click() {
     assert_eq!(track.shared.session.status(), LoadStatus::Ready);
 
     // A restored project starts with these settings, even without a window.
-    let again = Track::of(amplifier_with(None, true));
+    let again = Track::with_model(amplifier_with(None, true));
     again.restore(&track.save());
     again
         .shared
@@ -518,7 +518,7 @@ fn how_much_of_a_model_plays_is_chosen_where_there_is_a_choice() {
         "it has one size"
     );
 
-    let mut track = Track::of(amplifier_with(None, true));
+    let mut track = Track::with_model(amplifier_with(None, true));
     let mut player = track.player();
     let whole = play(&track, &mut player, slow_tone);
     track.frame();
@@ -563,7 +563,7 @@ fn how_much_of_a_model_plays_is_chosen_where_there_is_a_choice() {
 
     // A restored project starts with these settings.
     track.turn(QUALITY, 2.0);
-    let again = Track::of(amplifier_with(None, true));
+    let again = Track::with_model(amplifier_with(None, true));
     again.restore(&track.save());
     again
         .shared
@@ -580,7 +580,7 @@ fn levels_are_those_of_the_model_that_is_heard() {
         output_dbu: Some(4.0),
         loudness_db: Some(-24.0),
     };
-    let mut track = Track::of(amplifier_with(Some(told), false));
+    let mut track = Track::with_model(amplifier_with(Some(told), false));
     let mut player = track.player();
     let wanted = |input_db: f32, output_db: f32| {
         db_to_amplitude(output_db) * (2.0 * db_to_amplitude(input_db) * slow_tone(20_000)).tanh()

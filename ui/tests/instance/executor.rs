@@ -100,7 +100,7 @@ struct Track {
 }
 
 impl Track {
-    fn of(model: Arc<Model>) -> Self {
+    fn with_model(model: Arc<Model>) -> Self {
         let shared = InstanceHandle::new(Product::Effect, || {});
         let store = Arc::new(ParameterStore::new(Product::Effect));
         shared.set_parameter_source(&store);
@@ -194,7 +194,7 @@ fn bound(before: &[f32]) -> f32 {
 
 #[test]
 fn an_unavailable_device_is_reported_and_the_sound_goes_on() {
-    let mut track = Track::of(bundled("Fuzz"));
+    let mut track = Track::with_model(bundled("Fuzz"));
     track.shared.session.set_driver(Driver::Inline);
     let mut player = track.player();
     let plain = track.sample(&mut player);
@@ -234,7 +234,7 @@ fn an_unavailable_device_is_reported_and_the_sound_goes_on() {
     let saved = track.shared.state();
     assert_eq!(saved.executor, NOWHERE);
     let text = serde_json::to_string(&saved).unwrap();
-    let mut again = Track::of(bundled("Triode"));
+    let mut again = Track::with_model(bundled("Triode"));
     again
         .shared
         .restore_state(serde_json::from_str(&text).unwrap());
@@ -266,7 +266,7 @@ fn libtorch_takes_over_without_a_click_and_sounds_the_same() {
     if let Err(reason) = Library::get() {
         return println!("nothing plays here: {reason}");
     }
-    let mut track = Track::of(amplifier());
+    let mut track = Track::with_model(amplifier());
     track.handle(WindowCommand::FindDevices);
     while matches!(
         track.view_model.view().executor.unwrap().devices,
@@ -321,7 +321,7 @@ fn libtorch_takes_over_without_a_click_and_sounds_the_same() {
 
 #[test]
 fn an_unsupported_executor_is_reported_and_kept() {
-    let mut track = Track::of(bundled("Bowed"));
+    let mut track = Track::with_model(bundled("Bowed"));
     assert!(
         matches!(track.view_model.view().executor.unwrap().devices, ExecutorDevices::Unavailable(why) if why.contains("native"))
     );
@@ -354,7 +354,7 @@ fn an_unsupported_executor_is_reported_and_kept() {
 
 #[test]
 fn it_is_the_projects_and_no_sounds() {
-    let mut track = Track::of(bundled("Fuzz"));
+    let mut track = Track::with_model(bundled("Fuzz"));
     track.handle(WindowCommand::RecallSlot(CompareSlot::B));
     track.handle(WindowCommand::SetExecutor(NOWHERE));
     track.handle(WindowCommand::RecallSlot(CompareSlot::A));
@@ -448,7 +448,7 @@ fn program() -> Arc<Model> {
 
 #[test]
 fn a_programs_method_is_part_of_the_sound() {
-    let mut track = Track::of(program());
+    let mut track = Track::with_model(program());
     let view = track.view_model.view();
     let names: Vec<&str> = view
         .program

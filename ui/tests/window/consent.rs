@@ -2,7 +2,7 @@
 
 use egui::Key;
 use egui_kittest::kittest::Queryable;
-use ondes_player::library::UntrustedProgram;
+use ondes_player::trust::UntrustedProgram;
 use ondes_ui::WindowCommand;
 
 use super::fake::{Fake, Test, open};

@@ -11,11 +11,12 @@ use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::{Driver, Health, LoadStatus};
 use ondes_player::cabinet::bundled::BUNDLED;
 use ondes_player::compare_slots::CompareSlot;
-use ondes_player::library::{MissingFile, UntrustedProgram};
+use ondes_player::library::MissingFile;
 use ondes_player::monitor::MeterLevel;
 use ondes_player::parameter::ParameterId;
 use ondes_player::preset::list::PresetId;
 use ondes_player::product::Product;
+use ondes_player::trust::UntrustedProgram;
 use ondes_ui::{
     ChainView, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId,
     ModelView, PresetEntry, SIZE, SignalView, SoundingNote, Surroundings, TunerView, TuningView,

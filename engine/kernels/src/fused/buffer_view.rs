@@ -2,6 +2,15 @@
 
 use crate::simd::LANES;
 
+/// Signals of one stream, and where their buffers stand.
+#[derive(Debug)]
+pub struct StreamSignals<'a> {
+    /// `[buffer]`: the frame at which the current chunk begins.
+    pub positions: &'a [usize],
+    /// The slice of all signals.
+    pub signals: &'a mut [f32],
+}
+
 /// Rows of channels, `[channel][frame]`, in the slice of all signals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelRows {

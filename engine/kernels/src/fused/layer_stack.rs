@@ -3,10 +3,9 @@
 //! The intermediate stays in registers, since store-to-load latency dominates at few channels.
 //! Layers of one width run in a function of their own, which has all registers for itself.
 
-use super::buffer_view::BufferView;
+use super::buffer_view::{BufferView, StreamSignals};
 use super::convolution::{Convolution, Taps, add_taps, fits, multiply_add};
 use super::elementwise::Unary;
-use super::passes::StreamSignals;
 use super::window::{SignalMemory, SignalWindow};
 use crate::activation::Activation;
 use crate::activation::formula::{LeakyRelu, Tanh};

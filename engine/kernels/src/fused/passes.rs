@@ -1,7 +1,7 @@
 //! Sequences of passes over frames, run in one call: where channels are few, the cost of a call
 //! would show.
 
-use super::buffer_view::{BufferView, ViewsAt};
+use super::buffer_view::{BufferView, StreamSignals, ViewsAt};
 use super::convolution::{Convolution, ConvolutionGroup};
 use super::elementwise::{self, Binary, Unary};
 use super::layer_stack::LayerStack;
@@ -100,15 +100,6 @@ impl Passes {
         };
         self.passes.iter().map(bytes).sum()
     }
-}
-
-/// Signals of one stream, and where their buffers stand.
-#[derive(Debug)]
-pub struct StreamSignals<'a> {
-    /// `[buffer]`: the frame at which the current chunk begins.
-    pub positions: &'a [usize],
-    /// The slice of all signals.
-    pub signals: &'a mut [f32],
 }
 
 struct RunPasses<'a, 'b> {

@@ -125,7 +125,7 @@ impl Int8Level {
 
     /// Returns the fastest variant of an `f32` level; the fastest of all if the level has none, as
     /// AVX-512 without VNNI.
-    pub(crate) fn of(level: SimdLevel) -> Int8Level {
+    pub(crate) fn with_level(level: SimdLevel) -> Int8Level {
         let mut all = Int8Level::available();
         let own = all
             .iter()

@@ -284,7 +284,7 @@ mod tests {
 
     fn found(edits: &[(u32, i32, u32)], total: u64) -> Result<Vec<Range<u64>>, String> {
         parts(&list(edits), 1_000, 44_100, Some(total))
-            .map_err(|refusal| refusal.of("a").to_string())
+            .map_err(|refusal| refusal.about("a").to_string())
     }
 
     const NORMAL: u32 = 1 << 16;

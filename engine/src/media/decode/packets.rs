@@ -132,7 +132,7 @@ impl PacketDecoder {
             file: name.to_owned(),
             source,
         };
-        let edits = mp4::edits(&mut source).map_err(|refusal| refusal.of(name))?;
+        let edits = mp4::edits(&mut source).map_err(|refusal| refusal.about(name))?;
         let timing = Timing {
             edits,
             delays: matroska::delays(&mut source).map_err(unreadable)?,

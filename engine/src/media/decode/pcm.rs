@@ -84,7 +84,7 @@ impl From<String> for Refusal {
 
 impl Refusal {
     /// Returns the error about the file `name`.
-    pub fn of(self, name: &str) -> MediaError {
+    pub fn about(self, name: &str) -> MediaError {
         let file = name.to_owned();
         match self {
             Self::Io(source) => MediaError::Unreadable { file, source },

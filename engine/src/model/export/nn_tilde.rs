@@ -5,10 +5,11 @@
 //! attribute of the program; the channels of all other ports are those of the method. Weights are
 //! written as 32-bit floats. Noise comes from libtorch's generator.
 
-use super::nodes::{Names, NodeWriter, number};
+use super::node_line::{Names, NodeLine, NodeWriter, number};
 use super::torchscript::{Class, Value};
 use crate::model::graph::Shapes;
 use crate::model::{Control, Method, Model, ModelError, Op, Port};
+use crate::ops::TORCHSCRIPT_FUNCTIONS;
 
 /// Names that the program takes besides those of its methods and weights.
 const RESERVED: [&str; 6] = [
@@ -54,7 +55,7 @@ pub fn export(model: &Model) -> Result<Vec<u8>, ModelError> {
         .iter()
         .try_for_each(|method| method.check_buffer(buffer))?;
 
-    let mut names = Names::new(&RESERVED);
+    let mut names = Names::new(&TORCHSCRIPT_FUNCTIONS, &RESERVED);
     let mut class = Class::default().with("sr", Value::Int(header.sample_rate.into()));
     for exported in &mut methods {
         let forms = [
@@ -148,7 +149,7 @@ impl<'a> ExportedMethod<'a> {
     fn new(method: &'a Method, controls: &'a [Control]) -> Result<Self, ModelError> {
         let error =
             |reason: String| ModelError::Header(format!("method {:?} {reason}", method.name));
-        let draws = |op: &Op| matches!(op, Op::DrawMixture { .. } | Op::DrawCategories { .. });
+        let draws = |op: &Op| matches!(op, Op::DrawMixture(_) | Op::DrawCategories(_));
         if method.feedback().next().is_some() || method.nodes.iter().any(|node| draws(&node.op)) {
             return Err(error(
                 "feeds draws back, which nn~ cannot; export the codec without it".into(),
@@ -320,7 +321,17 @@ impl<'a> ExportedMethod<'a> {
             .zip(self.shapes.node_inputs())
         {
             let read: Vec<&str> = reads.iter().map(|&value| values[value].as_str()).collect();
-            let value = nodes.node(&self.name, node, &read, &shapes, &mut body);
+            let value = format!("v{}", body.len());
+            let expression = node.op.operation().torchscript(&mut NodeLine {
+                writer: &mut *nodes,
+                method: &self.name,
+                node: &node.name,
+                values: &read,
+                shapes: &shapes,
+                value: &value,
+                body: &mut body,
+            });
+            body.push(format!("{value} = {expression}"));
             values.push(value);
         }
         let shown: Vec<&str> = self

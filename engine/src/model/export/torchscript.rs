@@ -146,7 +146,7 @@ impl Class {
                 value.write(pickle);
             }
         });
-        let mut archive = Archive::of(pickle, "10");
+        let mut archive = Archive::new(pickle, "10");
         archive.add("code/__torch__.py", self.code(&attributes).as_bytes());
         archive.add("byteorder", b"little");
         for (name, content) in &self.files {

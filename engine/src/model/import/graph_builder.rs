@@ -5,6 +5,7 @@ use crate::model::{
     Card, Control, FORMAT, Header, Kind, Method, Model, ModelError, Node, Op, Port, Tensor,
     Variant, Weights, limits, validate,
 };
+use crate::ops::{Conv1d, Linear};
 
 /// Name of the audio input port.
 pub(super) const INPUT: &str = "in";
@@ -124,13 +125,11 @@ impl GraphBuilder {
         let name = self.node(
             name,
             &[input],
-            Op::Conv1d {
-                outputs,
-                kernel,
-                stride: 1,
-                dilation,
-                groups,
-            },
+            Op::Conv1d(
+                Conv1d::new(outputs, kernel)
+                    .dilated(dilation)
+                    .grouped(groups),
+            ),
         )?;
         let inputs = slice.map_or(inputs / groups, |(inputs, _)| inputs);
         self.weight(&name, "weight", &[outputs, inputs, kernel], weights.weight);
@@ -147,7 +146,7 @@ impl GraphBuilder {
         bias: Vec<f32>,
     ) -> Result<String, ModelError> {
         let outputs = bias.len();
-        let name = self.node(name, &[input], Op::Linear { outputs })?;
+        let name = self.node(name, &[input], Op::Linear(Linear { outputs }))?;
         self.weight(&name, "weight", &[outputs, weight.len() / outputs], weight);
         self.weight(&name, "bias", &[outputs], bias);
         Ok(name)
@@ -165,11 +164,11 @@ impl GraphBuilder {
         let recurrent = self
             .nodes
             .iter()
-            .any(|node| matches!(node.op, Op::Lstm { .. } | Op::Gru { .. }));
+            .any(|node| matches!(node.op, Op::Lstm(_) | Op::Gru(_)));
         let rooms = self
             .nodes
             .iter()
-            .any(|node| matches!(node.op, Op::Convolve { .. }));
+            .any(|node| matches!(node.op, Op::Convolve(_)));
         let block = if rooms { ROOM_BLOCK } else { BLOCK };
         let mut method = Method {
             name: name.into(),

@@ -10,6 +10,7 @@ use super::graph_builder::{Conv, ConvWeights, GraphBuilder, INPUT, ModelInfo, mo
 use crate::dsp::level::db_to_amplitude_f64;
 use crate::files::shortened;
 use crate::model::{Card, Gear, Model, ModelError, Op};
+use crate::ops::{Affine, Gru, Lstm, Prelu};
 
 /// Sample rate of a file that states none, Hz.
 const RATE: u32 = 48_000;
@@ -63,17 +64,14 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
         controls,
         variants: Vec::new(),
     };
-    let model = model(vec![method], info)?;
-    let mut former = model.header().clone();
-    former.card = former_card(metadata.as_ref());
-    Ok(model.imported_before_as(former))
+    model(vec![method], info)
 }
 
 fn decibels(gain_db: f64) -> Op {
-    Op::Affine {
+    Op::Affine(Affine {
         scale: db_to_amplitude_f64(gain_db) as f32,
         offset: 0.0,
-    }
+    })
 }
 
 /// Returns the sample rate that one of these objects states, in the order of preference.
@@ -108,26 +106,6 @@ pub(super) fn card(metadata: Option<&Field<'_>>) -> Card {
     }
 }
 
-/// Returns the card that earlier versions made, which saved projects identify the model by.
-fn former_card(metadata: Option<&Field<'_>>) -> Card {
-    let text = |name: &str| {
-        let text = metadata.and_then(|metadata| metadata.find(name)?.text().ok());
-        card_text(text.unwrap_or_default())
-    };
-    let gear = Gear {
-        model: text("based"),
-        tone: text("style"),
-        ..Gear::default()
-    };
-    Card {
-        name: text("name"),
-        author: text("author"),
-        licence: text("license"),
-        gear: (gear != Gear::default()).then_some(gear),
-        ..Card::default()
-    }
-}
-
 /// Adds a layer that reads `value` of `channels` channels; returns its output and the number of
 /// output channels.
 fn add_layer(
@@ -157,10 +135,10 @@ fn add_layer(
             let weights = weights()?;
             let bias = weight(layer, &weights, 2)?.numbers()?;
             let hidden = weight(layer, &weights, 1)?.matrix()?.rows;
-            let op = Op::Lstm {
+            let op = Op::Lstm(Lstm {
                 hidden,
                 initial_state: false,
-            };
+            });
             let zeros = vec![0.0; bias.len()];
             check_recurrent_activations(layer)?;
             let recurrent = RecurrentLayer {
@@ -182,10 +160,10 @@ fn add_layer(
             }
             let (input, state) = biases.values.split_at(biases.columns);
             let hidden = weight(layer, &weights, 1)?.matrix()?.rows;
-            let op = Op::Gru {
+            let op = Op::Gru(Gru {
                 hidden,
                 initial_state: false,
-            };
+            });
             check_recurrent_activations(layer)?;
             // Keras orders the gates z, r, n.
             let recurrent = RecurrentLayer {
@@ -209,9 +187,9 @@ fn add_layer(
             let node = builder.node(
                 &format!("{name}.act"),
                 &[&value],
-                Op::Prelu {
+                Op::Prelu(Prelu {
                     slopes: slopes.len(),
-                },
+                }),
             )?;
             builder.weight(&node, "weight", &[slopes.len()], slopes);
             Ok((node, channels))

@@ -65,7 +65,7 @@ pub(super) fn import(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Model,
     }
     let largest = container::largest(root);
     let card = metadata::card(&std::iter::once(root).chain(&largest).collect::<Vec<_>>());
-    let model = model(
+    model(
         methods,
         ModelInfo {
             rate,
@@ -73,14 +73,7 @@ pub(super) fn import(root: &Field<'_>, notes: &mut Vec<String>) -> Result<Model,
             controls: Vec::new(),
             variants,
         },
-    )?;
-    let mut former = model.header().clone();
-    former.card = metadata::former_card(root);
-    former
-        .variants
-        .iter_mut()
-        .for_each(|variant| variant.levels = None);
-    Ok(model.imported_before_as(former))
+    )
 }
 
 /// Returns an error for an unsupported version.

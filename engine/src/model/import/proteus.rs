@@ -3,9 +3,10 @@
 use super::card_text;
 use super::control_inputs;
 use super::field::{Field, JsonMatrix};
-use super::graph_builder::{GraphBuilder, INPUT, ModelInfo, model, warm_up};
+use super::graph_builder::{GraphBuilder, INPUT, ModelInfo, model};
 use super::keras;
 use crate::model::{Card, Model, ModelError, Op};
+use crate::ops::{Gru, Lstm};
 
 /// Sample rate of files that state none, Hz.
 const RATE: u32 = 44_100;
@@ -18,13 +19,17 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
     let kind = data.find("unit_type");
     let kind = kind.as_ref().map_or(Ok("LSTM"), Field::text)?;
     let (gates, op): (usize, fn(usize) -> Op) = match kind {
-        "LSTM" => (4, |hidden| Op::Lstm {
-            hidden,
-            initial_state: false,
+        "LSTM" => (4, |hidden| {
+            Op::Lstm(Lstm {
+                hidden,
+                initial_state: false,
+            })
         }),
-        "GRU" => (3, |hidden| Op::Gru {
-            hidden,
-            initial_state: false,
+        "GRU" => (3, |hidden| {
+            Op::Gru(Gru {
+                hidden,
+                initial_state: false,
+            })
         }),
         other => {
             return Err(data
@@ -88,33 +93,13 @@ pub(super) fn import(root: &Field<'_>) -> Result<Model, ModelError> {
         },
         ..card
     };
-    let model = model(
-        vec![method],
-        ModelInfo {
-            rate,
-            card,
-            controls,
-            variants: Vec::new(),
-        },
-    )?;
-    // Earlier versions played all files at the usual rate.
-    let name = root
-        .find("name")
-        .and_then(|name| name.text().ok())
-        .unwrap_or_default();
-    let mut former = model.header().clone();
-    (former.sample_rate, former.card) = (
-        RATE,
-        Card {
-            name: card_text(name),
-            ..Card::default()
-        },
-    );
-    former
-        .methods
-        .iter_mut()
-        .for_each(|method| method.warm_up = warm_up(RATE));
-    Ok(model.imported_before_as(former))
+    let info = ModelInfo {
+        rate,
+        card,
+        controls,
+        variants: Vec::new(),
+    };
+    model(vec![method], info)
 }
 
 fn matrix(field: &Field<'_>, rows: usize, columns: usize) -> Result<JsonMatrix, ModelError> {

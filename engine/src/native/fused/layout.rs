@@ -3,8 +3,9 @@
 use super::channel_range::ChannelRange;
 use super::lowering::LoweredOp;
 use super::signal_buffer::SignalBuffer;
+use crate::model::Method;
 use crate::model::graph::Shapes;
-use crate::model::{Method, Op};
+use crate::ops::RowPass;
 
 /// Buffers of a network, and the channel range of each value in them.
 pub struct Layout {
@@ -90,14 +91,12 @@ struct Splits(Vec<Option<(usize, usize)>>);
 
 impl Splits {
     fn new(method: &Method, shapes: &Shapes) -> Self {
-        let nodes = method
-            .nodes
-            .iter()
-            .zip(&shapes.reads)
-            .map(|(node, reads)| match node.op {
-                Op::Split { start, .. } => Some((reads[0], start)),
+        let nodes = method.nodes.iter().zip(&shapes.reads).map(|(node, reads)| {
+            match node.op.operation().row_pass() {
+                Some(RowPass::Range { start }) => Some((reads[0], start)),
                 _ => None,
-            });
+            }
+        });
         Self(
             std::iter::repeat_n(None, method.inputs.len())
                 .chain(nodes)

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use ondes_kernels::{Binary, Unary};
 
 use crate::model::graph::Shapes;
-use crate::model::{Method, Op, Weights};
+use crate::model::{Method, Weights};
+use crate::ops::RowPass;
 
 /// Maximum number of weights of a grouped convolution that is run as an ungrouped one, most of
 /// whose weights are zero.
@@ -99,14 +100,14 @@ pub fn lower<'a>(
                 bias,
             }
         };
-        let op = match node.op {
-            Op::Conv1d {
-                outputs,
+        // Without a pass over rows, the method is run layer by layer.
+        let op = match node.op.operation().row_pass()? {
+            RowPass::Convolution {
                 kernel,
-                stride: 1,
                 dilation,
                 groups,
             } => {
+                let outputs = shapes.values[output].channels;
                 if groups > 1 && channels * outputs * kernel > MAX_UNGROUPED_WEIGHTS {
                     return None;
                 }
@@ -116,55 +117,19 @@ pub fn lower<'a>(
                     output,
                 }
             }
-            Op::Linear { .. } => LoweredOp::Convolution {
-                parts: vec![part(1, 1, 1)],
-                residual: None,
-                output,
-            },
-            Op::Add => sum(&mut ops, inputs, &reads, output)?,
-            Op::Multiply if shapes.values[inputs[1]].channels == channels => LoweredOp::Fold {
+            RowPass::Sum => sum(&mut ops, inputs, &reads, output)?,
+            RowPass::Product if shapes.values[inputs[1]].channels == channels => LoweredOp::Fold {
                 operation: Binary::Multiply,
                 inputs: inputs.clone(),
                 output,
             },
-            Op::Activation(activation) => LoweredOp::Unary {
-                operation: Unary::Activation(activation),
+            RowPass::Product => return None,
+            RowPass::Unary(operation) => LoweredOp::Unary {
+                operation,
                 input: inputs[0],
                 output,
             },
-            Op::Affine { scale, offset } => LoweredOp::Unary {
-                operation: Unary::ScaleOffset { scale, offset },
-                input: inputs[0],
-                output,
-            },
-            Op::Split { .. } => continue,
-            // No pass over rows: such a method is run layer by layer.
-            Op::Conv1d { .. }
-            | Op::ConvTranspose1d { .. }
-            | Op::Gru { .. }
-            | Op::Lstm { .. }
-            | Op::Attention { .. }
-            | Op::LayerNorm
-            | Op::Softmax
-            | Op::Prelu { .. }
-            | Op::Snake
-            | Op::Gate
-            | Op::Film
-            | Op::Multiply
-            | Op::Concat
-            | Op::Delay { .. }
-            | Op::Latency { .. }
-            | Op::Interleave { .. }
-            | Op::FlipOddBands
-            | Op::Noise { .. }
-            | Op::DrawMixture { .. }
-            | Op::DrawCategories { .. }
-            | Op::ShapedNoise { .. }
-            | Op::NearestCodes { .. }
-            | Op::CodeSum { .. }
-            | Op::Harmonic
-            | Op::FilteredNoise
-            | Op::Convolve { .. } => return None,
+            RowPass::Range { .. } => continue,
         };
         ops.push(op);
     }

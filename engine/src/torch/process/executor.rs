@@ -8,7 +8,7 @@ use super::program_process::Connection;
 use super::protocol::{self, Layout, Prepared, Request};
 use crate::executor::Device;
 use crate::realtime::priority;
-use crate::torch::library::TorchError;
+use crate::torch::error::TorchError;
 use crate::torch::library_paths;
 use crate::torch::prepare_request::PrepareRequest;
 use crate::torch::prepared_method::PreparedMethod;

@@ -14,8 +14,9 @@ use serde::de::DeserializeOwned;
 
 use super::protocol::{self, Reply, Request, Start, Started};
 use crate::sync::lock;
+use crate::torch::error::TorchError;
 use crate::torch::interface;
-use crate::torch::library::{Library, TorchError};
+use crate::torch::library::Library;
 use crate::torch::library_paths;
 
 /// Time in which a process that closed its socket must have ended; after that it is killed.

@@ -3,6 +3,7 @@
 use std::sync::Once;
 
 use ondes_engine::Kernels;
+use ondes_engine::executor::Execute;
 use ondes_engine::model::Model;
 use ondes_engine::native::Executor;
 use ondes_torch::{TorchGraph, TorchWeights};

@@ -29,7 +29,7 @@ pub struct FreshnessCheck {
 impl FreshnessCheck {
     /// Creates a check for a batch with this start. All outputs depend on the model, the cabinet
     /// and the sounds of a TorchScript program; what is bundled is as old as this program.
-    pub fn of(started_at: SystemTime, arguments: &RenderArguments) -> Self {
+    pub fn new(started_at: SystemTime, arguments: &RenderArguments) -> Self {
         let program = || env::current_exe().ok();
         let model = if open_model::is_bundled(&arguments.model) {
             program()

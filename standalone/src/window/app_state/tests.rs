@@ -611,7 +611,7 @@ fn a_session_with_a_program_shows_the_track_that_asks() {
     let mut session = app_state.session();
     // Damaged, which shows only once it is opened.
     let path = folder.path().join("birds.ts");
-    fs::write(&path, Archive::of(Pickle::default(), "5").finish()).unwrap();
+    fs::write(&path, Archive::new(Pickle::default(), "5").finish()).unwrap();
     let program = library::program(&path).unwrap();
     session.tracks[1].selection.model = FileReference {
         hash: program.hash,

@@ -2,6 +2,7 @@
 //! bit in steps of any length.
 
 use ondes_engine::Kernels;
+use ondes_engine::executor::Execute;
 use ondes_engine::model::{Model, import};
 use ondes_engine::native::Executor;
 use ondes_tests::{random_splits, seeded_rng};

@@ -1,6 +1,7 @@
 //! The architectures of most captures in use.
 
 use ondes_engine::model::{Model, Op, import};
+use ondes_engine::ops::Conv1d;
 use serde_json::{Value, json};
 
 use super::accuracy::check;
@@ -87,16 +88,7 @@ fn the_standard_is_as_large_as_it_is_known_to_be() {
         .iter()
         .find(|node| node.name == "array0.layer3.conv")
         .unwrap();
-    assert_eq!(
-        conv.op,
-        Op::Conv1d {
-            outputs: 16,
-            kernel: 3,
-            stride: 1,
-            dilation: 8,
-            groups: 1
-        }
-    );
+    assert_eq!(conv.op, Op::Conv1d(Conv1d::new(16, 3).dilated(8)));
     let mixin = model.weights().get("array0.layer3.mixin", "bias");
     assert!(mixin.floats().iter().all(|bias| *bias == 0.0));
     // The second array's layers add to what the first one's head made.

@@ -2,6 +2,7 @@
 //! long time.
 
 use ondes_engine::Kernels;
+use ondes_engine::executor::Execute;
 use ondes_engine::model::{Model, file};
 use ondes_engine::native::Executor;
 use ondes_tests::bundled_file;

@@ -2,7 +2,7 @@
 
 use super::driver::{Driver, Paper};
 use super::enclosure::{Back, Enclosure};
-use super::sound_field::Microphone;
+use super::microphone::Microphone;
 
 /// A cabinet with its microphone.
 #[derive(Debug, Clone, Copy)]

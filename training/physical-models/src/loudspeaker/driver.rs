@@ -15,7 +15,7 @@ use std::f64::consts::{PI, TAU};
 
 use num_complex::Complex64;
 
-use super::{AIR_DENSITY, SOUND_SPEED};
+use super::air::{AIR_DENSITY, SOUND_SPEED};
 
 /// Rings of a cone.
 const RINGS: usize = 28;

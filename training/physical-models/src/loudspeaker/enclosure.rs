@@ -9,7 +9,7 @@ use std::f64::consts::{PI, TAU};
 
 use num_complex::Complex64;
 
-use super::{AIR_DENSITY, SOUND_SPEED};
+use super::air::{AIR_DENSITY, SOUND_SPEED};
 
 /// Modes counted along each side of a closed box.
 const MODES: usize = 6;

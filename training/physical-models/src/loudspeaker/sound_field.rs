@@ -12,27 +12,17 @@ use std::f64::consts::TAU;
 
 use num_complex::Complex64;
 
+use super::air::{AIR_DENSITY, SOUND_SPEED};
 use super::cabinets::CabinetDesign;
 use super::driver::Motion;
 use super::enclosure::Enclosure;
-use super::{AIR_DENSITY, SOUND_SPEED};
+use super::microphone::Microphone;
 
 /// Points of a ring; neighbours are less than half a wavelength apart up to 6 kHz at the cone's
 /// edge.
 const AROUND: usize = 32;
 /// Points of the edges.
 const EDGE_POINTS: usize = 96;
-
-/// A microphone before the baffle, facing it.
-#[derive(Debug, Clone, Copy)]
-pub struct Microphone {
-    /// Position from the middle of the baffle, and distance from it, m.
-    pub position: [f64; 3],
-    /// Corner of its high-pass, Hz, which makes up for the proximity effect.
-    pub low_hz: f64,
-    /// Resonance of its diaphragm, Hz, and the quality factor.
-    pub diaphragm: (f64, f64),
-}
 
 /// Path from a source to the microphone.
 #[derive(Debug, Clone, Copy)]
@@ -141,18 +131,5 @@ impl Path {
     fn arrival(&self, k: f64) -> Complex64 {
         let gradient = self.cosine * Complex64::new(1.0, -1.0 / (k * self.last));
         0.5 * (1.0 + gradient) * Complex64::from_polar(1.0 / self.length, -k * self.length)
-    }
-}
-
-impl Microphone {
-    /// Returns the response on its axis to a plane wave.
-    fn response(&self, w: f64) -> Complex64 {
-        let s = Complex64::new(0.0, w);
-        let low = TAU * self.low_hz;
-        let (hz, q) = self.diaphragm;
-        let diaphragm = TAU * hz;
-        let high_pass = s / (s + low);
-        let resonance = diaphragm * diaphragm / (s * s + s * diaphragm / q + diaphragm * diaphragm);
-        high_pass * resonance
     }
 }

@@ -7,11 +7,12 @@ use std::sync::LazyLock;
 use num_complex::Complex64;
 use ondes_engine::media::read_mono;
 
+use super::air::{AIR_DENSITY, SOUND_SPEED};
 use super::cabinets::{CABINETS, CabinetDesign};
 use super::driver::{Driver, DriverLoad};
 use super::enclosure::{Back, Enclosure};
 use super::sound_field::SoundField;
-use super::{AIR_DENSITY, LENGTH, RATE_HZ, SOUND_SPEED, impulse_response};
+use super::{LENGTH, RATE_HZ, impulse_response};
 
 /// Responses of all cabinets, computed once.
 static RESPONSES: LazyLock<Vec<Vec<f64>>> =

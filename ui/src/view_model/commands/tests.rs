@@ -315,7 +315,7 @@ fn files_are_chosen_in_a_dialog() {
     ondes_engine::model::file::write(&BUNDLED[2].model(), &path).unwrap();
     let answer =
         |view_model: &mut InstanceViewModel, what: FilePurpose, chosen: Option<PathBuf>| {
-            view_model.dialog = Some((what, FileDialog::of(move || chosen, || ())));
+            view_model.dialog = Some((what, FileDialog::new(move || chosen, || ())));
             while view_model.dialog.is_some() {
                 view_model.refresh();
             }
@@ -434,7 +434,7 @@ fn dropped_files_are_models_or_presets_or_refused() {
         assert_eq!(name(&view_model), before);
     }
 
-    let preset = FactoryPreset::of("harp").unwrap().preset().unwrap();
+    let preset = FactoryPreset::find("harp").unwrap().preset().unwrap();
     let path = store::save(folder.path(), &preset, false).unwrap();
     drop(&mut view_model, path);
     assert_eq!(

@@ -14,7 +14,7 @@ impl Archive {
     /// Creates an archive with a pickle and its tensors, and without constants. `version` is that
     /// of the file format.
     #[must_use]
-    pub fn of(pickle: Pickle, version: &str) -> Self {
+    pub fn new(pickle: Pickle, version: &str) -> Self {
         let mut archive = Self(ZipWriter::new(Cursor::default()));
         let (data, storages) = pickle.finish();
         archive.add("data.pkl", &data);

@@ -3,6 +3,7 @@
 use crate::model::import::field::Field;
 use crate::model::import::graph_builder::GraphBuilder;
 use crate::model::{Activation, ModelError, Op};
+use crate::ops::Affine;
 
 /// Adds the activation that a layer names, if any, to `value` of `channels` channels; returns its
 /// output and the number of output channels.
@@ -54,10 +55,10 @@ pub(super) fn gate(
 
 /// Adds `x` above zero, `e^x − 1` below, as `max(x, 0) + (e^min(x, 0) − 1)`.
 fn elu(builder: &mut GraphBuilder, name: &str, value: &str) -> Result<String, ModelError> {
-    let negation = Op::Affine {
+    let negation = Op::Affine(Affine {
         scale: -1.0,
         offset: 0.0,
-    };
+    });
     let above = builder.node(
         &format!("{name}.above"),
         &[value],
@@ -75,10 +76,10 @@ fn elu(builder: &mut GraphBuilder, name: &str, value: &str) -> Result<String, Mo
         &[&power],
         Op::Activation(Activation::Exp),
     )?;
-    let bend = Op::Affine {
+    let bend = Op::Affine(Affine {
         scale: 1.0,
         offset: -1.0,
-    };
+    });
     let bent = builder.node(&format!("{name}.bent"), &[&exponential], bend)?;
     builder.node(name, &[&above, &bent], Op::Add)
 }

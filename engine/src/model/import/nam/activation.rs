@@ -3,6 +3,7 @@
 use crate::model::import::field::Field;
 use crate::model::import::graph_builder::GraphBuilder;
 use crate::model::{Activation, ModelError, Op};
+use crate::ops::{Affine, Prelu};
 
 /// Activation with its parameters.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,9 +98,9 @@ impl NamActivation {
                 let node = builder.node(
                     name,
                     &[input],
-                    Op::Prelu {
+                    Op::Prelu(Prelu {
                         slopes: slopes.len(),
-                    },
+                    }),
                 )?;
                 builder.weight(&node, "weight", &[slopes.len()], slopes.clone());
                 Ok(node)
@@ -113,10 +114,10 @@ impl NamActivation {
                 builder.node(
                     name,
                     &[&sign],
-                    Op::Affine {
+                    Op::Affine(Affine {
                         scale: 0.5,
                         offset: 0.5,
-                    },
+                    }),
                 )
             }
         }

@@ -7,6 +7,7 @@ use crate::model::import::field::Field;
 use crate::model::import::graph_builder::{Conv, ConvWeights, GraphBuilder};
 use crate::model::import::weight_reader::WeightReader;
 use crate::model::{Activation, ModelError, Op};
+use crate::ops::{Affine, Split};
 
 /// Sizes common to the layers of an array.
 pub(super) struct LayerSizes {
@@ -238,14 +239,14 @@ fn activate(
     if usual && !blended {
         return builder.node("act", &[value], Op::Gate);
     }
-    let first = builder.node("first", &[value], Op::Split { start: 0, channels })?;
+    let first = builder.node("first", &[value], Op::Split(Split { start: 0, channels }))?;
     let second = builder.node(
         "second",
         &[value],
-        Op::Split {
+        Op::Split(Split {
             start: channels,
             channels,
-        },
+        }),
     )?;
     let active = activation.add(builder, "active", &first)?;
     let gate = secondary.add(builder, "gate", &second)?;
@@ -256,10 +257,10 @@ fn activate(
     let away = builder.node(
         "away",
         &[&first],
-        Op::Affine {
+        Op::Affine(Affine {
             scale: -1.0,
             offset: 0.0,
-        },
+        }),
     )?;
     let distance = builder.node("distance", &[&active, &away], Op::Add)?;
     let step = builder.node("step", &[&distance, &gate], Op::Multiply)?;

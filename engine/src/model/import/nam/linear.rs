@@ -5,6 +5,7 @@ use crate::model::import::field::Field;
 use crate::model::import::graph_builder::{Conv, ConvWeights, GraphBuilder, INPUT};
 use crate::model::import::weight_reader::WeightReader;
 use crate::model::{ModelError, Op};
+use crate::ops::{Affine, Convolve};
 
 /// Longest response that is convolved directly; longer ones are convolved by FFT.
 const MAX_DIRECT_TAPS: usize = 2048;
@@ -26,15 +27,19 @@ pub(super) fn add(
         _ => 0.0,
     };
     let node = if kernel > MAX_DIRECT_TAPS {
-        let room = builder.node("response", &[INPUT], Op::Convolve { taps: kernel })?;
+        let room = builder.node(
+            "response",
+            &[INPUT],
+            Op::Convolve(Convolve { taps: kernel }),
+        )?;
         builder.weight(&room, "impulse", &[kernel], taps);
         builder.node(
             "bias",
             &[&room],
-            Op::Affine {
+            Op::Affine(Affine {
                 scale: 1.0,
                 offset: bias,
-            },
+            }),
         )?
     } else {
         taps.reverse();

@@ -5,6 +5,7 @@ use crate::model::import::field::Field;
 use crate::model::import::graph_builder::{GraphBuilder, INPUT};
 use crate::model::import::weight_reader::WeightReader;
 use crate::model::{ModelError, Op};
+use crate::ops::Lstm;
 
 pub(super) fn add(
     config: &Field<'_>,
@@ -38,10 +39,10 @@ pub(super) fn add(
         value = builder.node(
             &format!("layer{layer}"),
             &[&value],
-            Op::Lstm {
+            Op::Lstm(Lstm {
                 hidden,
                 initial_state: true,
-            },
+            }),
         )?;
         builder.weight(&value, "weight_ih", &[gates, channels], from_input);
         builder.weight(&value, "weight_hh", &[gates, hidden], from_state);

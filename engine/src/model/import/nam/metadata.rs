@@ -35,23 +35,6 @@ pub(super) fn card(files: &[&Field<'_>]) -> Card {
     card_of(text, levels, metadata.iter().find_map(error))
 }
 
-/// Returns the card that earlier versions made, which saved projects identify the model by: of the
-/// file itself, with fields of the right type only.
-pub(super) fn former_card(root: &Field<'_>) -> Card {
-    let metadata = root.find("metadata");
-    let find = |name: &str| metadata.as_ref().and_then(|metadata| metadata.find(name));
-    let text = |name: &str| {
-        find(name)
-            .and_then(|field| field.text().ok())
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let error =
-        find("training").and_then(|training| training.find("validation_esr")?.number().ok());
-    let levels = levels_of(|name| find(name)?.number().ok());
-    card_of(text, levels, error)
-}
-
 /// Returns the levels that a file states; `None` if it states none.
 pub(super) fn levels(file: &Field<'_>) -> Option<Levels> {
     let metadata = file.find("metadata")?;

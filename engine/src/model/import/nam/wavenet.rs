@@ -8,6 +8,7 @@ use crate::model::import::field::Field;
 use crate::model::import::graph_builder::{Conv, ConvWeights, GraphBuilder, INPUT};
 use crate::model::import::weight_reader::WeightReader;
 use crate::model::{ModelError, Op};
+use crate::ops::Affine;
 
 /// Most slices of a model; each copies a part of its weights.
 const SLICES: usize = 16;
@@ -248,7 +249,11 @@ pub(super) fn add(
     // The head scale is the last weight, although it precedes the post-head in the network.
     let stages = post_head(config, weights, output_channels)?;
     let scale = weights.next("head_scale")?;
-    let mut node = builder.node("scaled", &[&head], Op::Affine { scale, offset: 0.0 })?;
+    let mut node = builder.node(
+        "scaled",
+        &[&head],
+        Op::Affine(Affine { scale, offset: 0.0 }),
+    )?;
     for (index, (activation, conv)) in stages.into_iter().enumerate() {
         let before = builder.push_prefix(&format!("head{index}"));
         node = activation.add(builder, "act", &node)?;

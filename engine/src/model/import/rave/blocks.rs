@@ -5,6 +5,7 @@ use super::archive::TensorData;
 use super::builder::{CodecBuilder, Signal};
 use super::module::Module;
 use crate::model::{Activation, Distribution, ModelError, Op};
+use crate::ops::{Affine, Noise, ShapedNoise};
 
 impl CodecBuilder {
     /// Adds a module with one input and one output.
@@ -275,18 +276,22 @@ impl CodecBuilder {
         // RAVE subtracts 5 before the sigmoid, so that an untrained network is nearly silent.
         let magnitudes = self.modulating_sigmoid(&format!("{path}.magnitudes"), &shape, -5.0)?;
         let number = self.noise_number();
-        let source = Op::Noise {
+        let source = Op::Noise(Noise {
             channels: channels * hop,
             distribution: Distribution::Uniform,
             number,
-        };
+        });
         let white = self.with_channels(
             &format!("{path}.white"),
             &magnitudes,
             channels * hop,
             source,
         )?;
-        self.node(path, &[&magnitudes, &white], Op::ShapedNoise { bands, hop })?;
+        self.node(
+            path,
+            &[&magnitudes, &white],
+            Op::ShapedNoise(ShapedNoise { bands, hop }),
+        )?;
         Ok(Signal {
             name: path.to_owned(),
             channels,
@@ -307,26 +312,26 @@ impl CodecBuilder {
         let steps = [
             (
                 "negative",
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: -1.0,
                     offset: -offset,
-                },
+                }),
             ),
             ("softplus", Op::Activation(Activation::Softplus)),
             (
                 "logarithm",
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: -2.3,
                     offset: std::f32::consts::LN_2,
-                },
+                }),
             ),
             ("power", Op::Activation(Activation::Exp)),
             (
                 "positive",
-                Op::Affine {
+                Op::Affine(Affine {
                     scale: 1.0,
                     offset: 1e-7,
-                },
+                }),
             ),
         ];
         for (step, op) in steps {

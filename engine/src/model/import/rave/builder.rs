@@ -4,6 +4,7 @@ use super::archive::TensorData;
 use super::module::Module;
 use crate::model::import::graph_builder::GraphBuilder;
 use crate::model::{ModelError, Node, Op, Weights, limits};
+use crate::ops::{Delay, Split};
 
 /// Most modules that are visited; a shared module counts each time it is used.
 const MODULES: usize = 1 << 16;
@@ -121,7 +122,7 @@ impl CodecBuilder {
         start: usize,
         channels: usize,
     ) -> Result<Signal, ModelError> {
-        self.with_channels(name, input, channels, Op::Split { start, channels })
+        self.with_channels(name, input, channels, Op::Split(Split { start, channels }))
     }
 
     /// Delays a signal by `frames`; adds no node if that is 0.
@@ -134,7 +135,7 @@ impl CodecBuilder {
         if frames == 0 {
             return Ok(input.clone());
         }
-        let delayed = self.same_shape(name, &[input], Op::Delay { frames })?;
+        let delayed = self.same_shape(name, &[input], Op::Delay(Delay { frames }))?;
         Ok(Signal {
             latency: input.latency + frames * input.ratio,
             ..delayed

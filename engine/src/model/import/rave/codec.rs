@@ -10,6 +10,7 @@ use crate::model::{
     Activation, Card, Distribution, FORMAT, Header, Kind, Method, Model, ModelError,
     ModelFileError, Node, Op, Port, limits,
 };
+use crate::ops::{Affine, CodeSum, Conv1d, Interleave, Latency, Linear, NearestCodes, Noise};
 
 /// Sample rate of RAVE's configurations, assumed for exports that do not state theirs, Hz.
 const DEFAULT_RATE: i64 = 44_100;
@@ -319,7 +320,7 @@ fn architecture(encoder: &Module<'_>, nodes: &[Node]) -> Result<&'static str, Mo
 /// Returns the channels of the encoder's first convolution.
 fn capacity(nodes: &[Node]) -> usize {
     let outputs = |node: &Node| match node.op {
-        Op::Conv1d { outputs, .. } if node.name.starts_with("encoder.") => Some(outputs),
+        Op::Conv1d(Conv1d { outputs, .. }) if node.name.starts_with("encoder.") => Some(outputs),
         _ => None,
     };
     nodes.iter().find_map(outputs).unwrap_or(0)
@@ -397,9 +398,9 @@ impl CodecBuilder {
         let latents = self.same_shape(
             LATENTS,
             &[&components],
-            Op::Latency {
+            Op::Latency(Latency {
                 samples: components.latency,
-            },
+            }),
         )?;
         Ok(Encoded {
             latents,
@@ -443,10 +444,10 @@ impl CodecBuilder {
         let deviation = self.same_shape(
             "encoder.deviation",
             &[&scale],
-            Op::Affine {
+            Op::Affine(Affine {
                 scale: 1.0,
                 offset: 1e-4,
-            },
+            }),
         )?;
         let noise = self.normal_noise("encoder.noise", &means, all)?;
         let scaled_noise = self.same_shape("encoder.drawn", &[&noise, &deviation], Op::Multiply)?;
@@ -472,8 +473,12 @@ impl CodecBuilder {
             .chunks_exact(all)
             .map(|row| -product(row) as f32)
             .collect();
-        let components =
-            self.with_channels("latent_pca", &sample, kept, Op::Linear { outputs: kept })?;
+        let components = self.with_channels(
+            "latent_pca",
+            &sample,
+            kept,
+            Op::Linear(Linear { outputs: kept }),
+        )?;
         self.weight(
             "latent_pca",
             "weight",
@@ -504,7 +509,7 @@ impl CodecBuilder {
             "encoder.codes",
             signal,
             codebooks,
-            Op::NearestCodes { codebooks, codes },
+            Op::NearestCodes(NearestCodes { codebooks, codes }),
         )?;
         self.weight("encoder.codes", "codebook", codebook)?;
         Ok(nearest)
@@ -520,7 +525,7 @@ impl CodecBuilder {
             "decoder.codes",
             signal,
             channels,
-            Op::CodeSum { codes, channels },
+            Op::CodeSum(CodeSum { codes, channels }),
         )?;
         self.weight("decoder.codes", "codebook", codebook)?;
         Ok(sum)
@@ -554,8 +559,12 @@ impl CodecBuilder {
             let transposed = (0..all * all)
                 .map(|index| pca.values[index % all * all + index / all])
                 .collect();
-            signal =
-                self.with_channels("latent_pca.back", &signal, all, Op::Linear { outputs: all })?;
+            signal = self.with_channels(
+                "latent_pca.back",
+                &signal,
+                all,
+                Op::Linear(Linear { outputs: all }),
+            )?;
             self.weight(
                 "latent_pca.back",
                 "weight",
@@ -583,9 +592,9 @@ impl CodecBuilder {
         self.same_shape(
             "out",
             &[&signal],
-            Op::Latency {
+            Op::Latency(Latency {
                 samples: signal.latency,
-            },
+            }),
         )
     }
 
@@ -600,11 +609,11 @@ impl CodecBuilder {
             name,
             input,
             channels,
-            Op::Noise {
+            Op::Noise(Noise {
                 channels,
                 distribution: Distribution::Normal,
                 number,
-            },
+            }),
         )
     }
 
@@ -653,7 +662,7 @@ impl CodecBuilder {
         )?;
         let ratio = samples.ratio / factor;
         if channels == 1 {
-            self.node(name, &[samples], Op::Interleave { factor })?;
+            self.node(name, &[samples], Op::Interleave(Interleave { factor }))?;
             return Ok(Signal {
                 name: name.to_owned(),
                 channels,
@@ -670,7 +679,7 @@ impl CodecBuilder {
                 factor,
             )?;
             let name = format!("{name}.{channel}");
-            self.node(&name, &[&own], Op::Interleave { factor })?;
+            self.node(&name, &[&own], Op::Interleave(Interleave { factor }))?;
             separate.push(Signal {
                 name,
                 channels: 1,

@@ -10,6 +10,7 @@ use super::archive::TensorData;
 use super::builder::{CodecBuilder, Signal};
 use super::module::Module;
 use crate::model::{ModelError, Op, limits};
+use crate::ops::{Conv1d, ConvTranspose1d};
 
 /// Padding of a convolution, frames.
 struct Padding {
@@ -90,13 +91,12 @@ impl CodecBuilder {
         self.node(
             path,
             &[&delayed],
-            Op::Conv1d {
-                outputs,
-                kernel,
-                stride,
-                dilation,
-                groups,
-            },
+            Op::Conv1d(
+                Conv1d::new(outputs, kernel)
+                    .strided(stride)
+                    .dilated(dilation)
+                    .grouped(groups),
+            ),
         )?;
         self.weight(path, "weight", weight)?;
         self.weight(path, "bias", bias)?;
@@ -187,11 +187,11 @@ impl CodecBuilder {
         self.node(
             path,
             &[input],
-            Op::ConvTranspose1d {
+            Op::ConvTranspose1d(ConvTranspose1d {
                 outputs,
                 kernel,
                 stride,
-            },
+            }),
         )?;
         self.weight(path, "weight", weight)?;
         self.weight(path, "bias", bias)?;
