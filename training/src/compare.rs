@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use ondes_engine::model::{Kind, Measure, Model};
 use serde::Serialize;
 
-use crate::data::open_measured;
+use crate::evaluate::measured::open_measured;
 use crate::evaluate::{evaluate, feature_rate};
 use crate::tasks::capture::measure::compare as compare_capture;
 use crate::tasks::capture::pair::Pair;

@@ -26,7 +26,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use ondes_engine::media::FILE_EXTENSIONS;
-use ondes_engine::model::Kind;
 
 pub use augmentation::Augmentation;
 pub use config::{DataConfig, LoaderConfig, RecordingsConfig, WorkersConfig};
@@ -40,9 +39,6 @@ pub use prepare::{PrepareOptions, prepare, prepare_again};
 pub use rows::{RowSource, StepRows, TensorGroup};
 pub use shard::{DataFormat, SoundFormat};
 pub use store::Recordings;
-
-use crate::tasks::codec::CodecConfig;
-use crate::tasks::instrument::config::Config;
 
 /// Characters of the hash in the name of a dataset in a work folder.
 const NAME_HASH: usize = 12;
@@ -95,35 +91,6 @@ pub fn open_folder(
     let (dataset, format) = prepared(high_pass);
     prepare(&[folder.to_owned()], &dataset, &PrepareOptions::new(format))?;
     Recordings::open(&dataset)
-}
-
-/// Opens the recordings to measure quality on, and the training recordings if they are known. A
-/// folder is measured as a whole; a recipe of an instrument or a codec gives both.
-///
-/// # Errors
-/// As [`open_folder`], or if the recipe is wrong.
-pub fn open_measured(
-    path: &Path,
-    cache: &Path,
-    rate: FeatureRate,
-    kind: Kind,
-) -> anyhow::Result<(Recordings, Option<Recordings>)> {
-    if !is_recipe(path) {
-        return Ok((open_folder(path, cache, rate, 0)?, None));
-    }
-    let open = |data: DataConfig<'_>| Dataset::open(&DataConfig { rate, ..data });
-    let dataset = match kind {
-        Kind::Codec => open(CodecConfig::read(path)?.data())?,
-        _ => {
-            let mut config = Config::read(path)?;
-            config.fill()?;
-            open(config.data())?
-        }
-    };
-    Ok((
-        dataset.measured().clone(),
-        Some(dataset.recordings(Subset::Training).clone()),
-    ))
 }
 
 /// Returns whether a path to recordings is that of a recipe.

@@ -14,6 +14,7 @@
 #![deny(unsafe_code)]
 
 pub mod bench;
+pub mod byte_size;
 mod check;
 pub mod compare;
 pub mod compression;

@@ -47,7 +47,7 @@ pub struct BenchArguments {
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: Vec<u16>,
     /// Memory for decoded recordings, such as 512M.
-    #[arg(long, default_value = "512M", value_parser = ondes_training::trainer::training_config::parse_bytes)]
+    #[arg(long, default_value = "512M", value_parser = ondes_training::byte_size::parse_bytes)]
     cache: u64,
     /// Time for each number of threads.
     #[arg(long, default_value_t = 3.0, value_parser = value_parser::positive)]

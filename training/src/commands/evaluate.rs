@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use ondes_engine::model::{Kind, Model, file};
-use ondes_training::data::{open_folder, open_measured};
+use ondes_training::data::open_folder;
+use ondes_training::evaluate::measured::open_measured;
 use ondes_training::evaluate::{
     COMMON_RATE, Evaluation, FromTraining, evaluate, evaluate_sounds, feature_rate, picture,
 };

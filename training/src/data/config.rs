@@ -11,7 +11,7 @@ use super::features::FeatureRate;
 use super::folds::{Fold, FoldBy};
 use super::knobs::RecordedKnob;
 use crate::check;
-use crate::trainer::training_config::bytes;
+use crate::byte_size::bytes;
 
 /// Selection and filtering of the recordings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

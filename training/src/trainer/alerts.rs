@@ -7,6 +7,7 @@ use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::log_line::LogLine;
+use crate::byte_size;
 
 /// Share of a new value in the means that later ones are compared with.
 const MEAN_SHARE: f64 = 0.05;
@@ -35,7 +36,7 @@ pub struct AlertsConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gradient_rise: Option<f64>,
     /// Memory of the process, such as "8G".
-    #[serde(deserialize_with = "memory", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "byte_size::some_bytes", skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
     /// Command that each warning runs, by the shell.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,10 +68,6 @@ fn share<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<f64>, D::
         .filter(|share| (0.0..=1.0).contains(share))
         .map(Some)
         .ok_or_else(expected)
-}
-
-fn memory<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<u64>, D::Error> {
-    crate::trainer::training_config::bytes(source).map(Some)
 }
 
 impl AlertsConfig {
@@ -116,7 +113,7 @@ impl AlertsConfig {
             number.map_or_else(|| toml::Value::from(value.trim()), toml::Value::from),
         );
         if name.trim() == "memory" {
-            let bytes = crate::trainer::training_config::parse_bytes(value.trim())
+            let bytes = byte_size::parse_bytes(value.trim())
                 .map_err(anyhow::Error::msg)?;
             table.insert("memory".to_owned(), toml::Value::try_from(bytes)?);
         }
