@@ -10,8 +10,8 @@ use super::augmentation::Augmentation;
 use super::features::FeatureRate;
 use super::folds::{Fold, FoldBy};
 use super::knobs::RecordedKnob;
-use crate::check;
 use crate::byte_size::bytes;
+use crate::check;
 
 /// Selection and filtering of the recordings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -36,7 +36,10 @@ pub struct AlertsConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gradient_rise: Option<f64>,
     /// Memory of the process, such as "8G".
-    #[serde(deserialize_with = "byte_size::some_bytes", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "byte_size::some_bytes",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub memory: Option<u64>,
     /// Command that each warning runs, by the shell.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,8 +116,7 @@ impl AlertsConfig {
             number.map_or_else(|| toml::Value::from(value.trim()), toml::Value::from),
         );
         if name.trim() == "memory" {
-            let bytes = byte_size::parse_bytes(value.trim())
-                .map_err(anyhow::Error::msg)?;
+            let bytes = byte_size::parse_bytes(value.trim()).map_err(anyhow::Error::msg)?;
             table.insert("memory".to_owned(), toml::Value::try_from(bytes)?);
         }
         let set: Self = table.try_into().map_err(|error: toml::de::Error| {
