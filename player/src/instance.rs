@@ -34,7 +34,6 @@ use crate::macros::{ControlMapping, MACRO_CENTRE, RELEASE_CONTROL};
 use crate::midi_bindings::MidiBindings;
 use crate::model_controls::ModelControls;
 use crate::monitor::Monitor;
-use crate::on_built::OnBuilt;
 use crate::parameter_source::ParameterSource;
 use crate::preset::location::PresetLocation;
 use crate::product::Product;
@@ -76,8 +75,6 @@ pub struct InstanceHandle {
     /// A control mapping for the audio thread, and one that the audio thread has replaced.
     arrival: AtomicCell<Option<Box<ControlMapping>>>,
     retired: AtomicCell<Option<Box<ControlMapping>>>,
-    /// Asks the audio thread to send all parameters to the session again.
-    resend_parameters: Arc<AtomicBool>,
     /// Default release time of the model's notes, ms.
     release_ms: AtomicCell<f32>,
     /// Voices of the model.
@@ -194,7 +191,6 @@ impl InstanceHandle {
             }),
             arrival: AtomicCell::new(None),
             retired: AtomicCell::new(None),
-            resend_parameters: Arc::default(),
             release_ms: AtomicCell::default(),
             model_voices: AtomicCell::default(),
             uses_audio_input: AtomicBool::default(),
@@ -440,11 +436,7 @@ impl InstanceHandle {
             allow_fallback: true,
             ..PipelineOptions::default()
         };
-        let built = self.resend_parameters.clone();
-        let create = move || {
-            let factory = Arc::new(PlayableModel::new(model, options)?);
-            Ok(Arc::new(OnBuilt { factory, built }) as Arc<_>)
-        };
+        let create = move || Ok(Arc::new(PlayableModel::new(model, options)?) as Arc<_>);
         inner.model_number = self.session.load(Box::new(create), &controls);
         mapping.model = inner.model_number;
         self.send_mapping(mapping);
@@ -575,14 +567,10 @@ impl InstanceHandle {
         self.host_notifier.mark_names_changed();
     }
 
-    /// For the audio thread: takes the newest control mapping, if there is one. Returns whether all
-    /// parameters must be sent to the session again.
+    /// For the audio thread: takes the newest control mapping, and returns whether there is one.
     pub fn receive_mapping(&self, mapping: &mut Box<ControlMapping>) -> bool {
-        // Checked with a load first: most blocks need not write.
-        let resend =
-            self.resend_parameters.load(Relaxed) && self.resend_parameters.swap(false, Relaxed);
         let Some(new) = self.arrival.take() else {
-            return resend;
+            return false;
         };
         // If the previous mapping has not been fetched yet it leaks, a few bytes, as the audio
         // thread must not free memory.
@@ -597,7 +585,6 @@ impl InstanceHandle {
     pub fn control_mapping(&self) -> ControlMapping {
         let inner = self.inner();
         drop(self.arrival.take());
-        self.resend_parameters.store(false, Relaxed);
         inner.control_mapping()
     }
 

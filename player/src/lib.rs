@@ -38,7 +38,6 @@ pub mod macros;
 pub mod midi_bindings;
 pub mod model_controls;
 pub mod monitor;
-mod on_built;
 pub mod parameter;
 pub mod parameter_docs;
 pub mod parameter_source;

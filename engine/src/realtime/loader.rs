@@ -68,7 +68,9 @@ pub(super) fn build_successor(
     request: &InstanceRequest<'_>,
     link: &SessionLink,
 ) -> Result<NewInstance, LoadError> {
-    build_instance(request, link, request_snapshot(link))
+    let snapshot = request_snapshot(link);
+    link.is_building.store(true, Ordering::Release);
+    build_instance(request, link, snapshot)
 }
 
 /// Builds the first instance of a session that does not play yet.

@@ -126,6 +126,14 @@ impl Session {
         self.active().map(|instance| instance.model)
     }
 
+    /// Returns true once after another model has begun to be built. From then on it gets all changes
+    /// of controls, so that its controls are right if all of them are sent again.
+    pub fn take_building(&mut self) -> bool {
+        // Checked with a load first: most blocks need not write.
+        let is_building = &self.link.is_building;
+        is_building.load(Ordering::Relaxed) && is_building.swap(false, Ordering::Acquire)
+    }
+
     /// Returns the levels of the model, or of its variant, that is heard or is fading in; `None`
     /// without a model.
     #[must_use]

@@ -15,6 +15,8 @@ pub(super) const RETIRED: usize = 8;
 /// Shared state of a session.
 pub(super) struct SessionLink {
     pub setup: Setup,
+    /// Another instance is being built, and the audio thread has not noticed yet.
+    pub is_building: AtomicBool,
     /// An instance that is ready to take over.
     pub arrival: AtomicCell<Option<Box<ModelInstance>>>,
     /// Request slot, with an empty snapshot, and reply slot, with a filled one.
@@ -42,6 +44,7 @@ impl SessionLink {
     pub fn new(setup: Setup) -> Self {
         Self {
             setup,
+            is_building: AtomicBool::new(false),
             arrival: AtomicCell::new(None),
             snapshot_request: AtomicCell::new(None),
             snapshot_reply: AtomicCell::new(None),
