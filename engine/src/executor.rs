@@ -6,15 +6,12 @@
 //!   is for methods that receive their own output;
 //! - [`take_warning`] returns what the user should know about a fallback.
 
-mod bar_positions;
 mod feedback;
 mod method_executor;
 mod prepare;
-mod recalled;
 mod selection;
 mod warning;
 
-pub use bar_positions::{BarPositions, Moment};
 pub use method_executor::{Execute, MethodExecutor};
 pub use prepare::ExecutorOptions;
 pub use selection::{

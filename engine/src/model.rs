@@ -7,6 +7,7 @@
 //! [`program`] (TorchScript models) and [`limits`] (bounds on what a file may request).
 //! [`crate::executor`] runs a model.
 
+pub mod bars;
 pub mod card;
 pub mod compression;
 pub mod control;

@@ -13,7 +13,8 @@
 //! - `method_ports`, [`controls`](controls()), `control_ports`: inputs of a method, the controls of
 //!   a model, and their smoothed values;
 //! - `effect` and `codec`: audio models; `effect_stream` cuts a session's input into hops,
-//!   `method_runner` runs a method for all sessions, `prior` plays a codec's own latents, `spread`
+//!   `method_runner` runs a method for all sessions, `prior` plays a codec's own latents, with a `bar_memory` and a
+//!   `prior_loop`, `spread`
 //!   computes a long step over many host blocks;
 //! - `instrument`: `instrument_stream` turns a session's notes or input into control frames,
 //!   `silence_detector` skips the network in silence.
@@ -21,6 +22,8 @@
 //! The output at a host sample depends only on input and commands up to there: neither on the size
 //! of host blocks nor on other sessions.
 
+mod bar_memory;
+mod bar_positions;
 mod batch;
 mod codec;
 mod control_ports;
@@ -41,6 +44,8 @@ mod silence_detector;
 mod spread;
 mod timeline;
 
+pub use bar_memory::BarMemory;
+pub use bar_positions::{BarPositions, Moment};
 pub(crate) use codec::codec_steps;
 pub use control_ports::bars_after;
 pub use controls::{

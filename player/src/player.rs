@@ -249,8 +249,7 @@ impl Player {
         if self.instance.monitor.take_panic() || parameters.panic && !self.parameters.panic {
             self.silence(parameters);
         }
-        let all =
-            self.instance.receive_mapping(&mut self.mapping) | self.session.take_building();
+        let all = self.instance.receive_mapping(&mut self.mapping) | self.session.take_building();
         self.apply_parameters(parameters, all);
         let (wet, dry) = gains(parameters);
         self.input_gain.set_target(parameters.input_gain);

@@ -1,7 +1,7 @@
 //! Small untrained models that process audio: an effect and a codec.
 
 use ondes_engine::executor::Execute;
-use ondes_engine::model::graph::{BARS, BARS_BEFORE, Recall};
+use ondes_engine::model::bars::{BARS, BARS_BEFORE, Recall};
 use ondes_engine::model::{Activation, Control, Kind, Method, Model, Node, Op, Port};
 use ondes_engine::native::Executor;
 use ondes_engine::ops::{Affine, Conv1d, ConvTranspose1d, DrawMixture, Gru, Linear};

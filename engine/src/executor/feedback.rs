@@ -1,20 +1,16 @@
-//! Methods that receive their own output, one block or some bars later.
+//! Methods that receive their own output one block later.
 
 use super::method_executor::{Execute, MethodExecutor};
-use super::recalled::{self, Recalled};
 use crate::model::{Method, Model, ModelError, Port, limits};
 
 /// Runs a method block by block and feeds its outputs back to the input ports named after them
-/// ([`PREVIOUS`](crate::model::graph::PREVIOUS),
-/// [`BARS_BEFORE`](crate::model::graph::BARS_BEFORE)).
+/// ([`PREVIOUS`](crate::model::graph::PREVIOUS)).
 pub(crate) struct FeedbackExecutor {
     /// Runs single blocks.
     block: MethodExecutor,
     inputs: Vec<PortBuffer>,
     outputs: Vec<PortBuffer>,
     loops: Vec<Loop>,
-    recalled: Vec<Recalled>,
-    recalled_values: usize,
     /// Streams and number of blocks of this step.
     active: Vec<usize>,
     blocks: usize,
@@ -67,9 +63,7 @@ impl FeedbackExecutor {
                 .saturating_mul(streams)
                 .saturating_mul(blocks)
         });
-        let sample_rate = model.header().sample_rate;
-        let recalled_values = recalled::values(method, sample_rate).saturating_mul(streams);
-        let values = values.fold(recalled_values, usize::saturating_add);
+        let values = values.fold(0, usize::saturating_add);
         ModelError::limit(
             format!("what method {:?} holds", method.name),
             values,
@@ -96,8 +90,6 @@ impl FeedbackExecutor {
             inputs: buffers(&method.inputs),
             outputs: buffers(&method.outputs),
             loops: method.feedback().map(fed_back).collect(),
-            recalled: Recalled::all(method, sample_rate, streams),
-            recalled_values,
             active: Vec::with_capacity(streams),
             blocks: 0,
             max_blocks: blocks,
@@ -110,7 +102,6 @@ impl FeedbackExecutor {
             block: executor,
             inputs,
             loops,
-            recalled,
             active,
             blocks,
             ..
@@ -131,18 +122,6 @@ impl FeedbackExecutor {
                 row.copy_from_slice(&last[stream * length..][..length]);
             }
         }
-        for recalled in recalled {
-            for (bars, stream) in inputs[recalled.bars].block(block, *blocks).zip(&*active) {
-                recalled.begin_block(*stream, bars[0]);
-            }
-            for recall in &recalled.recalls {
-                let rows = executor
-                    .input(recall.input)
-                    .chunks_exact_mut(inputs[recall.input].per_block);
-                rows.zip(&*active)
-                    .for_each(|(row, stream)| recalled.write(*recall, *stream, row));
-            }
-        }
     }
 
     /// Takes the outputs of a block.
@@ -151,7 +130,6 @@ impl FeedbackExecutor {
             block: executor,
             outputs,
             loops,
-            recalled,
             active,
             blocks,
             ..
@@ -168,12 +146,6 @@ impl FeedbackExecutor {
             for (row, stream) in executor.output(*output).chunks_exact(length).zip(&*active) {
                 last[stream * length..][..length].copy_from_slice(row);
             }
-        }
-        for recalled in recalled {
-            let port = recalled.output;
-            let rows = executor.output(port).chunks_exact(outputs[port].per_block);
-            rows.zip(&*active)
-                .for_each(|(row, stream)| recalled.end_block(*stream, row));
         }
     }
 }
@@ -228,9 +200,6 @@ impl Execute for FeedbackExecutor {
             let length = self.inputs[*input].per_block;
             last[stream * length..][..length].fill(0.0);
         }
-        self.recalled
-            .iter_mut()
-            .for_each(|recalled| recalled.clear(stream));
     }
 
     fn bytes(&self) -> usize {
@@ -240,7 +209,7 @@ impl Execute for FeedbackExecutor {
             .chain(&self.outputs)
             .map(|buffer| buffer.values.len());
         let fed_back = self.loops.iter().map(|fed_back| fed_back.last.len());
-        let values = buffers.chain(fed_back).sum::<usize>() + self.recalled_values;
+        let values = buffers.chain(fed_back).sum::<usize>();
         self.block.bytes() + values * size_of::<f32>()
     }
 

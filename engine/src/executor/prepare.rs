@@ -34,7 +34,7 @@ impl ExecutorOptions {
         streams: usize,
         blocks: usize,
     ) -> Result<MethodExecutor, ModelError> {
-        if method.fed_back().next().is_none() {
+        if method.feedback().next().is_none() {
             return self.prepare_open(model, method, streams, blocks);
         }
         let block = self.prepare_open(model, method, streams, 1)?;

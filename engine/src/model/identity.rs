@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::graph::Recall;
+use super::bars::Recall;
 use super::{FORMAT, Header, Method, ModelError, Op, Tensor, Weights};
 
 /// Identity of a model, hexadecimal.

@@ -7,6 +7,7 @@
 //! session has latents for each channel, or shared ones if the encoder's input or the decoder's
 //! output has two channels.
 
+use super::bar_memory::BarMemory;
 use super::batch::{BatchNetwork, SessionBatch};
 use super::control_ports::{ControlBinding, ControlPorts};
 use super::controls::{LISTEN, PRIOR_SHARE, controls, latent_controls, prior_controls};
@@ -284,6 +285,7 @@ pub(super) fn build(
         };
         Ok::<_, ModelError>(Prior::new(
             runner,
+            BarMemory::new(method, header.sample_rate, count)?,
             PriorPorts::new(|name| methods.port(name)),
             latents,
             size,

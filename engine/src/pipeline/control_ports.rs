@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::controls::{INSTRUMENT_CONTROLS, TEMPO, Target};
 use super::playable::{ControlId, Transport};
-use crate::model::graph::{BAR_BEATS, BARS};
+use crate::model::bars::{BAR_BEATS, BARS};
 use crate::model::{Control, Curve};
 
 /// Control of a model and the port or parameter that it sets.

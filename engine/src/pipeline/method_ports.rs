@@ -1,7 +1,7 @@
 //! Ports of a model's methods: audio, latents, and inputs that controls feed.
 
 use super::options::InputChannels;
-use crate::model::graph::BARS;
+use crate::model::bars::BARS;
 use crate::model::{Header, Method, ModelError, Port, limits};
 
 /// Relation of a session's channels to the states of a network.

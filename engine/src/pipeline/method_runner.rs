@@ -11,7 +11,7 @@ use super::effect_stream::EffectStream;
 use super::method_ports::{is_fed_back, output};
 use super::spread::layer_times;
 use crate::dsp::oversample::Oversampler;
-use crate::executor::{ExecutorOptions, MethodExecutor};
+use crate::executor::{Execute, ExecutorOptions, MethodExecutor};
 use crate::model::{Method, Model, ModelError, Port};
 
 /// Feeds a method from the streams and returns its output to them.
@@ -212,6 +212,11 @@ impl MethodRunner {
     /// Returns the first output, `[stream][frame][channel]`; not for oversampled methods.
     pub fn output(&self) -> &[f32] {
         self.executor.output(0)
+    }
+
+    /// Returns the executor with all ports; not for oversampled methods.
+    pub fn executor(&mut self) -> &mut dyn Execute {
+        &mut *self.executor
     }
 
     /// Computes the step.

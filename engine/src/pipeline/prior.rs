@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use super::bar_memory::BarMemory;
 use super::control_ports::is_on;
 use super::controls::{
     MAX_PRIOR_SEED, MAX_PRIOR_TEMPO, MIN_PRIOR_TEMPO, PRIOR_FREEZE, PRIOR_LOOP, PRIOR_SEED,
@@ -88,6 +89,7 @@ pub(super) struct Heard<'a> {
 /// parts of it.
 pub(super) struct Prior {
     runner: MethodRunner,
+    memory: BarMemory,
     ports: PriorPorts,
     latents: usize,
     /// Channels that it listens to; 0 for one that does not.
@@ -175,8 +177,15 @@ impl Path {
 }
 
 impl Prior {
-    /// Wraps the runner of a prior's method; `latents` is the decoder's input.
-    pub fn new(runner: MethodRunner, ports: PriorPorts, latents: &Port, size: PriorSize) -> Self {
+    /// Wraps the runner of a prior's method, with a memory for the same method; `latents` is the
+    /// decoder's input.
+    pub fn new(
+        runner: MethodRunner,
+        memory: BarMemory,
+        ports: PriorPorts,
+        latents: &Port,
+        size: PriorSize,
+    ) -> Self {
         let PriorSize {
             heard,
             block,
@@ -198,6 +207,7 @@ impl Prior {
         };
         Self {
             runner,
+            memory,
             ports,
             latents,
             heard,
@@ -223,6 +233,7 @@ impl Prior {
         let path = &mut self.paths[stream];
         let seed = path.seed.wrapping_add(piece.seed());
         self.runner.open(stream, stream_seed(seed, 2));
+        self.memory.clear(stream);
         path.remaining = 0;
         path.to.fill(0.0);
         path.position = Path::START;
@@ -298,6 +309,7 @@ impl Prior {
     fn run_frames(&mut self, streams: &[EffectStream], heard: Option<Heard<'_>>) {
         let Self {
             runner,
+            memory,
             ports,
             latents,
             paths,
@@ -321,6 +333,7 @@ impl Prior {
                 if self.heard > 0 {
                     listen(runner.input(), self.heard, starved, heard, frame, frames);
                 }
+                memory.begin_block(runner.executor(), starved);
                 return;
             }
             for (row, &slot) in slots.iter().enumerate() {
@@ -352,11 +365,13 @@ impl Prior {
     fn take_block(&mut self) {
         let Self {
             runner,
+            memory,
             latents,
             paths,
             starved,
             ..
         } = self;
+        memory.end_block(runner.executor(), starved);
         let blocks = runner.output();
         for (block, &slot) in blocks
             .chunks_exact(blocks.len() / starved.len())
@@ -379,7 +394,7 @@ impl Prior {
     /// Returns the bytes of weights, states and buffers.
     pub fn bytes(&self) -> usize {
         let looped = self.paths.iter().filter_map(|path| path.looped.as_ref());
-        self.runner.bytes() + looped.map(PriorLoop::bytes).sum::<usize>()
+        self.runner.bytes() + self.memory.bytes() + looped.map(PriorLoop::bytes).sum::<usize>()
     }
 }
 

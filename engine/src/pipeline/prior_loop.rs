@@ -3,7 +3,7 @@
 //! A loop is the last bars before it began. Each of its beats may be replaced, with the probability
 //! that the variation gives, by what the prior makes now; the loop keeps the new beat.
 
-use crate::model::graph::{BAR_BEATS, SLOWEST_REMEMBERED};
+use crate::model::bars::{BAR_BEATS, SLOWEST_REMEMBERED};
 use crate::random::SplitMix64;
 
 /// Most bars of a loop.

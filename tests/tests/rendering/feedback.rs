@@ -3,10 +3,11 @@
 
 use ondes_engine::Kernels;
 use ondes_engine::executor::{Execute, ExecutorOptions, ExecutorSelection, MethodExecutor};
-use ondes_engine::model::graph::{PREVIOUS, Recall};
+use ondes_engine::model::bars::Recall;
+use ondes_engine::model::graph::PREVIOUS;
 use ondes_engine::model::{Kind, Method, Model, ModelError};
 use ondes_engine::native;
-use ondes_engine::pipeline::{Pipeline, PipelineOptions};
+use ondes_engine::pipeline::{BarMemory, Pipeline, PipelineOptions};
 use ondes_tests::audio_models::{
     LATENTS, RATIO, autoregressive_generator, model_with, recalling_generator, sound,
 };
@@ -126,21 +127,36 @@ fn outputs_of_bars_before_are_recalled() {
         _ => 2.0 + (block - 4) as f32 / 32.0,
     };
     let model = recalling_generator(7);
-    let run = |executor: &mut MethodExecutor, streams: &[usize], blocks: std::ops::Range<usize>| {
-        executor.begin(streams, blocks.len());
-        executor.input(1).fill(1.0);
-        executor.input(2).fill(f32::NAN);
-        let places = blocks
-            .map(|block| place(block) % 4.0)
-            .collect::<Vec<_>>()
-            .repeat(streams.len());
-        executor.input(3).copy_from_slice(&places);
-        executor.run();
-        [executor.output(0).to_vec(), executor.output(1).to_vec()]
+    let method = model.method("prior").expect("it is there");
+    let prepared = |streams| {
+        let memory = BarMemory::new(method, model.header().sample_rate, streams);
+        (prepared(&model, streams, 1), memory.expect("it is small"))
     };
-    let mut executor = prepared(&model, 1, BLOCKS);
-    executor.seed(0, 3);
-    let [drawn, recalled] = run(&mut executor, &[0], 0..BLOCKS);
+    // Returns what the last of the streams draws and recalls.
+    let run = |(executor, memory): &mut (MethodExecutor, BarMemory),
+               streams: &[usize],
+               blocks: std::ops::Range<usize>| {
+        let mut shown = [Vec::new(), Vec::new()];
+        for block in blocks {
+            executor.begin(streams, 1);
+            executor.input(1).fill(1.0);
+            executor.input(2).fill(f32::NAN);
+            executor.input(3).fill(place(block) % 4.0);
+            memory.begin_block(&mut **executor, streams);
+            executor.run();
+            memory.end_block(&**executor, streams);
+            for (port, shown) in shown.iter_mut().enumerate() {
+                let output = executor.output(port);
+                shown.extend_from_slice(
+                    &output[output.len() / streams.len() * (streams.len() - 1)..],
+                );
+            }
+        }
+        shown
+    };
+    let mut alone = prepared(1);
+    alone.0.seed(0, 3);
+    let [drawn, recalled] = run(&mut alone, &[0], 0..BLOCKS);
     let channels = Recall::channels(LATENTS);
     for (block, told) in recalled.chunks_exact(channels).enumerate() {
         // Those of a bar, and those for which the song stood still.
@@ -161,27 +177,21 @@ fn outputs_of_bars_before_are_recalled() {
             "{block}"
         );
     }
-    // In other blocks, and among other streams, it is the same; a seed forgets.
-    let mut among = prepared(&model, 3, BLOCKS);
-    among.seed(1, 3);
-    let mut at = 0;
-    for (turn, count) in random_splits(7, BLOCKS, 20).into_iter().enumerate() {
-        let streams: &[usize] = [&[1][..], &[0, 1], &[2, 1, 0]][turn % 3];
-        let [_, values] = run(&mut among, streams, at..at + count);
-        let row = streams
-            .iter()
-            .position(|&stream| stream == 1)
-            .expect("stream 1 is always there");
-        let length = count * channels;
+    // Among other streams it is the same; what is cleared is forgotten.
+    let mut among = prepared(3);
+    among.0.seed(1, 3);
+    for block in 0..BLOCKS {
+        let streams: &[usize] = [&[1][..], &[0, 1], &[2, 0, 1]][block / 7 % 3];
+        let [_, values] = run(&mut among, streams, block..block + 1);
         assert_eq!(
-            values[row * length..][..length],
-            recalled[at * channels..][..length],
-            "block {at}"
+            values,
+            recalled[block * channels..][..channels],
+            "block {block}"
         );
-        at += count;
     }
-    executor.seed(0, 3);
-    assert_eq!(run(&mut executor, &[0], 0..BLOCKS), [drawn, recalled]);
+    alone.0.seed(0, 3);
+    alone.1.clear(0);
+    assert_eq!(run(&mut alone, &[0], 0..BLOCKS), [drawn, recalled]);
 }
 
 #[test]
@@ -212,6 +222,8 @@ fn ports_that_are_fed_back_must_fit() {
     );
     let text = recall(&|prior| prior.inputs[3].name = "beats".into());
     assert!(text.contains("needs an input \"bars\""), "{text}");
+    let text = recall(&|prior| prior.name = "other".into());
+    assert!(text.contains("only the method \"prior\""), "{text}");
     let text = recall(&|prior| prior.inputs[2].name = "drawn.bars_before.99".into());
     assert!(text.contains("recalls 99 bars"), "{text}");
     let text = recall(&|prior| {

@@ -1,7 +1,7 @@
 //! Memory of bars: inputs for the frames that a prior played at the same position some bars before.
 
 use anyhow::Context;
-use ondes_engine::model::graph::{BARS_BEFORE, Recall};
+use ondes_engine::model::bars::{BARS_BEFORE, Recall};
 use ondes_engine::model::{Control, Method, Model, Node, Op, Port, Tensor};
 
 use super::conditions::Condition;

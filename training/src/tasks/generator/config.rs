@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use ondes_engine::model::bars::MAX_BARS_BEFORE;
 use ondes_engine::model::file;
-use ondes_engine::model::graph::MAX_BARS_BEFORE;
 use serde::{Deserialize, Serialize};
 
 use crate::check;

@@ -1,7 +1,8 @@
 //! Parts and properties of a generator.
 
 use anyhow::{Context, ensure};
-use ondes_engine::model::graph::{BARS_BEFORE, PREVIOUS};
+use ondes_engine::model::bars::BARS_BEFORE;
+use ondes_engine::model::graph::PREVIOUS;
 use ondes_engine::model::{Header, Kind, Method, Model, Node, Op, Port, Tensor, Weights};
 use ondes_engine::ops::DrawMixture;
 

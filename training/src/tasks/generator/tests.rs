@@ -723,10 +723,11 @@ fn a_prior_is_told_the_same_of_bars_before_in_training_and_by_the_player() {
         allow_fallback: false,
     };
     let mut executor = options
-        .prepare(&shown_model, &shown, 1, groups as usize)
+        .prepare(&shown_model, &shown, 1, 1)
         .expect("it can be run");
+    let mut memory =
+        ondes_engine::pipeline::BarMemory::new(&shown, RATE as u32, 1).expect("it is small");
     executor.seed(0, 1);
-    executor.begin(&[0], groups as usize);
     let heard = latents
         .constant_pad_nd([2, 0])
         .narrow(1, 0, 2 * groups)
@@ -734,24 +735,31 @@ fn a_prior_is_told_the_same_of_bars_before_in_training_and_by_the_player() {
         .contiguous()
         .view(-1);
     let heard = Vec::<f32>::try_from(heard).expect("numbers");
-    for (index, port) in shown.inputs.iter().enumerate() {
-        let input = executor.input(index);
-        match port.name.as_str() {
-            "heard" => input.copy_from_slice(&heard),
-            "bars" => input
-                .iter_mut()
-                .zip(0..)
-                .for_each(|(to, group)| *to = place(2 * group)),
-            _ => input.fill(1.0),
+    let mut recalled = [Vec::new(), Vec::new()];
+    for (group, heard) in heard
+        .chunks_exact(heard.len() / groups as usize)
+        .enumerate()
+    {
+        executor.begin(&[0], 1);
+        for (index, port) in shown.inputs.iter().enumerate() {
+            let input = executor.input(index);
+            match port.name.as_str() {
+                "heard" => input.copy_from_slice(heard),
+                "bars" => input.fill(place(2 * group as i64)),
+                // A prior begins after nothing.
+                "listen" if group == 0 => input.fill(0.0),
+                _ => input.fill(1.0),
+            }
         }
-        if port.name == "listen" {
-            // A prior begins after nothing.
-            executor.input(index)[0] = 0.0;
+        memory.begin_block(&mut *executor, &[0]);
+        executor.run();
+        memory.end_block(&*executor, &[0]);
+        for (output, recalled) in recalled.iter_mut().enumerate() {
+            recalled.extend_from_slice(executor.output(output));
         }
     }
-    executor.run();
     for (output, bars) in [(0, 1), (1, 2)] {
-        let player = Tensor::from_slice(executor.output(output))
+        let player = Tensor::from_slice(&recalled[output])
             .view([groups, -1])
             .transpose(0, 1);
         let told = crops.inputs[2 + output].get(0);
