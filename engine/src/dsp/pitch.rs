@@ -36,8 +36,8 @@ const HALF_WINDOW_S: f64 = 1024.0 / 48_000.0;
 /// Half the window about the instant with low latency, s: 509 samples at 48 kHz. With the smoothing
 /// it looks as far ahead as [`super::loudness`].
 const SHORT_HALF_WINDOW_S: f64 = 509.0 / 48_000.0;
-/// Height by which the short window may miss the other's to be believed, where it could see the
-/// other's period, and by which it must exceed it where it could not.
+/// The peak of the short window may be this much lower than that of the long one, where it covers
+/// the period of the long one; where it does not, it must be this much higher.
 const SHORT_DEFICIT: f32 = 0.1;
 const SHORT_EXCESS: f32 = 0.05;
 /// Distance of both windows' pitches in semitones up to which the difference may be noise.
