@@ -126,6 +126,13 @@ impl MidiBindings {
         }
     }
 
+    /// For the audio thread: returns whether a controller turns a parameter, or would be learnt.
+    #[must_use]
+    pub fn listens_to(&self, number: u8) -> bool {
+        let turns = |one: &BoundParameter| one.controller.load(Relaxed) == number;
+        is_learnable(number) && (self.is_learning() || self.parameters().iter().any(turns))
+    }
+
     /// For the audio thread: reports that a controller has moved. Returns the indices of the
     /// parameters that it turns, including one that has just learnt it.
     pub fn controller_moved(&self, number: u8) -> impl Iterator<Item = usize> {

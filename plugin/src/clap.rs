@@ -5,13 +5,13 @@
 //! changes, the sleep status, preset loading and a workaround for hosts that deadlock when
 //! parameters are rescanned during a state load (`deferred_rescan`), and a timer for hosts that do
 //! not call back (`main_thread_timer`). `callbacks` are the wrapper's own CLAP functions,
-//! `inactive_changes` keeps the window working without audio, [`entry`] is the factory, and `vst3`
-//! exports the VST3 that wraps all of it.
+//! [`entry`] is the factory, and `vst3` exports the VST3 that wraps all of it. The framework knows no
+//! parameters: `parameter_changes` take them from the host's events.
 //!
 //! What a host passes is checked here, once for both formats: the `c_interface` is the border to
 //! C, with `host` and [`framework`] on its two sides. `audio_port_extensions` announce any mixture
 //! of mono and stereo, `block_buffers` take whatever channels come in a `host_block`,
-//! `block_events` put the events in order, and `framework_events` convert their values.
+//! and `block_events` put the events in order.
 
 mod audio_port_extensions;
 mod block_buffers;
@@ -23,13 +23,12 @@ mod deferred_rescan;
 pub mod entry;
 mod event;
 pub mod framework;
-mod framework_events;
 mod host;
 mod host_block;
 mod host_notices;
-mod inactive_changes;
 mod main_thread_timer;
 mod note_extensions;
+mod parameter_changes;
 mod parameter_list;
 mod params_extension;
 pub(crate) mod plugin_wrapper;

@@ -13,7 +13,6 @@ mod cursor;
 )]
 mod gl_painter;
 pub mod handle;
-mod host_setter;
 mod input_events;
 pub mod open_window;
 pub mod redraw;
@@ -78,13 +77,12 @@ impl nice_plug::editor::Editor for Editor {
         parent: Option<ParentWindowHandle>,
         wait_for_parent: bool,
         fallback_scale_factor: Option<f64>,
-        gui_context: GuiContext,
+        _: GuiContext,
         host: Option<HostMethods>,
     ) -> Result<SpawnedEditor<Self::Handle>, Box<dyn Error>> {
         let app = EditorApp::new(
             self.instance.clone(),
             self.parameters.clone(),
-            gui_context,
             self.extent.clone(),
         );
         let (scale, redraw, resize_hint) = (self.scale(), self.redraw.clone(), self.resize_hint());

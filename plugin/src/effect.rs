@@ -14,7 +14,6 @@ use crate::clap::framework::RequestInstance;
 use crate::editor::Editor;
 use crate::note_events::SysEx;
 use crate::plugin_core::PluginCore;
-use crate::preset::state;
 
 /// The effect.
 pub struct OndesFx {
@@ -59,22 +58,17 @@ impl Plugin for OndesFx {
     ];
     // For MIDI learn.
     const MIDI_INPUT: MidiConfig = MidiConfig::MidiCCs;
-    const SAMPLE_ACCURATE_AUTOMATION: bool = true;
 
     type Editor = Editor;
     type SysExMessage = SysEx;
     type BackgroundTask = RequestInstance;
 
     fn task_executor(&mut self) -> TaskExecutor<Self> {
-        RequestInstance::executor(&self.core.instance)
+        RequestInstance::executor(&self.core)
     }
 
     fn params(&self) -> Arc<dyn Params> {
         self.core.parameters.clone()
-    }
-
-    fn filter_state(state: &mut PluginState) {
-        state::clamp_values(state);
     }
 
     fn editor(&mut self, _: AsyncExecutor<Self>) -> Option<Editor> {

@@ -63,7 +63,7 @@ impl PluginCore {
         let redraw = RedrawFlag::default();
         let wake = redraw.clone();
         let instance = InstanceHandle::new(product, move || wake.request());
-        let parameters = Arc::new(HostParameters::new(&instance));
+        let parameters = Arc::new(HostParameters::new(&instance, redraw.clone()));
         instance.set_parameter_source(&parameters);
         Self {
             instance,

@@ -1,7 +1,7 @@
 //! Methods that receive their own output one block later.
 
 use super::method_executor::{Execute, MethodExecutor};
-use crate::model::{Method, Model, ModelError, Port, limits};
+use crate::model::{Method, ModelError, Port, limits};
 
 /// Runs a method block by block and feeds its outputs back to the input ports named after them
 /// ([`PREVIOUS`](crate::model::graph::PREVIOUS)).
@@ -51,7 +51,6 @@ impl FeedbackExecutor {
     /// Returns [`ModelError::Limit`] if the ports hold too many values.
     pub fn new(
         block: MethodExecutor,
-        model: &Model,
         method: &Method,
         streams: usize,
         blocks: usize,

@@ -39,7 +39,7 @@ impl ExecutorOptions {
         }
         let block = self.prepare_open(model, method, streams, 1)?;
         Ok(Box::new(FeedbackExecutor::new(
-            block, model, method, streams, blocks,
+            block, method, streams, blocks,
         )?))
     }
 

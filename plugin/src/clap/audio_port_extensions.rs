@@ -87,7 +87,7 @@ fn requested(
     requests: Option<Requests>,
     count: u32,
 ) -> Option<PortLayout> {
-    if wrapper.inactive_changes.is_active() {
+    if wrapper.is_active() {
         return None;
     }
     let layout = wrapper.audio_ports.announced();
@@ -132,7 +132,7 @@ fn get_configuration(
 
 fn select_configuration(wrapper: &PluginWrapper, id: clap_id) -> bool {
     let layout = wrapper.audio_ports.offered.get(id as usize);
-    let layout = layout.filter(|_| !wrapper.inactive_changes.is_active());
+    let layout = layout.filter(|_| !wrapper.is_active());
     layout
         .map(|layout| wrapper.audio_ports.announce(*layout))
         .is_some()

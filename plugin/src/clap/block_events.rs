@@ -1,59 +1,39 @@
 //! The host's events of a block, put right: in the order of time, within the block, and none
-//! shorter than its type; and the parameter changes that learnt controllers make of them.
+//! shorter than its type.
 //!
-//! A block longer than announced is played in pieces, and each gets its own events.
+//! A block is played in pieces, which begin at changes of parameters; a block longer than announced
+//! has further ones. Each piece gets its own events.
 
-use std::cell::Cell;
+use std::ptr::{from_ref, null};
 
 use clap_sys::events::*;
-use clap_sys::id::clap_id;
-use ondes_player::midi_bindings::MidiBindings;
 
-use super::event::{Event, HostInput, HostOutput};
-use super::parameter_list::ParameterList;
+use super::c_interface::{FromHost, c_function};
+use super::event::{Event, HostInput};
 
 /// Host events of a piece; if there are more, the block is cut at the first of them.
 const MAX_EVENTS: usize = 4096;
-/// Parameter changes by controllers in a piece. Beyond this, a parameter's last change takes the
-/// newest value; a parameter without a change in this piece does not change.
-const MAX_CHANGES: usize = 1024;
-/// A controller's highest value.
-const CONTROLLER_MAX: f32 = 127.0;
 
-/// Events of one piece of a block, in the host's values. Allocates only on construction.
+/// Takes the events that change parameters.
+pub(super) trait TakeChange {
+    /// Returns whether an event changes parameters.
+    fn is_change(&self, event: &Event) -> bool;
+    /// Changes parameters by an event, at its time. Returns whether the event does nothing else.
+    fn take(&self, event: &Event) -> bool;
+}
+
+/// Events of one piece of a block. Allocates only on construction.
 pub(super) struct BlockEvents {
-    events: Vec<PieceEvent>,
-    /// Number of events that controllers have inserted.
-    changes: usize,
-    /// Number of events already searched for changes that the host has not heard of.
-    reported: Cell<usize>,
+    /// Their times count from the piece's start.
+    events: Vec<Event>,
     /// Index of the host's first event that was not taken yet.
     next: u32,
-}
-
-/// An event of a piece.
-pub(super) struct PieceEvent {
-    /// The event; its time counts from the piece's start.
-    pub(super) event: Event,
-    /// A controller has caused it.
-    is_change: bool,
-}
-
-impl From<Event> for PieceEvent {
-    fn from(event: Event) -> Self {
-        Self {
-            event,
-            is_change: false,
-        }
-    }
 }
 
 impl Default for BlockEvents {
     fn default() -> Self {
         Self {
-            events: Vec::with_capacity(MAX_EVENTS + MAX_CHANGES),
-            changes: 0,
-            reported: Cell::new(0),
+            events: Vec::with_capacity(MAX_EVENTS),
             next: 0,
         }
     }
@@ -65,20 +45,21 @@ impl BlockEvents {
         self.next = 0;
     }
 
-    /// Takes the events of the piece from sample `start` to sample `end` of a block of `frames`
-    /// samples, and inserts the changes that learnt controllers make of the `parameters`. Returns the
-    /// end, which is earlier if there are too many events.
+    /// Takes the events of the piece from sample `start` on, at most to sample `end`, of a block of
+    /// `frames` samples. Returns the end, which is earlier if a parameter changes after the start,
+    /// or if there are too many events.
     pub(super) fn take(
         &mut self,
         list: Option<HostInput<'_>>,
         [start, end, frames]: [u32; 3],
-        bindings: &MidiBindings,
-        parameters: &ParameterList,
+        changes: &impl TakeChange,
     ) -> u32 {
         let Some(list) = list else {
             return end;
         };
         let mut latest = start;
+        // The host's first event at the latest time, and the number of events before it.
+        let mut first = (self.next, self.events.len());
         while self.next < list.len() {
             let Some(event) = list.event(self.next) else {
                 self.next += 1;
@@ -90,89 +71,39 @@ impl BlockEvents {
             if time >= end && end < frames {
                 break;
             }
-            if self.events.len() - self.changes == MAX_EVENTS {
+            if time > latest {
+                (first, latest) = ((self.next, self.events.len()), time);
+            }
+            if time > start && changes.is_change(&event) {
+                // All events of that time belong to the next piece.
+                self.next = first.0;
+                self.events.truncate(first.1);
+                return time;
+            }
+            if self.events.len() == MAX_EVENTS {
                 if frames == 0 {
                     break;
                 }
                 // Later by a sample if there are as many events at one sample.
                 return time.max(start + 1).min(end);
             }
-            let event = event.at(time - start);
-            self.insert_changes(&event, bindings, parameters);
-            self.events.push(event.into());
-            (self.next, latest) = (self.next + 1, time);
+            if !changes.take(&event.at(time)) {
+                self.events.push(event.at(time - start));
+            }
+            self.next += 1;
         }
         end
     }
 
-    /// Inserts the changes that a control change causes. Not after it: the framework splits the
-    /// block at parameter changes, and the host's event would be played one sample early.
-    fn insert_changes(
-        &mut self,
-        event: &Event,
-        bindings: &MidiBindings,
-        parameters: &ParameterList,
-    ) {
-        let Some([status, number, position]) = event.get().map(|midi: &clap_event_midi| midi.data)
-        else {
-            return;
-        };
-        if status & 0xF0 != 0xB0 {
-            return;
-        }
-        // A controller's value is a position of the knob.
-        let position = f32::from(position).min(CONTROLLER_MAX) / CONTROLLER_MAX;
-        for index in bindings.controller_moved(number) {
-            if let Some(listed) = parameters.automatable().get(index) {
-                let value = listed.parameter.denormalize(position);
-                let value = parameters.scale.host_value(listed.parameter, value);
-                self.insert(event.time(), listed.clap_id, value);
-            }
-        }
-    }
-
-    fn insert(&mut self, time: u32, id: clap_id, value: f64) {
-        if self.changes == MAX_CHANGES {
-            // An early change is better than a lost one.
-            let mut changes = self.events.iter_mut().filter(|event| event.is_change);
-            let last = changes.rfind(|change| {
-                let change: Option<&clap_event_param_value> = change.event.get();
-                change.is_some_and(|change| change.param_id == id)
-            });
-            let change: Option<&mut clap_event_param_value> =
-                last.and_then(|last| last.event.get_mut());
-            if let Some(change) = change {
-                change.value = value;
-            }
-            return;
-        }
-        // The host records the controller; recording the parameter as well would play both back.
-        let flags = CLAP_EVENT_IS_LIVE | CLAP_EVENT_DONT_RECORD;
-        self.events.push(PieceEvent {
-            event: Event::parameter(time, flags, id, value),
-            is_change: true,
-        });
-        self.changes += 1;
-    }
-
-    /// Returns the piece's events.
-    pub(super) fn events(&self) -> &[PieceEvent] {
-        &self.events
-    }
-
-    /// Tells the host, which shows and saves them, of all changes by controllers up to sample
-    /// `until` of a piece that begins at sample `start`. A change that the host refuses is dropped;
-    /// the parameter's next one corrects the host's value.
-    pub(super) fn report_changes(&self, until: u32, start: u32, output: &HostOutput<'_>) {
-        let pending = self.events.get(self.reported.get()..).unwrap_or_default();
-        let due = pending
-            .iter()
-            .take_while(|event| event.event.time() <= until);
-        for PieceEvent { event, is_change } in due {
-            self.reported.set(self.reported.get() + 1);
-            if *is_change {
-                output.push(&event.at(event.time().saturating_add(start)));
-            }
+    /// Returns the piece's events as a list for the framework, which is valid until they change.
+    pub(super) fn list(&self) -> clap_input_events {
+        clap_input_events {
+            ctx: from_ref(self).cast_mut().cast(),
+            size: c_function!(size, (list: PieceList<'_>) -> u32),
+            get: c_function!(
+                get,
+                (list: PieceList<'_>, index: u32) -> *const clap_event_header
+            ),
         }
     }
 
@@ -180,8 +111,7 @@ impl BlockEvents {
     /// kept for the next one.
     pub(super) fn finish(&mut self, frames: u32) {
         self.events
-            .retain(|event| frames == 0 && is_played(event.event.header()));
-        (self.changes, self.reported) = (0, Cell::new(0));
+            .retain(|event| frames == 0 && is_played(event.header()));
     }
 
     /// Drops what is kept for the next block.
@@ -203,23 +133,57 @@ fn is_played(header: &clap_event_header) -> bool {
     )
 }
 
+/// Events of a piece, behind a list of CLAP.
+struct PieceList<'a>(&'a BlockEvents);
+
+impl FromHost for PieceList<'_> {
+    type Raw = *const clap_input_events;
+
+    unsafe fn from_host(raw: Self::Raw) -> Option<Self> {
+        // SAFETY: only our lists have the functions below; their events are alive.
+        unsafe { raw.as_ref()?.ctx.cast::<BlockEvents>().as_ref() }.map(Self)
+    }
+}
+
+fn size(PieceList(block): PieceList<'_>) -> u32 {
+    block.events.len() as u32
+}
+
+fn get(PieceList(block): PieceList<'_>, index: u32) -> *const clap_event_header {
+    block
+        .events
+        .get(index as usize)
+        .map_or(null(), Event::as_ptr)
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
 
-    use ondes_player::parameter::OUTPUT_GAIN;
-    use ondes_player::product::Product;
-
     use super::*;
-    use crate::clap::c_interface::FromHost;
-    use crate::clap::parameter_list::HostScale;
 
-    const GAIN: clap_id = 77;
-
-    /// Events of a host's list, and those that it was given.
+    /// Events of a host's list.
     struct Lists<E> {
         events: Vec<E>,
-        given: RefCell<Vec<u32>>,
+    }
+
+    /// Control changes change parameters: their times and controllers.
+    #[derive(Default)]
+    struct Changes(RefCell<Vec<(u32, u8)>>);
+
+    impl TakeChange for Changes {
+        fn is_change(&self, event: &Event) -> bool {
+            let midi: Option<&clap_event_midi> = event.get();
+            midi.is_some_and(|midi| midi.data[0] == 0xB0)
+        }
+
+        fn take(&self, event: &Event) -> bool {
+            let midi: Option<&clap_event_midi> = event.get();
+            if let Some(midi) = midi.filter(|midi| midi.data[0] == 0xB0) {
+                self.0.borrow_mut().push((event.time(), midi.data[1]));
+            }
+            false
+        }
     }
 
     // SAFETY: these functions are only called with the lists below, whose context is a `Lists`.
@@ -236,24 +200,9 @@ mod tests {
         unsafe { (&raw const (&*(*list).ctx.cast::<Lists<E>>()).events[index as usize]).cast() }
     }
 
-    unsafe extern "C" fn push<E>(
-        list: *const clap_output_events,
-        event: *const clap_event_header,
-    ) -> bool {
-        // SAFETY: as above.
-        unsafe {
-            let given = &(*(*list).ctx.cast::<Lists<E>>()).given;
-            given.borrow_mut().push((*event).time);
-        }
-        true
-    }
-
     impl<E> Lists<E> {
         fn new(events: Vec<E>) -> Self {
-            Self {
-                events,
-                given: RefCell::default(),
-            }
+            Self { events }
         }
 
         fn input(&self) -> clap_input_events {
@@ -261,13 +210,6 @@ mod tests {
                 ctx: (&raw const *self).cast_mut().cast(),
                 size: Some(size::<E>),
                 get: Some(get::<E>),
-            }
-        }
-
-        fn output(&self) -> clap_output_events {
-            clap_output_events {
-                ctx: (&raw const *self).cast_mut().cast(),
-                try_push: Some(push::<E>),
             }
         }
     }
@@ -301,24 +243,19 @@ mod tests {
         }
     }
 
-    fn parameters() -> ParameterList {
-        let listed = [(GAIN, OUTPUT_GAIN)].into_iter();
-        ParameterList::new(HostScale::Unit, Product::Instrument, listed)
-    }
-
-    /// Takes a piece of a block without learnt controllers.
+    /// Takes a piece of a block.
     fn take<E>(events: &mut BlockEvents, lists: &Lists<E>, piece: [u32; 3]) -> u32 {
         let list = lists.input();
         // SAFETY: the list is alive.
         let list = unsafe { HostInput::from_host(&raw const list) };
-        events.take(list, piece, &MidiBindings::default(), &parameters())
+        events.take(list, piece, &Changes::default())
     }
 
     /// Returns time and key of each event that a piece has.
     fn taken(events: &BlockEvents) -> Vec<(u32, i16)> {
         // SAFETY: the events are notes.
-        { events.events().iter() }
-            .map(|event| unsafe { *event.event.as_ptr().cast::<clap_event_note>() })
+        { events.events.iter() }
+            .map(|event| unsafe { *event.as_ptr().cast::<clap_event_note>() })
             .map(|note| (note.header.time, note.key))
             .collect()
     }
@@ -352,10 +289,7 @@ mod tests {
         assert_eq!(take(&mut events, &lists, [0, 0, 0]), 0);
         events.finish(0);
         events.begin();
-        assert_eq!(
-            events.take(None, [0, 64, 64], &MidiBindings::default(), &parameters()),
-            64
-        );
+        assert_eq!(events.take(None, [0, 64, 64], &Changes::default()), 64);
         assert_eq!(
             taken(&events),
             [(0, 1), (0, 2), (0, 3), (0, 5), (0, 6)],
@@ -380,58 +314,38 @@ mod tests {
     }
 
     #[test]
-    fn changes_by_controllers_are_in_time_order() {
+    fn a_piece_begins_with_each_change() {
         let mut foreign = midi(8, [0xB0, 20, 9]);
         foreign.header.space_id = 5;
         let mut short = midi(8, [0xB0, 20, 9]);
         short.header.size -= 4;
         let lists = Lists::new(vec![
-            midi(3, [0xB7, 20, 127]),
-            midi(3, [0x90, 20, 9]),
+            midi(0, [0xB0, 1, 0]),
+            midi(3, [0x90, 60, 9]),
+            midi(9, [0x90, 61, 9]),
+            midi(9, [0xB0, 2, 0]),
             foreign,
             short,
-            midi(9, [0xB0, 20, 0]),
+            midi(9, [0xB0, 3, 0]),
+            midi(20, [0x90, 62, 9]),
         ]);
-        let (input, output) = (lists.input(), lists.output());
-        // SAFETY: the lists are alive.
-        let (input, output) = unsafe {
-            (
-                HostInput::from_host(&raw const input),
-                HostOutput::from_host(&raw const output).unwrap(),
-            )
-        };
-        let bindings = MidiBindings::default();
-        bindings.set_parameters(["gain".to_owned()]);
-        let mut events = BlockEvents::default();
-        let mut seen = || {
-            events.begin();
-            events.finish(64);
-            events.take(input, [0, 64, 64], &bindings, &parameters());
-            let seen = { events.events().iter() }.map(|PieceEvent { event, .. }| {
-                let change: Option<&clap_event_param_value> = event.get();
-                (event.time(), change.map(|change| change.value))
+        let list = lists.input();
+        // SAFETY: the list is alive.
+        let list = unsafe { HostInput::from_host(&raw const list) };
+        let (mut events, changes) = (BlockEvents::default(), Changes::default());
+        events.begin();
+        let mut piece = |start| {
+            let end = events.take(list, [start, 64, 64], &changes);
+            let seen = { events.events.iter() }.map(|event| {
+                let midi: &clap_event_midi = event.get().unwrap();
+                (event.time(), midi.data[1])
             });
-            seen.collect::<Vec<_>>()
+            let seen: Vec<(u32, u8)> = seen.collect();
+            events.finish(end - start);
+            (end, seen)
         };
-        assert_eq!(
-            seen(),
-            [(3, None), (3, None), (9, None)],
-            "no controller is bound"
-        );
-        bindings.learn("gain");
-        assert_eq!(
-            seen(),
-            [
-                (3, Some(24.0)),
-                (3, None),
-                (3, None),
-                (9, Some(-60.0)),
-                (9, None)
-            ]
-        );
-        events.report_changes(5, 100, &output);
-        output.push(&Event::parameter(105, 0, GAIN, 0.0));
-        events.report_changes(u32::MAX, 100, &output);
-        assert_eq!(*lists.given.borrow(), [103, 105, 109]);
+        assert_eq!(piece(0), (9, vec![(0, 1), (3, 60)]));
+        assert_eq!(piece(9), (64, vec![(0, 61), (0, 2), (0, 3), (11, 62)]));
+        assert_eq!(changes.0.into_inner(), [(0, 1), (9, 2), (9, 3)]);
     }
 }

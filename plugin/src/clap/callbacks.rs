@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_void};
 use std::ptr::{from_ref, null};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use clap_sys::ext::audio_ports::CLAP_EXT_AUDIO_PORTS;
 use clap_sys::ext::audio_ports_config::CLAP_EXT_AUDIO_PORTS_CONFIG;
@@ -31,18 +32,16 @@ use super::block_events::BlockEvents;
 use super::c_interface::{CResult, c_function, catch_panic};
 use super::deferred_rescan::DeferredRescan;
 use super::framework::{Framework, RequestInstance};
-use super::framework_events::FrameworkEvents;
 use super::host::Host;
 use super::host_block::HostBlock;
 use super::host_notices::HostNotices;
-use super::inactive_changes::InactiveChanges;
 use super::main_thread_timer::MainThreadTimer;
 use super::note_extensions::{NOTE_PORTS, VOICE_INFO};
+use super::parameter_changes::{ParameterChanges, WaitingChanges};
 use super::parameter_list::{HostScale, ParameterList};
 use super::params_extension::PARAMS;
 use super::plugin_wrapper::{Block, PluginWrapper};
 use super::port_layout::AudioPorts;
-use crate::parameters::ids_in_host_order;
 use crate::preset::preset_load::PRESET_LOAD;
 use crate::preset::state_as_preset::{STATE, STATE_CONTEXT};
 
@@ -53,16 +52,13 @@ pub(super) fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(
     host: Host,
 ) -> Option<*const clap_plugin> {
     let deferred_rescan = DeferredRescan::for_host(host);
-    let framework_host = { deferred_rescan.as_ref() }.map_or(host, |deferred| deferred.proxy());
-    let (framework, instance) = Framework::new::<P>(framework_host)?;
+    let (framework, (instance, values)) = Framework::new::<P>(host)?;
     let scale = if host.is_vst3() {
         HostScale::Position
     } else {
         HostScale::Unit
     };
-    let in_order =
-        ids_in_host_order().filter_map(|id| Some((*framework.parameter_ids.get(&id)?, id)));
-    let parameters = ParameterList::new(scale, instance.product, in_order);
+    let parameters = ParameterList::new(scale, instance.product);
     // The bindings number the parameters in this order.
     let ids = parameters.automatable().iter();
     let ids = ids.map(|listed| listed.parameter.id.to_owned());
@@ -101,9 +97,11 @@ pub(super) fn create<P: ClapPlugin<BackgroundTask = RequestInstance>>(
         deferred_rescan,
         host,
         instance,
+        values,
         parameters,
         notices,
-        inactive_changes: InactiveChanges::default(),
+        waiting_changes: WaitingChanges::default(),
+        is_active: AtomicBool::new(false),
         timer: MainThreadTimer::default(),
         audio_ports: AudioPorts::new::<P>(),
         block: Mutex::new(None),
@@ -178,14 +176,14 @@ fn activate(wrapper: &PluginWrapper, sample_rate: f64, min_frames: u32, max_fram
         buffers: BlockBuffers::new(layout, longest as usize),
         events: BlockEvents::default(),
     });
-    wrapper.inactive_changes.set_active(active);
+    wrapper.is_active.store(active, Relaxed);
     active
 }
 
 fn deactivate(wrapper: &PluginWrapper) {
     *lock(&wrapper.block) = None;
     wrapper.framework.deactivate();
-    wrapper.inactive_changes.set_active(false);
+    wrapper.is_active.store(false, Relaxed);
 }
 
 fn reset(wrapper: &PluginWrapper) {
@@ -207,14 +205,18 @@ fn process(wrapper: &PluginWrapper, host_block: HostBlock<'_>) -> clap_process_s
     let frames = host_block.as_raw().frames_count;
     let longest = block.buffers.capacity() as u32;
     let mut start = 0_u32;
+    let changes = ParameterChanges {
+        wrapper,
+        output: host_block.output_events(),
+    };
+    assert_no_alloc(|| changes.tell_window_changes());
     block.events.begin();
     loop {
         let end = assert_no_alloc(|| {
             block.events.take(
                 host_block.input_events(),
                 [start, frames.min(start.saturating_add(longest)), frames],
-                &wrapper.instance.midi_bindings,
-                &wrapper.parameters,
+                &changes,
             )
         });
         let status = process_piece(wrapper, block, &host_block, start, end);
@@ -236,12 +238,10 @@ fn process_piece(
 ) -> clap_process_status {
     let (first, length) = (start as usize, (end - start) as usize);
     assert_no_alloc(|| buffers.read(host_block, first, length));
-    let output = host_block.output_events();
-    let lists = FrameworkEvents::for_piece(wrapper.values(), events, start, output);
-    let (in_events, out_events) = (lists.input(), lists.output());
+    let in_events = events.list();
     let host_piece = clap_process {
         in_events: &raw const in_events,
-        out_events: output.map_or(null(), |_| &raw const out_events),
+        out_events: null(),
         // Without a position, playback continues.
         transport: if start == 0 {
             host_block.as_raw().transport
@@ -255,16 +255,15 @@ fn process_piece(
     let status = buffers.process_piece(&host_piece, length, |piece| unsafe {
         wrapper.framework.process(&piece)
     });
-    if let Some(output) = output {
-        assert_no_alloc(|| events.report_changes(u32::MAX, start, &output));
-        if let Some(deferred) = &wrapper.deferred_rescan {
-            let listed = wrapper.parameters.automatable().iter();
-            let values = listed.filter_map(|listed| {
-                Some((listed.clap_id, wrapper.parameter_value(listed.clap_id)?))
-            });
-            let last = end.saturating_sub(1).max(start);
-            assert_no_alloc(|| deferred.push_values(last, &output, values));
-        }
+    if let Some((output, deferred)) = host_block
+        .output_events()
+        .zip(wrapper.deferred_rescan.as_ref())
+    {
+        let listed = wrapper.parameters.automatable().iter();
+        let values = listed
+            .filter_map(|listed| Some((listed.clap_id, wrapper.parameter_value(listed.clap_id)?)));
+        let last = end.saturating_sub(1).max(start);
+        assert_no_alloc(|| deferred.push_values(last, &output, values));
     }
     let status = wrapper.finish_block(status);
     assert_no_alloc(|| buffers.write(host_block, first, length));
@@ -280,12 +279,9 @@ fn on_main_thread(wrapper: &PluginWrapper) {
     });
     catch_panic(|| {
         if let Some(deferred) = &wrapper.deferred_rescan {
-            deferred.rescan_if_pending();
+            deferred.rescan_if_pending(*host);
         }
-        if instance.host_notifier.take_values_changed() {
-            wrapper.apply_inactive_changes();
-        }
-        wrapper.inactive_changes.report(instance, *host);
+        wrapper.waiting_changes.report(wrapper);
         wrapper.notices.notify(instance, *host);
         Some(())
     });

@@ -1,24 +1,17 @@
 //! Defers parameter notifications for hosts that deadlock on them (Ardour).
 //!
-//! A state load changes parameter values, and the framework then calls the host's `rescan`. Ardour
+//! A state load changes parameter values, which the host has to read again by its `rescan`. Ardour
 //! 7.3 holds a lock while a VST3 plugin loads a preset, and waits for that lock forever if `rescan`
 //! is called meanwhile. For such hosts the values are sent as output events of the next block, and
 //! `rescan`, which refreshes the values cached by the VST3 wrapper, is called in the next
 //! main-thread callback (the wrapper's timer calls it while the plugin's window is open).
 
-use std::ffi::{CStr, c_void};
-use std::ptr::from_ref;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap_sys::events::CLAP_EVENT_DONT_RECORD;
-use clap_sys::ext::params::{
-    CLAP_EXT_PARAMS, CLAP_PARAM_RESCAN_VALUES, clap_host_params, clap_param_rescan_flags,
-};
-use clap_sys::host::clap_host;
+use clap_sys::ext::params::CLAP_PARAM_RESCAN_VALUES;
 use clap_sys::id::clap_id;
 
-use super::c_interface::{FromHost, Pointee, c_function};
 use super::event::{Event, HostOutput};
 use super::host::Host;
 
@@ -27,14 +20,9 @@ const VST3_SUFFIX: &str = "(CLAP-as-VST3)";
 /// Ardour and the products built from its source.
 const HOSTS: [&str; 3] = ["Ardour", "Mixbus", "LiveTrax"];
 
-/// Host proxy that the framework gets instead of such a host.
-#[repr(C)]
+/// State of a deferred notification.
+#[derive(Default)]
 pub(crate) struct DeferredRescan {
-    /// The host that the framework sees. Must be the first field: its address is the proxy's.
-    proxy: clap_host,
-    host: Host,
-    /// The parameter extension that the framework sees: the host's, with another `rescan`.
-    params: OnceLock<clap_host_params>,
     /// A state load is in progress.
     loading: AtomicBool,
     /// The next block must send all values.
@@ -43,44 +31,15 @@ pub(crate) struct DeferredRescan {
     rescan_pending: AtomicBool,
 }
 
-// SAFETY: the host is the first field; only proxies have the functions below.
-unsafe impl Pointee for DeferredRescan {
-    type C = clap_host;
-}
-
 impl DeferredRescan {
-    /// Creates a proxy if the host needs one.
-    pub(super) fn for_host(host: Host) -> Option<Box<Self>> {
+    /// Returns the state for a host that needs one.
+    pub(super) fn for_host(host: Host) -> Option<Self> {
         let name = host.name();
         let needed = name.ends_with(VST3_SUFFIX) && HOSTS.iter().any(|host| name.starts_with(host));
-        // `host_data` stays: the VST3 wrapper, whose functions are all others, finds its plugin by
-        // it.
-        let proxy = clap_host {
-            get_extension: c_function!(
-                get_extension,
-                (deferred: &DeferredRescan, id: &CStr) -> *const c_void
-            ),
-            ..host.to_raw()
-        };
-        needed.then(|| {
-            Box::new(Self {
-                proxy,
-                host,
-                params: OnceLock::new(),
-                loading: AtomicBool::new(false),
-                values_pending: AtomicBool::new(false),
-                rescan_pending: AtomicBool::new(false),
-            })
-        })
+        needed.then(Self::default)
     }
 
-    /// Returns the host to give to the framework. `self` must outlive it.
-    pub(super) fn proxy(&self) -> Host {
-        // SAFETY: not null; it begins with a host.
-        unsafe { Host::from_host(from_ref(self).cast()) }.expect("not null")
-    }
-
-    /// Runs a state load; `rescan` calls within it are deferred.
+    /// Runs a state load; notifications within it are deferred.
     pub(crate) fn during_load<T>(&self, load: impl FnOnce() -> T) -> T {
         self.loading.store(true, Ordering::Relaxed);
         let result = load();
@@ -88,10 +47,21 @@ impl DeferredRescan {
         result
     }
 
+    /// Lets the host read all values again, now or after the load. On the main thread.
+    pub(super) fn rescan_values(&self, host: Host) {
+        if !self.loading.load(Ordering::Relaxed) {
+            return host.rescan_parameters(CLAP_PARAM_RESCAN_VALUES);
+        }
+        // Release: the audio thread that reads the flag also sees the new values.
+        self.values_pending.store(true, Ordering::Release);
+        self.rescan_pending.store(true, Ordering::Relaxed);
+        host.request_callback();
+    }
+
     /// Calls the host's `rescan` if one was deferred. On the main thread.
-    pub(super) fn rescan_if_pending(&self) {
+    pub(super) fn rescan_if_pending(&self, host: Host) {
         if self.rescan_pending.swap(false, Ordering::Relaxed) {
-            self.host.rescan_parameters(CLAP_PARAM_RESCAN_VALUES);
+            host.rescan_parameters(CLAP_PARAM_RESCAN_VALUES);
         }
     }
 
@@ -111,42 +81,21 @@ impl DeferredRescan {
     }
 }
 
-fn get_extension(deferred: &DeferredRescan, id: &CStr) -> *const c_void {
-    let extension = deferred.host.get_extension(id);
-    if extension.is_null() || id != CLAP_EXT_PARAMS {
-        return extension;
-    }
-    let Some(params) = deferred.host.extension::<clap_host_params>() else {
-        return extension;
-    };
-    let deferred_params = deferred.params.get_or_init(|| clap_host_params {
-        rescan: c_function!(rescan, (deferred: &DeferredRescan, flags: clap_param_rescan_flags)),
-        ..*params
-    });
-    from_ref(deferred_params).cast()
-}
-
-fn rescan(deferred: &DeferredRescan, flags: clap_param_rescan_flags) {
-    if !deferred.loading.load(Ordering::Relaxed) {
-        return deferred.host.rescan_parameters(flags);
-    }
-    // Release: the audio thread that reads the flag also sees the new values.
-    deferred.values_pending.store(true, Ordering::Release);
-    deferred.rescan_pending.store(true, Ordering::Relaxed);
-    deferred.host.request_callback();
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
-    use std::ffi::c_char;
-    use std::ptr::null;
+    use std::ffi::{CStr, c_char, c_void};
+    use std::ptr::{from_ref, null};
 
     use clap_sys::events::{clap_event_header, clap_event_param_value, clap_output_events};
-    use clap_sys::ext::params::clap_param_clear_flags;
+    use clap_sys::ext::params::{
+        CLAP_EXT_PARAMS, clap_host_params, clap_param_clear_flags, clap_param_rescan_flags,
+    };
+    use clap_sys::host::clap_host;
     use clap_sys::version::CLAP_VERSION;
 
     use super::*;
+    use crate::clap::c_interface::FromHost;
 
     /// Calls that the host received, one line each.
     type CallLog = RefCell<Vec<String>>;
@@ -223,13 +172,6 @@ mod tests {
         // SAFETY: the host lives as long as this test.
         let host = unsafe { Host::from_host(&raw const host) }.unwrap();
         let deferred = DeferredRescan::for_host(host).unwrap();
-        let proxy = deferred.proxy().as_ptr();
-        // SAFETY: the proxy has the host's functions.
-        let params = unsafe {
-            assert!((*proxy).get_extension.unwrap()(proxy, c"clap.none".as_ptr()).is_null());
-            &*(*proxy).get_extension.unwrap()(proxy, CLAP_EXT_PARAMS.as_ptr())
-                .cast::<clap_host_params>()
-        };
         let list = clap_output_events {
             ctx: from_ref(&log).cast_mut().cast(),
             try_push: Some(log_event),
@@ -237,12 +179,11 @@ mod tests {
         // SAFETY: the list is alive.
         let list = unsafe { HostOutput::from_host(&raw const list) }.unwrap();
         let block = || deferred.push_values(63, &list, [(7, 0.5), (9, 2.0)].into_iter());
-        // SAFETY: the proxy is valid.
-        let rescan = || unsafe { params.rescan.unwrap()(proxy, CLAP_PARAM_RESCAN_VALUES) };
+        let rescan = || deferred.rescan_values(host);
 
         rescan();
         block();
-        deferred.rescan_if_pending();
+        deferred.rescan_if_pending(host);
         assert_eq!(log.take(), ["rescan 1"], "immediate outside of a load");
         deferred.during_load(rescan);
         assert_eq!(log.take(), ["callback"]);
@@ -250,13 +191,13 @@ mod tests {
         assert_eq!(log.take(), ["63 7 0.5", "63 9 2"]);
         block();
         assert!(log.take().is_empty(), "values are sent once");
-        deferred.rescan_if_pending();
-        deferred.rescan_if_pending();
+        deferred.rescan_if_pending(host);
+        deferred.rescan_if_pending(host);
         assert_eq!(log.take(), ["rescan 1"]);
     }
 
     #[test]
-    fn other_hosts_get_no_proxy() {
+    fn other_hosts_need_no_deferral() {
         let log = CallLog::default();
         for name in [
             c"Ardour",

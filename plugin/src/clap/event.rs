@@ -98,6 +98,24 @@ impl Event {
         event
     }
 
+    /// Returns the begin or the end of a gesture on a parameter.
+    pub(super) fn gesture(type_: clap_event_type, param_id: clap_id) -> Self {
+        let header = clap_event_header {
+            size: size_of::<clap_event_param_gesture>() as u32,
+            time: 0,
+            space_id: CLAP_CORE_EVENT_SPACE_ID,
+            type_,
+            flags: CLAP_EVENT_IS_LIVE,
+        };
+        let mut event = Self {
+            header,
+            rest: [MaybeUninit::zeroed(); WORDS],
+        };
+        // SAFETY: such an event is its header and the parameter's id, and smaller than `Event`.
+        unsafe { (*(&raw mut event).cast::<clap_event_param_gesture>()).param_id = param_id };
+        event
+    }
+
     /// Returns the header, with which the event begins.
     pub(super) fn header(&self) -> &clap_event_header {
         &self.header

@@ -3,104 +3,66 @@
 //! What the framework's type gives is used as it is. The rest are C functions in its
 //! `clap_plugin`, which use only `plugin_data` of the plugin that is passed.
 
-use std::collections::HashMap;
+use std::any::Any;
 use std::ffi::{CStr, c_void};
 use std::ptr::null;
 use std::sync::{Arc, mpsc};
 
-use clap_sys::events::{clap_input_events, clap_output_events};
-use clap_sys::id::clap_id;
 use clap_sys::plugin::clap_plugin;
 use clap_sys::process::{CLAP_PROCESS_ERROR, clap_process, clap_process_status};
-use nice_plug::plugin::PluginState;
 use nice_plug::prelude::ClapPlugin;
 use nice_plug::wrapper::clap::Wrapper;
 use ondes_player::instance::InstanceHandle;
-use ondes_player::parameter::{Parameter, ParameterId};
 
 use super::c_interface::{FromHost, Functions, call};
-use super::framework_events::FrameworkEvents;
 use super::host::{Extension, Host, find_extension};
+use crate::parameters::HostParameters;
+use crate::plugin_core::PluginCore;
 
-/// Background task that sends an instance's [`InstanceHandle`] to the given channel.
+/// Background task that sends what an instance shares to the given channel.
 ///
 /// The framework gives no access to the plugin objects that it creates, but it runs background
 /// tasks of their own type; this is the only one.
-pub struct RequestInstance(mpsc::Sender<Arc<InstanceHandle>>);
+pub struct RequestInstance(mpsc::Sender<Shared>);
+
+/// What an instance shares with its wrapper: its handle and its parameters.
+type Shared = (Arc<InstanceHandle>, Arc<HostParameters>);
 
 impl RequestInstance {
     /// Returns the task executor of that instance.
     #[must_use]
-    pub fn executor(instance: &Arc<InstanceHandle>) -> Box<dyn Fn(Self) + Send> {
-        let instance = instance.clone();
+    pub fn executor(core: &PluginCore) -> Box<dyn Fn(Self) + Send> {
+        let shared = (core.instance.clone(), core.parameters.clone());
         // The receiver may be gone.
-        Box::new(move |Self(sender)| drop(sender.send(instance.clone())))
+        Box::new(move |Self(sender)| drop(sender.send(shared.clone())))
     }
 }
 
 /// The framework's plugin.
 pub(crate) struct Framework {
-    wrapper: Arc<dyn FrameworkWrapper>,
+    /// Keeps the plugin alive.
+    _wrapper: Arc<dyn Any>,
     /// Its C functions.
     plugin: clap_plugin,
-    /// CLAP ids of its parameters.
-    pub(super) parameter_ids: HashMap<ParameterId, clap_id>,
-}
-
-/// The functions of the framework's type, for any plugin.
-trait FrameworkWrapper {
-    fn state(&self) -> PluginState;
-    fn set_state(&self, state: &mut PluginState) -> bool;
-    /// # Safety
-    /// The list is valid.
-    unsafe fn handle_input(&self, list: &clap_input_events);
-    /// # Safety
-    /// The list is valid.
-    unsafe fn handle_output(&self, list: &clap_output_events);
-}
-
-impl<P: ClapPlugin> FrameworkWrapper for Wrapper<P> {
-    fn state(&self) -> PluginState {
-        self.get_state_object()
-    }
-
-    fn set_state(&self, state: &mut PluginState) -> bool {
-        self.set_state_inner(state)
-    }
-
-    unsafe fn handle_input(&self, list: &clap_input_events) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { self.handle_in_events(list, 0, 0) };
-    }
-
-    unsafe fn handle_output(&self, list: &clap_output_events) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { self.handle_out_events(list, 0) };
-    }
 }
 
 impl Framework {
-    /// Creates a plugin and returns it with its instance; `None` if the framework does not answer.
-    /// The host must outlive it.
+    /// Creates a plugin and returns it with what it shares; `None` if the framework does not
+    /// answer. The host must outlive it.
     pub(super) fn new<P: ClapPlugin<BackgroundTask = RequestInstance>>(
         host: Host,
-    ) -> Option<(Self, Arc<InstanceHandle>)> {
+    ) -> Option<(Self, Shared)> {
         // SAFETY: the host outlives the plugin.
         let wrapper = unsafe { Wrapper::<P>::new(host.as_ptr()) };
         let (sender, receiver) = mpsc::channel();
         (wrapper.task_executor.lock())(RequestInstance(sender));
-        let instance = receiver.try_recv().ok()?;
-        let ids = wrapper.param_ptr_to_hash.iter();
-        let ids = ids.filter_map(|(pointer, id)| {
-            Some((Parameter::find(wrapper.param_id_from_ptr(*pointer)?)?, *id))
-        });
-        let (parameter_ids, plugin) = (ids.collect(), *wrapper.clap_plugin.borrow());
+        let shared = receiver.try_recv().ok()?;
+        let plugin = *wrapper.clap_plugin.borrow();
         let framework = Self {
-            wrapper,
+            _wrapper: wrapper,
             plugin,
-            parameter_ids,
         };
-        Some((framework, instance))
+        Some((framework, shared))
     }
 
     /// Returns the plugin's structure, for one with other functions.
@@ -155,28 +117,6 @@ impl Framework {
             .map_or(CLAP_PROCESS_ERROR, |process| unsafe {
                 process(&raw const self.plugin, block)
             })
-    }
-
-    /// Passes events to the plugin without audio.
-    pub(super) fn flush_input(&self, events: &FrameworkEvents<'_>) {
-        // SAFETY: the list is valid during the call.
-        unsafe { self.wrapper.handle_input(&events.input()) };
-    }
-
-    /// Takes the plugin's events without audio.
-    pub(super) fn flush_output(&self, events: &FrameworkEvents<'_>) {
-        // SAFETY: the list is valid during the call.
-        unsafe { self.wrapper.handle_output(&events.output()) };
-    }
-
-    /// Returns parameters and instance state. On the main thread.
-    pub(crate) fn state(&self) -> PluginState {
-        self.wrapper.state()
-    }
-
-    /// Restores a state; returns false if it cannot be restored. On the main thread.
-    pub(crate) fn set_state(&self, mut state: PluginState) -> bool {
-        self.wrapper.set_state(&mut state)
     }
 
     /// Returns an extension of that id; null if the framework has none.

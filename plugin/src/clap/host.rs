@@ -91,11 +91,6 @@ impl Host {
         unsafe { Functions::from_host(self.as_ptr()) }.expect("not null")
     }
 
-    /// Returns the structure of the host's functions. On any thread.
-    pub(crate) fn to_raw(self) -> clap_host {
-        *self.functions()
-    }
-
     /// Returns the host's name; empty if it has none. On any thread.
     pub(crate) fn name(self) -> String {
         // SAFETY: a host's name is null or NUL-terminated.
@@ -133,6 +128,13 @@ impl Host {
     pub(crate) fn rescan_parameters(self, flags: clap_param_rescan_flags) {
         if let Some(params) = self.extension::<clap_host_params>() {
             call!(params, rescan(self.as_ptr(), flags));
+        }
+    }
+
+    /// Asks the host to call `flush`, or `process`.
+    pub(crate) fn request_flush(self) {
+        if let Some(params) = self.extension::<clap_host_params>() {
+            call!(params, request_flush(self.as_ptr()));
         }
     }
 

@@ -1,11 +1,10 @@
-//! The parameters that a host lists, and their values as the host and as the framework count them.
-//!
-//! The framework counts all values from 0, with 1 for each step and continuous parameters up to 1.
-//! Hosts get values in the parameter's unit, as the table has them.
+//! The parameters that a host lists, and their values as the host counts them.
 
 use clap_sys::id::clap_id;
 use ondes_player::parameter::{KnobCurve, Parameter, ParameterId, ParameterKind};
 use ondes_player::product::Product;
+
+use crate::parameters::ids_in_host_order;
 
 /// Values as a host counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,20 +52,6 @@ impl HostScale {
             parameter.clamp(value)
         }
     }
-
-    /// Returns the framework's offset for a modulation by the host of a parameter whose value in
-    /// the table is `base`.
-    #[must_use]
-    pub fn framework_offset(self, parameter: &Parameter, base: f32, amount: f64) -> f64 {
-        let [min, max] = parameter.range().map(f64::from);
-        if self.is_position(parameter) || parameter.steps() > 0 {
-            amount
-        } else if is_curved(parameter) {
-            f64::from(parameter.normalize(base + amount as f32) - parameter.normalize(base))
-        } else {
-            amount / (max - min)
-        }
-    }
 }
 
 fn is_curved(parameter: &Parameter) -> bool {
@@ -77,24 +62,6 @@ fn is_curved(parameter: &Parameter) -> bool {
             ..
         }
     )
-}
-
-/// Returns the framework's value for one of the table.
-#[must_use]
-pub fn framework_value(parameter: &Parameter, value: f32) -> f64 {
-    match parameter.steps() {
-        0 => f64::from(parameter.normalize(value)),
-        _ => f64::from(parameter.clamp(value) - parameter.range()[0]),
-    }
-}
-
-/// Returns the table's value for one of the framework.
-#[must_use]
-pub fn value_of_framework(parameter: &Parameter, value: f64) -> f32 {
-    match parameter.steps() {
-        0 => parameter.denormalize(value as f32),
-        _ => parameter.clamp(value as f32 + parameter.range()[0]),
-    }
 }
 
 /// A parameter in the host's list.
@@ -112,8 +79,7 @@ pub struct ListedParameter {
 pub struct ParameterList {
     /// Values as the host counts them.
     pub scale: HostScale,
-    /// All that the framework knows, by CLAP id. A project may hold automation of one that is not
-    /// listed.
+    /// All, by CLAP id. A project may hold automation of one that is not listed.
     by_id: Box<[ListedParameter]>,
     /// Those that the host lists, in its order.
     listed: Box<[ListedParameter]>,
@@ -122,16 +88,12 @@ pub struct ParameterList {
 }
 
 impl ParameterList {
-    /// Creates the list of a product from the framework's parameters: their ids for CLAP and in the
-    /// table, in the host's order.
-    pub fn new(
-        scale: HostScale,
-        product: Product,
-        framework: impl Iterator<Item = (clap_id, ParameterId)>,
-    ) -> Self {
-        let all = framework.filter_map(|(clap_id, id)| {
-            Parameter::get(id).map(|parameter| ListedParameter {
-                clap_id,
+    /// Creates the list of a product.
+    pub fn new(scale: HostScale, product: Product) -> Self {
+        let all = ids_in_host_order().filter_map(|id| {
+            let parameter = Parameter::get(id)?;
+            Some(ListedParameter {
+                clap_id: clap_id_of(parameter.id),
                 id,
                 parameter,
             })
@@ -175,19 +137,26 @@ impl ParameterList {
     }
 }
 
+/// Returns the id of a parameter for CLAP hosts, which saved projects hold. VST3 keeps the highest
+/// bit for itself.
+const fn clap_id_of(id: &str) -> clap_id {
+    let (bytes, mut hash, mut index) = (id.as_bytes(), 0_u32, 0);
+    while index < bytes.len() {
+        hash = hash.wrapping_mul(31).wrapping_add(bytes[index] as u32);
+        index += 1;
+    }
+    hash & !(1 << 31)
+}
+
 #[cfg(test)]
 mod tests {
-    use ondes_player::parameter::{GLIDE, INPUT_GAIN, PARAMETERS, TRANSPOSE, VOICES, all};
+    use ondes_player::parameter::{GLIDE, PARAMETERS, VOICES, all};
 
     use super::*;
 
-    fn list(scale: HostScale, product: Product) -> ParameterList {
-        ParameterList::new(scale, product, all().map(|(id, _)| (1_000 - id.0, id)))
-    }
-
     #[test]
     fn an_effect_lists_no_parameters_of_notes_but_knows_them() {
-        let effect = list(HostScale::Unit, Product::Effect);
+        let effect = ParameterList::new(HostScale::Unit, Product::Effect);
         assert_eq!(effect.listed().len(), PARAMETERS.len() - 6);
         assert!(
             effect
@@ -196,45 +165,38 @@ mod tests {
                 .all(|listed| listed.parameter.only != Some(Product::Instrument))
         );
         assert_eq!(
-            effect.find(1_000 - VOICES.0).map(|listed| listed.id),
+            effect.find(clap_id_of("voices")).map(|listed| listed.id),
             Some(VOICES)
         );
         assert!(effect.find(7).is_none());
         assert_eq!(
-            list(HostScale::Unit, Product::Instrument).listed().len(),
+            ParameterList::new(HostScale::Unit, Product::Instrument)
+                .listed()
+                .len(),
             PARAMETERS.len() - 1
         );
     }
 
     #[test]
-    fn values_lead_to_host_and_framework_and_back() {
+    fn values_lead_to_the_host_and_back() {
         for (_, parameter) in all() {
             let [min, max] = parameter.range();
-            let steps = parameter.steps().saturating_sub(1).max(1);
-            assert_eq!(
-                [min, max].map(|end| framework_value(parameter, end)),
-                [0.0, f64::from(steps)]
-            );
             for scale in [HostScale::Unit, HostScale::Position] {
                 let ends = [min, max].map(|end| scale.host_value(parameter, end));
                 assert_eq!(ends, scale.range(parameter), "{}", parameter.id);
                 for step in 0..=100 {
                     let value = parameter.denormalize(step as f32 / 100.0);
                     let host = scale.table_value(parameter, scale.host_value(parameter, value));
-                    let framework =
-                        value_of_framework(parameter, framework_value(parameter, value));
                     let tolerance = if parameter.steps() > 0 {
                         0.0
                     } else {
                         2e-6 * (max - min)
                     };
-                    for back in [host, framework] {
-                        assert!(
-                            (back - value).abs() <= tolerance,
-                            "{}: {value}, then {back}",
-                            parameter.id
-                        );
-                    }
+                    assert!(
+                        (host - value).abs() <= tolerance,
+                        "{}: {value}, then {host}",
+                        parameter.id
+                    );
                 }
                 assert_eq!(scale.table_value(parameter, 1e9), max, "{}", parameter.id);
             }
@@ -246,17 +208,5 @@ mod tests {
             unit == 500.0 && (0.5..0.7).contains(&position),
             "{position}"
         );
-    }
-
-    #[test]
-    fn modulation_is_an_offset_in_the_unit() {
-        let offset = |id, base, amount| {
-            HostScale::Unit.framework_offset(Parameter::get(id).unwrap(), base, amount)
-        };
-        assert_eq!(offset(INPUT_GAIN, 0.0, 8.4), 8.4 / 84.0);
-        assert_eq!(offset(TRANSPOSE, 0.0, -3.0), -3.0);
-        let glide = Parameter::get(GLIDE).unwrap();
-        let from_100 = f64::from(glide.normalize(100.0)) + offset(GLIDE, 100.0, 50.0);
-        assert!((glide.denormalize(from_100 as f32) - 150.0).abs() < 0.1);
     }
 }

@@ -1,11 +1,9 @@
 //! The parameter extension: parameters in groups, in their units, under the names of what they do.
-//!
-//! It takes the place of the framework's, which shows all continuous parameters as 0 … 1. Values
-//! still pass through the framework, in [converted events](FrameworkEvents).
 
 use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
 
+use clap_sys::events::clap_event_midi;
 use clap_sys::ext::params::{
     CLAP_PARAM_IS_AUTOMATABLE, CLAP_PARAM_IS_BYPASS, CLAP_PARAM_IS_ENUM, CLAP_PARAM_IS_HIDDEN,
     CLAP_PARAM_IS_MODULATABLE, CLAP_PARAM_IS_READONLY, CLAP_PARAM_IS_STEPPED, clap_param_info,
@@ -15,10 +13,11 @@ use clap_sys::id::clap_id;
 use ondes_player::macros::MACRO_COUNT;
 use ondes_player::parameter::{BYPASS, Parameter, ParameterId, ParameterKind, ParameterScope};
 
+use super::block_events::TakeChange;
 use super::c_interface::{HostArray, c_function};
 use super::c_text::{copy_text, text_field};
 use super::event::{HostInput, HostOutput};
-use super::framework_events::FrameworkEvents;
+use super::parameter_changes::ParameterChanges;
 use super::parameter_list::ListedParameter;
 use super::plugin_wrapper::PluginWrapper;
 
@@ -177,16 +176,12 @@ fn text_to_value(wrapper: &PluginWrapper, id: clap_id, text: &CStr, to: &mut f64
 }
 
 fn flush(wrapper: &PluginWrapper, input: Option<HostInput<'_>>, output: Option<HostOutput<'_>>) {
-    let values = wrapper.values();
+    let changes = ParameterChanges { wrapper, output };
     if let Some(input) = input {
-        for event in (0..input.len()).filter_map(|index| input.event(index)) {
-            let event = [event.into()];
-            let events = FrameworkEvents::for_input(values, &event);
-            wrapper.framework.flush_input(&events);
+        let events = (0..input.len()).filter_map(|index| input.event(index));
+        for event in events.filter(|event| event.get::<clap_event_midi>().is_none()) {
+            changes.take(&event);
         }
     }
-    if let Some(output) = output {
-        let events = FrameworkEvents::for_output(values, output);
-        wrapper.framework.flush_output(&events);
-    }
+    changes.tell_window_changes();
 }

@@ -5,10 +5,13 @@
 //! `plugin_data`, so all of the framework's functions and extensions accept our pointer; only the
 //! functions in [`callbacks`](super::callbacks) differ.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
+use clap_sys::ext::params::CLAP_PARAM_RESCAN_VALUES;
 use clap_sys::plugin::clap_plugin;
 use clap_sys::process::{CLAP_PROCESS_CONTINUE, CLAP_PROCESS_SLEEP, clap_process_status};
+use nice_plug::plugin::PluginState;
 use ondes_player::instance::InstanceHandle;
 
 use super::block_buffers::BlockBuffers;
@@ -19,31 +22,36 @@ use super::deferred_rescan::DeferredRescan;
 use super::framework::Framework;
 use super::host::Host;
 use super::host_notices::HostNotices;
-use super::inactive_changes::InactiveChanges;
 use super::main_thread_timer::MainThreadTimer;
+use super::parameter_changes::WaitingChanges;
 use super::parameter_list::ParameterList;
 use super::port_layout::AudioPorts;
+use crate::parameters::HostParameters;
+use crate::preset::state;
 
 /// One instance, as its host holds it.
 #[repr(C)]
 pub(crate) struct PluginWrapper {
     /// The plugin that the host sees. Must be the first field: its address is the wrapper's.
     pub(super) plugin: clap_plugin,
-    /// The framework's plugin. Before [`deferred_rescan`](Self::deferred_rescan): fields are
-    /// dropped in their order, and the framework holds that as its host.
-    pub(crate) framework: Framework,
+    /// The framework's plugin.
+    pub(super) framework: Framework,
     /// Set for hosts that deadlock on a parameter rescan during a state load.
-    pub(crate) deferred_rescan: Option<Box<DeferredRescan>>,
+    pub(crate) deferred_rescan: Option<DeferredRescan>,
     /// The host; outlives this.
     pub(crate) host: Host,
     /// Shared by window, saved state and player.
     pub(crate) instance: Arc<InstanceHandle>,
+    /// Shared by window, saved state and player.
+    pub(crate) values: Arc<HostParameters>,
     /// The parameters as the host counts them.
     pub(super) parameters: ParameterList,
     /// Values that the host was last notified of.
     pub(super) notices: HostNotices,
-    /// Applies changes by the window while the plugin is inactive.
-    pub(super) inactive_changes: InactiveChanges,
+    /// Changes by the window that the host has not taken.
+    pub(super) waiting_changes: WaitingChanges,
+    /// The host has activated the plugin.
+    pub(super) is_active: AtomicBool,
     /// Calls the main thread.
     pub(super) timer: MainThreadTimer,
     /// Channels of the audio ports.
@@ -66,15 +74,23 @@ pub(super) struct Block {
 }
 
 impl PluginWrapper {
-    /// Returns what converts values between host and framework.
-    pub(super) fn values(&self) -> (&ParameterList, &InstanceHandle) {
-        (&self.parameters, &self.instance)
+    /// Returns whether the host has activated the plugin.
+    pub(super) fn is_active(&self) -> bool {
+        self.is_active.load(Relaxed)
     }
 
-    /// Applies changes by the window that the framework has queued, if the plugin is inactive. On
-    /// the main thread.
-    pub(crate) fn apply_inactive_changes(&self) {
-        self.inactive_changes.apply(&self.framework, self.values());
+    /// Restores a state and lets the host read its values. On the main thread.
+    pub(crate) fn restore(&self, state: &PluginState) {
+        state::restore(state, &self.values, &self.instance);
+        self.rescan_values();
+    }
+
+    /// Lets the host read all values again. On the main thread.
+    pub(crate) fn rescan_values(&self) {
+        match &self.deferred_rescan {
+            Some(deferred) => deferred.rescan_values(self.host),
+            None => self.host.rescan_parameters(CLAP_PARAM_RESCAN_VALUES),
+        }
     }
 
     /// Tells the host what a loaded state changes. On the main thread.

@@ -3,14 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use baseview::WindowSize;
-use nice_plug::context::gui::GuiContext;
 use ondes_engine::sync::lock;
 use ondes_player::instance::InstanceHandle;
 use ondes_ui::Window;
 use ondes_ui::view_model::model_list::{ModelList, marks_file};
 use ondes_ui::view_model::{self, InstanceViewModel};
 
-use super::host_setter::{HostSetter, PATIENCE, PendingChanges};
 use crate::parameters::HostParameters;
 
 /// Last known size of the window, and whether it is open.
@@ -34,9 +32,7 @@ pub struct EditorApp {
     parameters: Arc<HostParameters>,
     view_model: InstanceViewModel,
     window: Window,
-    context: GuiContext,
     extent: Arc<WindowExtent>,
-    pending: PendingChanges,
 }
 
 impl EditorApp {
@@ -44,7 +40,6 @@ impl EditorApp {
     pub fn new(
         instance: Arc<InstanceHandle>,
         parameters: Arc<HostParameters>,
-        context: GuiContext,
         extent: Arc<WindowExtent>,
     ) -> Self {
         let view_model = InstanceViewModel::new(
@@ -52,15 +47,12 @@ impl EditorApp {
             parameters.clone(),
             ModelList::new(instance.product, marks_file()),
         );
-        let (window, pending) = (Window::new(), PendingChanges::default());
         Self {
             instance,
             parameters,
             view_model,
-            window,
-            context,
+            window: Window::new(),
             extent,
-            pending,
         }
     }
 
@@ -73,26 +65,14 @@ impl EditorApp {
     /// Draws a frame.
     pub fn ui(&mut self, ui: &mut egui::Ui, size: WindowSize) {
         let Self {
-            instance,
             parameters,
             view_model,
             window,
-            context,
             extent,
-            pending,
+            ..
         } = self;
         extent.set(Some(size), true);
-        let setter = HostSetter {
-            instance,
-            context,
-            parameters,
-            pending,
-        };
-        setter.apply_ignored();
-        view_model::show(view_model, window, ui, &setter);
-        if pending.is_waiting() {
-            ui.ctx().request_repaint_after(PATIENCE);
-        }
+        view_model::show(view_model, window, ui, &**parameters);
     }
 }
 
@@ -100,22 +80,6 @@ impl Drop for EditorApp {
     fn drop(&mut self) {
         self.instance.monitor.set_open(false);
         self.extent.set(self.extent.get().0, false);
-        let Self {
-            instance,
-            parameters,
-            view_model,
-            window,
-            context,
-            pending,
-            ..
-        } = self;
-        let setter = HostSetter {
-            instance,
-            context,
-            parameters,
-            pending,
-        };
-        view_model::close(view_model, window, &setter);
-        setter.apply_all();
+        view_model::close(&mut self.view_model, &mut self.window, &*self.parameters);
     }
 }

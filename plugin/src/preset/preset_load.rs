@@ -89,8 +89,8 @@ fn find_and_apply(
 /// program that may not run yet is no error: the window asks.
 ///
 /// # Errors
-/// Returns [`LoadError`] if the preset is for the other plugin, its model is missing, or the plugin
-/// refuses the state. The plugin is then unchanged.
+/// Returns [`LoadError`] if the preset is for the other plugin, its model is missing, or the state
+/// cannot be merged. The plugin is then unchanged.
 pub(super) fn apply(wrapper: &PluginWrapper, preset: &Preset) -> Result<(), LoadError> {
     let Preset { name, product, .. } = preset;
     if wrapper.instance.product != *product {
@@ -101,13 +101,10 @@ pub(super) fn apply(wrapper: &PluginWrapper, preset: &Preset) -> Result<(), Load
     {
         return Err(format!("{name}: {missing}").into());
     }
-    let mut state = wrapper.framework.state();
+    let mut state = state::current(&wrapper.values, &wrapper.instance);
     state::set_preset(&mut state, preset).map_err(|error| format!("{name}: {error}"))?;
-    if wrapper.framework.set_state(state) {
-        Ok(())
-    } else {
-        Err(format!("{name}: the plugin refuses the preset's state").into())
-    }
+    wrapper.restore(&state);
+    Ok(())
 }
 
 #[cfg(test)]

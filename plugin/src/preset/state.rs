@@ -1,15 +1,21 @@
-//! The plugin's saved state: clamping of loaded values, and merging of presets.
+//! The plugin's saved state, in the framework's format, and merging of presets.
 
 use nice_plug::plugin::{ParamValue, PluginState};
+use nice_plug::prelude::nice_error;
+use ondes_player::instance::InstanceHandle;
 use ondes_player::parameter::{self, Parameter, ParameterKind};
+use ondes_player::parameter_source::ParameterSource;
 use ondes_player::parameter_values::{
-    ParameterValue, complete_values, sound_parameters, value_before,
+    ParameterValue, ParameterValues, complete_values, sound_parameters, value_before,
 };
 use ondes_player::preset::Preset;
 use ondes_player::product::Product;
 use ondes_player::state::{InstanceState, SoundState};
 
-use crate::parameters::STATE_KEY;
+use crate::parameters::HostParameters;
+
+/// Key of the field that holds the instance's state, which is everything but the parameters.
+const STATE_KEY: &str = "ondes";
 
 /// Length prefix of the state's JSON: 64 bits, little-endian.
 const PREFIX_BYTES: usize = 8;
@@ -33,28 +39,48 @@ pub fn serialize(state: &PluginState) -> Result<Vec<u8>, serde_json::Error> {
     Ok(bytes)
 }
 
-/// Clamps parameter values to their ranges, which the framework does not do, and adds parameters
-/// that the version which saved the state did not have, so that it sounds as before. Unknown ids
-/// and values of another type stay; the framework ignores them.
-pub fn clamp_values(state: &mut PluginState) {
-    for (id, value) in &mut state.params {
-        let Some(parameter) = Parameter::find(id).and_then(Parameter::get) else {
-            continue;
-        };
-        match value {
-            ParamValue::F32(number) => *number = parameter.clamp(*number),
-            ParamValue::I32(number) => *number = parameter.clamp(*number as f32) as i32,
-            ParamValue::Bool(_) | ParamValue::String(_) => {}
-        }
+/// Returns the state of a plugin.
+#[must_use]
+pub fn current(parameters: &HostParameters, instance: &InstanceHandle) -> PluginState {
+    let value = |(id, parameter): (_, &Parameter)| {
+        let value = param_value(parameter, parameters.value(id)?)?;
+        Some((parameter.id.to_owned(), value))
+    };
+    let field = serde_json::to_string(&instance.state()).ok();
+    PluginState {
+        version: env!("CARGO_PKG_VERSION").into(),
+        params: parameter::all().filter_map(value).collect(),
+        fields: { field.into_iter() }
+            .map(|state| (STATE_KEY.to_owned(), state))
+            .collect(),
     }
-    for (id, parameter) in parameter::all() {
-        if !state.params.contains_key(parameter.id) {
-            let before = value_before(id).and_then(|value| param_value(parameter, value));
-            state
-                .params
-                .extend(before.map(|value| (parameter.id.into(), value)));
-        }
+}
+
+/// Restores a state: values are clamped to their ranges, and a parameter that the version which
+/// saved the state did not have sounds as before. Unknown parameters are ignored.
+pub fn restore(state: &PluginState, parameters: &HostParameters, instance: &InstanceHandle) {
+    parameters.restore(&values(state));
+    let Some(field) = state.fields.get(STATE_KEY) else {
+        return;
+    };
+    match serde_json::from_str(field) {
+        Ok(state) => instance.restore_state(state),
+        Err(error) => nice_error!("the saved state cannot be read: {error}"),
     }
+}
+
+/// Returns the values of a state.
+fn values(state: &PluginState) -> ParameterValues {
+    let value = |value: &ParamValue| match value {
+        ParamValue::F32(number) => ParameterValue::Number(*number),
+        ParamValue::I32(number) => ParameterValue::Number(*number as f32),
+        ParamValue::Bool(on) => ParameterValue::Switch(*on),
+        ParamValue::String(id) => ParameterValue::Choice(id.clone()),
+    };
+    let params = state.params.iter();
+    params
+        .map(|(id, param)| (id.clone(), value(param)))
+        .collect()
 }
 
 /// Returns the framework's form of a parameter's value.
@@ -75,18 +101,15 @@ fn param_value(parameter: &Parameter, value: f32) -> Option<ParamValue> {
 /// Returns the sound of a state as a preset, which is named after the product; `None` if `state` is
 /// not valid.
 #[must_use]
-pub fn sound_as_preset(mut state: PluginState, product: Product) -> Option<Preset> {
-    clamp_values(&mut state);
-    let value = |parameter: &Parameter| {
-        let value = match state.params.get(parameter.id)? {
-            ParamValue::F32(number) => ParameterValue::Number(*number),
-            ParamValue::I32(number) => ParameterValue::Number(*number as f32),
-            ParamValue::Bool(on) => ParameterValue::Switch(*on),
-            ParamValue::String(id) => ParameterValue::Choice(id.clone()),
-        };
-        Some((parameter.id.to_owned(), value))
-    };
-    let parameters = complete_values(&sound_parameters().filter_map(value).collect()).ok()?;
+pub fn sound_as_preset(state: &PluginState, product: Product) -> Option<Preset> {
+    let mut values = values(state);
+    for (id, parameter) in parameter::all() {
+        if let Some(before) = value_before(id) {
+            { values.entry(parameter.id.to_owned()) }
+                .or_insert_with(|| ParameterValue::new(parameter, before));
+        }
+    }
+    let parameters = complete_values(&values).ok()?;
     let selection: InstanceState = serde_json::from_str(state.fields.get(STATE_KEY)?).ok()?;
     let sound = SoundState {
         parameters,
@@ -171,67 +194,50 @@ mod tests {
 
     use super::*;
 
+    fn state(params: &[(&str, ParamValue)]) -> PluginState {
+        let params = params
+            .iter()
+            .map(|(id, value)| ((*id).to_owned(), value.clone()));
+        PluginState {
+            version: "x".into(),
+            params: params.collect(),
+            fields: Default::default(),
+        }
+    }
+
+    /// Returns the values after a state was restored.
+    fn restored(params: &[(&str, ParamValue)]) -> ParameterValues {
+        let instance = InstanceHandle::new(Product::Instrument, || ());
+        let parameters = HostParameters::new(&instance, Default::default());
+        restore(&state(params), &parameters, &instance);
+        values(&current(&parameters, &instance))
+    }
+
     #[test]
-    fn values_are_clamped_to_their_ranges() {
-        let params = [
+    fn restored_values_are_clamped_to_their_ranges() {
+        let values = restored(&[
             ("output_gain", ParamValue::F32(1e9)),
             ("mix", ParamValue::F32(f32::NEG_INFINITY)),
             ("tune", ParamValue::F32(12.5)),
             ("transpose", ParamValue::I32(i32::MIN)),
             ("voices", ParamValue::I32(i32::MAX)),
-            ("mode", ParamValue::I32(99)),
             ("driver", ParamValue::String("loud".into())),
             ("later", ParamValue::F32(1e9)),
-        ];
-        let params = params.map(|(id, value)| (id.to_owned(), value)).into();
-        let mut state = PluginState {
-            version: "x".into(),
-            params,
-            fields: Default::default(),
-        };
-        clamp_values(&mut state);
-        let number = |id: &str| match state.params[id] {
-            ParamValue::F32(number) => number,
-            ParamValue::I32(number) => number as f32,
-            _ => f32::NAN,
-        };
-        let all = [
-            "output_gain",
-            "mix",
-            "tune",
-            "transpose",
-            "voices",
-            "mode",
-            "later",
-        ]
-        .map(number);
-        assert_eq!(all, [24.0, 0.0, 12.5, -24.0, 16.0, 3.0, 1e9]);
-        assert!(matches!(&state.params["driver"], ParamValue::String(id) if id == "loud"));
+        ]);
+        let numbers = ["output_gain", "mix", "tune", "transpose", "voices"];
+        let expected = [24.0, 1.0, 12.5, -24.0, 16.0].map(ParameterValue::Number);
+        assert_eq!(numbers.map(|id| values[id].clone()), expected);
+        assert_eq!(values["driver"], ParameterValue::Choice("auto".into()));
+        assert!(!values.contains_key("later"));
     }
 
     #[test]
     fn states_from_before_stereo_stay_mono() {
-        let state = |params: &[(&str, ParamValue)]| {
-            let params = params
-                .iter()
-                .map(|(id, value)| ((*id).to_owned(), value.clone()))
-                .collect();
-            let mut state = PluginState {
-                version: "x".into(),
-                params,
-                fields: Default::default(),
-            };
-            clamp_values(&mut state);
-            match &state.params["channels"] {
-                ParamValue::String(id) => id.clone(),
-                _ => String::new(),
-            }
-        };
-        assert_eq!(state(&[("mix", ParamValue::F32(0.5))]), "mono");
-        assert_eq!(
-            state(&[("channels", ParamValue::String("stereo".into()))]),
-            "stereo"
-        );
+        let channels = |params: &[(&str, ParamValue)]| restored(params)["channels"].clone();
+        let choice = |id: &str| ParameterValue::Choice(id.into());
+        assert_eq!(channels(&[("mix", ParamValue::F32(0.5))]), choice("mono"));
+        let stereo = ParamValue::String("stereo".into());
+        assert_eq!(channels(&[("channels", stereo)]), choice("stereo"));
     }
 
     #[test]

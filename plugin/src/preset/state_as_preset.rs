@@ -47,10 +47,9 @@ fn save_in_context(
     stream: OutputStream<'_>,
     context: clap_plugin_state_context_type,
 ) -> bool {
-    wrapper.apply_inactive_changes();
-    let whole = wrapper.framework.state();
+    let whole = state::current(&wrapper.values, &wrapper.instance);
     let bytes = if context == CLAP_STATE_CONTEXT_FOR_PRESET {
-        let preset = state::sound_as_preset(whole, wrapper.instance.product);
+        let preset = state::sound_as_preset(&whole, wrapper.instance.product);
         preset.and_then(|preset| file::serialize(&preset).ok())
     } else {
         state::serialize(&whole).ok()
@@ -72,7 +71,7 @@ fn load_in_context(
     };
     let for_preset = context == CLAP_STATE_CONTEXT_FOR_PRESET;
     let whole = || state::parse(&bytes);
-    let sound = || state::sound_as_preset(whole()?, wrapper.instance.product);
+    let sound = || state::sound_as_preset(&whole()?, wrapper.instance.product);
     let preset = file::parse(&bytes).ok();
     let load = || match preset.or_else(|| sound().filter(|_| for_preset)) {
         Some(mut preset) => {
@@ -81,7 +80,7 @@ fn load_in_context(
                 factory.map(|factory| PresetLocation::Factory(factory.key.into()));
             preset_load::apply(wrapper, &preset).is_ok()
         }
-        None => !for_preset && whole().is_some_and(|whole| wrapper.framework.set_state(whole)),
+        None => !for_preset && whole().map(|whole| wrapper.restore(&whole)).is_some(),
     };
     let is_loaded = match &wrapper.deferred_rescan {
         Some(deferred) => deferred.during_load(load),

@@ -1,0 +1,166 @@
+//! Changes of parameters: by events of the host, by learnt controllers, and by the window.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use clap_sys::events::*;
+use clap_sys::id::clap_id;
+use ondes_engine::sync::lock;
+
+use super::block_events::TakeChange;
+use super::event::{Event, HostOutput};
+use super::parameter_list::ListedParameter;
+use super::plugin_wrapper::PluginWrapper;
+use crate::parameters::WindowChange;
+
+/// Time after which a host that has not taken the window's changes reads all values. Qtractor
+/// 0.9.31 calls neither `process` nor `flush` for the effects of a stopped transport.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// A controller's highest value.
+const CONTROLLER_MAX: f32 = 127.0;
+
+/// Changes of an instance's parameters in a block or a flush, with the host's output list.
+pub(super) struct ParameterChanges<'a> {
+    pub(super) wrapper: &'a PluginWrapper,
+    pub(super) output: Option<HostOutput<'a>>,
+}
+
+impl TakeChange for ParameterChanges<'_> {
+    fn is_change(&self, event: &Event) -> bool {
+        let midi: Option<&clap_event_midi> = event.get();
+        match midi {
+            Some(midi) => controller(midi.data)
+                .is_some_and(|(number, _)| self.wrapper.instance.midi_bindings.listens_to(number)),
+            None => is_of_parameter(event),
+        }
+    }
+
+    fn take(&self, event: &Event) -> bool {
+        let values = &self.wrapper.values;
+        if let Some(change) = event.get::<clap_event_param_value>()
+            && let Some(ListedParameter { id, parameter, .. }) =
+                self.find(change.param_id, change.value)
+        {
+            let scale = self.wrapper.parameters.scale;
+            values.set(*id, scale.table_value(parameter, change.value));
+        }
+        // In the parameter's unit: the VST3 wrapper, which counts otherwise, does not modulate.
+        if let Some(change) = event.get::<clap_event_param_mod>()
+            && let Some(listed) = self.find(change.param_id, change.amount)
+        {
+            values.modulate(listed.id, change.amount as f32);
+        }
+        if let Some(midi) = event.get::<clap_event_midi>()
+            && let Some((number, position)) = controller(midi.data)
+        {
+            self.move_controller(event.time(), number, position);
+        }
+        is_of_parameter(event)
+    }
+}
+
+impl ParameterChanges<'_> {
+    /// Tells the host what the window has changed.
+    pub(super) fn tell_window_changes(&self) {
+        let Some(output) = &self.output else { return };
+        let PluginWrapper {
+            values, parameters, ..
+        } = self.wrapper;
+        while let Some(change) = values.changes.pop() {
+            let (WindowChange::Begin(id) | WindowChange::Set(id) | WindowChange::End(id)) = change;
+            let Some(listed) = parameters.listed().iter().find(|listed| listed.id == id) else {
+                continue;
+            };
+            let clap_id = listed.clap_id;
+            output.push(&match change {
+                WindowChange::Begin(_) => Event::gesture(CLAP_EVENT_PARAM_GESTURE_BEGIN, clap_id),
+                WindowChange::End(_) => Event::gesture(CLAP_EVENT_PARAM_GESTURE_END, clap_id),
+                WindowChange::Set(_) => {
+                    let value = self.wrapper.parameter_value(clap_id).unwrap_or_default();
+                    Event::parameter(0, CLAP_EVENT_IS_LIVE, clap_id, value)
+                }
+            });
+        }
+    }
+
+    fn find(&self, id: clap_id, value: f64) -> Option<&ListedParameter> {
+        let parameters = &self.wrapper.parameters;
+        parameters.find(id).filter(|_| value.is_finite())
+    }
+
+    /// Changes what a controller turns, and tells the host, which shows and saves it.
+    fn move_controller(&self, time: u32, number: u8, position: f32) {
+        let PluginWrapper {
+            instance,
+            values,
+            parameters,
+            ..
+        } = self.wrapper;
+        for index in instance.midi_bindings.controller_moved(number) {
+            let Some(listed) = parameters.automatable().get(index) else {
+                continue;
+            };
+            let value = listed.parameter.denormalize(position);
+            values.set(listed.id, value);
+            if let Some(output) = &self.output {
+                let value = parameters.scale.host_value(listed.parameter, value);
+                // The host records the controller; recording the parameter as well would play both
+                // back.
+                let flags = CLAP_EVENT_IS_LIVE | CLAP_EVENT_DONT_RECORD;
+                output.push(&Event::parameter(time, flags, listed.clap_id, value));
+            }
+        }
+    }
+}
+
+/// Returns number and knob position of a control change.
+fn controller([status, number, value]: [u8; 3]) -> Option<(u8, f32)> {
+    let position = f32::from(value).min(CONTROLLER_MAX) / CONTROLLER_MAX;
+    (status & 0xF0 == 0xB0).then_some((number, position))
+}
+
+fn is_of_parameter(event: &Event) -> bool {
+    let header = event.header();
+    matches!(
+        header.type_,
+        CLAP_EVENT_PARAM_VALUE
+            | CLAP_EVENT_PARAM_MOD
+            | CLAP_EVENT_PARAM_GESTURE_BEGIN
+            | CLAP_EVENT_PARAM_GESTURE_END
+    )
+}
+
+/// Time since which changes by the window wait for the host.
+#[derive(Default)]
+pub(super) struct WaitingChanges(Mutex<Option<Instant>>);
+
+impl WaitingChanges {
+    /// Lets the host take the changes by the window, or read all values if it takes none. On the
+    /// main thread.
+    pub(super) fn report(&self, wrapper: &PluginWrapper) {
+        let PluginWrapper {
+            instance,
+            host,
+            values,
+            ..
+        } = wrapper;
+        let has_changed = instance.host_notifier.take_values_changed();
+        let is_full = instance.host_notifier.take_values_applied();
+        let mut since = lock(&self.0);
+        *since = if values.changes.is_empty() {
+            None
+        } else {
+            Some(since.unwrap_or_else(Instant::now))
+        };
+        let is_idle = since.is_some_and(|since| since.elapsed() >= PATIENCE);
+        if is_full || is_idle || has_changed && !wrapper.is_active() {
+            *since = None;
+            while values.changes.pop().is_some() {}
+            drop(since);
+            wrapper.rescan_values();
+        } else if has_changed {
+            drop(since);
+            host.request_flush();
+        }
+    }
+}
