@@ -106,7 +106,7 @@ pub struct CaptureArguments {
     #[arg(long)]
     force: bool,
     /// Sample rate of the capture, Hz; files at other rates are resampled [default: 48000].
-    #[arg(long, alias = "rate", value_parser = clap::value_parser!(u32).range(8_000..=192_000))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(8_000..=192_000))]
     sample_rate: Option<u32>,
     /// Highest learning rate.
     #[arg(long, value_parser = value_parser::positive)]

@@ -21,7 +21,7 @@ pub struct OutputOptions {
     name: Option<String>,
     /// Writes the original model with the smaller one as a variant of this name, which players can
     /// select.
-    #[arg(long, alias = "keep-in", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     add_variant: Option<String>,
 }
 

@@ -126,7 +126,7 @@ fn a_capture_is_pruned_distilled_and_compared() {
         "0",
         "--out",
         &all,
-        "--keep-in",
+        "--add-variant",
         "balanced",
     ];
     succeed(&[&distil[..], &pair, &learning].concat());
@@ -299,7 +299,7 @@ fn an_instrument_is_pruned_distilled_and_compared() {
         "--out",
         &half,
     ];
-    succeed(&[&prune[..], &["--keep-in", "light"], &same_sound, &learning].concat());
+    succeed(&[&prune[..], &["--add-variant", "light"], &same_sound, &learning].concat());
     let both = read(folder, "half.ondes");
     let colour = &both.header().controls[0];
     assert_eq!(
