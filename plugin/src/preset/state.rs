@@ -71,16 +71,20 @@ pub fn restore(state: &PluginState, parameters: &HostParameters, instance: &Inst
 
 /// Returns the values of a state.
 fn values(state: &PluginState) -> ParameterValues {
-    let value = |value: &ParamValue| match value {
-        ParamValue::F32(number) => ParameterValue::Number(*number),
-        ParamValue::I32(number) => ParameterValue::Number(*number as f32),
-        ParamValue::Bool(on) => ParameterValue::Switch(*on),
-        ParamValue::String(id) => ParameterValue::Choice(id.clone()),
+    let value = |(id, value): (&String, &ParamValue)| {
+        let value = match value {
+            ParamValue::F32(number) => ParameterValue::Number(*number),
+            // A number of steps, or of a choice.
+            ParamValue::I32(number) => {
+                let parameter = Parameter::find(id).and_then(Parameter::get)?;
+                ParameterValue::new(parameter, parameter.clamp(*number as f32))
+            }
+            ParamValue::Bool(on) => ParameterValue::Switch(*on),
+            ParamValue::String(id) => ParameterValue::Choice(id.clone()),
+        };
+        Some((id.clone(), value))
     };
-    let params = state.params.iter();
-    params
-        .map(|(id, param)| (id.clone(), value(param)))
-        .collect()
+    state.params.iter().filter_map(value).collect()
 }
 
 /// Returns the framework's form of a parameter's value.

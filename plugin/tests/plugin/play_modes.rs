@@ -498,6 +498,6 @@ fn play_mode_glide_and_voices_are_saved() {
     assert!(other.load(&pressed));
     other.set_offline(true);
     other.activate(RATE as f64, BLOCK as u32);
-    assert_eq!(other.value("Panic"), 1.0);
+    assert_eq!(other.value("Panic"), 0.0, "it is a moment's");
     assert!(energy(&other.play(RATE / 2, BLOCK, &[(0, HostEvent::NoteOn(60, 0.8))], None)) > 1e-6);
 }

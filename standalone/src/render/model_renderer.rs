@@ -8,7 +8,7 @@ use ondes_engine::Kernels;
 use ondes_engine::chain::{Chain, ChainSettings, ImpulseFile, OutputLevel, TonePosition};
 use ondes_engine::dsp::cabinet::Cabinet;
 use ondes_engine::executor;
-use ondes_engine::instrument::{Event, KeyTuning};
+use ondes_engine::instrument::{Event, KeyTuning, Performance};
 use ondes_engine::media::display_name;
 use ondes_engine::model::card::Levels;
 use ondes_engine::model::{Kind, Model};
@@ -83,23 +83,7 @@ impl<'a> ModelRenderer<'a> {
         } else {
             pipeline.channels()
         };
-        let is_instrument = model.header().kind == Kind::Instrument;
-        let performance = is_instrument.then(|| model.header().performance.unwrap_or_default());
-        let (mut warnings, notes, notes_outside) = match &source_reader {
-            RenderSource::Midi(score) => (
-                score.warnings(performance.as_ref(), arguments.transpose),
-                score.notes(),
-                score.notes_outside(performance.as_ref(), arguments.transpose),
-            ),
-            RenderSource::Recording(_) | RenderSource::Generated(..) => (Vec::new(), 0, 0),
-        };
-        let untold = arguments.calibration().missing_levels(self.levels());
-        warnings.extend(untold.map(|reason| {
-            format!(
-                "{}: level not calibrated: {reason}",
-                arguments.model.display()
-            )
-        }));
+        let mut warnings = self.warnings(&source_reader);
         warnings.iter().for_each(|warning| progress.warn(warning));
         let already_shown = warnings.len();
 
@@ -126,32 +110,7 @@ impl<'a> ModelRenderer<'a> {
             arguments.block as usize,
         );
         let started_at = Instant::now();
-        let played = match &mut source_reader {
-            RenderSource::Midi(score) => {
-                let tempos = if arguments.tempo.is_some() {
-                    &[]
-                } else {
-                    score.tempos()
-                };
-                let tuning = arguments.key_tuning()?;
-                let tuning = tuning
-                    .iter()
-                    .flat_map(KeyTuning::events)
-                    .map(|kind| Event { at: 0, kind });
-                render.play(tuning.chain(score.events(sample_rate)), tempos)?
-            }
-            RenderSource::Recording(recording) => render.play_recording(recording)?,
-            RenderSource::Generated(seconds, prime) => {
-                let samples = (*seconds * f64::from(sample_rate)).ceil() as u64;
-                let primed = match prime {
-                    Some(prime) => render.prime(&mut prime.recording, self.position_of(LISTEN)),
-                    None => Ok(render),
-                };
-                primed
-                    .with_context(|| arguments.model.display().to_string())?
-                    .generate(samples)?
-            }
-        };
+        let played = self.perform(render, &mut source_reader, sample_rate)?;
         let FinishedRender {
             pipeline,
             output,
@@ -160,6 +119,7 @@ impl<'a> ModelRenderer<'a> {
             invalid_output,
         } = played;
         let elapsed = started_at.elapsed();
+        let (notes, notes_outside) = self.note_counts(&source_reader);
         let (notes_dropped, samples_missing) =
             (pipeline.notes_dropped(), pipeline.samples_missing());
         let (executor, memory_bytes) = (pipeline.executor(), pipeline.bytes());
@@ -230,6 +190,72 @@ impl<'a> ModelRenderer<'a> {
                 warnings,
             })
         })
+    }
+
+    /// Returns what the user should know before the model plays.
+    fn warnings(&self, source: &RenderSource) -> Vec<String> {
+        let Self { model, arguments } = self;
+        let mut warnings = match source {
+            RenderSource::Midi(score) => {
+                score.warnings(performance(model).as_ref(), arguments.transpose)
+            }
+            RenderSource::Recording(_) | RenderSource::Generated(..) => Vec::new(),
+        };
+        let untold = arguments.calibration().missing_levels(self.levels());
+        warnings.extend(untold.map(|reason| {
+            format!(
+                "{}: level not calibrated: {reason}",
+                arguments.model.display()
+            )
+        }));
+        warnings
+    }
+
+    /// Returns the number of notes, and of those outside of the model's range.
+    fn note_counts(&self, source: &RenderSource) -> (usize, usize) {
+        match source {
+            RenderSource::Midi(score) => (
+                score.notes(),
+                score.notes_outside(performance(self.model).as_ref(), self.arguments.transpose),
+            ),
+            RenderSource::Recording(_) | RenderSource::Generated(..) => (0, 0),
+        }
+    }
+
+    /// Plays a source to its end.
+    fn perform<'b>(
+        &self,
+        render: PipelineRender<'b>,
+        source: &mut RenderSource,
+        sample_rate: u32,
+    ) -> anyhow::Result<FinishedRender> {
+        let arguments = self.arguments;
+        match source {
+            RenderSource::Midi(score) => {
+                let tempos = if arguments.tempo.is_some() {
+                    &[]
+                } else {
+                    score.tempos()
+                };
+                let tuning = arguments.key_tuning()?;
+                let tuning = tuning
+                    .iter()
+                    .flat_map(KeyTuning::events)
+                    .map(|kind| Event { at: 0, kind });
+                render.play(tuning.chain(score.events(sample_rate)), tempos)
+            }
+            RenderSource::Recording(recording) => render.play_recording(recording),
+            RenderSource::Generated(seconds, prime) => {
+                let samples = (*seconds * f64::from(sample_rate)).ceil() as u64;
+                let primed = match prime {
+                    Some(prime) => render.prime(&mut prime.recording, self.position_of(LISTEN)),
+                    None => Ok(render),
+                };
+                primed
+                    .with_context(|| arguments.model.display().to_string())?
+                    .generate(samples)
+            }
+        }
     }
 
     /// Restarts the idle pipeline if it has the sample rate in Hz and the channels, otherwise
@@ -400,4 +426,10 @@ impl<'a> ModelRenderer<'a> {
         }
         Ok(pipeline)
     }
+}
+
+/// Returns how an instrument is played; `None` for other models.
+fn performance(model: &Model) -> Option<Performance> {
+    let header = model.header();
+    (header.kind == Kind::Instrument).then(|| header.performance.unwrap_or_default())
 }

@@ -299,7 +299,15 @@ fn an_instrument_is_pruned_distilled_and_compared() {
         "--out",
         &half,
     ];
-    succeed(&[&prune[..], &["--add-variant", "light"], &same_sound, &learning].concat());
+    succeed(
+        &[
+            &prune[..],
+            &["--add-variant", "light"],
+            &same_sound,
+            &learning,
+        ]
+        .concat(),
+    );
     let both = read(folder, "half.ondes");
     let colour = &both.header().controls[0];
     assert_eq!(
