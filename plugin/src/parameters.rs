@@ -7,6 +7,7 @@ use std::array;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
 
 use crossbeam_queue::ArrayQueue;
 use nice_plug::prelude::*;
@@ -49,6 +50,10 @@ pub(crate) fn ids_in_host_order() -> impl Iterator<Item = ParameterId> {
 
 /// Changes by the window that wait for the host. If there are more, the host reads all values.
 const MAX_CHANGES: usize = 1024;
+
+/// Time after which a host that has not taken them reads all values. Qtractor 0.9.31 calls neither
+/// `process` nor `flush` for the effects of a stopped transport.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A change by the window, for the host.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,6 +119,22 @@ impl HostParameters {
             offset => Parameter::get(id).map_or(value, |parameter| {
                 parameter.clamp(value + f32::from_bits(offset))
             }),
+        }
+    }
+
+    /// Asks the host again to take the changes by the window; returns whether there are any.
+    pub(crate) fn remind_host(&self) -> bool {
+        let is_waiting = !self.changes.is_empty();
+        if is_waiting {
+            self.instance.host_notifier.mark_values_changed();
+        }
+        is_waiting
+    }
+
+    /// Lets the host read all values if it has not taken the changes by the window.
+    pub(crate) fn give_up_waiting(&self) {
+        if !self.changes.is_empty() {
+            self.instance.host_notifier.mark_values_applied();
         }
     }
 

@@ -1,7 +1,7 @@
 //! Changes of parameters: by events of the host, by learnt controllers, and by the window.
 
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap_sys::events::*;
 use clap_sys::id::clap_id;
@@ -11,11 +11,8 @@ use super::block_events::TakeChange;
 use super::event::{Event, HostOutput};
 use super::parameter_list::ListedParameter;
 use super::plugin_wrapper::PluginWrapper;
-use crate::parameters::WindowChange;
+use crate::parameters::{PATIENCE, WindowChange};
 
-/// Time after which a host that has not taken the window's changes reads all values. Qtractor
-/// 0.9.31 calls neither `process` nor `flush` for the effects of a stopped transport.
-const PATIENCE: Duration = Duration::from_millis(100);
 /// A controller's highest value.
 const CONTROLLER_MAX: f32 = 127.0;
 

@@ -9,7 +9,7 @@ use ondes_ui::Window;
 use ondes_ui::view_model::model_list::{ModelList, marks_file};
 use ondes_ui::view_model::{self, InstanceViewModel};
 
-use crate::parameters::HostParameters;
+use crate::parameters::{HostParameters, PATIENCE};
 
 /// Last known size of the window, and whether it is open.
 #[derive(Default)]
@@ -73,6 +73,9 @@ impl EditorApp {
         } = self;
         extent.set(Some(size), true);
         view_model::show(view_model, window, ui, &**parameters);
+        if parameters.remind_host() {
+            ui.ctx().request_repaint_after(PATIENCE);
+        }
     }
 }
 
@@ -81,5 +84,6 @@ impl Drop for EditorApp {
         self.instance.monitor.set_open(false);
         self.extent.set(self.extent.get().0, false);
         view_model::close(&mut self.view_model, &mut self.window, &*self.parameters);
+        self.parameters.give_up_waiting();
     }
 }
