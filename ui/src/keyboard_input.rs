@@ -6,7 +6,7 @@
 
 use egui::{Event, Key, Ui};
 
-use crate::command::WindowCommand;
+use crate::command::{PlayCommand, WindowCommand};
 use crate::frame::Frame;
 
 /// Keys for the notes from C upwards in semitones, laid out like a piano's.
@@ -196,13 +196,13 @@ impl KeyboardInput {
 
     fn note_on(&self, key: u8, velocity: f32, commands: &mut Vec<WindowCommand>) {
         if self.held().all(|held| held != key) {
-            commands.push(WindowCommand::KeyDown { key, velocity });
+            commands.push(PlayCommand::KeyDown { key, velocity }.into());
         }
     }
 
     fn note_off(&self, key: u8, commands: &mut Vec<WindowCommand>) {
         if self.held().all(|held| held != key) {
-            commands.push(WindowCommand::KeyUp { key });
+            commands.push(PlayCommand::KeyUp { key }.into());
         }
     }
 

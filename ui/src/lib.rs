@@ -58,7 +58,10 @@ pub mod view;
 pub mod view_model;
 pub mod window;
 
-pub use command::{FilePurpose, WindowCommand};
+pub use command::{
+    CabinetCommand, DisplayCommand, EngineCommand, FileCommand, FilePurpose, HistoryCommand,
+    KnobCommand, ModelCommand, PlayCommand, PresetCommand, TunerCommand, WindowCommand,
+};
 pub use format::quality_line;
 pub use scale::{SCALES, clamp_scale};
 pub use theme::install as install_style;

@@ -9,7 +9,7 @@ use ondes_engine::executor::{Device, ExecutorSelection};
 use ondes_engine::model::program::{ProgramOptions, Setting};
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
-use ondes_engine::realtime::{Driver, Health, LoadStatus};
+use ondes_engine::realtime::{Health, LoadStatus};
 use ondes_player::compare_slots::CompareSlot;
 use ondes_player::library::MissingFile;
 use ondes_player::midi_bindings::MidiBinding;
@@ -105,8 +105,8 @@ pub struct WindowView<'a> {
 
     /// The host's sample rate, Hz.
     pub sample_rate_hz: f32,
-    /// Requested driver.
-    pub driver: Driver,
+    /// Index of the requested driver in [`DRIVERS`](ondes_player::choice::DRIVERS).
+    pub driver: usize,
     /// Method of rate conversion, where the model's sample rate is not the host's.
     pub resampling: Resampling,
     /// Requested executor; `None` without a model.

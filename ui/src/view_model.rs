@@ -1,7 +1,7 @@
 //! The view model of an instance, and what connects it with a window.
 //!
 //! [`InstanceViewModel`] (in `instance`) holds the data to draw and is refreshed before each frame.
-//! `commands` carries out what the user does, with `files` for files, `presets` for presets, and
+//! `commands` carries out what the user does, with `knobs`, `models`, `files`, `presets`, and
 //! `consent` and `program` for programs. The lists are [`model_list`], `preset_list` and
 //! `cabinet_list`, read on threads of their own; `device_search` finds the devices of libtorch,
 //! `latent_rows` are the latents of a codec, `hint` tells a new user what to do, `idle_host`
@@ -16,8 +16,10 @@ mod files;
 mod hint;
 mod idle_host;
 mod instance;
+mod knobs;
 mod latent_rows;
 pub mod model_list;
+mod models;
 mod preset_list;
 mod presets;
 mod program;

@@ -21,7 +21,7 @@ use ondes_player::parameter_store::ParameterStore;
 use ondes_player::product::Product;
 use ondes_ui::view_model::model_list::{ModelList, marks_file};
 use ondes_ui::view_model::{self, InstanceViewModel};
-use ondes_ui::{Surroundings, ViewModel, WindowCommand, clamp_scale, file_dialog};
+use ondes_ui::{FileCommand, Surroundings, ViewModel, clamp_scale, file_dialog};
 
 use self::sessions::{PendingSession, session_name, session_path};
 use self::unsaved_work::Question;
@@ -609,7 +609,7 @@ impl AppState {
         }
         selected
             .view_model
-            .handle_command(&*selected.parameters, WindowCommand::Open(path));
+            .handle_command(&*selected.parameters, FileCommand::Open(path));
         Ok(())
     }
 

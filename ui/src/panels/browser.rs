@@ -14,7 +14,7 @@ use egui::{
 use ondes_engine::model::Kind;
 use ondes_player::product::Product;
 
-use crate::command::{FilePurpose, WindowCommand};
+use crate::command::{FileCommand, FilePurpose, ModelCommand};
 use crate::format::{self, finds, parse_path};
 use crate::frame::Frame;
 use crate::icon::{self, Icon};
@@ -88,7 +88,7 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserStat
             .clicked()
             || into_list
         {
-            frame.push(WindowCommand::Open(path));
+            frame.push(FileCommand::Open(path));
             browser.query.clear();
         }
         return;
@@ -158,10 +158,10 @@ fn search(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserState) -> boo
             response.request_focus();
         }
         if frame.view.can_browse && icon::button(ui, Icon::Folder, "Open a file", false).clicked() {
-            frame.push(WindowCommand::Browse(FilePurpose::Model));
+            frame.push(FileCommand::Browse(FilePurpose::Model));
         }
         if icon::button(ui, Icon::Refresh, "Rescan folders", false).clicked() {
-            frame.push(WindowCommand::RescanModels);
+            frame.push(ModelCommand::Rescan);
         }
         down
     })
@@ -259,13 +259,13 @@ fn handle_keys(
     });
     *at = at.saturating_add_signed(steps).min(count - 1);
     if enter {
-        frame.push(WindowCommand::Load(id));
+        frame.push(ModelCommand::Load(id));
     }
     if space {
         audition(frame, id);
     }
     if mark && let Some(entry) = all.iter().find(|entry| entry.id == id) {
-        frame.push(WindowCommand::Favourite(id, !entry.favourite));
+        frame.push(ModelCommand::Favourite(id, !entry.favourite));
     }
     *at != before
 }
@@ -273,7 +273,7 @@ fn handle_keys(
 /// Starts or ends an audition.
 fn audition(frame: &mut Frame<'_>, id: ModelEntryId) {
     let on = frame.view.auditioned != Some(id);
-    frame.push(WindowCommand::Audition(on.then_some(id)));
+    frame.push(ModelCommand::Audition(on.then_some(id)));
 }
 
 fn list(
@@ -370,7 +370,7 @@ fn entry_row(
         browser.cursor = Some(key);
         ui.memory_mut(|memory| memory.request_focus(row_id(key)));
         if !playing {
-            frame.push(WindowCommand::Load(entry.id));
+            frame.push(ModelCommand::Load(entry.id));
         }
     }
 
@@ -423,7 +423,7 @@ fn entry_row(
         &format!("{mark} {name} {to} favourites"),
         entry.favourite,
     ) {
-        frame.push(WindowCommand::Favourite(entry.id, !entry.favourite));
+        frame.push(ModelCommand::Favourite(entry.id, !entry.favourite));
     }
 
     let painter = ui.painter();

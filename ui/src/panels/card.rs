@@ -5,7 +5,7 @@ use egui::{
     WidgetInfo, pos2, vec2,
 };
 
-use crate::command::WindowCommand;
+use crate::command::ModelCommand;
 use crate::format;
 use crate::frame::Frame;
 use crate::icon::{self, Icon};
@@ -127,7 +127,7 @@ fn card(ui: &mut Ui, frame: &mut Frame<'_>, model: &ModelView<'_>, facts: &str) 
     );
     let response = ui.add_enabled(problem.is_none(), entry);
     if response.clicked() {
-        frame.push(WindowCommand::Embed(embed));
+        frame.push(ModelCommand::Embed(embed));
     }
     if let Some(problem) = problem {
         ui.ctx()

@@ -3,7 +3,7 @@
 use egui::{Id, Key, Label, Modal, Modifiers, RichText, Ui};
 use ondes_player::trust::UntrustedProgram;
 
-use crate::command::WindowCommand;
+use crate::command::FileCommand;
 use crate::frame::Frame;
 use crate::theme::{self, GAP};
 
@@ -41,7 +41,7 @@ pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>) {
     }
     frame
         .commands
-        .extend(answer.map(WindowCommand::AnswerProgram));
+        .extend(answer.map(|run| FileCommand::AnswerProgram(run).into()));
 }
 
 fn question(ui: &mut Ui, program: &UntrustedProgram, answer: &mut Option<bool>) {

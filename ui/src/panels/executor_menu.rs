@@ -3,7 +3,7 @@
 use egui::{Button, Label, RichText, Ui, vec2};
 use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
 
-use crate::command::WindowCommand;
+use crate::command::EngineCommand;
 use crate::frame::Frame;
 use crate::theme;
 use crate::view::{ExecutorDevices, ExecutorView};
@@ -155,7 +155,7 @@ fn choice(
             .executor
             .is_some_and(|executor| executor.selection != selection)
     {
-        frame.push(WindowCommand::SetExecutor(selection));
+        frame.push(EngineCommand::SetExecutor(selection));
     }
     response.accessible_name(format!("{kind} {name}"));
 }

@@ -3,7 +3,7 @@
 use egui::{Button, Label, RichText, ScrollArea, Ui};
 use ondes_player::model_controls::label;
 
-use crate::command::WindowCommand;
+use crate::command::{KnobCommand, PlayCommand};
 use crate::frame::Frame;
 use crate::knob::{self, grid};
 use crate::panels::chain::{self, CabinetMenu};
@@ -102,7 +102,7 @@ fn show_tuning(ui: &mut Ui, frame: &mut Frame<'_>, tuning: TuningView<'_>) {
         ui.label(RichText::new("Tuning").font(theme::small()).weak());
         let hint = "Remove the tuning: play in equal temperament";
         if ui.button("Remove").on_hover_text(hint).clicked() {
-            frame.push(WindowCommand::RemoveTuning);
+            frame.push(PlayCommand::RemoveTuning);
         }
         let name = match tuning.problem {
             Some(_) => RichText::new(format!("{}: cannot be read", tuning.name))
@@ -131,13 +131,13 @@ fn macro_knob(ui: &mut Ui, frame: &mut Frame<'_>, index: usize, one: &MacroKnob)
                         item = item.on_hover_text(&control.description);
                     }
                     if item.clicked() {
-                        frame.push(WindowCommand::BindMacro(index, Some(number)));
+                        frame.push(KnobCommand::BindMacro(index, Some(number)));
                     }
                 }
             });
         }
         if one.control.is_some() && theme::item(ui, Button::new("Unbind")).clicked() {
-            frame.push(WindowCommand::BindMacro(index, None));
+            frame.push(KnobCommand::BindMacro(index, None));
         }
     });
 }

@@ -4,7 +4,7 @@ use egui::{Label, RichText, Sense, Stroke, Ui, vec2};
 use ondes_engine::realtime::LoadStatus;
 use ondes_player::library::MissingFile;
 
-use crate::command::{FilePurpose, WindowCommand};
+use crate::command::{DisplayCommand, FileCommand, FilePurpose};
 use crate::frame::Frame;
 use crate::panels::consent;
 use crate::theme::Palette;
@@ -166,10 +166,10 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, message: Message) {
                 .on_hover_text("Choose the file in a dialog")
                 .clicked()
         {
-            frame.push(WindowCommand::Browse(FilePurpose::MissingModel));
+            frame.push(FileCommand::Browse(FilePurpose::MissingModel));
         }
         if retries && ui.button("Retry").on_hover_text("Try again").clicked() {
-            frame.push(WindowCommand::Retry);
+            frame.push(FileCommand::Retry);
         }
         if action == MessageAction::AskProgram
             && ui
@@ -177,12 +177,12 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, message: Message) {
                 .on_hover_text("Decide whether this program may run")
                 .clicked()
         {
-            frame.push(WindowCommand::AskProgram);
+            frame.push(FileCommand::AskProgram);
         }
         if action == MessageAction::Dismiss
             && ui.button("OK").on_hover_text("Hide this message").clicked()
         {
-            frame.push(WindowCommand::Dismiss);
+            frame.push(DisplayCommand::Dismiss);
         }
     });
 }

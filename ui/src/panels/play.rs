@@ -8,8 +8,9 @@ use egui::{
 };
 use ondes_engine::model::Kind;
 use ondes_player::choice::{self, CONTROL_INPUTS, SOURCES};
+use ondes_player::parameter::{CONTROL_INPUT, SOURCE};
 
-use crate::command::WindowCommand;
+use crate::command::KnobCommand;
 use crate::format;
 use crate::frame::Frame;
 use crate::keyboard_input::KeyboardInput;
@@ -87,8 +88,7 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardIn
 
 /// Draws the choice of what controls the model.
 fn control_source(ui: &mut Ui, frame: &mut Frame<'_>) {
-    let source = |index| WindowCommand::SetControlSource(choice::source(index as f32));
-    let (names, hints, active, command): (_, _, _, &dyn Fn(usize) -> WindowCommand) =
+    let (parameter, names, hints, active) =
         match (frame.view.control_source, frame.view.follows_side_chain) {
             (Some(active), _) => {
                 let hints = [
@@ -102,7 +102,7 @@ fn control_source(ui: &mut Ui, frame: &mut Frame<'_>) {
                 } else {
                     &["MIDI", "Input"]
                 };
-                (names, hints, choice::source_value(active) as usize, &source)
+                (SOURCE, names, hints, choice::source_value(active) as usize)
             }
             (None, Some(follows)) => {
                 let hints = [
@@ -110,10 +110,10 @@ fn control_source(ui: &mut Ui, frame: &mut Frame<'_>) {
                     "The side-chain controls the model",
                 ];
                 (
+                    CONTROL_INPUT,
                     CONTROL_INPUTS.names,
                     hints,
                     usize::from(follows),
-                    &|index| WindowCommand::FollowSideChain(index == 1),
                 )
             }
             (None, None) => return,
@@ -124,7 +124,7 @@ fn control_source(ui: &mut Ui, frame: &mut Frame<'_>) {
                 .frame_when_inactive(true)
                 .min_size(vec2(45.0, 26.0));
             if ui.add(button).on_hover_text(hint).clicked() && index != active {
-                frame.push(command(index));
+                frame.push(KnobCommand::SetParameter(parameter, index as f32));
             }
         }
     });

@@ -12,7 +12,7 @@ use egui::{
 };
 use ondes_player::preset::list::PresetId;
 
-use crate::command::WindowCommand;
+use crate::command::PresetCommand;
 use crate::drop_down;
 use crate::format::finds;
 use crate::frame::Frame;
@@ -63,10 +63,10 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu)
     let view = frame.view;
     if !view.presets.is_empty() {
         if icon::button(ui, Icon::Left, "Previous preset", false).clicked() {
-            frame.push(WindowCommand::PreviousPreset);
+            frame.push(PresetCommand::Previous);
         }
         if icon::button(ui, Icon::Right, "Next preset", false).clicked() {
-            frame.push(WindowCommand::NextPreset);
+            frame.push(PresetCommand::Next);
         }
     }
     let loaded = view
@@ -274,7 +274,7 @@ fn handle_keys(
 
 fn load(ui: &Ui, frame: &mut Frame<'_>, preset: &PresetEntry) {
     if preset.problem.is_none() {
-        frame.push(WindowCommand::LoadPreset(preset.id));
+        frame.push(PresetCommand::Load(preset.id));
         ui.close();
     }
 }
@@ -289,7 +289,7 @@ fn delete_or_ask(frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &Prese
         .take_if(|to_delete| *to_delete == preset.id)
         .is_some()
     {
-        frame.push(WindowCommand::DeletePreset(preset.id));
+        frame.push(PresetCommand::Delete(preset.id));
         return true;
     }
     presets.to_delete = Some(preset.id);
@@ -485,7 +485,7 @@ fn save(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
         if (entered || pressed) && !text.is_empty() {
             frame
                 .commands
-                .push(WindowCommand::SavePreset(text.to_owned()));
+                .push(PresetCommand::Save(text.to_owned()).into());
             ui.close();
         }
     });

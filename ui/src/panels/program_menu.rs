@@ -4,7 +4,7 @@ use egui::{Button, ComboBox, PopupCloseBehavior, Ui};
 use ondes_engine::media::display_name;
 use ondes_engine::model::program::{ProgramOptions, Setting, SettingKind};
 
-use crate::command::{FilePurpose, WindowCommand};
+use crate::command::{EngineCommand, FileCommand, FilePurpose};
 use crate::frame::Frame;
 use crate::panels::executor_menu::row;
 use crate::theme::{self, GAP};
@@ -51,7 +51,7 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>) {
                         method: choice.method.clone(),
                         ..program.options.clone()
                     };
-                    frame.push(WindowCommand::SetProgram(options));
+                    frame.push(EngineCommand::SetProgram(options));
                 }
             }
             if !program.settings.is_empty() {
@@ -88,7 +88,7 @@ fn text(ui: &mut Ui, frame: &mut Frame<'_>, program: ProgramView<'_>, setting: &
         if text != *current {
             let mut options = program.options.clone();
             options.texts.insert(setting.name.clone(), text);
-            frame.push(WindowCommand::SetProgram(options));
+            frame.push(EngineCommand::SetProgram(options));
         }
     }
     response.accessible_name(setting.name.as_str());
@@ -101,7 +101,7 @@ fn sound(ui: &mut Ui, frame: &mut Frame<'_>, program: ProgramView<'_>, index: us
     let label = file.map_or_else(|| "Open …".to_owned(), |path| display_name(path));
     let open = ui.add_enabled(frame.view.can_browse, Button::new(label));
     if open.clicked() {
-        frame.push(WindowCommand::Browse(FilePurpose::Sound(index)));
+        frame.push(FileCommand::Browse(FilePurpose::Sound(index)));
     }
     open.accessible_name(format!("Open a sound for {name}"));
     if file.is_some() {
@@ -109,7 +109,7 @@ fn sound(ui: &mut Ui, frame: &mut Frame<'_>, program: ProgramView<'_>, index: us
         if remove.clicked() {
             let mut options = program.options.clone();
             options.sounds.remove(name);
-            frame.push(WindowCommand::SetProgram(options));
+            frame.push(EngineCommand::SetProgram(options));
         }
         remove.accessible_name(format!("No sound for {name}"));
     }

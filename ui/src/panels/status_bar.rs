@@ -6,10 +6,11 @@ use egui::{
     WidgetInfo, vec2,
 };
 use ondes_engine::dsp::resample::Resampling;
-use ondes_engine::realtime::{Driven, Driver, Health};
-use ondes_player::choice::{self, DRIVERS};
+use ondes_engine::realtime::{Driven, Health};
+use ondes_player::choice::DRIVERS;
+use ondes_player::parameter::{self, DRIVER};
 
-use crate::command::WindowCommand;
+use crate::command::{EngineCommand, KnobCommand};
 use crate::format;
 use crate::frame::Frame;
 use crate::panels::{executor_menu, program_menu};
@@ -106,21 +107,10 @@ fn idle(ui: &mut Ui, frame: &Frame<'_>) {
     ui.weak(text).on_hover_text(hint);
 }
 
-/// Labels of the drivers to choose from.
-fn offered_drivers() -> impl Iterator<Item = (Driver, &'static str)> {
-    DRIVERS
-        .names
-        .iter()
-        .enumerate()
-        .map(|(index, name)| (choice::driver(index as f32), *name))
-}
-
 fn processing(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
     let view = frame.view;
     ui.weak("Processing");
-    let name = offered_drivers()
-        .find(|(driver, _)| *driver == view.driver)
-        .map_or("–", |(_, name)| name);
+    let name = DRIVERS.names.get(view.driver).copied().unwrap_or("–");
     let executor = view
         .executor
         .map(executor_menu::summary)
@@ -137,9 +127,9 @@ fn processing(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
         .close_behavior(PopupCloseBehavior::CloseOnClickOutside)
         .show_ui(ui, |ui| {
             theme::menu(ui);
-            for (driver, name) in offered_drivers() {
-                if theme::item(ui, Button::selectable(driver == view.driver, name)).clicked() {
-                    frame.push(WindowCommand::SetDriver(driver));
+            for (index, name) in DRIVERS.names.iter().enumerate() {
+                if theme::item(ui, Button::selectable(index == view.driver, *name)).clicked() {
+                    frame.push(KnobCommand::SetParameter(DRIVER, index as f32));
                 }
             }
             ui.separator();
@@ -151,7 +141,7 @@ fn processing(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
     let open = shown.inner.is_some();
     if open && !menu.open && view.executor.is_some() {
         // Loads libtorch, so not before the menu is opened.
-        frame.push(WindowCommand::FindDevices);
+        frame.push(EngineCommand::FindDevices);
     }
     menu.open = open;
     let response = shown.response.accessible_name("Processing");
@@ -188,7 +178,7 @@ fn resampling(ui: &mut Ui, frame: &mut Frame<'_>) {
             ))
             .on_hover_text(hint);
         if response.clicked() && resampling != frame.view.resampling {
-            frame.push(WindowCommand::SetResampling(resampling));
+            frame.push(EngineCommand::SetResampling(resampling));
         }
         response.accessible_name(format!("Resampling {name}"));
     }
@@ -215,7 +205,7 @@ fn qualities(ui: &mut Ui, frame: &mut Frame<'_>) {
                 )
                 .clicked()
                 {
-                    frame.push(WindowCommand::SetQuality(index));
+                    frame.push(KnobCommand::SetParameter(parameter::QUALITY, index as f32));
                 }
             }
         });

@@ -18,9 +18,10 @@ use ondes_player::macros::MACRO_COUNT;
 use ondes_player::midi_bindings::MidiBinding;
 use ondes_player::model_controls::label;
 use ondes_player::parameter::{
-    BEND_RANGE, BLOCK_DC, BYPASS, CABINET, CHANNELS, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX,
-    MODE, MPE, OUTPUT_GAIN, OUTPUT_LEVEL, OVERSAMPLING, PARAMETERS, Parameter, ParameterId,
-    ParameterKind, QUALITY, REVERB, REVERB_TIME, SIZE, TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
+    BEND_RANGE, BLOCK_DC, BYPASS, CABINET, CHANNELS, DRIVER, GATE, GLIDE, INPUT_GAIN,
+    INTERFACE_LEVEL, MIX, MODE, MPE, OUTPUT_GAIN, OUTPUT_LEVEL, OVERSAMPLING, PARAMETERS,
+    Parameter, ParameterId, ParameterKind, QUALITY, REVERB, REVERB_TIME, SIZE, TONE, TONE_GAINS,
+    TRANSPOSE, TUNE, VOICES,
 };
 use ondes_player::parameter_source::{ParameterSetter, ParameterSource};
 use ondes_player::preset::store;
@@ -638,7 +639,7 @@ impl ViewModel for InstanceViewModel {
             bypass: self.source.value(BYPASS).is_some_and(|value| value > 0.5),
             slot: self.instance.compare_slots.active(),
             sample_rate_hz: self.instance.monitor.rate_hz(),
-            driver: self.source.driver(),
+            driver: self.source.value(DRIVER).unwrap_or_default() as usize,
             resampling: self.instance.resampling(),
             executor: self.executor_view(),
             program: program::view(self.model.as_deref(), &self.methods),

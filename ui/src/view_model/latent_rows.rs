@@ -124,7 +124,7 @@ mod tests {
 
     use super::super::model_list::ModelList;
     use super::*;
-    use crate::command::WindowCommand;
+    use crate::command::{HistoryCommand, KnobCommand};
     use crate::test_model::codec;
     use crate::view::ViewModel;
     use crate::view_model::InstanceViewModel;
@@ -216,9 +216,9 @@ mod tests {
         fn turn(&mut self, knob: ParameterId, says: &str) {
             let position = self.view_model.parse_value(knob, says).unwrap();
             for command in [
-                WindowCommand::BeginGesture(knob),
-                WindowCommand::Set(knob, position),
-                WindowCommand::EndGesture(knob),
+                KnobCommand::BeginGesture(knob),
+                KnobCommand::Set(knob, position),
+                KnobCommand::EndGesture(knob),
             ] {
                 self.view_model.handle_command(&*self.store, command);
             }
@@ -234,7 +234,7 @@ mod tests {
                 .iter()
                 .position(|control| control.name == name);
             self.view_model
-                .handle_command(&*self.store, WindowCommand::BindMacro(index, place));
+                .handle_command(&*self.store, KnobCommand::BindMacro(index, place));
             self.view_model.refresh();
         }
     }
@@ -296,7 +296,7 @@ mod tests {
         );
         track
             .view_model
-            .handle_command(&*track.store, WindowCommand::Set(SCALE_1, 0.1));
+            .handle_command(&*track.store, KnobCommand::Set(SCALE_1, 0.1));
         assert!(track.instance.state().latents.is_empty());
     }
 
@@ -487,12 +487,12 @@ mod tests {
         track.turn(SCALE_2, "0");
         track
             .view_model
-            .handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::B));
+            .handle_command(&*track.store, HistoryCommand::RecallSlot(CompareSlot::B));
         track.turn(SCALE_1, "2");
         assert_eq!(track.output(), 0.4);
         track
             .view_model
-            .handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::A));
+            .handle_command(&*track.store, HistoryCommand::RecallSlot(CompareSlot::A));
         assert_eq!(track.output(), 0.2);
         let saved = track.instance.state();
         let other = saved.compare.as_ref().unwrap().other.as_ref().unwrap();
@@ -505,12 +505,12 @@ mod tests {
         );
         track
             .view_model
-            .handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::B));
+            .handle_command(&*track.store, HistoryCommand::RecallSlot(CompareSlot::B));
         assert_eq!(track.output(), 0.4);
 
         track
             .view_model
-            .handle_command(&*track.store, WindowCommand::SetPad(OFFSET_2, MIX));
+            .handle_command(&*track.store, KnobCommand::SetPad(OFFSET_2, MIX));
         assert_eq!(
             track.instance.state().pad.unwrap(),
             ["latent2.offset", "mix"]
@@ -518,7 +518,7 @@ mod tests {
         assert_eq!(track.view_model.view().pad, (OFFSET_2, MIX));
         track.view_model.handle_command(
             &*track.store,
-            WindowCommand::SetPad(ParameterId(FIRST_LATENT_ID + 6), MIX),
+            KnobCommand::SetPad(ParameterId(FIRST_LATENT_ID + 6), MIX),
         );
         assert_eq!(
             track.view_model.view().pad,

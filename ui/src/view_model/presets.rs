@@ -15,12 +15,26 @@ use ondes_player::state::{InstanceState, SoundState};
 
 use super::InstanceViewModel;
 use super::preset_list::PendingPreset;
+use crate::command::PresetCommand;
 
 impl InstanceViewModel {
+    pub(super) fn handle_preset(&mut self, command: PresetCommand) {
+        match command {
+            PresetCommand::Load(id) => self.load_preset(id),
+            PresetCommand::Next => self.step_preset(1),
+            PresetCommand::Previous => self.step_preset(-1),
+            PresetCommand::Save(name) => {
+                let overwrite = self.presets.is_taken(&name);
+                self.save_preset(&name, overwrite);
+            }
+            PresetCommand::Delete(id) => self.delete_preset(id),
+        }
+    }
+
     /// Starts to read a preset of the list; [`InstanceViewModel::apply_loaded_presets`] applies it.
     /// If several presets or models are requested in short order, the last one counts. Errors are
     /// shown in the status.
-    pub(super) fn load_preset(&mut self, id: PresetId) {
+    fn load_preset(&mut self, id: PresetId) {
         if let Some(location) = self.presets.location(id) {
             self.read_preset(location);
         }
@@ -63,7 +77,7 @@ impl InstanceViewModel {
     }
 
     /// Starts to load the preset `steps` after the last one requested, wrapping around.
-    pub(super) fn step_preset(&mut self, steps: isize) {
+    fn step_preset(&mut self, steps: isize) {
         let current = self
             .presets
             .pending
@@ -77,7 +91,7 @@ impl InstanceViewModel {
 
     /// Starts to save the sound under a name, in the user's first folder. An existing preset is
     /// replaced only with `overwrite`; its author, description and tags are kept.
-    pub(super) fn save_preset(&mut self, name: &str, overwrite: bool) {
+    fn save_preset(&mut self, name: &str, overwrite: bool) {
         let Some(folder) = self.presets.folders.first().cloned() else {
             self.presets.problem = Some("there is no folder for presets; set ONDES_PRESETS".into());
             return;
@@ -116,7 +130,7 @@ impl InstanceViewModel {
     }
 
     /// Starts to delete one of the user's presets, readable or not.
-    pub(super) fn delete_preset(&mut self, id: PresetId) {
+    fn delete_preset(&mut self, id: PresetId) {
         match self.presets.location(id) {
             Some(PresetLocation::File(path)) => {
                 if self.presets.current == Some(id) {
@@ -194,7 +208,7 @@ mod tests {
     use super::super::model_list::ModelList;
     use super::super::preset_list::PresetList;
     use super::*;
-    use crate::command::WindowCommand;
+    use crate::command::{HistoryCommand, ModelCommand};
     use crate::view::ViewModel;
 
     /// Records what is set, as text.
@@ -385,7 +399,7 @@ mod tests {
         host.0.take();
         view_model.load_preset(glass);
         let model = view_model.view().models[0].id;
-        view_model.handle_command(&host, WindowCommand::Load(model));
+        view_model.handle_command(&host, ModelCommand::Load(model));
         settle(&mut view_model, &host);
         assert_eq!(
             (hash(&view_model), host.0.take().len()),
@@ -514,7 +528,7 @@ mod tests {
         let before = view_model.presets.current;
         // An audition ends with the failed request.
         let model = view_model.view().models[1].id;
-        view_model.handle_command(&host, WindowCommand::Audition(Some(model)));
+        view_model.handle_command(&host, ModelCommand::Audition(Some(model)));
         settle(&mut view_model, &host);
         for (name, reason) in [("Lost", "is missing"), ("Gone", "Gone.ondes-preset: ")] {
             let preset = id(&view_model, name);
@@ -558,7 +572,7 @@ mod tests {
         let (mut view_model, host) = open(&[]);
         let project = |view_model: &InstanceViewModel| view_model.instance.state();
         assert_eq!(project(&view_model).compare, None);
-        view_model.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::B));
+        view_model.handle_command(&host, HistoryCommand::RecallSlot(CompareSlot::B));
         let wind = id(&view_model, "Breathy Solo");
         view_model.load_preset(wind);
         settle(&mut view_model, &host);
@@ -593,7 +607,7 @@ mod tests {
                 bundled("Wind").model().content_hash().to_owned()
             )
         );
-        again.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::A));
+        again.handle_command(&host, HistoryCommand::RecallSlot(CompareSlot::A));
         settle(&mut again, &host);
         assert_eq!(
             (again.view().slot, hash(&again)),
@@ -619,7 +633,7 @@ mod tests {
     fn a_model_that_both_slots_play_travels_once() {
         let (mut view_model, host) = open(&[]);
         view_model.instance.set_embed_model(true);
-        view_model.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::B));
+        view_model.handle_command(&host, HistoryCommand::RecallSlot(CompareSlot::B));
         let saved = view_model.instance.state();
         assert!(saved.model.embedded.is_some());
         let other = saved.compare.unwrap().other.unwrap();

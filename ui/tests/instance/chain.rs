@@ -24,7 +24,7 @@ use ondes_player::product::Product;
 use ondes_player::state::SoundState;
 use ondes_ui::view_model::model_list::ModelList;
 use ondes_ui::view_model::{self, InstanceViewModel};
-use ondes_ui::{ViewModel, Window, WindowCommand};
+use ondes_ui::{CabinetCommand, FileCommand, KnobCommand, ViewModel, Window, WindowCommand};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const SETUP: Setup = Setup {
@@ -158,7 +158,7 @@ impl Track {
         drawn.textures_delta.clear();
     }
 
-    pub(super) fn handle(&mut self, command: WindowCommand) {
+    pub(super) fn handle(&mut self, command: impl Into<WindowCommand>) {
         self.view_model.handle_command(&*self.store, command);
     }
 
@@ -267,7 +267,7 @@ fn a_dropped_cabinet_is_heard_saved_and_restored() {
     let mut track = Track::new();
     let mut player = track.player();
     let plain = play(&track, &mut player, tone);
-    track.handle(WindowCommand::Open(path.clone()));
+    track.handle(FileCommand::Open(path.clone()));
     track.settle();
     let chain = track.view_model.view().chain;
     assert_eq!(
@@ -357,10 +357,10 @@ fn a_dropped_cabinet_is_heard_saved_and_restored() {
         track.shared.cabinet_reference()
     );
     write(&path, &[&[1.0, 0.5, 0.0, 0.0], &[0.0, 0.0, 0.5, 0.0]]);
-    fourth.handle(WindowCommand::Retry);
+    fourth.handle(FileCommand::Retry);
     fourth.settle();
     assert!(fourth.view_model.view().chain.missing.is_none());
-    fourth.handle(WindowCommand::Cabinet(None));
+    fourth.handle(CabinetCommand::Remove);
     assert_eq!(
         (
             fourth.shared.cabinet_reference(),
@@ -381,7 +381,7 @@ fn an_invalid_impulse_response_is_refused() {
     write(&bad, &[&[0.0; 100]]);
     let mut track = Track::new();
     for path in [&good, &bad] {
-        track.handle(WindowCommand::Cabinet(Some(path.clone())));
+        track.handle(CabinetCommand::Load(path.clone()));
         track.settle();
     }
     let chain = track.view_model.view().chain;
@@ -392,7 +392,7 @@ fn an_invalid_impulse_response_is_refused() {
         missing.searched
     );
     assert_eq!(chain.cabinet, Some("good"));
-    track.handle(WindowCommand::Retry);
+    track.handle(FileCommand::Retry);
     track.settle();
     assert!(track.view_model.view().chain.missing.is_none());
 }
@@ -532,7 +532,7 @@ fn how_much_of_a_model_plays_is_chosen_where_there_is_a_choice() {
         qualities(&track.view_model),
         ("Full Balanced Light Automatic".to_owned(), 0)
     );
-    track.handle(WindowCommand::SetQuality(2));
+    track.handle(KnobCommand::SetParameter(QUALITY, 2.0));
     track.frame();
     let is_lite = |heard: &[f32]| {
         heard

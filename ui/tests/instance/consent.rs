@@ -21,7 +21,7 @@ use ondes_player::trust;
 use ondes_player::trust::UntrustedProgram;
 use ondes_ui::view_model::InstanceViewModel;
 use ondes_ui::view_model::model_list::ModelList;
-use ondes_ui::{ViewModel, WindowCommand};
+use ondes_ui::{FileCommand, HistoryCommand, ViewModel, WindowCommand};
 use tempfile::TempDir;
 
 /// Returns a new program of this name, and keeps the answers of this test process in a file of its
@@ -91,7 +91,7 @@ impl Desk {
         }
     }
 
-    fn command(&mut self, command: WindowCommand) {
+    fn command(&mut self, command: impl Into<WindowCommand>) {
         self.model.handle_command(&*self.store, command);
         self.refresh();
     }
@@ -161,7 +161,7 @@ fn a_project_that_knows_the_hash_asks_and_the_answer_is_for_all_windows() {
     }
     let mut desk = Desk::open(one);
     assert_eq!(desk.asks_for().as_ref(), Some(&program));
-    desk.command(WindowCommand::AnswerProgram(true));
+    desk.command(FileCommand::AnswerProgram(true));
     assert_eq!(trust::answer(&program.hash), Some(true));
     desk.wait_until("it is opened", |desk| desk.has_opened(&program));
     assert_eq!(desk.asks_for(), None);
@@ -181,7 +181,7 @@ fn a_refusal_is_remembered_and_can_be_revised() {
     let instance = effect();
     instance.restore_state(project(&program));
     let mut desk = Desk::open(instance);
-    desk.command(WindowCommand::AnswerProgram(false));
+    desk.command(FileCommand::AnswerProgram(false));
     assert_eq!(
         (desk.asks_for(), trust::answer(&program.hash)),
         (None, Some(false))
@@ -191,9 +191,9 @@ fn a_refusal_is_remembered_and_can_be_revised() {
     instance.restore_state(project(&program));
     let mut again = Desk::open(instance);
     assert!(again.asks_for().is_none() && again.model.view().untrusted.is_some());
-    again.command(WindowCommand::AskProgram);
+    again.command(FileCommand::AskProgram);
     assert!(again.asks_for().is_some());
-    again.command(WindowCommand::AnswerProgram(true));
+    again.command(FileCommand::AnswerProgram(true));
     again.wait_until("it is opened", |desk| desk.has_opened(&program));
     assert_eq!(trust::answer(&program.hash), Some(true));
 }
@@ -222,14 +222,14 @@ fn the_other_slot_asks_when_it_is_chosen() {
         state.compare,
         "it is saved as before"
     );
-    desk.command(WindowCommand::RecallSlot(CompareSlot::B));
+    desk.command(HistoryCommand::RecallSlot(CompareSlot::B));
     assert_eq!(desk.asks_for().as_ref(), Some(&program));
-    desk.command(WindowCommand::AnswerProgram(false));
-    desk.command(WindowCommand::RecallSlot(CompareSlot::A));
+    desk.command(FileCommand::AnswerProgram(false));
+    desk.command(HistoryCommand::RecallSlot(CompareSlot::A));
     assert!(desk.model.view().untrusted.is_none() && desk.instance.model().is_some());
     // Allowed elsewhere meanwhile.
     trust::remember(&program, true).unwrap();
-    desk.command(WindowCommand::RecallSlot(CompareSlot::B));
+    desk.command(HistoryCommand::RecallSlot(CompareSlot::B));
     desk.wait_until("it is opened", |desk| desk.has_opened(&program));
 }
 
@@ -261,13 +261,13 @@ fn choose_twice(path: PathBuf, program: &UntrustedProgram) {
     let mut desk = Desk::open(effect());
     let before = desk.instance.state().model;
     for run in [false, true] {
-        desk.command(WindowCommand::Open(path.clone()));
+        desk.command(FileCommand::Open(path.clone()));
         desk.wait_until("it asks", |desk| desk.asks_for().is_some());
         assert_eq!(
             (desk.asks_for().as_ref(), &desk.instance.state().model),
             (Some(program), &before)
         );
-        desk.command(WindowCommand::AnswerProgram(run));
+        desk.command(FileCommand::AnswerProgram(run));
         assert_eq!(
             (desk.asks_for(), trust::answer(&program.hash)),
             (None, Some(run))
@@ -300,6 +300,6 @@ fn a_set_list_only_reports_a_program() {
         .unwrap();
     desk.refresh();
     assert!(desk.asks_for().is_none() && desk.model.view().untrusted == Some(&program));
-    desk.command(WindowCommand::AskProgram);
+    desk.command(FileCommand::AskProgram);
     assert!(desk.asks_for().is_some());
 }

@@ -8,19 +8,22 @@ use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{Device, ExecutorSelection};
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
-use ondes_engine::realtime::{Driver, Health, LoadStatus};
+use ondes_engine::realtime::{Health, LoadStatus};
 use ondes_player::cabinet::bundled::BUNDLED;
+use ondes_player::choice;
 use ondes_player::compare_slots::CompareSlot;
 use ondes_player::library::MissingFile;
 use ondes_player::monitor::MeterLevel;
-use ondes_player::parameter::ParameterId;
+use ondes_player::parameter::{BYPASS, CONTROL_INPUT, DRIVER, ParameterId, SOURCE};
 use ondes_player::preset::list::PresetId;
 use ondes_player::product::Product;
 use ondes_player::trust::UntrustedProgram;
 use ondes_ui::{
-    ChainView, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId,
-    ModelView, PresetEntry, SIZE, SignalView, SoundingNote, Surroundings, TunerView, TuningView,
-    ViewModel, Window, WindowCommand, WindowView,
+    CabinetCommand, ChainView, DisplayCommand, EngineCommand, ExecutorDevices, ExecutorView,
+    FileCommand, HistoryCommand, Knob, KnobCommand, LatentRow, MacroKnob, ModelCommand, ModelEntry,
+    ModelEntryId, ModelView, PlayCommand, PresetCommand, PresetEntry, SIZE, SignalView,
+    SoundingNote, Surroundings, TunerCommand, TunerView, TuningView, ViewModel, Window,
+    WindowCommand, WindowView,
 };
 
 use super::raster::Raster;
@@ -55,7 +58,7 @@ pub struct Fake {
     pub mixer: [Knob; 3],
     pub bypass: bool,
     pub slot: CompareSlot,
-    pub driver: Driver,
+    pub driver: usize,
     pub resampling: Resampling,
     pub executor: Option<ExecutorSelection>,
     pub native_supported: bool,
@@ -122,58 +125,70 @@ impl Fake {
 
     fn handle_command(&mut self, command: WindowCommand) {
         match &command {
-            WindowCommand::Set(id, value) => {
+            WindowCommand::Knob(KnobCommand::Set(id, value)) => {
                 if let Some(knob) = self.knobs().find(|knob| knob.id == *id) {
                     knob.value = *value;
                 }
             }
-            WindowCommand::BindMacro(index, control) => {
+            WindowCommand::Knob(KnobCommand::SetParameter(id, value)) => match *id {
+                BYPASS => self.bypass = *value == 1.0,
+                DRIVER => self.driver = *value as usize,
+                SOURCE => self.control_source = Some(choice::source(*value)),
+                CONTROL_INPUT => self.follows_side_chain = Some(*value == 1.0),
+                _ => {}
+            },
+            WindowCommand::Knob(KnobCommand::BindMacro(index, control)) => {
                 self.macros[*index].control = *control;
                 if let Some(control) = control {
                     self.macros[*index].knob.name = self.controls[*control].name.clone();
                 }
             }
-            WindowCommand::Load(id) => self.playing = Some(*id),
-            WindowCommand::Audition(id) => self.auditioned = *id,
-            WindowCommand::Favourite(id, on) => {
+            WindowCommand::Knob(KnobCommand::SetPad(x, y)) => self.pad = (*x, *y),
+            WindowCommand::Model(ModelCommand::Load(id)) => self.playing = Some(*id),
+            WindowCommand::Model(ModelCommand::Audition(id)) => self.auditioned = *id,
+            WindowCommand::Model(ModelCommand::Favourite(id, on)) => {
                 if let Some(entry) = self.models.iter_mut().find(|entry| entry.id == *id) {
                     entry.favourite = *on;
                 }
             }
-            WindowCommand::LoadPreset(id) => {
-                (self.preset, self.preset_changed) = (Some(*id), false)
+            WindowCommand::Model(ModelCommand::Embed(on)) => self.embed = *on,
+            WindowCommand::File(FileCommand::Retry) => {
+                (self.missing, self.cabinet_missing) = (None, None)
             }
-            WindowCommand::DeletePreset(id) => self.presets.retain(|preset| preset.id != *id),
-            WindowCommand::Embed(on) => self.embed = *on,
-            WindowCommand::SetControlSource(one) => self.control_source = Some(*one),
-            WindowCommand::FollowSideChain(on) => self.follows_side_chain = Some(*on),
-            WindowCommand::SetPad(x, y) => self.pad = (*x, *y),
-            WindowCommand::RecallSlot(slot) => self.slot = *slot,
-            WindowCommand::Bypass(on) => self.bypass = *on,
-            WindowCommand::SetDriver(driver) => self.driver = *driver,
-            WindowCommand::SetResampling(resampling) => self.resampling = *resampling,
-            WindowCommand::SetExecutor(executor) => self.executor = Some(*executor),
-            WindowCommand::SetScale(scale) => self.scale = *scale,
-            WindowCommand::SetTheme(theme) => self.theme = *theme,
-            WindowCommand::BundledCabinet(index) => {
-                self.cabinet = Some(BUNDLED[*index].name.into())
-            }
-            WindowCommand::RemoveTuning => self.tuning = None,
-            WindowCommand::AutomaticCabinet => self.automatic_cabinet = true,
-            WindowCommand::OpenTuner(open) => self.tuner.open = *open,
-            WindowCommand::MuteWhileTuning(mute) => self.tuner.mute = *mute,
-            WindowCommand::SetTunerReference(hz) => self.tuner.reference_hz = *hz,
-            WindowCommand::Cabinet(path) => {
-                (self.cabinet, self.cabinet_missing) = (path.clone(), None)
-            }
-            WindowCommand::Retry => (self.missing, self.cabinet_missing) = (None, None),
-            WindowCommand::AskProgram => self.asks_for_consent = true,
-            WindowCommand::AnswerProgram(run) => {
+            WindowCommand::File(FileCommand::AskProgram) => self.asks_for_consent = true,
+            WindowCommand::File(FileCommand::AnswerProgram(run)) => {
                 self.asks_for_consent = false;
                 self.untrusted = self.untrusted.take().filter(|_| !run);
             }
-            WindowCommand::Dismiss if self.notice.is_some() => self.notice = None,
-            WindowCommand::Dismiss => self.hint = None,
+            WindowCommand::Preset(PresetCommand::Load(id)) => {
+                (self.preset, self.preset_changed) = (Some(*id), false)
+            }
+            WindowCommand::Preset(PresetCommand::Delete(id)) => {
+                self.presets.retain(|preset| preset.id != *id)
+            }
+            WindowCommand::Cabinet(CabinetCommand::Load(path)) => {
+                (self.cabinet, self.cabinet_missing) = (Some(path.clone()), None)
+            }
+            WindowCommand::Cabinet(CabinetCommand::LoadBundled(index)) => {
+                self.cabinet = Some(BUNDLED[*index].name.into())
+            }
+            WindowCommand::Cabinet(CabinetCommand::Remove) => {
+                (self.cabinet, self.cabinet_missing) = (None, None)
+            }
+            WindowCommand::Cabinet(CabinetCommand::Automatic) => self.automatic_cabinet = true,
+            WindowCommand::Play(PlayCommand::RemoveTuning) => self.tuning = None,
+            WindowCommand::History(HistoryCommand::RecallSlot(slot)) => self.slot = *slot,
+            WindowCommand::Tuner(TunerCommand::Open(open)) => self.tuner.open = *open,
+            WindowCommand::Tuner(TunerCommand::Mute(mute)) => self.tuner.mute = *mute,
+            WindowCommand::Tuner(TunerCommand::SetReference(hz)) => self.tuner.reference_hz = *hz,
+            WindowCommand::Engine(EngineCommand::SetResampling(one)) => self.resampling = *one,
+            WindowCommand::Engine(EngineCommand::SetExecutor(one)) => self.executor = Some(*one),
+            WindowCommand::Display(DisplayCommand::Dismiss) if self.notice.is_some() => {
+                self.notice = None
+            }
+            WindowCommand::Display(DisplayCommand::Dismiss) => self.hint = None,
+            WindowCommand::Display(DisplayCommand::SetScale(scale)) => self.scale = *scale,
+            WindowCommand::Display(DisplayCommand::SetTheme(theme)) => self.theme = *theme,
             _ => {}
         }
         self.commands.push(command);
