@@ -97,7 +97,7 @@ commands! {
         /// Try again what failed.
         Retry,
         /// Ask whether the program of
-        /// [`WindowView::untrusted`](crate::view::WindowView::untrusted) may run.
+        /// [`MessagesView::untrusted`](crate::view::MessagesView::untrusted) may run.
         AskProgram,
         /// Let that program run, now and whenever it is named, or never without another question.
         AnswerProgram(bool),

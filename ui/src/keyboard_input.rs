@@ -100,12 +100,12 @@ impl KeyboardInput {
             (lost || !input.focused, input.modifiers.any())
         });
         let commands = &mut frame.commands;
-        if lost || !view.can_play {
+        if lost || !view.play.can_play {
             self.release_all(commands);
         }
         // Keys with a modifier are commands, and some systems report another key when it is
         // released.
-        if lost || changed || !view.can_play || !on {
+        if lost || changed || !view.play.can_play || !on {
             self.release_typed(commands);
             return;
         }

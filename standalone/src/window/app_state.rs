@@ -210,7 +210,7 @@ impl AppState {
                 .as_ref()
                 .filter(|selected| selected.slot == slot)
             {
-                Some(selected) => max_peak_db(selected.view_model.view().output.levels),
+                Some(selected) => max_peak_db(selected.view_model.view().mixer.output.levels),
                 None => peak_db(&track.instance.monitor),
             };
             let clip = track.clip().map(|clip| ClipView {

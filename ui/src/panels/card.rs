@@ -114,9 +114,9 @@ fn card(ui: &mut Ui, frame: &mut Frame<'_>, model: &ModelView<'_>, facts: &str) 
     if let Some(path) = model.path {
         ui.add(Label::new(RichText::new(path.display().to_string()).small().weak()).wrap());
     }
-    let mut embed = frame.view.embed;
+    let mut embed = model.embed;
     ui.separator();
-    let problem = frame.view.embed_problem;
+    let problem = model.embed_problem;
     // Outlines the checkbox, whose fill is the card's.
     let edge = Stroke::new(1.0, Palette::current(ui).dim);
     let widgets = &mut ui.visuals_mut().widgets;

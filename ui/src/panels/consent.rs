@@ -29,7 +29,8 @@ pub(crate) fn file_name(program: &UntrustedProgram) -> String {
 
 /// Draws the dialog over the window while the user is being asked. Escape means no.
 pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>) {
-    let Some(program) = frame.view.untrusted.filter(|_| frame.view.asks_for_consent) else {
+    let view = frame.view.messages;
+    let Some(program) = view.untrusted.filter(|_| view.asks_for_consent) else {
         return;
     };
     let mut answer = None;

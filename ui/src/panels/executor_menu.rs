@@ -152,6 +152,7 @@ fn choice(
     if response.clicked()
         && frame
             .view
+            .engine
             .executor
             .is_some_and(|executor| executor.selection != selection)
     {

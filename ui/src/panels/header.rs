@@ -97,7 +97,7 @@ fn model_buttons(
     if icon::button(ui, Icon::Right, "Next model", false).clicked() {
         frame.push(ModelCommand::Next);
     }
-    let preset = preset_menu::width(&frame.view);
+    let preset = preset_menu::width(frame.view.presets);
     let width = (ui.available_width() - beside - preset.map_or(0.0, |width| width + GAP)).max(80.0);
     card::show(ui, frame, width);
     if preset.is_some() {
@@ -112,7 +112,7 @@ fn sound_buttons(ui: &mut Ui, frame: &mut Frame<'_>) {
     ui.add_space(GAP);
     slots(ui, frame);
     ui.add_space(GAP);
-    let bypass = frame.view.bypass;
+    let bypass = frame.view.mixer.bypass;
     if ui
         .add(Button::selectable(bypass, "Bypass").frame_when_inactive(true))
         .on_hover_text("Pass the input through unchanged")
@@ -133,7 +133,7 @@ fn sound_buttons(ui: &mut Ui, frame: &mut Frame<'_>) {
 /// Draws the buttons for undo and redo.
 fn undo(ui: &mut Ui, frame: &mut Frame<'_>) {
     ui.spacing_mut().item_spacing.x = 2.0;
-    let view = frame.view;
+    let view = frame.view.history;
     let buttons = [
         (Icon::Undo, "Undo", view.undo, UNDO, HistoryCommand::Undo),
         (Icon::Redo, "Redo", view.redo, REDO, HistoryCommand::Redo),
@@ -162,7 +162,7 @@ fn undo(ui: &mut Ui, frame: &mut Frame<'_>) {
 
 /// Draws the slots A and B, and a button that copies the active one to the other.
 fn slots(ui: &mut Ui, frame: &mut Frame<'_>) {
-    let active = frame.view.slot;
+    let active = frame.view.history.slot;
     let other = active.other();
     ui.spacing_mut().item_spacing.x = 2.0;
     for slot in [CompareSlot::A, CompareSlot::B] {

@@ -31,6 +31,7 @@ pub(crate) fn show(
     pad: &mut PadState,
 ) {
     let view = frame.view;
+    let knobs = view.knobs;
     // Captures have neither controls nor notes.
     let has_controls = view.model.is_none_or(|model| !model.controls.is_empty());
     let pages = [
@@ -50,7 +51,7 @@ pub(crate) fn show(
             Page::Latents,
             "Latents",
             "What the codec hears, to scale, shift and hold",
-            !view.latents.is_empty(),
+            !knobs.latents.is_empty(),
         ),
         (
             Page::Chain,
@@ -83,15 +84,15 @@ pub(crate) fn show(
     match shown {
         Page::Latents => latents::show(ui, frame),
         Page::Chain => chain::show(ui, frame, cabinet, view.chain),
-        Page::Pad => pad::show(ui, frame, pad, view.pad),
-        Page::Macros => grid(ui, view.macros.iter().enumerate(), |ui, (index, one)| {
+        Page::Pad => pad::show(ui, frame, pad, knobs.pad),
+        Page::Macros => grid(ui, knobs.macros.iter().enumerate(), |ui, (index, one)| {
             macro_knob(ui, frame, index, one)
         }),
         Page::Voice => {
-            if let Some(tuning) = view.tuning {
+            if let Some(tuning) = knobs.tuning {
                 show_tuning(ui, frame, tuning);
             }
-            knob::rows(ui, frame, view.voice);
+            knob::rows(ui, frame, knobs.voice);
         }
     }
 }

@@ -36,7 +36,7 @@ enum MessageAction {
 
 /// Returns the message to show, if any.
 pub(crate) fn current(view: &WindowView<'_>) -> Option<Message> {
-    if let Some(program) = view.untrusted {
+    if let Some(program) = view.messages.untrusted {
         let text = format!(
             "“{}” is a program, which you have not allowed to run",
             consent::file_name(program)
@@ -48,7 +48,7 @@ pub(crate) fn current(view: &WindowView<'_>) -> Option<Message> {
             action: MessageAction::AskProgram,
         });
     }
-    let message = match (view.missing, view.status) {
+    let message = match (view.messages.missing, view.messages.status) {
         (Some(missing), _) => {
             let text = format!(
                 "“{}” is missing; searched: {}",
@@ -80,7 +80,7 @@ pub(crate) fn current(view: &WindowView<'_>) -> Option<Message> {
             action: MessageAction::Wait,
         },
         (None, LoadStatus::Empty | LoadStatus::Ready) => {
-            if let Some(notice) = view.notice {
+            if let Some(notice) = view.messages.notice {
                 return Some(Message {
                     text: notice.into(),
                     details: notice.into(),
@@ -101,7 +101,7 @@ pub(crate) fn current(view: &WindowView<'_>) -> Option<Message> {
                 });
             }
             Message {
-                text: view.hint?.into(),
+                text: view.messages.hint?.into(),
                 details: String::new(),
                 action: MessageAction::Dismiss,
             }

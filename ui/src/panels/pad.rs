@@ -104,16 +104,17 @@ pub(crate) fn show(
 
 /// Returns the knobs that the pad can turn.
 fn offered<'a>(view: &WindowView<'a>) -> Vec<&'a Knob> {
-    let macros = view
+    let knobs = view.knobs;
+    let macros = knobs
         .macros
         .iter()
         .filter(|one| one.control.is_some())
         .map(|one| &one.knob);
-    let latents = view
+    let latents = knobs
         .latents
         .iter()
         .flat_map(|latent| [&latent.scale, &latent.offset]);
-    let voice = if view.has_voice() { view.voice } else { &[] };
+    let voice = if view.has_voice() { knobs.voice } else { &[] };
     macros.chain(latents).chain(voice).collect()
 }
 

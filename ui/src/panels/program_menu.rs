@@ -8,15 +8,15 @@ use crate::command::{EngineCommand, FileCommand, FilePurpose};
 use crate::frame::Frame;
 use crate::panels::executor_menu::row;
 use crate::theme::{self, GAP};
-use crate::view::{ProgramView, WindowView};
+use crate::view::ProgramView;
 
 /// Width of the box and of a text field, points.
 const BOX: f32 = 128.0;
 const TEXT: f32 = 160.0;
 
 /// Returns whether there is a choice to show.
-pub(crate) fn is_shown(view: &WindowView<'_>) -> bool {
-    view.program.as_ref().is_some_and(has_choice)
+pub(crate) fn is_shown(program: Option<ProgramView<'_>>) -> bool {
+    program.as_ref().is_some_and(has_choice)
 }
 
 fn has_choice(program: &ProgramView<'_>) -> bool {
@@ -24,7 +24,7 @@ fn has_choice(program: &ProgramView<'_>) -> bool {
 }
 
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>) {
-    let Some(program) = frame.view.program.filter(has_choice) else {
+    let Some(program) = frame.view.engine.program.filter(has_choice) else {
         return;
     };
     ui.add_space(GAP);

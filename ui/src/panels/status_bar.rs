@@ -15,7 +15,7 @@ use crate::format;
 use crate::frame::Frame;
 use crate::panels::{executor_menu, program_menu};
 use crate::theme::{self, GAP, Palette};
-use crate::view::{Surroundings, WindowView};
+use crate::view::{EngineView, Surroundings};
 
 /// Maximum height of the menu, points, for all entries to be visible.
 const MENU: f32 = 480.0;
@@ -34,14 +34,14 @@ pub(crate) struct ProcessingMenu {
 }
 
 /// Returns the width of the bar in one row, points.
-pub(crate) fn width(view: &WindowView<'_>) -> f32 {
+pub(crate) fn width(view: EngineView<'_>) -> f32 {
     let optional = |shown: bool, width: f32| if shown { width } else { 0.0 };
     let figures = view.health.map_or(IDLE, |health| {
         FIGURES + optional(health.invalid_blocks > 0, INVALID_BLOCKS)
     });
     PROCESSING
         + optional(view.qualities.len() > 1, QUALITY)
-        + optional(program_menu::is_shown(view), METHOD)
+        + optional(program_menu::is_shown(view.program), METHOD)
         + figures
 }
 
@@ -81,7 +81,7 @@ fn choices(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
 }
 
 fn figures(ui: &mut Ui, frame: &Frame<'_>, has_bar: bool) {
-    match frame.view.health {
+    match frame.view.engine.health {
         Some(health) => facts(ui, &health, has_bar),
         None => idle(ui, frame),
     }
@@ -108,7 +108,7 @@ fn idle(ui: &mut Ui, frame: &Frame<'_>) {
 }
 
 fn processing(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
-    let view = frame.view;
+    let view = frame.view.engine;
     ui.weak("Processing");
     let name = DRIVERS.names.get(view.driver).copied().unwrap_or("–");
     let executor = view
@@ -173,11 +173,11 @@ fn resampling(ui: &mut Ui, frame: &mut Frame<'_>) {
     for (resampling, name, hint) in choices {
         let response = ui
             .add(Button::selectable(
-                resampling == frame.view.resampling,
+                resampling == frame.view.engine.resampling,
                 name,
             ))
             .on_hover_text(hint);
-        if response.clicked() && resampling != frame.view.resampling {
+        if response.clicked() && resampling != frame.view.engine.resampling {
             frame.push(EngineCommand::SetResampling(resampling));
         }
         response.accessible_name(format!("Resampling {name}"));
@@ -185,7 +185,7 @@ fn resampling(ui: &mut Ui, frame: &mut Frame<'_>) {
 }
 
 fn qualities(ui: &mut Ui, frame: &mut Frame<'_>) {
-    let view = frame.view;
+    let view = frame.view.engine;
     // Not shown without a choice.
     if view.qualities.len() < 2 {
         return;

@@ -45,8 +45,9 @@ use super::undo::Recorder;
 use crate::command::FilePurpose;
 use crate::file_dialog::{self, FileDialog};
 use crate::view::{
-    ChainView, ExecutorDevices, ExecutorView, Knob, MacroKnob, MethodChoice, ModelEntryId,
-    ModelView, SoundingNote, Surroundings, TuningView, ViewModel, WindowView,
+    ChainView, EngineView, ExecutorDevices, ExecutorView, HistoryView, Knob, KnobsView, MacroKnob,
+    MessagesView, MethodChoice, MixerView, ModelEntryId, ModelView, ModelsView, PlayView,
+    PresetsView, SoundingNote, Surroundings, TuningView, ViewModel, WindowView,
 };
 
 /// Reason why a model cannot be embedded in a project.
@@ -577,6 +578,8 @@ impl ViewModel for InstanceViewModel {
                 card: &header.card,
                 kind: header.kind,
                 controls,
+                embed: self.instance.embeds_model(),
+                embed_problem: (!library::is_embeddable(model)).then_some(TOO_LARGE),
             }
         });
         // Other kinds process the audio input.
@@ -585,39 +588,45 @@ impl ViewModel for InstanceViewModel {
             .as_ref()
             .is_none_or(|model| model.header().kind == Kind::Instrument);
         WindowView {
-            status: &self.status,
-            missing: self.missing.as_ref(),
-            untrusted: self.question.program(),
-            asks_for_consent: self.question.is_asked(),
-            notice: self.own_notice.or(self.notice.as_deref()),
-            hint: Some(self.hint())
-                .filter(|hint| !self.models.is_dismissed(hint.key))
-                .map(|hint| hint.text(self.surroundings)),
             product: self.instance.product,
             surroundings: self.surroundings,
-            undo: self.undoable[0].as_deref(),
-            redo: self.undoable[1].as_deref(),
+            messages: MessagesView {
+                status: &self.status,
+                missing: self.missing.as_ref(),
+                untrusted: self.question.program(),
+                asks_for_consent: self.question.is_asked(),
+                notice: self.own_notice.or(self.notice.as_deref()),
+                hint: Some(self.hint())
+                    .filter(|hint| !self.models.is_dismissed(hint.key))
+                    .map(|hint| hint.text(self.surroundings)),
+            },
+            history: HistoryView {
+                undo: self.undoable[0].as_deref(),
+                redo: self.undoable[1].as_deref(),
+                slot: self.instance.compare_slots.active(),
+            },
             model,
-            models: &self.models.list,
-            auditioned: self.auditioned.map(|(id, _)| id),
-            embed: self.instance.embeds_model(),
-            embed_problem: self
-                .model
-                .as_ref()
-                .filter(|model| !library::is_embeddable(model))
-                .map(|_| TOO_LARGE),
-            presets: &self.presets.entries,
-            preset: self.presets.current,
-            preset_name: self.presets.current_name.as_deref(),
-            preset_changed: self.presets.is_changed(&*self.source, &self.instance),
-            can_save_presets: self.presets.can_save(),
-            macros: &self.macros,
-            voice: &self.voice,
-            tuning: self.tuning.as_ref().map(|(name, problem)| TuningView {
-                name,
-                problem: problem.as_deref(),
-            }),
-            latents: &self.latents.rows,
+            models: ModelsView {
+                list: &self.models.list,
+                auditioned: self.auditioned.map(|(id, _)| id),
+            },
+            presets: PresetsView {
+                list: &self.presets.entries,
+                current: self.presets.current,
+                name: self.presets.current_name.as_deref(),
+                changed: self.presets.is_changed(&*self.source, &self.instance),
+                can_save: self.presets.can_save(),
+            },
+            knobs: KnobsView {
+                macros: &self.macros,
+                voice: &self.voice,
+                tuning: self.tuning.as_ref().map(|(name, problem)| TuningView {
+                    name,
+                    problem: problem.as_deref(),
+                }),
+                latents: &self.latents.rows,
+                pad: self.pad(),
+            },
             chain: ChainView {
                 knobs: &self.chain,
                 remark: self.remark.as_deref(),
@@ -632,36 +641,40 @@ impl ViewModel for InstanceViewModel {
                 folder: self.cabinets.folder(),
                 accepts_audio_files: self.accepts_audio_files(),
             },
-            pad: self.pad(),
-            input_gain,
-            output_gain,
-            mix,
-            bypass: self.source.value(BYPASS).is_some_and(|value| value > 0.5),
-            slot: self.instance.compare_slots.active(),
-            sample_rate_hz: self.instance.monitor.rate_hz(),
-            driver: self.source.value(DRIVER).unwrap_or_default() as usize,
-            resampling: self.instance.resampling(),
-            executor: self.executor_view(),
-            program: program::view(self.model.as_deref(), &self.methods),
-            health: self.health,
-            qualities: &self.qualities,
-            quality: self.source.value(QUALITY).unwrap_or_default() as usize,
-            input: self.input.view(),
-            output: self.output.view(),
-            pitch_hz: self
-                .input_analysis
-                .and_then(|analysis| analysis.pitch)
-                .map(|pitch| 440.0 * ((pitch - 69.0) / 12.0).exp2()),
-            loudness_db: self.input_analysis.map(|analysis| analysis.loudness_db),
+            mixer: MixerView {
+                input_gain,
+                output_gain,
+                mix,
+                bypass: self.source.value(BYPASS).is_some_and(|value| value > 0.5),
+                input: self.input.view(),
+                output: self.output.view(),
+                sample_rate_hz: self.instance.monitor.rate_hz(),
+            },
+            play: PlayView {
+                pitch_hz: self
+                    .input_analysis
+                    .and_then(|analysis| analysis.pitch)
+                    .map(|pitch| 440.0 * ((pitch - 69.0) / 12.0).exp2()),
+                loudness_db: self.input_analysis.map(|analysis| analysis.loudness_db),
+                notes: &self.notes,
+                control_source: (is_instrument && self.instance.product == Product::Instrument)
+                    .then_some(source),
+                follows_side_chain: (is_instrument && self.instance.has_side_chain.load(Relaxed))
+                    .then(|| self.source.follows_side_chain()),
+                can_play: self.can_play(),
+            },
             tuner: self
                 .tuner
                 .view(self.accepts_audio_files(), self.settings.tuner),
-            notes: &self.notes,
-            control_source: (is_instrument && self.instance.product == Product::Instrument)
-                .then_some(source),
-            follows_side_chain: (is_instrument && self.instance.has_side_chain.load(Relaxed))
-                .then(|| self.source.follows_side_chain()),
-            can_play: self.can_play(),
+            engine: EngineView {
+                driver: self.source.value(DRIVER).unwrap_or_default() as usize,
+                resampling: self.instance.resampling(),
+                executor: self.executor_view(),
+                program: program::view(self.model.as_deref(), &self.methods),
+                health: self.health,
+                qualities: &self.qualities,
+                quality: self.source.value(QUALITY).unwrap_or_default() as usize,
+            },
             moving: self.moving,
             can_browse: self.can_browse,
             scale: self.settings.scale,

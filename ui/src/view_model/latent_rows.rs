@@ -249,18 +249,24 @@ mod tests {
     #[test]
     fn only_a_codec_has_latents() {
         let mut track = Track::new();
-        assert!(track.view_model.view().latents.is_empty() && track.view_model.view().can_play);
+        assert!(
+            track.view_model.view().knobs.latents.is_empty()
+                && track.view_model.view().play.can_play
+        );
         track.load(codec());
         track.output();
         track.view_model.refresh();
         let view = track.view_model.view();
         let names: Vec<&str> = view
+            .knobs
             .latents
             .iter()
             .map(|latent| latent.name.as_str())
             .collect();
         assert_eq!(names, ["Latent 1", "Latent 2"]);
-        let [one, two] = view.latents else { panic!() };
+        let [one, two] = view.knobs.latents else {
+            panic!()
+        };
         assert!(
             (one.value - INPUT).abs() < 1e-5 && (two.value + INPUT).abs() < 1e-5,
             "{} {}",
@@ -285,14 +291,14 @@ mod tests {
             ((0.0, 0.0, "0.00".to_owned()), 2)
         );
         assert_eq!(
-            (view.control_source, view.can_play),
+            (view.play.control_source, view.play.can_play),
             (None, false),
             "it plays what comes in"
         );
         track.load(BUNDLED[1].model());
         assert!(
-            track.view_model.view().latents.is_empty()
-                && track.view_model.view().control_source.is_some()
+            track.view_model.view().knobs.latents.is_empty()
+                && track.view_model.view().play.control_source.is_some()
         );
         track
             .view_model
@@ -325,7 +331,7 @@ mod tests {
         track.turn(OFFSET_1, "-1.5");
         assert_eq!(track.output(), -0.55);
         track.view_model.refresh();
-        let row = &track.view_model.view().latents[0];
+        let row = &track.view_model.view().knobs.latents[0];
         assert_eq!(
             (
                 track
@@ -395,7 +401,7 @@ mod tests {
             (again.output(), again.instance.state().latents),
             (output, track.instance.state().latents)
         );
-        assert_eq!(again.view_model.view().latents[0].scale.value, 0.875);
+        assert_eq!(again.view_model.view().knobs.latents[0].scale.value, 0.875);
         // Loading the same model again changes nothing.
         again.load(codec());
         assert_eq!(again.output(), output);
@@ -437,7 +443,7 @@ mod tests {
         let mut track = Track::with_codec();
         track.bind(0, "latent1.offset");
         assert_eq!(
-            track.view_model.view().macros[0].knob.name,
+            track.view_model.view().knobs.macros[0].knob.name,
             "Latent 1 offset"
         );
         track.turn(OFFSET_1, "-1");
@@ -515,19 +521,19 @@ mod tests {
             track.instance.state().pad.unwrap(),
             ["latent2.offset", "mix"]
         );
-        assert_eq!(track.view_model.view().pad, (OFFSET_2, MIX));
+        assert_eq!(track.view_model.view().knobs.pad, (OFFSET_2, MIX));
         track.view_model.handle_command(
             &*track.store,
             KnobCommand::SetPad(ParameterId(FIRST_LATENT_ID + 6), MIX),
         );
         assert_eq!(
-            track.view_model.view().pad,
+            track.view_model.view().knobs.pad,
             (OFFSET_2, MIX),
             "there is no third latent"
         );
         track.load(BUNDLED[0].model());
         assert_eq!(
-            track.view_model.view().pad,
+            track.view_model.view().knobs.pad,
             (ParameterId(0), ParameterId(1))
         );
     }

@@ -324,7 +324,7 @@ mod tests {
         );
         view_model.load_preset(PresetId(1));
         assert_eq!(
-            view_model.view().status,
+            view_model.view().messages.status,
             &LoadStatus::Ready,
             "what is not in the list is nothing"
         );
@@ -339,13 +339,16 @@ mod tests {
             view_model.load_preset(preset.id);
             settle(&mut view_model, &*store);
             assert_eq!(
-                (view_model.presets.current, view_model.view().preset_changed),
+                (
+                    view_model.presets.current,
+                    view_model.view().presets.changed
+                ),
                 (Some(preset.id), false),
                 "{}",
                 preset.name
             );
             store.set_normalized(ParameterId(3), 0.4);
-            assert!(view_model.view().preset_changed, "{}", preset.name);
+            assert!(view_model.view().presets.changed, "{}", preset.name);
         }
     }
 
@@ -398,7 +401,7 @@ mod tests {
         );
         host.0.take();
         view_model.load_preset(glass);
-        let model = view_model.view().models[0].id;
+        let model = view_model.view().models.list[0].id;
         view_model.handle_command(&host, ModelCommand::Load(model));
         settle(&mut view_model, &host);
         assert_eq!(
@@ -527,15 +530,15 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let before = view_model.presets.current;
         // An audition ends with the failed request.
-        let model = view_model.view().models[1].id;
+        let model = view_model.view().models.list[1].id;
         view_model.handle_command(&host, ModelCommand::Audition(Some(model)));
         settle(&mut view_model, &host);
         for (name, reason) in [("Lost", "is missing"), ("Gone", "Gone.ondes-preset: ")] {
             let preset = id(&view_model, name);
             view_model.load_preset(preset);
             settle(&mut view_model, &host);
-            let LoadStatus::Failed(message) = view_model.view().status.clone() else {
-                panic!("{:?}", view_model.view().status)
+            let LoadStatus::Failed(message) = view_model.view().messages.status.clone() else {
+                panic!("{:?}", view_model.view().messages.status)
             };
             assert!(message.contains(reason), "{message}");
             assert_eq!(
@@ -601,7 +604,7 @@ mod tests {
             .restore_state(serde_json::from_value(text).unwrap());
         settle(&mut again, &host);
         assert_eq!(
-            (again.view().slot, hash(&again)),
+            (again.view().history.slot, hash(&again)),
             (
                 CompareSlot::B,
                 bundled("Wind").model().content_hash().to_owned()
@@ -610,7 +613,7 @@ mod tests {
         again.handle_command(&host, HistoryCommand::RecallSlot(CompareSlot::A));
         settle(&mut again, &host);
         assert_eq!(
-            (again.view().slot, hash(&again)),
+            (again.view().history.slot, hash(&again)),
             (CompareSlot::A, BUNDLED[0].model().content_hash().to_owned())
         );
         assert_eq!(host.0.take(), ["Mix 25.0 %"]);

@@ -514,7 +514,7 @@ fn another_size_takes_over_without_a_click() {
 fn how_much_of_a_model_plays_is_chosen_where_there_is_a_choice() {
     let plain = Track::new();
     assert!(
-        plain.view_model.view().qualities.is_empty(),
+        plain.view_model.view().engine.qualities.is_empty(),
         "it has one size"
     );
 
@@ -524,8 +524,8 @@ fn how_much_of_a_model_plays_is_chosen_where_there_is_a_choice() {
     track.frame();
     let qualities = |view_model: &InstanceViewModel| {
         (
-            view_model.view().qualities.join(" "),
-            view_model.view().quality,
+            view_model.view().engine.qualities.join(" "),
+            view_model.view().engine.quality,
         )
     };
     assert_eq!(

@@ -116,7 +116,10 @@ impl Desk {
 
     fn asks_for(&self) -> Option<UntrustedProgram> {
         let view = self.model.view();
-        view.untrusted.filter(|_| view.asks_for_consent).cloned()
+        view.messages
+            .untrusted
+            .filter(|_| view.messages.asks_for_consent)
+            .cloned()
     }
 
     /// Returns whether the missing model was opened, and found damaged or in need of libtorch.
@@ -186,11 +189,14 @@ fn a_refusal_is_remembered_and_can_be_revised() {
         (desk.asks_for(), trust::answer(&program.hash)),
         (None, Some(false))
     );
-    assert!(desk.model.view().untrusted.is_some(), "the message stays");
+    assert!(
+        desk.model.view().messages.untrusted.is_some(),
+        "the message stays"
+    );
     let instance = effect();
     instance.restore_state(project(&program));
     let mut again = Desk::open(instance);
-    assert!(again.asks_for().is_none() && again.model.view().untrusted.is_some());
+    assert!(again.asks_for().is_none() && again.model.view().messages.untrusted.is_some());
     again.command(FileCommand::AskProgram);
     assert!(again.asks_for().is_some());
     again.command(FileCommand::AnswerProgram(true));
@@ -214,7 +220,7 @@ fn the_other_slot_asks_when_it_is_chosen() {
     instance.restore_state(state.clone());
     let mut desk = Desk::open(instance);
     assert!(
-        desk.asks_for().is_none() && desk.model.view().untrusted.is_none(),
+        desk.asks_for().is_none() && desk.model.view().messages.untrusted.is_none(),
         "nobody hears it"
     );
     assert_eq!(
@@ -226,7 +232,7 @@ fn the_other_slot_asks_when_it_is_chosen() {
     assert_eq!(desk.asks_for().as_ref(), Some(&program));
     desk.command(FileCommand::AnswerProgram(false));
     desk.command(HistoryCommand::RecallSlot(CompareSlot::A));
-    assert!(desk.model.view().untrusted.is_none() && desk.instance.model().is_some());
+    assert!(desk.model.view().messages.untrusted.is_none() && desk.instance.model().is_some());
     // Allowed elsewhere meanwhile.
     trust::remember(&program, true).unwrap();
     desk.command(HistoryCommand::RecallSlot(CompareSlot::B));
@@ -281,7 +287,7 @@ fn choose_twice(path: PathBuf, program: &UntrustedProgram) {
     }
     let opened = |desk: &Desk| matches!(desk.instance.status(), LoadStatus::Failed(reason) if reason.contains(&name(program)));
     desk.wait_until("it is opened", opened);
-    assert!(desk.model.view().untrusted.is_none());
+    assert!(desk.model.view().messages.untrusted.is_none());
     assert!(
         desk.instance.state().model == before && desk.instance.model().is_some(),
         "what played goes on"
@@ -299,7 +305,7 @@ fn a_set_list_only_reports_a_program() {
         .join()
         .unwrap();
     desk.refresh();
-    assert!(desk.asks_for().is_none() && desk.model.view().untrusted == Some(&program));
+    assert!(desk.asks_for().is_none() && desk.model.view().messages.untrusted == Some(&program));
     desk.command(FileCommand::AskProgram);
     assert!(desk.asks_for().is_some());
 }

@@ -144,7 +144,7 @@ impl Track {
 
     fn notice(&mut self) -> Option<String> {
         self.view_model.refresh();
-        self.view_model.view().notice.map(str::to_owned)
+        self.view_model.view().messages.notice.map(str::to_owned)
     }
 
     /// Plays a slow tone for some blocks; returns the left channel.
@@ -206,6 +206,7 @@ fn an_unavailable_device_is_reported_and_the_sound_goes_on() {
         track
             .view_model
             .view()
+            .engine
             .executor
             .expect("there is a choice")
             .selection,
@@ -271,13 +272,14 @@ fn libtorch_takes_over_without_a_click_and_sounds_the_same() {
     let mut track = Track::with_model(amplifier());
     track.handle(EngineCommand::FindDevices);
     while matches!(
-        track.view_model.view().executor.unwrap().devices,
+        track.view_model.view().engine.executor.unwrap().devices,
         ExecutorDevices::Unknown
     ) {
         std::thread::sleep(Duration::from_millis(1));
         track.view_model.refresh();
     }
-    let ExecutorDevices::Available(devices) = track.view_model.view().executor.unwrap().devices
+    let ExecutorDevices::Available(devices) =
+        track.view_model.view().engine.executor.unwrap().devices
     else {
         panic!("it is there")
     };
@@ -325,7 +327,7 @@ fn libtorch_takes_over_without_a_click_and_sounds_the_same() {
 fn an_unsupported_executor_is_reported_and_kept() {
     let mut track = Track::with_model(bundled("Bowed"));
     assert!(
-        matches!(track.view_model.view().executor.unwrap().devices, ExecutorDevices::Unavailable(why) if why.contains("native"))
+        matches!(track.view_model.view().engine.executor.unwrap().devices, ExecutorDevices::Unavailable(why) if why.contains("native"))
     );
     track.handle(EngineCommand::SetExecutor(TORCH));
     assert_eq!(
@@ -453,6 +455,7 @@ fn a_programs_method_is_part_of_the_sound() {
     let mut track = Track::with_model(program());
     let view = track.view_model.view();
     let names: Vec<&str> = view
+        .engine
         .program
         .unwrap()
         .methods
@@ -471,7 +474,7 @@ fn a_programs_method_is_part_of_the_sound() {
     assert_eq!(
         (
             playing(&track),
-            track.view_model.view().program.unwrap().options
+            track.view_model.view().engine.program.unwrap().options
         ),
         (Kind::Effect, &decode)
     );

@@ -172,7 +172,7 @@ fn its_window_shows_and_turns_it() {
         drawn.shapes.len()
     };
     assert!(frame(&mut view_model) > 100);
-    assert_eq!(view_model.view().status, &LoadStatus::Ready);
+    assert_eq!(view_model.view().messages.status, &LoadStatus::Ready);
     view_model.handle_command(&*track.store, KnobCommand::Set(TRANSPOSE, 1.0));
     view_model.handle_command(&*track.store, KnobCommand::SetParameter(DRIVER, 2.0));
     frame(&mut view_model);
@@ -182,7 +182,11 @@ fn its_window_shows_and_turns_it() {
     );
     let shown = view_model.view();
     assert_eq!(
-        (shown.voice[0].value, shown.driver, shown.voice.len()),
+        (
+            shown.knobs.voice[0].value,
+            shown.engine.driver,
+            shown.knobs.voice.len()
+        ),
         (1.0, 2, 7)
     );
     assert_eq!(view_model.format_value(TRANSPOSE, 1.0), "24 st");
@@ -192,9 +196,9 @@ fn its_window_shows_and_turns_it() {
     let view_model = effect.view_model();
     assert_eq!(
         (
-            view_model.view().voice.len(),
-            view_model.view().control_source,
-            view_model.view().can_play
+            view_model.view().knobs.voice.len(),
+            view_model.view().play.control_source,
+            view_model.view().play.can_play
         ),
         (2, None, false)
     );

@@ -19,6 +19,7 @@ fn a_tuning_is_opened_named_and_removed() {
         track
             .view_model
             .view()
+            .knobs
             .tuning
             .map(|tuning| (tuning.name.to_owned(), tuning.problem.map(str::to_owned)))
     };

@@ -82,7 +82,7 @@ impl Track {
 
     fn labels(&self) -> [Option<String>; 2] {
         let view = self.view_model.view();
-        [view.undo, view.redo].map(|label| label.map(str::to_owned))
+        [view.history.undo, view.history.redo].map(|label| label.map(str::to_owned))
     }
 
     /// Returns everything that a project saves, apart from embedded files.
@@ -178,6 +178,7 @@ fn everything_is_undone_step_by_step_and_made_again() {
         .view_model
         .view()
         .models
+        .list
         .iter()
         .map(|model| model.id)
         .collect();
@@ -185,6 +186,7 @@ fn everything_is_undone_step_by_step_and_made_again() {
         .view_model
         .view()
         .presets
+        .list
         .iter()
         .find(|preset| preset.name == "Glass Pluck")
         .unwrap()
@@ -285,10 +287,10 @@ fn what_fails_or_is_only_previewed_makes_no_step() {
     let mut track = Track::new();
     track.send(FileCommand::Open("/nowhere/at all.ondes".into()));
     assert!(matches!(
-        track.view_model.view().status,
+        track.view_model.view().messages.status,
         LoadStatus::Failed(_)
     ));
-    let other = track.view_model.view().models[1].id;
+    let other = track.view_model.view().models.list[1].id;
     track.send(ModelCommand::Audition(Some(other)));
     track.send(ModelCommand::Audition(None));
     assert_eq!(track.labels(), [None, None]);

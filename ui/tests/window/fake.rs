@@ -19,10 +19,11 @@ use ondes_player::preset::list::PresetId;
 use ondes_player::product::Product;
 use ondes_player::trust::UntrustedProgram;
 use ondes_ui::{
-    CabinetCommand, ChainView, DisplayCommand, EngineCommand, ExecutorDevices, ExecutorView,
-    FileCommand, HistoryCommand, Knob, KnobCommand, LatentRow, MacroKnob, ModelCommand, ModelEntry,
-    ModelEntryId, ModelView, PlayCommand, PresetCommand, PresetEntry, SIZE, SignalView,
-    SoundingNote, Surroundings, TunerCommand, TunerView, TuningView, ViewModel, Window,
+    CabinetCommand, ChainView, DisplayCommand, EngineCommand, EngineView, ExecutorDevices,
+    ExecutorView, FileCommand, HistoryCommand, HistoryView, Knob, KnobCommand, KnobsView,
+    LatentRow, MacroKnob, MessagesView, MixerView, ModelCommand, ModelEntry, ModelEntryId,
+    ModelView, ModelsView, PlayCommand, PlayView, PresetCommand, PresetEntry, PresetsView, SIZE,
+    SignalView, SoundingNote, Surroundings, TunerCommand, TunerView, TuningView, ViewModel, Window,
     WindowCommand, WindowView,
 };
 
@@ -198,37 +199,55 @@ impl Fake {
 impl ViewModel for Fake {
     fn view(&self) -> WindowView<'_> {
         WindowView {
-            status: &self.status,
-            missing: self.missing.as_ref(),
-            untrusted: self.untrusted.as_ref(),
-            asks_for_consent: self.asks_for_consent,
-            notice: self.notice.as_deref(),
-            hint: self.hint.as_deref(),
             product: self.product,
             surroundings: self.surroundings,
-            undo: self.undo.as_deref(),
-            redo: self.redo.as_deref(),
+            messages: MessagesView {
+                status: &self.status,
+                missing: self.missing.as_ref(),
+                untrusted: self.untrusted.as_ref(),
+                asks_for_consent: self.asks_for_consent,
+                notice: self.notice.as_deref(),
+                hint: self.hint.as_deref(),
+            },
+            history: HistoryView {
+                undo: self.undo.as_deref(),
+                redo: self.redo.as_deref(),
+                slot: self.slot,
+            },
             model: self.card.as_ref().map(|card| ModelView {
                 entry: self.playing,
                 path: self.model_path.as_deref(),
                 card,
                 kind: self.kind,
                 controls: &self.controls,
+                embed: self.embed,
+                embed_problem: self.embed_problem.as_deref(),
             }),
-            models: &self.models,
-            auditioned: self.auditioned,
-            embed: self.embed,
-            embed_problem: self.embed_problem.as_deref(),
-            presets: &self.presets,
-            preset: self.preset,
-            preset_name: self
-                .presets
-                .iter()
-                .find(|one| Some(one.id) == self.preset)
-                .map(|one| one.name.as_str()),
-            preset_changed: self.preset_changed,
-            can_save_presets: self.able,
-            latents: &self.latents,
+            models: ModelsView {
+                list: &self.models,
+                auditioned: self.auditioned,
+            },
+            presets: PresetsView {
+                list: &self.presets,
+                current: self.preset,
+                name: self
+                    .presets
+                    .iter()
+                    .find(|one| Some(one.id) == self.preset)
+                    .map(|one| one.name.as_str()),
+                changed: self.preset_changed,
+                can_save: self.able,
+            },
+            knobs: KnobsView {
+                macros: &self.macros,
+                voice: &self.voice,
+                tuning: self.tuning.as_deref().map(|name| TuningView {
+                    name,
+                    problem: None,
+                }),
+                latents: &self.latents,
+                pad: self.pad,
+            },
             chain: ChainView {
                 knobs: &self.chain,
                 remark: self.remark.as_deref(),
@@ -244,51 +263,49 @@ impl ViewModel for Fake {
                 folder: Some(Path::new(CABINETS)),
                 accepts_audio_files: true,
             },
-            pad: self.pad,
-            control_source: self.control_source,
-            follows_side_chain: self.follows_side_chain,
-            can_play: self.able && self.kind == Kind::Instrument,
-            macros: &self.macros,
-            voice: &self.voice,
-            tuning: self.tuning.as_deref().map(|name| TuningView {
-                name,
-                problem: None,
-            }),
-            input_gain: &self.mixer[0],
-            output_gain: &self.mixer[1],
-            mix: &self.mixer[2],
-            bypass: self.bypass,
-            slot: self.slot,
-            sample_rate_hz: self.sample_rate_hz,
-            driver: self.driver,
-            resampling: self.resampling,
-            executor: self.executor.map(|selection| ExecutorView {
-                selection,
-                native_supported: self.native_supported,
-                devices: match &self.devices {
-                    None => ExecutorDevices::Unknown,
-                    Some(Ok(devices)) => ExecutorDevices::Available(devices),
-                    Some(Err(reason)) => ExecutorDevices::Unavailable(reason),
+            mixer: MixerView {
+                input_gain: &self.mixer[0],
+                output_gain: &self.mixer[1],
+                mix: &self.mixer[2],
+                bypass: self.bypass,
+                input: SignalView {
+                    levels: &self.input_levels,
+                    wave: &self.waves[0],
+                    spectrum_db: &self.spectra[0],
                 },
-            }),
-            health: self.health,
-            program: None,
-            qualities: &self.qualities,
-            quality: self.quality,
-            input: SignalView {
-                levels: &self.input_levels,
-                wave: &self.waves[0],
-                spectrum_db: &self.spectra[0],
+                output: SignalView {
+                    levels: &self.output_levels,
+                    wave: &self.waves[1],
+                    spectrum_db: &self.spectra[1],
+                },
+                sample_rate_hz: self.sample_rate_hz,
             },
-            output: SignalView {
-                levels: &self.output_levels,
-                wave: &self.waves[1],
-                spectrum_db: &self.spectra[1],
+            play: PlayView {
+                pitch_hz: self.pitch_hz,
+                loudness_db: self.loudness_db,
+                notes: &self.notes,
+                control_source: self.control_source,
+                follows_side_chain: self.follows_side_chain,
+                can_play: self.able && self.kind == Kind::Instrument,
             },
-            pitch_hz: self.pitch_hz,
-            loudness_db: self.loudness_db,
             tuner: self.tuner,
-            notes: &self.notes,
+            engine: EngineView {
+                driver: self.driver,
+                resampling: self.resampling,
+                executor: self.executor.map(|selection| ExecutorView {
+                    selection,
+                    native_supported: self.native_supported,
+                    devices: match &self.devices {
+                        None => ExecutorDevices::Unknown,
+                        Some(Ok(devices)) => ExecutorDevices::Available(devices),
+                        Some(Err(reason)) => ExecutorDevices::Unavailable(reason),
+                    },
+                }),
+                program: None,
+                health: self.health,
+                qualities: &self.qualities,
+                quality: self.quality,
+            },
             moving: self.moving,
             can_browse: self.able,
             scale: self.scale,

@@ -632,7 +632,7 @@ fn a_session_with_a_program_shows_the_track_that_asks() {
     let asks = |app_state: &mut AppState| {
         let view_model = &mut app_state.selected.as_mut().unwrap().view_model;
         view_model.refresh();
-        view_model.view().asks_for_consent
+        view_model.view().messages.asks_for_consent
     };
     assert!(asks(&mut app_state));
     assert!(

@@ -134,6 +134,7 @@ fn knobs_are_turned_through_the_host() {
     assert_eq!(
         view_model
             .view()
+            .knobs
             .voice
             .iter()
             .find(|knob| knob.id == TRANSPOSE)
@@ -146,14 +147,14 @@ fn knobs_are_turned_through_the_host() {
 fn macros_turn_what_they_are_bound_to() {
     let (mut view_model, host) = open();
     let controls = view_model.view().model.unwrap().controls.to_vec();
-    assert_eq!(view_model.view().macros[0].control, Some(0));
+    assert_eq!(view_model.view().knobs.macros[0].control, Some(0));
     view_model.handle_command(&host, KnobCommand::BindMacro(0, Some(1)));
     view_model.handle_command(&host, KnobCommand::BindMacro(1, None));
     view_model.handle_command(&host, KnobCommand::BindMacro(2, Some(99)));
     view_model.handle_command(&host, KnobCommand::BindMacro(99, None));
     view_model.refresh();
     assert_eq!(
-        view_model.view().macros[0].knob.name,
+        view_model.view().knobs.macros[0].knob.name,
         ondes_player::model_controls::label(&controls[1].name)
     );
     assert!(
@@ -164,8 +165,8 @@ fn macros_turn_what_they_are_bound_to() {
     );
     assert_eq!(
         (
-            view_model.view().macros[1].control,
-            view_model.view().macros[2].control
+            view_model.view().knobs.macros[1].control,
+            view_model.view().knobs.macros[2].control
         ),
         (None, Some(2))
     );
@@ -180,8 +181,8 @@ fn controllers_are_learnt_and_forgotten() {
         .set_parameters(all().map(|(_, parameter)| parameter.id.to_owned()));
     let midi = |view_model: &InstanceViewModel| {
         (
-            view_model.view().macros[1].knob.midi,
-            view_model.view().mix.midi,
+            view_model.view().knobs.macros[1].knob.midi,
+            view_model.view().mixer.mix.midi,
         )
     };
     view_model.handle_command(&host, KnobCommand::LearnMidi(ParameterId(1)));
@@ -227,12 +228,14 @@ fn models_are_loaded_stepped_through_and_auditioned() {
     let names: Vec<String> = view_model
         .view()
         .models
+        .list
         .iter()
         .map(|entry| entry.name.clone())
         .collect();
     let ids: Vec<ModelEntryId> = view_model
         .view()
         .models
+        .list
         .iter()
         .map(|entry| entry.id)
         .collect();
@@ -240,14 +243,14 @@ fn models_are_loaded_stepped_through_and_auditioned() {
     view_model.handle_command(&host, ModelCommand::Next);
     settle(&mut view_model);
     assert_eq!(name(&view_model), names[1]);
-    assert_eq!(view_model.view().models[1].recent, Some(0));
+    assert_eq!(view_model.view().models.list[1].recent, Some(0));
     view_model.handle_command(&host, ModelCommand::Previous);
     settle(&mut view_model);
     assert_eq!(name(&view_model), names[0]);
     view_model.handle_command(&host, ModelCommand::Audition(Some(ids[2])));
     settle(&mut view_model);
     assert_eq!(
-        (name(&view_model), view_model.view().auditioned),
+        (name(&view_model), view_model.view().models.auditioned),
         (names[2].clone(), Some(ids[2]))
     );
     view_model.handle_command(&host, ModelCommand::Audition(Some(ids[1])));
@@ -256,7 +259,7 @@ fn models_are_loaded_stepped_through_and_auditioned() {
     view_model.handle_command(&host, ModelCommand::Audition(None));
     settle(&mut view_model);
     assert_eq!(
-        (name(&view_model), view_model.view().auditioned),
+        (name(&view_model), view_model.view().models.auditioned),
         (names[0].clone(), None)
     );
     // Loading an auditioned model keeps it.
@@ -264,7 +267,7 @@ fn models_are_loaded_stepped_through_and_auditioned() {
     view_model.handle_command(&host, ModelCommand::Load(ids[2]));
     settle(&mut view_model);
     assert_eq!(
-        view_model.view().qualities,
+        view_model.view().engine.qualities,
         ["Full", "Balanced", "Light", "Automatic"],
         "the file holds a smaller size"
     );
@@ -279,7 +282,7 @@ fn models_are_loaded_stepped_through_and_auditioned() {
 #[test]
 fn a_window_that_closes_ends_the_audition() {
     let (mut view_model, host) = open();
-    let id = view_model.view().models[1].id;
+    let id = view_model.view().models.list[1].id;
     view_model.handle_command(&host, ModelCommand::Audition(Some(id)));
     settle(&mut view_model);
     let instance = view_model.instance.clone();
@@ -297,14 +300,14 @@ fn a_file_that_cannot_be_read_says_so_and_changes_nothing() {
     view_model.handle_command(&host, FileCommand::Open("/nowhere/at all.ondes".into()));
     settle(&mut view_model);
     assert!(
-        matches!(view_model.view().status, LoadStatus::Failed(_)),
+        matches!(view_model.view().messages.status, LoadStatus::Failed(_)),
         "{:?}",
-        view_model.view().status
+        view_model.view().messages.status
     );
     assert_eq!(name(&view_model), before);
     view_model.handle_command(&host, FileCommand::Retry);
     settle(&mut view_model);
-    assert_eq!(view_model.view().status, &LoadStatus::Ready);
+    assert_eq!(view_model.view().messages.status, &LoadStatus::Ready);
 }
 
 #[test]
@@ -344,7 +347,11 @@ fn files_are_chosen_in_a_dialog() {
         FilePurpose::MissingModel,
         Some(path.clone()),
     );
-    let missing = view_model.view().missing.expect("it is another model");
+    let missing = view_model
+        .view()
+        .messages
+        .missing
+        .expect("it is another model");
     assert!(
         missing.searched[0].ends_with("mine.ondes: another model"),
         "{missing:?}"
@@ -371,7 +378,7 @@ fn files_are_chosen_in_a_dialog() {
         .instance
         .restore_state(InstanceState { model, ..mine });
     view_model.refresh();
-    assert!(view_model.view().missing.is_some());
+    assert!(view_model.view().messages.missing.is_some());
     answer(
         &mut view_model,
         FilePurpose::MissingModel,
@@ -387,14 +394,14 @@ fn files_are_chosen_in_a_dialog() {
     assert!(view_model.missing_cabinet.is_some());
     answer(&mut view_model, FilePurpose::Model, None);
     assert_eq!(
-        view_model.view().notice,
+        view_model.view().messages.notice,
         Some(UNAVAILABLE),
         "nobody cancels as quickly"
     );
     view_model.handle_command(&host, DisplayCommand::Dismiss);
     view_model.refresh();
     assert_eq!(
-        (name(&view_model), view_model.view().notice),
+        (name(&view_model), view_model.view().messages.notice),
         ("Whistle".to_owned(), None)
     );
 }
@@ -426,7 +433,7 @@ fn dropped_files_are_models_or_presets_or_refused() {
         (at("none.ondes-preset"), "none.ondes-preset"),
     ] {
         drop(&mut view_model, path);
-        let said = match view_model.view().status {
+        let said = match view_model.view().messages.status {
             LoadStatus::Failed(said) => said.clone(),
             other => panic!("{reason}: {other:?}"),
         };
@@ -438,7 +445,7 @@ fn dropped_files_are_models_or_presets_or_refused() {
     let path = store::save(folder.path(), &preset, false).unwrap();
     drop(&mut view_model, path);
     assert_eq!(
-        (name(&view_model), view_model.view().status),
+        (name(&view_model), view_model.view().messages.status),
         ("Plucked".to_owned(), &LoadStatus::Ready)
     );
     let other = Preset {
@@ -451,13 +458,13 @@ fn dropped_files_are_models_or_presets_or_refused() {
         store::save(folder.path(), &other, false).unwrap(),
     );
     assert!(
-        matches!(view_model.view().status, LoadStatus::Failed(said) if said.contains("Ondes FX"))
+        matches!(view_model.view().messages.status, LoadStatus::Failed(said) if said.contains("Ondes FX"))
     );
 
     ondes_engine::model::file::write(&BUNDLED[2].model(), &at("my own.ondes")).unwrap();
     drop(&mut view_model, at("my own.ondes"));
     assert_eq!(
-        (name(&view_model), view_model.view().status),
+        (name(&view_model), view_model.view().messages.status),
         (BUNDLED[2].name.to_owned(), &LoadStatus::Ready)
     );
 }
@@ -475,25 +482,28 @@ fn a_missing_model_is_reported_and_searched_again() {
         ..InstanceState::default()
     });
     view_model.refresh();
-    let missing = view_model.view().missing.expect("it is said");
+    let missing = view_model.view().messages.missing.expect("it is said");
     assert_eq!(
         (missing.name.as_str(), view_model.view().model.is_none()),
         ("Old Bell", true)
     );
     view_model.handle_command(&host, FileCommand::Retry);
     settle(&mut view_model);
-    assert!(view_model.view().missing.is_some(), "it is still not there");
-    let first = view_model.view().models[0].id;
+    assert!(
+        view_model.view().messages.missing.is_some(),
+        "it is still not there"
+    );
+    let first = view_model.view().models.list[0].id;
     view_model.handle_command(&host, ModelCommand::Load(first));
     settle(&mut view_model);
-    assert!(view_model.view().missing.is_none() && view_model.view().model.is_some());
+    assert!(view_model.view().messages.missing.is_none() && view_model.view().model.is_some());
 }
 
 #[test]
 fn a_project_saved_during_an_audition_keeps_its_model() {
     let (mut view_model, host) = open();
     let before = view_model.instance.state();
-    let other = view_model.view().models[2].id;
+    let other = view_model.view().models.list[2].id;
     view_model.handle_command(&host, ModelCommand::Audition(Some(other)));
     settle(&mut view_model);
     assert_eq!(view_model.instance.state(), before);
@@ -505,13 +515,14 @@ fn settings_are_compared() {
     let names: Vec<String> = view_model
         .view()
         .models
+        .list
         .iter()
         .map(|entry| entry.name.clone())
         .collect();
     view_model.handle_command(&host, HistoryCommand::RecallSlot(CompareSlot::B));
     view_model.refresh();
     assert_eq!(
-        (view_model.view().slot, name(&view_model)),
+        (view_model.view().history.slot, name(&view_model)),
         (CompareSlot::B, names[0].clone())
     );
     view_model.handle_command(&host, ModelCommand::Next);
@@ -521,16 +532,16 @@ fn settings_are_compared() {
     settle(&mut view_model);
     assert_eq!(
         (
-            view_model.view().slot,
+            view_model.view().history.slot,
             name(&view_model),
-            view_model.view().macros[0].control
+            view_model.view().knobs.macros[0].control
         ),
         (CompareSlot::A, names[0].clone(), Some(0))
     );
     view_model.handle_command(&host, HistoryCommand::RecallSlot(CompareSlot::B));
     settle(&mut view_model);
     assert_eq!(
-        (name(&view_model), view_model.view().macros[0].control),
+        (name(&view_model), view_model.view().knobs.macros[0].control),
         (names[1].clone(), None)
     );
     assert!(host.recorded().is_empty(), "no parameter was another one");
