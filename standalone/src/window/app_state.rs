@@ -314,7 +314,7 @@ impl AppState {
         let Some(selected) = &mut self.selected else {
             return;
         };
-        let window = selected.instance.window_settings();
+        let window = selected.instance.read_state(|state| state.window);
         if window != self.settings.window {
             self.settings.window = window;
             self.write_settings();

@@ -1,5 +1,5 @@
-//! Carries out the commands of a window: each group in the file of its idea, and those that need
-//! little here.
+//! Passes the commands of a window on, each group to the file of its idea, and carries out those on
+//! notes, engine and display.
 
 use egui::ThemePreference;
 use ondes_engine::instrument::EventKind;
@@ -94,7 +94,7 @@ impl InstanceViewModel {
 
     /// Changes settings of the window.
     pub(super) fn change_settings(&self, change: impl FnOnce(&mut WindowSettings)) {
-        let mut settings = self.instance.window_settings();
+        let mut settings = self.instance.read_state(|state| state.window);
         change(&mut settings);
         self.instance.set_window_settings(settings);
     }

@@ -209,14 +209,15 @@ impl InstanceViewModel {
         };
         (self.missing, self.model) = (instance.missing_model(), instance.model());
         self.model_path = instance.model_path();
-        (self.settings, self.notice) = (instance.window_settings(), instance.notice());
-        self.executor = instance.executor();
-        (self.cabinet, self.missing_cabinet) =
-            (instance.cabinet_reference(), instance.missing_cabinet());
+        instance.read_state(|state| {
+            (self.settings, self.executor) = (state.window, state.executor);
+            self.cabinet.clone_from(&state.cabinet);
+        });
+        (self.notice, self.missing_cabinet) = (instance.notice(), instance.missing_cabinet());
         (self.health, self.input_analysis) =
             (instance.session.health(), instance.session.input_analysis());
         self.tuning = instance
-            .tuning()
+            .read_state(|state| state.tuning.clone())
             .map(|files| (files.name(), instance.tuning_problem()));
         self.qualities = self.quality_options();
         self.methods = self
@@ -241,7 +242,8 @@ impl InstanceViewModel {
         if let Some(location) = self.presets.saved.take() {
             self.instance.set_preset(Some(location));
         }
-        self.presets.set_current(self.instance.preset().as_ref());
+        let preset = self.instance.read_state(|state| state.preset.clone());
+        self.presets.set_current(preset.as_ref());
         self.refresh_knobs();
         self.record_finished();
         self.undoable = self.instance.history.labels();
@@ -487,7 +489,7 @@ impl InstanceViewModel {
 
     /// Returns whether there is an audio input: then a dropped audio file becomes the cabinet.
     pub(super) fn accepts_audio_files(&self) -> bool {
-        self.instance.product == Product::Effect || self.instance.uses_audio_input()
+        self.instance.product == Product::Effect || self.instance.audio.uses_audio_input()
     }
 
     /// Returns what to do first.
@@ -549,7 +551,7 @@ impl InstanceViewModel {
         let knob = |id: &str| Parameter::find(id).or_else(|| self.latents.controls().latent_id(id));
         let chosen = self
             .instance
-            .pad()
+            .read_state(|state| state.pad.clone())
             .and_then(|[horizontal, vertical]| Some((knob(&horizontal)?, knob(&vertical)?)));
         chosen.unwrap_or((ParameterId(0), ParameterId(1)))
     }
@@ -578,7 +580,7 @@ impl ViewModel for InstanceViewModel {
                 card: &header.card,
                 kind: header.kind,
                 controls,
-                embed: self.instance.embeds_model(),
+                embed: self.instance.read_state(|state| state.embed),
                 embed_problem: (!library::is_embeddable(model)).then_some(TOO_LARGE),
             }
         });
@@ -635,7 +637,7 @@ impl ViewModel for InstanceViewModel {
                     .cabinet
                     .as_ref()
                     .and_then(|cabinet| cabinet.path.as_deref()),
-                automatic: self.instance.has_automatic_cabinet(),
+                automatic: self.instance.read_state(|state| state.automatic_cabinet),
                 missing: self.missing_cabinet.as_ref(),
                 cabinets: &self.cabinets.list,
                 folder: self.cabinets.folder(),
@@ -668,7 +670,7 @@ impl ViewModel for InstanceViewModel {
                 .view(self.accepts_audio_files(), self.settings.tuner),
             engine: EngineView {
                 driver: self.source.value(DRIVER).unwrap_or_default() as usize,
-                resampling: self.instance.resampling(),
+                resampling: self.instance.read_state(|state| state.resampling),
                 executor: self.executor_view(),
                 program: program::view(self.model.as_deref(), &self.methods),
                 health: self.health,

@@ -309,15 +309,15 @@ mod tests {
     #[test]
     fn a_codec_processes_the_input_whatever_the_control_source() {
         let mut track = Track::new();
-        assert!(!track.instance.uses_audio_input());
+        assert!(!track.instance.audio.uses_audio_input());
         track.load(codec());
-        assert!(track.instance.uses_audio_input());
+        assert!(track.instance.audio.uses_audio_input());
         assert_eq!(
             (track.store.control_source(), track.output()),
             (ondes_engine::pipeline::ControlSource::Notes, 0.1)
         );
         track.load(BUNDLED[0].model());
-        assert!(!track.instance.uses_audio_input());
+        assert!(!track.instance.audio.uses_audio_input());
         assert_eq!(track.output(), 0.0, "an instrument waits for notes");
     }
 

@@ -133,7 +133,7 @@ impl InstanceViewModel {
     pub(super) fn open_tuner(&mut self, open: bool) {
         self.instance
             .tuner
-            .set_muted(self.instance.window_settings().tuner.mute);
+            .set_muted(self.instance.read_state(|state| state.window).tuner.mute);
         self.tuner.set_open(open, &self.instance.tuner);
     }
 }

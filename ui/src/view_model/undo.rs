@@ -119,8 +119,8 @@ impl InstanceViewModel {
                 .saved_id(horizontal)
                 .zip(self.saved_id(vertical))
                 .map(<[String; 2]>::from),
-            executor: self.instance.executor(),
-            resampling: self.instance.resampling(),
+            executor: self.instance.read_state(|state| state.executor),
+            resampling: self.instance.read_state(|state| state.resampling),
             midi: self.instance.midi_bindings.bindings(),
         }
     }

@@ -13,6 +13,7 @@ use ondes_engine::model::{
 use ondes_engine::pipeline::InputChannels;
 use ondes_engine::realtime::{Driver, LoadStatus, Quality, Setup};
 use ondes_player::instance::InstanceHandle;
+use ondes_player::library::FileReference;
 use ondes_player::parameter::{
     CABINET, GATE, INTERFACE_LEVEL, OUTPUT_LEVEL, OVERSAMPLING, ParameterId, QUALITY, SIZE, TONE,
     TONE_GAINS,
@@ -158,6 +159,10 @@ impl Track {
         drawn.textures_delta.clear();
     }
 
+    fn cabinet(&self) -> Option<FileReference> {
+        self.shared.read_state(|state| state.cabinet.clone())
+    }
+
     pub(super) fn handle(&mut self, command: impl Into<WindowCommand>) {
         self.view_model.handle_command(&*self.store, command);
     }
@@ -291,7 +296,7 @@ fn a_dropped_cabinet_is_heard_saved_and_restored() {
     player.reset(&track.store.player_parameters());
 
     // A cabinet that is chosen during an audition stays when the audition ends.
-    let reference = track.shared.cabinet_reference();
+    let reference = track.cabinet();
     track.shared.remove_cabinet();
     track
         .shared
@@ -301,7 +306,7 @@ fn a_dropped_cabinet_is_heard_saved_and_restored() {
     assert!(track.shared.is_auditioning());
     track.shared.load_cabinet(path.clone()).join().unwrap();
     track.shared.end_audition();
-    assert!(!track.shared.is_auditioning() && track.shared.cabinet_reference() == reference);
+    assert!(!track.shared.is_auditioning() && track.cabinet() == reference);
     let back = loop {
         // The other model, which is quieter, takes over gradually.
         track.shared.wait_until_loaded(PATIENCE);
@@ -324,10 +329,7 @@ fn a_dropped_cabinet_is_heard_saved_and_restored() {
         .load_model(false, || Ok((amplifier(), None)))
         .join()
         .unwrap();
-    assert_eq!(
-        again.shared.cabinet_reference(),
-        track.shared.cabinet_reference()
-    );
+    assert_eq!(again.cabinet(), track.cabinet());
     assert!(heard(&again) == known, "it sounds another way");
     track.shared.set_embed_model(true);
     let carried = track.save();
@@ -352,20 +354,14 @@ fn a_dropped_cabinet_is_heard_saved_and_restored() {
         "{:?}",
         missing.searched
     );
-    assert_eq!(
-        fourth.shared.state().cabinet,
-        track.shared.cabinet_reference()
-    );
+    assert_eq!(fourth.shared.state().cabinet, track.cabinet());
     write(&path, &[&[1.0, 0.5, 0.0, 0.0], &[0.0, 0.0, 0.5, 0.0]]);
     fourth.handle(FileCommand::Retry);
     fourth.settle();
     assert!(fourth.view_model.view().chain.missing.is_none());
     fourth.handle(CabinetCommand::Remove);
     assert_eq!(
-        (
-            fourth.shared.cabinet_reference(),
-            fourth.shared.state().cabinet
-        ),
+        (fourth.cabinet(), fourth.shared.state().cabinet),
         (None, None)
     );
 }
@@ -497,16 +493,18 @@ fn another_size_takes_over_without_a_click() {
     again.turn(SIZE, 1.0);
     again
         .shared
+        .audio
         .request_variant(1.0, Quality::Full, InputChannels::Stereo);
     assert!(
-        again.shared.needs_main_thread(),
+        again.shared.audio.needs_main_thread(),
         "the audio thread asks for it"
     );
     again.shared.apply_requested_variant();
     again
         .shared
+        .audio
         .request_variant(1.0, Quality::Full, InputChannels::Stereo);
-    assert!(!again.shared.needs_main_thread());
+    assert!(!again.shared.audio.needs_main_thread());
     assert_eq!(play(&again, &mut again.player(), slow_tone), whole);
 }
 

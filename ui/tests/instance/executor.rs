@@ -142,6 +142,10 @@ impl Track {
         self.view_model.refresh();
     }
 
+    fn executor(&self) -> ExecutorSelection {
+        self.shared.read_state(|state| state.executor)
+    }
+
     fn notice(&mut self) -> Option<String> {
         self.view_model.refresh();
         self.view_model.view().messages.notice.map(str::to_owned)
@@ -261,7 +265,7 @@ fn an_unavailable_device_is_reported_and_the_sound_goes_on() {
         executor: ExecutorSelection::default(),
         ..saved
     });
-    assert_eq!(again.shared.executor(), ExecutorSelection::default());
+    assert_eq!(again.executor(), ExecutorSelection::default());
 }
 
 #[test]
@@ -335,7 +339,7 @@ fn an_unsupported_executor_is_reported_and_kept() {
         Some("instruments run on the native executor only; choose executor native")
     );
     track.handle(DisplayCommand::Dismiss);
-    assert_eq!((track.notice(), track.shared.executor()), (None, TORCH));
+    assert_eq!((track.notice(), track.executor()), (None, TORCH));
     // The native executor has no precisions.
     let precise = ExecutorSelection {
         precision: Precision::F16,
@@ -362,7 +366,7 @@ fn it_is_the_projects_and_no_sounds() {
     track.handle(HistoryCommand::RecallSlot(CompareSlot::B));
     track.handle(EngineCommand::SetExecutor(NOWHERE));
     track.handle(HistoryCommand::RecallSlot(CompareSlot::A));
-    assert_eq!(track.shared.executor(), NOWHERE);
+    assert_eq!(track.executor(), NOWHERE);
     let saved = track.shared.state();
     let other = saved
         .compare
@@ -384,12 +388,12 @@ fn it_is_the_projects_and_no_sounds() {
         .join()
         .unwrap();
     assert_eq!(
-        (track.shared.executor(), track.shared.state().executor),
+        (track.executor(), track.shared.state().executor),
         (NOWHERE, NOWHERE)
     );
     track.shared.end_audition();
     assert_eq!(
-        (track.shared.executor(), track.shared.state().executor),
+        (track.executor(), track.shared.state().executor),
         (NOWHERE, NOWHERE)
     );
 }

@@ -35,20 +35,19 @@ fn load(instance: &Arc<InstanceHandle>, model: &Arc<Model>, audition: bool) {
 }
 
 fn cabinet(track: &Track) -> Option<String> {
-    track
-        .shared
-        .cabinet_reference()
-        .map(|reference| reference.name)
+    let cabinet = track.shared.read_state(|state| state.cabinet.clone());
+    cabinet.map(|reference| reference.name)
+}
+
+fn is_automatic(track: &Track) -> bool {
+    track.shared.read_state(|state| state.automatic_cabinet)
 }
 
 #[test]
 fn an_amplifier_without_a_loudspeaker_gets_a_cabinet() {
     let mut track = Track::new();
     let name = |index: usize| Some(BUNDLED[index].name.to_owned());
-    assert_eq!(
-        (cabinet(&track), track.shared.has_automatic_cabinet()),
-        (None, true)
-    );
+    assert_eq!((cabinet(&track), is_automatic(&track)), (None, true));
     load(&track.shared, &captured("amp", "clean"), false);
     assert_eq!(cabinet(&track), name(0));
     let notice = track
@@ -71,19 +70,13 @@ fn an_amplifier_without_a_loudspeaker_gets_a_cabinet() {
     assert_eq!(cabinet(&track), name(1));
     assert_eq!(track.shared.state().cabinet, None);
     track.shared.end_audition();
-    assert_eq!(
-        (cabinet(&track), track.shared.has_automatic_cabinet()),
-        (None, true)
-    );
+    assert_eq!((cabinet(&track), is_automatic(&track)), (None, true));
 
     // Who chooses is not overruled, even with none.
     load(&track.shared, &captured("amp", "clean"), false);
     track.handle(CabinetCommand::Remove);
     load(&track.shared, &captured("amp", "hi_gain"), false);
-    assert_eq!(
-        (cabinet(&track), track.shared.has_automatic_cabinet()),
-        (None, false)
-    );
+    assert_eq!((cabinet(&track), is_automatic(&track)), (None, false));
     track.handle(CabinetCommand::LoadBundled(1));
     load(&track.shared, &captured("amp_cab", "hi_gain"), false);
     assert_eq!(cabinet(&track), name(1));
@@ -112,10 +105,7 @@ fn saved_projects_keep_their_sound() {
     track
         .shared
         .restore_state(serde_json::from_str(&text).unwrap());
-    assert_eq!(
-        (cabinet(&track), track.shared.has_automatic_cabinet()),
-        (None, false)
-    );
+    assert_eq!((cabinet(&track), is_automatic(&track)), (None, false));
     track.shared.reload();
     assert_eq!(cabinet(&track), None);
 
@@ -133,7 +123,7 @@ fn saved_projects_keep_their_sound() {
     let again = Track::new();
     again.restore(&text);
     assert_eq!(
-        (cabinet(&again), again.shared.has_automatic_cabinet()),
+        (cabinet(&again), is_automatic(&again)),
         (cabinet(&track), true)
     );
     assert!(

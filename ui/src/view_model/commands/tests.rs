@@ -570,7 +570,7 @@ fn the_look_is_kept() {
         (2.0, ThemePreference::Light)
     );
     assert_eq!(
-        view_model.instance.window_settings(),
+        view_model.instance.read_state(|state| state.window),
         WindowSettings {
             scale: 2.0,
             theme: WindowTheme::Light,
