@@ -1,4 +1,4 @@
-//! The list of impulse responses.
+//! The list of impulse responses, and the choice of the cabinet.
 
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
