@@ -1,5 +1,6 @@
 //! An instance as all its parts share it: loaded model, macro bindings, cabinet, problems.
 
+pub mod audio_link;
 mod cabinet;
 pub mod consent;
 mod control_mapping;
@@ -24,6 +25,7 @@ use ondes_engine::realtime::{LoadStatus, PlayableModel, Quality, SessionControll
 use ondes_engine::sync::lock;
 use ondes_engine::torch;
 
+use self::audio_link::AudioLink;
 use self::host_view::ModelVoices;
 use crate::cabinet::CabinetHandover;
 use crate::compare_slots::CompareSlots;
@@ -43,8 +45,8 @@ use crate::state::{InstanceState, WindowSettings};
 use crate::tuner::TunerInput;
 use crate::tuning::TuningHandover;
 
-/// Handle of one instance, shared by the window, the host's main thread and the audio thread.
-/// Methods for the audio thread say so; all others may block.
+/// Handle of one instance, shared by the window, the host's main thread and the audio thread. All
+/// methods may block, unless they say that they are wait-free.
 pub struct InstanceHandle {
     /// Loads models and reports on the session.
     pub session: SessionController,
@@ -71,32 +73,11 @@ pub struct InstanceHandle {
     pub cabinet_handover: CabinetHandover,
     /// Hands tunings to the audio thread.
     pub tuning_handover: TuningHandover,
+    /// What the audio thread reads and reports.
+    pub audio: AudioLink,
     inner: Mutex<Inner>,
-    /// A control mapping for the audio thread, and one that the audio thread has replaced.
-    arrival: AtomicCell<Option<Box<ControlMapping>>>,
-    retired: AtomicCell<Option<Box<ControlMapping>>>,
-    /// Default release time of the model's notes, ms.
-    release_ms: AtomicCell<f32>,
     /// Voices of the model.
     model_voices: AtomicCell<ModelVoices>,
-    /// True if the model processes audio input, whatever the control source.
-    uses_audio_input: AtomicBool,
-    /// Largest variant that may be used, 0 … 1, and the quality.
-    size: AtomicCell<f32>,
-    quality: AtomicCell<Quality>,
-    /// Channels of a stereo input to process.
-    channels: AtomicCell<InputChannels>,
-    /// The input has two channels.
-    has_stereo_input: AtomicBool,
-    /// Reason of a panic in the audio thread, until `Inner` has it.
-    #[expect(
-        clippy::box_collection,
-        reason = "one word, so that the cell takes no lock"
-    )]
-    playback_failure: AtomicCell<Option<Box<String>>>,
-    /// The audio thread has seen a new size, quality or choice of channels, which the main thread
-    /// has to apply.
-    variant_requested: AtomicBool,
     /// The parameters.
     parameter_source: OnceLock<Weak<dyn ParameterSource>>,
 }
@@ -104,6 +85,8 @@ pub struct InstanceHandle {
 struct Inner {
     state: InstanceState,
     source: ControlSource,
+    /// True if the input has two channels.
+    has_stereo_input: bool,
     /// Oversampling factor of an effect's network.
     oversampling: usize,
     model: Option<Arc<Model>>,
@@ -167,9 +150,11 @@ impl InstanceHandle {
             tuner: TunerInput::default(),
             cabinet_handover: CabinetHandover::default(),
             tuning_handover: TuningHandover::default(),
+            audio: AudioLink::default(),
             inner: Mutex::new(Inner {
                 state,
                 source: product.source(),
+                has_stereo_input: true,
                 oversampling: 1,
                 controls: ModelControls::new(&model).into(),
                 turned_latents: BTreeSet::new(),
@@ -189,17 +174,7 @@ impl InstanceHandle {
                 executor_problem: None,
                 before_audition: None,
             }),
-            arrival: AtomicCell::new(None),
-            retired: AtomicCell::new(None),
-            release_ms: AtomicCell::default(),
             model_voices: AtomicCell::default(),
-            uses_audio_input: AtomicBool::default(),
-            size: AtomicCell::new(1.0),
-            quality: AtomicCell::default(),
-            channels: AtomicCell::new(InputChannels::Stereo),
-            has_stereo_input: AtomicBool::new(true),
-            playback_failure: AtomicCell::new(None),
-            variant_requested: AtomicBool::default(),
             parameter_source: OnceLock::new(),
         };
         instance.load(&mut instance.inner());
@@ -240,12 +215,6 @@ impl InstanceHandle {
         }
     }
 
-    /// Returns the requested executor.
-    #[must_use]
-    pub fn executor(&self) -> ExecutorSelection {
-        self.inner().state.executor
-    }
-
     /// Chooses the method and the settings of a TorchScript program and saves them with the sound.
     /// Reads sound files.
     ///
@@ -284,82 +253,47 @@ impl InstanceHandle {
         }
     }
 
-    /// Returns the method of rate conversion.
-    #[must_use]
-    pub fn resampling(&self) -> Resampling {
-        self.inner().state.resampling
-    }
-
-    /// Sets the largest variant that may be used, 0 … 1; the model changes with a cross-fade.
-    pub fn set_size(&self, size: f32) {
-        let mut inner = self.inner();
-        let before = self.size.swap(size);
-        let header = inner.model.as_ref().map(|model| model.header());
-        let variant = |size| header.and_then(|header| header.variant(size));
-        if variant(before) != variant(size) {
-            self.load(&mut inner);
-        }
-    }
-
-    /// Sets the quality of a model with variants; the model changes with a cross-fade.
-    pub fn set_quality(&self, quality: Quality) {
-        self.quality.store(quality);
-        self.session.set_quality(quality);
-    }
-
-    /// Sets the channels of a stereo input that the model processes; the model changes with a
-    /// cross-fade.
-    pub fn set_channels(&self, channels: InputChannels) {
-        let mut inner = self.inner();
-        let before = self.processed_channels(&inner);
-        self.channels.store(channels);
-        if self.processed_channels(&inner) != before {
-            self.load(&mut inner);
-        }
-    }
-
     /// Sets whether the input has two channels, initially true; a mono input costs half as much.
     pub fn set_stereo_input(&self, has_stereo_input: bool) {
         let mut inner = self.inner();
         let before = self.processed_channels(&inner);
-        self.has_stereo_input.store(has_stereo_input, Relaxed);
+        inner.has_stereo_input = has_stereo_input;
         if self.processed_channels(&inner) != before {
             self.load(&mut inner);
         }
     }
 
-    /// Returns the channels that the model processes.
-    fn processed_channels(&self, inner: &Inner) -> InputChannels {
-        match self.channels.load() {
-            _ if !self.has_stereo_input.load(Relaxed) => InputChannels::Mono,
-            // An instrument follows one sound.
-            InputChannels::Stereo if !inner.uses_audio_input() => InputChannels::Mono,
-            channels => channels,
+    /// Applies the parameters for size, quality and channels; a model that changes is cross-faded.
+    pub fn apply_requested_variant(&self) {
+        let Some(source) = self.parameter_source.get().and_then(Weak::upgrade) else {
+            return;
+        };
+        self.set_quality(source.quality());
+        let mut inner = self.inner();
+        let before = (self.audio.size.load(), self.processed_channels(&inner));
+        self.audio.size.store(source.size());
+        self.audio.channels.store(source.input_channels());
+        let header = inner.model.as_ref().map(|model| model.header());
+        let variant = |size| header.and_then(|header| header.variant(size));
+        if variant(before.0) != variant(source.size())
+            || before.1 != self.processed_channels(&inner)
+        {
+            self.load(&mut inner);
         }
     }
 
-    /// For the audio thread, which cannot load models: notes the requested size, quality and
-    /// channels. If any has changed, the main thread must call
-    /// [`InstanceHandle::apply_requested_variant`].
-    pub fn request_variant(&self, size: f32, quality: Quality, channels: InputChannels) {
-        let is_other_model =
-            size.to_bits() != self.size.load().to_bits() || quality != self.quality.load();
-        let is_other = is_other_model || channels != self.channels.load();
-        self.variant_requested.store(is_other, Relaxed);
+    fn set_quality(&self, quality: Quality) {
+        self.audio.quality.store(quality);
+        self.session.set_quality(quality);
     }
 
-    /// For the audio thread: returns whether the main thread has to be called.
-    #[must_use]
-    pub fn needs_main_thread(&self) -> bool {
-        self.variant_requested.load(Relaxed)
-    }
-
-    /// Applies the requested size, quality and channels. For the main thread.
-    pub fn apply_requested_variant(&self) {
-        if let Some(source) = self.parameter_source.get().and_then(Weak::upgrade) {
-            self.set_size(source.size());
-            self.set_quality(source.quality());
-            self.set_channels(source.input_channels());
+    /// Returns the channels that the model processes.
+    fn processed_channels(&self, inner: &Inner) -> InputChannels {
+        match self.audio.channels.load() {
+            _ if !inner.has_stereo_input => InputChannels::Mono,
+            // An instrument follows one sound.
+            InputChannels::Stereo if !inner.uses_audio_input() => InputChannels::Mono,
+            channels => channels,
         }
     }
 
@@ -367,19 +301,6 @@ impl InstanceHandle {
     pub fn set_embed_model(&self, embed: bool) {
         self.inner().state.embed = embed;
         self.host_notifier.mark_state_changed();
-    }
-
-    /// Returns whether the model is embedded in the project.
-    #[must_use]
-    pub fn embeds_model(&self) -> bool {
-        self.inner().state.embed
-    }
-
-    /// Returns the ids of the parameters or latent controls that the window's pad turns, if they
-    /// were chosen.
-    #[must_use]
-    pub fn pad(&self) -> Option<[String; 2]> {
-        self.inner().state.pad.clone()
     }
 
     /// Sets the parameters or latent controls that the pad turns, horizontally and vertically.
@@ -393,13 +314,13 @@ impl InstanceHandle {
     fn load(&self, inner: &mut Inner) {
         inner.turned_latents.clear();
         inner.executor_problem = None;
-        self.uses_audio_input
-            .store(inner.uses_audio_input(), Relaxed);
+        let uses_audio_input = inner.uses_audio_input();
+        self.audio.uses_audio_input.store(uses_audio_input, Relaxed);
         let Some(model) = inner.model.clone() else {
             self.send_mapping(ControlMapping::default());
             return self.session.unload();
         };
-        self.release_ms.store(release_ms(&model));
+        self.audio.release_ms.store(release_ms(&model));
         self.model_voices.store(ModelVoices::new(
             &model.header().performance.unwrap_or_default(),
         ));
@@ -407,9 +328,9 @@ impl InstanceHandle {
         let mut controls = mapping.latents.clone();
         if let Some(source) = self.parameter_source.get().and_then(Weak::upgrade) {
             inner.oversampling = source.oversampling();
-            self.size.store(source.size());
+            self.audio.size.store(source.size());
             self.set_quality(source.quality());
-            self.channels.store(source.input_channels());
+            self.audio.channels.store(source.input_channels());
             let parameters = source.player_parameters();
             controls.extend(parameters.notes.controls());
             let turned = mapping
@@ -421,7 +342,8 @@ impl InstanceHandle {
                 Some((range.as_ref()?.id, range.as_ref()?.value(position)))
             }));
         }
-        let (source, oversampling, size) = (inner.source, inner.oversampling, self.size.load());
+        let (source, oversampling, size) =
+            (inner.source, inner.oversampling, self.audio.size.load());
         let channels = self.processed_channels(inner);
         let executor = inner.state.executor.for_model(&model);
         inner.executor_problem = executor.err().map(|unsupported| unsupported.to_string());
@@ -443,6 +365,12 @@ impl InstanceHandle {
         self.sleep_state.wake_host();
     }
 
+    /// Returns a part of the present state, in which an audition is included. `part` must not call
+    /// the instance.
+    pub fn read_state<T>(&self, part: impl FnOnce(&InstanceState) -> T) -> T {
+        part(&self.inner().state)
+    }
+
     /// Waits until the model has loaded, up to `timeout`.
     pub fn wait_until_loaded(&self, timeout: Duration) {
         let since = Instant::now();
@@ -455,7 +383,7 @@ impl InstanceHandle {
     #[must_use]
     pub fn status(&self) -> LoadStatus {
         let mut inner = self.inner();
-        if let Some(reason) = self.playback_failure.take() {
+        if let Some(reason) = self.audio.failure.take() {
             inner.playback_failure = Some(format!(
                 "internal error: {reason}; silent until Ondes is loaded again"
             ));
@@ -470,14 +398,9 @@ impl InstanceHandle {
         }
     }
 
-    /// Reports the reason of a panic, after which nothing is played. For any thread.
-    pub fn report_playback_failure(&self, reason: String) {
-        self.playback_failure.store(Some(Box::new(reason)));
-    }
-
     /// For a player that starts anew: forgets the failure of the one before.
     pub(crate) fn clear_playback_failure(&self) {
-        drop(self.playback_failure.take());
+        drop(self.audio.failure.take());
         self.inner().playback_failure = None;
     }
 
@@ -507,21 +430,9 @@ impl InstanceHandle {
         self.load(&mut inner);
     }
 
-    /// Returns the settings of the window.
-    #[must_use]
-    pub fn window_settings(&self) -> WindowSettings {
-        self.inner().state.window
-    }
-
     /// Sets the settings of the window.
     pub fn set_window_settings(&self, settings: WindowSettings) {
         self.inner().state.window = settings;
-    }
-
-    /// Returns the preset that was loaded or saved last.
-    #[must_use]
-    pub fn preset(&self) -> Option<PresetLocation> {
-        self.inner().state.preset.clone()
     }
 
     /// Sets the preset that was loaded or saved last.
@@ -533,19 +444,6 @@ impl InstanceHandle {
     #[must_use]
     pub fn model(&self) -> Option<Arc<Model>> {
         self.inner().model.clone()
-    }
-
-    /// For the audio thread: returns the time in which the model's notes fall by 60 dB after their
-    /// release, ms, unless a control changes it.
-    #[must_use]
-    pub fn release_ms(&self) -> f32 {
-        self.release_ms.load()
-    }
-
-    /// Returns whether the model processes audio input, as effects and codecs do. Wait-free.
-    #[must_use]
-    pub fn uses_audio_input(&self) -> bool {
-        self.uses_audio_input.load(Relaxed)
     }
 
     /// Returns the path of the loaded model's file, if it has one.
@@ -562,29 +460,15 @@ impl InstanceHandle {
     }
 
     fn send_mapping(&self, mapping: ControlMapping) {
-        drop(self.retired.take());
-        drop(self.arrival.swap(Some(mapping.into())));
+        self.audio.send_mapping(Some(mapping));
         self.host_notifier.mark_names_changed();
-    }
-
-    /// For the audio thread: takes the newest control mapping, and returns whether there is one.
-    pub fn receive_mapping(&self, mapping: &mut Box<ControlMapping>) -> bool {
-        let Some(new) = self.arrival.take() else {
-            return false;
-        };
-        // If the previous mapping has not been fetched yet it leaks, a few bytes, as the audio
-        // thread must not free memory.
-        if let Some(unfetched) = self.retired.swap(Some(std::mem::replace(mapping, new))) {
-            std::mem::forget(unfetched);
-        }
-        true
     }
 
     /// Returns the present control mapping, for an audio thread that starts.
     #[must_use]
     pub fn control_mapping(&self) -> ControlMapping {
         let inner = self.inner();
-        drop(self.arrival.take());
+        self.audio.send_mapping(None);
         inner.control_mapping()
     }
 

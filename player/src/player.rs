@@ -102,7 +102,7 @@ impl Player {
         let ramp = |value| Ramp::new(value, RAMP_S, setup.sample_rate);
         let (wet, dry) = gains(parameters);
         let mapping = Box::new(instance.control_mapping());
-        let tail = TailTracker::new(setup.sample_rate, instance.release_ms());
+        let tail = TailTracker::new(setup.sample_rate, instance.audio.release_ms());
         let mut chain = Chain::new(setup.sample_rate, setup.max_block);
         if let Some(cabinet) = instance.cabinet_handover.start(setup.sample_rate) {
             drop(chain.cabinet_slot().replace(cabinet));
@@ -161,7 +161,7 @@ impl Player {
     /// reason.
     pub fn fail(&mut self, reason: String) {
         self.has_failed = true;
-        self.instance.report_playback_failure(reason);
+        self.instance.audio.report_failure(reason);
     }
 
     /// Returns whether a block has panicked; the caller then outputs silence, and uses the player
@@ -249,7 +249,8 @@ impl Player {
         if self.instance.monitor.take_panic() || parameters.panic && !self.parameters.panic {
             self.silence(parameters);
         }
-        let all = self.instance.receive_mapping(&mut self.mapping) | self.session.take_building();
+        let all =
+            self.instance.audio.receive_mapping(&mut self.mapping) | self.session.take_building();
         self.apply_parameters(parameters, all);
         let (wet, dry) = gains(parameters);
         self.input_gain.set_target(parameters.input_gain);
@@ -293,7 +294,7 @@ impl Player {
             // If no macro turns the model's release, it may be the model's own or the last value
             // that was set.
             self.tail
-                .set_release(self.tail.release_ms().max(self.instance.release_ms()));
+                .set_release(self.tail.release_ms().max(self.instance.audio.release_ms()));
         }
         for ((id, value), before) in parameters
             .notes

@@ -65,7 +65,7 @@ impl Editor {
     }
 
     fn scale(&self) -> f32 {
-        clamp_scale(self.instance.window_settings().scale)
+        clamp_scale(self.instance.read_state(|state| state.window).scale)
     }
 }
 

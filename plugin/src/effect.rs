@@ -103,8 +103,8 @@ impl Plugin for OndesFx {
         context: &mut impl ProcessContext<Self>,
     ) -> ProcessStatus {
         // Effect and codec models always process the track.
-        let follows =
-            self.core.parameters.follows_side_chain() && !self.core.instance.uses_audio_input();
+        let follows = self.core.parameters.follows_side_chain()
+            && !self.core.instance.audio.uses_audio_input();
         let side_chain = aux.inputs.first().filter(|_| follows);
         let inputs = self.inputs;
         // The framework processes in place: the buffer holds the input in its first channels.

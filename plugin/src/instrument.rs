@@ -95,7 +95,7 @@ impl Plugin for Ondes {
     ) -> ProcessStatus {
         let source = self.core.parameters.control_source();
         let uses_side_chain =
-            source == ControlSource::AudioInput || self.core.instance.uses_audio_input();
+            source == ControlSource::AudioInput || self.core.instance.audio.uses_audio_input();
         let side_chain = aux.inputs.first().filter(|_| uses_side_chain);
         let feed = |player: &mut Player, _: &mut Buffer| {
             if let Some(side_chain) = side_chain {

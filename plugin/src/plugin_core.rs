@@ -92,7 +92,7 @@ impl PluginCore {
     ) -> Option<u32> {
         (self.player, self.passes_through) = (None, false);
         contain(|| self.start(config, source, has_stereo_input)).unwrap_or_else(|reason| {
-            self.instance.report_playback_failure(reason);
+            self.instance.audio.report_failure(reason);
             None
         })
     }
@@ -234,6 +234,7 @@ impl PluginCore {
         }
         let (size, quality) = (self.parameters.size(), self.parameters.quality());
         self.instance
+            .audio
             .request_variant(size, quality, self.parameters.input_channels());
         let tail = tail_samples(player);
         self.instance

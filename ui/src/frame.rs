@@ -15,7 +15,7 @@ pub(crate) struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    pub fn push(&mut self, command: WindowCommand) {
-        self.commands.push(command);
+    pub fn push(&mut self, command: impl Into<WindowCommand>) {
+        self.commands.push(command.into());
     }
 }

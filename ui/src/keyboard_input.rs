@@ -6,7 +6,7 @@
 
 use egui::{Event, Key, Ui};
 
-use crate::command::WindowCommand;
+use crate::command::{PlayCommand, WindowCommand};
 use crate::frame::Frame;
 
 /// Keys for the notes from C upwards in semitones, laid out like a piano's.
@@ -100,12 +100,12 @@ impl KeyboardInput {
             (lost || !input.focused, input.modifiers.any())
         });
         let commands = &mut frame.commands;
-        if lost || !view.can_play {
+        if lost || !view.play.can_play {
             self.release_all(commands);
         }
         // Keys with a modifier are commands, and some systems report another key when it is
         // released.
-        if lost || changed || !view.can_play || !on {
+        if lost || changed || !view.play.can_play || !on {
             self.release_typed(commands);
             return;
         }
@@ -196,13 +196,13 @@ impl KeyboardInput {
 
     fn note_on(&self, key: u8, velocity: f32, commands: &mut Vec<WindowCommand>) {
         if self.held().all(|held| held != key) {
-            commands.push(WindowCommand::KeyDown { key, velocity });
+            commands.push(PlayCommand::KeyDown { key, velocity }.into());
         }
     }
 
     fn note_off(&self, key: u8, commands: &mut Vec<WindowCommand>) {
         if self.held().all(|held| held != key) {
-            commands.push(WindowCommand::KeyUp { key });
+            commands.push(PlayCommand::KeyUp { key }.into());
         }
     }
 

@@ -7,7 +7,7 @@ use egui::accesskit::{Action, ActionData};
 use egui::{EventFilter, Key, Response, Ui};
 use ondes_player::parameter::ParameterId;
 
-use crate::command::WindowCommand;
+use crate::command::{KnobCommand, WindowCommand};
 use crate::view::Knob;
 
 /// Distance of the pointer for the whole range of a knob, points.
@@ -71,7 +71,7 @@ impl KnobGestures {
             .gesture
             .take_if(|gesture| !gesture.drawn || rested(gesture))
         {
-            commands.push(WindowCommand::EndGesture(gesture.knob));
+            commands.push(KnobCommand::EndGesture(gesture.knob).into());
         } else if self
             .gesture
             .as_ref()
@@ -86,7 +86,7 @@ impl KnobGestures {
         self.text_entry = None;
         self.gesture
             .take()
-            .map(|gesture| WindowCommand::EndGesture(gesture.knob))
+            .map(|gesture| KnobCommand::EndGesture(gesture.knob).into())
     }
 
     /// Returns the gesture on this knob; begins one if necessary.
@@ -99,9 +99,9 @@ impl KnobGestures {
         let other = self
             .gesture
             .take_if(|held| held.knob != knob.id || held.wheel_s.is_some() != wheel_s.is_some());
-        commands.extend(other.map(|held| WindowCommand::EndGesture(held.knob)));
+        commands.extend(other.map(|held| KnobCommand::EndGesture(held.knob).into()));
         let gesture = self.gesture.get_or_insert_with(|| {
-            commands.push(WindowCommand::BeginGesture(knob.id));
+            commands.push(KnobCommand::BeginGesture(knob.id).into());
             Gesture {
                 knob: knob.id,
                 value: knob_position(knob),
@@ -160,13 +160,13 @@ impl KnobGestures {
             gesture.value = (gesture.value + fine * distance / TRAVEL).clamp(0.0, 1.0);
             let value = snap(knob, gesture.value);
             if distance != 0.0 && value != knob.value {
-                commands.push(WindowCommand::Set(knob.id, value));
+                commands.push(KnobCommand::Set(knob.id, value).into());
             }
         } else if let Some(gesture) = self
             .gesture
             .take_if(|held| held.knob == knob.id && held.wheel_s.is_none())
         {
-            commands.push(WindowCommand::EndGesture(gesture.knob));
+            commands.push(KnobCommand::EndGesture(gesture.knob).into());
         }
         if let Some(gesture) = self.gesture.as_mut().filter(|held| held.knob == knob.id) {
             gesture.drawn = true;
@@ -193,7 +193,7 @@ impl KnobGestures {
             gesture.value = (gesture.value + fine * distance * SCROLL_STEP).clamp(0.0, 1.0);
             let value = snap(knob, gesture.value);
             if value != knob.value {
-                commands.push(WindowCommand::Set(knob.id, value));
+                commands.push(KnobCommand::Set(knob.id, value).into());
             }
         }
     }
@@ -285,8 +285,8 @@ pub(crate) fn set_knob(knob: &Knob, value: f32, commands: &mut Vec<WindowCommand
         return;
     }
     commands.extend([
-        WindowCommand::BeginGesture(knob.id),
-        WindowCommand::Set(knob.id, value),
-        WindowCommand::EndGesture(knob.id),
+        KnobCommand::BeginGesture(knob.id).into(),
+        KnobCommand::Set(knob.id, value).into(),
+        KnobCommand::EndGesture(knob.id).into(),
     ]);
 }

@@ -3,7 +3,7 @@
 use egui::{Button, Id, Key, Modifiers, Painter, Popup, Pos2, Response, SetOpenCommand, Ui};
 use ondes_player::midi_bindings::MidiBinding;
 
-use crate::command::WindowCommand;
+use crate::command::KnobCommand;
 use crate::frame::Frame;
 use crate::knob_gesture::set_knob;
 use crate::theme::{self, Palette};
@@ -89,15 +89,15 @@ pub(crate) fn standard_menu(
         frame.gestures.begin_text_entry(knob.id, text.to_owned());
     }
     let (label, command) = match knob.midi {
-        Some(MidiBinding::None) => ("MIDI learn".to_owned(), WindowCommand::LearnMidi(knob.id)),
+        Some(MidiBinding::None) => ("MIDI learn".to_owned(), KnobCommand::LearnMidi(knob.id)),
         None => return,
         Some(MidiBinding::Learning) => (
             "Stop MIDI learn".to_owned(),
-            WindowCommand::ForgetMidi(knob.id),
+            KnobCommand::ForgetMidi(knob.id),
         ),
         Some(MidiBinding::Controller(number)) => (
             format!("Forget MIDI controller {number}"),
-            WindowCommand::ForgetMidi(knob.id),
+            KnobCommand::ForgetMidi(knob.id),
         ),
     };
     if theme::item(ui, Button::new(label)).clicked() {

@@ -58,13 +58,17 @@ pub mod view;
 pub mod view_model;
 pub mod window;
 
-pub use command::{FilePurpose, WindowCommand};
+pub use command::{
+    CabinetCommand, DisplayCommand, EngineCommand, FileCommand, FilePurpose, HistoryCommand,
+    KnobCommand, ModelCommand, PlayCommand, PresetCommand, TunerCommand, WindowCommand,
+};
 pub use format::quality_line;
 pub use scale::{SCALES, clamp_scale};
 pub use theme::install as install_style;
 pub use view::{
-    ChainView, EntryOrigin, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob,
-    MethodChoice, ModelEntry, ModelEntryId, ModelView, PresetEntry, ProgramView, SignalView,
-    SoundingNote, Surroundings, TunerView, TuningView, ViewModel, WindowView,
+    ChainView, EngineView, EntryOrigin, ExecutorDevices, ExecutorView, HistoryView, Knob,
+    KnobsView, LatentRow, MacroKnob, MessagesView, MethodChoice, MixerView, ModelEntry,
+    ModelEntryId, ModelView, ModelsView, PlayView, PresetEntry, PresetsView, ProgramView,
+    SignalView, SoundingNote, Surroundings, TunerView, TuningView, ViewModel, WindowView,
 };
 pub use window::{SIZE, Window};

@@ -2,7 +2,7 @@
 
 use egui::{Button, Key, Modifiers, Popup, ThemePreference, Ui};
 
-use crate::command::WindowCommand;
+use crate::command::DisplayCommand;
 use crate::frame::Frame;
 use crate::icon::{self, Icon};
 use crate::theme;
@@ -37,7 +37,7 @@ pub(crate) fn apply(ui: &Ui, frame: &mut Frame<'_>) {
         }
     });
     if let Some(requested) = requested.filter(|requested| *requested != scale) {
-        frame.push(WindowCommand::SetScale(requested));
+        frame.push(DisplayCommand::SetScale(requested));
     }
 }
 
@@ -58,7 +58,7 @@ fn entries(ui: &mut Ui, frame: &mut Frame<'_>) {
         )
         .clicked()
         {
-            frame.push(WindowCommand::SetScale(scale));
+            frame.push(DisplayCommand::SetScale(scale));
         }
     }
     ui.separator();
@@ -70,7 +70,7 @@ fn entries(ui: &mut Ui, frame: &mut Frame<'_>) {
     ];
     for (one, label) in themes {
         if theme::item(ui, Button::selectable(view.theme == one, label)).clicked() {
-            frame.push(WindowCommand::SetTheme(one));
+            frame.push(DisplayCommand::SetTheme(one));
         }
     }
 }

@@ -9,7 +9,7 @@ use ondes_engine::executor::{Device, ExecutorSelection};
 use ondes_engine::model::program::{ProgramOptions, Setting};
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
-use ondes_engine::realtime::{Driver, Health, LoadStatus};
+use ondes_engine::realtime::{Health, LoadStatus};
 use ondes_player::compare_slots::CompareSlot;
 use ondes_player::library::MissingFile;
 use ondes_player::midi_bindings::MidiBinding;
@@ -38,6 +38,54 @@ pub trait ViewModel {
 /// out.
 #[derive(Clone, Copy)]
 pub struct WindowView<'a> {
+    /// The product, whose name is shown and whose kinds of models come first.
+    pub product: Product,
+    /// Program that the window belongs to.
+    pub surroundings: Surroundings,
+    /// Messages and questions.
+    pub messages: MessagesView<'a>,
+    /// Undo, redo and the slots.
+    pub history: HistoryView<'a>,
+    /// The loaded model.
+    pub model: Option<ModelView<'a>>,
+    /// Models to choose from.
+    pub models: ModelsView<'a>,
+    /// Presets.
+    pub presets: PresetsView<'a>,
+    /// Knobs of the model.
+    pub knobs: KnobsView<'a>,
+    /// Signal chain around the model.
+    pub chain: ChainView<'a>,
+    /// Gains and signals.
+    pub mixer: MixerView<'a>,
+    /// Notes, and what the model follows.
+    pub play: PlayView<'a>,
+    /// Tuner.
+    pub tuner: TunerView,
+    /// How the model is run.
+    pub engine: EngineView<'a>,
+    /// True if meters, samples or notes will have changed in the next frame.
+    pub moving: bool,
+    /// True if the system's file dialog is available.
+    pub can_browse: bool,
+    /// Scale of the contents; 1 is 100 %. [`SCALES`](crate::SCALES) are offered.
+    pub scale: f32,
+    /// Colour theme.
+    pub theme: ThemePreference,
+}
+
+impl WindowView<'_> {
+    /// Returns whether the knobs for notes and pitch apply: effects and codecs process the sound as
+    /// it is.
+    pub(crate) fn has_voice(&self) -> bool {
+        let has_pitch = |model: ModelView<'_>| !matches!(model.kind, Kind::Effect | Kind::Codec);
+        !self.knobs.voice.is_empty() && self.model.is_none_or(has_pitch)
+    }
+}
+
+/// Messages and questions to the user.
+#[derive(Clone, Copy)]
+pub struct MessagesView<'a> {
     /// State of the session.
     pub status: &'a LoadStatus,
     /// The project's model file, if it was not found; shown in place of the status.
@@ -50,36 +98,46 @@ pub struct WindowView<'a> {
     pub notice: Option<&'a str>,
     /// Hint for a new user, until it is dismissed.
     pub hint: Option<&'a str>,
-    /// The product, whose name is shown and whose kinds of models come first.
-    pub product: Product,
-    /// Program that the window belongs to.
-    pub surroundings: Surroundings,
+}
+
+/// Undo, redo and the slots.
+#[derive(Clone, Copy)]
+pub struct HistoryView<'a> {
     /// Name of the change that undo takes back.
     pub undo: Option<&'a str>,
     /// Name of the change that redo makes again.
     pub redo: Option<&'a str>,
-    /// The loaded model.
-    pub model: Option<ModelView<'a>>,
-    /// Models to choose from, in the order to show.
-    pub models: &'a [ModelEntry],
+    /// The active slot.
+    pub slot: CompareSlot,
+}
+
+/// Models to choose from.
+#[derive(Clone, Copy)]
+pub struct ModelsView<'a> {
+    /// The list, in the order to show.
+    pub list: &'a [ModelEntry],
     /// The model that is being auditioned.
     pub auditioned: Option<ModelEntryId>,
-    /// True if the model is embedded in the project.
-    pub embed: bool,
-    /// Reason why the model cannot be embedded.
-    pub embed_problem: Option<&'a str>,
+}
 
+/// Presets.
+#[derive(Clone, Copy)]
+pub struct PresetsView<'a> {
     /// Presets to choose from, in the order to show.
-    pub presets: &'a [PresetEntry],
+    pub list: &'a [PresetEntry],
     /// The preset that was loaded or saved last, if it is in the list.
-    pub preset: Option<PresetId>,
+    pub current: Option<PresetId>,
     /// Its name.
-    pub preset_name: Option<&'a str>,
+    pub name: Option<&'a str>,
     /// True if the sound has changed since.
-    pub preset_changed: bool,
+    pub changed: bool,
     /// True if presets can be saved. Nothing is shown of presets if not, and if there are none.
-    pub can_save_presets: bool,
+    pub can_save: bool,
+}
 
+/// Knobs of the model and how its notes are played.
+#[derive(Clone, Copy)]
+pub struct KnobsView<'a> {
     /// Knobs that are bound to controls of the model; usually eight.
     pub macros: &'a [MacroKnob],
     /// Knobs for how notes are played: transpose, glide, …. May be empty.
@@ -88,10 +146,13 @@ pub struct WindowView<'a> {
     pub tuning: Option<TuningView<'a>>,
     /// Latents of a codec; may be empty.
     pub latents: &'a [LatentRow],
-    /// Signal chain around the model.
-    pub chain: ChainView<'a>,
     /// Knobs that the pad turns, horizontally and vertically.
     pub pad: (ParameterId, ParameterId),
+}
+
+/// Gains, and the signals before and after the model.
+#[derive(Clone, Copy)]
+pub struct MixerView<'a> {
     /// Gain before the model.
     pub input_gain: &'a Knob,
     /// Gain of the output.
@@ -100,13 +161,37 @@ pub struct WindowView<'a> {
     pub mix: &'a Knob,
     /// True if bypass is on.
     pub bypass: bool,
-    /// The active slot.
-    pub slot: CompareSlot,
-
-    /// The host's sample rate, Hz.
+    /// Input signal.
+    pub input: SignalView<'a>,
+    /// Output signal.
+    pub output: SignalView<'a>,
+    /// Sample rate of both, the host's, Hz.
     pub sample_rate_hz: f32,
-    /// Requested driver.
-    pub driver: Driver,
+}
+
+/// Notes, and what the model follows.
+#[derive(Clone, Copy)]
+pub struct PlayView<'a> {
+    /// Detected pitch of the input, Hz; `None` if there is no pitch.
+    pub pitch_hz: Option<f32>,
+    /// Detected loudness of the input, dB.
+    pub loudness_db: Option<f32>,
+    /// Sounding notes.
+    pub notes: &'a [SoundingNote],
+    /// Control source; `None` if the model leaves no choice.
+    pub control_source: Option<ControlSource>,
+    /// True if an effect's side-chain controls its instrument, false if the track does; `None` if
+    /// there is no choice.
+    pub follows_side_chain: Option<bool>,
+    /// True if the window's keyboard can be played.
+    pub can_play: bool,
+}
+
+/// How the model is run.
+#[derive(Clone, Copy)]
+pub struct EngineView<'a> {
+    /// Index of the requested driver in [`DRIVERS`](ondes_player::choice::DRIVERS).
+    pub driver: usize,
     /// Method of rate conversion, where the model's sample rate is not the host's.
     pub resampling: Resampling,
     /// Requested executor; `None` without a model.
@@ -119,45 +204,6 @@ pub struct WindowView<'a> {
     pub qualities: &'a [String],
     /// Index of the requested quality.
     pub quality: usize,
-
-    /// Input signal.
-    pub input: SignalView<'a>,
-    /// Output signal.
-    pub output: SignalView<'a>,
-    /// Detected pitch of the input, Hz; `None` if there is no pitch.
-    pub pitch_hz: Option<f32>,
-    /// Detected loudness of the input, dB.
-    pub loudness_db: Option<f32>,
-    /// Tuner.
-    pub tuner: TunerView,
-    /// Sounding notes.
-    pub notes: &'a [SoundingNote],
-    /// Control source; `None` if the model leaves no choice.
-    pub control_source: Option<ControlSource>,
-    /// True if an effect's side-chain controls its instrument, false if the track does; `None` if
-    /// there is no choice.
-    pub follows_side_chain: Option<bool>,
-    /// True if the window's keyboard can be played.
-    pub can_play: bool,
-    /// True if meters, samples or notes will have changed in the next frame.
-    pub moving: bool,
-
-    /// True if the system's file dialog is available.
-    pub can_browse: bool,
-
-    /// Scale of the contents; 1 is 100 %. [`SCALES`](crate::SCALES) are offered.
-    pub scale: f32,
-    /// Colour theme.
-    pub theme: ThemePreference,
-}
-
-impl WindowView<'_> {
-    /// Returns whether the knobs for notes and pitch apply: effects and codecs process the sound as
-    /// it is.
-    pub(crate) fn has_voice(&self) -> bool {
-        let has_pitch = |model: ModelView<'_>| !matches!(model.kind, Kind::Effect | Kind::Codec);
-        !self.voice.is_empty() && self.model.is_none_or(has_pitch)
-    }
 }
 
 /// Tuning of the keys by files of Scala.
@@ -213,6 +259,10 @@ pub struct ModelView<'a> {
     pub kind: Kind,
     /// Controls that macros can be bound to.
     pub controls: &'a [Control],
+    /// True if it is embedded in the project.
+    pub embed: bool,
+    /// Reason why it cannot be embedded.
+    pub embed_problem: Option<&'a str>,
 }
 
 /// Executor of the model's network.

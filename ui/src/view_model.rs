@@ -1,12 +1,13 @@
 //! The view model of an instance, and what connects it with a window.
 //!
 //! [`InstanceViewModel`] (in `instance`) holds the data to draw and is refreshed before each frame.
-//! `commands` carries out what the user does, with `files` for files, `presets` for presets, and
-//! `consent` and `program` for programs. The lists are [`model_list`], `preset_list` and
-//! `cabinet_list`, read on threads of their own; `device_search` finds the devices of libtorch,
-//! `latent_rows` are the latents of a codec, `hint` tells a new user what to do, `idle_host`
-//! notices a host that does not process audio, `undo` records what the user changes, `signal_data`
-//! holds signals with their spectra, which `spectrum` computes, and `tuner` follows the input.
+//! `commands` passes on what the user does: to `knobs`, `models`, `files` (with `consent` and
+//! `program` for programs), `presets`, `cabinet_list`, `tuner`, and `undo`, which also records what
+//! the user changes. The lists are [`model_list`], `preset_list` and `cabinet_list`, read on threads
+//! of their own; `device_search` finds the devices of libtorch, `latent_rows` are the latents of a
+//! codec, `hint` tells a new user what to do, `idle_host` notices a host that does not process
+//! audio, `signal_data` holds signals with their spectra, which `spectrum` computes, and `tuner`
+//! follows the input.
 
 mod cabinet_list;
 mod commands;
@@ -16,8 +17,10 @@ mod files;
 mod hint;
 mod idle_host;
 mod instance;
+mod knobs;
 mod latent_rows;
 pub mod model_list;
+mod models;
 mod preset_list;
 mod presets;
 mod program;

@@ -86,7 +86,7 @@ impl Window {
             message: message.is_some(),
             browser: browsing,
             play: play::is_needed(&frame.view),
-            status_width: status_bar::width(&frame.view),
+            status_width: status_bar::width(frame.view.engine),
         };
         layout::show_all(ui, needs, |ui, areas| {
             areas.paint(ui);
@@ -123,7 +123,7 @@ impl Window {
                             &mut self.pad,
                         );
                         ui.add_space(theme::GAP);
-                        scope::show(ui, &frame);
+                        scope::show(ui, frame.view.mixer);
                     });
                 });
             }

@@ -71,12 +71,6 @@ impl InstanceHandle {
         self.host_notifier.mark_state_changed();
     }
 
-    /// Returns whether the model decides on the cabinet.
-    #[must_use]
-    pub fn has_automatic_cabinet(&self) -> bool {
-        self.inner().state.automatic_cabinet
-    }
-
     /// Selects the cabinet that suits the model, if that is left to it. The first time a notice
     /// tells of it.
     pub(super) fn select_automatic_cabinet(&self, inner: &mut Inner) {
@@ -117,12 +111,6 @@ impl InstanceHandle {
         inner.missing_cabinet = None;
         self.cabinet_handover.send(None);
         self.host_notifier.mark_state_changed();
-    }
-
-    /// Returns the reference to the cabinet.
-    #[must_use]
-    pub fn cabinet_reference(&self) -> Option<FileReference> {
-        self.inner().state.cabinet.clone()
     }
 
     /// Returns the cabinet's file if it was not found or is invalid.

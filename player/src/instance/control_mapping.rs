@@ -9,7 +9,7 @@ use super::{Inner, InstanceHandle};
 use crate::macros::{ControlMapping, MACRO_COUNT, MacroRange};
 use crate::model_controls;
 use crate::parameter::{Parameter, ParameterId};
-use crate::parameter_values::{ParameterValue, ParameterValues};
+use crate::parameter_values::ParameterValue;
 
 impl InstanceHandle {
     /// Sets a latent knob, 0 … 1. It is saved at once and heard from the next block on. A macro
@@ -41,12 +41,6 @@ impl InstanceHandle {
         let position = |(_, control)| model_controls::normalize(control, inner.own_value(control));
         positions.clear();
         positions.extend(inner.controls.latent_knobs().map(position));
-    }
-
-    /// Returns the saved values of the latent knobs that are not at their defaults.
-    #[must_use]
-    pub fn latent_values(&self) -> ParameterValues {
-        self.inner().state.latents.clone()
     }
 
     /// Returns the name of the control that a macro is bound to.

@@ -35,7 +35,7 @@ impl InstanceHandle {
     /// Tunes the instrument by a scale, keeping the keyboard map, or by another keyboard map for
     /// its scale. A file that cannot be read is reported by a notice.
     pub fn load_tuning(&self, path: PathBuf) {
-        let files = match self.tuning() {
+        let files = match self.read_state(|state| state.tuning.clone()) {
             Some(files) if crate::tuning::is_keyboard_map(&path) => TuningFiles {
                 keyboard_map: Some(path),
                 ..files
@@ -58,12 +58,6 @@ impl InstanceHandle {
     pub fn remove_tuning(&self) {
         // No file is read, so nothing can fail.
         let _ = self.set_tuning(None);
-    }
-
-    /// Returns the files of the tuning; `None` in equal temperament.
-    #[must_use]
-    pub fn tuning(&self) -> Option<TuningFiles> {
-        self.inner().state.tuning.clone()
     }
 
     /// Returns why the tuning of a saved state cannot be read, if so.

@@ -112,7 +112,7 @@ impl PluginWrapper {
     /// the status for the host, which is "sleep" instead of "continue" for an instance that is
     /// silent until the next input.
     pub(super) fn finish_block(&self, status: clap_process_status) -> clap_process_status {
-        if self.instance.needs_main_thread() || self.notices.is_due(&self.instance) {
+        if self.instance.audio.needs_main_thread() || self.notices.is_due(&self.instance) {
             self.host.request_callback();
         }
         if status == CLAP_PROCESS_CONTINUE && self.instance.sleep_state.is_silent() {

@@ -482,7 +482,8 @@ mod tests {
             assert_eq!(
                 (
                     found,
-                    handle(&instance).resampling() == Resampling::LinearPhase
+                    handle(&instance).read_state(|state| state.resampling)
+                        == Resampling::LinearPhase
                 ),
                 ((true, is_project), is_project)
             );

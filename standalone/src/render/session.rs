@@ -474,7 +474,7 @@ fn unused_inputs(arguments: &RenderArguments, mixer: &Mixer, inputs: usize) -> V
     let (mut notes, mut channels) = (false, false);
     for (slot, track) in mixer.tracks() {
         let by_notes = track.parameters.control_source() == ControlSource::Notes
-            && !track.instance.uses_audio_input();
+            && !track.instance.audio.uses_audio_input();
         let title = terminal::sanitize(&track.title()).into_owned();
         let mut warn =
             |reason: &str| warnings.push(format!("track {} ({title}): {reason}", slot + 1));

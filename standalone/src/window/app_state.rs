@@ -21,7 +21,7 @@ use ondes_player::parameter_store::ParameterStore;
 use ondes_player::product::Product;
 use ondes_ui::view_model::model_list::{ModelList, marks_file};
 use ondes_ui::view_model::{self, InstanceViewModel};
-use ondes_ui::{Surroundings, ViewModel, WindowCommand, clamp_scale, file_dialog};
+use ondes_ui::{FileCommand, Surroundings, ViewModel, clamp_scale, file_dialog};
 
 use self::sessions::{PendingSession, session_name, session_path};
 use self::unsaved_work::Question;
@@ -210,7 +210,7 @@ impl AppState {
                 .as_ref()
                 .filter(|selected| selected.slot == slot)
             {
-                Some(selected) => max_peak_db(selected.view_model.view().output.levels),
+                Some(selected) => max_peak_db(selected.view_model.view().mixer.output.levels),
                 None => peak_db(&track.instance.monitor),
             };
             let clip = track.clip().map(|clip| ClipView {
@@ -314,7 +314,7 @@ impl AppState {
         let Some(selected) = &mut self.selected else {
             return;
         };
-        let window = selected.instance.window_settings();
+        let window = selected.instance.read_state(|state| state.window);
         if window != self.settings.window {
             self.settings.window = window;
             self.write_settings();
@@ -609,7 +609,7 @@ impl AppState {
         }
         selected
             .view_model
-            .handle_command(&*selected.parameters, WindowCommand::Open(path));
+            .handle_command(&*selected.parameters, FileCommand::Open(path));
         Ok(())
     }
 

@@ -90,12 +90,14 @@ impl Portrait {
         let view = model.view();
         let models = view
             .models
+            .list
             .iter()
             .filter(|entry| entry.origin == EntryOrigin::Bundled)
             .cloned()
             .collect();
         let presets = view
             .presets
+            .list
             .iter()
             .filter(|entry| entry.origin == EntryOrigin::Bundled)
             .cloned()
@@ -132,17 +134,17 @@ impl ViewModel for Portrait {
             queued_samples: 0,
             inference_time,
         };
+        let mut view = self.model.view();
+        view.engine.health = Some(health);
+        view.models.list = &self.models;
+        (view.presets.list, view.presets.can_save) = (&self.presets, true);
+        view.messages.hint = None;
         WindowView {
-            health: Some(health),
-            models: &self.models,
-            presets: &self.presets,
             can_browse: true,
-            can_save_presets: true,
             moving: false,
-            hint: None,
             surroundings: self.surroundings,
             theme: egui::ThemePreference::Dark,
-            ..self.model.view()
+            ..view
         }
     }
 

@@ -37,7 +37,7 @@ fn a_knob_learns_the_controller_that_is_moved() {
         parameters.clone(),
         ModelList::new(Product::Instrument, None),
     );
-    let label = view_model.view().macros[0].knob.name.clone();
+    let label = view_model.view().knobs.macros[0].knob.name.clone();
     let setter = parameters.clone();
     let mut test = Harness::builder()
         .with_size([908.0, 594.0])

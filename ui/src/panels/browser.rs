@@ -14,7 +14,7 @@ use egui::{
 use ondes_engine::model::Kind;
 use ondes_player::product::Product;
 
-use crate::command::{FilePurpose, WindowCommand};
+use crate::command::{FileCommand, FilePurpose, ModelCommand};
 use crate::format::{self, finds, parse_path};
 use crate::frame::Frame;
 use crate::icon::{self, Icon};
@@ -88,13 +88,13 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserStat
             .clicked()
             || into_list
         {
-            frame.push(WindowCommand::Open(path));
+            frame.push(FileCommand::Open(path));
             browser.query.clear();
         }
         return;
     }
 
-    let rows = rows(view.models, browser);
+    let rows = rows(view.models.list, browser);
     let entries: Vec<(BrowserSection, ModelEntryId)> = rows
         .iter()
         .filter_map(|row| match row {
@@ -104,7 +104,7 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserStat
         .collect();
     if entries.is_empty() {
         ui.add_space(4.0 * GAP);
-        let nothing = if view.models.is_empty() {
+        let nothing = if view.models.list.is_empty() {
             "No models found"
         } else {
             "No model fits"
@@ -123,7 +123,7 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserStat
         .unwrap_or_default();
     let has_keys = ui.memory(|memory| memory.has_focus(row_id(entries[at])));
     let moved = if has_keys {
-        handle_keys(ui, frame, view.models, entries[at], &mut at, entries.len())
+        handle_keys(ui, frame, entries[at], &mut at, entries.len())
     } else {
         into_list
     };
@@ -158,10 +158,10 @@ fn search(ui: &mut Ui, frame: &mut Frame<'_>, browser: &mut BrowserState) -> boo
             response.request_focus();
         }
         if frame.view.can_browse && icon::button(ui, Icon::Folder, "Open a file", false).clicked() {
-            frame.push(WindowCommand::Browse(FilePurpose::Model));
+            frame.push(FileCommand::Browse(FilePurpose::Model));
         }
         if icon::button(ui, Icon::Refresh, "Rescan folders", false).clicked() {
-            frame.push(WindowCommand::RescanModels);
+            frame.push(ModelCommand::Rescan);
         }
         down
     })
@@ -234,7 +234,6 @@ fn row_id(row: (BrowserSection, ModelEntryId)) -> Id {
 fn handle_keys(
     ui: &Ui,
     frame: &mut Frame<'_>,
-    all: &[ModelEntry],
     (section, id): (BrowserSection, ModelEntryId),
     at: &mut usize,
     count: usize,
@@ -259,21 +258,22 @@ fn handle_keys(
     });
     *at = at.saturating_add_signed(steps).min(count - 1);
     if enter {
-        frame.push(WindowCommand::Load(id));
+        frame.push(ModelCommand::Load(id));
     }
     if space {
         audition(frame, id);
     }
-    if mark && let Some(entry) = all.iter().find(|entry| entry.id == id) {
-        frame.push(WindowCommand::Favourite(id, !entry.favourite));
+    let mut list = frame.view.models.list.iter();
+    if mark && let Some(entry) = list.find(|entry| entry.id == id) {
+        frame.push(ModelCommand::Favourite(id, !entry.favourite));
     }
     *at != before
 }
 
 /// Starts or ends an audition.
 fn audition(frame: &mut Frame<'_>, id: ModelEntryId) {
-    let on = frame.view.auditioned != Some(id);
-    frame.push(WindowCommand::Audition(on.then_some(id)));
+    let on = frame.view.models.auditioned != Some(id);
+    frame.push(ModelCommand::Audition(on.then_some(id)));
 }
 
 fn list(
@@ -370,7 +370,7 @@ fn entry_row(
         browser.cursor = Some(key);
         ui.memory_mut(|memory| memory.request_focus(row_id(key)));
         if !playing {
-            frame.push(WindowCommand::Load(entry.id));
+            frame.push(ModelCommand::Load(entry.id));
         }
     }
 
@@ -390,7 +390,7 @@ fn entry_row(
         let bar = Rect::from_min_size(field.min + vec2(0.0, 6.0), vec2(3.0, field.height() - 12.0));
         ui.painter().rect_filled(bar, 1.5, palette.accent);
     }
-    let auditioned = frame.view.auditioned == Some(entry.id);
+    let auditioned = frame.view.models.auditioned == Some(entry.id);
     let first_line = Rect::from_min_size(field.min, vec2(field.width(), ROW));
     let left = Rect::from_min_size(first_line.min + vec2(6.0, 0.0), vec2(LEFT - 8.0, ROW));
     let right = Rect::from_min_max(
@@ -423,7 +423,7 @@ fn entry_row(
         &format!("{mark} {name} {to} favourites"),
         entry.favourite,
     ) {
-        frame.push(WindowCommand::Favourite(entry.id, !entry.favourite));
+        frame.push(ModelCommand::Favourite(entry.id, !entry.favourite));
     }
 
     let painter = ui.painter();

@@ -5,7 +5,7 @@ use egui::{
     WidgetInfo, pos2, vec2,
 };
 
-use crate::command::WindowCommand;
+use crate::command::ModelCommand;
 use crate::format;
 use crate::frame::Frame;
 use crate::icon::{self, Icon};
@@ -114,9 +114,9 @@ fn card(ui: &mut Ui, frame: &mut Frame<'_>, model: &ModelView<'_>, facts: &str) 
     if let Some(path) = model.path {
         ui.add(Label::new(RichText::new(path.display().to_string()).small().weak()).wrap());
     }
-    let mut embed = frame.view.embed;
+    let mut embed = model.embed;
     ui.separator();
-    let problem = frame.view.embed_problem;
+    let problem = model.embed_problem;
     // Outlines the checkbox, whose fill is the card's.
     let edge = Stroke::new(1.0, Palette::current(ui).dim);
     let widgets = &mut ui.visuals_mut().widgets;
@@ -127,7 +127,7 @@ fn card(ui: &mut Ui, frame: &mut Frame<'_>, model: &ModelView<'_>, facts: &str) 
     );
     let response = ui.add_enabled(problem.is_none(), entry);
     if response.clicked() {
-        frame.push(WindowCommand::Embed(embed));
+        frame.push(ModelCommand::Embed(embed));
     }
     if let Some(problem) = problem {
         ui.ctx()

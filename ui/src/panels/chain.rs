@@ -9,7 +9,7 @@ use egui::{
 };
 use ondes_player::cabinet::bundled::BUNDLED;
 
-use crate::command::{FilePurpose, WindowCommand};
+use crate::command::{CabinetCommand, FileCommand, FilePurpose};
 use crate::drop_down;
 use crate::format::parse_path;
 use crate::frame::Frame;
@@ -78,7 +78,7 @@ fn cabinet(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut CabinetMenu, chain: Ch
     let open = open.is_some();
     if open && !menu.open {
         // Files may have changed since the window was opened.
-        frame.push(WindowCommand::RescanCabinets);
+        frame.push(CabinetCommand::Rescan);
     } else if menu.open && !open {
         menu.typed_path.clear();
     }
@@ -103,7 +103,7 @@ fn list(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut CabinetMenu, chain: Chain
     let automatic = theme::item(ui, Button::selectable(chain.automatic, "Automatic"));
     let hint = "Each amplifier that was captured without a loudspeaker brings the bundled cabinet that suits it";
     if automatic.on_hover_text(hint).clicked() {
-        frame.push(WindowCommand::AutomaticCabinet);
+        frame.push(CabinetCommand::Automatic);
     }
     let none = theme::item(
         ui,
@@ -113,14 +113,14 @@ fn list(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut CabinetMenu, chain: Chain
         .on_hover_text("No cabinet, whatever the model")
         .clicked()
     {
-        frame.push(WindowCommand::Cabinet(None));
+        frame.push(CabinetCommand::Remove);
     }
     ui.separator();
     for (index, cabinet) in BUNDLED.iter().enumerate() {
         let chosen = chain.path.is_none() && chain.cabinet == Some(cabinet.name);
         let item = theme::item(ui, Button::selectable(chosen, cabinet.name));
         if item.on_hover_text(cabinet.description).clicked() {
-            frame.push(WindowCommand::BundledCabinet(index));
+            frame.push(CabinetCommand::LoadBundled(index));
         }
     }
     ui.separator();
@@ -133,7 +133,7 @@ fn list(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut CabinetMenu, chain: Chain
                 let chosen = chain.path == Some(path.as_path());
                 let item = theme::item(ui, Button::selectable(chosen, name));
                 if item.on_hover_text(path.display().to_string()).clicked() {
-                    frame.push(WindowCommand::Cabinet(Some(path.clone())));
+                    frame.push(CabinetCommand::Load(path.clone()));
                 }
             }
             if chain.cabinets.is_empty() {
@@ -177,12 +177,12 @@ fn type_path(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut CabinetMenu) {
             .on_hover_text("Load the file at this path")
             .clicked();
         if let Some(path) = typed.filter(|_| entered || pressed) {
-            frame.push(WindowCommand::Cabinet(Some(path)));
+            frame.push(CabinetCommand::Load(path));
             ui.close();
         }
         if frame.view.can_browse && icon::button(ui, Icon::Folder, "Choose a file", false).clicked()
         {
-            frame.push(WindowCommand::Browse(FilePurpose::Cabinet));
+            frame.push(FileCommand::Browse(FilePurpose::Cabinet));
             ui.close();
         }
     });

@@ -3,7 +3,7 @@
 use egui::{Id, Key, Label, Modal, Modifiers, RichText, Ui};
 use ondes_player::trust::UntrustedProgram;
 
-use crate::command::WindowCommand;
+use crate::command::FileCommand;
 use crate::frame::Frame;
 use crate::theme::{self, GAP};
 
@@ -29,7 +29,8 @@ pub(crate) fn file_name(program: &UntrustedProgram) -> String {
 
 /// Draws the dialog over the window while the user is being asked. Escape means no.
 pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>) {
-    let Some(program) = frame.view.untrusted.filter(|_| frame.view.asks_for_consent) else {
+    let view = frame.view.messages;
+    let Some(program) = view.untrusted.filter(|_| view.asks_for_consent) else {
         return;
     };
     let mut answer = None;
@@ -41,7 +42,7 @@ pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>) {
     }
     frame
         .commands
-        .extend(answer.map(WindowCommand::AnswerProgram));
+        .extend(answer.map(|run| FileCommand::AnswerProgram(run).into()));
 }
 
 fn question(ui: &mut Ui, program: &UntrustedProgram, answer: &mut Option<bool>) {

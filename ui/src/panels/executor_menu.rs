@@ -3,7 +3,7 @@
 use egui::{Button, Label, RichText, Ui, vec2};
 use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
 
-use crate::command::WindowCommand;
+use crate::command::EngineCommand;
 use crate::frame::Frame;
 use crate::theme;
 use crate::view::{ExecutorDevices, ExecutorView};
@@ -152,10 +152,11 @@ fn choice(
     if response.clicked()
         && frame
             .view
+            .engine
             .executor
             .is_some_and(|executor| executor.selection != selection)
     {
-        frame.push(WindowCommand::SetExecutor(selection));
+        frame.push(EngineCommand::SetExecutor(selection));
     }
     response.accessible_name(format!("{kind} {name}"));
 }

@@ -3,7 +3,7 @@
 use egui::{Align2, Color32, FontId, Id, LayerId, Order, Stroke, StrokeKind, Ui};
 use ondes_player::cabinet::is_audio_name;
 
-use crate::command::WindowCommand;
+use crate::command::FileCommand;
 use crate::frame::Frame;
 use crate::theme::{GAP, Palette, RADIUS};
 
@@ -23,7 +23,7 @@ pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>) {
         .into_iter()
         .find(|path| !path.as_os_str().is_empty())
     {
-        frame.push(WindowCommand::Open(path));
+        frame.push(FileCommand::Open(path));
     }
     // Some systems tell the name only when the file is dropped.
     let Some(first) = hovering.first() else {

@@ -2,8 +2,9 @@
 
 use egui::{Button, Ui, UiBuilder, vec2};
 use ondes_player::compare_slots::CompareSlot;
+use ondes_player::parameter::BYPASS;
 
-use crate::command::WindowCommand;
+use crate::command::{HistoryCommand, KnobCommand, ModelCommand, PlayCommand};
 use crate::frame::Frame;
 use crate::icon::{self, Icon};
 use crate::panels::preset_menu::{self, PresetMenu};
@@ -26,9 +27,9 @@ pub(crate) fn handle_keys(ui: &Ui, frame: &mut Frame<'_>) {
     }
     // With Shift first, which the shorter one ignores.
     if ui.input_mut(|input| input.consume_shortcut(&REDO)) {
-        frame.push(WindowCommand::Redo);
+        frame.push(HistoryCommand::Redo);
     } else if ui.input_mut(|input| input.consume_shortcut(&UNDO)) {
-        frame.push(WindowCommand::Undo);
+        frame.push(HistoryCommand::Undo);
     }
 }
 
@@ -91,12 +92,12 @@ fn model_buttons(
         *browsing = !*browsing;
     }
     if icon::button(ui, Icon::Left, "Previous model", false).clicked() {
-        frame.push(WindowCommand::Previous);
+        frame.push(ModelCommand::Previous);
     }
     if icon::button(ui, Icon::Right, "Next model", false).clicked() {
-        frame.push(WindowCommand::Next);
+        frame.push(ModelCommand::Next);
     }
-    let preset = preset_menu::width(&frame.view);
+    let preset = preset_menu::width(frame.view.presets);
     let width = (ui.available_width() - beside - preset.map_or(0.0, |width| width + GAP)).max(80.0);
     card::show(ui, frame, width);
     if preset.is_some() {
@@ -111,19 +112,20 @@ fn sound_buttons(ui: &mut Ui, frame: &mut Frame<'_>) {
     ui.add_space(GAP);
     slots(ui, frame);
     ui.add_space(GAP);
-    let bypass = ui.add(Button::selectable(frame.view.bypass, "Bypass").frame_when_inactive(true));
-    if bypass
+    let bypass = frame.view.mixer.bypass;
+    if ui
+        .add(Button::selectable(bypass, "Bypass").frame_when_inactive(true))
         .on_hover_text("Pass the input through unchanged")
         .clicked()
     {
-        frame.push(WindowCommand::Bypass(!frame.view.bypass));
+        frame.push(KnobCommand::SetParameter(BYPASS, f32::from(!bypass)));
     }
     if ui
         .button("Panic")
         .on_hover_text("Silence everything")
         .clicked()
     {
-        frame.push(WindowCommand::Panic);
+        frame.push(PlayCommand::Panic);
     }
     scale::menu(ui, frame);
 }
@@ -131,10 +133,10 @@ fn sound_buttons(ui: &mut Ui, frame: &mut Frame<'_>) {
 /// Draws the buttons for undo and redo.
 fn undo(ui: &mut Ui, frame: &mut Frame<'_>) {
     ui.spacing_mut().item_spacing.x = 2.0;
-    let view = frame.view;
+    let view = frame.view.history;
     let buttons = [
-        (Icon::Undo, "Undo", view.undo, UNDO, WindowCommand::Undo),
-        (Icon::Redo, "Redo", view.redo, REDO, WindowCommand::Redo),
+        (Icon::Undo, "Undo", view.undo, UNDO, HistoryCommand::Undo),
+        (Icon::Redo, "Redo", view.redo, REDO, HistoryCommand::Redo),
     ];
     for (icon, name, change, shortcut, command) in buttons {
         let keys = ui.ctx().format_shortcut(&shortcut);
@@ -160,7 +162,7 @@ fn undo(ui: &mut Ui, frame: &mut Frame<'_>) {
 
 /// Draws the slots A and B, and a button that copies the active one to the other.
 fn slots(ui: &mut Ui, frame: &mut Frame<'_>) {
-    let active = frame.view.slot;
+    let active = frame.view.history.slot;
     let other = active.other();
     ui.spacing_mut().item_spacing.x = 2.0;
     for slot in [CompareSlot::A, CompareSlot::B] {
@@ -169,7 +171,7 @@ fn slots(ui: &mut Ui, frame: &mut Frame<'_>) {
             .min_size(vec2(28.0, 26.0));
         let hint = format!("Compare: play the sound in slot {}", slot.name());
         if ui.add(button).on_hover_text(hint).clicked() && slot != active {
-            frame.push(WindowCommand::RecallSlot(slot));
+            frame.push(HistoryCommand::RecallSlot(slot));
         }
     }
     let copy = format!("Copy to {}", other.name());
@@ -178,7 +180,7 @@ fn slots(ui: &mut Ui, frame: &mut Frame<'_>) {
         .on_hover_text(format!("Copy the present sound to slot {}", other.name()))
         .clicked()
     {
-        frame.push(WindowCommand::StoreSlot(other));
+        frame.push(HistoryCommand::StoreSlot(other));
     }
     ui.spacing_mut().item_spacing.x = GAP;
 }

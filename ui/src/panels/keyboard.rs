@@ -56,11 +56,12 @@ fn struck(rect: Rect, at: Pos2) -> Option<(u8, f32)> {
 pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardInput, rect: Rect) {
     let names: Vec<String> = frame
         .view
+        .play
         .notes
         .iter()
         .map(|note| format::note(i32::from(note.key)))
         .collect();
-    let sense = if frame.view.can_play {
+    let sense = if frame.view.play.can_play {
         Sense::CLICK | Sense::DRAG
     } else {
         Sense::hover()
@@ -73,7 +74,7 @@ pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardInput,
     };
     response.widget_info(|| WidgetInfo::labeled(Role::Status, true, format!("Notes {text}")));
 
-    if frame.view.can_play {
+    if frame.view.play.can_play {
         let down =
             response.is_pointer_button_down_on() && ui.input(|input| input.pointer.primary_down());
         // A short touch may begin and end between two frames.
@@ -88,7 +89,7 @@ pub(crate) fn show(ui: &Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardInput,
         }
     }
     paint(ui, frame, keyboard, rect);
-    let hint = if frame.view.can_play {
+    let hint = if frame.view.play.can_play {
         "Click a key to play it, louder near its front"
     } else {
         "Notes that sound"
@@ -105,7 +106,7 @@ fn paint(ui: &Ui, frame: &Frame<'_>, keyboard: &KeyboardInput, rect: Rect) {
             *key = key.max(strength);
         }
     };
-    for note in frame.view.notes {
+    for note in frame.view.play.notes {
         light(
             note.key,
             if note.velocity.is_nan() {

@@ -3,7 +3,7 @@
 use egui::{Button, Label, RichText, ScrollArea, Ui};
 use ondes_player::model_controls::label;
 
-use crate::command::WindowCommand;
+use crate::command::{KnobCommand, PlayCommand};
 use crate::frame::Frame;
 use crate::knob::{self, grid};
 use crate::panels::chain::{self, CabinetMenu};
@@ -31,6 +31,7 @@ pub(crate) fn show(
     pad: &mut PadState,
 ) {
     let view = frame.view;
+    let knobs = view.knobs;
     // Captures have neither controls nor notes.
     let has_controls = view.model.is_none_or(|model| !model.controls.is_empty());
     let pages = [
@@ -50,7 +51,7 @@ pub(crate) fn show(
             Page::Latents,
             "Latents",
             "What the codec hears, to scale, shift and hold",
-            !view.latents.is_empty(),
+            !knobs.latents.is_empty(),
         ),
         (
             Page::Chain,
@@ -83,15 +84,15 @@ pub(crate) fn show(
     match shown {
         Page::Latents => latents::show(ui, frame),
         Page::Chain => chain::show(ui, frame, cabinet, view.chain),
-        Page::Pad => pad::show(ui, frame, pad, view.pad),
-        Page::Macros => grid(ui, view.macros.iter().enumerate(), |ui, (index, one)| {
+        Page::Pad => pad::show(ui, frame, pad, knobs.pad),
+        Page::Macros => grid(ui, knobs.macros.iter().enumerate(), |ui, (index, one)| {
             macro_knob(ui, frame, index, one)
         }),
         Page::Voice => {
-            if let Some(tuning) = view.tuning {
+            if let Some(tuning) = knobs.tuning {
                 show_tuning(ui, frame, tuning);
             }
-            knob::rows(ui, frame, view.voice);
+            knob::rows(ui, frame, knobs.voice);
         }
     }
 }
@@ -102,7 +103,7 @@ fn show_tuning(ui: &mut Ui, frame: &mut Frame<'_>, tuning: TuningView<'_>) {
         ui.label(RichText::new("Tuning").font(theme::small()).weak());
         let hint = "Remove the tuning: play in equal temperament";
         if ui.button("Remove").on_hover_text(hint).clicked() {
-            frame.push(WindowCommand::RemoveTuning);
+            frame.push(PlayCommand::RemoveTuning);
         }
         let name = match tuning.problem {
             Some(_) => RichText::new(format!("{}: cannot be read", tuning.name))
@@ -131,13 +132,13 @@ fn macro_knob(ui: &mut Ui, frame: &mut Frame<'_>, index: usize, one: &MacroKnob)
                         item = item.on_hover_text(&control.description);
                     }
                     if item.clicked() {
-                        frame.push(WindowCommand::BindMacro(index, Some(number)));
+                        frame.push(KnobCommand::BindMacro(index, Some(number)));
                     }
                 }
             });
         }
         if one.control.is_some() && theme::item(ui, Button::new("Unbind")).clicked() {
-            frame.push(WindowCommand::BindMacro(index, None));
+            frame.push(KnobCommand::BindMacro(index, None));
         }
     });
 }

@@ -57,7 +57,7 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>) {
         .max_height(height)
         .auto_shrink([false, true])
         .show(ui, |ui| {
-            for latent in frame.view.latents {
+            for latent in frame.view.knobs.latents {
                 let (row, _) =
                     ui.allocate_exact_size(vec2(ui.available_width(), ROW), Sense::hover());
                 show_one(ui, frame, latent, &Columns::new(row));

@@ -4,7 +4,7 @@ use egui::{Label, RichText, Sense, Stroke, Ui, vec2};
 use ondes_engine::realtime::LoadStatus;
 use ondes_player::library::MissingFile;
 
-use crate::command::{FilePurpose, WindowCommand};
+use crate::command::{DisplayCommand, FileCommand, FilePurpose};
 use crate::frame::Frame;
 use crate::panels::consent;
 use crate::theme::Palette;
@@ -36,7 +36,7 @@ enum MessageAction {
 
 /// Returns the message to show, if any.
 pub(crate) fn current(view: &WindowView<'_>) -> Option<Message> {
-    if let Some(program) = view.untrusted {
+    if let Some(program) = view.messages.untrusted {
         let text = format!(
             "“{}” is a program, which you have not allowed to run",
             consent::file_name(program)
@@ -48,7 +48,7 @@ pub(crate) fn current(view: &WindowView<'_>) -> Option<Message> {
             action: MessageAction::AskProgram,
         });
     }
-    let message = match (view.missing, view.status) {
+    let message = match (view.messages.missing, view.messages.status) {
         (Some(missing), _) => {
             let text = format!(
                 "“{}” is missing; searched: {}",
@@ -80,7 +80,7 @@ pub(crate) fn current(view: &WindowView<'_>) -> Option<Message> {
             action: MessageAction::Wait,
         },
         (None, LoadStatus::Empty | LoadStatus::Ready) => {
-            if let Some(notice) = view.notice {
+            if let Some(notice) = view.messages.notice {
                 return Some(Message {
                     text: notice.into(),
                     details: notice.into(),
@@ -101,7 +101,7 @@ pub(crate) fn current(view: &WindowView<'_>) -> Option<Message> {
                 });
             }
             Message {
-                text: view.hint?.into(),
+                text: view.messages.hint?.into(),
                 details: String::new(),
                 action: MessageAction::Dismiss,
             }
@@ -166,10 +166,10 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, message: Message) {
                 .on_hover_text("Choose the file in a dialog")
                 .clicked()
         {
-            frame.push(WindowCommand::Browse(FilePurpose::MissingModel));
+            frame.push(FileCommand::Browse(FilePurpose::MissingModel));
         }
         if retries && ui.button("Retry").on_hover_text("Try again").clicked() {
-            frame.push(WindowCommand::Retry);
+            frame.push(FileCommand::Retry);
         }
         if action == MessageAction::AskProgram
             && ui
@@ -177,12 +177,12 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, message: Message) {
                 .on_hover_text("Decide whether this program may run")
                 .clicked()
         {
-            frame.push(WindowCommand::AskProgram);
+            frame.push(FileCommand::AskProgram);
         }
         if action == MessageAction::Dismiss
             && ui.button("OK").on_hover_text("Hide this message").clicked()
         {
-            frame.push(WindowCommand::Dismiss);
+            frame.push(DisplayCommand::Dismiss);
         }
     });
 }

@@ -81,7 +81,7 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, mixer: &mut Meters, is_ta
 
 /// Draws the mix and the tuner between the two signals.
 fn low(ui: &mut Ui, frame: &mut Frame<'_>, mixer: &mut Meters) {
-    let view = frame.view;
+    let view = frame.view.mixer;
     let height = (ui.available_height() - knob::CELL.y - 2.0 * GAP).max(LEAST_METER);
     ui.horizontal_top(|ui| {
         let mut side = |ui: &mut Ui,
@@ -121,7 +121,7 @@ fn low(ui: &mut Ui, frame: &mut Frame<'_>, mixer: &mut Meters) {
 }
 
 fn tall(ui: &mut Ui, frame: &mut Frame<'_>, mixer: &mut Meters) {
-    let view = frame.view;
+    let view = frame.view.mixer;
     let below = knob::CELL.y;
     // The mix has a row of its own; meters take the rest of the height.
     let height = (ui.available_height() - 2.0 * below - 3.0 * GAP).max(LEAST_METER);
@@ -148,7 +148,7 @@ fn tall(ui: &mut Ui, frame: &mut Frame<'_>, mixer: &mut Meters) {
             });
         }
     });
-    if view.tuner.available {
+    if frame.view.tuner.available {
         ui.horizontal(|ui| {
             knob::show(ui, frame, view.mix, true, |_, _| ());
             ui.add_space(GAP);

@@ -9,7 +9,7 @@ use egui::{
 };
 use ondes_player::parameter::ParameterId;
 
-use crate::command::WindowCommand;
+use crate::command::{KnobCommand, WindowCommand};
 use crate::frame::Frame;
 use crate::knob_gesture::{FINE, key_step, knob_position, set_knob, snap};
 use crate::theme::{self, GAP, Palette};
@@ -50,7 +50,11 @@ impl PadState {
 
     /// Ends the gestures in progress.
     pub fn release(&mut self, commands: &mut Vec<WindowCommand>) {
-        commands.extend(self.held.drain(..).map(WindowCommand::EndGesture));
+        commands.extend(
+            self.held
+                .drain(..)
+                .map(|id| KnobCommand::EndGesture(id).into()),
+        );
     }
 
     /// Begins gestures on these knobs and ends all others.
@@ -59,7 +63,7 @@ impl PadState {
         if !self.held.iter().copied().eq(ids()) {
             self.release(commands);
             self.held.extend(ids());
-            commands.extend(ids().map(WindowCommand::BeginGesture));
+            commands.extend(ids().map(|id| KnobCommand::BeginGesture(id).into()));
         }
     }
 }
@@ -100,16 +104,17 @@ pub(crate) fn show(
 
 /// Returns the knobs that the pad can turn.
 fn offered<'a>(view: &WindowView<'a>) -> Vec<&'a Knob> {
-    let macros = view
+    let knobs = view.knobs;
+    let macros = knobs
         .macros
         .iter()
         .filter(|one| one.control.is_some())
         .map(|one| &one.knob);
-    let latents = view
+    let latents = knobs
         .latents
         .iter()
         .flat_map(|latent| [&latent.scale, &latent.offset]);
-    let voice = if view.has_voice() { view.voice } else { &[] };
+    let voice = if view.has_voice() { knobs.voice } else { &[] };
     macros.chain(latents).chain(voice).collect()
 }
 
@@ -133,7 +138,7 @@ fn choose(
                 let on = chosen.is_some_and(|chosen| chosen.id == knob.id);
                 if theme::item(ui, Button::selectable(on, knob.name.as_str())).clicked() && !on {
                     let (across, up) = turned(knob.id);
-                    frame.push(WindowCommand::SetPad(across, up));
+                    frame.push(KnobCommand::SetPad(across, up));
                 }
             }
         });
@@ -207,7 +212,7 @@ fn touch(
                 continue;
             };
             if value.is_finite() && value != knob.value {
-                commands.push(WindowCommand::Set(knob.id, value));
+                commands.push(KnobCommand::Set(knob.id, value).into());
             }
         }
     }

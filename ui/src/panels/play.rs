@@ -8,8 +8,9 @@ use egui::{
 };
 use ondes_engine::model::Kind;
 use ondes_player::choice::{self, CONTROL_INPUTS, SOURCES};
+use ondes_player::parameter::{CONTROL_INPUT, SOURCE};
 
-use crate::command::WindowCommand;
+use crate::command::KnobCommand;
 use crate::format;
 use crate::frame::Frame;
 use crate::keyboard_input::KeyboardInput;
@@ -34,8 +35,8 @@ const FLOOR_DB: f32 = -72.0;
 /// Returns whether there is anything to play or to follow: effects and codecs have neither notes
 /// nor a followed pitch.
 pub(crate) fn is_needed(view: &WindowView<'_>) -> bool {
-    view.can_play
-        || view.control_source.is_some()
+    view.play.can_play
+        || view.play.control_source.is_some()
         || view
             .model
             .is_none_or(|model| model.kind == Kind::Instrument)
@@ -47,8 +48,9 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardIn
     let width = if is_narrow { FEW_FIGURES } else { FIGURES };
     let (left, mut right) = rect.split_left_right_at_x(rect.left() + width);
     figures(ui, frame, left, is_narrow);
-    let has_choice = frame.view.control_source.is_some() || frame.view.follows_side_chain.is_some();
-    if has_choice || frame.view.can_play {
+    let view = frame.view.play;
+    let has_choice = view.control_source.is_some() || view.follows_side_chain.is_some();
+    if has_choice || view.can_play {
         let width = if has_choice { SWITCHES } else { KEYS };
         let (switches, rest) = right.split_left_right_at_x(right.left() + GAP + width);
         right = rest;
@@ -87,44 +89,43 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, keyboard: &mut KeyboardIn
 
 /// Draws the choice of what controls the model.
 fn control_source(ui: &mut Ui, frame: &mut Frame<'_>) {
-    let source = |index| WindowCommand::SetControlSource(choice::source(index as f32));
-    let (names, hints, active, command): (_, _, _, &dyn Fn(usize) -> WindowCommand) =
-        match (frame.view.control_source, frame.view.follows_side_chain) {
-            (Some(active), _) => {
-                let hints = [
-                    "MIDI notes control the model",
-                    "Audio input controls the model",
-                ];
-                // Tracks of the app have an input, and no side-chain.
-                let is_plugin = frame.view.surroundings == Surroundings::Host;
-                let names = if is_plugin {
-                    SOURCES.names
-                } else {
-                    &["MIDI", "Input"]
-                };
-                (names, hints, choice::source_value(active) as usize, &source)
-            }
-            (None, Some(follows)) => {
-                let hints = [
-                    "The track controls the model",
-                    "The side-chain controls the model",
-                ];
-                (
-                    CONTROL_INPUTS.names,
-                    hints,
-                    usize::from(follows),
-                    &|index| WindowCommand::FollowSideChain(index == 1),
-                )
-            }
-            (None, None) => return,
-        };
+    let view = frame.view.play;
+    let (parameter, names, hints, active) = match (view.control_source, view.follows_side_chain) {
+        (Some(active), _) => {
+            let hints = [
+                "MIDI notes control the model",
+                "Audio input controls the model",
+            ];
+            // Tracks of the app have an input, and no side-chain.
+            let is_plugin = frame.view.surroundings == Surroundings::Host;
+            let names = if is_plugin {
+                SOURCES.names
+            } else {
+                &["MIDI", "Input"]
+            };
+            (SOURCE, names, hints, choice::source_value(active) as usize)
+        }
+        (None, Some(follows)) => {
+            let hints = [
+                "The track controls the model",
+                "The side-chain controls the model",
+            ];
+            (
+                CONTROL_INPUT,
+                CONTROL_INPUTS.names,
+                hints,
+                usize::from(follows),
+            )
+        }
+        (None, None) => return,
+    };
     ui.horizontal(|ui| {
         for (index, (name, hint)) in names.iter().zip(hints).enumerate() {
             let button = Button::selectable(index == active, *name)
                 .frame_when_inactive(true)
                 .min_size(vec2(45.0, 26.0));
             if ui.add(button).on_hover_text(hint).clicked() && index != active {
-                frame.push(command(index));
+                frame.push(KnobCommand::SetParameter(parameter, index as f32));
             }
         }
     });
@@ -132,7 +133,7 @@ fn control_source(ui: &mut Ui, frame: &mut Frame<'_>) {
 
 /// Draws the switch for computer keys, and their octave and velocity.
 fn keys(ui: &mut Ui, frame: &Frame<'_>, keyboard: &mut KeyboardInput) {
-    if !frame.view.can_play {
+    if !frame.view.play.can_play {
         return;
     }
     ui.horizontal(|ui| {
@@ -163,7 +164,7 @@ fn keys(ui: &mut Ui, frame: &Frame<'_>, keyboard: &mut KeyboardInput) {
 
 fn figures(ui: &Ui, frame: &Frame<'_>, rect: Rect, is_narrow: bool) {
     let palette = Palette::current(ui);
-    let view = frame.view;
+    let view = frame.view.play;
     let pitch = view
         .pitch_hz
         .and_then(|hz| format::note_of(hz).map(|(key, cents)| (format::note(key), cents, hz)));

@@ -12,13 +12,13 @@ use egui::{
 };
 use ondes_player::preset::list::PresetId;
 
-use crate::command::WindowCommand;
+use crate::command::PresetCommand;
 use crate::drop_down;
 use crate::format::finds;
 use crate::frame::Frame;
 use crate::icon::{self, Icon};
 use crate::theme::{self, GAP, Palette, RADIUS};
-use crate::view::{EntryOrigin, PresetEntry, WindowView, other_name};
+use crate::view::{EntryOrigin, PresetEntry, PresetsView, other_name};
 
 /// Widths of the field and of its list, points.
 const FIELD: f32 = 150.0;
@@ -50,34 +50,34 @@ struct NameField {
 }
 
 /// Returns the width in the header, points; `None` if there is nothing to show.
-pub(crate) fn width(view: &WindowView<'_>) -> Option<f32> {
-    let steps = if view.presets.is_empty() {
+pub(crate) fn width(view: PresetsView<'_>) -> Option<f32> {
+    let steps = if view.list.is_empty() {
         0.0
     } else {
         2.0 * (26.0 + GAP)
     };
-    (!view.presets.is_empty() || view.can_save_presets).then_some(steps + FIELD + 2.0 * GAP)
+    (!view.list.is_empty() || view.can_save).then_some(steps + FIELD + 2.0 * GAP)
 }
 
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
-    let view = frame.view;
-    if !view.presets.is_empty() {
+    let view = frame.view.presets;
+    if !view.list.is_empty() {
         if icon::button(ui, Icon::Left, "Previous preset", false).clicked() {
-            frame.push(WindowCommand::PreviousPreset);
+            frame.push(PresetCommand::Previous);
         }
         if icon::button(ui, Icon::Right, "Next preset", false).clicked() {
-            frame.push(WindowCommand::NextPreset);
+            frame.push(PresetCommand::Next);
         }
     }
     let loaded = view
-        .presets
+        .list
         .iter()
-        .find(|preset| Some(preset.id) == view.preset);
+        .find(|preset| Some(preset.id) == view.current);
     let (_, response) = ui.allocate_exact_size(vec2(FIELD, 26.0), Sense::click());
     response.widget_info(|| WidgetInfo::labeled(Role::ComboBox, ui.is_enabled(), "Preset"));
-    let current = view.preset_name;
+    let current = view.name;
     let name = current.unwrap_or("No preset");
-    let changed = loaded.is_some() && view.preset_changed;
+    let changed = loaded.is_some() && view.changed;
     let value = current.unwrap_or("none");
     let value = if changed {
         format!("{value}, changed")
@@ -124,7 +124,7 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu)
 }
 
 fn list(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
-    let view = frame.view;
+    let view = frame.view.presets;
     let (down, enter) = search(ui, presets);
     ui.add_space(2.0);
 
@@ -143,7 +143,7 @@ fn list(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
         })
     };
     let of = |source: EntryOrigin| {
-        view.presets
+        view.list
             .iter()
             .filter(move |preset| preset.origin == source)
             .filter(matches)
@@ -178,14 +178,14 @@ fn list(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
                 }
             }
             if found.is_empty() {
-                ui.weak(if view.presets.is_empty() {
+                ui.weak(if view.list.is_empty() {
                     "No presets yet"
                 } else {
                     "No preset fits"
                 });
             }
         });
-    if view.can_save_presets {
+    if view.can_save {
         ui.separator();
         save(ui, frame, presets);
     }
@@ -227,7 +227,7 @@ fn handle_keys(
 ) -> bool {
     let place = |id: Option<PresetId>| found.iter().position(|preset| Some(preset.id) == id);
     let before = place(presets.cursor)
-        .or_else(|| place(frame.view.preset))
+        .or_else(|| place(frame.view.presets.current))
         .unwrap_or_default();
     let mut at = before;
     let here = found[before];
@@ -274,7 +274,7 @@ fn handle_keys(
 
 fn load(ui: &Ui, frame: &mut Frame<'_>, preset: &PresetEntry) {
     if preset.problem.is_none() {
-        frame.push(WindowCommand::LoadPreset(preset.id));
+        frame.push(PresetCommand::Load(preset.id));
         ui.close();
     }
 }
@@ -289,7 +289,7 @@ fn delete_or_ask(frame: &mut Frame<'_>, presets: &mut PresetMenu, preset: &Prese
         .take_if(|to_delete| *to_delete == preset.id)
         .is_some()
     {
-        frame.push(WindowCommand::DeletePreset(preset.id));
+        frame.push(PresetCommand::Delete(preset.id));
         return true;
     }
     presets.to_delete = Some(preset.id);
@@ -304,7 +304,7 @@ fn row(
     follow: bool,
 ) {
     let palette = Palette::current(ui);
-    let loaded = frame.view.preset == Some(preset.id);
+    let loaded = frame.view.presets.current == Some(preset.id);
     let cursor = presets.cursor == Some(preset.id);
     let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), ROW), Sense::hover());
     // Tab reaches the row with the cursor only.
@@ -440,7 +440,7 @@ fn delete_button(
 
 /// Draws the button for saving, and then the field for the name.
 fn save(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
-    let view = frame.view;
+    let view = frame.view.presets;
     let Some(name) = &mut presets.name else {
         if ui
             .button("Save as…")
@@ -448,9 +448,9 @@ fn save(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
             .clicked()
         {
             let loaded = view
-                .presets
+                .list
                 .iter()
-                .find(|preset| Some(preset.id) == view.preset);
+                .find(|preset| Some(preset.id) == view.current);
             let text = loaded.map(|preset| preset.name.clone()).unwrap_or_default();
             presets.name = Some(NameField { text, fresh: true });
         }
@@ -474,7 +474,7 @@ fn save(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
         }
         let text = name.text.trim();
         let taken = view
-            .presets
+            .list
             .iter()
             .any(|preset| preset.origin == EntryOrigin::User && preset.name == text);
         let button = Button::new(if taken { "Replace" } else { "Save" })
@@ -485,7 +485,7 @@ fn save(ui: &mut Ui, frame: &mut Frame<'_>, presets: &mut PresetMenu) {
         if (entered || pressed) && !text.is_empty() {
             frame
                 .commands
-                .push(WindowCommand::SavePreset(text.to_owned()));
+                .push(PresetCommand::Save(text.to_owned()).into());
             ui.close();
         }
     });

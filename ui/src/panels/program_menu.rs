@@ -4,19 +4,19 @@ use egui::{Button, ComboBox, PopupCloseBehavior, Ui};
 use ondes_engine::media::display_name;
 use ondes_engine::model::program::{ProgramOptions, Setting, SettingKind};
 
-use crate::command::{FilePurpose, WindowCommand};
+use crate::command::{EngineCommand, FileCommand, FilePurpose};
 use crate::frame::Frame;
 use crate::panels::executor_menu::row;
 use crate::theme::{self, GAP};
-use crate::view::{ProgramView, WindowView};
+use crate::view::ProgramView;
 
 /// Width of the box and of a text field, points.
 const BOX: f32 = 128.0;
 const TEXT: f32 = 160.0;
 
 /// Returns whether there is a choice to show.
-pub(crate) fn is_shown(view: &WindowView<'_>) -> bool {
-    view.program.as_ref().is_some_and(has_choice)
+pub(crate) fn is_shown(program: Option<ProgramView<'_>>) -> bool {
+    program.as_ref().is_some_and(has_choice)
 }
 
 fn has_choice(program: &ProgramView<'_>) -> bool {
@@ -24,7 +24,7 @@ fn has_choice(program: &ProgramView<'_>) -> bool {
 }
 
 pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>) {
-    let Some(program) = frame.view.program.filter(has_choice) else {
+    let Some(program) = frame.view.engine.program.filter(has_choice) else {
         return;
     };
     ui.add_space(GAP);
@@ -51,7 +51,7 @@ pub(crate) fn show(ui: &mut Ui, frame: &mut Frame<'_>) {
                         method: choice.method.clone(),
                         ..program.options.clone()
                     };
-                    frame.push(WindowCommand::SetProgram(options));
+                    frame.push(EngineCommand::SetProgram(options));
                 }
             }
             if !program.settings.is_empty() {
@@ -88,7 +88,7 @@ fn text(ui: &mut Ui, frame: &mut Frame<'_>, program: ProgramView<'_>, setting: &
         if text != *current {
             let mut options = program.options.clone();
             options.texts.insert(setting.name.clone(), text);
-            frame.push(WindowCommand::SetProgram(options));
+            frame.push(EngineCommand::SetProgram(options));
         }
     }
     response.accessible_name(setting.name.as_str());
@@ -101,7 +101,7 @@ fn sound(ui: &mut Ui, frame: &mut Frame<'_>, program: ProgramView<'_>, index: us
     let label = file.map_or_else(|| "Open …".to_owned(), |path| display_name(path));
     let open = ui.add_enabled(frame.view.can_browse, Button::new(label));
     if open.clicked() {
-        frame.push(WindowCommand::Browse(FilePurpose::Sound(index)));
+        frame.push(FileCommand::Browse(FilePurpose::Sound(index)));
     }
     open.accessible_name(format!("Open a sound for {name}"));
     if file.is_some() {
@@ -109,7 +109,7 @@ fn sound(ui: &mut Ui, frame: &mut Frame<'_>, program: ProgramView<'_>, index: us
         if remove.clicked() {
             let mut options = program.options.clone();
             options.sounds.remove(name);
-            frame.push(WindowCommand::SetProgram(options));
+            frame.push(EngineCommand::SetProgram(options));
         }
         remove.accessible_name(format!("No sound for {name}"));
     }

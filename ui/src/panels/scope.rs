@@ -3,9 +3,8 @@
 use egui::accesskit::Role;
 use egui::{Align2, Color32, Painter, Pos2, Rect, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
 
-use crate::frame::Frame;
 use crate::theme::{self, GAP, Palette};
-use crate::view::SignalView;
+use crate::view::{MixerView, SignalView};
 
 /// Range of the frequency axis, Hz.
 const LOW_HZ: f32 = 20.0;
@@ -14,8 +13,7 @@ const HIGH_HZ: f32 = 20_000.0;
 pub(crate) const FLOOR_DB: f32 = -96.0;
 const CEILING_DB: f32 = 0.0;
 
-pub(crate) fn show(ui: &mut Ui, frame: &Frame<'_>) {
-    let view = frame.view;
+pub(crate) fn show(ui: &mut Ui, view: MixerView<'_>) {
     let palette = Palette::current(ui);
     let (rect, _) =
         ui.allocate_exact_size(ui.available_size().max(vec2(120.0, 40.0)), Sense::hover());

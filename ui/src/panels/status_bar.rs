@@ -6,15 +6,16 @@ use egui::{
     WidgetInfo, vec2,
 };
 use ondes_engine::dsp::resample::Resampling;
-use ondes_engine::realtime::{Driven, Driver, Health};
-use ondes_player::choice::{self, DRIVERS};
+use ondes_engine::realtime::{Driven, Health};
+use ondes_player::choice::DRIVERS;
+use ondes_player::parameter::{self, DRIVER};
 
-use crate::command::WindowCommand;
+use crate::command::{EngineCommand, KnobCommand};
 use crate::format;
 use crate::frame::Frame;
 use crate::panels::{executor_menu, program_menu};
 use crate::theme::{self, GAP, Palette};
-use crate::view::{Surroundings, WindowView};
+use crate::view::{EngineView, Surroundings};
 
 /// Maximum height of the menu, points, for all entries to be visible.
 const MENU: f32 = 480.0;
@@ -33,14 +34,14 @@ pub(crate) struct ProcessingMenu {
 }
 
 /// Returns the width of the bar in one row, points.
-pub(crate) fn width(view: &WindowView<'_>) -> f32 {
+pub(crate) fn width(view: EngineView<'_>) -> f32 {
     let optional = |shown: bool, width: f32| if shown { width } else { 0.0 };
     let figures = view.health.map_or(IDLE, |health| {
         FIGURES + optional(health.invalid_blocks > 0, INVALID_BLOCKS)
     });
     PROCESSING
         + optional(view.qualities.len() > 1, QUALITY)
-        + optional(program_menu::is_shown(view), METHOD)
+        + optional(program_menu::is_shown(view.program), METHOD)
         + figures
 }
 
@@ -80,7 +81,7 @@ fn choices(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
 }
 
 fn figures(ui: &mut Ui, frame: &Frame<'_>, has_bar: bool) {
-    match frame.view.health {
+    match frame.view.engine.health {
         Some(health) => facts(ui, &health, has_bar),
         None => idle(ui, frame),
     }
@@ -106,21 +107,10 @@ fn idle(ui: &mut Ui, frame: &Frame<'_>) {
     ui.weak(text).on_hover_text(hint);
 }
 
-/// Labels of the drivers to choose from.
-fn offered_drivers() -> impl Iterator<Item = (Driver, &'static str)> {
-    DRIVERS
-        .names
-        .iter()
-        .enumerate()
-        .map(|(index, name)| (choice::driver(index as f32), *name))
-}
-
 fn processing(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
-    let view = frame.view;
+    let view = frame.view.engine;
     ui.weak("Processing");
-    let name = offered_drivers()
-        .find(|(driver, _)| *driver == view.driver)
-        .map_or("–", |(_, name)| name);
+    let name = DRIVERS.names.get(view.driver).copied().unwrap_or("–");
     let executor = view
         .executor
         .map(executor_menu::summary)
@@ -137,9 +127,9 @@ fn processing(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
         .close_behavior(PopupCloseBehavior::CloseOnClickOutside)
         .show_ui(ui, |ui| {
             theme::menu(ui);
-            for (driver, name) in offered_drivers() {
-                if theme::item(ui, Button::selectable(driver == view.driver, name)).clicked() {
-                    frame.push(WindowCommand::SetDriver(driver));
+            for (index, name) in DRIVERS.names.iter().enumerate() {
+                if theme::item(ui, Button::selectable(index == view.driver, *name)).clicked() {
+                    frame.push(KnobCommand::SetParameter(DRIVER, index as f32));
                 }
             }
             ui.separator();
@@ -151,7 +141,7 @@ fn processing(ui: &mut Ui, frame: &mut Frame<'_>, menu: &mut ProcessingMenu) {
     let open = shown.inner.is_some();
     if open && !menu.open && view.executor.is_some() {
         // Loads libtorch, so not before the menu is opened.
-        frame.push(WindowCommand::FindDevices);
+        frame.push(EngineCommand::FindDevices);
     }
     menu.open = open;
     let response = shown.response.accessible_name("Processing");
@@ -183,19 +173,19 @@ fn resampling(ui: &mut Ui, frame: &mut Frame<'_>) {
     for (resampling, name, hint) in choices {
         let response = ui
             .add(Button::selectable(
-                resampling == frame.view.resampling,
+                resampling == frame.view.engine.resampling,
                 name,
             ))
             .on_hover_text(hint);
-        if response.clicked() && resampling != frame.view.resampling {
-            frame.push(WindowCommand::SetResampling(resampling));
+        if response.clicked() && resampling != frame.view.engine.resampling {
+            frame.push(EngineCommand::SetResampling(resampling));
         }
         response.accessible_name(format!("Resampling {name}"));
     }
 }
 
 fn qualities(ui: &mut Ui, frame: &mut Frame<'_>) {
-    let view = frame.view;
+    let view = frame.view.engine;
     // Not shown without a choice.
     if view.qualities.len() < 2 {
         return;
@@ -215,7 +205,7 @@ fn qualities(ui: &mut Ui, frame: &mut Frame<'_>) {
                 )
                 .clicked()
                 {
-                    frame.push(WindowCommand::SetQuality(index));
+                    frame.push(KnobCommand::SetParameter(parameter::QUALITY, index as f32));
                 }
             }
         });

@@ -7,7 +7,7 @@ use egui::{
     Ui, WidgetInfo, pos2, vec2,
 };
 
-use crate::command::WindowCommand;
+use crate::command::TunerCommand;
 use crate::format;
 use crate::frame::Frame;
 use crate::icon::{self, Icon};
@@ -87,7 +87,7 @@ pub(crate) fn toggle(ui: &mut Ui, frame: &mut Frame<'_>) {
         .on_hover_text("Show the pitch of the input, to tune an instrument")
         .clicked()
     {
-        frame.push(WindowCommand::OpenTuner(!tuner.open));
+        frame.push(TunerCommand::Open(!tuner.open));
     }
 }
 
@@ -131,7 +131,7 @@ fn settings(ui: &mut Ui, frame: &mut Frame<'_>) {
             .on_hover_text("Be silent while the tuner is open")
             .clicked()
         {
-            frame.push(WindowCommand::MuteWhileTuning(!tuner.mute));
+            frame.push(TunerCommand::Mute(!tuner.mute));
         }
         ui.add_space(2.0 * GAP);
         ui.label(RichText::new("A4").font(theme::small()).weak());
@@ -144,11 +144,11 @@ fn settings(ui: &mut Ui, frame: &mut Frame<'_>) {
             .add(field.suffix(" Hz"))
             .on_hover_text("Frequency of A4, 430 to 450 Hz; drag, or click to type");
         if field.accessible_name("Frequency of A4").changed() {
-            frame.push(WindowCommand::SetTunerReference(hz));
+            frame.push(TunerCommand::SetReference(hz));
         }
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
             if icon::button(ui, Icon::Cross, "Close the tuner", false).clicked() {
-                frame.push(WindowCommand::OpenTuner(false));
+                frame.push(TunerCommand::Open(false));
             }
         });
     });

@@ -1,9 +1,14 @@
-//! The list of impulse responses.
+//! The list of impulse responses, and the choice of the cabinet.
 
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
+use ondes_player::cabinet::bundled::BUNDLED;
 use ondes_player::cabinet::{files, folders};
+
+use super::InstanceViewModel;
+use super::undo::LoadedFile;
+use crate::command::CabinetCommand;
 
 /// Files in the user's folders, read on a thread of its own.
 pub struct CabinetList {
@@ -61,6 +66,34 @@ impl CabinetList {
         if let Some(Ok(found)) = self.scan.take().map(JoinHandle::join) {
             self.list = found;
         }
+    }
+}
+
+impl InstanceViewModel {
+    pub(super) fn handle_cabinet(&mut self, command: CabinetCommand) {
+        match command {
+            CabinetCommand::Load(path) => self.load_cabinet(path),
+            CabinetCommand::LoadBundled(index) => {
+                if let Some(cabinet) = BUNDLED.get(index) {
+                    self.record_change(cabinet.name, |this| {
+                        this.instance.choose_bundled_cabinet(cabinet);
+                    });
+                }
+            }
+            CabinetCommand::Remove => {
+                self.record_change("No cabinet", |this| this.instance.remove_cabinet());
+            }
+            CabinetCommand::Automatic => self.record_change("Automatic cabinet", |this| {
+                this.instance.set_automatic_cabinet(true);
+            }),
+            CabinetCommand::Rescan => self.cabinets.rescan(),
+        }
+    }
+
+    pub(super) fn load_cabinet(&mut self, path: PathBuf) {
+        self.loading_begins(LoadedFile::Cabinet);
+        let job = self.instance.load_cabinet(path);
+        self.background_jobs.push(job);
     }
 }
 

@@ -11,14 +11,23 @@ use ondes_player::tuning;
 
 use super::InstanceViewModel;
 use super::model_list::ModelLocation;
-use super::undo::LoadedFile;
-use crate::command::FilePurpose;
+use crate::command::{FileCommand, FilePurpose};
 use crate::file_dialog::{DialogAnswer, DialogRequest, FileDialog, UNAVAILABLE};
 
 impl InstanceViewModel {
+    pub(super) fn handle_file(&mut self, command: FileCommand) {
+        match command {
+            FileCommand::Open(path) => self.open_file(path),
+            FileCommand::Browse(purpose) => self.open_dialog(purpose),
+            FileCommand::Retry => self.retry(),
+            FileCommand::AskProgram => self.ask_for_consent(),
+            FileCommand::AnswerProgram(run) => self.answer_question(run),
+        }
+    }
+
     /// Opens a file by its extension: a preset, a tuning, an impulse response if there is an audio
     /// input, or else a model.
-    pub(super) fn open_file(&mut self, path: PathBuf) {
+    fn open_file(&mut self, path: PathBuf) {
         if store::is_preset(&path) {
             self.open_preset(path);
         } else if tuning::is_scale(&path) || tuning::is_keyboard_map(&path) {
@@ -31,7 +40,7 @@ impl InstanceViewModel {
     }
 
     /// Opens a dialog, unless one is open.
-    pub(super) fn open_dialog(&mut self, purpose: FilePurpose) {
+    fn open_dialog(&mut self, purpose: FilePurpose) {
         if self.dialog.is_some() {
             return;
         }
@@ -108,14 +117,8 @@ impl InstanceViewModel {
         }
     }
 
-    pub(super) fn load_cabinet(&mut self, path: PathBuf) {
-        self.loading_begins(LoadedFile::Cabinet);
-        let job = self.instance.load_cabinet(path);
-        self.background_jobs.push(job);
-    }
-
     /// Tries again what failed: searches for missing files, or loads the model.
-    pub(super) fn retry(&mut self) {
+    fn retry(&mut self) {
         if self.presets.problem.take().is_some() {
             // The message goes; the user repeats the command.
             return;

@@ -18,9 +18,10 @@ use ondes_player::macros::MACRO_COUNT;
 use ondes_player::midi_bindings::MidiBinding;
 use ondes_player::model_controls::label;
 use ondes_player::parameter::{
-    BEND_RANGE, BLOCK_DC, BYPASS, CABINET, CHANNELS, GATE, GLIDE, INPUT_GAIN, INTERFACE_LEVEL, MIX,
-    MODE, MPE, OUTPUT_GAIN, OUTPUT_LEVEL, OVERSAMPLING, PARAMETERS, Parameter, ParameterId,
-    ParameterKind, QUALITY, REVERB, REVERB_TIME, SIZE, TONE, TONE_GAINS, TRANSPOSE, TUNE, VOICES,
+    BEND_RANGE, BLOCK_DC, BYPASS, CABINET, CHANNELS, DRIVER, GATE, GLIDE, INPUT_GAIN,
+    INTERFACE_LEVEL, MIX, MODE, MPE, OUTPUT_GAIN, OUTPUT_LEVEL, OVERSAMPLING, PARAMETERS,
+    Parameter, ParameterId, ParameterKind, QUALITY, REVERB, REVERB_TIME, SIZE, TONE, TONE_GAINS,
+    TRANSPOSE, TUNE, VOICES,
 };
 use ondes_player::parameter_source::{ParameterSetter, ParameterSource};
 use ondes_player::preset::store;
@@ -44,8 +45,9 @@ use super::undo::Recorder;
 use crate::command::FilePurpose;
 use crate::file_dialog::{self, FileDialog};
 use crate::view::{
-    ChainView, ExecutorDevices, ExecutorView, Knob, MacroKnob, MethodChoice, ModelEntryId,
-    ModelView, SoundingNote, Surroundings, TuningView, ViewModel, WindowView,
+    ChainView, EngineView, ExecutorDevices, ExecutorView, HistoryView, Knob, KnobsView, MacroKnob,
+    MessagesView, MethodChoice, MixerView, ModelEntryId, ModelView, ModelsView, PlayView,
+    PresetsView, SoundingNote, Surroundings, TuningView, ViewModel, WindowView,
 };
 
 /// Reason why a model cannot be embedded in a project.
@@ -207,14 +209,15 @@ impl InstanceViewModel {
         };
         (self.missing, self.model) = (instance.missing_model(), instance.model());
         self.model_path = instance.model_path();
-        (self.settings, self.notice) = (instance.window_settings(), instance.notice());
-        self.executor = instance.executor();
-        (self.cabinet, self.missing_cabinet) =
-            (instance.cabinet_reference(), instance.missing_cabinet());
+        instance.read_state(|state| {
+            (self.settings, self.executor) = (state.window, state.executor);
+            self.cabinet.clone_from(&state.cabinet);
+        });
+        (self.notice, self.missing_cabinet) = (instance.notice(), instance.missing_cabinet());
         (self.health, self.input_analysis) =
             (instance.session.health(), instance.session.input_analysis());
         self.tuning = instance
-            .tuning()
+            .read_state(|state| state.tuning.clone())
             .map(|files| (files.name(), instance.tuning_problem()));
         self.qualities = self.quality_options();
         self.methods = self
@@ -239,7 +242,8 @@ impl InstanceViewModel {
         if let Some(location) = self.presets.saved.take() {
             self.instance.set_preset(Some(location));
         }
-        self.presets.set_current(self.instance.preset().as_ref());
+        let preset = self.instance.read_state(|state| state.preset.clone());
+        self.presets.set_current(preset.as_ref());
         self.refresh_knobs();
         self.record_finished();
         self.undoable = self.instance.history.labels();
@@ -485,7 +489,7 @@ impl InstanceViewModel {
 
     /// Returns whether there is an audio input: then a dropped audio file becomes the cabinet.
     pub(super) fn accepts_audio_files(&self) -> bool {
-        self.instance.product == Product::Effect || self.instance.uses_audio_input()
+        self.instance.product == Product::Effect || self.instance.audio.uses_audio_input()
     }
 
     /// Returns what to do first.
@@ -547,7 +551,7 @@ impl InstanceViewModel {
         let knob = |id: &str| Parameter::find(id).or_else(|| self.latents.controls().latent_id(id));
         let chosen = self
             .instance
-            .pad()
+            .read_state(|state| state.pad.clone())
             .and_then(|[horizontal, vertical]| Some((knob(&horizontal)?, knob(&vertical)?)));
         chosen.unwrap_or((ParameterId(0), ParameterId(1)))
     }
@@ -576,6 +580,8 @@ impl ViewModel for InstanceViewModel {
                 card: &header.card,
                 kind: header.kind,
                 controls,
+                embed: self.instance.read_state(|state| state.embed),
+                embed_problem: (!library::is_embeddable(model)).then_some(TOO_LARGE),
             }
         });
         // Other kinds process the audio input.
@@ -584,39 +590,45 @@ impl ViewModel for InstanceViewModel {
             .as_ref()
             .is_none_or(|model| model.header().kind == Kind::Instrument);
         WindowView {
-            status: &self.status,
-            missing: self.missing.as_ref(),
-            untrusted: self.question.program(),
-            asks_for_consent: self.question.is_asked(),
-            notice: self.own_notice.or(self.notice.as_deref()),
-            hint: Some(self.hint())
-                .filter(|hint| !self.models.is_dismissed(hint.key))
-                .map(|hint| hint.text(self.surroundings)),
             product: self.instance.product,
             surroundings: self.surroundings,
-            undo: self.undoable[0].as_deref(),
-            redo: self.undoable[1].as_deref(),
+            messages: MessagesView {
+                status: &self.status,
+                missing: self.missing.as_ref(),
+                untrusted: self.question.program(),
+                asks_for_consent: self.question.is_asked(),
+                notice: self.own_notice.or(self.notice.as_deref()),
+                hint: Some(self.hint())
+                    .filter(|hint| !self.models.is_dismissed(hint.key))
+                    .map(|hint| hint.text(self.surroundings)),
+            },
+            history: HistoryView {
+                undo: self.undoable[0].as_deref(),
+                redo: self.undoable[1].as_deref(),
+                slot: self.instance.compare_slots.active(),
+            },
             model,
-            models: &self.models.list,
-            auditioned: self.auditioned.map(|(id, _)| id),
-            embed: self.instance.embeds_model(),
-            embed_problem: self
-                .model
-                .as_ref()
-                .filter(|model| !library::is_embeddable(model))
-                .map(|_| TOO_LARGE),
-            presets: &self.presets.entries,
-            preset: self.presets.current,
-            preset_name: self.presets.current_name.as_deref(),
-            preset_changed: self.presets.is_changed(&*self.source, &self.instance),
-            can_save_presets: self.presets.can_save(),
-            macros: &self.macros,
-            voice: &self.voice,
-            tuning: self.tuning.as_ref().map(|(name, problem)| TuningView {
-                name,
-                problem: problem.as_deref(),
-            }),
-            latents: &self.latents.rows,
+            models: ModelsView {
+                list: &self.models.list,
+                auditioned: self.auditioned.map(|(id, _)| id),
+            },
+            presets: PresetsView {
+                list: &self.presets.entries,
+                current: self.presets.current,
+                name: self.presets.current_name.as_deref(),
+                changed: self.presets.is_changed(&*self.source, &self.instance),
+                can_save: self.presets.can_save(),
+            },
+            knobs: KnobsView {
+                macros: &self.macros,
+                voice: &self.voice,
+                tuning: self.tuning.as_ref().map(|(name, problem)| TuningView {
+                    name,
+                    problem: problem.as_deref(),
+                }),
+                latents: &self.latents.rows,
+                pad: self.pad(),
+            },
             chain: ChainView {
                 knobs: &self.chain,
                 remark: self.remark.as_deref(),
@@ -625,42 +637,46 @@ impl ViewModel for InstanceViewModel {
                     .cabinet
                     .as_ref()
                     .and_then(|cabinet| cabinet.path.as_deref()),
-                automatic: self.instance.has_automatic_cabinet(),
+                automatic: self.instance.read_state(|state| state.automatic_cabinet),
                 missing: self.missing_cabinet.as_ref(),
                 cabinets: &self.cabinets.list,
                 folder: self.cabinets.folder(),
                 accepts_audio_files: self.accepts_audio_files(),
             },
-            pad: self.pad(),
-            input_gain,
-            output_gain,
-            mix,
-            bypass: self.source.value(BYPASS).is_some_and(|value| value > 0.5),
-            slot: self.instance.compare_slots.active(),
-            sample_rate_hz: self.instance.monitor.rate_hz(),
-            driver: self.source.driver(),
-            resampling: self.instance.resampling(),
-            executor: self.executor_view(),
-            program: program::view(self.model.as_deref(), &self.methods),
-            health: self.health,
-            qualities: &self.qualities,
-            quality: self.source.value(QUALITY).unwrap_or_default() as usize,
-            input: self.input.view(),
-            output: self.output.view(),
-            pitch_hz: self
-                .input_analysis
-                .and_then(|analysis| analysis.pitch)
-                .map(|pitch| 440.0 * ((pitch - 69.0) / 12.0).exp2()),
-            loudness_db: self.input_analysis.map(|analysis| analysis.loudness_db),
+            mixer: MixerView {
+                input_gain,
+                output_gain,
+                mix,
+                bypass: self.source.value(BYPASS).is_some_and(|value| value > 0.5),
+                input: self.input.view(),
+                output: self.output.view(),
+                sample_rate_hz: self.instance.monitor.rate_hz(),
+            },
+            play: PlayView {
+                pitch_hz: self
+                    .input_analysis
+                    .and_then(|analysis| analysis.pitch)
+                    .map(|pitch| 440.0 * ((pitch - 69.0) / 12.0).exp2()),
+                loudness_db: self.input_analysis.map(|analysis| analysis.loudness_db),
+                notes: &self.notes,
+                control_source: (is_instrument && self.instance.product == Product::Instrument)
+                    .then_some(source),
+                follows_side_chain: (is_instrument && self.instance.has_side_chain.load(Relaxed))
+                    .then(|| self.source.follows_side_chain()),
+                can_play: self.can_play(),
+            },
             tuner: self
                 .tuner
                 .view(self.accepts_audio_files(), self.settings.tuner),
-            notes: &self.notes,
-            control_source: (is_instrument && self.instance.product == Product::Instrument)
-                .then_some(source),
-            follows_side_chain: (is_instrument && self.instance.has_side_chain.load(Relaxed))
-                .then(|| self.source.follows_side_chain()),
-            can_play: self.can_play(),
+            engine: EngineView {
+                driver: self.source.value(DRIVER).unwrap_or_default() as usize,
+                resampling: self.instance.read_state(|state| state.resampling),
+                executor: self.executor_view(),
+                program: program::view(self.model.as_deref(), &self.methods),
+                health: self.health,
+                qualities: &self.qualities,
+                quality: self.source.value(QUALITY).unwrap_or_default() as usize,
+            },
             moving: self.moving,
             can_browse: self.can_browse,
             scale: self.settings.scale,

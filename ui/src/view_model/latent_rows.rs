@@ -124,7 +124,7 @@ mod tests {
 
     use super::super::model_list::ModelList;
     use super::*;
-    use crate::command::WindowCommand;
+    use crate::command::{HistoryCommand, KnobCommand};
     use crate::test_model::codec;
     use crate::view::ViewModel;
     use crate::view_model::InstanceViewModel;
@@ -216,9 +216,9 @@ mod tests {
         fn turn(&mut self, knob: ParameterId, says: &str) {
             let position = self.view_model.parse_value(knob, says).unwrap();
             for command in [
-                WindowCommand::BeginGesture(knob),
-                WindowCommand::Set(knob, position),
-                WindowCommand::EndGesture(knob),
+                KnobCommand::BeginGesture(knob),
+                KnobCommand::Set(knob, position),
+                KnobCommand::EndGesture(knob),
             ] {
                 self.view_model.handle_command(&*self.store, command);
             }
@@ -234,7 +234,7 @@ mod tests {
                 .iter()
                 .position(|control| control.name == name);
             self.view_model
-                .handle_command(&*self.store, WindowCommand::BindMacro(index, place));
+                .handle_command(&*self.store, KnobCommand::BindMacro(index, place));
             self.view_model.refresh();
         }
     }
@@ -249,18 +249,24 @@ mod tests {
     #[test]
     fn only_a_codec_has_latents() {
         let mut track = Track::new();
-        assert!(track.view_model.view().latents.is_empty() && track.view_model.view().can_play);
+        assert!(
+            track.view_model.view().knobs.latents.is_empty()
+                && track.view_model.view().play.can_play
+        );
         track.load(codec());
         track.output();
         track.view_model.refresh();
         let view = track.view_model.view();
         let names: Vec<&str> = view
+            .knobs
             .latents
             .iter()
             .map(|latent| latent.name.as_str())
             .collect();
         assert_eq!(names, ["Latent 1", "Latent 2"]);
-        let [one, two] = view.latents else { panic!() };
+        let [one, two] = view.knobs.latents else {
+            panic!()
+        };
         assert!(
             (one.value - INPUT).abs() < 1e-5 && (two.value + INPUT).abs() < 1e-5,
             "{} {}",
@@ -285,33 +291,33 @@ mod tests {
             ((0.0, 0.0, "0.00".to_owned()), 2)
         );
         assert_eq!(
-            (view.control_source, view.can_play),
+            (view.play.control_source, view.play.can_play),
             (None, false),
             "it plays what comes in"
         );
         track.load(BUNDLED[1].model());
         assert!(
-            track.view_model.view().latents.is_empty()
-                && track.view_model.view().control_source.is_some()
+            track.view_model.view().knobs.latents.is_empty()
+                && track.view_model.view().play.control_source.is_some()
         );
         track
             .view_model
-            .handle_command(&*track.store, WindowCommand::Set(SCALE_1, 0.1));
+            .handle_command(&*track.store, KnobCommand::Set(SCALE_1, 0.1));
         assert!(track.instance.state().latents.is_empty());
     }
 
     #[test]
     fn a_codec_processes_the_input_whatever_the_control_source() {
         let mut track = Track::new();
-        assert!(!track.instance.uses_audio_input());
+        assert!(!track.instance.audio.uses_audio_input());
         track.load(codec());
-        assert!(track.instance.uses_audio_input());
+        assert!(track.instance.audio.uses_audio_input());
         assert_eq!(
             (track.store.control_source(), track.output()),
             (ondes_engine::pipeline::ControlSource::Notes, 0.1)
         );
         track.load(BUNDLED[0].model());
-        assert!(!track.instance.uses_audio_input());
+        assert!(!track.instance.audio.uses_audio_input());
         assert_eq!(track.output(), 0.0, "an instrument waits for notes");
     }
 
@@ -325,7 +331,7 @@ mod tests {
         track.turn(OFFSET_1, "-1.5");
         assert_eq!(track.output(), -0.55);
         track.view_model.refresh();
-        let row = &track.view_model.view().latents[0];
+        let row = &track.view_model.view().knobs.latents[0];
         assert_eq!(
             (
                 track
@@ -395,7 +401,7 @@ mod tests {
             (again.output(), again.instance.state().latents),
             (output, track.instance.state().latents)
         );
-        assert_eq!(again.view_model.view().latents[0].scale.value, 0.875);
+        assert_eq!(again.view_model.view().knobs.latents[0].scale.value, 0.875);
         // Loading the same model again changes nothing.
         again.load(codec());
         assert_eq!(again.output(), output);
@@ -437,7 +443,7 @@ mod tests {
         let mut track = Track::with_codec();
         track.bind(0, "latent1.offset");
         assert_eq!(
-            track.view_model.view().macros[0].knob.name,
+            track.view_model.view().knobs.macros[0].knob.name,
             "Latent 1 offset"
         );
         track.turn(OFFSET_1, "-1");
@@ -487,12 +493,12 @@ mod tests {
         track.turn(SCALE_2, "0");
         track
             .view_model
-            .handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::B));
+            .handle_command(&*track.store, HistoryCommand::RecallSlot(CompareSlot::B));
         track.turn(SCALE_1, "2");
         assert_eq!(track.output(), 0.4);
         track
             .view_model
-            .handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::A));
+            .handle_command(&*track.store, HistoryCommand::RecallSlot(CompareSlot::A));
         assert_eq!(track.output(), 0.2);
         let saved = track.instance.state();
         let other = saved.compare.as_ref().unwrap().other.as_ref().unwrap();
@@ -505,29 +511,29 @@ mod tests {
         );
         track
             .view_model
-            .handle_command(&*track.store, WindowCommand::RecallSlot(CompareSlot::B));
+            .handle_command(&*track.store, HistoryCommand::RecallSlot(CompareSlot::B));
         assert_eq!(track.output(), 0.4);
 
         track
             .view_model
-            .handle_command(&*track.store, WindowCommand::SetPad(OFFSET_2, MIX));
+            .handle_command(&*track.store, KnobCommand::SetPad(OFFSET_2, MIX));
         assert_eq!(
             track.instance.state().pad.unwrap(),
             ["latent2.offset", "mix"]
         );
-        assert_eq!(track.view_model.view().pad, (OFFSET_2, MIX));
+        assert_eq!(track.view_model.view().knobs.pad, (OFFSET_2, MIX));
         track.view_model.handle_command(
             &*track.store,
-            WindowCommand::SetPad(ParameterId(FIRST_LATENT_ID + 6), MIX),
+            KnobCommand::SetPad(ParameterId(FIRST_LATENT_ID + 6), MIX),
         );
         assert_eq!(
-            track.view_model.view().pad,
+            track.view_model.view().knobs.pad,
             (OFFSET_2, MIX),
             "there is no third latent"
         );
         track.load(BUNDLED[0].model());
         assert_eq!(
-            track.view_model.view().pad,
+            track.view_model.view().knobs.pad,
             (ParameterId(0), ParameterId(1))
         );
     }

@@ -153,8 +153,10 @@ impl PresetList {
         };
         let mut values = preset.parameters.iter();
         values.any(|(id, saved)| distance(id, saved).is_some_and(|distance| distance > UNCHANGED))
-            || preset.latents != instance.latent_values()
-            || preset.cabinet != instance.cabinet_reference().map(|cabinet| cabinet.hash)
+            || instance.read_state(|state| {
+                preset.latents != state.latents
+                    || preset.cabinet.as_ref() != state.cabinet.as_ref().map(|file| &file.hash)
+            })
     }
 
     /// Returns whether there is a folder to save to.

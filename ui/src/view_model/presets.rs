@@ -15,12 +15,26 @@ use ondes_player::state::{InstanceState, SoundState};
 
 use super::InstanceViewModel;
 use super::preset_list::PendingPreset;
+use crate::command::PresetCommand;
 
 impl InstanceViewModel {
+    pub(super) fn handle_preset(&mut self, command: PresetCommand) {
+        match command {
+            PresetCommand::Load(id) => self.load_preset(id),
+            PresetCommand::Next => self.step_preset(1),
+            PresetCommand::Previous => self.step_preset(-1),
+            PresetCommand::Save(name) => {
+                let overwrite = self.presets.is_taken(&name);
+                self.save_preset(&name, overwrite);
+            }
+            PresetCommand::Delete(id) => self.delete_preset(id),
+        }
+    }
+
     /// Starts to read a preset of the list; [`InstanceViewModel::apply_loaded_presets`] applies it.
     /// If several presets or models are requested in short order, the last one counts. Errors are
     /// shown in the status.
-    pub(super) fn load_preset(&mut self, id: PresetId) {
+    fn load_preset(&mut self, id: PresetId) {
         if let Some(location) = self.presets.location(id) {
             self.read_preset(location);
         }
@@ -63,7 +77,7 @@ impl InstanceViewModel {
     }
 
     /// Starts to load the preset `steps` after the last one requested, wrapping around.
-    pub(super) fn step_preset(&mut self, steps: isize) {
+    fn step_preset(&mut self, steps: isize) {
         let current = self
             .presets
             .pending
@@ -77,7 +91,7 @@ impl InstanceViewModel {
 
     /// Starts to save the sound under a name, in the user's first folder. An existing preset is
     /// replaced only with `overwrite`; its author, description and tags are kept.
-    pub(super) fn save_preset(&mut self, name: &str, overwrite: bool) {
+    fn save_preset(&mut self, name: &str, overwrite: bool) {
         let Some(folder) = self.presets.folders.first().cloned() else {
             self.presets.problem = Some("there is no folder for presets; set ONDES_PRESETS".into());
             return;
@@ -116,7 +130,7 @@ impl InstanceViewModel {
     }
 
     /// Starts to delete one of the user's presets, readable or not.
-    pub(super) fn delete_preset(&mut self, id: PresetId) {
+    fn delete_preset(&mut self, id: PresetId) {
         match self.presets.location(id) {
             Some(PresetLocation::File(path)) => {
                 if self.presets.current == Some(id) {
@@ -194,7 +208,7 @@ mod tests {
     use super::super::model_list::ModelList;
     use super::super::preset_list::PresetList;
     use super::*;
-    use crate::command::WindowCommand;
+    use crate::command::{HistoryCommand, ModelCommand};
     use crate::view::ViewModel;
 
     /// Records what is set, as text.
@@ -310,7 +324,7 @@ mod tests {
         );
         view_model.load_preset(PresetId(1));
         assert_eq!(
-            view_model.view().status,
+            view_model.view().messages.status,
             &LoadStatus::Ready,
             "what is not in the list is nothing"
         );
@@ -325,13 +339,16 @@ mod tests {
             view_model.load_preset(preset.id);
             settle(&mut view_model, &*store);
             assert_eq!(
-                (view_model.presets.current, view_model.view().preset_changed),
+                (
+                    view_model.presets.current,
+                    view_model.view().presets.changed
+                ),
                 (Some(preset.id), false),
                 "{}",
                 preset.name
             );
             store.set_normalized(ParameterId(3), 0.4);
-            assert!(view_model.view().preset_changed, "{}", preset.name);
+            assert!(view_model.view().presets.changed, "{}", preset.name);
         }
     }
 
@@ -384,8 +401,8 @@ mod tests {
         );
         host.0.take();
         view_model.load_preset(glass);
-        let model = view_model.view().models[0].id;
-        view_model.handle_command(&host, WindowCommand::Load(model));
+        let model = view_model.view().models.list[0].id;
+        view_model.handle_command(&host, ModelCommand::Load(model));
         settle(&mut view_model, &host);
         assert_eq!(
             (hash(&view_model), host.0.take().len()),
@@ -513,15 +530,15 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let before = view_model.presets.current;
         // An audition ends with the failed request.
-        let model = view_model.view().models[1].id;
-        view_model.handle_command(&host, WindowCommand::Audition(Some(model)));
+        let model = view_model.view().models.list[1].id;
+        view_model.handle_command(&host, ModelCommand::Audition(Some(model)));
         settle(&mut view_model, &host);
         for (name, reason) in [("Lost", "is missing"), ("Gone", "Gone.ondes-preset: ")] {
             let preset = id(&view_model, name);
             view_model.load_preset(preset);
             settle(&mut view_model, &host);
-            let LoadStatus::Failed(message) = view_model.view().status.clone() else {
-                panic!("{:?}", view_model.view().status)
+            let LoadStatus::Failed(message) = view_model.view().messages.status.clone() else {
+                panic!("{:?}", view_model.view().messages.status)
             };
             assert!(message.contains(reason), "{message}");
             assert_eq!(
@@ -558,7 +575,7 @@ mod tests {
         let (mut view_model, host) = open(&[]);
         let project = |view_model: &InstanceViewModel| view_model.instance.state();
         assert_eq!(project(&view_model).compare, None);
-        view_model.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::B));
+        view_model.handle_command(&host, HistoryCommand::RecallSlot(CompareSlot::B));
         let wind = id(&view_model, "Breathy Solo");
         view_model.load_preset(wind);
         settle(&mut view_model, &host);
@@ -587,16 +604,16 @@ mod tests {
             .restore_state(serde_json::from_value(text).unwrap());
         settle(&mut again, &host);
         assert_eq!(
-            (again.view().slot, hash(&again)),
+            (again.view().history.slot, hash(&again)),
             (
                 CompareSlot::B,
                 bundled("Wind").model().content_hash().to_owned()
             )
         );
-        again.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::A));
+        again.handle_command(&host, HistoryCommand::RecallSlot(CompareSlot::A));
         settle(&mut again, &host);
         assert_eq!(
-            (again.view().slot, hash(&again)),
+            (again.view().history.slot, hash(&again)),
             (CompareSlot::A, BUNDLED[0].model().content_hash().to_owned())
         );
         assert_eq!(host.0.take(), ["Mix 25.0 %"]);
@@ -619,7 +636,7 @@ mod tests {
     fn a_model_that_both_slots_play_travels_once() {
         let (mut view_model, host) = open(&[]);
         view_model.instance.set_embed_model(true);
-        view_model.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::B));
+        view_model.handle_command(&host, HistoryCommand::RecallSlot(CompareSlot::B));
         let saved = view_model.instance.state();
         assert!(saved.model.embedded.is_some());
         let other = saved.compare.unwrap().other.unwrap();

@@ -56,11 +56,9 @@ pub(super) fn view<'a>(
 
 impl InstanceViewModel {
     /// Chooses the sound of a setting, by its index.
-    pub(super) fn set_program_sound(&self, index: usize, path: PathBuf) {
-        let Some(model) = self.instance.model() else {
-            return;
-        };
-        let Some(program) = model.program() else {
+    pub(super) fn set_program_sound(&mut self, index: usize, path: PathBuf) {
+        let model = self.instance.model();
+        let Some(program) = model.as_ref().and_then(|model| model.program()) else {
             return;
         };
         let Some(setting) = program.settings.get(index) else {
@@ -68,9 +66,14 @@ impl InstanceViewModel {
         };
         let mut options: ProgramOptions = program.options.clone();
         options.sounds.insert(setting.name.clone(), path);
-        let before = self.capture();
+        self.set_program(&setting.name, options);
+    }
+
+    /// Sets method and settings; `label` names the step of undo.
+    pub(super) fn set_program(&mut self, label: &str, options: ProgramOptions) {
         // The instance shows the reason of a failure.
-        drop(self.instance.set_program_options(options));
-        self.record_since(before, Vec::new(), setting.name.clone());
+        self.record_change(label, |this| {
+            drop(this.instance.set_program_options(options))
+        });
     }
 }

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use ondes_engine::dsp::tuner::TunerPitch;
-use ondes_player::state::{TunerSettings, WindowSettings};
+use ondes_player::state::TunerSettings;
 use ondes_player::tuner::TunerInput;
 
 use super::InstanceViewModel;
+use crate::command::TunerCommand;
 use crate::view::{REFERENCE_HZ, TunerView};
 
 /// Readings whose median is shown.
@@ -115,29 +116,25 @@ fn valid_reference(hz: f32) -> f32 {
 }
 
 impl InstanceViewModel {
+    pub(super) fn handle_tuner(&mut self, command: TunerCommand) {
+        match command {
+            TunerCommand::Open(open) => self.open_tuner(open),
+            TunerCommand::Mute(mute) => {
+                self.instance.tuner.set_muted(mute);
+                self.change_settings(|settings| settings.tuner.mute = mute);
+            }
+            TunerCommand::SetReference(hz) => {
+                self.change_settings(|settings| settings.tuner.reference_hz = valid_reference(hz));
+            }
+        }
+    }
+
     /// Opens or closes the tuner.
     pub(super) fn open_tuner(&mut self, open: bool) {
         self.instance
             .tuner
-            .set_muted(self.instance.window_settings().tuner.mute);
+            .set_muted(self.instance.read_state(|state| state.window).tuner.mute);
         self.tuner.set_open(open, &self.instance.tuner);
-    }
-
-    pub(super) fn set_tuner_mute(&self, mute: bool) {
-        self.instance.tuner.set_muted(mute);
-        self.set_tuner(|tuner| tuner.mute = mute);
-    }
-
-    pub(super) fn set_tuner_reference(&self, hz: f32) {
-        self.set_tuner(|tuner| tuner.reference_hz = valid_reference(hz));
-    }
-
-    fn set_tuner(&self, change: impl FnOnce(&mut TunerSettings)) {
-        let settings = self.instance.window_settings();
-        let mut tuner = settings.tuner;
-        change(&mut tuner);
-        self.instance
-            .set_window_settings(WindowSettings { tuner, ..settings });
     }
 }
 

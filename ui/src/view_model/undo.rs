@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::ExecutorSelection;
-use ondes_player::cabinet::bundled::BUNDLED;
 use ondes_player::history::{Change, Edit, OutsideSetting, Slots, Step};
 use ondes_player::parameter::{Parameter, ParameterId, ParameterScope, all};
 use ondes_player::parameter_source::ParameterSetter;
@@ -17,7 +16,7 @@ use ondes_player::parameter_values::ParameterValues;
 use ondes_player::snapshot::{SelectionSnapshot, SoundSnapshot};
 
 use super::InstanceViewModel;
-use crate::command::WindowCommand;
+use crate::command::HistoryCommand;
 
 /// Changes that are being made.
 #[derive(Default)]
@@ -64,26 +63,45 @@ pub(super) struct Captured {
     midi: BTreeMap<String, u8>,
 }
 
-/// Returns the label of a step for a command that is carried out at once; `None` if the command
-/// changes nothing that undo restores, or records it by itself.
-pub(super) fn step_label(command: &WindowCommand) -> Option<String> {
-    match command {
-        WindowCommand::BindMacro(index, _) => Some(format!("Binding of macro {}", index + 1)),
-        WindowCommand::ForgetMidi(_) => Some("MIDI controller".into()),
-        WindowCommand::SetPad(..) => Some("Knobs of the pad".into()),
-        WindowCommand::StoreSlot(slot) => Some(format!("Copy to {}", slot.name())),
-        WindowCommand::SetExecutor(_) => Some("Executor".into()),
-        WindowCommand::SetResampling(_) => Some("Resampling".into()),
-        WindowCommand::SetProgram(_) => Some("Method and settings".into()),
-        WindowCommand::Embed(_) => Some("Save model".into()),
-        WindowCommand::Cabinet(None) => Some("No cabinet".into()),
-        WindowCommand::BundledCabinet(index) => Some(BUNDLED.get(*index)?.name.into()),
-        WindowCommand::AutomaticCabinet => Some("Automatic cabinet".into()),
-        _ => None,
-    }
-}
-
 impl InstanceViewModel {
+    pub(super) fn handle_history(
+        &mut self,
+        setter: &impl ParameterSetter,
+        command: HistoryCommand,
+    ) {
+        match command {
+            HistoryCommand::Undo => self.undo(setter),
+            HistoryCommand::Redo => self.redo(setter),
+            HistoryCommand::RecallSlot(slot) => {
+                let (before, current) = (self.capture(), self.sound_snapshot());
+                let mut knobs = Vec::new();
+                if let Some(sound) = self.instance.compare_slots.recall(slot, current) {
+                    knobs = self.knob_edits(&sound.values);
+                    self.apply_sound(setter, sound);
+                }
+                self.record_since(before, knobs, format!("Slot {}", slot.name()));
+            }
+            HistoryCommand::StoreSlot(slot) => {
+                self.record_change(format!("Copy to {}", slot.name()), |this| {
+                    this.instance
+                        .compare_slots
+                        .store(slot, this.sound_snapshot());
+                });
+            }
+        }
+    }
+
+    /// Makes a change, which is one step unless it changes nothing that undo restores.
+    pub(super) fn record_change(
+        &mut self,
+        label: impl Into<String>,
+        change: impl FnOnce(&mut Self),
+    ) {
+        let before = self.capture();
+        change(self);
+        self.record_since(before, Vec::new(), label.into());
+    }
+
     /// Captures everything that undo restores, apart from knobs.
     pub(super) fn capture(&self) -> Captured {
         let (active, sounds) = self.instance.compare_slots.get();
@@ -101,8 +119,8 @@ impl InstanceViewModel {
                 .saved_id(horizontal)
                 .zip(self.saved_id(vertical))
                 .map(<[String; 2]>::from),
-            executor: self.instance.executor(),
-            resampling: self.instance.resampling(),
+            executor: self.instance.read_state(|state| state.executor),
+            resampling: self.instance.read_state(|state| state.resampling),
             midi: self.instance.midi_bindings.bindings(),
         }
     }
@@ -111,53 +129,23 @@ impl InstanceViewModel {
     pub(super) fn record_since(&self, before: Captured, knobs: Vec<Edit>, label: String) {
         let now = self.capture();
         let mut edits = knobs;
-        if before.selection != now.selection {
-            edits.push(Edit::Selection(
-                Change {
-                    before: before.selection,
-                    after: now.selection,
-                }
-                .into(),
-            ));
-        }
-        if before.slots != now.slots {
-            edits.push(Edit::Slots(
-                Change {
-                    before: before.slots,
-                    after: now.slots,
-                }
-                .into(),
-            ));
-        }
-        if let Some((before, after)) = before
-            .pad
-            .zip(now.pad)
-            .filter(|(before, after)| before != after)
-        {
-            edits.push(Edit::Pad(Change { before, after }));
-        }
-        if before.executor != now.executor {
-            edits.push(Edit::Executor(Change {
-                before: before.executor,
-                after: now.executor,
-            }));
-        }
-        if before.resampling != now.resampling {
-            edits.push(Edit::Resampling(Change {
-                before: before.resampling,
-                after: now.resampling,
-            }));
-        }
-        if before.midi != now.midi {
-            edits.push(Edit::Midi(Change {
-                before: before.midi,
-                after: now.midi,
-            }));
-        }
+        let selection = changed(before.selection, now.selection);
+        edits.extend(selection.map(|change| Edit::Selection(change.into())));
+        let slots = changed(before.slots, now.slots);
+        edits.extend(slots.map(|change| Edit::Slots(change.into())));
+        let pad = before.pad.zip(now.pad);
+        edits.extend(
+            pad.and_then(|(before, after)| changed(before, after))
+                .map(Edit::Pad),
+        );
+        edits.extend(changed(before.executor, now.executor).map(Edit::Executor));
+        edits.extend(changed(before.resampling, now.resampling).map(Edit::Resampling));
+        edits.extend(changed(before.midi, now.midi).map(Edit::Midi));
         self.record(label, edits);
     }
 
-    fn record(&self, label: String, edits: Vec<Edit>) {
+    fn record(&self, label: String, edits: impl IntoIterator<Item = Edit>) {
+        let edits: Vec<Edit> = edits.into_iter().collect();
         if !edits.is_empty() {
             self.instance
                 .history
@@ -169,7 +157,7 @@ impl InstanceViewModel {
     /// Adds a step that changes a setting outside the instance;
     /// [`InstanceViewModel::take_restored`] returns what undo and redo restore of it.
     pub fn record_outside(&self, label: String, change: Change<OutsideSetting>) {
-        self.record(label, vec![Edit::Outside(change)]);
+        self.record(label, [Edit::Outside(change)]);
     }
 
     /// Takes the settings outside the instance that undo or redo has restored, in order.
@@ -182,7 +170,7 @@ impl InstanceViewModel {
         let edit = |(id, parameter): (ParameterId, &'static Parameter)| {
             let value = values.get(parameter.id)?.for_parameter(parameter)?;
             let (before, after) = (self.source.normalized(id)?, parameter.normalize(value));
-            (before != after).then_some(Edit::Knob(id, Change { before, after }))
+            Some(Edit::Knob(id, changed(before, after)?))
         };
         all()
             .filter(|(_, parameter)| parameter.scope != ParameterScope::Momentary)
@@ -197,12 +185,8 @@ impl InstanceViewModel {
         };
         let after = parameter.normalize(value);
         turn(setter, id, after);
-        if before != after {
-            self.record(
-                parameter.label.into(),
-                vec![Edit::Knob(id, Change { before, after })],
-            );
-        }
+        let edit = changed(before, after).map(|change| Edit::Knob(id, change));
+        self.record(parameter.label.into(), edit);
     }
 
     pub(super) fn gesture_begins(&mut self, id: ParameterId) {
@@ -246,13 +230,10 @@ impl InstanceViewModel {
         turned.retain(|knob| knob.change.before != knob.change.after);
         let labels: Vec<&str> = turned.iter().map(|knob| knob.label.as_str()).collect();
         let label = labels.join(", ");
-        self.record(
-            label,
-            turned
-                .into_iter()
-                .map(|knob| Edit::Knob(knob.id, knob.change))
-                .collect(),
-        );
+        let edits = turned
+            .into_iter()
+            .map(|knob| Edit::Knob(knob.id, knob.change));
+        self.record(label, edits);
     }
 
     /// To be called before a file is read: what it changes becomes a step when it has been read.
@@ -299,17 +280,13 @@ impl InstanceViewModel {
             && let Some(before) = self.recorder.learning.take()
         {
             let after = self.instance.midi_bindings.bindings();
-            if before != after {
-                self.record(
-                    "MIDI controller".into(),
-                    vec![Edit::Midi(Change { before, after })],
-                );
-            }
+            let edit = changed(before, after).map(Edit::Midi);
+            self.record("MIDI controller".into(), edit);
         }
     }
 
     /// Undoes the last step, or gives up what is still loading.
-    pub(super) fn undo(&mut self, setter: &impl ParameterSetter) {
+    fn undo(&mut self, setter: &impl ParameterSetter) {
         if let Some(Loading { before, .. }) = self.recorder.loading.take() {
             return self.restore_selection(before.selection);
         }
@@ -322,7 +299,7 @@ impl InstanceViewModel {
     }
 
     /// Makes the step again that was undone last.
-    pub(super) fn redo(&mut self, setter: &impl ParameterSetter) {
+    fn redo(&mut self, setter: &impl ParameterSetter) {
         if let Some(step) = self.instance.history.redo() {
             step.edits
                 .into_iter()
@@ -352,6 +329,11 @@ impl InstanceViewModel {
         (self.auditioned, self.loading) = (None, None);
         self.instance.restore_selection(selection);
     }
+}
+
+/// Returns the change between two values, if they differ.
+fn changed<T: PartialEq>(before: T, after: T) -> Option<Change<T>> {
+    (before != after).then_some(Change { before, after })
 }
 
 /// Side of a change that is restored.

@@ -13,6 +13,7 @@ use ondes_engine::model::{
 use ondes_engine::pipeline::InputChannels;
 use ondes_engine::realtime::{Driver, LoadStatus, Quality, Setup};
 use ondes_player::instance::InstanceHandle;
+use ondes_player::library::FileReference;
 use ondes_player::parameter::{
     CABINET, GATE, INTERFACE_LEVEL, OUTPUT_LEVEL, OVERSAMPLING, ParameterId, QUALITY, SIZE, TONE,
     TONE_GAINS,
@@ -24,7 +25,7 @@ use ondes_player::product::Product;
 use ondes_player::state::SoundState;
 use ondes_ui::view_model::model_list::ModelList;
 use ondes_ui::view_model::{self, InstanceViewModel};
-use ondes_ui::{ViewModel, Window, WindowCommand};
+use ondes_ui::{CabinetCommand, FileCommand, KnobCommand, ViewModel, Window, WindowCommand};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const SETUP: Setup = Setup {
@@ -158,7 +159,11 @@ impl Track {
         drawn.textures_delta.clear();
     }
 
-    pub(super) fn handle(&mut self, command: WindowCommand) {
+    fn cabinet(&self) -> Option<FileReference> {
+        self.shared.read_state(|state| state.cabinet.clone())
+    }
+
+    pub(super) fn handle(&mut self, command: impl Into<WindowCommand>) {
         self.view_model.handle_command(&*self.store, command);
     }
 
@@ -267,7 +272,7 @@ fn a_dropped_cabinet_is_heard_saved_and_restored() {
     let mut track = Track::new();
     let mut player = track.player();
     let plain = play(&track, &mut player, tone);
-    track.handle(WindowCommand::Open(path.clone()));
+    track.handle(FileCommand::Open(path.clone()));
     track.settle();
     let chain = track.view_model.view().chain;
     assert_eq!(
@@ -291,7 +296,7 @@ fn a_dropped_cabinet_is_heard_saved_and_restored() {
     player.reset(&track.store.player_parameters());
 
     // A cabinet that is chosen during an audition stays when the audition ends.
-    let reference = track.shared.cabinet_reference();
+    let reference = track.cabinet();
     track.shared.remove_cabinet();
     track
         .shared
@@ -301,7 +306,7 @@ fn a_dropped_cabinet_is_heard_saved_and_restored() {
     assert!(track.shared.is_auditioning());
     track.shared.load_cabinet(path.clone()).join().unwrap();
     track.shared.end_audition();
-    assert!(!track.shared.is_auditioning() && track.shared.cabinet_reference() == reference);
+    assert!(!track.shared.is_auditioning() && track.cabinet() == reference);
     let back = loop {
         // The other model, which is quieter, takes over gradually.
         track.shared.wait_until_loaded(PATIENCE);
@@ -324,10 +329,7 @@ fn a_dropped_cabinet_is_heard_saved_and_restored() {
         .load_model(false, || Ok((amplifier(), None)))
         .join()
         .unwrap();
-    assert_eq!(
-        again.shared.cabinet_reference(),
-        track.shared.cabinet_reference()
-    );
+    assert_eq!(again.cabinet(), track.cabinet());
     assert!(heard(&again) == known, "it sounds another way");
     track.shared.set_embed_model(true);
     let carried = track.save();
@@ -352,20 +354,14 @@ fn a_dropped_cabinet_is_heard_saved_and_restored() {
         "{:?}",
         missing.searched
     );
-    assert_eq!(
-        fourth.shared.state().cabinet,
-        track.shared.cabinet_reference()
-    );
+    assert_eq!(fourth.shared.state().cabinet, track.cabinet());
     write(&path, &[&[1.0, 0.5, 0.0, 0.0], &[0.0, 0.0, 0.5, 0.0]]);
-    fourth.handle(WindowCommand::Retry);
+    fourth.handle(FileCommand::Retry);
     fourth.settle();
     assert!(fourth.view_model.view().chain.missing.is_none());
-    fourth.handle(WindowCommand::Cabinet(None));
+    fourth.handle(CabinetCommand::Remove);
     assert_eq!(
-        (
-            fourth.shared.cabinet_reference(),
-            fourth.shared.state().cabinet
-        ),
+        (fourth.cabinet(), fourth.shared.state().cabinet),
         (None, None)
     );
 }
@@ -381,7 +377,7 @@ fn an_invalid_impulse_response_is_refused() {
     write(&bad, &[&[0.0; 100]]);
     let mut track = Track::new();
     for path in [&good, &bad] {
-        track.handle(WindowCommand::Cabinet(Some(path.clone())));
+        track.handle(CabinetCommand::Load(path.clone()));
         track.settle();
     }
     let chain = track.view_model.view().chain;
@@ -392,7 +388,7 @@ fn an_invalid_impulse_response_is_refused() {
         missing.searched
     );
     assert_eq!(chain.cabinet, Some("good"));
-    track.handle(WindowCommand::Retry);
+    track.handle(FileCommand::Retry);
     track.settle();
     assert!(track.view_model.view().chain.missing.is_none());
 }
@@ -497,16 +493,18 @@ fn another_size_takes_over_without_a_click() {
     again.turn(SIZE, 1.0);
     again
         .shared
+        .audio
         .request_variant(1.0, Quality::Full, InputChannels::Stereo);
     assert!(
-        again.shared.needs_main_thread(),
+        again.shared.audio.needs_main_thread(),
         "the audio thread asks for it"
     );
     again.shared.apply_requested_variant();
     again
         .shared
+        .audio
         .request_variant(1.0, Quality::Full, InputChannels::Stereo);
-    assert!(!again.shared.needs_main_thread());
+    assert!(!again.shared.audio.needs_main_thread());
     assert_eq!(play(&again, &mut again.player(), slow_tone), whole);
 }
 
@@ -514,7 +512,7 @@ fn another_size_takes_over_without_a_click() {
 fn how_much_of_a_model_plays_is_chosen_where_there_is_a_choice() {
     let plain = Track::new();
     assert!(
-        plain.view_model.view().qualities.is_empty(),
+        plain.view_model.view().engine.qualities.is_empty(),
         "it has one size"
     );
 
@@ -524,15 +522,15 @@ fn how_much_of_a_model_plays_is_chosen_where_there_is_a_choice() {
     track.frame();
     let qualities = |view_model: &InstanceViewModel| {
         (
-            view_model.view().qualities.join(" "),
-            view_model.view().quality,
+            view_model.view().engine.qualities.join(" "),
+            view_model.view().engine.quality,
         )
     };
     assert_eq!(
         qualities(&track.view_model),
         ("Full Balanced Light Automatic".to_owned(), 0)
     );
-    track.handle(WindowCommand::SetQuality(2));
+    track.handle(KnobCommand::SetParameter(QUALITY, 2.0));
     track.frame();
     let is_lite = |heard: &[f32]| {
         heard

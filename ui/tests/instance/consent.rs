@@ -21,7 +21,7 @@ use ondes_player::trust;
 use ondes_player::trust::UntrustedProgram;
 use ondes_ui::view_model::InstanceViewModel;
 use ondes_ui::view_model::model_list::ModelList;
-use ondes_ui::{ViewModel, WindowCommand};
+use ondes_ui::{FileCommand, HistoryCommand, ViewModel, WindowCommand};
 use tempfile::TempDir;
 
 /// Returns a new program of this name, and keeps the answers of this test process in a file of its
@@ -91,7 +91,7 @@ impl Desk {
         }
     }
 
-    fn command(&mut self, command: WindowCommand) {
+    fn command(&mut self, command: impl Into<WindowCommand>) {
         self.model.handle_command(&*self.store, command);
         self.refresh();
     }
@@ -116,7 +116,10 @@ impl Desk {
 
     fn asks_for(&self) -> Option<UntrustedProgram> {
         let view = self.model.view();
-        view.untrusted.filter(|_| view.asks_for_consent).cloned()
+        view.messages
+            .untrusted
+            .filter(|_| view.messages.asks_for_consent)
+            .cloned()
     }
 
     /// Returns whether the missing model was opened, and found damaged or in need of libtorch.
@@ -161,7 +164,7 @@ fn a_project_that_knows_the_hash_asks_and_the_answer_is_for_all_windows() {
     }
     let mut desk = Desk::open(one);
     assert_eq!(desk.asks_for().as_ref(), Some(&program));
-    desk.command(WindowCommand::AnswerProgram(true));
+    desk.command(FileCommand::AnswerProgram(true));
     assert_eq!(trust::answer(&program.hash), Some(true));
     desk.wait_until("it is opened", |desk| desk.has_opened(&program));
     assert_eq!(desk.asks_for(), None);
@@ -181,19 +184,22 @@ fn a_refusal_is_remembered_and_can_be_revised() {
     let instance = effect();
     instance.restore_state(project(&program));
     let mut desk = Desk::open(instance);
-    desk.command(WindowCommand::AnswerProgram(false));
+    desk.command(FileCommand::AnswerProgram(false));
     assert_eq!(
         (desk.asks_for(), trust::answer(&program.hash)),
         (None, Some(false))
     );
-    assert!(desk.model.view().untrusted.is_some(), "the message stays");
+    assert!(
+        desk.model.view().messages.untrusted.is_some(),
+        "the message stays"
+    );
     let instance = effect();
     instance.restore_state(project(&program));
     let mut again = Desk::open(instance);
-    assert!(again.asks_for().is_none() && again.model.view().untrusted.is_some());
-    again.command(WindowCommand::AskProgram);
+    assert!(again.asks_for().is_none() && again.model.view().messages.untrusted.is_some());
+    again.command(FileCommand::AskProgram);
     assert!(again.asks_for().is_some());
-    again.command(WindowCommand::AnswerProgram(true));
+    again.command(FileCommand::AnswerProgram(true));
     again.wait_until("it is opened", |desk| desk.has_opened(&program));
     assert_eq!(trust::answer(&program.hash), Some(true));
 }
@@ -214,7 +220,7 @@ fn the_other_slot_asks_when_it_is_chosen() {
     instance.restore_state(state.clone());
     let mut desk = Desk::open(instance);
     assert!(
-        desk.asks_for().is_none() && desk.model.view().untrusted.is_none(),
+        desk.asks_for().is_none() && desk.model.view().messages.untrusted.is_none(),
         "nobody hears it"
     );
     assert_eq!(
@@ -222,14 +228,14 @@ fn the_other_slot_asks_when_it_is_chosen() {
         state.compare,
         "it is saved as before"
     );
-    desk.command(WindowCommand::RecallSlot(CompareSlot::B));
+    desk.command(HistoryCommand::RecallSlot(CompareSlot::B));
     assert_eq!(desk.asks_for().as_ref(), Some(&program));
-    desk.command(WindowCommand::AnswerProgram(false));
-    desk.command(WindowCommand::RecallSlot(CompareSlot::A));
-    assert!(desk.model.view().untrusted.is_none() && desk.instance.model().is_some());
+    desk.command(FileCommand::AnswerProgram(false));
+    desk.command(HistoryCommand::RecallSlot(CompareSlot::A));
+    assert!(desk.model.view().messages.untrusted.is_none() && desk.instance.model().is_some());
     // Allowed elsewhere meanwhile.
     trust::remember(&program, true).unwrap();
-    desk.command(WindowCommand::RecallSlot(CompareSlot::B));
+    desk.command(HistoryCommand::RecallSlot(CompareSlot::B));
     desk.wait_until("it is opened", |desk| desk.has_opened(&program));
 }
 
@@ -261,13 +267,13 @@ fn choose_twice(path: PathBuf, program: &UntrustedProgram) {
     let mut desk = Desk::open(effect());
     let before = desk.instance.state().model;
     for run in [false, true] {
-        desk.command(WindowCommand::Open(path.clone()));
+        desk.command(FileCommand::Open(path.clone()));
         desk.wait_until("it asks", |desk| desk.asks_for().is_some());
         assert_eq!(
             (desk.asks_for().as_ref(), &desk.instance.state().model),
             (Some(program), &before)
         );
-        desk.command(WindowCommand::AnswerProgram(run));
+        desk.command(FileCommand::AnswerProgram(run));
         assert_eq!(
             (desk.asks_for(), trust::answer(&program.hash)),
             (None, Some(run))
@@ -281,7 +287,7 @@ fn choose_twice(path: PathBuf, program: &UntrustedProgram) {
     }
     let opened = |desk: &Desk| matches!(desk.instance.status(), LoadStatus::Failed(reason) if reason.contains(&name(program)));
     desk.wait_until("it is opened", opened);
-    assert!(desk.model.view().untrusted.is_none());
+    assert!(desk.model.view().messages.untrusted.is_none());
     assert!(
         desk.instance.state().model == before && desk.instance.model().is_some(),
         "what played goes on"
@@ -299,7 +305,7 @@ fn a_set_list_only_reports_a_program() {
         .join()
         .unwrap();
     desk.refresh();
-    assert!(desk.asks_for().is_none() && desk.model.view().untrusted == Some(&program));
-    desk.command(WindowCommand::AskProgram);
+    assert!(desk.asks_for().is_none() && desk.model.view().messages.untrusted == Some(&program));
+    desk.command(FileCommand::AskProgram);
     assert!(desk.asks_for().is_some());
 }

@@ -21,7 +21,9 @@ use ondes_player::product::Product;
 use ondes_player::state::InstanceState;
 use ondes_ui::view_model::InstanceViewModel;
 use ondes_ui::view_model::model_list::ModelList;
-use ondes_ui::{ExecutorDevices, ViewModel, WindowCommand};
+use ondes_ui::{
+    DisplayCommand, EngineCommand, ExecutorDevices, HistoryCommand, ViewModel, WindowCommand,
+};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const SETUP: Setup = Setup {
@@ -135,14 +137,18 @@ impl Track {
         )
     }
 
-    fn handle(&mut self, command: WindowCommand) {
+    fn handle(&mut self, command: impl Into<WindowCommand>) {
         self.view_model.handle_command(&*self.store, command);
         self.view_model.refresh();
     }
 
+    fn executor(&self) -> ExecutorSelection {
+        self.shared.read_state(|state| state.executor)
+    }
+
     fn notice(&mut self) -> Option<String> {
         self.view_model.refresh();
-        self.view_model.view().notice.map(str::to_owned)
+        self.view_model.view().messages.notice.map(str::to_owned)
     }
 
     /// Plays a slow tone for some blocks; returns the left channel.
@@ -199,11 +205,12 @@ fn an_unavailable_device_is_reported_and_the_sound_goes_on() {
     let mut player = track.player();
     let plain = track.sample(&mut player);
     assert_eq!(track.notice(), None);
-    track.handle(WindowCommand::SetExecutor(NOWHERE));
+    track.handle(EngineCommand::SetExecutor(NOWHERE));
     assert_eq!(
         track
             .view_model
             .view()
+            .engine
             .executor
             .expect("there is a choice")
             .selection,
@@ -227,7 +234,7 @@ fn an_unavailable_device_is_reported_and_the_sound_goes_on() {
             && !notice.contains('\n'),
         "{notice}"
     );
-    track.handle(WindowCommand::Dismiss);
+    track.handle(DisplayCommand::Dismiss);
     assert_eq!(track.notice(), None);
 
     // The request is kept, since another machine may support it.
@@ -246,7 +253,7 @@ fn an_unavailable_device_is_reported_and_the_sound_goes_on() {
             .is_some_and(|notice| notice.contains("cuda:255"))
     );
     assert_eq!(again.shared.state().executor, NOWHERE);
-    again.handle(WindowCommand::SetExecutor(ExecutorSelection::default()));
+    again.handle(EngineCommand::SetExecutor(ExecutorSelection::default()));
     again.settle(&mut player);
     assert_eq!(
         (again.notice(), again.shared.state().executor),
@@ -258,7 +265,7 @@ fn an_unavailable_device_is_reported_and_the_sound_goes_on() {
         executor: ExecutorSelection::default(),
         ..saved
     });
-    assert_eq!(again.shared.executor(), ExecutorSelection::default());
+    assert_eq!(again.executor(), ExecutorSelection::default());
 }
 
 #[test]
@@ -267,15 +274,16 @@ fn libtorch_takes_over_without_a_click_and_sounds_the_same() {
         return println!("nothing plays here: {reason}");
     }
     let mut track = Track::with_model(amplifier());
-    track.handle(WindowCommand::FindDevices);
+    track.handle(EngineCommand::FindDevices);
     while matches!(
-        track.view_model.view().executor.unwrap().devices,
+        track.view_model.view().engine.executor.unwrap().devices,
         ExecutorDevices::Unknown
     ) {
         std::thread::sleep(Duration::from_millis(1));
         track.view_model.refresh();
     }
-    let ExecutorDevices::Available(devices) = track.view_model.view().executor.unwrap().devices
+    let ExecutorDevices::Available(devices) =
+        track.view_model.view().engine.executor.unwrap().devices
     else {
         panic!("it is there")
     };
@@ -286,7 +294,7 @@ fn libtorch_takes_over_without_a_click_and_sounds_the_same() {
     });
     let mut player = track.player();
     let plain = track.sample(&mut player);
-    track.handle(WindowCommand::SetExecutor(TORCH));
+    track.handle(EngineCommand::SetExecutor(TORCH));
     let heard = track.settle(&mut player);
     assert!(
         max_step(&heard) < bound(&plain),
@@ -299,7 +307,7 @@ fn libtorch_takes_over_without_a_click_and_sounds_the_same() {
     assert!(same < 1e-5, "{same}");
 
     // The lower precision shows that libtorch computes it.
-    track.handle(WindowCommand::SetExecutor(ExecutorSelection {
+    track.handle(EngineCommand::SetExecutor(ExecutorSelection {
         precision: Precision::Bf16,
         ..TORCH
     }));
@@ -310,7 +318,7 @@ fn libtorch_takes_over_without_a_click_and_sounds_the_same() {
         "{}",
         max_difference(&rough, &plain)
     );
-    track.handle(WindowCommand::SetExecutor(ExecutorSelection::default()));
+    track.handle(EngineCommand::SetExecutor(ExecutorSelection::default()));
     let heard = track.settle(&mut player);
     assert!(
         max_step(&heard) < bound(&rough),
@@ -323,15 +331,15 @@ fn libtorch_takes_over_without_a_click_and_sounds_the_same() {
 fn an_unsupported_executor_is_reported_and_kept() {
     let mut track = Track::with_model(bundled("Bowed"));
     assert!(
-        matches!(track.view_model.view().executor.unwrap().devices, ExecutorDevices::Unavailable(why) if why.contains("native"))
+        matches!(track.view_model.view().engine.executor.unwrap().devices, ExecutorDevices::Unavailable(why) if why.contains("native"))
     );
-    track.handle(WindowCommand::SetExecutor(TORCH));
+    track.handle(EngineCommand::SetExecutor(TORCH));
     assert_eq!(
         track.notice().as_deref(),
         Some("instruments run on the native executor only; choose executor native")
     );
-    track.handle(WindowCommand::Dismiss);
-    assert_eq!((track.notice(), track.shared.executor()), (None, TORCH));
+    track.handle(DisplayCommand::Dismiss);
+    assert_eq!((track.notice(), track.executor()), (None, TORCH));
     // The native executor has no precisions.
     let precise = ExecutorSelection {
         precision: Precision::F16,
@@ -342,23 +350,23 @@ fn an_unsupported_executor_is_reported_and_kept() {
         .load_model(false, || Ok((bundled("Fuzz"), None)))
         .join()
         .unwrap();
-    track.handle(WindowCommand::SetExecutor(precise));
+    track.handle(EngineCommand::SetExecutor(precise));
     assert!(
         track
             .notice()
             .is_some_and(|notice| notice.contains("f16 needs executor torch"))
     );
-    track.handle(WindowCommand::SetExecutor(ExecutorSelection::default()));
+    track.handle(EngineCommand::SetExecutor(ExecutorSelection::default()));
     assert_eq!(track.notice(), None);
 }
 
 #[test]
 fn it_is_the_projects_and_no_sounds() {
     let mut track = Track::with_model(bundled("Fuzz"));
-    track.handle(WindowCommand::RecallSlot(CompareSlot::B));
-    track.handle(WindowCommand::SetExecutor(NOWHERE));
-    track.handle(WindowCommand::RecallSlot(CompareSlot::A));
-    assert_eq!(track.shared.executor(), NOWHERE);
+    track.handle(HistoryCommand::RecallSlot(CompareSlot::B));
+    track.handle(EngineCommand::SetExecutor(NOWHERE));
+    track.handle(HistoryCommand::RecallSlot(CompareSlot::A));
+    assert_eq!(track.executor(), NOWHERE);
     let saved = track.shared.state();
     let other = saved
         .compare
@@ -380,12 +388,12 @@ fn it_is_the_projects_and_no_sounds() {
         .join()
         .unwrap();
     assert_eq!(
-        (track.shared.executor(), track.shared.state().executor),
+        (track.executor(), track.shared.state().executor),
         (NOWHERE, NOWHERE)
     );
     track.shared.end_audition();
     assert_eq!(
-        (track.shared.executor(), track.shared.state().executor),
+        (track.executor(), track.shared.state().executor),
         (NOWHERE, NOWHERE)
     );
 }
@@ -451,6 +459,7 @@ fn a_programs_method_is_part_of_the_sound() {
     let mut track = Track::with_model(program());
     let view = track.view_model.view();
     let names: Vec<&str> = view
+        .engine
         .program
         .unwrap()
         .methods
@@ -464,12 +473,12 @@ fn a_programs_method_is_part_of_the_sound() {
         texts: [("name".to_owned(), "hard".to_owned())].into(),
         ..ProgramOptions::default()
     };
-    track.handle(WindowCommand::SetProgram(decode.clone()));
+    track.handle(EngineCommand::SetProgram(decode.clone()));
     let playing = |track: &Track| track.shared.model().unwrap().header().kind;
     assert_eq!(
         (
             playing(&track),
-            track.view_model.view().program.unwrap().options
+            track.view_model.view().engine.program.unwrap().options
         ),
         (Kind::Effect, &decode)
     );
@@ -480,12 +489,12 @@ fn a_programs_method_is_part_of_the_sound() {
         serde_json::json!({ "method": "decode", "texts": { "name": "hard" } })
     );
     let chosen = track.shared.selection_snapshot();
-    track.handle(WindowCommand::Undo);
+    track.handle(HistoryCommand::Undo);
     assert_eq!(
         (playing(&track), track.shared.state().program),
         (Kind::Codec, ProgramOptions::default())
     );
-    track.handle(WindowCommand::Redo);
+    track.handle(HistoryCommand::Redo);
     assert_eq!(
         (playing(&track), track.shared.state().program),
         (Kind::Effect, decode)
@@ -499,7 +508,7 @@ fn a_programs_method_is_part_of_the_sound() {
         method: Some("prior".into()),
         ..ProgramOptions::default()
     };
-    track.handle(WindowCommand::SetProgram(wrong));
+    track.handle(EngineCommand::SetProgram(wrong));
     assert_eq!(
         track.notice().as_deref(),
         Some("unknown method \"prior\"; available: encode, decode")

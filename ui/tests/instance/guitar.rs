@@ -9,7 +9,7 @@ use ondes_player::cabinet::bundled::BUNDLED;
 use ondes_player::instance::InstanceHandle;
 use ondes_player::library::FileReference;
 use ondes_player::parameter::{GATE, Parameter};
-use ondes_ui::{ViewModel, WindowCommand};
+use ondes_ui::{CabinetCommand, HistoryCommand, TunerCommand, ViewModel};
 
 use super::chain::{Track, amplifier, level, play, tone};
 
@@ -35,20 +35,19 @@ fn load(instance: &Arc<InstanceHandle>, model: &Arc<Model>, audition: bool) {
 }
 
 fn cabinet(track: &Track) -> Option<String> {
-    track
-        .shared
-        .cabinet_reference()
-        .map(|reference| reference.name)
+    let cabinet = track.shared.read_state(|state| state.cabinet.clone());
+    cabinet.map(|reference| reference.name)
+}
+
+fn is_automatic(track: &Track) -> bool {
+    track.shared.read_state(|state| state.automatic_cabinet)
 }
 
 #[test]
 fn an_amplifier_without_a_loudspeaker_gets_a_cabinet() {
     let mut track = Track::new();
     let name = |index: usize| Some(BUNDLED[index].name.to_owned());
-    assert_eq!(
-        (cabinet(&track), track.shared.has_automatic_cabinet()),
-        (None, true)
-    );
+    assert_eq!((cabinet(&track), is_automatic(&track)), (None, true));
     load(&track.shared, &captured("amp", "clean"), false);
     assert_eq!(cabinet(&track), name(0));
     let notice = track
@@ -71,27 +70,21 @@ fn an_amplifier_without_a_loudspeaker_gets_a_cabinet() {
     assert_eq!(cabinet(&track), name(1));
     assert_eq!(track.shared.state().cabinet, None);
     track.shared.end_audition();
-    assert_eq!(
-        (cabinet(&track), track.shared.has_automatic_cabinet()),
-        (None, true)
-    );
+    assert_eq!((cabinet(&track), is_automatic(&track)), (None, true));
 
     // Who chooses is not overruled, even with none.
     load(&track.shared, &captured("amp", "clean"), false);
-    track.handle(WindowCommand::Cabinet(None));
+    track.handle(CabinetCommand::Remove);
     load(&track.shared, &captured("amp", "hi_gain"), false);
-    assert_eq!(
-        (cabinet(&track), track.shared.has_automatic_cabinet()),
-        (None, false)
-    );
-    track.handle(WindowCommand::BundledCabinet(1));
+    assert_eq!((cabinet(&track), is_automatic(&track)), (None, false));
+    track.handle(CabinetCommand::LoadBundled(1));
     load(&track.shared, &captured("amp_cab", "hi_gain"), false);
     assert_eq!(cabinet(&track), name(1));
-    track.handle(WindowCommand::AutomaticCabinet);
+    track.handle(CabinetCommand::Automatic);
     assert_eq!(cabinet(&track), None);
     load(&track.shared, &captured("amp", "hi_gain"), false);
     assert_eq!(cabinet(&track), name(2));
-    track.handle(WindowCommand::Undo);
+    track.handle(HistoryCommand::Undo);
     assert_eq!(cabinet(&track), name(1));
 }
 
@@ -112,10 +105,7 @@ fn saved_projects_keep_their_sound() {
     track
         .shared
         .restore_state(serde_json::from_str(&text).unwrap());
-    assert_eq!(
-        (cabinet(&track), track.shared.has_automatic_cabinet()),
-        (None, false)
-    );
+    assert_eq!((cabinet(&track), is_automatic(&track)), (None, false));
     track.shared.reload();
     assert_eq!(cabinet(&track), None);
 
@@ -133,7 +123,7 @@ fn saved_projects_keep_their_sound() {
     let again = Track::new();
     again.restore(&text);
     assert_eq!(
-        (cabinet(&again), again.shared.has_automatic_cabinet()),
+        (cabinet(&again), is_automatic(&again)),
         (cabinet(&track), true)
     );
     assert!(
@@ -148,7 +138,7 @@ fn a_bundled_cabinet_is_heard() {
     let mut player = track.player();
     let bright = |n: usize| 0.1 * (TAU * 12_000.0 * n as f32 / 48_000.0).sin();
     let plain = level(&play(&track, &mut player, bright)[0]);
-    track.handle(WindowCommand::BundledCabinet(2));
+    track.handle(CabinetCommand::LoadBundled(2));
     play(&track, &mut player, bright);
     let dark = level(&play(&track, &mut player, bright)[0]);
     assert!(dark < 0.1 * plain && dark > 0.0, "{dark} of {plain}");
@@ -160,14 +150,14 @@ fn the_tuner_reads_the_input_and_mutes_the_output() {
     let mut player = track.player();
     let string = |n: usize| 0.05 * (TAU * 82.0 * n as f32 / 48_000.0).sin();
     let plain = level(&play(&track, &mut player, string)[0]);
-    track.handle(WindowCommand::SetTunerReference(442.0));
-    track.handle(WindowCommand::MuteWhileTuning(true));
+    track.handle(TunerCommand::SetReference(442.0));
+    track.handle(TunerCommand::Mute(true));
     assert!(
         level(&play(&track, &mut player, string)[0]) > 0.9 * plain,
         "it is closed"
     );
     track.settle();
-    track.handle(WindowCommand::OpenTuner(true));
+    track.handle(TunerCommand::Open(true));
     // The gate would close at this level; the tuner stands before it.
     track.turn(GATE, -20.0);
     let muted = play(&track, &mut player, string);

@@ -8,7 +8,7 @@ use ondes_engine::instrument::EventKind;
 use ondes_engine::realtime::{Driver, LoadStatus, Setup};
 use ondes_player::instance::InstanceHandle;
 use ondes_player::library::BUNDLED;
-use ondes_player::parameter::{OUTPUT_GAIN, PANIC, TRANSPOSE};
+use ondes_player::parameter::{DRIVER, OUTPUT_GAIN, PANIC, TRANSPOSE};
 use ondes_player::parameter_source::{ParameterSetter, ParameterSource};
 use ondes_player::parameter_store::ParameterStore;
 use ondes_player::player::Player;
@@ -16,7 +16,7 @@ use ondes_player::product::Product;
 use ondes_player::state::SoundState;
 use ondes_ui::view_model::model_list::ModelList;
 use ondes_ui::view_model::{self, InstanceViewModel};
-use ondes_ui::{SIZE, ViewModel, Window, WindowCommand};
+use ondes_ui::{KnobCommand, SIZE, ViewModel, Window};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const SETUP: Setup = Setup {
@@ -172,12 +172,9 @@ fn its_window_shows_and_turns_it() {
         drawn.shapes.len()
     };
     assert!(frame(&mut view_model) > 100);
-    assert_eq!(view_model.view().status, &LoadStatus::Ready);
-    view_model.handle_command(&*track.store, WindowCommand::Set(TRANSPOSE, 1.0));
-    view_model.handle_command(
-        &*track.store,
-        WindowCommand::SetDriver(Driver::Worker { latency: None }),
-    );
+    assert_eq!(view_model.view().messages.status, &LoadStatus::Ready);
+    view_model.handle_command(&*track.store, KnobCommand::Set(TRANSPOSE, 1.0));
+    view_model.handle_command(&*track.store, KnobCommand::SetParameter(DRIVER, 2.0));
     frame(&mut view_model);
     assert_eq!(
         (track.store.value(TRANSPOSE), track.store.driver()),
@@ -185,8 +182,12 @@ fn its_window_shows_and_turns_it() {
     );
     let shown = view_model.view();
     assert_eq!(
-        (shown.voice[0].value, shown.driver, shown.voice.len()),
-        (1.0, track.store.driver(), 7)
+        (
+            shown.knobs.voice[0].value,
+            shown.engine.driver,
+            shown.knobs.voice.len()
+        ),
+        (1.0, 2, 7)
     );
     assert_eq!(view_model.format_value(TRANSPOSE, 1.0), "24 st");
     view_model::close(&mut view_model, &mut window, &*track.store);
@@ -195,9 +196,9 @@ fn its_window_shows_and_turns_it() {
     let view_model = effect.view_model();
     assert_eq!(
         (
-            view_model.view().voice.len(),
-            view_model.view().control_source,
-            view_model.view().can_play
+            view_model.view().knobs.voice.len(),
+            view_model.view().play.control_source,
+            view_model.view().play.can_play
         ),
         (2, None, false)
     );

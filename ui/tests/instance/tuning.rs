@@ -1,6 +1,6 @@
 //! Tunings that are dropped on the window, shown and removed.
 
-use ondes_ui::{ViewModel, WindowCommand};
+use ondes_ui::{FileCommand, PlayCommand, ViewModel};
 
 use super::chain::Track;
 
@@ -19,11 +19,12 @@ fn a_tuning_is_opened_named_and_removed() {
         track
             .view_model
             .view()
+            .knobs
             .tuning
             .map(|tuning| (tuning.name.to_owned(), tuning.problem.map(str::to_owned)))
     };
     assert_eq!(shown(&mut track), None);
-    track.handle(WindowCommand::Open(path.clone()));
+    track.handle(FileCommand::Open(path.clone()));
     assert_eq!(shown(&mut track), Some(("just".into(), None)));
 
     // A project opened where the file is missing keeps its name and says so.
@@ -32,6 +33,6 @@ fn a_tuning_is_opened_named_and_removed() {
     track.shared.restore_state(saved);
     let (name, problem) = shown(&mut track).expect("a tuning");
     assert!(name == "just" && problem.is_some_and(|problem| problem.contains("just.scl")));
-    track.handle(WindowCommand::RemoveTuning);
+    track.handle(PlayCommand::RemoveTuning);
     assert_eq!(shown(&mut track), None);
 }

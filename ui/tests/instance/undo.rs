@@ -7,10 +7,10 @@ use std::time::Duration;
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{Backend, ExecutorSelection};
 use ondes_engine::media::{WavBits, WavWriter};
-use ondes_engine::realtime::{Driver, LoadStatus};
+use ondes_engine::realtime::LoadStatus;
 use ondes_player::compare_slots::CompareSlot;
 use ondes_player::instance::InstanceHandle;
-use ondes_player::parameter::{BYPASS, MIX, OUTPUT_GAIN, ParameterId};
+use ondes_player::parameter::{BYPASS, DRIVER, MIX, OUTPUT_GAIN, ParameterId};
 use ondes_player::parameter_source::{ParameterSetter, ParameterSource};
 use ondes_player::parameter_store::ParameterStore;
 use ondes_player::parameter_values::ParameterValues;
@@ -18,7 +18,10 @@ use ondes_player::product::Product;
 use ondes_player::state::InstanceState;
 use ondes_ui::view_model::InstanceViewModel;
 use ondes_ui::view_model::model_list::ModelList;
-use ondes_ui::{ViewModel, WindowCommand};
+use ondes_ui::{
+    CabinetCommand, EngineCommand, FileCommand, HistoryCommand, KnobCommand, ModelCommand,
+    PresetCommand, ViewModel, WindowCommand,
+};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -64,22 +67,22 @@ impl Track {
         }
     }
 
-    fn send(&mut self, command: WindowCommand) {
+    fn send(&mut self, command: impl Into<WindowCommand>) {
         self.view_model.handle_command(&*self.store, command);
         self.settle();
     }
 
     fn turn(&mut self, knob: ParameterId, positions: &[f32]) {
-        self.send(WindowCommand::BeginGesture(knob));
+        self.send(KnobCommand::BeginGesture(knob));
         positions
             .iter()
-            .for_each(|position| self.send(WindowCommand::Set(knob, *position)));
-        self.send(WindowCommand::EndGesture(knob));
+            .for_each(|position| self.send(KnobCommand::Set(knob, *position)));
+        self.send(KnobCommand::EndGesture(knob));
     }
 
     fn labels(&self) -> [Option<String>; 2] {
         let view = self.view_model.view();
-        [view.undo, view.redo].map(|label| label.map(str::to_owned))
+        [view.history.undo, view.history.redo].map(|label| label.map(str::to_owned))
     }
 
     /// Returns everything that a project saves, apart from embedded files.
@@ -121,25 +124,25 @@ fn a_gesture_is_one_step_and_automation_is_none() {
         [Some("Noise".to_owned()), None],
         "automation is not recorded"
     );
-    track.send(WindowCommand::Undo);
+    track.send(HistoryCommand::Undo);
     assert_eq!(
         (track.store.normalized(noise), track.store.normalized(MIX)),
         (Some(0.5), Some(0.3))
     );
     assert_eq!(track.labels(), [None, Some("Noise".to_owned())]);
-    track.send(WindowCommand::Undo);
+    track.send(HistoryCommand::Undo);
     assert_eq!(
         track.store.normalized(noise),
         Some(0.5),
         "there is nothing before"
     );
-    track.send(WindowCommand::Redo);
+    track.send(HistoryCommand::Redo);
     assert_eq!(track.store.normalized(noise), Some(0.8));
-    track.send(WindowCommand::Redo);
+    track.send(HistoryCommand::Redo);
     assert_eq!(track.store.normalized(noise), Some(0.8));
     // A gesture that ends where it began changes nothing.
     track.turn(noise, &[0.2, 0.8]);
-    track.send(WindowCommand::Undo);
+    track.send(HistoryCommand::Undo);
     assert_eq!(track.store.normalized(noise), Some(0.5));
 }
 
@@ -148,17 +151,17 @@ fn both_knobs_of_the_pad_are_one_step() {
     let mut track = Track::new();
     let [x, y] = [ParameterId(0), ParameterId(1)];
     for command in [
-        WindowCommand::BeginGesture(x),
-        WindowCommand::BeginGesture(y),
-        WindowCommand::Set(x, 0.9),
-        WindowCommand::Set(y, 0.1),
-        WindowCommand::EndGesture(x),
-        WindowCommand::EndGesture(y),
+        KnobCommand::BeginGesture(x),
+        KnobCommand::BeginGesture(y),
+        KnobCommand::Set(x, 0.9),
+        KnobCommand::Set(y, 0.1),
+        KnobCommand::EndGesture(x),
+        KnobCommand::EndGesture(y),
     ] {
         track.send(command);
     }
     assert_eq!(track.labels()[0].as_deref(), Some("Noise, Room"));
-    track.send(WindowCommand::Undo);
+    track.send(HistoryCommand::Undo);
     assert_eq!([x, y].map(|id| track.store.normalized(id)), [Some(0.5); 2]);
     assert_eq!(track.labels()[0], None);
 }
@@ -175,6 +178,7 @@ fn everything_is_undone_step_by_step_and_made_again() {
         .view_model
         .view()
         .models
+        .list
         .iter()
         .map(|model| model.id)
         .collect();
@@ -182,6 +186,7 @@ fn everything_is_undone_step_by_step_and_made_again() {
         .view_model
         .view()
         .presets
+        .list
         .iter()
         .find(|preset| preset.name == "Glass Pluck")
         .unwrap()
@@ -191,36 +196,51 @@ fn everything_is_undone_step_by_step_and_made_again() {
         ..ExecutorSelection::default()
     };
     let steps: Vec<(Vec<WindowCommand>, &str)> = vec![
-        (vec![WindowCommand::Bypass(true)], "Bypass"),
-        (vec![WindowCommand::Load(models[2])], "Model Cello"),
         (
-            vec![WindowCommand::BindMacro(0, Some(2))],
+            vec![KnobCommand::SetParameter(BYPASS, 1.0).into()],
+            "Bypass",
+        ),
+        (vec![ModelCommand::Load(models[2]).into()], "Model Cello"),
+        (
+            vec![KnobCommand::BindMacro(0, Some(2)).into()],
             "Binding of macro 1",
         ),
         (
-            vec![WindowCommand::Cabinet(Some(impulse))],
+            vec![CabinetCommand::Load(impulse).into()],
             "Cabinet Small box",
         ),
         (
-            vec![WindowCommand::LoadPreset(preset)],
+            vec![PresetCommand::Load(preset).into()],
             "Preset Glass Pluck",
         ),
         (
-            vec![WindowCommand::SetPad(ParameterId(3), OUTPUT_GAIN)],
+            vec![KnobCommand::SetPad(ParameterId(3), OUTPUT_GAIN).into()],
             "Knobs of the pad",
         ),
-        (vec![WindowCommand::SetExecutor(torch)], "Executor"),
+        (vec![EngineCommand::SetExecutor(torch).into()], "Executor"),
         (
-            vec![WindowCommand::SetResampling(Resampling::LinearPhase)],
+            vec![EngineCommand::SetResampling(Resampling::LinearPhase).into()],
             "Resampling",
         ),
-        (vec![WindowCommand::StoreSlot(CompareSlot::B)], "Copy to B"),
-        (vec![WindowCommand::Next], "Model Wind"),
-        (vec![WindowCommand::RecallSlot(CompareSlot::B)], "Slot B"),
-        (vec![WindowCommand::SetDriver(Driver::Inline)], "Processing"),
-        (vec![WindowCommand::Embed(true)], "Save model"),
         (
-            vec![WindowCommand::Cabinet(None), WindowCommand::Load(models[0])],
+            vec![HistoryCommand::StoreSlot(CompareSlot::B).into()],
+            "Copy to B",
+        ),
+        (vec![ModelCommand::Next.into()], "Model Wind"),
+        (
+            vec![HistoryCommand::RecallSlot(CompareSlot::B).into()],
+            "Slot B",
+        ),
+        (
+            vec![KnobCommand::SetParameter(DRIVER, 1.0).into()],
+            "Processing",
+        ),
+        (vec![ModelCommand::Embed(true).into()], "Save model"),
+        (
+            vec![
+                CabinetCommand::Remove.into(),
+                ModelCommand::Load(models[0]).into(),
+            ],
             "Model Violin",
         ),
     ];
@@ -238,7 +258,7 @@ fn everything_is_undone_step_by_step_and_made_again() {
         states.push(track.state());
     }
     // MIDI learn is complete when a controller has moved.
-    track.send(WindowCommand::LearnMidi(MIX));
+    track.send(KnobCommand::LearnMidi(MIX));
     assert_eq!(track.instance.midi_bindings.controller_moved(21).count(), 1);
     track.settle();
     assert_eq!(track.labels()[0].as_deref(), Some("MIDI controller"));
@@ -247,13 +267,13 @@ fn everything_is_undone_step_by_step_and_made_again() {
     let last = states.pop().unwrap();
     for state in states.iter().rev() {
         let label = track.labels()[0].clone();
-        track.send(WindowCommand::Undo);
+        track.send(HistoryCommand::Undo);
         assert_eq!(track.state(), *state, "{label:?}");
     }
     assert_eq!(track.labels()[0], None);
     for state in states[1..].iter().chain([&last]) {
         let label = track.labels()[1].clone();
-        track.send(WindowCommand::Redo);
+        track.send(HistoryCommand::Redo);
         assert_eq!(track.state(), *state, "{label:?}");
     }
     assert_eq!(
@@ -265,22 +285,22 @@ fn everything_is_undone_step_by_step_and_made_again() {
 #[test]
 fn what_fails_or_is_only_previewed_makes_no_step() {
     let mut track = Track::new();
-    track.send(WindowCommand::Open("/nowhere/at all.ondes".into()));
+    track.send(FileCommand::Open("/nowhere/at all.ondes".into()));
     assert!(matches!(
-        track.view_model.view().status,
+        track.view_model.view().messages.status,
         LoadStatus::Failed(_)
     ));
-    let other = track.view_model.view().models[1].id;
-    track.send(WindowCommand::Audition(Some(other)));
-    track.send(WindowCommand::Audition(None));
+    let other = track.view_model.view().models.list[1].id;
+    track.send(ModelCommand::Audition(Some(other)));
+    track.send(ModelCommand::Audition(None));
     assert_eq!(track.labels(), [None, None]);
     // Undo gives up a model that is still being read.
     track
         .view_model
-        .handle_command(&*track.store, WindowCommand::Load(other));
+        .handle_command(&*track.store, ModelCommand::Load(other));
     track
         .view_model
-        .handle_command(&*track.store, WindowCommand::Undo);
+        .handle_command(&*track.store, HistoryCommand::Undo);
     track.settle();
     assert_eq!(
         (track.model(), track.labels()),
@@ -291,14 +311,14 @@ fn what_fails_or_is_only_previewed_makes_no_step() {
 #[test]
 fn the_history_outlives_the_window_and_ends_with_the_project() {
     let mut track = Track::new();
-    track.send(WindowCommand::Bypass(true));
+    track.send(KnobCommand::SetParameter(BYPASS, 1.0));
     let models = ModelList::new(Product::Instrument, None);
     track.view_model = InstanceViewModel::new(track.instance.clone(), track.store.clone(), models);
     track.settle();
     assert_eq!(track.labels()[0].as_deref(), Some("Bypass"));
-    track.send(WindowCommand::Undo);
+    track.send(HistoryCommand::Undo);
     assert_eq!(track.store.value(BYPASS), Some(0.0));
-    track.send(WindowCommand::Redo);
+    track.send(HistoryCommand::Redo);
     let saved = track.instance.state();
     track.instance.restore_state(saved);
     track.settle();
@@ -326,15 +346,15 @@ fn the_host_follows_in_gestures() {
     let mut track = Track::new();
     let host = Host::default();
     for command in [
-        WindowCommand::BeginGesture(ParameterId(0)),
-        WindowCommand::Set(ParameterId(0), 0.75),
-        WindowCommand::EndGesture(ParameterId(0)),
+        KnobCommand::BeginGesture(ParameterId(0)),
+        KnobCommand::Set(ParameterId(0), 0.75),
+        KnobCommand::EndGesture(ParameterId(0)),
     ] {
         track.view_model.handle_command(&host, command);
     }
     host.0.take();
-    track.view_model.handle_command(&host, WindowCommand::Undo);
+    track.view_model.handle_command(&host, HistoryCommand::Undo);
     assert_eq!(host.0.take(), ["begin 0", "set 0 0.5", "end 0"]);
-    track.view_model.handle_command(&host, WindowCommand::Redo);
+    track.view_model.handle_command(&host, HistoryCommand::Redo);
     assert_eq!(host.0.take(), ["begin 0", "set 0 0.75", "end 0"]);
 }

@@ -2,7 +2,7 @@
 
 use egui::{Key, Modifiers};
 use egui_kittest::kittest::{NodeT, Queryable};
-use ondes_ui::{FilePurpose, ModelEntryId, WindowCommand};
+use ondes_ui::{FileCommand, FilePurpose, ModelCommand, ModelEntryId};
 
 use super::fake::{Fake, open};
 use super::hands::{click, press, row, rows, settle};
@@ -21,7 +21,7 @@ fn the_browser_is_searched_filtered_and_loaded_from() {
     settle(&mut test);
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::Load(ModelEntryId(6))]
+        [ModelCommand::Load(ModelEntryId(6)).into()]
     );
 
     test.get_by_label("Search models").focus();
@@ -55,7 +55,7 @@ fn a_path_in_the_search_field_is_opened() {
     press(&mut test, Key::Enter);
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::Open("/models/bell.ondes".into())]
+        [FileCommand::Open("/models/bell.ondes".into()).into()]
     );
     assert!(!rows(&test).is_empty(), "the list is back");
     test.get_by_label("Search models").focus();
@@ -66,7 +66,7 @@ fn a_path_in_the_search_field_is_opened() {
     click(&mut test, "Open this file");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::Open("/models/a b.ondes".into())]
+        [FileCommand::Open("/models/a b.ondes".into()).into()]
     );
 }
 
@@ -76,15 +76,18 @@ fn one_click_auditions_and_one_marks() {
     click(&mut test, "Audition Cello");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::Audition(Some(ModelEntryId(2)))]
+        [ModelCommand::Audition(Some(ModelEntryId(2))).into()]
     );
     click(&mut test, "Stop Cello");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::Audition(None)]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [ModelCommand::Audition(None).into()]
+    );
     assert_eq!(rows(&test)[0], "Tube amp");
     click(&mut test, "Add Cello to favourites");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::Favourite(ModelEntryId(2), true)]
+        [ModelCommand::Favourite(ModelEntryId(2), true).into()]
     );
     assert_eq!(
         rows(&test)[..2],
@@ -92,11 +95,11 @@ fn one_click_auditions_and_one_marks() {
         "it stands among the favourites now"
     );
     click(&mut test, "Rescan folders");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::RescanModels]);
+    assert_eq!(test.state_mut().commands(), [ModelCommand::Rescan.into()]);
     click(&mut test, "Open a file");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::Browse(FilePurpose::Model)]
+        [FileCommand::Browse(FilePurpose::Model).into()]
     );
 }
 
@@ -129,9 +132,9 @@ fn the_list_is_walked_by_keyboard() {
     press(&mut test, Key::Enter);
     let flute = ModelEntryId(3);
     let wanted = [
-        WindowCommand::Audition(Some(flute)),
-        WindowCommand::Favourite(flute, true),
-        WindowCommand::Load(flute),
+        ModelCommand::Audition(Some(flute)).into(),
+        ModelCommand::Favourite(flute, true).into(),
+        ModelCommand::Load(flute).into(),
     ];
     assert_eq!(test.state_mut().commands(), wanted);
     press(&mut test, Key::End);

@@ -7,7 +7,7 @@ use egui_kittest::kittest::Queryable;
 use ondes_player::cabinet::bundled::BUNDLED;
 use ondes_player::library::MissingFile;
 use ondes_player::parameter::ParameterId;
-use ondes_ui::{FilePurpose, WindowCommand};
+use ondes_ui::{CabinetCommand, FileCommand, FilePurpose};
 
 use super::fake::{CABINETS, Fake, Test, open};
 use super::hands::{choose, click, one_gesture, press, settle, slider};
@@ -23,7 +23,7 @@ fn listed(model: Fake) -> Test {
     choose(&mut test, Role::ComboBox, "Impulse response");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::RescanCabinets],
+        [CabinetCommand::Rescan.into()],
         "files are looked for when the list opens, once"
     );
     test
@@ -90,7 +90,7 @@ fn a_cabinet_is_chosen_from_the_folder_by_its_path_or_not_at_all() {
     choose(&mut test, Role::Button, "Room mike");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::Cabinet(Some(file("Room mike")))]
+        [CabinetCommand::Load(file("Room mike")).into()]
     );
     assert!(test.query_by_label("None").is_none(), "the list closes");
     assert_eq!(said(&test).as_deref(), Some("Room mike"));
@@ -105,7 +105,7 @@ fn a_cabinet_is_chosen_from_the_folder_by_its_path_or_not_at_all() {
     press(&mut test, Key::Enter);
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::Cabinet(Some("/tmp/my box.wav".into()))]
+        [CabinetCommand::Load("/tmp/my box.wav".into()).into()]
     );
 
     choose(&mut test, Role::ComboBox, "Impulse response");
@@ -113,13 +113,13 @@ fn a_cabinet_is_chosen_from_the_folder_by_its_path_or_not_at_all() {
     choose(&mut test, Role::Button, "Choose a file");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::Browse(FilePurpose::Cabinet)]
+        [FileCommand::Browse(FilePurpose::Cabinet).into()]
     );
 
     choose(&mut test, Role::ComboBox, "Impulse response");
     test.state_mut().commands();
     choose(&mut test, Role::Button, "None");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::Cabinet(None)]);
+    assert_eq!(test.state_mut().commands(), [CabinetCommand::Remove.into()]);
     assert_eq!(said(&test).as_deref(), Some("none"));
 }
 
@@ -142,7 +142,7 @@ fn bundled_cabinets_stand_before_the_users_files() {
     choose(&mut test, Role::Button, BUNDLED[2].name);
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::BundledCabinet(2)]
+        [CabinetCommand::LoadBundled(2).into()]
     );
     assert_eq!(said(&test).as_deref(), Some("Ondes 4x12 closed back"));
     choose(&mut test, Role::ComboBox, "Impulse response");
@@ -150,7 +150,7 @@ fn bundled_cabinets_stand_before_the_users_files() {
     choose(&mut test, Role::Button, "Automatic");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::AutomaticCabinet]
+        [CabinetCommand::Automatic.into()]
     );
     assert_eq!(
         said(&test).as_deref(),
@@ -180,7 +180,7 @@ fn a_missing_file_is_reported_and_searched_again() {
     let text = "Cannot use the cabinet “box”: /old/box.wav: no such file and 1 more";
     assert!(test.query_by_label(text).is_some());
     click(&mut test, "Retry");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::Retry]);
+    assert_eq!(test.state_mut().commands(), [FileCommand::Retry.into()]);
     assert!(test.query_by_label(text).is_none());
     // A missing model takes precedence.
     let missing = |name: &str| Some(MissingFile::new(name, vec!["/old".to_owned()]));

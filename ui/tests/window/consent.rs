@@ -3,7 +3,7 @@
 use egui::Key;
 use egui_kittest::kittest::Queryable;
 use ondes_player::trust::UntrustedProgram;
-use ondes_ui::WindowCommand;
+use ondes_ui::FileCommand;
 
 use super::fake::{Fake, Test, open};
 use super::hands::{click, press};
@@ -41,7 +41,7 @@ fn the_dialog_names_the_file_and_says_what_it_is() {
     click(&mut test, "Run");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::AnswerProgram(true)]
+        [FileCommand::AnswerProgram(true).into()]
     );
     assert!(!asks(&test) && test.query_by_label(REPORT).is_none());
 }
@@ -61,11 +61,14 @@ fn no_leaves_a_message_that_asks_again() {
         }
         assert_eq!(
             test.state_mut().commands(),
-            [WindowCommand::AnswerProgram(false)]
+            [FileCommand::AnswerProgram(false).into()]
         );
         assert!(!asks(&test) && test.query_by_label(REPORT).is_some());
         click(&mut test, "Run…");
-        assert_eq!(test.state_mut().commands(), [WindowCommand::AskProgram]);
+        assert_eq!(
+            test.state_mut().commands(),
+            [FileCommand::AskProgram.into()]
+        );
         assert!(asks(&test));
     }
 }

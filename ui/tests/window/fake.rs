@@ -8,19 +8,23 @@ use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{Device, ExecutorSelection};
 use ondes_engine::model::{Card, Control, Kind};
 use ondes_engine::pipeline::ControlSource;
-use ondes_engine::realtime::{Driver, Health, LoadStatus};
+use ondes_engine::realtime::{Health, LoadStatus};
 use ondes_player::cabinet::bundled::BUNDLED;
+use ondes_player::choice;
 use ondes_player::compare_slots::CompareSlot;
 use ondes_player::library::MissingFile;
 use ondes_player::monitor::MeterLevel;
-use ondes_player::parameter::ParameterId;
+use ondes_player::parameter::{BYPASS, CONTROL_INPUT, DRIVER, ParameterId, SOURCE};
 use ondes_player::preset::list::PresetId;
 use ondes_player::product::Product;
 use ondes_player::trust::UntrustedProgram;
 use ondes_ui::{
-    ChainView, ExecutorDevices, ExecutorView, Knob, LatentRow, MacroKnob, ModelEntry, ModelEntryId,
-    ModelView, PresetEntry, SIZE, SignalView, SoundingNote, Surroundings, TunerView, TuningView,
-    ViewModel, Window, WindowCommand, WindowView,
+    CabinetCommand, ChainView, DisplayCommand, EngineCommand, EngineView, ExecutorDevices,
+    ExecutorView, FileCommand, HistoryCommand, HistoryView, Knob, KnobCommand, KnobsView,
+    LatentRow, MacroKnob, MessagesView, MixerView, ModelCommand, ModelEntry, ModelEntryId,
+    ModelView, ModelsView, PlayCommand, PlayView, PresetCommand, PresetEntry, PresetsView, SIZE,
+    SignalView, SoundingNote, Surroundings, TunerCommand, TunerView, TuningView, ViewModel, Window,
+    WindowCommand, WindowView,
 };
 
 use super::raster::Raster;
@@ -55,7 +59,7 @@ pub struct Fake {
     pub mixer: [Knob; 3],
     pub bypass: bool,
     pub slot: CompareSlot,
-    pub driver: Driver,
+    pub driver: usize,
     pub resampling: Resampling,
     pub executor: Option<ExecutorSelection>,
     pub native_supported: bool,
@@ -122,58 +126,70 @@ impl Fake {
 
     fn handle_command(&mut self, command: WindowCommand) {
         match &command {
-            WindowCommand::Set(id, value) => {
+            WindowCommand::Knob(KnobCommand::Set(id, value)) => {
                 if let Some(knob) = self.knobs().find(|knob| knob.id == *id) {
                     knob.value = *value;
                 }
             }
-            WindowCommand::BindMacro(index, control) => {
+            WindowCommand::Knob(KnobCommand::SetParameter(id, value)) => match *id {
+                BYPASS => self.bypass = *value == 1.0,
+                DRIVER => self.driver = *value as usize,
+                SOURCE => self.control_source = Some(choice::source(*value)),
+                CONTROL_INPUT => self.follows_side_chain = Some(*value == 1.0),
+                _ => {}
+            },
+            WindowCommand::Knob(KnobCommand::BindMacro(index, control)) => {
                 self.macros[*index].control = *control;
                 if let Some(control) = control {
                     self.macros[*index].knob.name = self.controls[*control].name.clone();
                 }
             }
-            WindowCommand::Load(id) => self.playing = Some(*id),
-            WindowCommand::Audition(id) => self.auditioned = *id,
-            WindowCommand::Favourite(id, on) => {
+            WindowCommand::Knob(KnobCommand::SetPad(x, y)) => self.pad = (*x, *y),
+            WindowCommand::Model(ModelCommand::Load(id)) => self.playing = Some(*id),
+            WindowCommand::Model(ModelCommand::Audition(id)) => self.auditioned = *id,
+            WindowCommand::Model(ModelCommand::Favourite(id, on)) => {
                 if let Some(entry) = self.models.iter_mut().find(|entry| entry.id == *id) {
                     entry.favourite = *on;
                 }
             }
-            WindowCommand::LoadPreset(id) => {
-                (self.preset, self.preset_changed) = (Some(*id), false)
+            WindowCommand::Model(ModelCommand::Embed(on)) => self.embed = *on,
+            WindowCommand::File(FileCommand::Retry) => {
+                (self.missing, self.cabinet_missing) = (None, None)
             }
-            WindowCommand::DeletePreset(id) => self.presets.retain(|preset| preset.id != *id),
-            WindowCommand::Embed(on) => self.embed = *on,
-            WindowCommand::SetControlSource(one) => self.control_source = Some(*one),
-            WindowCommand::FollowSideChain(on) => self.follows_side_chain = Some(*on),
-            WindowCommand::SetPad(x, y) => self.pad = (*x, *y),
-            WindowCommand::RecallSlot(slot) => self.slot = *slot,
-            WindowCommand::Bypass(on) => self.bypass = *on,
-            WindowCommand::SetDriver(driver) => self.driver = *driver,
-            WindowCommand::SetResampling(resampling) => self.resampling = *resampling,
-            WindowCommand::SetExecutor(executor) => self.executor = Some(*executor),
-            WindowCommand::SetScale(scale) => self.scale = *scale,
-            WindowCommand::SetTheme(theme) => self.theme = *theme,
-            WindowCommand::BundledCabinet(index) => {
-                self.cabinet = Some(BUNDLED[*index].name.into())
-            }
-            WindowCommand::RemoveTuning => self.tuning = None,
-            WindowCommand::AutomaticCabinet => self.automatic_cabinet = true,
-            WindowCommand::OpenTuner(open) => self.tuner.open = *open,
-            WindowCommand::MuteWhileTuning(mute) => self.tuner.mute = *mute,
-            WindowCommand::SetTunerReference(hz) => self.tuner.reference_hz = *hz,
-            WindowCommand::Cabinet(path) => {
-                (self.cabinet, self.cabinet_missing) = (path.clone(), None)
-            }
-            WindowCommand::Retry => (self.missing, self.cabinet_missing) = (None, None),
-            WindowCommand::AskProgram => self.asks_for_consent = true,
-            WindowCommand::AnswerProgram(run) => {
+            WindowCommand::File(FileCommand::AskProgram) => self.asks_for_consent = true,
+            WindowCommand::File(FileCommand::AnswerProgram(run)) => {
                 self.asks_for_consent = false;
                 self.untrusted = self.untrusted.take().filter(|_| !run);
             }
-            WindowCommand::Dismiss if self.notice.is_some() => self.notice = None,
-            WindowCommand::Dismiss => self.hint = None,
+            WindowCommand::Preset(PresetCommand::Load(id)) => {
+                (self.preset, self.preset_changed) = (Some(*id), false)
+            }
+            WindowCommand::Preset(PresetCommand::Delete(id)) => {
+                self.presets.retain(|preset| preset.id != *id)
+            }
+            WindowCommand::Cabinet(CabinetCommand::Load(path)) => {
+                (self.cabinet, self.cabinet_missing) = (Some(path.clone()), None)
+            }
+            WindowCommand::Cabinet(CabinetCommand::LoadBundled(index)) => {
+                self.cabinet = Some(BUNDLED[*index].name.into())
+            }
+            WindowCommand::Cabinet(CabinetCommand::Remove) => {
+                (self.cabinet, self.cabinet_missing) = (None, None)
+            }
+            WindowCommand::Cabinet(CabinetCommand::Automatic) => self.automatic_cabinet = true,
+            WindowCommand::Play(PlayCommand::RemoveTuning) => self.tuning = None,
+            WindowCommand::History(HistoryCommand::RecallSlot(slot)) => self.slot = *slot,
+            WindowCommand::Tuner(TunerCommand::Open(open)) => self.tuner.open = *open,
+            WindowCommand::Tuner(TunerCommand::Mute(mute)) => self.tuner.mute = *mute,
+            WindowCommand::Tuner(TunerCommand::SetReference(hz)) => self.tuner.reference_hz = *hz,
+            WindowCommand::Engine(EngineCommand::SetResampling(one)) => self.resampling = *one,
+            WindowCommand::Engine(EngineCommand::SetExecutor(one)) => self.executor = Some(*one),
+            WindowCommand::Display(DisplayCommand::Dismiss) if self.notice.is_some() => {
+                self.notice = None
+            }
+            WindowCommand::Display(DisplayCommand::Dismiss) => self.hint = None,
+            WindowCommand::Display(DisplayCommand::SetScale(scale)) => self.scale = *scale,
+            WindowCommand::Display(DisplayCommand::SetTheme(theme)) => self.theme = *theme,
             _ => {}
         }
         self.commands.push(command);
@@ -183,37 +199,55 @@ impl Fake {
 impl ViewModel for Fake {
     fn view(&self) -> WindowView<'_> {
         WindowView {
-            status: &self.status,
-            missing: self.missing.as_ref(),
-            untrusted: self.untrusted.as_ref(),
-            asks_for_consent: self.asks_for_consent,
-            notice: self.notice.as_deref(),
-            hint: self.hint.as_deref(),
             product: self.product,
             surroundings: self.surroundings,
-            undo: self.undo.as_deref(),
-            redo: self.redo.as_deref(),
+            messages: MessagesView {
+                status: &self.status,
+                missing: self.missing.as_ref(),
+                untrusted: self.untrusted.as_ref(),
+                asks_for_consent: self.asks_for_consent,
+                notice: self.notice.as_deref(),
+                hint: self.hint.as_deref(),
+            },
+            history: HistoryView {
+                undo: self.undo.as_deref(),
+                redo: self.redo.as_deref(),
+                slot: self.slot,
+            },
             model: self.card.as_ref().map(|card| ModelView {
                 entry: self.playing,
                 path: self.model_path.as_deref(),
                 card,
                 kind: self.kind,
                 controls: &self.controls,
+                embed: self.embed,
+                embed_problem: self.embed_problem.as_deref(),
             }),
-            models: &self.models,
-            auditioned: self.auditioned,
-            embed: self.embed,
-            embed_problem: self.embed_problem.as_deref(),
-            presets: &self.presets,
-            preset: self.preset,
-            preset_name: self
-                .presets
-                .iter()
-                .find(|one| Some(one.id) == self.preset)
-                .map(|one| one.name.as_str()),
-            preset_changed: self.preset_changed,
-            can_save_presets: self.able,
-            latents: &self.latents,
+            models: ModelsView {
+                list: &self.models,
+                auditioned: self.auditioned,
+            },
+            presets: PresetsView {
+                list: &self.presets,
+                current: self.preset,
+                name: self
+                    .presets
+                    .iter()
+                    .find(|one| Some(one.id) == self.preset)
+                    .map(|one| one.name.as_str()),
+                changed: self.preset_changed,
+                can_save: self.able,
+            },
+            knobs: KnobsView {
+                macros: &self.macros,
+                voice: &self.voice,
+                tuning: self.tuning.as_deref().map(|name| TuningView {
+                    name,
+                    problem: None,
+                }),
+                latents: &self.latents,
+                pad: self.pad,
+            },
             chain: ChainView {
                 knobs: &self.chain,
                 remark: self.remark.as_deref(),
@@ -229,51 +263,49 @@ impl ViewModel for Fake {
                 folder: Some(Path::new(CABINETS)),
                 accepts_audio_files: true,
             },
-            pad: self.pad,
-            control_source: self.control_source,
-            follows_side_chain: self.follows_side_chain,
-            can_play: self.able && self.kind == Kind::Instrument,
-            macros: &self.macros,
-            voice: &self.voice,
-            tuning: self.tuning.as_deref().map(|name| TuningView {
-                name,
-                problem: None,
-            }),
-            input_gain: &self.mixer[0],
-            output_gain: &self.mixer[1],
-            mix: &self.mixer[2],
-            bypass: self.bypass,
-            slot: self.slot,
-            sample_rate_hz: self.sample_rate_hz,
-            driver: self.driver,
-            resampling: self.resampling,
-            executor: self.executor.map(|selection| ExecutorView {
-                selection,
-                native_supported: self.native_supported,
-                devices: match &self.devices {
-                    None => ExecutorDevices::Unknown,
-                    Some(Ok(devices)) => ExecutorDevices::Available(devices),
-                    Some(Err(reason)) => ExecutorDevices::Unavailable(reason),
+            mixer: MixerView {
+                input_gain: &self.mixer[0],
+                output_gain: &self.mixer[1],
+                mix: &self.mixer[2],
+                bypass: self.bypass,
+                input: SignalView {
+                    levels: &self.input_levels,
+                    wave: &self.waves[0],
+                    spectrum_db: &self.spectra[0],
                 },
-            }),
-            health: self.health,
-            program: None,
-            qualities: &self.qualities,
-            quality: self.quality,
-            input: SignalView {
-                levels: &self.input_levels,
-                wave: &self.waves[0],
-                spectrum_db: &self.spectra[0],
+                output: SignalView {
+                    levels: &self.output_levels,
+                    wave: &self.waves[1],
+                    spectrum_db: &self.spectra[1],
+                },
+                sample_rate_hz: self.sample_rate_hz,
             },
-            output: SignalView {
-                levels: &self.output_levels,
-                wave: &self.waves[1],
-                spectrum_db: &self.spectra[1],
+            play: PlayView {
+                pitch_hz: self.pitch_hz,
+                loudness_db: self.loudness_db,
+                notes: &self.notes,
+                control_source: self.control_source,
+                follows_side_chain: self.follows_side_chain,
+                can_play: self.able && self.kind == Kind::Instrument,
             },
-            pitch_hz: self.pitch_hz,
-            loudness_db: self.loudness_db,
             tuner: self.tuner,
-            notes: &self.notes,
+            engine: EngineView {
+                driver: self.driver,
+                resampling: self.resampling,
+                executor: self.executor.map(|selection| ExecutorView {
+                    selection,
+                    native_supported: self.native_supported,
+                    devices: match &self.devices {
+                        None => ExecutorDevices::Unknown,
+                        Some(Ok(devices)) => ExecutorDevices::Available(devices),
+                        Some(Err(reason)) => ExecutorDevices::Unavailable(reason),
+                    },
+                }),
+                program: None,
+                health: self.health,
+                qualities: &self.qualities,
+                quality: self.quality,
+            },
             moving: self.moving,
             can_browse: self.able,
             scale: self.scale,

@@ -4,7 +4,7 @@ use egui::{Key, Role};
 use egui_kittest::Node;
 use egui_kittest::kittest::{NodeT, Queryable};
 use ondes_player::parameter::ParameterId;
-use ondes_ui::WindowCommand;
+use ondes_ui::{KnobCommand, WindowCommand};
 
 use super::fake::Test;
 
@@ -51,9 +51,9 @@ pub fn press(test: &mut Test, key: Key) {
 pub fn one_gesture(commands: &[WindowCommand], knob: ParameterId) -> f32 {
     match commands {
         [
-            WindowCommand::BeginGesture(begun),
-            WindowCommand::Set(set, value),
-            WindowCommand::EndGesture(ended),
+            WindowCommand::Knob(KnobCommand::BeginGesture(begun)),
+            WindowCommand::Knob(KnobCommand::Set(set, value)),
+            WindowCommand::Knob(KnobCommand::EndGesture(ended)),
         ] => {
             assert_eq!([begun, set, ended], [&knob; 3]);
             *value
@@ -66,17 +66,17 @@ pub fn one_gesture(commands: &[WindowCommand], knob: ParameterId) -> f32 {
 pub fn long_gesture(commands: &[WindowCommand], knob: ParameterId) -> f32 {
     assert_eq!(
         commands.first(),
-        Some(&WindowCommand::BeginGesture(knob)),
+        Some(&KnobCommand::BeginGesture(knob).into()),
         "{commands:?}"
     );
     assert_eq!(
         commands.last(),
-        Some(&WindowCommand::EndGesture(knob)),
+        Some(&KnobCommand::EndGesture(knob).into()),
         "{commands:?}"
     );
     let steps = &commands[1..commands.len() - 1];
     let value = |step: &WindowCommand| match step {
-        WindowCommand::Set(set, value) if *set == knob => *value,
+        WindowCommand::Knob(KnobCommand::Set(set, value)) if *set == knob => *value,
         other => panic!("{other:?} within a gesture"),
     };
     let values: Vec<f32> = steps.iter().map(value).collect();

@@ -5,10 +5,14 @@ use egui::{Key, Modifiers, Role};
 use egui_kittest::kittest::{NodeT, Queryable};
 use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::executor::{Backend, Device, ExecutorSelection, Precision};
-use ondes_engine::realtime::{Driver, LoadStatus};
+use ondes_engine::realtime::LoadStatus;
 use ondes_player::compare_slots::CompareSlot;
 use ondes_player::library::MissingFile;
-use ondes_ui::{FilePurpose, WindowCommand};
+use ondes_player::parameter::{BYPASS, DRIVER, QUALITY};
+use ondes_ui::{
+    DisplayCommand, EngineCommand, FileCommand, FilePurpose, HistoryCommand, KnobCommand,
+    ModelCommand, PlayCommand,
+};
 
 use super::fake::{Fake, Test, open};
 use super::hands::{choose, click, press, rows, settle, slider};
@@ -29,8 +33,8 @@ fn a_missing_model_says_so_and_is_tried_again() {
     assert_eq!(
         test.state_mut().commands(),
         [
-            WindowCommand::Browse(FilePurpose::MissingModel),
-            WindowCommand::Retry
+            FileCommand::Browse(FilePurpose::MissingModel).into(),
+            FileCommand::Retry.into()
         ]
     );
     assert!(test.query_by_label("Retry").is_none(), "it was found");
@@ -50,7 +54,7 @@ fn unavailable_actions_are_not_offered() {
     assert!(test.query_by_label("Reset").is_some());
     press(&mut test, Key::Escape);
     click(&mut test, "Retry");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::Retry]);
+    assert_eq!(test.state_mut().commands(), [FileCommand::Retry.into()]);
 }
 
 #[test]
@@ -65,7 +69,7 @@ fn a_model_that_failed_says_why() {
     );
     assert!(test.query_by_label("Locate…").is_none());
     click(&mut test, "Retry");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::Retry]);
+    assert_eq!(test.state_mut().commands(), [FileCommand::Retry.into()]);
 }
 
 #[test]
@@ -78,7 +82,10 @@ fn a_notice_is_read_and_gone() {
     assert!(test.query_by_label("Retry").is_none(), "nothing failed");
     click(&mut test, "OK");
     assert!(test.query_by_label("“Old Bell” was trained anew").is_none());
-    assert_eq!(test.state_mut().commands(), [WindowCommand::Dismiss]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [DisplayCommand::Dismiss.into()]
+    );
 }
 
 #[test]
@@ -93,9 +100,9 @@ fn settings_are_compared() {
     click(&mut test, "B");
     click(&mut test, "Copy to A");
     let wanted = [
-        WindowCommand::StoreSlot(CompareSlot::B),
-        WindowCommand::RecallSlot(CompareSlot::B),
-        WindowCommand::StoreSlot(CompareSlot::A),
+        HistoryCommand::StoreSlot(CompareSlot::B).into(),
+        HistoryCommand::RecallSlot(CompareSlot::B).into(),
+        HistoryCommand::StoreSlot(CompareSlot::A).into(),
     ];
     assert_eq!(test.state_mut().commands(), wanted);
 }
@@ -107,10 +114,10 @@ fn the_header_is_at_hand() {
         click(&mut test, button);
     }
     let wanted = [
-        WindowCommand::Panic,
-        WindowCommand::Bypass(true),
-        WindowCommand::Next,
-        WindowCommand::Previous,
+        PlayCommand::Panic.into(),
+        KnobCommand::SetParameter(BYPASS, 1.0).into(),
+        ModelCommand::Next.into(),
+        ModelCommand::Previous.into(),
     ];
     assert_eq!(test.state_mut().commands(), wanted);
     assert_eq!(
@@ -128,11 +135,14 @@ fn processing_and_quality_are_chosen() {
     click(&mut test, "Background");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::SetDriver(Driver::Worker { latency: None })]
+        [KnobCommand::SetParameter(DRIVER, 2.0).into()]
     );
     choose(&mut test, Role::ComboBox, "Quality");
     click(&mut test, "Auto: lite");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::SetQuality(3)]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [KnobCommand::SetParameter(QUALITY, 3.0).into()]
+    );
 }
 
 fn on_a_gpu() -> Fake {
@@ -159,7 +169,10 @@ fn the_executor_is_chosen() {
         "libtorch is not loaded before"
     );
     choose(&mut test, Role::ComboBox, "Processing");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::FindDevices]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [EngineCommand::FindDevices.into()]
+    );
     assert!(is_there(&test, "Searching for libtorch …") && !is_there(&test, "Device CPU"));
     click(&mut test, "Executor Torch");
     assert!(test.state_mut().commands().is_empty(), "not yet");
@@ -198,19 +211,19 @@ fn the_executor_is_chosen() {
     ];
     assert_eq!(
         test.state_mut().commands(),
-        all.map(WindowCommand::SetExecutor),
+        all.map(|executor| EngineCommand::SetExecutor(executor).into()),
         "the menu stays, and what is chosen is not chosen again"
     );
     click(&mut test, "Audio thread");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::SetDriver(Driver::Inline)]
+        [KnobCommand::SetParameter(DRIVER, 1.0).into()]
     );
     assert!(!is_there(&test, "Executor Torch"), "the menu is closed");
     choose(&mut test, Role::ComboBox, "Processing");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::FindDevices],
+        [EngineCommand::FindDevices.into()],
         "libtorch may be there by now"
     );
 }
@@ -227,8 +240,8 @@ fn the_rate_conversion_is_chosen() {
     ] {
         click(&mut test, label);
     }
-    let chosen =
-        [Resampling::LinearPhase, Resampling::LowLatency].map(WindowCommand::SetResampling);
+    let chosen = [Resampling::LinearPhase, Resampling::LowLatency]
+        .map(|resampling| EngineCommand::SetResampling(resampling).into());
     assert_eq!(
         test.state_mut().commands(),
         chosen,
@@ -259,7 +272,7 @@ fn an_unavailable_executor_says_why() {
     click(&mut test, "Executor Native");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::SetExecutor(ExecutorSelection::default())],
+        [EngineCommand::SetExecutor(ExecutorSelection::default()).into()],
         "there is a way back"
     );
 
@@ -278,7 +291,7 @@ fn an_unavailable_executor_says_why() {
     };
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::SetExecutor(there)],
+        [EngineCommand::SetExecutor(there).into()],
         "of other models nothing is said"
     );
     // The native executor resets device and precision.
@@ -287,7 +300,7 @@ fn an_unavailable_executor_says_why() {
     click(&mut test, "Executor Native");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::SetExecutor(ExecutorSelection::default())]
+        [EngineCommand::SetExecutor(ExecutorSelection::default()).into()]
     );
 
     let mut test = open(Fake {
@@ -306,7 +319,10 @@ fn the_window_is_scaled() {
     let mut test = open(Fake::playing());
     click(&mut test, "Window");
     click(&mut test, "150 %");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::SetScale(1.5)]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [DisplayCommand::SetScale(1.5).into()]
+    );
     assert_eq!(test.ctx.zoom_factor(), 1.5);
     test.key_press_modifiers(Modifiers::COMMAND, Key::Plus);
     settle(&mut test);
@@ -317,9 +333,9 @@ fn the_window_is_scaled() {
     test.key_press_modifiers(Modifiers::COMMAND, Key::Minus);
     settle(&mut test);
     let wanted = [
-        WindowCommand::SetScale(1.75),
-        WindowCommand::SetScale(1.0),
-        WindowCommand::SetScale(0.75),
+        DisplayCommand::SetScale(1.75).into(),
+        DisplayCommand::SetScale(1.0).into(),
+        DisplayCommand::SetScale(0.75).into(),
     ];
     assert_eq!(
         test.state_mut().commands(),
@@ -330,7 +346,7 @@ fn the_window_is_scaled() {
     click(&mut test, "Light");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::SetTheme(egui::ThemePreference::Light)]
+        [DisplayCommand::SetTheme(egui::ThemePreference::Light).into()]
     );
     assert_eq!(test.ctx.theme(), egui::Theme::Light);
 }

@@ -4,7 +4,7 @@ use egui::{Key, Modifiers, MouseWheelSource, MouseWheelUnit, Role, TouchPhase, v
 use egui_kittest::kittest::Queryable;
 use ondes_player::midi_bindings::MidiBinding;
 use ondes_player::parameter::ParameterId;
-use ondes_ui::WindowCommand;
+use ondes_ui::{KnobCommand, PlayCommand};
 
 use super::fake::{Fake, INPUT, MIX, Test, open};
 use super::hands::{BRIGHTNESS, choose, click, long_gesture, one_gesture, press, settle, slider};
@@ -17,7 +17,7 @@ fn a_macro_is_bound_by_its_menu() {
     choose(&mut test, Role::Button, "Attack");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::BindMacro(4, Some(5))]
+        [KnobCommand::BindMacro(4, Some(5)).into()]
     );
     assert_eq!(
         test.get_all_by_role_and_label(Role::Slider, "Attack")
@@ -30,7 +30,7 @@ fn a_macro_is_bound_by_its_menu() {
     click(&mut test, "Unbind");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::BindMacro(0, None)]
+        [KnobCommand::BindMacro(0, None).into()]
     );
 }
 
@@ -42,7 +42,10 @@ fn a_tuning_is_shown_and_removed() {
     click(&mut test, "Voice");
     assert!(test.query_by_label("just").is_some());
     click(&mut test, "Remove");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::RemoveTuning]);
+    assert_eq!(
+        test.state_mut().commands(),
+        [PlayCommand::RemoveTuning.into()]
+    );
     settle(&mut test);
     assert!(test.query_by_label("Tuning").is_none());
 }
@@ -55,7 +58,7 @@ fn midi_is_learned_and_forgotten() {
     click(&mut test, "MIDI learn");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::LearnMidi(BRIGHTNESS)]
+        [KnobCommand::LearnMidi(BRIGHTNESS).into()]
     );
     test.state_mut().model.macros[0].knob.midi = Some(MidiBinding::Learning);
     slider(&test, "Brightness").click_secondary();
@@ -63,14 +66,14 @@ fn midi_is_learned_and_forgotten() {
     click(&mut test, "Stop MIDI learn");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::ForgetMidi(BRIGHTNESS)]
+        [KnobCommand::ForgetMidi(BRIGHTNESS).into()]
     );
     slider(&test, "Vibrato").click_secondary();
     settle(&mut test);
     click(&mut test, "Forget MIDI controller 1");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::ForgetMidi(ParameterId(2))]
+        [KnobCommand::ForgetMidi(ParameterId(2)).into()]
     );
     test.state_mut().model.macros[0].knob.midi = None;
     slider(&test, "Brightness").click_secondary();
@@ -175,13 +178,13 @@ fn a_gesture_ends_when_its_knob_goes_away() {
     settle(&mut test);
     assert_eq!(
         test.state_mut().commands()[0],
-        WindowCommand::BeginGesture(BRIGHTNESS)
+        KnobCommand::BeginGesture(BRIGHTNESS).into()
     );
     test.state_mut().model.macros.remove(0);
     settle(&mut test);
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::EndGesture(BRIGHTNESS)]
+        [KnobCommand::EndGesture(BRIGHTNESS).into()]
     );
 
     let from = slider(&test, "Mix").rect().center();
@@ -193,7 +196,7 @@ fn a_gesture_ends_when_its_knob_goes_away() {
     settle(&mut test);
     assert_eq!(
         test.state_mut().window.close(),
-        [WindowCommand::EndGesture(MIX)]
+        [KnobCommand::EndGesture(MIX).into()]
     );
     assert!(test.state_mut().window.close().is_empty());
 }

@@ -4,7 +4,7 @@ use egui::accesskit::Toggled;
 use egui::{Event, Key, Modifiers, Role, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use ondes_player::parameter::ParameterId;
-use ondes_ui::WindowCommand;
+use ondes_ui::{KnobCommand, WindowCommand};
 
 use super::fake::{Fake, Test, open};
 use super::hands::{BRIGHTNESS, choose, click, one_gesture, press, settle, slider};
@@ -50,7 +50,7 @@ fn a_knob_with_names_is_a_drop_down() {
     click(&mut test, "MIDI learn");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::LearnMidi(VOICES)]
+        [KnobCommand::LearnMidi(VOICES).into()]
     );
 }
 
@@ -136,15 +136,15 @@ fn the_pad_turns_two_knobs_in_one_gesture_each() {
     assert_eq!(
         commands[..2],
         [
-            WindowCommand::BeginGesture(BRIGHTNESS),
-            WindowCommand::BeginGesture(BODY)
+            KnobCommand::BeginGesture(BRIGHTNESS).into(),
+            KnobCommand::BeginGesture(BODY).into()
         ]
     );
     assert_eq!(
         commands[commands.len() - 2..],
         [
-            WindowCommand::EndGesture(BRIGHTNESS),
-            WindowCommand::EndGesture(BODY)
+            KnobCommand::EndGesture(BRIGHTNESS).into(),
+            KnobCommand::EndGesture(BODY).into()
         ]
     );
     let sets = &commands[2..commands.len() - 2];
@@ -152,7 +152,7 @@ fn the_pad_turns_two_knobs_in_one_gesture_each() {
         sets.len() > 4
             && sets
                 .iter()
-                .all(|command| matches!(command, WindowCommand::Set(..))),
+                .all(|command| matches!(command, WindowCommand::Knob(KnobCommand::Set(..)))),
         "{commands:?}"
     );
     let (x, y) = (
@@ -177,15 +177,18 @@ fn gestures_on_the_pad_end_when_the_window_closes() {
         assert_eq!(
             commands
                 .iter()
-                .filter(|command| matches!(command, WindowCommand::BeginGesture(_)))
+                .filter(|command| matches!(
+                    command,
+                    WindowCommand::Knob(KnobCommand::BeginGesture(_))
+                ))
                 .count(),
             2,
             "{commands:?}"
         );
     };
     let ends = [
-        WindowCommand::EndGesture(BRIGHTNESS),
-        WindowCommand::EndGesture(BODY),
+        KnobCommand::EndGesture(BRIGHTNESS).into(),
+        KnobCommand::EndGesture(BODY).into(),
     ];
     let mut test = on_the_pad();
     held(&mut test);
@@ -216,12 +219,14 @@ fn the_pad_is_reset_by_a_double_click() {
     let mut open = Vec::new();
     for command in test.state_mut().commands() {
         match command {
-            WindowCommand::BeginGesture(id) => {
+            WindowCommand::Knob(KnobCommand::BeginGesture(id)) => {
                 assert!(!open.contains(&id), "begun twice");
                 open.push(id);
             }
-            WindowCommand::Set(id, _) => assert!(open.contains(&id), "set outside of a gesture"),
-            WindowCommand::EndGesture(id) => open.retain(|one| *one != id),
+            WindowCommand::Knob(KnobCommand::Set(id, _)) => {
+                assert!(open.contains(&id), "set outside of a gesture")
+            }
+            WindowCommand::Knob(KnobCommand::EndGesture(id)) => open.retain(|one| *one != id),
             other => panic!("{other:?}"),
         }
     }
@@ -255,11 +260,11 @@ fn the_pad_turns_what_is_chosen() {
     click(&mut test, "Bow noise");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::SetPad(ParameterId(211), ParameterId(1))]
+        [KnobCommand::SetPad(ParameterId(211), ParameterId(1)).into()]
     );
     choose(&mut test, Role::ComboBox, "Pad horizontally");
     click(&mut test, "Bow noise");
-    let swapped = [WindowCommand::SetPad(ParameterId(1), ParameterId(211))];
+    let swapped = [KnobCommand::SetPad(ParameterId(1), ParameterId(211)).into()];
     assert_eq!(
         test.state_mut().commands(),
         swapped,
@@ -284,11 +289,11 @@ fn the_pad_turns_what_is_chosen() {
         let commands = test.state_mut().commands();
         let begun = commands
             .iter()
-            .filter(|command| matches!(command, WindowCommand::BeginGesture(_)))
+            .filter(|command| matches!(command, WindowCommand::Knob(KnobCommand::BeginGesture(_))))
             .count();
         let ended = commands
             .iter()
-            .filter(|command| matches!(command, WindowCommand::EndGesture(_)))
+            .filter(|command| matches!(command, WindowCommand::Knob(KnobCommand::EndGesture(_))))
             .count();
         assert_eq!(
             (begun, ended),

@@ -2,18 +2,18 @@
 
 use egui::{Event, Key, Modifiers, Pos2, Role, pos2};
 use egui_kittest::kittest::{NodeT, Queryable};
-use ondes_engine::pipeline::ControlSource;
-use ondes_ui::WindowCommand;
+use ondes_player::parameter::{CONTROL_INPUT, SOURCE};
+use ondes_ui::{KnobCommand, PlayCommand, WindowCommand};
 
 use super::fake::{Fake, Test, open};
 use super::hands::{click, press, row, settle};
 
 fn down(key: u8, velocity: f32) -> WindowCommand {
-    WindowCommand::KeyDown { key, velocity }
+    PlayCommand::KeyDown { key, velocity }.into()
 }
 
 fn up(key: u8) -> WindowCommand {
-    WindowCommand::KeyUp { key }
+    PlayCommand::KeyUp { key }.into()
 }
 
 /// Returns a point on the keyboard: white keys to the right of C4, and depth towards the front.
@@ -29,7 +29,7 @@ fn at(test: &Test, whites: f32, depth: f32) -> Pos2 {
 /// Returns the only key that was pressed, and its velocity.
 fn struck(commands: &[WindowCommand]) -> (u8, f32) {
     match commands {
-        [WindowCommand::KeyDown { key, velocity }] => (*key, *velocity),
+        [WindowCommand::Play(PlayCommand::KeyDown { key, velocity })] => (*key, *velocity),
         other => panic!("not one key: {other:?}"),
     }
 }
@@ -68,8 +68,8 @@ fn one_chooses_what_plays() {
     click(&mut test, "Side-chain");
     click(&mut test, "MIDI");
     let expected = [
-        WindowCommand::SetControlSource(ControlSource::AudioInput),
-        WindowCommand::SetControlSource(ControlSource::Notes),
+        KnobCommand::SetParameter(SOURCE, 1.0).into(),
+        KnobCommand::SetParameter(SOURCE, 0.0).into(),
     ];
     assert_eq!(test.state_mut().commands(), expected);
     test.state_mut().model.control_source = None;
@@ -82,7 +82,7 @@ fn one_chooses_what_plays() {
     click(&mut test, "Side-chain");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::FollowSideChain(true)]
+        [KnobCommand::SetParameter(CONTROL_INPUT, 1.0).into()]
     );
 }
 

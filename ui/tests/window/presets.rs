@@ -3,7 +3,7 @@
 use egui::{Key, Role};
 use egui_kittest::kittest::{NodeT, Queryable};
 use ondes_player::preset::list::PresetId;
-use ondes_ui::WindowCommand;
+use ondes_ui::{ModelCommand, PresetCommand};
 
 use super::fake::{Fake, Test, open};
 use super::hands::{choose, click, press, settle};
@@ -34,7 +34,7 @@ fn presets_are_stepped_through() {
     click(&mut test, "Previous preset");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::NextPreset, WindowCommand::PreviousPreset]
+        [PresetCommand::Next.into(), PresetCommand::Previous.into()]
     );
     let value = |test: &Test| test.get_by_role_and_label(Role::ComboBox, "Preset").value();
     assert_eq!(value(&test).as_deref(), Some("Close bow, changed"));
@@ -56,7 +56,7 @@ fn a_preset_is_searched_and_loaded() {
     press(&mut test, Key::Enter);
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::LoadPreset(PresetId(2))]
+        [PresetCommand::Load(PresetId(2)).into()]
     );
     assert!(listed(&test).is_empty(), "the list closes");
 
@@ -65,7 +65,7 @@ fn a_preset_is_searched_and_loaded() {
     choose(&mut test, Role::ListBoxOption, "Far away");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::LoadPreset(PresetId(3))]
+        [PresetCommand::Load(PresetId(3)).into()]
     );
 }
 
@@ -120,13 +120,13 @@ fn the_list_of_presets_is_walked_by_keyboard() {
     press(&mut test, Key::Delete);
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::DeletePreset(PresetId(4))]
+        [PresetCommand::Delete(PresetId(4)).into()]
     );
     press(&mut test, Key::Home);
     press(&mut test, Key::Enter);
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::LoadPreset(PresetId(1))]
+        [PresetCommand::Load(PresetId(1)).into()]
     );
     assert!(
         test.get_by_role_and_label(Role::ComboBox, "Preset")
@@ -152,7 +152,7 @@ fn a_preset_of_ones_own_is_deleted_by_a_second_click() {
     click(&mut test, "Really delete Old bell choir");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::DeletePreset(PresetId(5))]
+        [PresetCommand::Delete(PresetId(5)).into()]
     );
 }
 
@@ -172,7 +172,7 @@ fn a_preset_is_saved_under_a_name() {
     press(&mut test, Key::Enter);
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::SavePreset("Winter".into())]
+        [PresetCommand::Save("Winter".into()).into()]
     );
     assert!(listed(&test).is_empty(), "the list closes");
 
@@ -191,7 +191,7 @@ fn a_preset_is_saved_under_a_name() {
     click(&mut test, "Replace");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::SavePreset("My evening strings".into())]
+        [PresetCommand::Save("My evening strings".into()).into()]
     );
 }
 
@@ -231,7 +231,10 @@ fn a_model_is_embedded_in_the_project() {
     click(&mut test, "Save model with project");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::Embed(true), WindowCommand::Embed(false)]
+        [
+            ModelCommand::Embed(true).into(),
+            ModelCommand::Embed(false).into()
+        ]
     );
 
     test.state_mut().model.embed_problem = Some("too large: 310 MB".into());

@@ -9,7 +9,7 @@ use ondes_engine::dsp::resample::Resampling;
 use ondes_engine::model::{Card, Control, Curve, Kind, Measure};
 use ondes_engine::pipeline::ControlSource;
 use ondes_engine::realtime::histogram::Percentiles;
-use ondes_engine::realtime::{Driven, Driver, Health, LoadStatus};
+use ondes_engine::realtime::{Driven, Health, LoadStatus};
 use ondes_player::compare_slots::CompareSlot;
 use ondes_player::midi_bindings::MidiBinding;
 use ondes_player::monitor::MeterLevel;
@@ -140,7 +140,7 @@ impl Fake {
             ],
             bypass: false,
             slot: CompareSlot::A,
-            driver: Driver::Auto,
+            driver: 0,
             resampling: Resampling::default(),
             executor: None,
             native_supported: true,

@@ -2,7 +2,7 @@
 
 use egui::Role;
 use egui_kittest::kittest::{NodeT, Queryable};
-use ondes_ui::{TunerView, WindowCommand};
+use ondes_ui::{TunerCommand, TunerView};
 
 use super::fake::{Fake, Test, open};
 use super::hands::{choose, click, settle};
@@ -30,7 +30,7 @@ fn it_opens_shows_the_note_and_closes() {
     choose(&mut test, Role::Button, "Tuner");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::OpenTuner(true)]
+        [TunerCommand::Open(true).into()]
     );
     assert_eq!(status(&test).as_deref(), Some("Tuner: no note"));
     assert!(!pages(&test), "it takes the place of the pages");
@@ -50,7 +50,7 @@ fn it_opens_shows_the_note_and_closes() {
     click(&mut test, "Close the tuner");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::OpenTuner(false)]
+        [TunerCommand::Open(false).into()]
     );
     assert!(status(&test).is_none());
 }
@@ -61,8 +61,8 @@ fn its_settings_are_changed() {
     choose(&mut test, Role::Button, "Mute output");
     choose(&mut test, Role::Button, "Mute output");
     let mutes = [
-        WindowCommand::MuteWhileTuning(true),
-        WindowCommand::MuteWhileTuning(false),
+        TunerCommand::Mute(true).into(),
+        TunerCommand::Mute(false).into(),
     ];
     assert_eq!(test.state_mut().commands(), mutes);
     test.get_by_label("Frequency of A4").click_accesskit();
@@ -74,7 +74,7 @@ fn its_settings_are_changed() {
     settle(&mut test);
     assert_eq!(
         test.state_mut().commands().last(),
-        Some(&WindowCommand::SetTunerReference(432.5))
+        Some(&TunerCommand::SetReference(432.5).into())
     );
 }
 

@@ -3,7 +3,7 @@
 use egui::{Key, Modifiers};
 use egui_kittest::kittest::{NodeT, Queryable};
 use ondes_player::product::Product;
-use ondes_ui::WindowCommand;
+use ondes_ui::{DisplayCommand, HistoryCommand, WindowCommand};
 
 use super::fake::{Fake, Test, open};
 use super::hands::{click, settle};
@@ -34,11 +34,14 @@ fn changes_are_undone_by_keys_and_buttons_that_name_them() {
     );
     assert_eq!(shown[1], (true, "Nothing to redo".to_owned()));
     click(&mut test, "Undo");
-    assert_eq!(test.state_mut().commands(), [WindowCommand::Undo]);
-    assert_eq!(keys(&mut test, Modifiers::COMMAND), [WindowCommand::Undo]);
+    assert_eq!(test.state_mut().commands(), [HistoryCommand::Undo.into()]);
+    assert_eq!(
+        keys(&mut test, Modifiers::COMMAND),
+        [HistoryCommand::Undo.into()]
+    );
     assert_eq!(
         keys(&mut test, Modifiers::COMMAND | Modifiers::SHIFT),
-        [WindowCommand::Redo]
+        [HistoryCommand::Redo.into()]
     );
     // A text field undoes its own text.
     test.get_by_label("Search models").focus();
@@ -62,7 +65,10 @@ fn a_hint_is_shown_until_it_is_dismissed_and_problems_come_first() {
     click(&mut test, "OK");
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::Dismiss, WindowCommand::Dismiss]
+        [
+            DisplayCommand::Dismiss.into(),
+            DisplayCommand::Dismiss.into()
+        ]
     );
     assert!(test.query_by_label("OK").is_none());
 }

@@ -9,7 +9,9 @@ use ondes_player::library::MissingFile;
 use ondes_player::monitor::MeterLevel;
 use ondes_player::parameter::ParameterId;
 use ondes_player::preset::list::PresetId;
-use ondes_ui::{ModelEntryId, SCALES, SIZE, SoundingNote, Surroundings, WindowCommand};
+use ondes_ui::{
+    FileCommand, KnobCommand, ModelEntryId, SCALES, SIZE, SoundingNote, Surroundings, WindowCommand,
+};
 
 use super::fake::{Fake, Test, open};
 use super::hands::{choose, click, press, settle, slider};
@@ -202,7 +204,7 @@ fn a_dropped_file_is_opened() {
     settle(&mut test);
     assert_eq!(
         test.state_mut().commands(),
-        [WindowCommand::Open("/tmp/bell.ondes".into())]
+        [FileCommand::Open("/tmp/bell.ondes".into()).into()]
     );
 }
 
@@ -344,7 +346,7 @@ fn invalid_data_does_not_break_the_window() {
         }
     }
     let commands = test.state_mut().commands();
-    let sound = |command: &WindowCommand| !matches!(command, WindowCommand::Set(_, value) if !(0.0..=1.0).contains(value));
+    let sound = |command: &WindowCommand| !matches!(command, WindowCommand::Knob(KnobCommand::Set(_, value)) if !(0.0..=1.0).contains(value));
     assert!(commands.iter().all(sound), "{commands:?}");
     test.render().expect("a picture");
     for page in ["Voice", "Latents", "Pad"] {

@@ -8,6 +8,7 @@ use ondes_player::parameter_values::complete_values;
 use ondes_player::preset::{Preset, file};
 use ondes_player::state::SoundState;
 use ondes_player::trust;
+use ondes_ui::{FileCommand, HistoryCommand};
 
 use super::sessions::comparable_session;
 use super::*;
@@ -526,7 +527,7 @@ fn the_mixer_is_part_of_undo() {
     let (folder, mut app_state) = app_state();
     app_state.handle(AppCommand::AddTrack(Product::Effect));
     app_state.handle(AppCommand::SelectTrack(0));
-    let press = |app_state: &mut AppState, command: WindowCommand| {
+    let press = |app_state: &mut AppState, command: HistoryCommand| {
         let selected = app_state.selected.as_mut().unwrap();
         selected
             .view_model
@@ -568,11 +569,11 @@ fn the_mixer_is_part_of_undo() {
         )
     };
     assert_eq!(seen(&mut app_state), ((-8.0, -3.0, 1), "Lead".into(), 1));
-    press(&mut app_state, WindowCommand::Undo);
+    press(&mut app_state, HistoryCommand::Undo);
     wait_until(&mut app_state, "it is as before", |view| {
         view.tracks[1].input == before
     });
-    (0..4).for_each(|_| press(&mut app_state, WindowCommand::Undo));
+    (0..4).for_each(|_| press(&mut app_state, HistoryCommand::Undo));
     assert_eq!(
         seen(&mut app_state),
         ((-8.0, 0.0, 0), BUNDLED[0].name.into(), u16::MAX)
@@ -586,14 +587,14 @@ fn the_mixer_is_part_of_undo() {
         .labels();
     let label = format!("Fader of track 2 ({})", app_state.view().tracks[1].title);
     assert_eq!(labels, [Some(label), Some("Master level".into())]);
-    press(&mut app_state, WindowCommand::Undo);
+    press(&mut app_state, HistoryCommand::Undo);
     assert_eq!(seen(&mut app_state).0, (0.0, 0.0, 0));
-    (0..2).for_each(|_| press(&mut app_state, WindowCommand::Redo));
+    (0..2).for_each(|_| press(&mut app_state, HistoryCommand::Redo));
     assert_eq!(seen(&mut app_state).0, (-8.0, -3.0, 0));
     // A track that was removed is not missed.
     app_state.handle(AppCommand::SelectTrack(0));
     app_state.app.mixer().remove(1);
-    (0..2).for_each(|_| press(&mut app_state, WindowCommand::Undo));
+    (0..2).for_each(|_| press(&mut app_state, HistoryCommand::Undo));
     assert_eq!(
         (
             app_state.view().master.level_db,
@@ -631,7 +632,7 @@ fn a_session_with_a_program_shows_the_track_that_asks() {
     let asks = |app_state: &mut AppState| {
         let view_model = &mut app_state.selected.as_mut().unwrap().view_model;
         view_model.refresh();
-        view_model.view().asks_for_consent
+        view_model.view().messages.asks_for_consent
     };
     assert!(asks(&mut app_state));
     assert!(
@@ -644,7 +645,7 @@ fn a_session_with_a_program_shows_the_track_that_asks() {
     let selected = app_state.selected.as_mut().unwrap();
     selected
         .view_model
-        .handle_command(&*selected.parameters, WindowCommand::AnswerProgram(true));
+        .handle_command(&*selected.parameters, FileCommand::AnswerProgram(true));
     wait_until(&mut app_state, "it is opened", |view| {
         view.tracks[1]
             .error

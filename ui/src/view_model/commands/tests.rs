@@ -1,13 +1,16 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use ondes_engine::realtime::{Driver, LoadStatus};
+use ondes_engine::realtime::LoadStatus;
 use ondes_player::compare_slots::CompareSlot;
 use ondes_player::instance::InstanceHandle;
 use ondes_player::library::{BUNDLED, FileReference};
 use ondes_player::midi_bindings::MidiBinding;
-use ondes_player::parameter::{INPUT_GAIN, MIX, ParameterId, TRANSPOSE, all};
+use ondes_player::parameter::{
+    BYPASS, DRIVER, INPUT_GAIN, MIX, Parameter, ParameterId, QUALITY, SOURCE, TRANSPOSE, all,
+};
 use ondes_player::parameter_store::ParameterStore;
 use ondes_player::parameter_values::ParameterValue;
 use ondes_player::preset::factory::FactoryPreset;
@@ -17,9 +20,9 @@ use ondes_player::state::InstanceState;
 
 use super::super::model_list::ModelList;
 use super::*;
-use crate::command::FilePurpose;
+use crate::command::{FileCommand, FilePurpose, HistoryCommand, KnobCommand, ModelCommand};
 use crate::file_dialog::{FileDialog, UNAVAILABLE};
-use crate::view::ViewModel;
+use crate::view::{ModelEntryId, ViewModel};
 
 /// Records gestures as text.
 #[derive(Default)]
@@ -96,23 +99,20 @@ fn name(view_model: &InstanceViewModel) -> String {
 fn knobs_are_turned_through_the_host() {
     let (mut view_model, host) = open();
     for command in [
-        WindowCommand::BeginGesture(MIX),
-        WindowCommand::Set(MIX, 0.25),
-        WindowCommand::Set(MIX, f32::NAN),
-        WindowCommand::EndGesture(MIX),
+        KnobCommand::BeginGesture(MIX),
+        KnobCommand::Set(MIX, 0.25),
+        KnobCommand::Set(MIX, f32::NAN),
+        KnobCommand::EndGesture(MIX),
     ] {
         view_model.handle_command(&host, command);
     }
     assert_eq!(host.recorded(), ["begin Mix", "set Mix 25.0 %", "end Mix"]);
-    view_model.handle_command(&host, WindowCommand::Bypass(true));
+    view_model.handle_command(&host, KnobCommand::SetParameter(BYPASS, 1.0));
     assert_eq!(
         host.recorded(),
         ["begin Bypass", "set Bypass On", "end Bypass"]
     );
-    view_model.handle_command(
-        &host,
-        WindowCommand::SetDriver(Driver::Worker { latency: None }),
-    );
+    view_model.handle_command(&host, KnobCommand::SetParameter(DRIVER, 2.0));
     assert_eq!(
         host.recorded(),
         [
@@ -121,8 +121,8 @@ fn knobs_are_turned_through_the_host() {
             "end Processing"
         ]
     );
-    view_model.handle_command(&host, WindowCommand::SetDriver(Driver::Offline));
-    view_model.handle_command(&host, WindowCommand::BeginGesture(ParameterId(99)));
+    view_model.handle_command(&host, KnobCommand::SetParameter(ParameterId(99), 1.0));
+    view_model.handle_command(&host, KnobCommand::BeginGesture(ParameterId(99)));
     assert!(host.recorded().is_empty());
     assert_eq!(
         view_model
@@ -134,6 +134,7 @@ fn knobs_are_turned_through_the_host() {
     assert_eq!(
         view_model
             .view()
+            .knobs
             .voice
             .iter()
             .find(|knob| knob.id == TRANSPOSE)
@@ -146,14 +147,14 @@ fn knobs_are_turned_through_the_host() {
 fn macros_turn_what_they_are_bound_to() {
     let (mut view_model, host) = open();
     let controls = view_model.view().model.unwrap().controls.to_vec();
-    assert_eq!(view_model.view().macros[0].control, Some(0));
-    view_model.handle_command(&host, WindowCommand::BindMacro(0, Some(1)));
-    view_model.handle_command(&host, WindowCommand::BindMacro(1, None));
-    view_model.handle_command(&host, WindowCommand::BindMacro(2, Some(99)));
-    view_model.handle_command(&host, WindowCommand::BindMacro(99, None));
+    assert_eq!(view_model.view().knobs.macros[0].control, Some(0));
+    view_model.handle_command(&host, KnobCommand::BindMacro(0, Some(1)));
+    view_model.handle_command(&host, KnobCommand::BindMacro(1, None));
+    view_model.handle_command(&host, KnobCommand::BindMacro(2, Some(99)));
+    view_model.handle_command(&host, KnobCommand::BindMacro(99, None));
     view_model.refresh();
     assert_eq!(
-        view_model.view().macros[0].knob.name,
+        view_model.view().knobs.macros[0].knob.name,
         ondes_player::model_controls::label(&controls[1].name)
     );
     assert!(
@@ -164,8 +165,8 @@ fn macros_turn_what_they_are_bound_to() {
     );
     assert_eq!(
         (
-            view_model.view().macros[1].control,
-            view_model.view().macros[2].control
+            view_model.view().knobs.macros[1].control,
+            view_model.view().knobs.macros[2].control
         ),
         (None, Some(2))
     );
@@ -180,11 +181,11 @@ fn controllers_are_learnt_and_forgotten() {
         .set_parameters(all().map(|(_, parameter)| parameter.id.to_owned()));
     let midi = |view_model: &InstanceViewModel| {
         (
-            view_model.view().macros[1].knob.midi,
-            view_model.view().mix.midi,
+            view_model.view().knobs.macros[1].knob.midi,
+            view_model.view().mixer.mix.midi,
         )
     };
-    view_model.handle_command(&host, WindowCommand::LearnMidi(ParameterId(1)));
+    view_model.handle_command(&host, KnobCommand::LearnMidi(ParameterId(1)));
     assert!(
         view_model.refresh().is_some(),
         "the window looks whether it is learnt"
@@ -202,7 +203,7 @@ fn controllers_are_learnt_and_forgotten() {
             .count(),
         1
     );
-    view_model.handle_command(&host, WindowCommand::LearnMidi(MIX));
+    view_model.handle_command(&host, KnobCommand::LearnMidi(MIX));
     view_model.refresh();
     assert_eq!(
         midi(&view_model),
@@ -211,9 +212,9 @@ fn controllers_are_learnt_and_forgotten() {
             Some(MidiBinding::Learning)
         )
     );
-    view_model.handle_command(&host, WindowCommand::ForgetMidi(MIX));
-    view_model.handle_command(&host, WindowCommand::ForgetMidi(ParameterId(1)));
-    view_model.handle_command(&host, WindowCommand::LearnMidi(ParameterId(99)));
+    view_model.handle_command(&host, KnobCommand::ForgetMidi(MIX));
+    view_model.handle_command(&host, KnobCommand::ForgetMidi(ParameterId(1)));
+    view_model.handle_command(&host, KnobCommand::LearnMidi(ParameterId(99)));
     assert_eq!(view_model.refresh(), None);
     assert_eq!(
         midi(&view_model),
@@ -227,44 +228,46 @@ fn models_are_loaded_stepped_through_and_auditioned() {
     let names: Vec<String> = view_model
         .view()
         .models
+        .list
         .iter()
         .map(|entry| entry.name.clone())
         .collect();
     let ids: Vec<ModelEntryId> = view_model
         .view()
         .models
+        .list
         .iter()
         .map(|entry| entry.id)
         .collect();
     assert_eq!(name(&view_model), names[0]);
-    view_model.handle_command(&host, WindowCommand::Next);
+    view_model.handle_command(&host, ModelCommand::Next);
     settle(&mut view_model);
     assert_eq!(name(&view_model), names[1]);
-    assert_eq!(view_model.view().models[1].recent, Some(0));
-    view_model.handle_command(&host, WindowCommand::Previous);
+    assert_eq!(view_model.view().models.list[1].recent, Some(0));
+    view_model.handle_command(&host, ModelCommand::Previous);
     settle(&mut view_model);
     assert_eq!(name(&view_model), names[0]);
-    view_model.handle_command(&host, WindowCommand::Audition(Some(ids[2])));
+    view_model.handle_command(&host, ModelCommand::Audition(Some(ids[2])));
     settle(&mut view_model);
     assert_eq!(
-        (name(&view_model), view_model.view().auditioned),
+        (name(&view_model), view_model.view().models.auditioned),
         (names[2].clone(), Some(ids[2]))
     );
-    view_model.handle_command(&host, WindowCommand::Audition(Some(ids[1])));
+    view_model.handle_command(&host, ModelCommand::Audition(Some(ids[1])));
     settle(&mut view_model);
     assert_eq!(name(&view_model), names[1]);
-    view_model.handle_command(&host, WindowCommand::Audition(None));
+    view_model.handle_command(&host, ModelCommand::Audition(None));
     settle(&mut view_model);
     assert_eq!(
-        (name(&view_model), view_model.view().auditioned),
+        (name(&view_model), view_model.view().models.auditioned),
         (names[0].clone(), None)
     );
     // Loading an auditioned model keeps it.
-    view_model.handle_command(&host, WindowCommand::Audition(Some(ids[2])));
-    view_model.handle_command(&host, WindowCommand::Load(ids[2]));
+    view_model.handle_command(&host, ModelCommand::Audition(Some(ids[2])));
+    view_model.handle_command(&host, ModelCommand::Load(ids[2]));
     settle(&mut view_model);
     assert_eq!(
-        view_model.view().qualities,
+        view_model.view().engine.qualities,
         ["Full", "Balanced", "Light", "Automatic"],
         "the file holds a smaller size"
     );
@@ -279,8 +282,8 @@ fn models_are_loaded_stepped_through_and_auditioned() {
 #[test]
 fn a_window_that_closes_ends_the_audition() {
     let (mut view_model, host) = open();
-    let id = view_model.view().models[1].id;
-    view_model.handle_command(&host, WindowCommand::Audition(Some(id)));
+    let id = view_model.view().models.list[1].id;
+    view_model.handle_command(&host, ModelCommand::Audition(Some(id)));
     settle(&mut view_model);
     let instance = view_model.instance.clone();
     drop(view_model);
@@ -294,17 +297,17 @@ fn a_window_that_closes_ends_the_audition() {
 fn a_file_that_cannot_be_read_says_so_and_changes_nothing() {
     let (mut view_model, host) = open();
     let before = name(&view_model);
-    view_model.handle_command(&host, WindowCommand::Open("/nowhere/at all.ondes".into()));
+    view_model.handle_command(&host, FileCommand::Open("/nowhere/at all.ondes".into()));
     settle(&mut view_model);
     assert!(
-        matches!(view_model.view().status, LoadStatus::Failed(_)),
+        matches!(view_model.view().messages.status, LoadStatus::Failed(_)),
         "{:?}",
-        view_model.view().status
+        view_model.view().messages.status
     );
     assert_eq!(name(&view_model), before);
-    view_model.handle_command(&host, WindowCommand::Retry);
+    view_model.handle_command(&host, FileCommand::Retry);
     settle(&mut view_model);
-    assert_eq!(view_model.view().status, &LoadStatus::Ready);
+    assert_eq!(view_model.view().messages.status, &LoadStatus::Ready);
 }
 
 #[test]
@@ -344,7 +347,11 @@ fn files_are_chosen_in_a_dialog() {
         FilePurpose::MissingModel,
         Some(path.clone()),
     );
-    let missing = view_model.view().missing.expect("it is another model");
+    let missing = view_model
+        .view()
+        .messages
+        .missing
+        .expect("it is another model");
     assert!(
         missing.searched[0].ends_with("mine.ondes: another model"),
         "{missing:?}"
@@ -371,7 +378,7 @@ fn files_are_chosen_in_a_dialog() {
         .instance
         .restore_state(InstanceState { model, ..mine });
     view_model.refresh();
-    assert!(view_model.view().missing.is_some());
+    assert!(view_model.view().messages.missing.is_some());
     answer(
         &mut view_model,
         FilePurpose::MissingModel,
@@ -387,14 +394,14 @@ fn files_are_chosen_in_a_dialog() {
     assert!(view_model.missing_cabinet.is_some());
     answer(&mut view_model, FilePurpose::Model, None);
     assert_eq!(
-        view_model.view().notice,
+        view_model.view().messages.notice,
         Some(UNAVAILABLE),
         "nobody cancels as quickly"
     );
-    view_model.handle_command(&host, WindowCommand::Dismiss);
+    view_model.handle_command(&host, DisplayCommand::Dismiss);
     view_model.refresh();
     assert_eq!(
-        (name(&view_model), view_model.view().notice),
+        (name(&view_model), view_model.view().messages.notice),
         ("Whistle".to_owned(), None)
     );
 }
@@ -405,7 +412,7 @@ fn dropped_files_are_models_or_presets_or_refused() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let drop = |view_model: &mut InstanceViewModel, path: PathBuf| {
-        view_model.handle_command(&host, WindowCommand::Open(path));
+        view_model.handle_command(&host, FileCommand::Open(path));
         while matches!(view_model.instance.status(), LoadStatus::Loading)
             || view_model.presets.poll()
         {
@@ -426,7 +433,7 @@ fn dropped_files_are_models_or_presets_or_refused() {
         (at("none.ondes-preset"), "none.ondes-preset"),
     ] {
         drop(&mut view_model, path);
-        let said = match view_model.view().status {
+        let said = match view_model.view().messages.status {
             LoadStatus::Failed(said) => said.clone(),
             other => panic!("{reason}: {other:?}"),
         };
@@ -438,7 +445,7 @@ fn dropped_files_are_models_or_presets_or_refused() {
     let path = store::save(folder.path(), &preset, false).unwrap();
     drop(&mut view_model, path);
     assert_eq!(
-        (name(&view_model), view_model.view().status),
+        (name(&view_model), view_model.view().messages.status),
         ("Plucked".to_owned(), &LoadStatus::Ready)
     );
     let other = Preset {
@@ -451,13 +458,13 @@ fn dropped_files_are_models_or_presets_or_refused() {
         store::save(folder.path(), &other, false).unwrap(),
     );
     assert!(
-        matches!(view_model.view().status, LoadStatus::Failed(said) if said.contains("Ondes FX"))
+        matches!(view_model.view().messages.status, LoadStatus::Failed(said) if said.contains("Ondes FX"))
     );
 
     ondes_engine::model::file::write(&BUNDLED[2].model(), &at("my own.ondes")).unwrap();
     drop(&mut view_model, at("my own.ondes"));
     assert_eq!(
-        (name(&view_model), view_model.view().status),
+        (name(&view_model), view_model.view().messages.status),
         (BUNDLED[2].name.to_owned(), &LoadStatus::Ready)
     );
 }
@@ -475,26 +482,29 @@ fn a_missing_model_is_reported_and_searched_again() {
         ..InstanceState::default()
     });
     view_model.refresh();
-    let missing = view_model.view().missing.expect("it is said");
+    let missing = view_model.view().messages.missing.expect("it is said");
     assert_eq!(
         (missing.name.as_str(), view_model.view().model.is_none()),
         ("Old Bell", true)
     );
-    view_model.handle_command(&host, WindowCommand::Retry);
+    view_model.handle_command(&host, FileCommand::Retry);
     settle(&mut view_model);
-    assert!(view_model.view().missing.is_some(), "it is still not there");
-    let first = view_model.view().models[0].id;
-    view_model.handle_command(&host, WindowCommand::Load(first));
+    assert!(
+        view_model.view().messages.missing.is_some(),
+        "it is still not there"
+    );
+    let first = view_model.view().models.list[0].id;
+    view_model.handle_command(&host, ModelCommand::Load(first));
     settle(&mut view_model);
-    assert!(view_model.view().missing.is_none() && view_model.view().model.is_some());
+    assert!(view_model.view().messages.missing.is_none() && view_model.view().model.is_some());
 }
 
 #[test]
 fn a_project_saved_during_an_audition_keeps_its_model() {
     let (mut view_model, host) = open();
     let before = view_model.instance.state();
-    let other = view_model.view().models[2].id;
-    view_model.handle_command(&host, WindowCommand::Audition(Some(other)));
+    let other = view_model.view().models.list[2].id;
+    view_model.handle_command(&host, ModelCommand::Audition(Some(other)));
     settle(&mut view_model);
     assert_eq!(view_model.instance.state(), before);
 }
@@ -505,32 +515,33 @@ fn settings_are_compared() {
     let names: Vec<String> = view_model
         .view()
         .models
+        .list
         .iter()
         .map(|entry| entry.name.clone())
         .collect();
-    view_model.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::B));
+    view_model.handle_command(&host, HistoryCommand::RecallSlot(CompareSlot::B));
     view_model.refresh();
     assert_eq!(
-        (view_model.view().slot, name(&view_model)),
+        (view_model.view().history.slot, name(&view_model)),
         (CompareSlot::B, names[0].clone())
     );
-    view_model.handle_command(&host, WindowCommand::Next);
-    view_model.handle_command(&host, WindowCommand::BindMacro(0, None));
+    view_model.handle_command(&host, ModelCommand::Next);
+    view_model.handle_command(&host, KnobCommand::BindMacro(0, None));
     settle(&mut view_model);
-    view_model.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::A));
+    view_model.handle_command(&host, HistoryCommand::RecallSlot(CompareSlot::A));
     settle(&mut view_model);
     assert_eq!(
         (
-            view_model.view().slot,
+            view_model.view().history.slot,
             name(&view_model),
-            view_model.view().macros[0].control
+            view_model.view().knobs.macros[0].control
         ),
         (CompareSlot::A, names[0].clone(), Some(0))
     );
-    view_model.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::B));
+    view_model.handle_command(&host, HistoryCommand::RecallSlot(CompareSlot::B));
     settle(&mut view_model);
     assert_eq!(
-        (name(&view_model), view_model.view().macros[0].control),
+        (name(&view_model), view_model.view().knobs.macros[0].control),
         (names[1].clone(), None)
     );
     assert!(host.recorded().is_empty(), "no parameter was another one");
@@ -543,23 +554,23 @@ fn settings_are_compared() {
         .instance
         .compare_slots
         .store(CompareSlot::A, other);
-    view_model.handle_command(&host, WindowCommand::RecallSlot(CompareSlot::A));
+    view_model.handle_command(&host, HistoryCommand::RecallSlot(CompareSlot::A));
     assert_eq!(host.recorded(), ["begin Mix", "set Mix 50.0 %", "end Mix"]);
 }
 
 #[test]
 fn the_look_is_kept() {
     let (mut view_model, host) = open();
-    view_model.handle_command(&host, WindowCommand::SetScale(7.0));
-    view_model.handle_command(&host, WindowCommand::SetTheme(ThemePreference::Light));
-    view_model.handle_command(&host, WindowCommand::Panic);
+    view_model.handle_command(&host, DisplayCommand::SetScale(7.0));
+    view_model.handle_command(&host, DisplayCommand::SetTheme(ThemePreference::Light));
+    view_model.handle_command(&host, PlayCommand::Panic);
     view_model.refresh();
     assert_eq!(
         (view_model.view().scale, view_model.view().theme),
         (2.0, ThemePreference::Light)
     );
     assert_eq!(
-        view_model.instance.window_settings(),
+        view_model.instance.read_state(|state| state.window),
         WindowSettings {
             scale: 2.0,
             theme: WindowTheme::Light,
@@ -576,20 +587,20 @@ fn a_host_learns_of_every_change_of_the_project() {
     let changes = || instance.host_notifier.take_state_changed();
     assert!(!changes(), "a new instance is unchanged");
     for command in [
-        WindowCommand::BindMacro(0, Some(1)),
-        WindowCommand::StoreSlot(CompareSlot::B),
-        WindowCommand::Undo,
-        WindowCommand::Redo,
-        WindowCommand::SetPad(MIX, INPUT_GAIN),
-        WindowCommand::Next,
+        WindowCommand::from(KnobCommand::BindMacro(0, Some(1))),
+        HistoryCommand::StoreSlot(CompareSlot::B).into(),
+        HistoryCommand::Undo.into(),
+        HistoryCommand::Redo.into(),
+        KnobCommand::SetPad(MIX, INPUT_GAIN).into(),
+        ModelCommand::Next.into(),
     ] {
         let name = format!("{command:?}");
         view_model.handle_command(&setter, command);
         settle(&mut view_model);
         assert!(changes(), "{name}");
     }
-    view_model.handle_command(&setter, WindowCommand::Panic);
-    view_model.handle_command(&setter, WindowCommand::SetScale(1.25));
+    view_model.handle_command(&setter, PlayCommand::Panic);
+    view_model.handle_command(&setter, DisplayCommand::SetScale(1.25));
     assert!(!changes(), "neither the sound nor the project has changed");
 }
 
@@ -598,10 +609,10 @@ fn a_host_learns_of_every_change_of_the_project() {
 fn all_changes_of_parameters_are_gestures() {
     let (mut view_model, setter) = open();
     for command in [
-        WindowCommand::Bypass(true),
-        WindowCommand::SetDriver(Driver::Inline),
-        WindowCommand::SetControlSource(ondes_engine::pipeline::ControlSource::AudioInput),
-        WindowCommand::SetQuality(2),
+        KnobCommand::SetParameter(BYPASS, 1.0),
+        KnobCommand::SetParameter(DRIVER, 1.0),
+        KnobCommand::SetParameter(SOURCE, 1.0),
+        KnobCommand::SetParameter(QUALITY, 2.0),
     ] {
         let name = format!("{command:?}");
         view_model.handle_command(&setter, command);

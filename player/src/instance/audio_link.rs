@@ -1,0 +1,103 @@
+//! What the audio thread reads of an instance, and reports to it.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crossbeam_utils::atomic::AtomicCell;
+use ondes_engine::pipeline::InputChannels;
+use ondes_engine::realtime::Quality;
+
+use crate::macros::ControlMapping;
+
+/// What the audio thread reads of an instance, and reports to it without waiting.
+pub struct AudioLink {
+    /// A control mapping that has arrived, and one that was replaced.
+    arrival: AtomicCell<Option<Box<ControlMapping>>>,
+    retired: AtomicCell<Option<Box<ControlMapping>>>,
+    pub(super) release_ms: AtomicCell<f32>,
+    pub(super) uses_audio_input: AtomicBool,
+    /// Largest variant that may be used, 0 … 1.
+    pub(super) size: AtomicCell<f32>,
+    pub(super) quality: AtomicCell<Quality>,
+    /// Channels of a stereo input to process.
+    pub(super) channels: AtomicCell<InputChannels>,
+    /// Reason of a panic, until the instance has it.
+    #[expect(
+        clippy::box_collection,
+        reason = "one word, so that the cell takes no lock"
+    )]
+    pub(super) failure: AtomicCell<Option<Box<String>>>,
+    variant_requested: AtomicBool,
+}
+
+impl Default for AudioLink {
+    fn default() -> Self {
+        Self {
+            arrival: AtomicCell::new(None),
+            retired: AtomicCell::new(None),
+            release_ms: AtomicCell::default(),
+            uses_audio_input: AtomicBool::default(),
+            size: AtomicCell::new(1.0),
+            quality: AtomicCell::default(),
+            channels: AtomicCell::new(InputChannels::Stereo),
+            failure: AtomicCell::new(None),
+            variant_requested: AtomicBool::default(),
+        }
+    }
+}
+
+impl AudioLink {
+    /// Returns the time in which the model's notes fall by 60 dB after their release, ms, unless a
+    /// control changes it.
+    #[must_use]
+    pub fn release_ms(&self) -> f32 {
+        self.release_ms.load()
+    }
+
+    /// Returns whether the model processes audio input, as effects and codecs do, whatever the
+    /// control source.
+    #[must_use]
+    pub fn uses_audio_input(&self) -> bool {
+        self.uses_audio_input.load(Relaxed)
+    }
+
+    /// Notes the requested size, quality and channels. If any has changed, the main thread must
+    /// call
+    /// [`InstanceHandle::apply_requested_variant`](super::InstanceHandle::apply_requested_variant),
+    /// as this thread cannot load models.
+    pub fn request_variant(&self, size: f32, quality: Quality, channels: InputChannels) {
+        let is_other = size.to_bits() != self.size.load().to_bits()
+            || quality != self.quality.load()
+            || channels != self.channels.load();
+        self.variant_requested.store(is_other, Relaxed);
+    }
+
+    /// Returns whether the main thread has to be called.
+    #[must_use]
+    pub fn needs_main_thread(&self) -> bool {
+        self.variant_requested.load(Relaxed)
+    }
+
+    /// Takes the newest control mapping, and returns whether there is one.
+    pub fn receive_mapping(&self, mapping: &mut Box<ControlMapping>) -> bool {
+        let Some(new) = self.arrival.take() else {
+            return false;
+        };
+        // If the previous mapping has not been fetched yet it leaks, a few bytes, as the audio
+        // thread must not free memory.
+        if let Some(unfetched) = self.retired.swap(Some(std::mem::replace(mapping, new))) {
+            std::mem::forget(unfetched);
+        }
+        true
+    }
+
+    /// Reports the reason of a panic, after which nothing is played. Allocates.
+    pub fn report_failure(&self, reason: String) {
+        self.failure.store(Some(Box::new(reason)));
+    }
+
+    /// Sends a control mapping, or withdraws one that was not received. Not for the audio thread.
+    pub(super) fn send_mapping(&self, mapping: Option<ControlMapping>) {
+        drop(self.retired.take());
+        drop(self.arrival.swap(mapping.map(Box::new)));
+    }
+}
