@@ -6,7 +6,8 @@
 //! parameters are rescanned during a state load (`deferred_rescan`), and a timer for hosts that do
 //! not call back (`main_thread_timer`). `callbacks` are the wrapper's own CLAP functions,
 //! [`entry`] is the factory, and `vst3` exports the VST3 that wraps all of it. The framework knows no
-//! parameters: `parameter_changes` take them from the host's events.
+//! parameters: `parameter_changes` take them from the host's events, and `waiting_changes` by the
+//! window are told to hosts that do not ask for them.
 //!
 //! What a host passes is checked here, once for both formats: the `c_interface` is the border to
 //! C, with `host` and [`framework`] on its two sides. `audio_port_extensions` announce any mixture
@@ -34,6 +35,7 @@ mod params_extension;
 pub(crate) mod plugin_wrapper;
 mod port_layout;
 mod vst3;
+mod waiting_changes;
 
 #[cfg(test)]
 mod tests;

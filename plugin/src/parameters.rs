@@ -122,6 +122,16 @@ impl HostParameters {
         }
     }
 
+    /// Returns whether the window has changed values since the last time, and whether there were
+    /// more changes than fit.
+    pub(crate) fn take_notices(&self) -> (bool, bool) {
+        let notifier = &self.instance.host_notifier;
+        (
+            notifier.take_values_changed(),
+            notifier.take_values_applied(),
+        )
+    }
+
     /// Asks the host again to take the changes by the window; returns whether there are any.
     pub(crate) fn remind_host(&self) -> bool {
         let is_waiting = !self.changes.is_empty();

@@ -37,11 +37,12 @@ use super::host_block::HostBlock;
 use super::host_notices::HostNotices;
 use super::main_thread_timer::MainThreadTimer;
 use super::note_extensions::{NOTE_PORTS, VOICE_INFO};
-use super::parameter_changes::{ParameterChanges, WaitingChanges};
+use super::parameter_changes::ParameterChanges;
 use super::parameter_list::{HostScale, ParameterList};
 use super::params_extension::PARAMS;
 use super::plugin_wrapper::{Block, PluginWrapper};
 use super::port_layout::AudioPorts;
+use super::waiting_changes::WaitingChanges;
 use crate::preset::preset_load::PRESET_LOAD;
 use crate::preset::state_as_preset::{STATE, STATE_CONTEXT};
 
@@ -281,7 +282,7 @@ fn on_main_thread(wrapper: &PluginWrapper) {
         if let Some(deferred) = &wrapper.deferred_rescan {
             deferred.rescan_if_pending(*host);
         }
-        wrapper.waiting_changes.report(wrapper);
+        wrapper.report_window_changes();
         wrapper.notices.notify(instance, *host);
         Some(())
     });

@@ -1,17 +1,13 @@
 //! Changes of parameters: by events of the host, by learnt controllers, and by the window.
 
-use std::sync::Mutex;
-use std::time::Instant;
-
 use clap_sys::events::*;
 use clap_sys::id::clap_id;
-use ondes_engine::sync::lock;
 
 use super::block_events::TakeChange;
 use super::event::{Event, HostOutput};
 use super::parameter_list::ListedParameter;
 use super::plugin_wrapper::PluginWrapper;
-use crate::parameters::{PATIENCE, WindowChange};
+use crate::parameters::WindowChange;
 
 /// A controller's highest value.
 const CONTROLLER_MAX: f32 = 127.0;
@@ -125,39 +121,4 @@ fn is_of_parameter(event: &Event) -> bool {
             | CLAP_EVENT_PARAM_GESTURE_BEGIN
             | CLAP_EVENT_PARAM_GESTURE_END
     )
-}
-
-/// Time since which changes by the window wait for the host.
-#[derive(Default)]
-pub(super) struct WaitingChanges(Mutex<Option<Instant>>);
-
-impl WaitingChanges {
-    /// Lets the host take the changes by the window, or read all values if it takes none. On the
-    /// main thread.
-    pub(super) fn report(&self, wrapper: &PluginWrapper) {
-        let PluginWrapper {
-            instance,
-            host,
-            values,
-            ..
-        } = wrapper;
-        let has_changed = instance.host_notifier.take_values_changed();
-        let is_full = instance.host_notifier.take_values_applied();
-        let mut since = lock(&self.0);
-        *since = if values.changes.is_empty() {
-            None
-        } else {
-            Some(since.unwrap_or_else(Instant::now))
-        };
-        let is_idle = since.is_some_and(|since| since.elapsed() >= PATIENCE);
-        if is_full || is_idle || has_changed && !wrapper.is_active() {
-            *since = None;
-            while values.changes.pop().is_some() {}
-            drop(since);
-            wrapper.rescan_values();
-        } else if has_changed {
-            drop(since);
-            host.request_flush();
-        }
-    }
 }

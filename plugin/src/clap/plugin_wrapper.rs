@@ -23,9 +23,9 @@ use super::framework::Framework;
 use super::host::Host;
 use super::host_notices::HostNotices;
 use super::main_thread_timer::MainThreadTimer;
-use super::parameter_changes::WaitingChanges;
 use super::parameter_list::ParameterList;
 use super::port_layout::AudioPorts;
+use super::waiting_changes::{HostRequest, WaitingChanges};
 use crate::parameters::HostParameters;
 use crate::preset::state;
 
@@ -83,6 +83,15 @@ impl PluginWrapper {
     pub(crate) fn restore(&self, state: &PluginState) {
         state::restore(state, &self.values, &self.instance);
         self.rescan_values();
+    }
+
+    /// Asks the host to take the changes by the window. On the main thread.
+    pub(super) fn report_window_changes(&self) {
+        match self.waiting_changes.request(&self.values, self.is_active()) {
+            Some(HostRequest::Flush) => self.host.request_flush(),
+            Some(HostRequest::Rescan) => self.rescan_values(),
+            None => {}
+        }
     }
 
     /// Lets the host read all values again. On the main thread.
