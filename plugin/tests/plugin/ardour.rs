@@ -1,6 +1,7 @@
 //! The VST3 of **Ondes FX** in Ardour 7 without a window: scan, bounce of a track, presets.
 
 use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
@@ -18,6 +19,9 @@ const ARDOUR: &str = "/usr/lib/ardour7";
 const SCRIPT: &str = include_str!("ardour/session.lua");
 const PRESET_SCRIPT: &str = include_str!("ardour/preset.lua");
 const RATE: u32 = 48_000;
+/// Runs of a program that aborts.
+const ATTEMPTS: usize = 10;
+const SIGABRT: i32 = 6;
 /// Ardour's time units per second.
 const TICKS: u64 = 282_240_000;
 
@@ -45,9 +49,13 @@ fn ardour(program: &str, home: &Path) -> Command {
     command
 }
 
-/// Runs a program to its end; returns its output.
+/// Runs a program to its end, again if it aborts: Ardour 7.3 corrupts its own memory in about every
+/// fourth export, without a plugin as well. Returns its output.
 fn run(command: &mut Command) -> String {
-    let output = command.stdin(Stdio::null()).output().unwrap();
+    let output = (0..ATTEMPTS)
+        .map(|_| command.stdin(Stdio::null()).output().unwrap())
+        .find(|output| output.status.signal() != Some(SIGABRT))
+        .unwrap_or_else(|| panic!("{command:?} aborted {ATTEMPTS} times"));
     let said = [output.stdout, output.stderr]
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .concat();
