@@ -9,14 +9,13 @@ use ondes_engine::sync::lock;
 /// Asks the host for a call on its main thread.
 type RequestCall = Box<dyn Fn() + Send>;
 
-/// Changes of one instance since its host was last notified. A host learns of changed parameters
-/// from the framework; they are noted here for hosts that do not ask for them.
+/// Changes of one instance since its host was last notified.
 #[derive(Default)]
 pub struct HostNotifier {
     state_changed: AtomicBool,
     names_changed: AtomicBool,
     values_changed: AtomicBool,
-    values_applied: AtomicBool,
+    rescan_due: AtomicBool,
     request_call: Mutex<Option<RequestCall>>,
 }
 
@@ -37,9 +36,9 @@ impl HostNotifier {
         self.mark(&self.values_changed);
     }
 
-    /// Notes that values of parameters were changed without the host. Not for the audio thread.
-    pub fn mark_values_applied(&self) {
-        self.mark(&self.values_applied);
+    /// Notes that the host has to read all values of parameters again. Not for the audio thread.
+    pub fn mark_rescan_due(&self) {
+        self.mark(&self.rescan_due);
     }
 
     /// Returns whether [`mark_state_changed`](Self::mark_state_changed) was called since the last
@@ -60,10 +59,10 @@ impl HostNotifier {
         self.values_changed.swap(false, Relaxed)
     }
 
-    /// Returns whether [`mark_values_applied`](Self::mark_values_applied) was called since the last
+    /// Returns whether [`mark_rescan_due`](Self::mark_rescan_due) was called since the last
     /// time.
-    pub fn take_values_applied(&self) -> bool {
-        self.values_applied.swap(false, Relaxed)
+    pub fn take_rescan_due(&self) -> bool {
+        self.rescan_due.swap(false, Relaxed)
     }
 
     /// Sets the function that asks the host for a call on its main thread, or removes it. It may be

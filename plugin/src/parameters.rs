@@ -126,10 +126,7 @@ impl HostParameters {
     /// more changes than fit.
     pub(crate) fn take_notices(&self) -> (bool, bool) {
         let notifier = &self.instance.host_notifier;
-        (
-            notifier.take_values_changed(),
-            notifier.take_values_applied(),
-        )
+        (notifier.take_values_changed(), notifier.take_rescan_due())
     }
 
     /// Asks the host again to take the changes by the window; returns whether there are any.
@@ -144,13 +141,13 @@ impl HostParameters {
     /// Lets the host read all values if it has not taken the changes by the window.
     pub(crate) fn give_up_waiting(&self) {
         if !self.changes.is_empty() {
-            self.instance.host_notifier.mark_values_applied();
+            self.instance.host_notifier.mark_rescan_due();
         }
     }
 
     fn tell_host(&self, change: WindowChange) {
         if self.changes.push(change).is_err() {
-            self.instance.host_notifier.mark_values_applied();
+            self.instance.host_notifier.mark_rescan_due();
         }
         self.instance.host_notifier.mark_values_changed();
     }
@@ -255,6 +252,6 @@ mod tests {
         ];
         assert_eq!(changes, expected);
         (0..=MAX_CHANGES).for_each(|_| parameters.begin_gesture(MIX));
-        assert!(parameters.instance.host_notifier.take_values_applied());
+        assert!(parameters.instance.host_notifier.take_rescan_due());
     }
 }
