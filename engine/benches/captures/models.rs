@@ -6,8 +6,11 @@ use ondes_engine::model::{
 use ondes_engine::ops::{Conv1d, Linear, Lstm};
 use ondes_engine::random::Lcg;
 
-/// Names and constructors.
-pub const MODELS: [(&str, fn() -> Model); 9] = [
+/// Name and constructor of a model.
+pub type NamedModel = (&'static str, fn() -> Model);
+
+/// All models.
+pub const MODELS: [NamedModel; 9] = [
     ("standard", standard),
     ("lite", || short(12, 6)),
     ("feather", || short(8, 4)),
