@@ -98,7 +98,7 @@ pub fn components(prior: &Method) -> anyhow::Result<usize> {
 /// the outputs. The previous frame is an input.
 ///
 /// # Errors
-/// Returns an error if the model is no generator of [`untrained`].
+/// Returns an error if the model is no generator of [`untrained`](super::network::untrained).
 pub fn training_graph(generator: &Model) -> anyhow::Result<Method> {
     let prior = generator.method(PRIOR)?;
     let end = prior
@@ -128,7 +128,7 @@ pub fn training_graph(generator: &Model) -> anyhow::Result<Method> {
 /// Returns mean and deviation of the latents of a generator, from its standardisation.
 ///
 /// # Errors
-/// Returns an error if the model is no generator of [`untrained`].
+/// Returns an error if the model is no generator of [`untrained`](super::network::untrained).
 pub fn spreads(generator: &Model) -> anyhow::Result<Vec<Spread>> {
     let weight = |parameter: &str| {
         let name = format!("{OUTPUT_LATENTS}.{parameter}");

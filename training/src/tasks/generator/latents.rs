@@ -84,8 +84,8 @@ fn encode(codec: &Model, sound: &[f32]) -> anyhow::Result<Vec<f32>> {
 }
 
 impl LatentStream {
-    /// Encodes recordings at the rates of [`FeatureRate::from_encoder`] and measures conditions in
-    /// them, on all cores.
+    /// Encodes recordings at the [rates of the encoder](crate::data::FeatureRate::from_encoder) and
+    /// measures conditions in them, on all cores.
     ///
     /// # Errors
     /// Returns an error if the codec cannot encode them, a recording cannot be read, or the latents
