@@ -5,7 +5,7 @@
 //! plugin for DAWs, with [`vst3_presets`] and the licences of what it contains ([`notices`]).
 //! [`docs`] builds the book and checks every link with [`markdown`], [`pictures`] draws the window
 //! for it. [`train`] makes the bundled models again, [`mod@test`] runs all tests, among them those
-//! of [`pedalboard`], [`exporters`] those with models of other projects' exporters, [`fuzz`] reads
+//! of [`pedalboard`] and the counts of [`instructions`], [`exporters`] those with models of other projects' exporters, [`fuzz`] reads
 //! damaged files, [`conformance`] compares with other programs, [`gpu`] checks libtorch on a GPU.
 //! All of them run other programs through [`process`].
 
@@ -18,6 +18,7 @@ mod docs;
 mod exporters;
 mod fuzz;
 mod gpu;
+mod instructions;
 mod markdown;
 mod notices;
 mod pedalboard;
@@ -52,7 +53,8 @@ enum Command {
         /// GB).
         #[arg(long)]
         torch: bool,
-        /// Prepares everything that tests need: also Xvfb, Ardour, jackd and pip (0.6 GB).
+        /// Prepares everything that tests need: also Xvfb, Ardour, jackd, valgrind and pip (0.7
+        /// GB).
         #[arg(long)]
         tests: bool,
     },
@@ -87,6 +89,13 @@ enum Command {
         /// PyTorch, and starts NCCL. Downloads 3 GB once and keeps 5 GB.
         #[arg(long)]
         exporters: bool,
+    },
+    /// Counts the instructions of the engine's hot paths in valgrind, and fails if one takes over
+    /// 2 % more than `engine/benches/instructions.txt` says.
+    Instructions {
+        /// Writes the counts to that file instead.
+        #[arg(long)]
+        accept: bool,
     },
     /// Compares how Ondes and other programs read the files of `tests/conformance`, and writes
     /// `docs/src/formats.md`. Installs these programs if they are missing.
@@ -142,6 +151,7 @@ fn main() -> ExitCode {
         Command::Pictures => pictures::draw(),
         Command::Test { exporters: false } => test::test(),
         Command::Test { exporters: true } => exporters::test(),
+        Command::Instructions { accept } => instructions::check(accept),
         Command::Conformance => conformance::compare(),
         Command::Fuzz(extent) => fuzz::fuzz(&extent),
         Command::Soak { minutes, seed } => test::soak(minutes, seed),

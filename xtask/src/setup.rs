@@ -31,7 +31,7 @@ pub struct Tool {
     pub needed_for: &'static [Purpose],
 }
 
-const TOOLS: [Tool; 8] = [
+const TOOLS: [Tool; 9] = [
     Tool {
         probe: ("cc", &["--version"]),
         package: "gcc libc6-dev",
@@ -81,6 +81,12 @@ const TOOLS: [Tool; 8] = [
         ),
         package: "libasound2-plugins",
         used_for: "an ALSA device for tests that needs no sound card",
+        needed_for: &[],
+    },
+    Tool {
+        probe: ("valgrind", &["--version"]),
+        package: "valgrind",
+        used_for: "counting instructions",
         needed_for: &[],
     },
 ];

@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, ensure};
 
+use crate::instructions;
 use crate::pedalboard;
 use crate::process::{build_folder, cargo, run, works};
 use crate::setup::{Purpose, setup};
@@ -30,6 +31,7 @@ pub fn test() -> anyhow::Result<()> {
         pedalboard::check()?;
     }
     drop(display);
+    instructions::check(false)?;
     check_interleavings()
 }
 
