@@ -6,6 +6,7 @@ use ondes_engine::media::FILE_EXTENSIONS;
 use ondes_engine::model::{file, program};
 use ondes_engine::realtime::LoadStatus;
 use ondes_player::cabinet;
+use ondes_player::preset::location::PresetLocation;
 use ondes_player::preset::{self, store};
 use ondes_player::tuning;
 
@@ -29,7 +30,7 @@ impl InstanceViewModel {
     /// input, or else a model.
     fn open_file(&mut self, path: PathBuf) {
         if store::is_preset(&path) {
-            self.open_preset(path);
+            self.read_preset(PresetLocation::File(path));
         } else if tuning::is_scale(&path) || tuning::is_keyboard_map(&path) {
             self.instance.load_tuning(path);
         } else if self.accepts_audio_files() && cabinet::is_audio_file(&path) {

@@ -7,7 +7,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use egui::ThemePreference;
-use ondes_engine::executor::ExecutorSelection;
 use ondes_engine::model::{Kind, Model};
 use ondes_engine::pipeline::{ControlSource, InputAnalysis};
 use ondes_engine::realtime::{Health, LoadStatus, Quality};
@@ -27,7 +26,7 @@ use ondes_player::parameter_source::{ParameterSetter, ParameterSource};
 use ondes_player::preset::store;
 use ondes_player::product::Product;
 use ondes_player::snapshot::SoundSnapshot;
-use ondes_player::state::{WindowSettings, WindowTheme};
+use ondes_player::state::WindowTheme;
 
 use super::cabinet_list::CabinetList;
 use super::consent::ConsentQuestion;
@@ -47,7 +46,7 @@ use crate::file_dialog::{self, FileDialog};
 use crate::view::{
     ChainView, EngineView, ExecutorDevices, ExecutorView, HistoryView, Knob, KnobsView, MacroKnob,
     MessagesView, MethodChoice, MixerView, ModelEntryId, ModelView, ModelsView, PlayView,
-    PresetsView, SoundingNote, Surroundings, TuningView, ViewModel, WindowView,
+    PresetsView, ProgramView, SoundingNote, Surroundings, TuningView, ViewModel, WindowView,
 };
 
 /// Reason why a model cannot be embedded in a project.
@@ -100,7 +99,6 @@ pub struct InstanceViewModel {
     cabinet: Option<FileReference>,
     pub(super) missing_cabinet: Option<MissingFile>,
     mixer: [Knob; 3],
-    executor: ExecutorSelection,
     health: Option<Health>,
     qualities: Vec<String>,
     methods: Vec<MethodChoice>,
@@ -113,7 +111,6 @@ pub struct InstanceViewModel {
     /// Samples recorded by the monitor, and the time of the last change.
     recorded: (usize, Instant),
     moving: bool,
-    settings: WindowSettings,
 }
 
 impl InstanceViewModel {
@@ -171,7 +168,6 @@ impl InstanceViewModel {
             cabinet: None,
             missing_cabinet: None,
             mixer,
-            executor: ExecutorSelection::default(),
             health: None,
             qualities: Vec::new(),
             methods: Vec::new(),
@@ -183,7 +179,6 @@ impl InstanceViewModel {
             notes: Vec::new(),
             recorded,
             moving: false,
-            settings: WindowSettings::default(),
         };
         model.refresh();
         model
@@ -209,10 +204,7 @@ impl InstanceViewModel {
         };
         (self.missing, self.model) = (instance.missing_model(), instance.model());
         self.model_path = instance.model_path();
-        instance.read_state(|state| {
-            (self.settings, self.executor) = (state.window, state.executor);
-            self.cabinet.clone_from(&state.cabinet);
-        });
+        self.cabinet = instance.read_state(|state| state.cabinet.clone());
         (self.notice, self.missing_cabinet) = (instance.notice(), instance.missing_cabinet());
         (self.health, self.input_analysis) =
             (instance.session.health(), instance.session.input_analysis());
@@ -407,7 +399,7 @@ impl InstanceViewModel {
             self.devices.view()
         };
         Some(ExecutorView {
-            selection: self.executor,
+            selection: self.instance.read_state(|state| state.executor),
             native_supported: model.program().is_none(),
             devices,
         })
@@ -570,6 +562,7 @@ impl ViewModel for InstanceViewModel {
     fn view(&self) -> WindowView<'_> {
         let [input_gain, output_gain, mix] = &self.mixer;
         let source = self.source.control_source();
+        let settings = self.instance.read_state(|state| state.window);
         let model = self.model.as_deref().map(|model| {
             let header = model.header();
             let controls = self.latents.controls().all();
@@ -589,6 +582,7 @@ impl ViewModel for InstanceViewModel {
             .model
             .as_ref()
             .is_none_or(|model| model.header().kind == Kind::Instrument);
+        let program = self.model.as_ref().and_then(|model| model.program());
         WindowView {
             product: self.instance.product,
             surroundings: self.surroundings,
@@ -665,22 +659,24 @@ impl ViewModel for InstanceViewModel {
                     .then(|| self.source.follows_side_chain()),
                 can_play: self.can_play(),
             },
-            tuner: self
-                .tuner
-                .view(self.accepts_audio_files(), self.settings.tuner),
+            tuner: self.tuner.view(self.accepts_audio_files(), settings.tuner),
             engine: EngineView {
                 driver: self.source.value(DRIVER).unwrap_or_default() as usize,
                 resampling: self.instance.read_state(|state| state.resampling),
                 executor: self.executor_view(),
-                program: program::view(self.model.as_deref(), &self.methods),
+                program: program.map(|program| ProgramView {
+                    methods: &self.methods,
+                    settings: &program.settings,
+                    options: &program.options,
+                }),
                 health: self.health,
                 qualities: &self.qualities,
                 quality: self.source.value(QUALITY).unwrap_or_default() as usize,
             },
             moving: self.moving,
             can_browse: self.can_browse,
-            scale: self.settings.scale,
-            theme: match self.settings.theme {
+            scale: settings.scale,
+            theme: match settings.theme {
                 WindowTheme::Dark => ThemePreference::Dark,
                 WindowTheme::Light => ThemePreference::Light,
                 WindowTheme::System => ThemePreference::System,

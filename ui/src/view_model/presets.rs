@@ -1,7 +1,5 @@
 //! Loading, saving and deleting presets. Files are read and written on threads of their own.
 
-use std::path::PathBuf;
-
 use ondes_player::library::LoadError;
 use ondes_player::parameter_source::ParameterSetter;
 use ondes_player::parameter_values::complete_values;
@@ -40,11 +38,7 @@ impl InstanceViewModel {
         }
     }
 
-    /// Starts to read a preset file that need not be in the list.
-    pub(super) fn open_preset(&mut self, path: PathBuf) {
-        self.read_preset(PresetLocation::File(path));
-    }
-
+    /// Starts to read a preset that need not be in the list.
     pub(super) fn read_preset(&mut self, location: PresetLocation) {
         (self.auditioned, self.loading) = (None, None);
         let (instance, request) = (self.instance.clone(), self.instance.begin_request());
@@ -192,6 +186,7 @@ impl InstanceViewModel {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::path::PathBuf;
     use std::sync::Arc;
     use std::thread::JoinHandle;
     use std::time::Duration;

@@ -7,7 +7,7 @@ use ondes_engine::model::{Kind, Model};
 use ondes_engine::torch;
 
 use super::InstanceViewModel;
-use crate::view::{MethodChoice, ProgramView};
+use crate::view::MethodChoice;
 
 /// Returns the methods to choose from; none for models that are no programs.
 pub(super) fn method_choices(model: &Model) -> Vec<MethodChoice> {
@@ -39,19 +39,6 @@ pub(super) fn method_choices(model: &Model) -> Vec<MethodChoice> {
         })
         .collect();
     whole.into_iter().chain(methods).collect()
-}
-
-/// Returns the view of a program; `None` for other models.
-pub(super) fn view<'a>(
-    model: Option<&'a Model>,
-    methods: &'a [MethodChoice],
-) -> Option<ProgramView<'a>> {
-    let program = model?.program()?;
-    Some(ProgramView {
-        methods,
-        settings: &program.settings,
-        options: &program.options,
-    })
 }
 
 impl InstanceViewModel {

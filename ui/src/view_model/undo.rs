@@ -191,14 +191,11 @@ impl InstanceViewModel {
 
     pub(super) fn gesture_begins(&mut self, id: ParameterId) {
         if let Some(position) = self.knob_position(id) {
-            let change = Change {
-                before: position,
-                after: position,
-            };
+            let (before, after) = (position, position);
             self.recorder.gestures.push(KnobChange {
                 id,
                 label: self.knob_label(id),
-                change,
+                change: Change { before, after },
             });
         }
     }

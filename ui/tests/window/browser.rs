@@ -5,7 +5,7 @@ use egui_kittest::kittest::{NodeT, Queryable};
 use ondes_ui::{FileCommand, FilePurpose, ModelCommand, ModelEntryId};
 
 use super::fake::{Fake, open};
-use super::hands::{click, press, row, rows, settle};
+use super::hands::{click, expect, press, row, rows, settle};
 
 #[test]
 fn the_browser_is_searched_filtered_and_loaded_from() {
@@ -19,10 +19,7 @@ fn the_browser_is_searched_filtered_and_loaded_from() {
     settle(&mut test);
     row(&test, "Tape voice").click();
     settle(&mut test);
-    assert_eq!(
-        test.state_mut().commands(),
-        [ModelCommand::Load(ModelEntryId(6)).into()]
-    );
+    expect(&mut test, [ModelCommand::Load(ModelEntryId(6))]);
 
     test.get_by_label("Search models").focus();
     settle(&mut test);
@@ -53,10 +50,7 @@ fn a_path_in_the_search_field_is_opened() {
         .type_text("/models/bell.ondes");
     settle(&mut test);
     press(&mut test, Key::Enter);
-    assert_eq!(
-        test.state_mut().commands(),
-        [FileCommand::Open("/models/bell.ondes".into()).into()]
-    );
+    expect(&mut test, [FileCommand::Open("/models/bell.ondes".into())]);
     assert!(!rows(&test).is_empty(), "the list is back");
     test.get_by_label("Search models").focus();
     settle(&mut test);
@@ -64,43 +58,28 @@ fn a_path_in_the_search_field_is_opened() {
         .type_text("\"/models/a b.ondes\"");
     settle(&mut test);
     click(&mut test, "Open this file");
-    assert_eq!(
-        test.state_mut().commands(),
-        [FileCommand::Open("/models/a b.ondes".into()).into()]
-    );
+    expect(&mut test, [FileCommand::Open("/models/a b.ondes".into())]);
 }
 
 #[test]
 fn one_click_auditions_and_one_marks() {
     let mut test = open(Fake::playing());
     click(&mut test, "Audition Cello");
-    assert_eq!(
-        test.state_mut().commands(),
-        [ModelCommand::Audition(Some(ModelEntryId(2))).into()]
-    );
+    expect(&mut test, [ModelCommand::Audition(Some(ModelEntryId(2)))]);
     click(&mut test, "Stop Cello");
-    assert_eq!(
-        test.state_mut().commands(),
-        [ModelCommand::Audition(None).into()]
-    );
+    expect(&mut test, [ModelCommand::Audition(None)]);
     assert_eq!(rows(&test)[0], "Tube amp");
     click(&mut test, "Add Cello to favourites");
-    assert_eq!(
-        test.state_mut().commands(),
-        [ModelCommand::Favourite(ModelEntryId(2), true).into()]
-    );
+    expect(&mut test, [ModelCommand::Favourite(ModelEntryId(2), true)]);
     assert_eq!(
         rows(&test)[..2],
         ["Cello", "Tube amp"],
         "it stands among the favourites now"
     );
     click(&mut test, "Rescan folders");
-    assert_eq!(test.state_mut().commands(), [ModelCommand::Rescan.into()]);
+    expect(&mut test, [ModelCommand::Rescan]);
     click(&mut test, "Open a file");
-    assert_eq!(
-        test.state_mut().commands(),
-        [FileCommand::Browse(FilePurpose::Model).into()]
-    );
+    expect(&mut test, [FileCommand::Browse(FilePurpose::Model)]);
 }
 
 #[test]

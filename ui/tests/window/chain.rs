@@ -10,7 +10,7 @@ use ondes_player::parameter::ParameterId;
 use ondes_ui::{CabinetCommand, FileCommand, FilePurpose};
 
 use super::fake::{CABINETS, Fake, Test, open};
-use super::hands::{choose, click, one_gesture, press, settle, slider};
+use super::hands::{choose, click, expect, one_gesture, press, settle, slider};
 
 fn file(name: &str) -> PathBuf {
     format!("{CABINETS}/{name}.wav").into()
@@ -88,10 +88,7 @@ fn a_cabinet_is_chosen_from_the_folder_by_its_path_or_not_at_all() {
     let mut test = listed(Fake::amplifying());
     assert_eq!(said(&test).as_deref(), Some("Four twelves"));
     choose(&mut test, Role::Button, "Room mike");
-    assert_eq!(
-        test.state_mut().commands(),
-        [CabinetCommand::Load(file("Room mike")).into()]
-    );
+    expect(&mut test, [CabinetCommand::Load(file("Room mike"))]);
     assert!(test.query_by_label("None").is_none(), "the list closes");
     assert_eq!(said(&test).as_deref(), Some("Room mike"));
 
@@ -103,23 +100,17 @@ fn a_cabinet_is_chosen_from_the_folder_by_its_path_or_not_at_all() {
         .type_text("/tmp/my box.wav");
     settle(&mut test);
     press(&mut test, Key::Enter);
-    assert_eq!(
-        test.state_mut().commands(),
-        [CabinetCommand::Load("/tmp/my box.wav".into()).into()]
-    );
+    expect(&mut test, [CabinetCommand::Load("/tmp/my box.wav".into())]);
 
     choose(&mut test, Role::ComboBox, "Impulse response");
     test.state_mut().commands();
     choose(&mut test, Role::Button, "Choose a file");
-    assert_eq!(
-        test.state_mut().commands(),
-        [FileCommand::Browse(FilePurpose::Cabinet).into()]
-    );
+    expect(&mut test, [FileCommand::Browse(FilePurpose::Cabinet)]);
 
     choose(&mut test, Role::ComboBox, "Impulse response");
     test.state_mut().commands();
     choose(&mut test, Role::Button, "None");
-    assert_eq!(test.state_mut().commands(), [CabinetCommand::Remove.into()]);
+    expect(&mut test, [CabinetCommand::Remove]);
     assert_eq!(said(&test).as_deref(), Some("none"));
 }
 
@@ -140,18 +131,12 @@ fn bundled_cabinets_stand_before_the_users_files() {
         .collect();
     assert!(tops.is_sorted(), "{tops:?}");
     choose(&mut test, Role::Button, BUNDLED[2].name);
-    assert_eq!(
-        test.state_mut().commands(),
-        [CabinetCommand::LoadBundled(2).into()]
-    );
+    expect(&mut test, [CabinetCommand::LoadBundled(2)]);
     assert_eq!(said(&test).as_deref(), Some("Ondes 4x12 closed back"));
     choose(&mut test, Role::ComboBox, "Impulse response");
     test.state_mut().commands();
     choose(&mut test, Role::Button, "Automatic");
-    assert_eq!(
-        test.state_mut().commands(),
-        [CabinetCommand::Automatic.into()]
-    );
+    expect(&mut test, [CabinetCommand::Automatic]);
     assert_eq!(
         said(&test).as_deref(),
         Some("Ondes 4x12 closed back (automatic)")
@@ -180,7 +165,7 @@ fn a_missing_file_is_reported_and_searched_again() {
     let text = "Cannot use the cabinet “box”: /old/box.wav: no such file and 1 more";
     assert!(test.query_by_label(text).is_some());
     click(&mut test, "Retry");
-    assert_eq!(test.state_mut().commands(), [FileCommand::Retry.into()]);
+    expect(&mut test, [FileCommand::Retry]);
     assert!(test.query_by_label(text).is_none());
     // A missing model takes precedence.
     let missing = |name: &str| Some(MissingFile::new(name, vec!["/old".to_owned()]));

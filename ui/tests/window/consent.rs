@@ -6,7 +6,7 @@ use ondes_player::trust::UntrustedProgram;
 use ondes_ui::FileCommand;
 
 use super::fake::{Fake, Test, open};
-use super::hands::{click, press};
+use super::hands::{click, expect, press};
 
 /// A window that asks whether a program may run.
 pub fn asking() -> Fake {
@@ -39,10 +39,7 @@ fn the_dialog_names_the_file_and_says_what_it_is() {
             .is_some()
     );
     click(&mut test, "Run");
-    assert_eq!(
-        test.state_mut().commands(),
-        [FileCommand::AnswerProgram(true).into()]
-    );
+    expect(&mut test, [FileCommand::AnswerProgram(true)]);
     assert!(!asks(&test) && test.query_by_label(REPORT).is_none());
 }
 
@@ -53,22 +50,16 @@ fn no_leaves_a_message_that_asks_again() {
         // Nothing behind the dialog can be clicked.
         test.get_by_label("Panic").click();
         test.run_steps(2);
-        assert_eq!(test.state_mut().commands(), []);
+        assert!(test.state_mut().commands().is_empty());
         if escape {
             press(&mut test, Key::Escape)
         } else {
             click(&mut test, "Don't run")
         }
-        assert_eq!(
-            test.state_mut().commands(),
-            [FileCommand::AnswerProgram(false).into()]
-        );
+        expect(&mut test, [FileCommand::AnswerProgram(false)]);
         assert!(!asks(&test) && test.query_by_label(REPORT).is_some());
         click(&mut test, "Run…");
-        assert_eq!(
-            test.state_mut().commands(),
-            [FileCommand::AskProgram.into()]
-        );
+        expect(&mut test, [FileCommand::AskProgram]);
         assert!(asks(&test));
     }
 }

@@ -47,6 +47,13 @@ pub fn press(test: &mut Test, key: Key) {
     settle(test);
 }
 
+/// Asserts that these were the commands since the last ones were taken.
+#[track_caller]
+pub fn expect<C: Into<WindowCommand>>(test: &mut Test, commands: impl IntoIterator<Item = C>) {
+    let commands: Vec<WindowCommand> = commands.into_iter().map(Into::into).collect();
+    assert_eq!(test.state_mut().commands(), commands);
+}
+
 /// Returns the value that a knob was set to, in a single gesture.
 pub fn one_gesture(commands: &[WindowCommand], knob: ParameterId) -> f32 {
     match commands {

@@ -15,7 +15,7 @@ use ondes_ui::{
 };
 
 use super::fake::{Fake, Test, open};
-use super::hands::{choose, click, press, rows, settle, slider};
+use super::hands::{choose, click, expect, press, rows, settle, slider};
 
 #[test]
 fn a_missing_model_says_so_and_is_tried_again() {
@@ -30,12 +30,12 @@ fn a_missing_model_says_so_and_is_tried_again() {
     );
     click(&mut test, "Locate…");
     click(&mut test, "Retry");
-    assert_eq!(
-        test.state_mut().commands(),
+    expect(
+        &mut test,
         [
-            FileCommand::Browse(FilePurpose::MissingModel).into(),
-            FileCommand::Retry.into()
-        ]
+            FileCommand::Browse(FilePurpose::MissingModel),
+            FileCommand::Retry,
+        ],
     );
     assert!(test.query_by_label("Retry").is_none(), "it was found");
 }
@@ -54,7 +54,7 @@ fn unavailable_actions_are_not_offered() {
     assert!(test.query_by_label("Reset").is_some());
     press(&mut test, Key::Escape);
     click(&mut test, "Retry");
-    assert_eq!(test.state_mut().commands(), [FileCommand::Retry.into()]);
+    expect(&mut test, [FileCommand::Retry]);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_model_that_failed_says_why() {
     );
     assert!(test.query_by_label("Locate…").is_none());
     click(&mut test, "Retry");
-    assert_eq!(test.state_mut().commands(), [FileCommand::Retry.into()]);
+    expect(&mut test, [FileCommand::Retry]);
 }
 
 #[test]
@@ -82,10 +82,7 @@ fn a_notice_is_read_and_gone() {
     assert!(test.query_by_label("Retry").is_none(), "nothing failed");
     click(&mut test, "OK");
     assert!(test.query_by_label("“Old Bell” was trained anew").is_none());
-    assert_eq!(
-        test.state_mut().commands(),
-        [DisplayCommand::Dismiss.into()]
-    );
+    expect(&mut test, [DisplayCommand::Dismiss]);
 }
 
 #[test]
@@ -133,16 +130,10 @@ fn processing_and_quality_are_chosen() {
     let mut test = open(Fake::playing());
     choose(&mut test, Role::ComboBox, "Processing");
     click(&mut test, "Background");
-    assert_eq!(
-        test.state_mut().commands(),
-        [KnobCommand::SetParameter(DRIVER, 2.0).into()]
-    );
+    expect(&mut test, [KnobCommand::SetParameter(DRIVER, 2.0)]);
     choose(&mut test, Role::ComboBox, "Quality");
     click(&mut test, "Auto: lite");
-    assert_eq!(
-        test.state_mut().commands(),
-        [KnobCommand::SetParameter(QUALITY, 3.0).into()]
-    );
+    expect(&mut test, [KnobCommand::SetParameter(QUALITY, 3.0)]);
 }
 
 fn on_a_gpu() -> Fake {
@@ -169,10 +160,7 @@ fn the_executor_is_chosen() {
         "libtorch is not loaded before"
     );
     choose(&mut test, Role::ComboBox, "Processing");
-    assert_eq!(
-        test.state_mut().commands(),
-        [EngineCommand::FindDevices.into()]
-    );
+    expect(&mut test, [EngineCommand::FindDevices]);
     assert!(is_there(&test, "Searching for libtorch …") && !is_there(&test, "Device CPU"));
     click(&mut test, "Executor Torch");
     assert!(test.state_mut().commands().is_empty(), "not yet");
@@ -215,10 +203,7 @@ fn the_executor_is_chosen() {
         "the menu stays, and what is chosen is not chosen again"
     );
     click(&mut test, "Audio thread");
-    assert_eq!(
-        test.state_mut().commands(),
-        [KnobCommand::SetParameter(DRIVER, 1.0).into()]
-    );
+    expect(&mut test, [KnobCommand::SetParameter(DRIVER, 1.0)]);
     assert!(!is_there(&test, "Executor Torch"), "the menu is closed");
     choose(&mut test, Role::ComboBox, "Processing");
     assert_eq!(
@@ -298,9 +283,9 @@ fn an_unavailable_executor_says_why() {
     test.state_mut().model.native_supported = true;
     settle(&mut test);
     click(&mut test, "Executor Native");
-    assert_eq!(
-        test.state_mut().commands(),
-        [EngineCommand::SetExecutor(ExecutorSelection::default()).into()]
+    expect(
+        &mut test,
+        [EngineCommand::SetExecutor(ExecutorSelection::default())],
     );
 
     let mut test = open(Fake {
@@ -319,10 +304,7 @@ fn the_window_is_scaled() {
     let mut test = open(Fake::playing());
     click(&mut test, "Window");
     click(&mut test, "150 %");
-    assert_eq!(
-        test.state_mut().commands(),
-        [DisplayCommand::SetScale(1.5).into()]
-    );
+    expect(&mut test, [DisplayCommand::SetScale(1.5)]);
     assert_eq!(test.ctx.zoom_factor(), 1.5);
     test.key_press_modifiers(Modifiers::COMMAND, Key::Plus);
     settle(&mut test);
@@ -344,9 +326,9 @@ fn the_window_is_scaled() {
     );
     click(&mut test, "Window");
     click(&mut test, "Light");
-    assert_eq!(
-        test.state_mut().commands(),
-        [DisplayCommand::SetTheme(egui::ThemePreference::Light).into()]
+    expect(
+        &mut test,
+        [DisplayCommand::SetTheme(egui::ThemePreference::Light)],
     );
     assert_eq!(test.ctx.theme(), egui::Theme::Light);
 }

@@ -7,7 +7,9 @@ use ondes_player::parameter::ParameterId;
 use ondes_ui::{KnobCommand, PlayCommand};
 
 use super::fake::{Fake, INPUT, MIX, Test, open};
-use super::hands::{BRIGHTNESS, choose, click, long_gesture, one_gesture, press, settle, slider};
+use super::hands::{
+    BRIGHTNESS, choose, click, expect, long_gesture, one_gesture, press, settle, slider,
+};
 
 #[test]
 fn a_macro_is_bound_by_its_menu() {
@@ -15,10 +17,7 @@ fn a_macro_is_bound_by_its_menu() {
     slider(&test, "Body").click_secondary();
     settle(&mut test);
     choose(&mut test, Role::Button, "Attack");
-    assert_eq!(
-        test.state_mut().commands(),
-        [KnobCommand::BindMacro(4, Some(5)).into()]
-    );
+    expect(&mut test, [KnobCommand::BindMacro(4, Some(5))]);
     assert_eq!(
         test.get_all_by_role_and_label(Role::Slider, "Attack")
             .count(),
@@ -28,10 +27,7 @@ fn a_macro_is_bound_by_its_menu() {
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
     click(&mut test, "Unbind");
-    assert_eq!(
-        test.state_mut().commands(),
-        [KnobCommand::BindMacro(0, None).into()]
-    );
+    expect(&mut test, [KnobCommand::BindMacro(0, None)]);
 }
 
 #[test]
@@ -42,10 +38,7 @@ fn a_tuning_is_shown_and_removed() {
     click(&mut test, "Voice");
     assert!(test.query_by_label("just").is_some());
     click(&mut test, "Remove");
-    assert_eq!(
-        test.state_mut().commands(),
-        [PlayCommand::RemoveTuning.into()]
-    );
+    expect(&mut test, [PlayCommand::RemoveTuning]);
     settle(&mut test);
     assert!(test.query_by_label("Tuning").is_none());
 }
@@ -56,25 +49,16 @@ fn midi_is_learned_and_forgotten() {
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
     click(&mut test, "MIDI learn");
-    assert_eq!(
-        test.state_mut().commands(),
-        [KnobCommand::LearnMidi(BRIGHTNESS).into()]
-    );
+    expect(&mut test, [KnobCommand::LearnMidi(BRIGHTNESS)]);
     test.state_mut().model.macros[0].knob.midi = Some(MidiBinding::Learning);
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
     click(&mut test, "Stop MIDI learn");
-    assert_eq!(
-        test.state_mut().commands(),
-        [KnobCommand::ForgetMidi(BRIGHTNESS).into()]
-    );
+    expect(&mut test, [KnobCommand::ForgetMidi(BRIGHTNESS)]);
     slider(&test, "Vibrato").click_secondary();
     settle(&mut test);
     click(&mut test, "Forget MIDI controller 1");
-    assert_eq!(
-        test.state_mut().commands(),
-        [KnobCommand::ForgetMidi(ParameterId(2)).into()]
-    );
+    expect(&mut test, [KnobCommand::ForgetMidi(ParameterId(2))]);
     test.state_mut().model.macros[0].knob.midi = None;
     slider(&test, "Brightness").click_secondary();
     settle(&mut test);
@@ -182,10 +166,7 @@ fn a_gesture_ends_when_its_knob_goes_away() {
     );
     test.state_mut().model.macros.remove(0);
     settle(&mut test);
-    assert_eq!(
-        test.state_mut().commands(),
-        [KnobCommand::EndGesture(BRIGHTNESS).into()]
-    );
+    expect(&mut test, [KnobCommand::EndGesture(BRIGHTNESS)]);
 
     let from = slider(&test, "Mix").rect().center();
     test.drop_at(from);

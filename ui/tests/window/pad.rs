@@ -7,7 +7,7 @@ use ondes_player::parameter::ParameterId;
 use ondes_ui::{KnobCommand, WindowCommand};
 
 use super::fake::{Fake, Test, open};
-use super::hands::{BRIGHTNESS, choose, click, one_gesture, press, settle, slider};
+use super::hands::{BRIGHTNESS, choose, click, expect, one_gesture, press, settle, slider};
 
 const VOICES: ParameterId = ParameterId(52);
 const BODY: ParameterId = ParameterId(4);
@@ -48,10 +48,7 @@ fn a_knob_with_names_is_a_drop_down() {
         .click_secondary();
     settle(&mut test);
     click(&mut test, "MIDI learn");
-    assert_eq!(
-        test.state_mut().commands(),
-        [KnobCommand::LearnMidi(VOICES).into()]
-    );
+    expect(&mut test, [KnobCommand::LearnMidi(VOICES)]);
 }
 
 #[test]
@@ -258,9 +255,9 @@ fn the_pad_turns_what_is_chosen() {
     choose(&mut test, Role::Button, "Pad");
     choose(&mut test, Role::ComboBox, "Pad vertically");
     click(&mut test, "Bow noise");
-    assert_eq!(
-        test.state_mut().commands(),
-        [KnobCommand::SetPad(ParameterId(211), ParameterId(1)).into()]
+    expect(
+        &mut test,
+        [KnobCommand::SetPad(ParameterId(211), ParameterId(1))],
     );
     choose(&mut test, Role::ComboBox, "Pad horizontally");
     click(&mut test, "Bow noise");

@@ -6,7 +6,7 @@ use ondes_player::parameter::{CONTROL_INPUT, SOURCE};
 use ondes_ui::{KnobCommand, PlayCommand, WindowCommand};
 
 use super::fake::{Fake, Test, open};
-use super::hands::{click, press, row, settle};
+use super::hands::{click, expect, press, row, settle};
 
 fn down(key: u8, velocity: f32) -> WindowCommand {
     PlayCommand::KeyDown { key, velocity }.into()
@@ -80,10 +80,7 @@ fn one_chooses_what_plays() {
     settle(&mut test);
     click(&mut test, "Track");
     click(&mut test, "Side-chain");
-    assert_eq!(
-        test.state_mut().commands(),
-        [KnobCommand::SetParameter(CONTROL_INPUT, 1.0).into()]
-    );
+    expect(&mut test, [KnobCommand::SetParameter(CONTROL_INPUT, 1.0)]);
 }
 
 #[test]
@@ -199,7 +196,7 @@ fn keys_are_released_when_the_window_closes_or_cannot_play() {
     key(&mut test, Key::A, true);
     test.state_mut().model.able = false;
     settle(&mut test);
-    assert_eq!(test.state_mut().commands(), [up(60)]);
+    expect(&mut test, [up(60)]);
     test.drag_at(at(&test, 1.0, 0.95));
     settle(&mut test);
     assert!(
@@ -297,7 +294,7 @@ fn letters_are_music_and_nothing_else() {
     // Keys with a modifier are commands, whichever key is reported on release.
     test.event(Event::ModifiersChanged(Modifiers::SHIFT));
     settle(&mut test);
-    assert_eq!(test.state_mut().commands(), [up(65)]);
+    expect(&mut test, [up(65)]);
     test.event(Event::ModifiersChanged(Modifiers::NONE));
     test.key_press_modifiers(Modifiers::COMMAND, Key::F);
     settle(&mut test);
@@ -318,7 +315,7 @@ fn a_key_that_two_hold_sounds_once() {
     );
     test.drop_at(at(&test, 0.0, 0.95));
     settle(&mut test);
-    assert_eq!(test.state_mut().commands(), [up(60)]);
+    expect(&mut test, [up(60)]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use ondes_player::preset::list::PresetId;
 use ondes_ui::{ModelCommand, PresetCommand};
 
 use super::fake::{Fake, Test, open};
-use super::hands::{choose, click, press, settle};
+use super::hands::{choose, click, expect, press, settle};
 
 fn opened(model: Fake) -> Test {
     let mut test = open(Fake {
@@ -32,10 +32,7 @@ fn presets_are_stepped_through() {
     let mut test = open(Fake::playing());
     click(&mut test, "Next preset");
     click(&mut test, "Previous preset");
-    assert_eq!(
-        test.state_mut().commands(),
-        [PresetCommand::Next.into(), PresetCommand::Previous.into()]
-    );
+    expect(&mut test, [PresetCommand::Next, PresetCommand::Previous]);
     let value = |test: &Test| test.get_by_role_and_label(Role::ComboBox, "Preset").value();
     assert_eq!(value(&test).as_deref(), Some("Close bow, changed"));
     test.state_mut().model.preset_changed = false;
@@ -54,19 +51,13 @@ fn a_preset_is_searched_and_loaded() {
     settle(&mut test);
     assert_eq!(listed(&test), ["Close bow"], "its name and what it is like");
     press(&mut test, Key::Enter);
-    assert_eq!(
-        test.state_mut().commands(),
-        [PresetCommand::Load(PresetId(2)).into()]
-    );
+    expect(&mut test, [PresetCommand::Load(PresetId(2))]);
     assert!(listed(&test).is_empty(), "the list closes");
 
     choose(&mut test, Role::ComboBox, "Preset");
     assert_eq!(listed(&test).len(), 5, "what was searched is forgotten");
     choose(&mut test, Role::ListBoxOption, "Far away");
-    assert_eq!(
-        test.state_mut().commands(),
-        [PresetCommand::Load(PresetId(3)).into()]
-    );
+    expect(&mut test, [PresetCommand::Load(PresetId(3))]);
 }
 
 #[test]
@@ -118,16 +109,10 @@ fn the_list_of_presets_is_walked_by_keyboard() {
         "who has gone away is asked again"
     );
     press(&mut test, Key::Delete);
-    assert_eq!(
-        test.state_mut().commands(),
-        [PresetCommand::Delete(PresetId(4)).into()]
-    );
+    expect(&mut test, [PresetCommand::Delete(PresetId(4))]);
     press(&mut test, Key::Home);
     press(&mut test, Key::Enter);
-    assert_eq!(
-        test.state_mut().commands(),
-        [PresetCommand::Load(PresetId(1)).into()]
-    );
+    expect(&mut test, [PresetCommand::Load(PresetId(1))]);
     assert!(
         test.get_by_role_and_label(Role::ComboBox, "Preset")
             .is_focused(),
@@ -150,10 +135,7 @@ fn a_preset_of_ones_own_is_deleted_by_a_second_click() {
         "only one at a time"
     );
     click(&mut test, "Really delete Old bell choir");
-    assert_eq!(
-        test.state_mut().commands(),
-        [PresetCommand::Delete(PresetId(5)).into()]
-    );
+    expect(&mut test, [PresetCommand::Delete(PresetId(5))]);
 }
 
 #[test]
@@ -170,10 +152,7 @@ fn a_preset_is_saved_under_a_name() {
     field.type_text("  Winter  ");
     settle(&mut test);
     press(&mut test, Key::Enter);
-    assert_eq!(
-        test.state_mut().commands(),
-        [PresetCommand::Save("Winter".into()).into()]
-    );
+    expect(&mut test, [PresetCommand::Save("Winter".into())]);
     assert!(listed(&test).is_empty(), "the list closes");
 
     choose(&mut test, Role::ComboBox, "Preset");
@@ -189,9 +168,9 @@ fn a_preset_is_saved_under_a_name() {
         .type_text("My evening strings");
     settle(&mut test);
     click(&mut test, "Replace");
-    assert_eq!(
-        test.state_mut().commands(),
-        [PresetCommand::Save("My evening strings".into()).into()]
+    expect(
+        &mut test,
+        [PresetCommand::Save("My evening strings".into())],
     );
 }
 
@@ -229,12 +208,9 @@ fn a_model_is_embedded_in_the_project() {
     click(&mut test, "About Violin");
     click(&mut test, "Save model with project");
     click(&mut test, "Save model with project");
-    assert_eq!(
-        test.state_mut().commands(),
-        [
-            ModelCommand::Embed(true).into(),
-            ModelCommand::Embed(false).into()
-        ]
+    expect(
+        &mut test,
+        [ModelCommand::Embed(true), ModelCommand::Embed(false)],
     );
 
     test.state_mut().model.embed_problem = Some("too large: 310 MB".into());

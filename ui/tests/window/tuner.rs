@@ -5,7 +5,7 @@ use egui_kittest::kittest::{NodeT, Queryable};
 use ondes_ui::{TunerCommand, TunerView};
 
 use super::fake::{Fake, Test, open};
-use super::hands::{choose, click, settle};
+use super::hands::{choose, click, expect, settle};
 
 fn statuses(test: &Test) -> Vec<String> {
     test.query_all_by_role(Role::Status)
@@ -28,10 +28,7 @@ fn it_opens_shows_the_note_and_closes() {
     };
     assert!(status(&test).is_none() && pages(&test));
     choose(&mut test, Role::Button, "Tuner");
-    assert_eq!(
-        test.state_mut().commands(),
-        [TunerCommand::Open(true).into()]
-    );
+    expect(&mut test, [TunerCommand::Open(true)]);
     assert_eq!(status(&test).as_deref(), Some("Tuner: no note"));
     assert!(!pages(&test), "it takes the place of the pages");
     for (hz, text) in [
@@ -48,10 +45,7 @@ fn it_opens_shows_the_note_and_closes() {
     settle(&mut test);
     assert_eq!(status(&test).as_deref(), Some("Tuner A4 +0.0 cents"));
     click(&mut test, "Close the tuner");
-    assert_eq!(
-        test.state_mut().commands(),
-        [TunerCommand::Open(false).into()]
-    );
+    expect(&mut test, [TunerCommand::Open(false)]);
     assert!(status(&test).is_none());
 }
 

@@ -6,7 +6,7 @@ use ondes_player::product::Product;
 use ondes_ui::{DisplayCommand, HistoryCommand, WindowCommand};
 
 use super::fake::{Fake, Test, open};
-use super::hands::{click, settle};
+use super::hands::{click, expect, settle};
 
 fn keys(test: &mut Test, modifiers: Modifiers) -> Vec<WindowCommand> {
     test.key_press_modifiers(modifiers, Key::Z);
@@ -34,7 +34,7 @@ fn changes_are_undone_by_keys_and_buttons_that_name_them() {
     );
     assert_eq!(shown[1], (true, "Nothing to redo".to_owned()));
     click(&mut test, "Undo");
-    assert_eq!(test.state_mut().commands(), [HistoryCommand::Undo.into()]);
+    expect(&mut test, [HistoryCommand::Undo]);
     assert_eq!(
         keys(&mut test, Modifiers::COMMAND),
         [HistoryCommand::Undo.into()]
@@ -63,12 +63,9 @@ fn a_hint_is_shown_until_it_is_dismissed_and_problems_come_first() {
     assert!(test.query_by_label("Play the keyboard below").is_none());
     click(&mut test, "OK");
     click(&mut test, "OK");
-    assert_eq!(
-        test.state_mut().commands(),
-        [
-            DisplayCommand::Dismiss.into(),
-            DisplayCommand::Dismiss.into()
-        ]
+    expect(
+        &mut test,
+        [DisplayCommand::Dismiss, DisplayCommand::Dismiss],
     );
     assert!(test.query_by_label("OK").is_none());
 }

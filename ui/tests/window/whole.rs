@@ -14,7 +14,7 @@ use ondes_ui::{
 };
 
 use super::fake::{Fake, Test, open};
-use super::hands::{choose, click, press, settle, slider};
+use super::hands::{choose, click, expect, press, settle, slider};
 
 #[test]
 fn tab_leads_through_everything_and_round() {
@@ -202,10 +202,7 @@ fn a_dropped_file_is_opened() {
         .dropped_files
         .push(Arc::new(Dropped("/tmp/bell.ondes".into())));
     settle(&mut test);
-    assert_eq!(
-        test.state_mut().commands(),
-        [FileCommand::Open("/tmp/bell.ondes".into()).into()]
-    );
+    expect(&mut test, [FileCommand::Open("/tmp/bell.ondes".into())]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use ondes_player::parameter_values::complete_values;
 use ondes_player::preset::{Preset, file};
 use ondes_player::state::SoundState;
 use ondes_player::trust;
-use ondes_ui::{FileCommand, HistoryCommand};
+use ondes_ui::HistoryCommand;
 
 use super::sessions::comparable_session;
 use super::*;
