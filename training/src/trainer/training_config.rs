@@ -174,6 +174,9 @@ impl TrainingConfig {
         *self = Self {
             profile: self.profile.take(),
             endpoint: self.endpoint,
+            // Absent is another choice than the default, which a table without them gives.
+            validate_every: overrides.validate_every.or(self.validate_every),
+            checkpoint_every: overrides.checkpoint_every.or(self.checkpoint_every),
             ..table.try_into().context("training")?
         };
         Ok(())
@@ -345,5 +348,35 @@ fn write_some_batch<S: Serializer>(rows: &Option<usize>, sink: S) -> Result<S::O
     match rows {
         Some(rows) => write_batch(rows, sink),
         None => sink.serialize_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides_leave_what_they_do_not_name() {
+        for every in [None, Some(7)] {
+            let own = TrainingConfig {
+                validate_every: every,
+                checkpoint_every: every,
+                minutes: Some(3.0),
+                ..TrainingConfig::plain(0.5)
+            };
+            let mut config = own.clone();
+            let none = TrainingOverrides::default();
+            config.override_with(&none).expect("it has a form in TOML");
+            assert_eq!(format!("{config:?}"), format!("{own:?}"));
+            let overrides = TrainingOverrides {
+                checkpoint_every: Some(9),
+                ..none
+            };
+            config.override_with(&overrides).expect("as above");
+            assert_eq!(
+                (config.validate_every, config.checkpoint_every),
+                (every, Some(9))
+            );
+        }
     }
 }
