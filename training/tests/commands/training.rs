@@ -417,7 +417,7 @@ fn an_interrupted_run_leaves_checkpoint_and_model_and_goes_on() {
         "--size",
         "lstm-4",
         "--epochs",
-        "12",
+        "4",
         "--optimizer",
         "sam",
     ];
