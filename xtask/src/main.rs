@@ -5,9 +5,9 @@
 //! plugin for DAWs, with [`vst3_presets`] and the licences of what it contains ([`notices`]).
 //! [`docs`] builds the book and checks every link with [`markdown`], [`pictures`] draws the window
 //! for it. [`train`] makes the bundled models again, [`mod@test`] runs all tests, among them those
-//! of [`pedalboard`] and the counts of [`instructions`], [`exporters`] those with models of other projects' exporters, [`fuzz`] reads
-//! damaged files, [`conformance`] compares with other programs, [`gpu`] checks libtorch on a GPU.
-//! All of them run other programs through [`process`].
+//! of [`pedalboard`] and the counts of [`instructions`], [`exporters`] those with models of other
+//! projects' exporters, [`fuzz`] reads damaged files, [`conformance`] compares with other programs,
+//! [`gpu`] checks libtorch on a GPU. All of them run other programs through [`process`].
 
 #![forbid(unsafe_code)]
 
